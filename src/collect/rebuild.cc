@@ -39,8 +39,10 @@ class Rebuild {
   Rebuilt Run() {
     ReadJobs();
     for (const SweepProgress& progress : store_.Sweeps()) known_sweeps_.emplace(progress.sweep.name, progress.sweep);
-    const Table known = store_.Query("SELECT key, state FROM jobs");
-    for (const auto& row : known.rows) known_jobs_.emplace(CellText(row.at(0)), CellText(row.at(1)));
+    known_jobs_ = Keys("SELECT key FROM jobs");
+    unanswered_jobs_ = Keys(
+        "SELECT DISTINCT r.job_key FROM results AS r JOIN jobs AS j ON j.key = r.job_key "
+        "WHERE r.status IN ('infrastructure', 'cancelled') AND j.state NOT IN ('intent', 'submitted', 'running')");
     std::map<std::string, std::vector<const Job*>> by_sweep;
     for (const Job& job : jobs_) by_sweep[job.sweep].push_back(&job);
     for (const auto& [name, jobs] : by_sweep) {
@@ -56,10 +58,9 @@ class Rebuild {
       for (const JobPoint& point : job.points) last_job_of_[point.id] = &job;
     }
     for (const Job& job : jobs_) {
-      const auto state = known_jobs_.find(job.key);
-      if (state == known_jobs_.end()) {
+      if (!known_jobs_.contains(job.key)) {
         Add(job);
-      } else if (state->second == JobStateName(JobRecord::State::kLost)) {
+      } else if (unanswered_jobs_.contains(job.key)) {
         TakeWhatCame(job);
       }
     }
@@ -69,6 +70,12 @@ class Rebuild {
   }
 
  private:
+  std::unordered_set<std::string> Keys(const std::string& sql) {
+    std::unordered_set<std::string> keys;
+    for (const auto& row : store_.Query(sql).rows) keys.insert(CellText(row.at(0)));
+    return keys;
+  }
+
   void ReadJobs() {
     int64_t without_campaign = 0;
     std::error_code ec;
@@ -250,8 +257,9 @@ class Rebuild {
   std::unordered_map<std::string_view, const Job*> last_job_of_;  // by point, of jobs_
   std::unordered_set<std::string> live_points_;                   // that a live job has
   std::map<std::string, SweepRecord> known_sweeps_;
-  std::map<std::string, std::string> known_jobs_;  // key -> state
-  std::vector<std::string> added_;                 // keys
+  std::unordered_set<std::string> known_jobs_;       // keys
+  std::unordered_set<std::string> unanswered_jobs_;  // of these, that ended, and left a point without a result
+  std::vector<std::string> added_;                   // keys
   Rebuilt rebuilt_;
 };
 

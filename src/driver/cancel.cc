@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -37,8 +38,22 @@ int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher
   const int64_t start_ns = clock.MonotonicNs();
   PollPace pace(start_ns);
   bool told = false;
+  std::vector<JobToCollect> ended;
+  std::optional<Error>
+      unread;  // why these are not collected yet: a file that cannot be read may be read in the next turn
+  const auto collect = [&] {
+    unread.reset();
+    try {
+      if (!ended.empty()) Collect(store, ended, clock.UnixNs());
+      ended.clear();
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kInfrastructure) throw;
+      unread = e;
+    }
+  };
   // Nothing where the launcher does not answer.
   const auto ask = [&]() -> std::vector<JobState> {
+    if (jobs.empty()) return {};
     try {
       if (!told) launcher.Cancel(refs());
       told = true;
@@ -50,7 +65,6 @@ int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher
   };
   for (;;) {
     if (const std::vector<JobState> states = ask(); !states.empty()) {
-      std::vector<JobToCollect> ended;
       std::vector<JobRecord> left;
       for (size_t i = 0; i < jobs.size(); ++i) {
         if (states[i].phase == JobPhase::kEnded || states[i].phase == JobPhase::kMissing) {
@@ -60,10 +74,14 @@ int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher
         }
       }
       jobs = std::move(left);
-      if (!ended.empty()) Collect(store, ended, clock.UnixNs());
     }
+    collect();
     const int64_t now_ns = clock.MonotonicNs();
-    if (jobs.empty() || give_up() || now_ns - start_ns > kCancelPatienceNs) return static_cast<int64_t>(jobs.size());
+    const bool is_done = jobs.empty() && ended.empty();
+    if (is_done || give_up() || now_ns - start_ns > kCancelPatienceNs) {
+      if (unread) throw Error(*unread);
+      return static_cast<int64_t>(jobs.size());
+    }
     clock.SleepNs(pace.WaitNs(now_ns));
   }
 }

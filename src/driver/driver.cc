@@ -62,9 +62,8 @@ class Driver {
         asked > 1 ? Leave() : Stop();
         break;
       }
-      // What is uncollected points to the jobs, which stay where they are until then.
-      bool changed = !uncollected_ && !GivenUp() && OpenJobs();
-      changed = (!uncollected_ && !GivenUp() && SubmitJobs()) || changed;
+      bool changed = !GivenUp() && OpenJobs();
+      changed = (!GivenUp() && SubmitJobs()) || changed;
       if (options_.detach && live_.AllSubmitted()) {
         Leave();
         break;
@@ -112,7 +111,7 @@ class Driver {
 
   void Adopt() {
     for (LiveJob& job : AdoptJobs(sweep_, parts_, points_, planner_, tally_, live_)) {
-      collector_.CollectJobs({{job.record, JobRecord::State::kLost, {{"message", "it was never submitted"}}}}, {&job});
+      CollectPatiently({{job.record, JobRecord::State::kLost, {{"message", "it was never submitted"}}}}, {&job});
     }
     start_.adopted_jobs = live_.size();
     if (live_.empty()) return;
@@ -124,7 +123,7 @@ class Driver {
       to_collect.push_back({job.record, job.record.state, {}, &job.results});
       jobs.push_back(&job);
     }
-    collector_.CollectJobs(to_collect, jobs);
+    CollectPatiently(to_collect, jobs);
   }
 
   // Points that have a result, or are in a live job.
@@ -155,7 +154,7 @@ class Driver {
   bool SubmitJobs() {
     const Submitter::Outcome outcome = submitter_.Submit(live_);
     if (!outcome.refused.empty()) {
-      collector_.CollectJobs(outcome.ends, outcome.refused, Collector::Why::kRefused);
+      if (!CollectPatiently(outcome.ends, outcome.refused, Collector::Why::kRefused)) return false;
       Forget(outcome.refused);
       submitter_.ThrowIfDown();
     }
@@ -163,11 +162,11 @@ class Driver {
   }
 
   bool AskAndCollect() {
-    if (!uncollected_) uncollected_ = poller_.Poll(live_);
-    if (!uncollected_ || Now() < collect_again_ns_) return false;
-    const std::optional<int64_t> new_results = CollectOrWait(*uncollected_);
+    std::optional<Poller::Outcome> outcome = poller_.Poll(live_);
+    if (!outcome) return false;
+    const std::optional<int64_t> new_results = CollectPatiently(outcome->to_collect, outcome->looked_at);
     if (!new_results) return false;
-    std::vector<LiveJob*> ended = std::exchange(uncollected_, std::nullopt)->ended;
+    std::vector<LiveJob*> ended = std::move(outcome->ended);
     std::erase_if(ended, [](const LiveJob* job) { return job->results.lacks_lines; });
     for (const LiveJob* job : ended) {
       if (job->submitted_ns > 0 && !room_.queues) planner_.JobEnded(static_cast<int64_t>(job->record.points.size()));
@@ -177,24 +176,24 @@ class Driver {
     return *new_results > 0 || !ended.empty();
   }
 
-  // How many points ended; nothing where a file could not be read just now: a file server that restarts makes handles
-  // stale for a moment. Throws where that lasts for as long as a launcher is borne with.
-  std::optional<int64_t> CollectOrWait(const Poller::Outcome& outcome) {
-    if (outcome.to_collect.empty()) return 0;
-    try {
-      const int64_t new_results = collector_.CollectJobs(outcome.to_collect, outcome.looked_at);
-      failed_collects_ = 0;
-      return new_results;
-    } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kInfrastructure) throw;
-      if (failed_collects_ == 0) {
-        failed_collects_since_ns_ = Now();
-        parts_.observer.Note("results are read again later: " + PrintableLine(e.message()));
+  // How many points ended; nothing where the run is asked to stop before that is known. A file that cannot be read just
+  // now is read again, as a file server that restarts makes handles stale for a moment. Throws where that lasts for as
+  // long as a launcher is borne with.
+  std::optional<int64_t> CollectPatiently(const std::vector<JobToCollect>& to_collect, const std::vector<LiveJob*>& of,
+                                          Collector::Why why = Collector::Why::kRan) {
+    if (to_collect.empty()) return 0;
+    const int64_t begin_ns = Now();
+    for (int failed = 0; failed == 0 || parts_.interrupts() == 0;) {
+      try {
+        return collector_.CollectJobs(to_collect, of, why);
+      } catch (const Error& e) {
+        if (e.kind() != ErrorKind::kInfrastructure) throw;
+        if (failed == 0) parts_.observer.Note("results are read again later: " + PrintableLine(e.message()));
+        if (Now() - begin_ns >= sweep_.launch.launcher_timeout_s * 1'000'000'000) throw;
+        parts_.clock.SleepNs(TryAgainNs(++failed));
       }
-      if (Now() - failed_collects_since_ns_ >= sweep_.launch.launcher_timeout_s * 1'000'000'000) throw;
-      collect_again_ns_ = Now() + TryAgainNs(++failed_collects_);
-      return std::nullopt;
     }
+    return std::nullopt;
   }
 
   // Where a job has found no node for too long, a node that was set aside is used again: one at a time, the next after
@@ -277,10 +276,6 @@ class Driver {
   Submitter submitter_;
   Poller poller_;
   PollPace pace_;
-  std::optional<Poller::Outcome> uncollected_;
-  int failed_collects_ = 0;
-  int64_t failed_collects_since_ns_ = 0;
-  int64_t collect_again_ns_ = 0;  // not before
   RunStart start_;
   int64_t live_left_ = 0;
   bool interrupted_ = false;

@@ -92,7 +92,7 @@ struct DriverParts {
 RunSummary RunSweep(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts);
 
 // Tells these jobs to end, waits for it (about 40 s at most), and collects them. A launcher that does not answer is
-// asked again as long. Returns how many live on.
+// asked again as long, and a file that cannot be read is read again. Returns how many live on.
 int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher, Clock& clock,
                    const std::function<bool()>& give_up);
 

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "collect/collect.h"
 #include "run/job.h"
 #include "run/results_file.h"
 #include "run/spec.h"
@@ -145,6 +146,22 @@ TEST_F(RebuildTest, OfSeveralThatEndedEarlyTheLastMayStillRun) {
   Submit("rl-2", {points_[0]});
   EXPECT_EQ(Rebuild().live, 1);
   EXPECT_EQ(States(), "rl-1 lost, rl-2 intent");
+}
+
+// A file server may show what a node wrote when the run has long given up waiting for it.
+TEST_F(RebuildTest, OfAJobThatEndedWhatCameSinceIsTaken) {
+  const Job job = Submit("rl-1", {points_[0], points_[1]});
+  Measured(job, points_[0]);
+  Rebuild();
+  const JobToCollect ended{store_.LiveJob("rl-1").value(), JobRecord::State::kEnded, {}};
+  ASSERT_THAT(Collect(store_, {&ended, 1}, 777), SizeIs(1));
+  EXPECT_EQ(Ends(), "0 ok 1, 1 infrastructure 1");
+  EXPECT_EQ(Rebuild().results, 0);
+  Measured(job, points_[1]);
+  EXPECT_EQ(Rebuild().results, 1);
+  EXPECT_EQ(Ends(), "0 ok 1, 1 infrastructure 1, 1 ok 2");
+  EXPECT_EQ(Rebuild().results, 0);
+  EXPECT_EQ(store_.Progress("s").ok, 2);
 }
 
 TEST_F(RebuildTest, WhatCannotRunAnyMoreOrIsOfNoSweepIsLost) {

@@ -438,29 +438,63 @@ TEST(LateResults, ThatNeverComeAreLostAndThePointRunsAgain) {
   EXPECT_EQ(world.launcher.jobs.size(), 2);
 }
 
-// A file server that restarts makes handles stale for a moment.
-TEST(LateResults, ThatCannotBeReadNowAreReadLater) {
-  World world(2);
-  world.launcher.max_jobs = 100;
-  std::map<std::filesystem::path, std::filesystem::path> away;
-  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
-    world.Finish(entry);
-    std::filesystem::path elsewhere = entry.job.job_dir.string() + ".away";
-    std::filesystem::rename(entry.job.job_dir, elsewhere);
-    std::filesystem::create_symlink(entry.job.job_dir, entry.job.job_dir);  // which nobody can follow
-    away[entry.job.job_dir] = elsewhere;
-  };
-  int looks = 0;
-  world.step = [&] {
-    if (away.empty() || ++looks < 100) return;
-    for (const auto& [place, elsewhere] : std::exchange(away, {})) {
+// A file server that restarts makes handles stale for a moment: a folder is a link that nobody can follow.
+class AwayForAMoment {
+ public:
+  void Take(const std::filesystem::path& folder) {
+    const std::filesystem::path elsewhere = folder.string() + ".away";
+    std::filesystem::rename(folder, elsewhere);
+    std::filesystem::create_symlink(folder, folder);
+    away_[folder] = elsewhere;
+    looks_ = 0;
+  }
+  // To be called often.
+  void Step() {
+    if (away_.empty() || ++looks_ < 100) return;
+    for (const auto& [place, elsewhere] : std::exchange(away_, {})) {
       std::filesystem::remove(place);
       std::filesystem::rename(elsewhere, place);
     }
+  }
+
+ private:
+  std::map<std::filesystem::path, std::filesystem::path> away_;
+  int looks_ = 0;
+};
+
+TEST(LateResults, ThatCannotBeReadNowAreReadLater) {
+  World world(2);
+  world.launcher.max_jobs = 100;
+  AwayForAMoment away;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    world.Finish(entry);
+    away.Take(entry.job.job_dir);
   };
+  world.step = [&] { away.Step(); };
   EXPECT_EQ(world.Run().ok, 2);
   EXPECT_THAT(world.observer.notes, ::testing::Contains(HasSubstr("results are read again later: ")));
   EXPECT_EQ(world.launcher.jobs.size(), 2);
+}
+
+TEST(LateResults, OfAnEarlierRunAndOfJobsThatAreCancelledTheSame) {
+  World world(2);
+  world.launcher.max_jobs = 100;
+  AwayForAMoment away;
+  world.step = [&] { away.Step(); };
+  world.launcher.on_poll = [](FakeLauncher::Entry&) {};
+  world.interrupts = [&] { return world.launcher.poll_calls > 0 ? 2 : 0; };
+  EXPECT_TRUE(world.Run().left);
+  for (auto& [key, entry] : world.launcher.jobs) away.Take(entry.job.job_dir);
+  int asked = 0;
+  world.interrupts = [&] { return ++asked < 60 ? 0 : 1; };  // after the folders are back
+  world.launcher.on_cancel = [&] {
+    for (auto& [key, entry] : world.launcher.jobs) away.Take(entry.job.job_dir);
+  };
+  const RunSummary summary = world.Run();
+  EXPECT_TRUE(summary.interrupted);
+  EXPECT_EQ(summary.live_jobs, 0);
+  EXPECT_THAT(world.observer.notes, ::testing::Contains(HasSubstr("results are read again later: ")));
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'cancelled'"), 2);
 }
 
 }  // namespace
