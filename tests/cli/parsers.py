@@ -81,6 +81,15 @@ zip:
   - {precision: [tf32, bf16, fp16, fp8, mxfp8, nvfp4], gpu: [h100, h100, h100, h100, b200, b200], shard: [none, optimizer, optimizer, optimizer, optimizer, none]}
   - {tensor_parallel: [1, 2, 2, 1], pipeline_parallel: [1, 2, 4, 1], context_parallel: [1, 1, 1, 2]}
 """,
+    "nemo": """
+defaults: {device: cuda, gpu: h100, ranks: 16, seq_length: 1024, grad_accumulation: 8, shard: optimizer}
+matrix:
+  model: [llama-8b, qwen2.5-7b, qwen3-8b, mixtral-8x7b]
+  checkpointing: [none, selective, full]
+zip:
+  - {precision: [bf16, fp8, mxfp8, nvfp4], gpu: [h100, h100, b200, b200], bf16_last_layers: [0, 0, 1, 0], shard: [none, optimizer, optimizer, none]}
+  - {tensor_parallel: [1, 2, 1], pipeline_parallel: [1, 2, 2], virtual_pipeline: [1, 1, 2], context_parallel: [1, 2, 1]}
+""",
     "deepspeed": """
 defaults: {device: cuda, gpu: h100, ranks: 16, seq_length: 1024, grad_accumulation: 8}
 matrix:
@@ -374,6 +383,50 @@ def megatron_lm(command):
     assert found.expert_model_parallel_size == 1 or experts % found.expert_model_parallel_size == 0 < experts
     assert found.max_position_embeddings >= found.seq_length and found.lr_warmup_iters < found.train_iters
     asks = tensor > 1 or found.context_parallel_size > 1
+    assert command["environment"].get("CUDA_DEVICE_MAX_CONNECTIONS") == ("1" if asks else None)
+
+
+# Those fields of ConfigContainer's dataclasses (training/config.py, models/gpt_provider.py) that are set.
+NEMO = {
+    "model": "num_layers hidden_size ffn_hidden_size num_attention_heads num_query_groups kv_channels position_embedding_type "
+    "rotary_base normalization layernorm_epsilon activation_func gated_linear_unit add_bias_linear hidden_dropout "
+    "attention_dropout vocab_size make_vocab_size_divisible_by share_embeddings_and_output_weights add_qkv_bias qk_layernorm "
+    "num_moe_experts moe_router_topk moe_ffn_hidden_size moe_grouped_gemm moe_token_dispatcher_type moe_permute_fusion "
+    "bias_activation_fusion bias_dropout_fusion apply_rope_fusion persist_layer_norm cross_entropy_fusion_impl "
+    "tensor_model_parallel_size pipeline_model_parallel_size virtual_pipeline_model_parallel_size overlap_p2p_comm "
+    "batch_p2p_comm context_parallel_size expert_model_parallel_size sequence_parallel recompute_granularity "
+    "recompute_method recompute_num_layers",
+    "tokenizer": "tokenizer_type tokenizer_model vocab_size",
+    "dataset": "seq_length random_seed",
+    "train": "train_iters micro_batch_size global_batch_size manual_gc manual_gc_interval",
+    "validation": "eval_iters",
+    "optimizer": "lr min_lr weight_decay adam_beta1 adam_beta2 adam_eps clip_grad use_distributed_optimizer overlap_param_gather",
+    "scheduler": "start_weight_decay end_weight_decay lr_decay_style lr_warmup_iters lr_decay_iters",
+    "ddp": "use_distributed_optimizer overlap_param_gather overlap_grad_reduce average_in_collective",
+    "rng": "seed",
+    "checkpoint": "load save",
+    "logger": "tensorboard_dir log_interval log_throughput",
+}
+
+
+def nemo(command):
+    """run_recipe.py's options, and overrides of fields that there are."""
+    parser = Parser(allow_abbrev=False)
+    parser.add_argument("--recipe")
+    parser.add_argument("--mode", choices=["pretrain", "sft", "lora", "dora"])
+    parser.add_argument("--dataset", choices=["mock", "megatron-indexed", "squad"])
+    script, words = torchrun(command["argv"][1:])
+    found, overrides = parser.parse_known_args(words)
+    assert script == "scripts/training/run_recipe.py" and found.dataset == "mock" and found.mode == "pretrain"
+    values = dict(override.split("=", 1) for override in overrides)
+    precision, fields = values.pop("mixed_precision"), command["fields"]
+    for section, name in (key.split(".") for key in values):
+        assert name in NEMO[section].split(), f"{section}.{name}"
+    assert (precision == "bf16_mixed") == (fields["precision"] == "bf16") and precision.count("{") == precision.count("}")
+    assert values["model.vocab_size"] == values["checkpoint.save"] == values["logger.tensorboard_dir"] == "null"
+    tensor, gpu = int(values["model.tensor_model_parallel_size"]), fields["gpu"]
+    assert (values["model.sequence_parallel"] == "true") == (tensor > 1)
+    asks = tensor > 1 and not gpu.startswith("b")
     assert command["environment"].get("CUDA_DEVICE_MAX_CONNECTIONS") == ("1" if asks else None)
 
 

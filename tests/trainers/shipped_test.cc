@@ -258,6 +258,7 @@ TEST(Invocation, OfNanoGptAndLlmCWhatTheyWouldNotDoIsRefused) {
 }
 
 TEST(Invocation, OfWhatShipsAndIsConfiguredByFilesTheyAreWhole) {
+  using ::testing::AllOf;
   using ::testing::Contains;
   using ::testing::Not;
   const auto with = [&](Json values) {
@@ -269,13 +270,16 @@ TEST(Invocation, OfWhatShipsAndIsConfiguredByFilesTheyAreWhole) {
                                                 {"precision", "fp8"},
                                                 {"shard", "optimizer"},
                                                 {"checkpointing", "full"}}));
-  for (const char* argument : {"scripts/training/run_recipe.py", "llama3_8b_pretrain_config", "model.num_layers=32",
+  for (const char* argument : {"scripts/training/run_recipe.py", "vanilla_gpt_pretrain_config", "model.num_layers=32",
                                "model.num_query_groups=8", "train.train_iters=7", "train.global_batch_size=8",
-                               "mixed_precision=bf16_with_fp8_delayed_scaling_mixed", "model.recompute_method=uniform",
+                               "model.recompute_method=uniform", "--dataset", "mock",
                                "ddp.use_distributed_optimizer=true", "dataset.seq_length=8192"}) {
     EXPECT_THAT(nemo, Contains(argument));
   }
-  EXPECT_THAT(ArgvOfShipped("nemo", with({{"model", "llama-8b"}})), Not(Contains("model.recompute_method=uniform")));
+  EXPECT_THAT(nemo, Contains(AllOf(HasSubstr("mixed_precision={_target_:megatron.bridge.training.mixed_precision."),
+                                   HasSubstr(",fp8:hybrid,fp8_recipe:delayed,fp8_amax_history_len:1024,"))));
+  EXPECT_THAT(ArgvOfShipped("nemo", with({{"model", "llama-8b"}})),
+              AllOf(Not(Contains("model.recompute_method=uniform")), Contains("mixed_precision=bf16_mixed")));
 
   std::string file;
   const auto foundry = ArgvOfShipped("llm_foundry",
