@@ -7,7 +7,8 @@
 //                        and synced by exec
 //   parts.log            what pods that share no folder said of their parts in points: `part` lines, by a launcher
 //   points/<point id>/   a point's own while it runs: spec.json and result.json (what the trainer reads and writes),
-//                        log.txt (what it said; of rank N log.N.txt), progress. Node N of several has spec.nodeN.json,
+//                        log.txt (what it said; of rank N log.N.txt), progress; in a container entered.txt and
+//                        begun.txt. Node N of several has spec.nodeN.json,
 //                        and part.nodeN.txt (the first: part.txt): its name while it is at the point, then the line
 //                        that says how its ranks ended and what their logs held. The first node removes them, with the
 //                        logs of all, when it has written the result.
@@ -70,6 +71,9 @@ inline std::string_view ReasonOfExecExit(int exit_code) {
 inline constexpr const char* kOwnCoresVariable = "RIDGELINE_OWN_CORES";
 // What its scheduler calls the node: evidence of what fails there. Not said: $SLURMD_NODENAME, else the host's name.
 inline constexpr const char* kNodeVariable = "RIDGELINE_NODE";
+// What stands before a trainer's command so that it runs in a container, a word a line: options of srun, for a step
+// that exec makes, or a program, its command and the options of that, the image last. Not said: it runs beside exec.
+inline constexpr const char* kContainerVariable = "RIDGELINE_CONTAINER";
 
 inline std::filesystem::path JobFile(const std::filesystem::path& job_dir) { return job_dir / "job.json"; }
 
@@ -112,6 +116,9 @@ inline std::string ExecCheckName(int64_t node) { return NameOfNth("exec", "node"
 // In a point's folder. In the job's: of a node that can run none of its points, and why.
 inline std::string PartName(int64_t node) { return NameOfNth("part", "node", node, ".txt"); }
 inline std::string LogName(int64_t rank) { return NameOfNth("log", "", rank, ".txt"); }
+// There once the container of that rank runs, and once the trainer in it is started.
+inline std::string EnteredName(int64_t rank) { return NameOfNth("entered", "", rank, ".txt"); }
+inline std::string BegunName(int64_t rank) { return NameOfNth("begun", "", rank, ".txt"); }
 inline constexpr const char* kTrainersResultName = "result.json";
 
 }  // namespace ridgeline

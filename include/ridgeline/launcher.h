@@ -8,13 +8,14 @@
 //
 // A session is one configuration and one state folder: `open` makes it, `close` ends it, and every other call is of
 // one. A job is {"key", "sweep", "job_file", "job_dir", "nodes", "cpus", "memory_bytes", "time_limit_s", "save_time_s",
-// "exec": [argv…], "avoid": ["node"…], "config": {…}}: running `exec` (which is `ridgeline exec JOB.json`) on each of
-// its nodes is running the job; cpus and memory_bytes are of a node; a job with a save_time_s wants SIGUSR1 so long
-// before it is ended, and can then be continued; a launcher that can keeps it off the nodes of `avoid`, where others
-// failed. `config`, where there is one, is the `launch:` mapping as it holds for this job, in place of the session's:
-// what a launcher needs of the session alone (which cluster, how many jobs at once) stays as it was opened, and a job
-// that says otherwise is refused. `key` is deterministic and unique: submitting a key that exists already must find the
-// job that exists, never start a second one. What is in a job's folder, job_dir, job_dir.h says.
+// "own_trainer", "exec": [argv…], "avoid": ["node"…], "config": {…}}: running `exec` (which is `ridgeline exec
+// JOB.json`) on each of its nodes is running the job; cpus and memory_bytes are of a node; a job with a save_time_s
+// wants SIGUSR1 so long before it is ended, and can then be continued; a launcher that can keeps it off the nodes of
+// `avoid`, where others failed; one with own_trainer runs ridgeline-train, and needs nothing of another's image.
+// `config`, where there is one, is the `launch:` mapping as it holds for this job, in place of the session's: what a
+// launcher needs of the session alone (which cluster, how many jobs at once) stays as it was opened, and a job that
+// says otherwise is refused. `key` is deterministic and unique: submitting a key that exists already must find the job
+// that exists, never start a second one. What is in a job's folder, job_dir, job_dir.h says.
 //
 //   open       {"config": {…}, "state_dir": "…"} -> {"capabilities": ["queue" | "poll_pause" | "render"…]}
 //              config: the sweep's `launch:` mapping, with the most "nodes" and "cpus" that a job will have; state_dir:

@@ -127,6 +127,7 @@ const plugin::Settings<Options>& Own() {
       {"kubeconfig", Into(&Options::kubeconfig, &Option::Text)},
       {"namespace", Into(&Options::name_space, &Option::Text)},
       {"image", Into(&Options::image, &Option::Text)},
+      {"trainer_image", Into(&Options::trainer_image, &Option::Text)},
       {"image_pull_policy", Into(&Options::image_pull_policy, &Option::Text)},
       {"image_pull_secrets", Into(&Options::image_pull_secrets, Names)},
       {"program", Into(&Options::program, &Option::Text)},

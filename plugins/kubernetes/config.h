@@ -23,6 +23,7 @@ struct Options {
   std::string context, kubeconfig, name_space;
 
   std::string image, image_pull_policy;  // no job can do without an image
+  std::string trainer_image;  // of trainers that are not ours: exec is brought into it; empty: they are in `image`
   std::vector<std::string> image_pull_secrets;
   std::string program = "ridgeline";  // in the image
 

@@ -33,7 +33,9 @@ constexpr const char* kSweepLabel = "ridgeline.dev/sweep";
 constexpr const char* kWorkMount = "/ridgeline/work";
 constexpr const char* kSecretMount = "/ridgeline/secret";
 constexpr const char* kSecretKey = "ranks";
-constexpr int kSecretMode = 0440;  // fsGroup is the pod's own group
+constexpr const char* kProgramMount = "/ridgeline/program";  // exec and all that it needs, in another's image
+constexpr const char* kCarrier = "ridgeline-program";        // the container that brings it
+constexpr int kSecretMode = 0440;                            // fsGroup is the pod's own group
 constexpr const char* kSummaryFile = "/dev/termination-log";
 constexpr int kMasterPort = 29500;
 constexpr int64_t kExecBytes = int64_t{64} << 20;            // `ridgeline exec` beside the trainer
@@ -225,6 +227,7 @@ class Maker {
                    {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
                  {"containers", Json::array({Container()})},
                  {"volumes", Volumes()}};
+    if (InTrainerImage()) spec["initContainers"] = Json::array({Carrier()});
     // Of its start, too, which begins with its node.
     if (TimeLimitS() > 0) spec["activeDeadlineSeconds"] = TimeLimitS() + options_.idle_limit_s;
     if (options_.nodes > 1) spec["subdomain"] = name_;
@@ -291,19 +294,45 @@ class Maker {
     }
   }
 
+  // Ridgeline's own trainer is in Ridgeline's image.
+  bool InTrainerImage() const { return !options_.trainer_image.empty() && !job_.value("own_trainer", false); }
+
+  // Copies exec from Ridgeline's image to where the trainer's has it. It asks for no more than what comes behind it: a
+  // pod is of the best class where all of its containers are.
+  Json Carrier() const {
+    const Json all = Resources();
+    Json amounts = Json::object();
+    for (const char* name : {"cpu", "memory", "ephemeral-storage"}) {
+      if (all.contains(name)) amounts[name] = all.at(name);
+    }
+    Json container = {{"name", kCarrier},
+                      {"image", options_.image},
+                      {"command", {Literally(options_.program), "exec", "--carry-to", kProgramMount}},
+                      {"volumeMounts", Json::array({{{"name", "program"}, {"mountPath", kProgramMount}}})},
+                      {"resources", {{"limits", amounts}, {"requests", amounts}}},
+                      {"terminationMessagePolicy", "FallbackToLogsOnError"},
+                      {"securityContext",
+                       {{"allowPrivilegeEscalation", false},
+                        {"readOnlyRootFilesystem", true},
+                        {"capabilities", {{"drop", {"ALL"}}}}}}};
+    if (!options_.image_pull_policy.empty()) container["imagePullPolicy"] = options_.image_pull_policy;
+    return container;
+  }
+
   Json Container() const {
     Json capabilities = {{"drop", {"ALL"}}};
     // To register memory with a network interface. To anybody but root a capability is of no use.
     if (options_.user == 0 && (options_.efa > 0 || !options_.devices.empty())) capabilities["add"] = {"IPC_LOCK"};
     Json container = {{"name", kContainer},
-                      {"image", options_.image},
+                      {"image", InTrainerImage() ? options_.trainer_image : options_.image},
                       {"command", Command()},
                       {"env", Environment()},
                       {"volumeMounts", Mounts()},
                       {"terminationMessagePolicy", "FallbackToLogsOnError"},
                       {"securityContext",
                        {{"allowPrivilegeEscalation", false},
-                        {"readOnlyRootFilesystem", true},
+                        // What others put into an image may write beside itself.
+                        {"readOnlyRootFilesystem", !InTrainerImage()},
                         {"capabilities", std::move(capabilities)}}}};
     if (!options_.image_pull_policy.empty()) container["imagePullPolicy"] = options_.image_pull_policy;
     // What is asked for is what there is: a benchmark shares nothing, and guaranteed pods are evicted last.
@@ -317,7 +346,11 @@ class Maker {
   Json Command() const {
     Json command = Json::array();
     for (const auto& word : job_.at("exec").get<std::vector<std::string>>()) {
-      if (command.empty()) {
+      if (command.empty() && InTrainerImage()) {
+        // Its C library may be older than ours: the loader that was brought along takes those beside it.
+        command = {fmt::format("{}/ld.so", kProgramMount), "--library-path", kProgramMount,
+                   fmt::format("{}/ridgeline", kProgramMount)};
+      } else if (command.empty()) {
         command.push_back(Literally(options_.program));
       } else if (has_job_file_ && word == job_file_) {
         for (const std::string& ours :
@@ -390,6 +423,7 @@ class Maker {
     }
     mounts.push_back({{"name", "work"}, {"mountPath", kWorkMount}});
     if (!options_.output_sub_path.empty()) mounts.back()["subPath"] = options_.output_sub_path;
+    if (InTrainerImage()) mounts.push_back({{"name", "program"}, {"mountPath", kProgramMount}, {"readOnly", true}});
     add("tmp", "/tmp");
     if (!SharedMemory().empty()) add("shared-memory", "/dev/shm");
     for (const Mount& mount : options_.volumes) {
@@ -417,6 +451,7 @@ class Maker {
       work = {{"name", "work"}, {"persistentVolumeClaim", {{"claimName", options_.output_claim}}}};
     }
     volumes.push_back(std::move(work));
+    if (InTrainerImage()) volumes.push_back({{"name", "program"}, {"emptyDir", folder}});
     if (!IsMounted("/tmp")) volumes.push_back({{"name", "tmp"}, {"emptyDir", folder}});
     if (!SharedMemory().empty() && !IsMounted("/dev/shm")) {
       volumes.push_back(

@@ -40,11 +40,11 @@ struct Options {
   std::string mail;                           // an address, or "true": whoever submits
   std::vector<std::string> modules;           // loaded before anything else
   std::vector<std::string> prolog;            // shell lines, run before the job
-  std::string container;                      // the image that the job runs in
+  std::string container;                      // the image that its trainers run in
   std::vector<std::string> container_mounts;  // "/data", "/data:/in:ro"
   ContainerRuntime container_runtime = ContainerRuntime::kAuto;
   std::vector<std::string> sbatch;  // further options of sbatch, "--name=value"
-  std::vector<std::string> srun;    // further options of srun, which then starts the job
+  std::vector<std::string> srun;    // further options of srun, which then starts the job, or, --container-*, of pyxis
   ClientKind client = ClientKind::kAuto;
   int64_t throttle = 0;         // array tasks that run at once; 0: no limit
   int64_t max_queued = 10'000;  // jobs that are handed to Slurm at once; the rest follow as these end

@@ -26,6 +26,8 @@ const std::map<std::string, std::string, std::less<>>& Ours() {
       {"constraint", "say constraint:"},
       {"container-image", "say container:"},
       {"container-mounts", "say container_mounts:"},
+      {"container-name", ""},
+      {"container-workdir", ""},
       {"cpus-per-task", "say cpus:"},
       {"dependency", "say dependency:"},
       {"error", ""},

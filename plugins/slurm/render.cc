@@ -27,6 +27,7 @@ constexpr int64_t kExecMib = 64;         // `ridgeline exec` beside the trainer
 constexpr int64_t kWarningMarginS = 60;  // Slurm warns up to a minute late
 constexpr int64_t kMostLeadS = 65535;    // of --signal
 constexpr int64_t kBytesPerMib = 1 << 20;
+constexpr int64_t kImageS = 900;  // to fetch and unpack a container's image, which is none of the points' time
 
 struct Resources {
   int64_t nodes;
@@ -44,9 +45,11 @@ int64_t CeilDiv(int64_t value, int64_t by) { return (value + by - 1) / by; }
 Resources ResourcesOf(const Json& job, const Options& options) {
   const auto get = [&](const char* name) { return job.value(name, int64_t{0}); };
   const int64_t memory_mib = get("memory_bytes") == 0 ? 0 : CeilDiv(get("memory_bytes"), kBytesPerMib) + kExecMib;
+  const bool fetches = get("time_limit_s") > 0 && !options.container.empty();
+  const int64_t time_limit_s = get("time_limit_s") + (fetches ? kImageS : 0);
   return {options.nodes > 0 ? options.nodes : std::max<int64_t>(1, get("nodes")),
           options.cpus > 0 ? options.cpus : get("cpus"), options.memory_mib > 0 ? options.memory_mib : memory_mib,
-          options.time_minutes > 0 ? options.time_minutes : CeilDiv(get("time_limit_s"), 60), get("save_time_s")};
+          options.time_minutes > 0 ? options.time_minutes : CeilDiv(time_limit_s, 60), get("save_time_s")};
 }
 
 // A trainer that can save its state is told in time. The signal must reach `ridgeline exec`, which is the batch
@@ -144,12 +147,17 @@ std::vector<BatchJob> Bundle(const Json& jobs, const Options& options, const Arr
   };
   using Alike = std::tuple<const Options*, Resources, std::vector<std::string>>;
   std::vector<Group> groups;             // as they come
-  std::map<std::string, Options> known;  // by the jobs' `config`, as text
+  std::map<std::string, Options> known;  // by the jobs' `config`, as text, and whose trainer they run
   std::map<Alike, size_t> open;          // the group of it that has room
   for (const Json& job : jobs) {
-    const std::string config = job.contains("config") ? job.at("config").dump() : "";
+    const bool own_trainer = job.value("own_trainer", false);
+    const std::string config = (job.contains("config") ? job.at("config").dump() : "") + (own_trainer ? "\n" : "");
     auto own = known.find(config);
-    if (own == known.end()) own = known.emplace(config, OptionsOf(job, options)).first;
+    if (own == known.end()) {
+      own = known.emplace(config, OptionsOf(job, options)).first;
+      // Ridgeline's own runs as it is installed.
+      if (own_trainer) own->second.container.clear();
+    }
     const Resources resources = ResourcesOf(job, own->second);
     const auto [it, is_new] = open.try_emplace({&own->second, resources, AvoidedBy(job)}, groups.size());
     if (!is_new && groups[it->second].members.size() == most) it->second = groups.size();

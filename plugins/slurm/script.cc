@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
+#include <iterator>
 #include <set>
 #include <string_view>
 
@@ -9,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "common/shell.h"
+#include "ridgeline/job_dir.h"
 #include "slurm/render.h"
 
 namespace ridgeline::slurm {
@@ -112,9 +115,7 @@ std::string CheckLines(const std::vector<const Json*>& jobs, const Options& opti
   for (const std::string& folder : FoldersOf(jobs)) {
     checks += fmt::format("  [ -d {} ] || not_started node {}\n", ShellQuote(folder), NotThere(folder));
   }
-  if (options.container.empty())
-    checks += "  [ -x \"$1\" ] || not_started start \"$1 is not there, or cannot be run\"\n";
-  if (checks.empty()) return {};
+  checks += "  [ -x \"$1\" ] || not_started start \"$1 is not there, or cannot be run\"\n";
   if (options.nodes < 2) return fmt::format("check() {{\n{}}}\ncheck \"$@\"\n", checks);
   return fmt::format(
       "check() {{\n{}}}\nexport -f not_started check\n"
@@ -126,7 +127,7 @@ std::string CheckLines(const std::vector<const Json*>& jobs, const Options& opti
       checks, options.nodes, options.nodes);
 }
 
-// ---- the job's container
+// ---- the trainers' container
 
 // "nvcr.io/nvidia/pytorch:26.09", as everybody writes an image, in the words of what is to start it. A file stays
 // what it is, and so does what names another kind of place.
@@ -146,6 +147,11 @@ std::string ImageFor(ContainerRuntime runtime, const std::string& image) {
   return std::string(kDocker) + (registry.empty() ? name : registry + "/" + name);
 }
 
+// Of srun's options those that say how pyxis starts a container.
+bool IsOfContainer(const std::string& option) {
+  return option.starts_with("--container-") || option.starts_with("--no-container-");
+}
+
 // Where the job works and leaves its results, and what the sweep names.
 std::string MountsOf(const std::vector<const Json*>& jobs, const BatchJob& batch) {
   std::vector<std::string> mounts = {batch.work_dir};
@@ -157,10 +163,11 @@ std::string MountsOf(const std::vector<const Json*>& jobs, const BatchJob& batch
     if (!is_there && std::find(mounts.begin(), mounts.end(), wanted) == mounts.end()) mounts.push_back(wanted);
   }
   for (std::string& mount : mounts) {
-    if (mount.find_first_of(",:") != std::string::npos) {
-      throw Failure(Failure::Kind::kInvalidInput,
-                    fmt::format("the folder {} cannot be mounted into a container", Json(mount).dump()),
-                    "its name has a comma or a colon in it: name another folder with --to, or run from another one");
+    if (mount.find_first_of(",:\n") != std::string::npos) {
+      throw Failure(
+          Failure::Kind::kInvalidInput,
+          fmt::format("the folder {} cannot be mounted into a container", Json(mount).dump()),
+          "its name has a comma, a colon or a new line in it: name another folder with --to, or run from another one");
     }
     mount += ":" + mount;
   }
@@ -171,76 +178,107 @@ std::string MountsOf(const std::vector<const Json*>& jobs, const BatchJob& batch
   return fmt::format("{}", fmt::join(mounts, ","));
 }
 
-// `start` and `inside`, by what the node has.
+std::vector<std::string> Srun(const Options& options, std::initializer_list<const char*> more) {
+  std::vector<std::string> srun = {"srun", fmt::format("--nodes={}", options.nodes),
+                                   fmt::format("--ntasks={}", options.nodes), "--ntasks-per-node=1", "--wait=0"};
+  srun.insert(srun.end(), more.begin(), more.end());
+  return srun;
+}
+
+bool HasGpus(const Options& options) {
+  const auto names_them = [](const std::string& option) {
+    return option.starts_with("--gpus") || option.starts_with("--ntasks-per-gpu");
+  };
+  return !options.gpus.empty() || options.gres.find("gpu") != std::string::npos ||
+         std::any_of(options.sbatch.begin(), options.sbatch.end(), names_them);
+}
+
+// The words that exec puts before a trainer's command, `container`, by what the node has, and `prepare`, what makes the
+// image ready on every node. It costs no point its time, and no gang waits for a node that has none.
 std::string ContainerLines(const std::vector<const Json*>& jobs, const BatchJob& batch) {
   const Options& options = batch.options;
+  if (options.container.empty()) return {};
   const std::string mounts = MountsOf(jobs, batch);
-  const std::string pyxis =
-      fmt::format("if srun --help 2>&1 | grep -q -e --container-image; then\n  start+=({})\n",
-                  Quoted({"--container-image=" + ImageFor(ContainerRuntime::kPyxis, options.container),
-                          "--container-mounts=" + mounts, "--container-workdir=" + batch.work_dir}));
+  std::vector<std::string> more = {"--container-mounts=" + mounts, "--container-workdir=" + batch.work_dir};
+  if (std::find(options.srun.begin(), options.srun.end(), "--container-mount-home") == options.srun.end()) {
+    more.emplace_back("--no-container-mount-home");
+  }
+  std::copy_if(options.srun.begin(), options.srun.end(), std::back_inserter(more), IsOfContainer);
+  // A container with a name is unpacked once for all points of the job. exec removes it.
+  const std::string pyxis = fmt::format(
+      "if srun --help 2>&1 | grep -q -e --container-image; then\n"
+      "  container=({} \"--container-name=ridgeline-$SLURM_JOB_ID\" {})\n"
+      "  prepare=({} \"${{container[@]}}\")\n",
+      Quoted({"--container-image=" + ImageFor(ContainerRuntime::kPyxis, options.container)}), Quoted(more),
+      Quoted(Srun(options, {"--mpi=none", "--overlap", "--mem=0", "--input=none", "--kill-on-bad-exit=1"})));
   std::vector<std::string> arguments = {"exec", "--bind", mounts, "--pwd", batch.work_dir};
-  if (!options.gpus.empty() || options.gres.find("gpu") != std::string::npos) arguments.emplace_back("--nv");
+  if (HasGpus(options)) arguments.emplace_back("--nv");
   arguments.push_back(ImageFor(ContainerRuntime::kApptainer, options.container));
-  const std::string apptainer =
-      fmt::format("if runtime=$(command -v apptainer || command -v singularity); then\n  inside=(\"$runtime\" {})\n",
-                  Quoted(arguments));
+  const std::string on_each =
+      options.nodes < 2
+          ? ""
+          : Quoted(Srun(options, {"--mpi=none", "--overlap", "--mem=0", "--input=none", "--kill-on-bad-exit=1"})) + " ";
+  const std::string apptainer = fmt::format(
+      "if runtime=$(command -v apptainer || command -v singularity); then\n"
+      "  container=(\"$runtime\" {})\n"
+      "  prepare=({}\"${{container[@]}}\")\n",
+      Quoted(arguments), on_each);
   const auto otherwise = [](const char* why) {
     return fmt::format("else\n  not_started start {}\nfi\n", ShellQuote(why));
   };
+  std::string lines;
   switch (options.container_runtime) {
     case ContainerRuntime::kPyxis:
-      return pyxis + otherwise("srun has no --container-image on this node: pyxis is not installed");
+      lines = pyxis + otherwise("srun has no --container-image on this node: pyxis is not installed");
+      break;
     case ContainerRuntime::kApptainer:
-      return apptainer + otherwise("there is no apptainer on this node");
+      lines = apptainer + otherwise("there is no apptainer on this node");
+      break;
     case ContainerRuntime::kAuto:
+      lines =
+          pyxis + "el" + apptainer + otherwise("this node has neither pyxis nor apptainer to start a container with");
       break;
   }
-  return pyxis + "el" + apptainer + otherwise("this node has neither pyxis nor apptainer to start a container with");
+  return lines +
+         "# Fetched and unpacked once on each node, before any point's time counts.\n"
+         "words=$(\"${prepare[@]}\" /bin/sh -c 'echo container-is-ready' 2>&1)\n" +
+         fmt::format("if [ \"$(grep -c '^container-is-ready' <<<\"$words\")\" -ne {} ]; then\n", options.nodes) +
+         "  node=$(sed -n 's/^srun: error: \\([^ :]*\\): task.*/\\1/p' <<<\"$words\" | head -n 1)\n"
+         "  [ ${#words} -le 1000 ] || words=${words: -1000}\n"
+         "  SLURMD_NODENAME=${node:-${SLURMD_NODENAME-}} not_started image \"the container does not start: $words\"\n"
+         "fi\n" +
+         fmt::format("{0}=$(printf '%s\\n' \"${{container[@]}}\")\nexport {0}\n", kContainerVariable);
 }
 
 // ---- the job
 
-std::vector<std::string> Srun(const Options& options) {
-  std::vector<std::string> srun = {"srun",
-                                   fmt::format("--nodes={}", options.nodes),
-                                   fmt::format("--ntasks={}", options.nodes),
-                                   "--ntasks-per-node=1",
-                                   "--wait=0",
-                                   "--kill-on-bad-exit=0"};
+// What starts "$@": nothing but the script's own process, or srun, once a node.
+std::string StartLines(const Options& options) {
+  if (!StartedBySrun(options.nodes, options)) return "exec \"$@\"\n";
+  std::vector<std::string> srun = Srun(options, {"--kill-on-bad-exit=0"});
   // exec speaks no MPI, and a site's default of it may be broken.
   const auto is_mpi = [](const std::string& given) { return given.starts_with("--mpi="); };
   if (std::none_of(options.srun.begin(), options.srun.end(), is_mpi)) srun.emplace_back("--mpi=none");
   if (options.cpus > 0) srun.push_back(fmt::format("--cpus-per-task={}", options.cpus));
-  srun.insert(srun.end(), options.srun.begin(), options.srun.end());
-  return srun;
-}
-
-// What starts "$@": nothing but the script's own process, or srun, once a node.
-std::string StartLines(const std::vector<const Json*>& jobs, const BatchJob& batch) {
-  const Options& options = batch.options;
-  if (!StartedBySrun(options.nodes, options)) return "exec \"$@\"\n";
-  const bool contained = !options.container.empty();
-  std::string text;
-  if (contained) text += fmt::format("start=({})\ninside=()\n", Quoted(Srun(options))) + ContainerLines(jobs, batch);
-  const std::string start = contained ? "\"${start[@]}\"" : Quoted(Srun(options));
-  const std::string inside = contained ? "\"${inside[@]}\" " : "";
-  if (options.nodes < 2) return text + fmt::format("exec {} {}\"$@\"\n", start, inside);
-  return text +
-         "# The nodes find each other: node 0 by the address Slurm itself uses.\n"
+  std::copy_if(options.srun.begin(), options.srun.end(), std::back_inserter(srun),
+               [&](const std::string& option) { return options.container.empty() || !IsOfContainer(option); });
+  if (options.nodes < 2) return fmt::format("exec {} \"$@\"\n", Quoted(srun));
+  return "# The nodes find each other: node 0 by the address Slurm itself uses.\n"
          "first=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
          "MASTER_ADDR=$(scontrol show node \"$first\" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p')\n"
          "export MASTER_ADDR=\"${MASTER_ADDR:-$first}\" MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\n"
          "export RIDGELINE_NNODES=\"$SLURM_JOB_NUM_NODES\"\n"
          "# shellcheck disable=SC2016 # each node's own shell expands it\n"
          "exec " +
-         start + " sh -c 'RIDGELINE_NODE_RANK=$SLURM_NODEID exec \"$@\"' ridgeline " + inside + "\"$@\"\n";
+         Quoted(srun) + " sh -c 'RIDGELINE_NODE_RANK=$SLURM_NODEID exec \"$@\"' ridgeline \"$@\"\n";
 }
 
 }  // namespace
 
 bool StartedBySrun(int64_t nodes, const Options& options) {
-  return nodes > 1 || !options.container.empty() || !options.srun.empty();
+  return nodes > 1 || std::any_of(options.srun.begin(), options.srun.end(), [&](const std::string& option) {
+           return options.container.empty() || !IsOfContainer(option);
+         });
 }
 
 std::string Script(const std::vector<const Json*>& jobs, const BatchJob& batch) {
@@ -253,7 +291,7 @@ std::string Script(const std::vector<const Json*>& jobs, const BatchJob& batch) 
     text += fmt::format("{}) set -- {} ;;\n", task, Quoted(jobs[task]->at("exec").get<std::vector<std::string>>()));
   }
   text += "*) echo \"ridgeline: this script has no task $SLURM_ARRAY_TASK_ID\" >&2; exit 2 ;;\nesac\n";
-  return text + CheckLines(jobs, batch.options) + StartLines(jobs, batch);
+  return text + CheckLines(jobs, batch.options) + ContainerLines(jobs, batch) + StartLines(batch.options);
 }
 
 }  // namespace ridgeline::slurm

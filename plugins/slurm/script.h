@@ -12,7 +12,8 @@ namespace ridgeline::slurm {
 
 struct BatchJob;
 
-// Whether srun starts the job, and not the script's own process.
+// Whether srun starts the job, and not the script's own process. A container is none of the job's: exec starts its
+// trainers in it.
 bool StartedBySrun(int64_t nodes, const Options& options);
 
 // Without options of sbatch. Each of `jobs` is one task of the batch, whose options and folder are filled in. It says

@@ -21,6 +21,7 @@
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "cli/trainer_output.h"
+#include "node/carried.h"
 #include "node/exec.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
@@ -39,6 +40,7 @@ struct ExecArguments {
   std::string job_dir;
   bool print_results = false;
   std::string summary;
+  std::string carry_to;
 };
 
 void PrintResult(const RunResult& result) {
@@ -180,6 +182,10 @@ int RunJob(const ExecArguments& arguments) {
 // Launchers know by the exit code that a folder failed: no other fault may look like that.
 int Exec(const ExecArguments& arguments) {
   try {
+    if (!arguments.carry_to.empty()) {
+      CarryTo(arguments.carry_to);
+      return 0;
+    }
     return RunJob(arguments);
   } catch (const std::exception& e) {
     const auto* error = dynamic_cast<const Error*>(&e);
@@ -193,9 +199,16 @@ int Exec(const ExecArguments& arguments) {
 
 Action ExecCommand(CLI::App& self) {
   const auto arguments = std::make_shared<ExecArguments>();
-  self.add_option("job", arguments->job_file, "the job file a run wrote, JOB_DIR/job.json, or a folder of its parts")
-      ->required()
-      ->type_name("JOB.json");
+  CLI::Option* job = self.add_option("job", arguments->job_file,
+                                     "the job file a run wrote, JOB_DIR/job.json, or a folder of its parts")
+                         ->type_name("JOB.json");
+  CLI::Option* carry = self.add_option("--carry-to", arguments->carry_to,
+                                       "instead, copy this program into a folder, with all that it needs")
+                           ->type_name("DIR")
+                           ->excludes(job);
+  self.callback([job, carry] {
+    if (job->count() + carry->count() == 0) throw CLI::RequiredError("job");
+  });
   self.add_option("--job-dir", arguments->job_dir, "the job's folder, where it is not what its file says")
       ->type_name("DIR");
   self.add_flag("--print-results", arguments->print_results,

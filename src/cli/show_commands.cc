@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "driver/progress.h"
 #include "plan/plan.h"
 #include "plan/trainer.h"
+#include "run/job.h"
 #include "run/spec.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
@@ -113,6 +115,7 @@ Json CommandJson(const Point& point, const Preview& preview) {
           {"trainer", point.spec.trainer},
           {"definition", preview.definition.empty() ? Json() : Json(preview.definition)},
           {"processes", preview.processes},
+          {"container", preview.container},
           {"directory", directory.empty() ? Json() : Json(directory.string())},
           {"environment", preview.start.environment},
           {"files", preview.files},
@@ -161,11 +164,27 @@ void RequireTrainer(const Sweep& sweep, const Point& point, const CommandsAsked&
               fmt::format("ridgeline trainers show {}", trainer));
 }
 
+// What the launcher puts round the trainer. How it does, the node decides.
+std::string ContainerOf(const Launch& launch) {
+  const auto own = launch.config.find(launch.launcher);
+  if (own == launch.config.end() || !own->is_object()) return {};
+  const bool is_ours = launch.definition == nullptr && IsOurTrainer(launch.trainer);
+  for (const char* name : {"container", "trainer_image", "image"}) {
+    // Our own trainer is beside exec.
+    if (is_ours && name != std::string_view("image")) continue;
+    const auto image = own->find(name);
+    if (image != own->end() && image->is_string()) return image->get<std::string>();
+  }
+  return {};
+}
+
 Preview PreviewOfPoint(const Sweep& sweep, const Point& point) {
   const Launch launch = LaunchOf(sweep, point);
   RequireScheduler(sweep, launch);
   try {
-    return PreviewOf(JobFor(sweep, point, {}), launch.definition);
+    Preview preview = PreviewOf(JobFor(sweep, point, {}), launch.definition);
+    preview.container = ContainerOf(launch);
+    return preview;
   } catch (const Error& e) {
     throw Error(e.kind(), fmt::format("point {}: {}", point.id, e.message()), e.hint());
   }
@@ -177,6 +196,7 @@ std::string CommandText(const std::string& point, const Preview& preview) {
   std::string text = Comment(point);
   if (!preview.definition.empty()) text += Comment("definition " + preview.definition);
   text += Comment(preview.processes);
+  if (!preview.container.empty()) text += Comment("Started in a container of: " + preview.container);
   if (!preview.differs.empty()) text += Comment("The others differ in: " + Join(preview.differs, ", "));
   if (!preview.unknown.empty()) text += Comment("Known on the node alone: " + Join(preview.unknown, ", "));
   if (!preview.from_here.empty()) text += Comment("From this machine's environment: " + Join(preview.from_here, ", "));

@@ -21,6 +21,7 @@ LaunchJob ToLaunchJob(const Job& job, const std::filesystem::path& program) {
   launch.nodes = job.nodes;
   launch.cpus = job.cpus;
   launch.memory_bytes = job.memory_limit_bytes;
+  launch.own_trainer = IsOurTrainer(job);
   launch.exec = {program.string(), "exec", launch.job_file.string()};
   launch.config = job.config;
   const bool continuable = std::any_of(job.points.begin(), job.points.end(),

@@ -31,6 +31,7 @@ struct LaunchJob {
   int64_t memory_bytes = 0;        // of a node; 0: no limit
   int64_t time_limit_s = 0;        // for the whole job; 0: none
   int64_t save_time_s = 0;         // it can be continued if it is told so long before its end; 0: it cannot
+  bool own_trainer = false;        // it runs ridgeline-train, which needs nothing of another's image
   std::vector<std::string> exec;   // argv that runs the job on a node
   std::vector<std::string> avoid;  // nodes it shall not run on: others failed there
   Json config;                     // the `launch:` mapping as it holds for this job; null: as the launcher was loaded

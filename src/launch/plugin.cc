@@ -158,6 +158,7 @@ class Plugin final : public Launcher {
                       {"memory_bytes", job.memory_bytes},
                       {"time_limit_s", job.time_limit_s},
                       {"save_time_s", job.save_time_s},
+                      {"own_trainer", job.own_trainer},
                       {"exec", job.exec}});
       if (!job.avoid.empty()) list.back()["avoid"] = job.avoid;
       if (!job.config.is_null()) list.back()["config"] = job.config;

@@ -142,6 +142,7 @@ Ending OfExit(const std::string& how, const ExitStatus& status, const Disbelief&
 // What decides in place of the trainer's own result; nothing where that stands.
 std::optional<Ending> Overruling(const Job& job, const JobPoint& point, const PointEnd& end) {
   const Watched& watched = end.watched;
+  if (end.not_begun) return Ending{end.not_begun->reason, end.not_begun->message, end.not_begun->hint};
   const Disbelief why = WhyNotBelieved(point, end);
   const bool stopped = watched.stopped != StopReason::kNone;
   const bool hung = watched.stopped == StopReason::kSaidEnd || watched.stopped == StopReason::kStepsDone ||

@@ -138,14 +138,11 @@ ProcessPlace DefinedTrainer::PlaceOf(const RunSpec& spec, const RankProcess& pro
 
 Invoked DefinedTrainer::InvokedFor(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
                                    const PointPlace& place) const {
-  Invoked invoked = Invoke(*trainer_->invocation, spec, PlaceOf(spec, process, nodes, place));
-  invoked.argv = WithSrun(std::move(invoked.argv), spec, nodes);
-  return invoked;
+  return Invoke(*trainer_->invocation, spec, PlaceOf(spec, process, nodes, place));
 }
 
-std::vector<std::string> DefinedTrainer::WithSrun(std::vector<std::string> argv, const RunSpec& spec,
-                                                  const Nodes& nodes) const {
-  if (trainer_->invocation->processes != Processes::kSrun) return argv;
+std::vector<std::string> DefinedTrainer::Srun(const RunSpec& spec, const Nodes& nodes) const {
+  if (trainer_->invocation->processes != Processes::kSrun) return {};
   // Within the step that exec is, whose processors the ranks have.
   std::vector<std::string> whole = {"srun",
                                     "--overlap",
@@ -157,7 +154,6 @@ std::vector<std::string> DefinedTrainer::WithSrun(std::vector<std::string> argv,
   if (job_.cpus > 0) {
     whole.push_back(fmt::format("--cpus-per-task={}", std::max<int64_t>(job_.cpus / RanksPerNode(spec, nodes), 1)));
   }
-  whole.insert(whole.end(), std::make_move_iterator(argv.begin()), std::make_move_iterator(argv.end()));
   return whole;
 }
 
@@ -194,13 +190,14 @@ void DefinedTrainer::AddFacts(const RunSpec& spec, const Invoked& invoked, RunRe
 }
 
 RunFollower::RunFollower(const Trainer& trainer, const RunSpec& spec, fs::path log, fs::path progress, bool first,
-                         const Clock& clock, const Nvml& (*load)())
+                         ProcessTree& tree, const Clock& clock, const Nvml& (*load)())
     : metrics_(CountedOf(trainer)),
       spec_(spec),
       tokens_per_step_(static_cast<double>(TokensAStep(trainer, spec))),
       log_(std::move(log)),
       progress_(std::move(progress)),
       says_steps_(first),
+      tree_(tree),
       clock_(clock),
       lines_([this](int64_t, std::string_view line) {
         metrics_.Line(line, lines_.is_cut(), [this](const LineValue& said) { Value(said); });
@@ -214,10 +211,11 @@ const Arrivals* RunFollower::FinishArrivals() { return growth_ ? &growth_->Finis
 
 void RunFollower::Look() {
   if (!counted_.empty()) ReadOn();
+  if (clock_.MonotonicNs() < next_sample_ns_) return;
+  tree_.LookForMarked();  // takes nothing of the trainer's time
   const int64_t begin_ns = clock_.MonotonicNs();
-  if (begin_ns < next_sample_ns_) return;
-  peak_bytes_ = std::max(peak_bytes_, ProportionalOfTree());
-  if (device_memory_) device_peak_bytes_ = std::max(device_peak_bytes_, device_memory_->MostHeldOfOne());
+  peak_bytes_ = std::max(peak_bytes_, tree_.ProportionalBytes());
+  if (device_memory_) device_peak_bytes_ = std::max(device_peak_bytes_, device_memory_->MostHeldOfOne(tree_));
   const int64_t end_ns = clock_.MonotonicNs();
   // The kernel counts all pages of a process meanwhile, which then waits for new ones.
   next_sample_ns_ = end_ns + std::max(kLeastPauseNs, kMostShare * (end_ns - begin_ns));

@@ -42,8 +42,10 @@ class DefinedTrainer {
 
   std::vector<RankProcess> ProcessesHere(const RunSpec& spec, const Nodes& nodes, const std::vector<int>& cores) const;
 
-  // What `process` is started with. `spec`: as the node has it. Throws Error(kInvalidInput) where the node's
-  // environment lacks what the definition names.
+  // What stands before its command where srun starts its ranks; else nothing.
+  std::vector<std::string> Srun(const RunSpec& spec, const Nodes& nodes) const;
+  // What `process` is started with, but for that. `spec`: as the node has it. Throws Error(kInvalidInput) where the
+  // node's environment lacks what the definition names.
   Invoked InvokedFor(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
                      const PointPlace& place) const;
 
@@ -57,7 +59,6 @@ class DefinedTrainer {
  private:
   ProcessPlace PlaceOf(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
                        const PointPlace& place) const;
-  std::vector<std::string> WithSrun(std::vector<std::string> argv, const RunSpec& spec, const Nodes& nodes) const;
 
   const Job& job_;
   const std::shared_ptr<const Trainer> trainer_;
@@ -70,7 +71,7 @@ class RunFollower {
   // Its steps are counted in `log`, and said in the file `progress`. Where others look on, too, it says them there
   // unless another does; `first` does in any case.
   RunFollower(const Trainer& trainer, const RunSpec& spec, std::filesystem::path log, std::filesystem::path progress,
-              bool first, const Clock& clock, const Nvml& (*load)() = LoadNvml);
+              bool first, ProcessTree& tree, const Clock& clock, const Nvml& (*load)() = LoadNvml);
   RunFollower(const RunFollower&) = delete;
   RunFollower& operator=(const RunFollower&) = delete;
 
@@ -98,6 +99,7 @@ class RunFollower {
   const std::filesystem::path log_;
   const std::filesystem::path progress_;
   bool says_steps_;
+  ProcessTree& tree_;
   const Clock& clock_;
   LogLines lines_;
   int64_t read_bytes_ = 0;

@@ -8,15 +8,17 @@
 
 namespace ridgeline {
 
+class ProcessTree;
+
 class DeviceMemory {
  public:
   // Never throws: without NVML nobody is seen to hold anything.
   explicit DeviceMemory(const Nvml& (*load)() = LoadNvml);
 
-  // The most that all descendants of this process together hold of one of this machine's GPUs now, as NVML says it of
+  // The most that all of `tree` together hold of one of this machine's GPUs now, as NVML says it of
   // each process: with its context and its libraries', and what an allocator keeps for later. Bytes. 0 where they hold
   // none or nobody knows: where NVML numbers processes otherwise than we do, as in most containers, none is ours.
-  int64_t MostHeldOfOne() const;
+  int64_t MostHeldOfOne(ProcessTree& tree) const;
 
  private:
   std::unique_ptr<const NvmlSession> session_;  // null where there is no NVML

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,14 +19,13 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "base/cores.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "base/machine.h"
 #include "base/port.h"
 #include "base/text.h"
 #include "node/cgroup_peak.h"
 #include "node/classify.h"
+#include "node/container.h"
 #include "node/core_use.h"
 #include "node/defined.h"
 #include "node/finished.h"
@@ -33,11 +34,10 @@
 #include "node/parts.h"
 #include "node/point_cores.h"
 #include "node/preflight.h"
+#include "node/process_tree.h"
 #include "node/ranks.h"
 #include "node/read_job.h"
-#include "node/secret.h"
 #include "node/starting.h"
-#include "node/stop_signals.h"
 #include "node/watch.h"
 #include "ridgeline/foreign_file.h"
 #include "ridgeline/job_dir.h"
@@ -45,7 +45,6 @@
 #include "run/job.h"
 #include "run/result.h"
 #include "run/results_file.h"
-#include "run/sagemaker.h"
 #include "run/sense.h"
 #include "run/spec.h"
 #include "run/trainer_result.h"
@@ -60,6 +59,7 @@ constexpr int64_t kLookAgainNs = 100'000'000;
 constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kPartEndsNs = 10 * kSecondNs;    // to say how its ranks ended; more than enough
 constexpr int64_t kEndsAfterNs = 600 * kSecondNs;  // a node that no limit ends, after the first has ended well
+constexpr int kSignalled = 128;                    // and the signal, is how srun says that one ended its task
 
 // A launcher's locks come to us open across exec; a trainer must not carry them on.
 void KeepDescriptorsFromChildren() {
@@ -95,10 +95,7 @@ FileLock TakeTurn(const fs::path& file, const ExecOptions& options) {
 
 class JobRunner : public NodeJob {
  public:
-  JobRunner(const Job& job, const Nodes& nodes, const ExecOptions& options)
-      : NodeJob(job, nodes), options_(options), stop_(CancelFile(job.job_dir)), secret_(job.job_dir, nodes.rank == 0) {}
-
-  bool Told() { return stop_.Reason() != StopReason::kNone; }
+  using NodeJob::NodeJob;
 
   RunResult RunPoint(const JobPoint& point) {
     const fs::path dir = PointDir(job_.job_dir, point.id);
@@ -132,6 +129,11 @@ class JobRunner : public NodeJob {
     if (IsOnSeveralNodes(point) && !IsFirst()) {
       TellPart(job_.job_dir, point, {nodes_.rank, NodeName(), result, weight::kCause, {}, /*ran=*/false});
     }
+  }
+  // What an earlier attempt said of this node.
+  void BeFit() const {
+    std::error_code ignored;
+    if (nodes_.count > 1) fs::remove(job_.job_dir / PartName(nodes_.rank), ignored);
   }
 
  private:
@@ -252,39 +254,25 @@ class JobRunner : public NodeJob {
     return result;
   }
 
-  WatchLimits LimitsOf(const JobPoint& point) const {
-    WatchLimits limits;
-    const int64_t meet_ns = MeetLimitS(job_, point) * kSecondNs;
-    const bool first = nodes_.rank == 0;
-    if (first) limits.meet_ns = meet_ns;
-    // Another node does not see when the ranks have met. The first does, and when it ends its ranks, the others end.
-    if (point.time_limit_s > 0) limits.time_ns = point.time_limit_s * kSecondNs + (first ? 0 : meet_ns);
-    limits.memory_bytes = job_.memory_limit_bytes;
-    limits.of_descendants = defined_.has_value();
-    limits.grace_ns = options_.grace_ns;
-    const bool saves = !SpecHere(point).checkpoint_dir.empty();
-    limits.save_ns = saves ? job_.save_time_s * kSecondNs : options_.grace_ns;
-    return limits;
-  }
-
   Ran RunTrainer(const JobPoint& point, const fs::path& dir, const Begin& begin) {
-    const std::vector<RankProcess> ranks = ProcessesOn(nodes_, point.spec);
+    const std::vector<RankProcess> ranks = ProcessesHere(point);
     const OomWatch oom;
     std::optional<CgroupPeak> cgroup_peak;
-    if (defined_) cgroup_peak.emplace();
-    std::optional<ReservedPort> port;                                         // ours until the ranks have ended
-    if (nodes_.count == 1 && (defined_ || ranks.size() > 1)) port.emplace();  // torchrun needs one for one rank, too
+    if (Defined() != nullptr && !IsStep()) cgroup_peak.emplace();  // a step has a cgroup of its own
+    std::optional<ReservedPort> port;                              // ours until the ranks have ended
+    if (nodes_.count == 1 && (Defined() != nullptr || ranks.size() > 1))
+      port.emplace();  // torchrun needs one for one rank, too
     std::vector<Child> children;
     const int64_t begin_ns = clock_.MonotonicNs();
-    Invoked invoked;  // of a defined trainer, the first process of it here
+    Starting invoked;  // of a defined trainer, the first process of it here
     try {
       for (const RankProcess& rank : ranks) {
-        Invoked one = InvokedFor(point, dir, rank, port);
+        Starting one = StartOfRank(point, dir, rank, port);
         children.push_back(Start(dir, one, rank));
         if (children.size() == 1) invoked = std::move(one);
       }
     } catch (const Error&) {
-      EndAllChildren();
+      tree_.End();
       throw;
     }
     Ran ran;
@@ -292,17 +280,22 @@ class JobRunner : public NodeJob {
     // Rank 0 of ridgeline-train says how far it is as soon as the ranks have met.
     const auto has_begun = [&] {
       std::error_code ec;
+      for (const RankProcess& rank : IsContained() ? ranks : std::vector<RankProcess>()) {
+        if (!fs::exists(dir / BegunName(rank.rank), ec)) return false;
+      }
+      if (IsContained() && (nodes_.rank > 0 || MeetLimitS(job_, point) == 0)) return true;
       return fs::file_size(ProgressFile(job_.job_dir, point.id), ec) > 0 && !ec;
     };
     const RunSpec here = SpecHere(point);
     std::optional<RunFollower> follower;
     if (const Trainer* trainer = ReadTrainer()) {
-      follower.emplace(*trainer, here, dir / ranks.front().log, ProgressFile(job_.job_dir, point.id), IsFirst(),
+      follower.emplace(*trainer, here, dir / ranks.front().log, ProgressFile(job_.job_dir, point.id), IsFirst(), tree_,
                        clock_);
     }
     std::optional<HangWatch> hang;
     if (const Trainer* trainer = ReadTrainer()) {
-      hang.emplace(*trainer, here, PathsOf(dir, ranks), LogsElsewhere(point, dir), options_.hang_ns, clock_);
+      hang.emplace(*trainer, here, PathsOf(dir, ranks), LogsElsewhere(point, dir), options_.hang_ns, clock_,
+                   [this] { return tree_.WrittenBytes(); });
     }
     std::optional<OthersWatch> others;
     if (IsOnSeveralNodes(point)) {
@@ -319,8 +312,10 @@ class JobRunner : public NodeJob {
     end.watched = Watch(children, LimitsOf(point), stop_, clock_, has_begun, look);
     const int64_t life_ns = clock_.MonotonicNs() - begin_ns;
     if (hang && end.watched.stopped == StopReason::kTimeLimit) end.watched.stopped = hang->AtTimeLimit();
-    EndAllChildren();
+    tree_.End();
     end.oom = oom.Since();
+    end.log_tail = ReadTail(dir / ranks[end.watched.process].log, kLogTailBytes);
+    LookIntoStep(dir, ranks[end.watched.process].rank, end);
     const int64_t cgroup_peak_bytes = cgroup_peak ? cgroup_peak->Bytes() : 0;
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
@@ -328,7 +323,8 @@ class JobRunner : public NodeJob {
       ReadLogs(point, dir, ranks, invoked, *follower, cgroup_peak_bytes, life_ns, ran);
     } else if (nodes_.rank == 0) {
       const RunSpec run = SpecOfRun(point);
-      ReadOwnResult(dir / kTrainersResultName, run, defined_ ? TokensAStep(defined_->trainer(), run) : 0, end);
+      ReadOwnResult(dir / kTrainersResultName, run, Defined() != nullptr ? TokensAStep(Defined()->trainer(), run) : 0,
+                    end);
       // One repeat, run alone, has an id of its own.
       if (end.own && end.own->point_id == PointId(run)) end.own->point_id = point.id;
     } else if (end.watched.status.ok()) {
@@ -341,8 +337,27 @@ class JobRunner : public NodeJob {
     if (!end.own && end.watched.stopped == StopReason::kNone) {
       if (const auto unfit = CheckFolder(dir, ExecCheckName(nodes_.rank))) end.storage_problem = unfit->message;
     }
-    end.log_tail = ReadTail(dir / decided.log, kLogTailBytes);
     return ran;
+  }
+
+  // What there is to know of a trainer that was started for us, or in a container.
+  void LookIntoStep(const fs::path& dir, int64_t rank, PointEnd& end) const {
+    Watched& watched = end.watched;
+    if (IsStep()) {
+      ExitStatus& status = watched.status;
+      if (status.exit_code > kSignalled && status.exit_code <= kSignalled + SIGRTMAX) {
+        status = {0, status.exit_code - kSignalled, 0};
+      }
+      // Those are srun's.
+      status.rss_peak_bytes = watched.rss_peak_bytes = watched.rank_rss_peak_bytes = 0;
+      if (watched.killed && SaysKilledForMemory(end.log_tail)) end.oom = {1, true};
+    }
+    std::error_code ec;
+    const bool late = watched.stopped == StopReason::kMeetLimit;
+    if (!IsContained() || fs::exists(dir / BegunName(rank), ec) || (watched.stopped != StopReason::kNone && !late)) {
+      return;
+    }
+    end.not_begun = WhyNotBegun(end.log_tail, fs::exists(dir / EnteredName(rank), ec), late);
   }
 
   // A defined trainer's result, which is made of what it printed: of a point on several nodes, its end here alone.
@@ -350,12 +365,12 @@ class JobRunner : public NodeJob {
                 const Invoked& invoked, RunFollower& seen, int64_t cgroup_peak_bytes, int64_t life_ns, Ran& ran) const {
     PointEnd& end = ran.end;
     const RunSpec run = SpecOfRun(point);
-    Reading reading = defined_->Read(run, PathsOf(dir, ranks), end.watched, invoked, seen.FinishArrivals());
+    Reading reading = Defined()->Read(run, PathsOf(dir, ranks), end.watched, invoked, seen.FinishArrivals());
     end.own_is_read = true;
     end.own_is_end_alone = IsOnSeveralNodes(point);
     const bool ended_by_itself = end.watched.status.signal == 0 && end.watched.stopped == StopReason::kNone;
     if (reading.end || ended_by_itself) {
-      end.own = end.own_is_end_alone ? EndAlone(reading) : ResultOf(defined_->trainer(), reading, run, life_ns);
+      end.own = end.own_is_end_alone ? EndAlone(reading) : ResultOf(Defined()->trainer(), reading, run, life_ns);
       DefinedTrainer::AddFacts(run, invoked, *end.own);
     }
     if (end.own_is_end_alone) ran.reading = std::move(reading);
@@ -380,41 +395,39 @@ class JobRunner : public NodeJob {
     }
   }
 
-  // What one of its processes is started with, its files written.
-  Invoked InvokedFor(const JobPoint& point, const fs::path& dir, const RankProcess& rank,
-                     const std::optional<ReservedPort>& port) {
-    PointPlace place = PlaceIn(dir, nodes_, port ? port->number() : 0);
-    place.progress_file = ProgressFile(job_.job_dir, point.id);
-    if (HasSeveralProcesses(point.spec) && !defined_) place.secret_file = secret_.File();
-    Invoked invoked = StartOf(job_, defined_ ? &*defined_ : nullptr, SpecHere(point), rank, nodes_, place);
-    if (defined_) MakeDirs(place.output_dir);
-    for (const auto& [name, text] : invoked.files) WriteFileAtomic(fs::path(place.output_dir) / name, text);
-    return invoked;
-  }
-
-  Child Start(const fs::path& dir, const Invoked& invoked, const RankProcess& rank) const {
+  Child Start(const fs::path& dir, const Starting& start, const RankProcess& rank) const {
     SpawnOptions spawn;
     spawn.stdout_file = spawn.stderr_file = fs::absolute(dir / rank.log);
-    spawn.work_dir = invoked.directory;
-    spawn.environment = invoked.environment;
+    if (!IsContained()) spawn.work_dir = start.directory;
+    spawn.environment = start.environment;
     if (cores_.own) {
       spawn.cpus = rank.cores;
     } else if (!rank.cores.empty()) {
       spawn.environment["RIDGELINE_CORES"] = std::to_string(rank.cores.size());
     }
     spawn.environment.merge(WaitingOfThreads(cores_.own, spawn.environment));
+    if (!tree_.mark().empty()) spawn.environment[kMarkVariable] = tree_.mark();
     spawn.new_process_group = true;
     spawn.die_with_parent = true;
 
-    Child child = Child::Spawn(invoked.argv, spawn);
+    Child child = Child::Spawn(IsContained() ? InContainer(dir, start, rank, spawn.environment) : start.argv, spawn);
     // Where memory runs out despite every limit, the kernel should choose the trainer.
     std::ofstream("/proc/" + std::to_string(child.pid()) + "/oom_score_adj") << 1000;
     return child;
   }
 
-  const ExecOptions& options_;
-  StopSignals stop_;
-  RanksSecret secret_;
+  // Its command as the container has it, behind what starts that.
+  static std::vector<std::string> InContainer(const fs::path& dir, const Starting& start, const RankProcess& rank,
+                                              const std::map<std::string, std::string>& environment) {
+    const auto inside = start.argv.begin() + static_cast<std::ptrdiff_t>(start.starter_words);
+    std::vector<std::string> command(start.argv.begin(), inside);
+    const fs::path whole = fs::absolute(dir);
+    const std::vector<std::string> entering =
+        Container::Command({std::vector<std::string>(inside, start.argv.end()), environment, start.directory,
+                            whole / EnteredName(rank.rank), whole / BegunName(rank.rank)});
+    command.insert(command.end(), entering.begin(), entering.end());
+    return command;
+  }
 };
 
 }  // namespace

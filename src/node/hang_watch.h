@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "node/process_tree.h"
 #include "node/watch.h"
 #include "ridgeline/run.h"
 #include "trainers/definition.h"
@@ -34,10 +33,11 @@ inline constexpr int64_t kHangNs = 60'000'000'000;
 class HangWatch {
  public:
   // `here`: the logs of the processes here; `elsewhere`: of those on other nodes, as far as they can be seen. Files of
-  // these that are older than the first log here are of an earlier attempt. `trainer` and `clock` must outlive it.
+  // these that are older than the first log here are of an earlier attempt. `written`: bytes that its processes have
+  // written by now. `trainer` and `clock` must outlive it.
   HangWatch(const Trainer& trainer, const RunSpec& spec, const std::vector<std::filesystem::path>& here,
             const std::vector<std::filesystem::path>& elsewhere, int64_t hang_ns, const Clock& clock,
-            std::function<int64_t()> written = WrittenByTree);
+            std::function<int64_t()> written);
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -13,18 +12,17 @@
 #include "base/files.h"
 #include "base/machine.h"
 #include "base/text.h"
-#include "node/starting.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/limits.h"
-#include "run/result.h"
 #include "run/sagemaker.h"
 #include "run/spec.h"
+#include "trainers/node_part.h"
 
 namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr int64_t kLimitSecondNs = 1'000'000'000;
+constexpr int64_t kNsPerSecond = 1'000'000'000;
 
 void Remove(const fs::path& path) {
   std::error_code ec;
@@ -50,29 +48,46 @@ std::string NodeName() {
   return HostName();
 }
 
-NodeJob::NodeJob(const Job& job, const Nodes& nodes)
-    : job_(job), nodes_(nodes), cores_(CoresFor(job.cpus, CoresAllowed(), OwnCoresGiven())) {
-  if (!job.definition.empty()) defined_.emplace(job);
+std::vector<fs::path> PathsOf(const fs::path& dir, const std::vector<RankProcess>& ranks) {
+  std::vector<fs::path> paths;
+  for (const RankProcess& rank : ranks) paths.push_back(dir / rank.log);
+  return paths;
 }
 
-bool NodeJob::IsOnSeveralNodes(const JobPoint& point) const {
-  return nodes_.count > 1 && HasSeveralProcesses(point.spec) && !(defined_ && defined_->RunsOnFirstNodeAlone());
+NodeJob::NodeJob(const Job& job, const Nodes& nodes, const ExecOptions& options)
+    : job_(job),
+      nodes_(nodes),
+      options_(options),
+      stop_(CancelFile(job.job_dir)),
+      cores_(CoresFor(job.cpus, CoresAllowed(), OwnCoresGiven())),
+      secret_(job.job_dir, nodes.rank == 0) {
+  if (!job.definition.empty()) defined_.emplace(job);
+  if (IsStep()) tree_ = ProcessTree(fmt::format("{}-{}", ::getpid(), clock_.UnixNs()));
+}
+
+bool NodeJob::IsStep() const {
+  return (IsContained() && container_->IsStep()) ||
+         (defined_ && defined_->trainer().invocation->processes == Processes::kSrun);
 }
 
 std::optional<Unfit> NodeJob::WhyUnfit(const std::vector<const JobPoint*>& points, const fs::path& job_file) const {
   std::vector<RunSpec> runs;
   for (const JobPoint* point : points) runs.push_back(SpecHere(*point));
-  if (!defined_) return Preflight(job_, job_file, runs, nodes_.rank, clock_);
+  if (!defined_ && !IsContained()) return Preflight(job_, job_file, runs, nodes_.rank, clock_);
   Job started = job_;
-  Invoked invoked;
+  Starting start;
   try {
-    invoked = StartOf(job_, &*defined_, runs.front(), {}, nodes_, PlaceIn("point", nodes_, 1));
-    started.trainer = invoked.argv;
+    start = StartOf(job_, Defined(), Contained(), runs.front(), {}, nodes_, PlaceIn("point", nodes_, 1));
+    started.trainer = start.argv;
   } catch (const Error& e) {
     return Unfit{InfrastructureReason::kStart, fmt::format("its trainer cannot be started here: {}", e.message()),
                  "set such variables under launch: environment, or on the node"};
   }
-  return Preflight(started, job_file, runs, nodes_.rank, clock_, invoked.directory);
+  if (IsContained()) {  // this node needs but what starts the container
+    started.trainer = {start.argv.front()};
+    start.directory.clear();
+  }
+  return Preflight(started, job_file, runs, nodes_.rank, clock_, start.directory);
 }
 
 RunResult NodeJob::NotRun(const JobPoint& point, const Unfit& why) const {
@@ -83,53 +98,6 @@ RunResult NodeJob::NotRun(const JobPoint& point, const Unfit& why) const {
   result.hint = why.hint;
   result.started_unix_ns = clock_.UnixNs();
   return Complete(point, std::move(result));
-}
-
-void NodeJob::BeFit() const {
-  std::error_code ignored;
-  if (nodes_.count > 1) fs::remove(job_.job_dir / PartName(nodes_.rank), ignored);
-}
-
-void NodeJob::TidyUp(const JobPoint& point, RunStatus status) const {
-  const fs::path dir = PointDir(job_.job_dir, point.id);
-  const bool ok = status == RunStatus::kOk;
-  std::vector<fs::path> files;
-  AddFilesOf(point, nodes_, ok, files);
-  if (IsFirst() && IsOnSeveralNodes(point)) {
-    for (Nodes other = nodes_; ++other.rank < nodes_.count;) {
-      if (HasEndedPart(dir, other.rank)) AddFilesOf(point, other, ok, files);
-    }
-  }
-  files.push_back(ProgressFile(job_.job_dir, point.id));
-  if (IsFirst()) {
-    AddTemporariesOf(dir / kTrainersResultName, files);
-    if (ok) files.push_back(dir / kTrainersResultName);
-  }
-  std::error_code ignored;
-  for (const fs::path& file : files) fs::remove(file, ignored);
-  if (defined_ && IsFirst() && ok && !job_.keep_logs) fs::remove_all(dir / kOutputName, ignored);
-  ::rmdir(dir.c_str());  // fails where anything is left in it
-}
-
-void NodeJob::AddFilesOf(const JobPoint& point, const Nodes& node, bool ok, std::vector<fs::path>& files) const {
-  const fs::path dir = PointDir(job_.job_dir, point.id);
-  files.insert(files.end(), {dir / SpecName(node.rank), dir / ExecCheckName(node.rank), dir / PartName(node.rank)});
-  AddTemporariesOf(dir / SpecName(node.rank), files);
-  AddTemporariesOf(dir / PartName(node.rank), files);
-  if (!ok || job_.keep_logs) return;
-  for (const std::string& log : LogsOf(point, node)) files.push_back(dir / log);
-}
-
-const Trainer* NodeJob::ReadTrainer() const {
-  return defined_ && !defined_->KeepsContract() ? &defined_->trainer() : nullptr;
-}
-
-PartsOf NodeJob::PartsOfPoint(const JobPoint& point) const {
-  return {job_.job_dir, point.id, nodes_.count, ReadTrainer()};
-}
-
-int64_t NodeJob::LimitNs(const JobPoint& point) const {
-  return point.time_limit_s > 0 ? (point.time_limit_s + MeetLimitS(job_, point)) * kLimitSecondNs : 0;
 }
 
 RunResult NodeJob::Complete(const JobPoint& point, RunResult result) const {
@@ -155,13 +123,26 @@ std::vector<RankProcess> NodeJob::ProcessesOn(const Nodes& node, const RunSpec& 
   return defined_ ? defined_->ProcessesHere(spec, node, cores_.ids) : RanksHere(spec, node, cores_.ids);
 }
 
+std::vector<RankProcess> NodeJob::RanksOf(const JobPoint& point, const Nodes& node) const {
+  try {
+    return ProcessesOn(node, point.spec);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+std::vector<fs::path> NodeJob::SignsOf(const JobPoint& point, const Nodes& node, const fs::path& dir) const {
+  std::vector<fs::path> signs;
+  if (!IsContained()) return signs;
+  for (const RankProcess& rank : RanksOf(point, node)) {
+    signs.insert(signs.end(), {dir / EnteredName(rank.rank), dir / BegunName(rank.rank)});
+  }
+  return signs;
+}
+
 std::vector<std::string> NodeJob::LogsOf(const JobPoint& point, const Nodes& node) const {
   std::vector<std::string> logs;
-  try {
-    for (const RankProcess& rank : ProcessesOn(node, point.spec)) logs.push_back(rank.log);
-  } catch (const Error&) {
-    // None of its ranks could be started here.
-  }
+  for (const RankProcess& rank : RanksOf(point, node)) logs.push_back(rank.log);
   return logs;
 }
 
@@ -174,14 +155,30 @@ void NodeJob::Prepare(const JobPoint& point, const fs::path& dir) const {
     Remove(dir / log);
     FileWriter made(dir / log);
   }
+  for (const fs::path& stale : SignsOf(point, nodes_, dir)) Remove(stale);
   WriteFile(dir / SpecName(nodes_.rank), EncodeSpec(SpecHere(point)) + "\n");
   if (IsOnSeveralNodes(point)) TakePart(dir, nodes_.rank, NodeName());
 }
 
-std::vector<fs::path> NodeJob::PathsOf(const fs::path& dir, const std::vector<RankProcess>& ranks) {
-  std::vector<fs::path> paths;
-  for (const RankProcess& rank : ranks) paths.push_back(dir / rank.log);
-  return paths;
+WatchLimits NodeJob::LimitsOf(const JobPoint& point) {
+  WatchLimits limits;
+  const int64_t meet_ns = MeetLimitS(job_, point) * kNsPerSecond;
+  const bool first = nodes_.rank == 0;
+  if (first) limits.meet_ns = meet_ns;
+  if (IsContained()) limits.meet_ns += kContainerStartsS * kNsPerSecond;
+  // Another node does not see when the ranks have met. The first does, and when it ends its ranks, the others end.
+  if (point.time_limit_s > 0) limits.time_ns = point.time_limit_s * kNsPerSecond + (first ? 0 : meet_ns);
+  limits.memory_bytes = job_.memory_limit_bytes;
+  if (defined_ || IsContained()) limits.tree = &tree_;
+  limits.grace_ns = options_.grace_ns;
+  const bool saves = !SpecHere(point).checkpoint_dir.empty();
+  limits.save_ns = saves ? job_.save_time_s * kNsPerSecond : options_.grace_ns;
+  return limits;
+}
+
+int64_t NodeJob::LimitNs(const JobPoint& point) const {
+  if (point.time_limit_s == 0) return 0;
+  return (point.time_limit_s + MeetLimitS(job_, point) + (IsContained() ? kContainerStartsS : 0)) * kNsPerSecond;
 }
 
 std::vector<fs::path> NodeJob::LogsElsewhere(const JobPoint& point, const fs::path& dir) const {
@@ -192,6 +189,48 @@ std::vector<fs::path> NodeJob::LogsElsewhere(const JobPoint& point, const fs::pa
     for (const fs::path& path : PathsOf(dir, defined_->ProcessesHere(point.spec, other, {}))) paths.push_back(path);
   }
   return paths;
+}
+
+Starting NodeJob::StartOfRank(const JobPoint& point, const fs::path& dir, const RankProcess& rank,
+                              const std::optional<ReservedPort>& port) {
+  PointPlace place = PlaceIn(dir, nodes_, port ? port->number() : 0);
+  place.progress_file = ProgressFile(job_.job_dir, point.id);
+  if (HasSeveralProcesses(point.spec) && !defined_) place.secret_file = secret_.File();
+  Starting start = StartOf(job_, Defined(), Contained(), SpecHere(point), rank, nodes_, place);
+  if (defined_) MakeDirs(place.output_dir);
+  for (const auto& [name, text] : start.files) WriteFileAtomic(fs::path(place.output_dir) / name, text);
+  return start;
+}
+
+void NodeJob::AddFilesOf(const JobPoint& point, const Nodes& node, bool ok, std::vector<fs::path>& files) const {
+  const fs::path dir = PointDir(job_.job_dir, point.id);
+  files.insert(files.end(), {dir / SpecName(node.rank), dir / ExecCheckName(node.rank), dir / PartName(node.rank)});
+  AddTemporariesOf(dir / SpecName(node.rank), files);
+  AddTemporariesOf(dir / PartName(node.rank), files);
+  for (const fs::path& sign : SignsOf(point, node, dir)) files.push_back(sign);
+  if (!ok || job_.keep_logs) return;
+  for (const std::string& log : LogsOf(point, node)) files.push_back(dir / log);
+}
+
+void NodeJob::TidyUp(const JobPoint& point, RunStatus status) const {
+  const fs::path dir = PointDir(job_.job_dir, point.id);
+  const bool ok = status == RunStatus::kOk;
+  std::vector<fs::path> files;
+  AddFilesOf(point, nodes_, ok, files);
+  if (IsFirst() && IsOnSeveralNodes(point)) {
+    for (Nodes other = nodes_; ++other.rank < nodes_.count;) {
+      if (HasEndedPart(dir, other.rank)) AddFilesOf(point, other, ok, files);
+    }
+  }
+  files.push_back(ProgressFile(job_.job_dir, point.id));
+  if (IsFirst()) {
+    AddTemporariesOf(dir / kTrainersResultName, files);
+    if (ok) files.push_back(dir / kTrainersResultName);
+  }
+  std::error_code ignored;
+  for (const fs::path& file : files) fs::remove(file, ignored);
+  if (defined_ && IsFirst() && ok && !job_.keep_logs) fs::remove_all(dir / kOutputName, ignored);
+  ::rmdir(dir.c_str());  // fails where anything is left in it
 }
 
 }  // namespace ridgeline

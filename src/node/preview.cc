@@ -74,7 +74,7 @@ class Previewer {
     if (!defined_ && several) place.secret_file = Placeholder("secret_file");
     if (!defined_ && !several) place.master_port.clear();
     const std::vector<RankProcess> processes = ProcessesOn(nodes);
-    return StartOf(job_, Defined(), spec_, last ? processes.back() : processes.front(), nodes, place);
+    return StartOf(job_, Defined(), nullptr, spec_, last ? processes.back() : processes.front(), nodes, place);
   }
 
   const DefinedTrainer* Defined() const { return defined_ ? &*defined_ : nullptr; }

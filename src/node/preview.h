@@ -18,6 +18,7 @@ struct Preview {
   std::map<std::string, std::string> files;  // that are written, by their paths
   std::string definition;              // by which it is started, in words; empty where the trainer keeps the contract
   std::string processes;               // which process it is, of how many, in words
+  std::string container;               // the image it runs in, as the sweep names it; empty: none
   std::vector<std::string> differs;    // of that, in the other processes: variables, arguments, files
   std::vector<std::string> resume;     // arguments more, where its checkpoint folder holds something
   std::vector<std::string> from_here;  // variables whose values are those of this process

@@ -1,13 +1,23 @@
 #include "node/process_tree.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/files.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
@@ -15,7 +25,24 @@ namespace {
 
 constexpr size_t kMostDescendants = 65'536;  // of a fork bomb no more are counted
 
+constexpr size_t kMostEnvironment = size_t{128} << 10;  // bytes of a process's that are looked through
+constexpr int64_t kScanPauseNs = 250'000'000;
+constexpr int64_t kGoneLookNs = 20'000'000;
+constexpr int kGoneLooks = 250;
+
 std::string ProcOf(pid_t pid) { return "/proc/" + std::to_string(pid); }
+
+// Whether it is ours, and has `entry`, "NAME=VALUE", in its environment.
+bool Has(pid_t pid, const std::string& entry) {
+  struct stat info {};
+  const std::string proc = ProcOf(pid);
+  if (::stat(proc.c_str(), &info) != 0 || info.st_uid != ::geteuid()) return false;
+  const Fd fd(::open((proc + "/environ").c_str(), O_RDONLY | O_CLOEXEC));
+  std::string environment(kMostEnvironment, '\0');  // one ends with such a byte
+  const ssize_t size = fd.get() < 0 ? -1 : ::read(fd.get(), environment.data() + 1, environment.size() - 2);
+  return size > 0 && std::string_view(environment).substr(0, static_cast<size_t>(size) + 2).find('\0' + entry + '\0') !=
+                         std::string_view::npos;
+}
 
 }  // namespace
 
@@ -29,13 +56,57 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   return children;
 }
 
-std::vector<pid_t> Descendants() {
+std::vector<pid_t> ProcessTree::All() {
+  LookForMarked();
   std::vector<pid_t> found = ChildrenOf(::getpid());
-  for (size_t i = 0; i < found.size() && found.size() < kMostDescendants; ++i) {
+  found.insert(found.end(), marked_lately_.begin(), marked_lately_.end());
+  std::set<pid_t> seen;
+  std::vector<pid_t> all;
+  for (size_t i = 0; i < found.size() && all.size() < kMostDescendants; ++i) {
+    if (!seen.insert(found[i]).second) continue;
+    all.push_back(found[i]);
     const std::vector<pid_t> children = ChildrenOf(found[i]);
     found.insert(found.end(), children.begin(), children.end());
   }
+  return all;
+}
+
+std::vector<pid_t> ProcessTree::Marked() const {
+  std::vector<pid_t> found;
+  if (mark_.empty()) return found;
+  const std::string entry = std::string(kMarkVariable) + '=' + mark_;
+  std::error_code ec;
+  for (fs::directory_iterator at("/proc", ec), end; !ec && at != end; at.increment(ec)) {
+    const pid_t pid = std::atoi(at->path().filename().c_str());
+    if (pid > 0 && pid != ::getpid() && Has(pid, entry)) found.push_back(pid);
+  }
   return found;
+}
+
+void ProcessTree::LookForMarked() {
+  const SystemClock clock;
+  if (mark_.empty() || clock.MonotonicNs() < next_scan_ns_) return;
+  marked_lately_ = Marked();
+  next_scan_ns_ = clock.MonotonicNs() + kScanPauseNs;
+}
+
+void ProcessTree::EndMarked() const {
+  SystemClock clock;
+  for (int look = 0; look < kGoneLooks; ++look) {
+    const std::vector<pid_t> left = Marked();
+    if (left.empty()) return;
+    for (const pid_t pid : left) ::kill(pid, SIGKILL);
+    clock.SleepNs(kGoneLookNs);
+  }
+}
+
+void ProcessTree::End() {
+  EndMarked();
+  const auto own = [] { return ChildrenOf(::getpid()); };
+  for (std::vector<pid_t> children = own(); !children.empty(); children = own()) {
+    for (const pid_t pid : children) ::kill(pid, SIGKILL);
+    for (const pid_t pid : children) ::waitpid(pid, nullptr, 0);
+  }
 }
 
 Resident ResidentOf(pid_t pid) {
@@ -48,10 +119,10 @@ Resident ResidentOf(pid_t pid) {
   return in ? Resident{resident * page, shared * page} : Resident{};
 }
 
-int64_t HeldByTree() {
+int64_t ProcessTree::HeldBytes() {
   int64_t own = 0;
   int64_t shared = 0;
-  for (const pid_t pid : Descendants()) {
+  for (const pid_t pid : All()) {
     const Resident resident = ResidentOf(pid);
     own += resident.bytes - resident.shared_bytes;
     shared = std::max(shared, resident.shared_bytes);
@@ -59,9 +130,9 @@ int64_t HeldByTree() {
   return own + shared;
 }
 
-int64_t ProportionalOfTree() {
+int64_t ProcessTree::ProportionalBytes() {
   int64_t kib = 0;
-  for (const pid_t pid : Descendants()) {
+  for (const pid_t pid : All()) {
     std::ifstream in(ProcOf(pid) + "/smaps_rollup");
     std::string word;
     in.ignore(std::numeric_limits<std::streamsize>::max(), '\n');  // the range that it is of
@@ -75,9 +146,9 @@ int64_t ProportionalOfTree() {
   return kib * 1024;
 }
 
-int64_t WrittenByTree() {
+int64_t ProcessTree::WrittenBytes() {
   int64_t bytes = 0;
-  for (const pid_t pid : Descendants()) {
+  for (const pid_t pid : All()) {
     std::ifstream in(ProcOf(pid) + "/io");
     std::string word;
     int64_t value = 0;

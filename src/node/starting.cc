@@ -1,13 +1,31 @@
 #include "node/starting.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "base/command_words.h"
+#include "base/error.h"
+#include "node/container.h"
 #include "node/defined.h"
 #include "ridgeline/job_dir.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
+
+namespace {
+
+// srun takes such a word, wherever it stands, for the beginning of another part of a heterogeneous job.
+void RefuseLoneColon(const std::vector<std::string>& starter, const std::vector<std::string>& argv) {
+  if (starter.empty() || starter.front() != "srun") return;
+  if (std::find(argv.begin(), argv.end(), ":") == argv.end()) return;
+  throw Error(ErrorKind::kInvalidInput, "srun cannot pass on the argument ':': it begins another part of the job there",
+              "start the trainer by a script that has this argument in it");
+}
+
+}  // namespace
 
 PointPlace PlaceIn(const fs::path& point_dir, const Nodes& nodes, int64_t port) {
   const fs::path whole = fs::absolute(point_dir);  // it may run in another folder
@@ -36,17 +54,23 @@ PointPlace UnknownPlace(const Nodes& nodes) {
   return place;
 }
 
-Invoked StartOf(const Job& job, const DefinedTrainer* defined, const RunSpec& spec, const RankProcess& process,
-                const Nodes& nodes, const PointPlace& place) {
-  Invoked start;
+Starting StartOf(const Job& job, const DefinedTrainer* defined, const Container* container, const RunSpec& spec,
+                 const RankProcess& process, const Nodes& nodes, const PointPlace& place) {
+  Starting start;
+  std::vector<std::string> before;
   if (defined != nullptr) {
-    start = defined->InvokedFor(spec, process, nodes, place);
+    static_cast<Invoked&>(start) = defined->InvokedFor(spec, process, nodes, place);
+    before = defined->Srun(spec, nodes);
   } else {
     start.argv = job.trainer;
     // Behind its text, a shell takes the first word for its own name.
     if (WordsOf(start.argv).shell_text == start.argv.size() - 1) start.argv.push_back(start.argv.front());
     start.argv.insert(start.argv.end(), {"--spec", place.spec_file, "--result", place.result_file});
   }
+  if (container != nullptr) before = container->Words(before, spec);
+  RefuseLoneColon(before, start.argv);
+  start.starter_words = before.size();
+  start.argv.insert(start.argv.begin(), std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
   // Which rank of how many this is, nobody else says; how many threads it has, the sweep and the definition may.
   std::map<std::string, std::string> all = process.environment;
   if (!place.master_port.empty()) all.insert({{"MASTER_ADDR", place.master_addr}, {"MASTER_PORT", place.master_port}});

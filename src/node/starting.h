@@ -1,6 +1,7 @@
 // What one process of a point is started with: exec starts it so, and who asks is shown it before (node/preview.h).
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 
@@ -11,6 +12,7 @@
 
 namespace ridgeline {
 
+class Container;
 class DefinedTrainer;
 
 // Where in a point's folder its trainer may write, and its definition's files lie.
@@ -35,9 +37,14 @@ PointPlace PlaceIn(const std::filesystem::path& point_dir, const Nodes& nodes, i
 // On a node that nobody knows yet: placeholders.
 PointPlace UnknownPlace(const Nodes& nodes);
 
+struct Starting : Invoked {
+  size_t starter_words = 0;  // of argv, at its begin: what starts the rest, as srun or a container's runtime
+};
+
 // With every variable that does not depend on the node's cores; nothing is written. `defined`: nullptr of a trainer
-// that keeps the contract. `spec`: as the node has it. Throws as DefinedTrainer::InvokedFor.
-Invoked StartOf(const Job& job, const DefinedTrainer* defined, const RunSpec& spec, const RankProcess& process,
-                const Nodes& nodes, const PointPlace& place);
+// that keeps the contract. `container`: that its process runs in; nullptr: none, or nobody knows yet. `spec`: as the
+// node has it. Throws as DefinedTrainer::InvokedFor.
+Starting StartOf(const Job& job, const DefinedTrainer* defined, const Container* container, const RunSpec& spec,
+                 const RankProcess& process, const Nodes& nodes, const PointPlace& place);
 
 }  // namespace ridgeline

@@ -28,6 +28,7 @@ constexpr int64_t kLookPauseNs = 1'000'000'000;  // of who looks on
 constexpr int kShellsKilled = 128 + SIGKILL;     // how a shell, or who does as they do, says that its child was killed
 constexpr int64_t kToldTooNs = 500'000'000;      // after the trainer was
 constexpr int64_t kKilledTooNs = 2'000'000'000;  // after a process of the trainer was, on a busy node
+constexpr int64_t kStepEndsNs = 10'000'000'000;  // who waits for it, once it is killed
 // Faster than page faults of one process fill memory.
 constexpr double kGrowthBytesPerNs = 16;
 
@@ -97,7 +98,19 @@ class Watcher {
  private:
   // Told to leave, with time to save what they have.
   bool saving() const { return watched_.stopped == StopReason::kPreempted; }
+  // What runs elsewhere; false where there is nothing of it yet.
+  bool SignalStarted(int signal) {
+    bool any = false;
+    for (const pid_t pid : limits_.tree != nullptr ? limits_.tree->Marked() : std::vector<pid_t>()) {
+      const pid_t group = ::getpgid(pid);
+      const bool waits =
+          std::any_of(children_.begin(), children_.end(), [&](const Child& child) { return child.pid() == group; });
+      if (!waits) any = ::kill(pid, signal) == 0 || any;
+    }
+    return any;
+  }
   void SignalAll(int signal) {
+    if (SignalStarted(signal)) return;
     for (size_t i = 0; i < children_.size(); ++i) {
       if (!ended_[i]) children_[i].SignalGroup(signal);
     }
@@ -165,7 +178,7 @@ class Watcher {
   }
 
   int64_t HeldBytes() const {
-    if (limits_.of_descendants) return HeldByTree();
+    if (limits_.tree != nullptr) return limits_.tree->HeldBytes();
     int64_t bytes = 0;
     for (size_t i = 0; i < children_.size(); ++i) bytes += ended_[i] ? 0 : ResidentOf(children_[i].pid()).bytes;
     return bytes;
@@ -187,9 +200,15 @@ class Watcher {
 
   void End(size_t i, bool by_itself) {
     if (ended_[i]) return;
+    if (limits_.tree != nullptr && !limits_.tree->mark().empty() && !by_itself) {
+      // Killed at once, who waits could not say that the rest is to end, too.
+      SignalStarted(SIGKILL);
+      children_[i].SignalGroup(SIGTERM);
+      ended_[i] = children_[i].WaitFor(kStepEndsNs);
+    }
     // Not yet reaped, so the group's number is still its own: this ends the process, or what it left behind.
-    children_[i].SignalGroup(SIGKILL);
-    ended_[i] = children_[i].Wait();
+    if (!ended_[i]) children_[i].SignalGroup(SIGKILL);
+    if (!ended_[i]) ended_[i] = children_[i].Wait();
     const bool killed = ended_[i]->signal == SIGKILL || ended_[i]->exit_code == kShellsKilled;
     if (by_itself && killed && !killed_) killed_ = i;
     if (ended_[i]->ok() || failed_) return;
@@ -222,14 +241,6 @@ int64_t NextLookNs(int64_t headroom_bytes) {
 Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock,
               const std::function<bool()>& begun, const std::function<StopReason()>& look) {
   return Watcher(children, limits, stop, clock, begun, look).Run();
-}
-
-void EndAllChildren() {
-  const auto own = [] { return ChildrenOf(::getpid()); };
-  for (std::vector<pid_t> children = own(); !children.empty(); children = own()) {
-    for (const pid_t pid : children) ::kill(pid, SIGKILL);
-    for (const pid_t pid : children) ::waitpid(pid, nullptr, 0);
-  }
 }
 
 }  // namespace ridgeline

@@ -11,6 +11,8 @@
 
 namespace ridgeline {
 
+class ProcessTree;
+
 enum class StopReason {
   kNone,         // it ended by itself
   kMeetLimit,    // it had not begun by then: as the time limit
@@ -24,10 +26,11 @@ enum class StopReason {
 };
 
 struct WatchLimits {
-  int64_t meet_ns = 0;          // until it has begun; 0: it begins as it is started
-  int64_t time_ns = 0;          // from when it has begun; 0: none
-  int64_t memory_bytes = 0;     // resident, of all processes together; 0: none
-  bool of_descendants = false;  // of what the processes started, too
+  int64_t meet_ns = 0;       // until it has begun; 0: it begins as it is started
+  int64_t time_ns = 0;       // from when it has begun; 0: none
+  int64_t memory_bytes = 0;  // resident, of all processes together; 0: none
+  // Whose memory that is; nullptr: of the processes alone. Where it has a mark, they wait for what has that.
+  ProcessTree* tree = nullptr;
   int64_t grace_ns = 0;
   int64_t save_ns = 0;
 };
@@ -58,14 +61,13 @@ class StopWatcher {
 // nearer it comes: it needs no cgroup and no address-space limit, which would refuse what is reserved but never used.
 // `look`, where there is one, is called now and then, every second or so, while they run; what it says but kNone ends
 // them.
+// What is started for us gets our signals itself, and not who waits for it: srun takes SIGTERM for "kill all", and one
+// SIGINT for a question.
 Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock,
               const std::function<bool()>& begun = {}, const std::function<StopReason()>& look = {});
 
 // How long a process with `headroom_bytes` left cannot pass its limit: at the speed memory can be written, at least
 // 1 ms and at most 100 ms.
 int64_t NextLookNs(int64_t headroom_bytes);
-
-// Kills and reaps every child this process has, and those that thereby become its children.
-void EndAllChildren();
 
 }  // namespace ridgeline

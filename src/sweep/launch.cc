@@ -36,9 +36,10 @@ constexpr std::array<std::pair<std::string_view, int64_t Launch::*>, 7> kNumbers
 // Of a launcher's own settings those that change figures: on how much of a machine a point runs, how it is bound to it,
 // and in what software. Where it is placed (a partition, a selector of nodes) is not among them: which machine that was
 // its result says.
-constexpr std::array kShape = {"cpus",  "cpu",       "gpus",          "gres",     "nodes",     "ntasks",
-                               "efa",   "devices",   "hugepages",     "gpu_bind", "exclusive", "srun",
-                               "image", "container", "shared_memory", "modules",  "prolog",    "env"};
+constexpr std::array kShape = {"cpus",  "cpu",           "gpus",      "gres",          "nodes",     "ntasks",
+                               "efa",   "devices",       "hugepages", "gpu_bind",      "exclusive", "srun",
+                               "image", "trainer_image", "container", "shared_memory", "modules",   "prolog",
+                               "env"};
 
 const Names& OfPoints() {
   static const Names names = [] {

@@ -43,6 +43,26 @@ class ExecCommand : public ::testing::Test {
   Cli cli_;
 };
 
+// As an image of somebody else's is given it: whatever C library is there, none of it is used.
+TEST_F(ExecCommand, WhatIsCarriedRunsByItself) {
+  const std::string to = cli_.dir / "carried";
+  const auto carried = cli_.Run({"exec", "--carry-to", to});
+  EXPECT_EQ(carried.status.exit_code, 0) << carried.err;
+  const std::vector<std::string> loader = {to + "/ld.so", "--library-path", to};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), loader.begin(), loader.end());
+    return ridgeline::Run(words);
+  };
+  std::istringstream libraries(with({"--list", to + "/ridgeline"}).stdout_text);
+  for (std::string line; std::getline(libraries, line);) {
+    EXPECT_TRUE(line.find("=> " + to + "/") != std::string::npos || line.find("vdso") != std::string::npos) << line;
+  }
+  const Job job = MakeJob("ok", 1);
+  const Captured run = with({to + "/ridgeline", "exec", JobFile(job)});
+  EXPECT_EQ(run.status.exit_code, 0) << run.stderr_text;
+  EXPECT_EQ(testing::ResultOf(job).status, RunStatus::kOk);
+}
+
 TEST_F(ExecCommand, TellsWholeResultsWithoutTheDriversFolder) {
   const Job job = MakeJob("ok", 2);
   const auto run = cli_.Run(

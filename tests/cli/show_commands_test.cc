@@ -86,6 +86,17 @@ TEST_F(ShownCommands, OfADefinitionCanBePasted) {
   }
 }
 
+TEST_F(ShownCommands, SayInWhichContainerALauncherStartsThem) {
+  WriteMine(kFields);
+  const auto sweep = Write(
+      "sweep.yaml", std::string(kMineSweep) + "launch: {launcher: slurm, slurm: {container: /images/torch.sqsh}}\n");
+  EXPECT_THAT(cli_.Run({"plan", sweep, "--commands"}).out,
+              HasSubstr("# Started in a container of: /images/torch.sqsh\n"));
+  const Json shown = ParseJson(cli_.Run({"plan", sweep, "--commands", "-o", "json"}).out, "commands").at(0);
+  EXPECT_EQ(shown.at("container"), "/images/torch.sqsh");
+  EXPECT_EQ(shown.at("argv").at(0), "/bin/sh");
+}
+
 TEST_F(ShownCommands, OfOurTrainerCanBePastedAndTrains) {
   const auto sweep = Write("sweep.yaml",
                            "name: test\ndefaults: {layers: 1, hidden: 32, heads: 2, ffn: 64, vocab: 64, family: llama, "

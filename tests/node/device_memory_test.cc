@@ -46,29 +46,30 @@ class DeviceMemoryOf : public ::testing::Test {
   }
 
   FakeCard card_;
+  ProcessTree tree_;
   std::vector<Child> children_;
 };
 
 TEST_F(DeviceMemoryOf, IsThatOfOurDescendantsTogether) {
   card_.processes = {Holds(5 * kGiB, children_[0].pid()), Holds(2 * kGiB, children_[1].pid()),
                      Holds(40 * kGiB, ::getpid()), Holds(40 * kGiB, ::getppid())};
-  EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(), 7 * kGiB);
+  EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(tree_), 7 * kGiB);
 }
 
 TEST_F(DeviceMemoryOf, IsUnknownWhereTheDriverKnowsNoneOfThemOrDoesNotSay) {
-  EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(), 0);
+  EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(tree_), 0);
   card_.processes = {Holds(5 * kGiB, ::getppid())};
-  EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(), 0);
+  EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(tree_), 0);
   card_.processes = {Holds(-1, children_[0].pid())};  // all ones: not available
-  EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(), 0);
+  EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(tree_), 0);
   card_.processes = {Holds(5 * kGiB, children_[0].pid())};
   for (const char* call : {"processes", "count", "index"}) {
     card_.says = {{call, kNvmlNoPermission}};
-    EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(), 0) << call;
+    EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(tree_), 0) << call;
   }
   card_.says.clear();
   card_.begins = kNvmlDriverNotLoaded;
-  EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(), 0);
+  EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(tree_), 0);
 }
 
 TEST_F(DeviceMemoryOf, OfARunIsTheMostThatWasSeen) {
@@ -76,7 +77,7 @@ TEST_F(DeviceMemoryOf, OfARunIsTheMostThatWasSeen) {
   RunSpec spec;
   spec.device = "cuda";
   FakeClock clock;
-  RunFollower follower(trainer, spec, "log", "progress", true, clock, Load);
+  RunFollower follower(trainer, spec, "log", "progress", true, tree_, clock, Load);
   for (const int64_t held : {3, 6, 2}) {
     card_.processes = {Holds(held * kGiB, children_[0].pid())};
     clock.SleepNs(60'000'000'000);
@@ -86,7 +87,7 @@ TEST_F(DeviceMemoryOf, OfARunIsTheMostThatWasSeen) {
   EXPECT_EQ(card_.sessions, 1);  // for all of them
 
   spec.device = "cpu";
-  RunFollower other(trainer, spec, "log", "progress", true, clock, Load);
+  RunFollower other(trainer, spec, "log", "progress", true, tree_, clock, Load);
   other.Look();
   EXPECT_EQ(other.device_peak_bytes(), 0);
   EXPECT_EQ(card_.sessions, 1);

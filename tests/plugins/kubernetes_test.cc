@@ -332,6 +332,19 @@ Manifests TwoNodes() {
               Job({{"time_limit_s", 3600}, {"save_time_s", 120}}), "{}\n");
 }
 
+// A trainer in NVIDIA's own image.
+Manifests InAnothersImage() {
+  const Json token = {{"name", "HF_TOKEN"}, {"valueFrom", {{"secretKeyRef", {{"name", "hf"}, {"key", "token"}}}}}};
+  return Make({{"trainer_image", "nvcr.io/nvidia/pytorch:26.09-py3"},
+               {"cpu", 96},
+               {"memory", "1Ti"},
+               {"gpus", 8},
+               {"shared_memory", "64Gi"},
+               {"ephemeral_storage", "50Gi"},
+               {"patch", {{"spec", {{"containers", {{{"name", "ridgeline"}, {"env", Json::array({token})}}}}}}}}},
+              Job({{"time_limit_s", 3600}}));
+}
+
 void ExpectGolden(const std::string& file, const std::string& text) {
   const auto golden = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/golden/kubernetes" / file;
   if (std::getenv("RIDGELINE_UPDATE_GOLDENS") != nullptr) WriteFileAtomic(golden, text);
@@ -339,7 +352,8 @@ void ExpectGolden(const std::string& file, const std::string& text) {
 }
 
 TEST(KubernetesManifest, IsTheGoldenOne) {
-  for (const auto& [name, made] : {std::pair{"one-node", OneNode()}, std::pair{"two-nodes", TwoNodes()}}) {
+  for (const auto& [name, made] : {std::pair{"one-node", OneNode()}, std::pair{"two-nodes", TwoNodes()},
+                                   std::pair{"trainer-image", InAnothersImage()}}) {
     const Json files = ManifestFiles({made});
     ExpectGolden(std::string(name) + ".yaml", files.at(0).at("content"));
     ExpectGolden(std::string(name) + ".kustomization.yaml", files.at(1).at("content"));
@@ -375,6 +389,29 @@ TEST(KubernetesManifest, RunsTheImagesProgramOnTheMountedJobFile) {
   EXPECT_THAT(ContainerOf(made).at("command").get<std::vector<std::string>>(),
               ElementsAre("/opt/sh", "-c", "echo \"$$(id)\" 'x'"));
   EXPECT_TRUE(made.others.empty());  // it names no job file
+}
+
+TEST(KubernetesManifest, ExecIsBroughtIntoTheTrainersOwnImage) {
+  const Json settings = {
+      {"trainer_image", "nvcr.io/nvidia/pytorch:26.09-py3"}, {"cpu", 4}, {"memory", "8Gi"}, {"gpus", 1}};
+  const Manifests made = Make(settings);
+  const Json& carrier = PodOf(made).at("initContainers").at(0);
+  EXPECT_EQ(carrier.at("image"), kImage);
+  EXPECT_EQ(carrier.at("command"), Json({"ridgeline", "exec", "--carry-to", "/ridgeline/program"}));
+  EXPECT_EQ(carrier.at("resources").at("limits").size(), 3U) << "a GPU is for whom it is";
+  EXPECT_EQ(carrier.at("resources").at("limits").at("memory"), "8Gi") << "or the pod would not be guaranteed";
+  EXPECT_EQ(ContainerOf(made).at("image"), "nvcr.io/nvidia/pytorch:26.09-py3");
+  EXPECT_EQ(ContainerOf(made).at("resources").at("limits").at("nvidia.com/gpu"), "1");
+  EXPECT_THAT(
+      ContainerOf(made).at("command").get<std::vector<std::string>>(),
+      ElementsAre("/ridgeline/program/ld.so", "--library-path", "/ridgeline/program", "/ridgeline/program/ridgeline",
+                  "exec", "--print-results", "--summary", "/dev/termination-log", "--job-dir",
+                  "/ridgeline/work/jobs/rl-0123456789abcdef0123456789abcdef", "/ridgeline/job"));
+  EXPECT_THAT(Refused({{"trainer_image", "nvcr.io/nvidia/pytorch"}}), HasSubstr("one image, today and tomorrow"));
+
+  const Manifests ours = Make(settings, Job({{"own_trainer", true}}));
+  EXPECT_EQ(ContainerOf(ours).at("image"), kImage);
+  EXPECT_FALSE(PodOf(ours).contains("initContainers"));
 }
 
 TEST(KubernetesManifest, RanksOnSeveralNodesHaveASecretOfTheirJobsOwn) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
 #include <sstream>
 
@@ -267,29 +268,74 @@ TEST_F(SlurmScript, AWholeGangIsStartedOnceANode) {
 
 constexpr const char* kImage = "nvcr.io/nvidia/pytorch:26.09-py3";
 
-TEST_F(SlurmScript, PyxisStartsTheContainerWhereSrunHasIt) {
+// What exec is told to put before a trainer's command.
+constexpr const char* kTellsContainer = "echo \"$RIDGELINE_CONTAINER\" > ran";
+constexpr const char* kHasPyxis = "      --container-image=[USER@]...";
+
+TEST_F(SlurmScript, ExecIsToldHowPyxisPutsAContainerRoundATrainer) {
   Program("srun", kSrun);
-  Program("apptainer", "echo \"apptainer $*\" >> calls");
-  const Json slurm = {{"container", kImage}, {"container_mounts", {"/data", "/a:/b:ro"}}};
-  const ExitStatus status = RunScript(ScriptOf(slurm, JobHere()), {{"HELP", "      --container-image=[USER@]..."}});
+  Program("apptainer", "echo \"apptainer $*\" >> calls; echo container-is-ready");
+  const Json slurm = {
+      {"container", kImage}, {"container_mounts", {"/data", "/a:/b:ro"}}, {"srun", {{"container-remap-root", true}}}};
+  const Json job = JobHere({{"exec", {"/bin/sh", "-c", kTellsContainer}}});
+  const ExitStatus status = RunScript(ScriptOf(slurm, job), {{"HELP", kHasPyxis}, {"SLURM_JOB_ID", "77"}});
   EXPECT_TRUE(status.ok()) << Log();
   const std::string dir = dir_.path().string();
-  EXPECT_THAT(ReadFile(dir_ / "calls"),
-              AllOf(HasSubstr("--container-image=nvcr.io#nvidia/pytorch:26.09-py3"),
-                    HasSubstr("--container-mounts=" + dir + ":" + dir + ",/data:/data,/a:/b:ro"),
-                    HasSubstr("--container-workdir=" + dir), Not(HasSubstr("apptainer"))));
-  EXPECT_TRUE(Ran());
+  const std::string words =
+      "--container-image=nvcr.io#nvidia/pytorch:26.09-py3\n--container-name=ridgeline-77\n"
+      "--container-mounts=" +
+      dir + ":" + dir + ",/data:/data,/a:/b:ro\n--container-workdir=" + dir +
+      "\n--no-container-mount-home\n--container-remap-root\n";
+  EXPECT_EQ(ReadFile(dir_ / "ran"), words);
+  std::string line = words;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  EXPECT_EQ(ReadFile(dir_ / "calls"),
+            "srun --nodes=1 --ntasks=1 --ntasks-per-node=1 --wait=0 --mpi=none --overlap --mem=0 --input=none "
+            "--kill-on-bad-exit=1 " +
+                line + "/bin/sh -c echo container-is-ready\n")
+      << "the image is made ready, and exec is the script's own process";
 }
 
-TEST_F(SlurmScript, ApptainerStartsItWhereThereIsNoPyxis) {
+TEST_F(SlurmScript, ExecIsToldOfApptainerWhereThereIsNoPyxis) {
   Program("srun", kSrun);
-  Program("apptainer",
-          "echo \"apptainer $*\" >> calls\nwhile [ \"${1#docker}\" = \"$1\" ]; do shift; done\nshift\n\"$@\"");
-  EXPECT_TRUE(RunIt({{"container", kImage}, {"gpus", 1}}).ok()) << Log();
+  Program("apptainer", "echo \"apptainer $*\" >> calls; echo container-is-ready");
+  const Json job = JobHere({{"exec", {"/bin/sh", "-c", kTellsContainer}}});
+  EXPECT_TRUE(RunScript(ScriptOf({{"container", kImage}, {"gpus", 1}}, job)).ok()) << Log();
+  const std::string dir = dir_.path().string();
+  EXPECT_EQ(ReadFile(dir_ / "ran"), dir + "/bin/apptainer\nexec\n--bind\n" + dir + ":" + dir + "\n--pwd\n" + dir +
+                                        "\n--nv\ndocker://nvcr.io/nvidia/pytorch:26.09-py3\n");
   EXPECT_THAT(ReadFile(dir_ / "calls"),
-              AllOf(HasSubstr("apptainer exec --bind "), HasSubstr(" --nv docker://nvcr.io/nvidia/pytorch:26.09-py3"),
-                    Not(HasSubstr("container-image"))));
-  EXPECT_TRUE(Ran());
+              HasSubstr(" docker://nvcr.io/nvidia/pytorch:26.09-py3 /bin/sh -c echo container-is-ready\n"));
+}
+
+TEST_F(SlurmScript, AnImageThatANodeCannotHaveIsToldWithItsWords) {
+  Program("srun",
+          "[ \"$1\" = --help ] && { echo --container-image; exit 0; }\n"
+          "echo 'slurmstepd: error: pyxis: failed to import docker image: a#b' >&2\n"
+          "echo 'srun: error: n9: task 1: Exited with exit code 1' >&2\nexit 1");
+  const ExitStatus status = RunIt({{"container", "a/b"}});
+  EXPECT_EQ(WhyNot(status).reason, "image") << Log();
+  EXPECT_EQ(WhyNot(status).node, "n9") << "where it failed";
+  EXPECT_THAT(WhyNot(status).message, HasSubstr("failed to import docker image: a#b"));
+  EXPECT_FALSE(Ran());
+}
+
+TEST_F(SlurmScript, OurOwnTrainerIsInNoContainer) {
+  const Json slurm = {{"container", kImage}};
+  EXPECT_THAT(ScriptOf(slurm, JobHere({{"own_trainer", true}})), Not(HasSubstr("RIDGELINE_CONTAINER")));
+  const Options options = ReadOptions({{"slurm", slurm}});
+  EXPECT_EQ(Bundle(Json::array({Job("rl-a", {{"own_trainer", true}}), Job("rl-b")}), options, {}, "/w", "/l").size(),
+            2U);
+}
+
+TEST_F(SlurmScript, AnImagesTimeIsNoneOfThePoints) {
+  const auto minutes = [&](const Json& slurm) {
+    const std::string text = ScriptOf(slurm, JobHere({{"time_limit_s", 600}}));
+    return text.substr(text.find("--time=") + 7, 2);
+  };
+  EXPECT_EQ(minutes(Json::object()), "10");
+  EXPECT_EQ(minutes({{"container", kImage}}), "25");
+  EXPECT_EQ(minutes({{"container", kImage}, {"time", "20m"}}), "20");
 }
 
 TEST_F(SlurmScript, WithoutWhatStartsAContainerTheJobIsNotStarted) {

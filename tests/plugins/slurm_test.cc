@@ -345,12 +345,24 @@ BatchJob WithModules() {
   return BundleOf({Job("rl-a", {{"job_dir", "/work/out/jobs/rl-a"}})}, options)[0];
 }
 
+// NVIDIA's image on two nodes of eight GPUs.
+BatchJob WithContainer() {
+  const Json slurm = {{"partition", "gpu"},
+                      {"gpus", 8},
+                      {"exclusive", true},
+                      {"container", "nvcr.io/nvidia/pytorch:26.09-py3"},
+                      {"container_mounts", {"/lustre/data:/data:ro", "/lustre/megatron"}}};
+  return Bundle(Json::array({Job("rl-a", {{"nodes", 2}, {"job_dir", "/lustre/me/out/jobs/rl-a"}})}),
+                ReadOptions({{"slurm", slurm}}), {}, "/lustre/me", "/lustre/me/out/slurm")[0];
+}
+
 TEST(SlurmRender, IsTheGoldenScript) {
   const std::filesystem::path golden = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/golden/slurm";
   const std::pair<const char*, std::string> files[] = {
       {"one-node.sbatch", SbatchFile(BundleOf({Job("rl-a"), Job("rl-b")})[0])},
       {"modules.sbatch", SbatchFile(WithModules())},
-      {"two-nodes.sbatch", SbatchFile(TwoNodes())}};
+      {"two-nodes.sbatch", SbatchFile(TwoNodes())},
+      {"container.sbatch", SbatchFile(WithContainer())}};
   for (const auto& [name, text] : files) {
     if (std::getenv("RIDGELINE_UPDATE_GOLDENS") != nullptr) WriteFileAtomic(golden / name, text);
     EXPECT_EQ(text, ReadFile(golden / name)) << "RIDGELINE_UPDATE_GOLDENS=1 writes what it is now";

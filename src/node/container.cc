@@ -1,0 +1,173 @@
+#include "node/container.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "ridgeline/job_dir.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr int64_t kRemoveNs = 60'000'000'000;
+constexpr size_t kMostWords = 600;  // bytes of a container's own
+constexpr std::string_view kName = "--container-name=";
+
+// $1, $2: the files of Inside; $3: the folder; behind it the command.
+constexpr const char* kEnter =
+    R"sh(: >"$1" || exit 127
+begun=$2
+cd "$3" || exit 127
+shift 3
+command -v "$1" >/dev/null 2>&1 || { echo "ridgeline: there is no program '$1' in the container" >&2; exit 127; }
+: >"$begun" || exit 127
+exec "$@")sh";
+
+std::vector<std::string_view> LinesOf(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+bool ContainsAny(std::string_view text, std::initializer_list<std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
+}
+
+// What pyxis, enroot or Apptainer say of a failure; else the last line that is not srun's report of an exit code.
+std::string WordsOfFailure(std::string_view log) {
+  std::string words;
+  std::string_view last;
+  for (std::string_view line : LinesOf(log)) {
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    if (!ContainsAny(line, {"Exited with exit code", "Waiting up to"})) last = line;
+    const size_t pyxis = line.find("pyxis: ");
+    if (pyxis == std::string_view::npos && !ContainsAny(line, {"FATAL:", "[ERROR]", "srun: error: Unable"})) continue;
+    if (pyxis != std::string_view::npos) line.remove_prefix(pyxis);
+    words += (words.empty() ? "" : "; ") + std::string(line);
+  }
+  if (words.empty()) words = last;
+  return ShortenToBytes(PrintableLine(words), kMostWords);
+}
+
+// The nearest folder of a point's file, where the node has it.
+void AddFolder(const std::string& path, std::set<std::string>& folders) {
+  std::error_code ec;
+  if (!path.starts_with('/') || path.find_first_of(",:\n") != std::string::npos) return;
+  if (fs::is_directory(path, ec)) {
+    folders.insert(path);
+  } else if (const fs::path parent = fs::path(path).parent_path(); parent != "/" && fs::is_directory(parent, ec)) {
+    folders.insert(parent);
+  }
+}
+
+}  // namespace
+
+std::optional<Container> Container::OfThisJob() {
+  const char* said = std::getenv(kContainerVariable);
+  if (said == nullptr) return std::nullopt;
+  std::vector<std::string> words;
+  for (const std::string_view word : LinesOf(said)) words.emplace_back(word);
+  ::unsetenv(kContainerVariable);
+  if (words.empty() || words.front().empty()) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("{} names no container", kContainerVariable),
+                "options of srun, or a program and its arguments, a word a line");
+  }
+  const char* node = std::getenv("SLURMD_NODENAME");
+  return std::optional<Container>(std::in_place, std::move(words), node == nullptr ? "" : node);
+}
+
+Container::Container(std::vector<std::string> words, std::string node)
+    : words_(std::move(words)), node_(std::move(node)) {}
+
+Container::~Container() {
+  const auto name =
+      std::find_if(words_.begin(), words_.end(), [](const std::string& word) { return word.starts_with(kName); });
+  if (name == words_.end()) return;
+  try {
+    // The name that pyxis gives it, unless the site has it remove them itself.
+    Run({"enroot", "remove", "--force", "pyxis_" + name->substr(kName.size())}, kRemoveNs);
+  } catch (const Error&) {
+    // What it leaves is the site's to clear away, as after a job that was killed.
+  }
+}
+
+bool Container::IsStep() const { return words_.front().starts_with("--"); }
+
+std::vector<std::string> Container::Words(const std::vector<std::string>& srun, const RunSpec& spec) const {
+  std::set<std::string> folders;
+  for (const std::string& path : {spec.data, spec.init_from, spec.checkpoint_dir}) AddFolder(path, folders);
+  std::string mounts;
+  for (const std::string& folder : folders) mounts += fmt::format("{}{}:{}", mounts.empty() ? "" : ",", folder, folder);
+
+  std::vector<std::string> words = srun;
+  if (IsStep() && srun.empty()) {
+    // Within the step that exec is: this node, with all the cores, memory and GPUs that the job has here.
+    words = {"srun",         "--overlap", "--mem=0",    "--cpu-bind=none",    "--mpi=none",
+             "--input=none", "--nodes=1", "--ntasks=1", "--ntasks-per-node=1"};
+    if (!node_.empty()) words.push_back("--nodelist=" + node_);
+  }
+  if (IsStep()) {
+    words.insert(words.end(), words_.begin(), words_.end());
+    const auto mounted = std::find_if(words.begin(), words.end(),
+                                      [](const std::string& word) { return word.starts_with("--container-mounts="); });
+    if (!mounts.empty() && mounted != words.end()) *mounted += ',' + mounts;
+    if (!mounts.empty() && mounted == words.end()) words.push_back("--container-mounts=" + mounts);
+    return words;
+  }
+  words.insert(words.end(), words_.begin(), words_.end() - 1);
+  if (!mounts.empty()) words.insert(words.end(), {"--bind", mounts});
+  words.push_back(words_.back());
+  return words;
+}
+
+std::vector<std::string> Container::Command(const Inside& inside) {
+  std::vector<std::string> command = {"/usr/bin/env"};
+  for (const auto& [name, value] : inside.environment) command.push_back(fmt::format("{}={}", name, value));
+  const std::string folder = inside.directory.empty() ? "." : inside.directory.string();
+  command.insert(command.end(), {"/bin/sh", "-c", kEnter, "ridgeline", inside.entered, inside.begun, folder});
+  command.insert(command.end(), inside.argv.begin(), inside.argv.end());
+  return command;
+}
+
+Unfit WhyNotBegun(std::string_view log, bool entered, bool late) {
+  const std::string words = WordsOfFailure(log);
+  const std::string said = words.empty() ? "" : ": " + words;
+  if (entered) {
+    return {InfrastructureReason::kStart, "the trainer cannot be started in its container" + said,
+            "the image, and what is mounted into it, must have the trainer's program and its folder"};
+  }
+  if (late) {
+    return {InfrastructureReason::kImage,
+            fmt::format("its container had not begun after {} s{}", kContainerStartsS, said),
+            "an image that is a file on a fast disk starts soonest"};
+  }
+  // pyxis, or what it goes by, is not there, or may not do its work. All else is of the image.
+  const bool of_runtime =
+      ContainsAny(words, {"unrecognized option", "command not found", "source path does not exist", "namespace",
+                          "container start", "exited too soon", "srun: error: Unable"});
+  return {of_runtime ? InfrastructureReason::kStart : InfrastructureReason::kImage,
+          "its container could not be started" + said, "see launch: slurm: container, and container_mounts"};
+}
+
+bool SaysKilledForMemory(std::string_view log) {
+  const auto lines = LinesOf(log);
+  return std::any_of(lines.begin(), lines.end(), [](std::string_view line) {
+    return line.find("slurmstepd: error: Detected ") != std::string_view::npos &&
+           ContainsAny(line, {"oom_kill event", "oom-kill event"});
+  });
+}
+
+}  // namespace ridgeline
