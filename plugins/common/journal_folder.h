@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/failure.h"
+#include "ridgeline/json_fault.h"
 
 namespace ridgeline::plugin {
 
@@ -30,7 +31,7 @@ class JournalFolder {
     try {
       return decode(Checked(name, Json::parse(*text)));
     } catch (const Json::exception& e) {
-      RefuseDamaged(name, e.what());
+      RefuseDamaged(name, JsonFault(e));
     }
   }
 

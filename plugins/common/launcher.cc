@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/keys.h"
+#include "ridgeline/json_fault.h"
 
 namespace ridgeline::plugin {
 namespace {
@@ -24,7 +25,8 @@ int Serve(const char* request, size_t request_size, char** reply, size_t* reply_
     } catch (const Failure& e) {
       document = e.ToJson();
     } catch (const Json::exception& e) {
-      document = Failure(Failure::Kind::kInvalidInput, std::string("a request it cannot read: ") + e.what()).ToJson();
+      document =
+          Failure(Failure::Kind::kInvalidInput, std::string("a request it cannot read: ") + JsonFault(e)).ToJson();
     } catch (const std::exception& e) {
       document = Failure(Failure::Kind::kInfrastructure, e.what()).ToJson();
     }

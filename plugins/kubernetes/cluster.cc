@@ -1,4 +1,5 @@
 #include "kubernetes/cluster.h"
+#include "ridgeline/json_fault.h"
 
 #include <cctype>
 #include <chrono>
@@ -21,7 +22,7 @@ Json Response::Document() const {
   try {
     return Json::parse(body);
   } catch (const Json::exception& e) {
-    throw Failure(Failure::Kind::kNotNow, fmt::format("an answer that is no JSON: {}", e.what()));
+    throw Failure(Failure::Kind::kNotNow, fmt::format("an answer that is no JSON: {}", JsonFault(e)));
   }
 }
 

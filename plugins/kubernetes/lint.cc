@@ -14,6 +14,7 @@
 
 #include "kubernetes/manifest.h"
 #include "kubernetes/quantity.h"
+#include "ridgeline/json_fault.h"
 
 namespace ridgeline::kubernetes {
 namespace {
@@ -313,7 +314,7 @@ void Lint(const Json& job) {
     LintPod(spec.at("template").at("spec"));
   } catch (const Json::exception& e) {  // a patch made something else of it
     throw Failure(Failure::Kind::kInvalidInput,
-                  fmt::format("launch: kubernetes: patch: makes no pod template: {}", e.what()));
+                  fmt::format("launch: kubernetes: patch: makes no pod template: {}", JsonFault(e)));
   }
 }
 

@@ -17,6 +17,7 @@
 #include "kubernetes/yaml.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
+#include "ridgeline/json_fault.h"
 #include "ridgeline/sealed_json.h"
 
 namespace ridgeline::kubernetes {
@@ -255,7 +256,7 @@ class Maker {
   // A patch made something else of it.
   static Failure NoAffinity(const Json::exception& error) {
     return {Failure::Kind::kInvalidInput,
-            fmt::format("launch: kubernetes: patch: makes no affinity: {}", error.what())};
+            fmt::format("launch: kubernetes: patch: makes no affinity: {}", JsonFault(error))};
   }
 
   // On which nodes the pods may not be together: beside what a patch says of that.

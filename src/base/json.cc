@@ -8,11 +8,10 @@
 #include "base/files.h"
 #include "base/plain_json.h"
 #include "base/text.h"
+#include "ridgeline/json_fault.h"
 
 namespace ridgeline {
 namespace {
-
-constexpr size_t kFaultBytes = 400;  // of the parser's words, which quote what they are about
 
 // Brackets in texts do not count.
 bool IsTooDeep(std::string_view text) {
@@ -40,7 +39,7 @@ Json ParseJson(std::string_view text, const std::string& source) {
   try {
     return Json::parse(text);
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, source + ": not JSON: " + ShortenToBytes(e.what(), kFaultBytes),
+    throw Error(ErrorKind::kInvalidInput, source + ": not JSON: " + JsonFault(e),
                 text.empty() ? "the file is empty; it may have been cut short" : "");
   }
 }

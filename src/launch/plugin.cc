@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "launch/launcher.h"
+#include "ridgeline/json_fault.h"
 #include "ridgeline/launcher.h"
 #include "ridgeline/limits.h"
 #include "run/result.h"
@@ -205,8 +206,8 @@ class Plugin final : public Launcher {
     try {
       return read();
     } catch (const Json::exception& e) {
-      throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("launcher {}: its reply to {} is not what {} replies: {}", name_, call, call, e.what()));
+      throw Error(ErrorKind::kInfrastructure, fmt::format("launcher {}: its reply to {} is not what {} replies: {}",
+                                                          name_, call, call, JsonFault(e)));
     } catch (const Error& e) {
       throw Error(e.kind(), fmt::format("launcher {}: its reply to {}: {}", name_, call, e.message()), e.hint());
     }

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "predict/clock.h"
 #include "predict/measured_section.h"
+#include "ridgeline/json_fault.h"
 #include "run/spec.h"
 #include "stats/median.h"
 
@@ -304,7 +305,7 @@ CalibrationRun DecodeCalibration(const Json& document, const std::string& source
     if (run.ranks < 1 || run.threads < 1 || run.memory_bytes < 1) Refuse(source, "a figure below 1");
     return run;
   } catch (const Json::exception& e) {
-    Refuse(source, e.what());
+    Refuse(source, JsonFault(e));
   }
 }
 

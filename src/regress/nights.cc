@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "regress/gate.h"
+#include "ridgeline/json_fault.h"
 
 namespace ridgeline {
 namespace {
@@ -89,7 +90,7 @@ std::vector<Night> ReadNights(const fs::path& folder, std::vector<std::string>* 
     } catch (const Error& e) {
       problems->push_back(fmt::format("{}: {}", file.string(), e.message()));
     } catch (const Json::exception& e) {
-      problems->push_back(fmt::format("{}: {}", file.string(), e.what()));
+      problems->push_back(fmt::format("{}: {}", file.string(), JsonFault(e)));
     }
   }
   std::sort(nights.begin(), nights.end(), [](const Night& a, const Night& b) {
@@ -168,7 +169,7 @@ std::vector<NightCell> WorseCells(const Json& gate) {
       worse.insert({finding.at("point_id").get<std::string>(), finding.at("setup").get<std::string>()});
     }
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", e.what()));
+    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", JsonFault(e)));
   }
   return {worse.begin(), worse.end()};
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "ridgeline/amount.h"
+#include "ridgeline/json_fault.h"
 #include "ridgeline/limits.h"
 #include "ridgeline/sealed_json.h"
 #include "run/measurement.h"
@@ -154,7 +155,7 @@ Job DecodeJob(const Json& document, const std::string& source) {
     }
     return job;
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, source + ": not a job file: " + e.what());
+    throw Error(ErrorKind::kInvalidInput, source + ": not a job file: " + JsonFault(e));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "ridgeline/json_fault.h"
 #include "ridgeline/limits.h"
 #include "ridgeline/sealed_json.h"
 #include "run/figures.h"
@@ -391,7 +392,7 @@ RunResult DecodeResult(const Json& d, const std::string& source) {
     Read(d, "environment", r.environment);
     return r;
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, source + ": not a RunResult: " + e.what());
+    throw Error(ErrorKind::kInvalidInput, source + ": not a RunResult: " + JsonFault(e));
   } catch (const Error& e) {
     throw Error(e.kind(), source + ": " + e.message(), e.hint());
   }

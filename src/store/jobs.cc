@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "ridgeline/json_fault.h"
 #include "store/impl.h"
 #include "store/results.h"
 
@@ -28,7 +29,7 @@ std::map<std::string, std::string> ParseTexts(const std::string& text, const std
   try {
     return ParseJson(text, source).get<std::map<std::string, std::string>>();
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, fmt::format("{}: {}", source, e.what()), "run `ridgeline db check`");
+    throw Error(ErrorKind::kInvalidInput, fmt::format("{}: {}", source, JsonFault(e)), "run `ridgeline db check`");
   }
 }
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "ridgeline/json_fault.h"
 #include "run/result.h"
 #include "run/spec.h"
 #include "trainers/run_result.h"
@@ -274,7 +275,7 @@ NodePart DecodePart(const Trainer* trainer, std::string_view payload) {
   try {
     return DecodePart(trainer, *NodeOfPart(payload), document);
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, fmt::format("a node's part is malformed: {}", e.what()));
+    throw Error(ErrorKind::kInvalidInput, fmt::format("a node's part is malformed: {}", JsonFault(e)));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "ridgeline/json_fault.h"
 #include "tests/base/temp_dir.h"
 
 namespace ridgeline {
@@ -85,6 +86,29 @@ TEST(Json, RefusesWhatIsNestedDeeperThanAnyDocument) {
 TEST(Json, ARefusalIsNoLongerThanASentenceOrTwo) {
   EXPECT_LT(Refusal("\"" + std::string(1'000'000, 'x')).message().size(), 500U);
   EXPECT_LT(Refusal(std::string(1'000'000, '9') + "e999999").message().size(), 500U);
+}
+
+// What reading `text` as `read` does fails with.
+template <typename Read>
+std::string Fault(const std::string& text, Read read) {
+  try {
+    read(Json::parse(text));
+  } catch (const Json::exception& e) {
+    return JsonFault(e);
+  }
+  return "none";
+}
+
+TEST(Json, AFaultIsSaidInWordsForPeople) {
+  const auto nothing = [](const Json&) {};
+  EXPECT_EQ(Fault(R"({"lr": 1e999})", nothing), "the number 1e999 is too large");
+  EXPECT_THAT(Fault("{]", nothing), testing::StartsWith("parse error at line 1, column 2: "));
+  EXPECT_EQ(Fault(R"({"ranks": 1})", [](const Json& json) { (void)json.at("nodes"); }), "'nodes' is missing");
+  EXPECT_EQ(Fault(R"({"ranks": "x"})", [](const Json& json) { (void)json.at("ranks").get<int>(); }),
+            "it is a string where a number is expected");
+  EXPECT_EQ(Fault("7", [](const Json& json) { (void)json.at("ranks"); }),
+            "it is a number where a list or an object is expected");
+  EXPECT_LE(Fault("\"" + std::string(1 << 20, 'x'), nothing).size(), 403U);
 }
 
 TEST(Json, KeepsEveryBitOfADouble) {

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "ridgeline/json_fault.h"
 #include "ridgeline/limits.h"
 #include "ridgeline/sealed_json.h"
 #include "run/sense.h"
@@ -96,7 +97,7 @@ Manifest ReadManifest(const fs::path& folder) {
     if (!IsWhole(document)) throw bad("it " + std::string(kNotWhole));
     return manifest;
   } catch (const Json::exception& e) {
-    throw bad(e.what());
+    throw bad(JsonFault(e));
   }
 }
 

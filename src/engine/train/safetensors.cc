@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "engine/tensor/bf16.h"
 #include "engine/tensor/fp16.h"
+#include "ridgeline/json_fault.h"
 #include "ridgeline/limits.h"
 
 namespace ridgeline {
@@ -72,7 +73,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path, ForeignFile:
       entries_.emplace(name, std::move(entry));
     }
   } catch (const Json::exception& e) {
-    throw bad(e.what());
+    throw bad(JsonFault(e));
   }
 }
 

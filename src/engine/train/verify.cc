@@ -15,6 +15,7 @@
 #include "engine/train/model_state.h"
 #include "engine/train/safetensors.h"
 #include "engine/train/trainer.h"
+#include "ridgeline/json_fault.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -194,7 +195,7 @@ VerifyReport Verify(const std::filesystem::path& case_json, const VerifyOptions&
     });
     return report;
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, source + ": not a reference case: " + e.what());
+    throw Error(ErrorKind::kInvalidInput, source + ": not a reference case: " + JsonFault(e));
   }
 }
 

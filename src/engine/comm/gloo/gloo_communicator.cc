@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "engine/comm/gloo/rendezvous.h"
 #include "engine/comm/gloo/ring_context.h"
+#include "ridgeline/json_fault.h"
 
 namespace ridgeline {
 namespace {
@@ -45,7 +46,7 @@ Introduction DecodeIntroduction(const std::string& text, int64_t rank) {
   try {
     return {document.at("host"), document.at("address"), document.at("first_address"), document.at("identity")};
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, source + ": " + e.what(), "start every rank with the same trainer");
+    throw Error(ErrorKind::kInvalidInput, source + ": " + JsonFault(e), "start every rank with the same trainer");
   }
 }
 

@@ -1,0 +1,59 @@
+// What is wrong with a JSON document, in words for people: nlohmann-json's own begin with its class and a number.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace ridgeline {
+
+// One line of at most 400 bytes, which may quote the document: "parse error at line 1, column 2: ...", "'ranks' is
+// missing", "the number 1e999 is too large", "it is a string where a number is expected".
+inline std::string JsonFault(const nlohmann::json::exception& error) {
+  constexpr size_t kMostBytes = 400;
+  std::string words = error.what();
+  if (const size_t end = words.find("] "); words.starts_with("[json.exception.") && end != std::string::npos) {
+    words.erase(0, end + 2);
+  }
+  const auto between = [&words](const std::string& before, const std::string& after) {
+    const size_t begin = before.size();
+    const size_t end = words.find(after, begin);
+    return end == std::string::npos ? std::string() : words.substr(begin, end - begin);
+  };
+  switch (error.id) {
+    case 302: {  // "type must be number, but is string"
+      const std::string wanted = between("type must be ", ", but is ");
+      const size_t is = words.rfind(" is ");
+      if (!wanted.empty()) words = "it is a " + words.substr(is + 4) + " where a " + wanted + " is expected";
+      break;
+    }
+    case 304:
+    case 305:
+    case 306: {  // "cannot use at() with string"
+      const size_t with = words.rfind(" with ");
+      if (with != std::string::npos)
+        words = "it is a " + words.substr(with + 6) + " where a list or an object is expected";
+      break;
+    }
+    case 403: {  // "key 'ranks' not found"
+      const std::string key = between("key ", " not found");
+      if (!key.empty()) words = key + " is missing";
+      break;
+    }
+    case 406: {  // "number overflow parsing '1e999'"
+      const std::string number = between("number overflow parsing '", "'");
+      if (!number.empty()) words = "the number " + number + " is too large";
+      break;
+    }
+    default:
+      break;
+  }
+  if (words.size() > kMostBytes) {
+    size_t end = kMostBytes;
+    while (end > 0 && (words[end] & '\xC0') == '\x80') --end;  // no part of a character
+    words = words.substr(0, end) + "...";
+  }
+  return words;
+}
+
+}  // namespace ridgeline
