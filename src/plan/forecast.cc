@@ -322,7 +322,7 @@ Table ForecastOps(const StepForecast& step, Audience audience) {
   Table table{{"op", "phase", "calls", for_people ? "predicted" : "ns", "share", "bound"}, {}};
   for (const ForecastLine& line : step.lines) {
     if (line.ns == 0) continue;
-    const bool waits = line.op == "land" || line.op.ends_with("_over_ranks");
+    const bool waits = line.op == "land" || line.op == kStragglers || line.op.ends_with("_over_ranks");
     const std::string bound = waits ? "communication" : line.compute_ns > 0.5 * line.ns ? "compute" : "memory";
     const double share = line.ns / step.step_ns;
     table.rows.push_back({std::string(line.op), std::string(line.phase), line.calls,

@@ -44,6 +44,14 @@ struct Protocol {
 };
 constexpr Protocol kProtocols[] = {{8.4e-6, 1, 1, 1}, {14.0e-6, 0.56, 0.29, 0.92}, {6.6e-6, 0.18, 0.19, 0.5}};
 
+// The standard normal number below which a share `p` of them lies: within 0.00045 (Abramowitz and Stegun, 26.2.23).
+double NormalQuantile(double p) {
+  const double t = std::sqrt(-2 * std::log(std::min(p, 1 - p)));
+  const double x =
+      t - (2.515517 + 0.802853 * t + 0.010328 * t * t) / (1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t * t * t);
+  return p < 0.5 ? -x : x;
+}
+
 CallCost::Kind KindOf(const OpCall& call) {
   using enum CallCost::Kind;
   if (call.op == &kGemm || call.op == &kQuantizedGemm) return kProduct;
@@ -203,7 +211,10 @@ class Streams {
 class Times {
  public:
   Times(const StepCosts& costs, const Device& device, const Framework& framework, const Rates& rates)
-      : ranks_(costs.spec.ranks), spread_(framework.Spread(device.gpu)), rates_(rates) {
+      : ranks_(costs.spec.ranks), spread_(framework.Spread(device.gpu, costs.spec.ranks)), rates_(rates) {
+    // What was measured between ranks has it.
+    const bool waits = !device.is_cpu() && (device.measured.empty() || !framework.is_ours());
+    if (waits) straggle_ = framework.straggle * ExpectedLargest(ranks_);
     if (!device.measured.empty() && framework.is_ours()) measured_.emplace(device, costs.spec.ranks);
   }
 
@@ -232,6 +243,9 @@ class Times {
   }
   // Of a collective's time, what calls do not notice.
   double overlap() const { return measured_ ? measured_->overlap() : 1; }
+
+  // What a step waits for the slowest rank, as a share of what it takes on a rank of the middle.
+  double straggle() const { return straggle_; }
 
   // Of a step of so many seconds by its calls. Where nothing was measured, leaves it as it is.
   void Weigh(double step_s, StepForecast& forecast) const {
@@ -271,6 +285,7 @@ class Times {
 
   const int64_t ranks_;
   const double spread_;
+  double straggle_ = 0;
   const Rates& rates_;
   std::optional<MeasuredRates> measured_;
   double extrapolated_s_ = 0;
@@ -336,7 +351,7 @@ StepForecast Extrapolated(const StepForecast& less, const StepForecast& more, do
   StepForecast all = more;
   for (double StepForecast::*const sum :
        {&StepForecast::step_ns, &StepForecast::compute_ns, &StepForecast::memory_ns, &StepForecast::exposed_ns,
-        &StepForecast::launch_ns, &StepForecast::communication_ns}) {
+        &StepForecast::launch_ns, &StepForecast::communication_ns, &StepForecast::straggle_ns}) {
     all.*sum = less.*sum + times * (more.*sum - less.*sum);
   }
   for (ForecastLine& line : all.lines) {
@@ -409,6 +424,12 @@ StepCosts CostsOf(RunSpec spec, const Device& device) {
     costs.calls.push_back(cost);
   }
   return costs;
+}
+
+double ExpectedLargest(int64_t count) {
+  if (count <= 1) return 0;
+  const auto n = static_cast<double>(count);
+  return NormalQuantile((n - 0.375) / (n + 0.25));
 }
 
 double TileShare(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
@@ -517,11 +538,18 @@ StepForecast Forecast(const StepCosts& costs, const Device& device, const Framew
   forecast.start_ns = device.is_cpu() ? 0 : 1e9 * framework.start_s;
   for (auto& [key, line] : by_op) forecast.lines.push_back(line);
   times.Weigh(streams.now(), forecast);
+  if (times.straggle() > 0) {
+    const double wait_ns = times.straggle() * forecast.step_ns;
+    forecast.straggle_ns = wait_ns;
+    forecast.exposed_ns += wait_ns;
+    forecast.step_ns += wait_ns;
+    forecast.lines.push_back({.op = kStragglers, .phase = "step", .calls = 1, .ns = wait_ns});
+  }
   Finish(forecast);
   return forecast;
 }
 
-StepForecast PredictStep(const RunSpec& spec, const Device& device, const Framework& framework) {
+TracedStep::TracedStep(const RunSpec& spec, const Device& device) {
   // Micro-steps but the first, which begins sums, and the last, which reduces them, are alike.
   constexpr int64_t kMicroSteps = 3;
   constexpr int32_t kMiddle = 1;
@@ -535,23 +563,31 @@ StepForecast PredictStep(const RunSpec& spec, const Device& device, const Framew
   RunSpec some = spec;
   if (fewer_layers) some.layers = layers + cycle;
   if (fewer_micro_steps) some.grad_accumulation = kMicroSteps;
-  const StepCosts costs = CostsOf(std::move(some), device);
-  const auto in_group = [&](const CallCost& call) { return call.layer >= first && call.layer < first + cycle; };
-  const auto price = [&](bool with_group, bool with_middle) {
-    if (with_group && with_middle) return Forecast(costs, device, framework);
-    return Forecast(Without(costs,
-                            [&](const CallCost& call) {
-                              return (!with_group && in_group(call)) || (!with_middle && call.micro_step == kMiddle);
-                            }),
-                    device, framework);
+  if (fewer_layers) layers_ = static_cast<double>(spec.layers - layers) / static_cast<double>(cycle);
+  if (fewer_micro_steps) micro_steps_ = static_cast<double>(spec.grad_accumulation - kMicroSteps + 1);
+  all_.more = CostsOf(std::move(some), device);
+  const auto without = [&](bool group, bool middle) {
+    return Without(all_.more, [&](const CallCost& call) {
+      return (group && call.layer >= first && call.layer < first + cycle) || (middle && call.micro_step == kMiddle);
+    });
   };
-  const auto of_layers = [&](bool with_middle) {
-    if (!fewer_layers) return price(true, with_middle);
-    return Extrapolated(price(false, with_middle), price(true, with_middle),
-                        static_cast<double>(spec.layers - layers) / static_cast<double>(cycle));
-  };
-  if (!fewer_micro_steps) return of_layers(true);
-  return Extrapolated(of_layers(false), of_layers(true), static_cast<double>(spec.grad_accumulation - kMicroSteps + 1));
+  if (fewer_layers) all_.less = without(true, false);
+  if (fewer_micro_steps) fewer_.more = without(false, true);
+  if (fewer_layers && fewer_micro_steps) fewer_.less = without(true, true);
+}
+
+StepForecast TracedStep::PriceLayers(const Layers& layers, const Device& device, const Framework& framework) const {
+  const StepForecast more = Forecast(layers.more, device, framework);
+  return layers_ == 0 ? more : Extrapolated(Forecast(layers.less, device, framework), more, layers_);
+}
+
+StepForecast TracedStep::Price(const Device& device, const Framework& framework) const {
+  const StepForecast all = PriceLayers(all_, device, framework);
+  return micro_steps_ == 0 ? all : Extrapolated(PriceLayers(fewer_, device, framework), all, micro_steps_);
+}
+
+StepForecast PredictStep(const RunSpec& spec, const Device& device, const Framework& framework) {
+  return TracedStep(spec, device).Price(device, framework);
 }
 
 }  // namespace ridgeline

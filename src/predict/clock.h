@@ -1,6 +1,6 @@
 // How long a step takes on a described device, by the step's own program: every call that it records takes the longer
 // of what its products and its bytes take, in the order of the program, with collectives on a stream of their own. The
-// terms and where they are from: docs/prediction.md. Nothing is run, and no device is needed.
+// terms and where they are from: docs/prediction-model.md. Nothing is run, and no device is needed.
 #pragma once
 
 #include <cstdint>
@@ -63,6 +63,9 @@ struct ForecastLine {
   double compute_ns = 0;  // of those calls that products bound
 };
 
+// The line of what a step waits for the slowest of its ranks.
+inline constexpr std::string_view kStragglers = "stragglers";
+
 // How far a time of the clock can be trusted, in words.
 constexpr std::string_view ClockBasis(bool calibrated) {
   return calibrated ? "predicted, calibrated" : "predicted, extrapolated";
@@ -72,7 +75,8 @@ struct StepForecast {
   double step_ns = 0;  // the sum of the next four
   double compute_ns = 0;
   double memory_ns = 0;
-  double exposed_ns = 0;  // waiting for other ranks
+  double exposed_ns = 0;   // waiting for other ranks: for what they send, and for the slowest of them
+  double straggle_ns = 0;  // of that, for the slowest
   double launch_ns = 0;
   double communication_ns = 0;      // on its own stream, hidden or not
   double first_ns = 0;              // what the first iteration takes more
@@ -99,6 +103,28 @@ struct StepForecast {
 // the device says nothing of what the step needs: the peak of a format that it multiplies, the network between
 // machines.
 StepForecast PredictStep(const RunSpec& spec, const Device& device, const Framework& framework = {});
+
+// The same for a step that is priced again and again: it is traced once.
+class TracedStep {
+ public:
+  TracedStep(const RunSpec& spec, const Device& device);
+  // `device` is the one that it was traced for.
+  StepForecast Price(const Device& device, const Framework& framework = {}) const;
+
+ private:
+  // Without one of the layers that are alike, without one of such micro-steps, without both, and with all.
+  struct Layers {
+    StepCosts less, more;  // less: empty where all layers were traced
+  };
+  StepForecast PriceLayers(const Layers& layers, const Device& device, const Framework& framework) const;
+  Layers fewer_, all_;      // micro-steps; fewer_ is empty where all were traced
+  double layers_ = 0;       // how often what `more` has beyond `less` counts
+  double micro_steps_ = 0;  // the same of `all_` and `fewer_`
+};
+
+// The mean of the largest of `count` standard normal numbers, within 0.03; 0 of one. (Blom, "Statistical Estimates and
+// Transformed Beta-Variables", 1958: the quantile at (n - 3/8) / (n + 1/4).)
+double ExpectedLargest(int64_t count);
 
 // The same of all of its calls, which `timeline` gets, too, where one is given.
 StepForecast Forecast(const StepCosts& costs, const Device& device, const Framework& framework = {},

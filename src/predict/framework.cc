@@ -66,9 +66,10 @@ std::string Framework::Basis(const std::string& gpu) const {
   return fmt::format("estimated as {}: {}, {}", name, part("time", time_evidence), part("memory", memory_evidence));
 }
 
-double Framework::Spread(const std::string& gpu) const {
-  if (is_ours()) return kSpreadExtrapolated;
-  return time_evidence.Backs(gpu) ? time_evidence.spread : kSpreadAssumed;
+double Framework::Spread(const std::string& gpu, int64_t ranks) const {
+  if (is_ours()) return gpu == kGpuHere && ranks == 1 ? kSpreadHere : kSpreadOfGpu;
+  if (time_evidence.rows > 0) return time_evidence.Backs(gpu) ? time_evidence.spread : kSpreadOfGpu;
+  return std::ranges::find(kGpusOfRows, gpu) != std::end(kGpusOfRows) ? kSpreadOfProgram : kSpreadOfBoth;
 }
 
 std::string NotEstimated(const Framework& framework, const RunSpec& spec) {

@@ -20,25 +20,35 @@ namespace ridgeline {
 // may a framework. These are for the others. Half of the published rows set four of them
 // (tests/predict/published_test.cc).
 struct Efficiency {
-  double products = 0.80;      // of the ceiling of their format, by products of a good shape, of 16 bits: set
-  double products_fp8 = 0.83;  // of 8: set
+  double products = 0.83;      // of the ceiling of their format, by products of a good shape, of 16 bits: set
+  double products_fp8 = 0.84;  // of 8: set
   double products_fp4 = 0.60;  // of 4: assumed
-  double attention = 0.44;     // of the ceiling of 16 bits; the backward pass gets three quarters of that: set
+  double attention = 0.50;     // of the ceiling of 16 bits; the backward pass gets three quarters of that: set
   double memory = 0.90;        // of the bandwidth: H200s were seen to copy 4.3 of 4.8 TB/s
   double link = 0.80;          // assumed
   double network = 0.80;       // assumed
-  double power = 0.79;         // exponent: what a GPU held to a share of its rated power keeps of its ceilings: set
+  double power = 0.83;         // exponent: what a GPU held to a share of its rated power keeps of its ceilings: set
 };
 
-// This engine's: of ten steps of an H200 (docs/prediction.md), which are no forecast of others.
+// This engine's: of ten steps of an H200 (docs/prediction-accuracy.md), which are no forecast of others.
 inline constexpr Efficiency kEfficiencyHere = {
     .products = 0.95, .products_fp8 = 0.97, .attention = 0.66, .memory = 0.70};
 
-// Within this factor are 90 of 100 published figures of the framework that is predicted worst by what the others' set
-// (docs/prediction.md). This engine is one that has set nothing.
-inline constexpr double kSpreadExtrapolated = 1.35;
-// The same of a framework that has no published row on the device's GPU: assumed.
-inline constexpr double kSpreadAssumed = 1.6;
+// Within these factors, either way, are 90 of 100 published figures of which this was not known to what predicted them
+// (docs/prediction-accuracy.md): the program's own rows but for the GPU; rows of the GPU, but none of the program;
+// neither. And of this engine on the one GPU that set its shares.
+inline constexpr double kSpreadOfGpu = 1.24;
+inline constexpr double kSpreadOfProgram = 1.21;
+inline constexpr double kSpreadOfBoth = 1.34;
+inline constexpr double kSpreadHere = 1.11;
+// The GPUs of those rows, and the one that ran this engine.
+inline constexpr std::string_view kGpusOfRows[] = {"a100", "b200", "gb200", "gb300", "h100", "h100-hbm2e", "h200"};
+inline constexpr std::string_view kGpuHere = "h200";
+
+// By how much GPUs that do the same differ, as a standard deviation: a step waits for the slowest of its ranks. Fitted
+// to published ladders of 8 to 2048 GPUs (docs/prediction-accuracy.md), so it stands for all that a ladder loses beyond
+// what its collectives take: contention, imperfect overlap and the network's longer ways, too.
+inline constexpr double kStraggle = 0.019;
 
 // The parts of a layer's forward pass that the backward pass computes again.
 struct Recomputed {
@@ -100,8 +110,9 @@ struct Framework {
   std::string compile;                                       // the trainer's own field that has it compile the model
   Efficiency efficiency = kEfficiencyHere;
   std::string efficiency_from = "what they got of an H200";  // in words
-  double passes = 1;        // how often it moves what passes over memory (all but products and attention) move here
-  double eager_passes = 0;  // the same where it doesn't compile the model; 0: as `passes`
+  double passes = 1;  // how often it moves what passes over memory (all but products and attention) move here
+  double straggle = kStraggle;
+  double eager_passes = 0;                       // the same where it doesn't compile the model; 0: as `passes`
   double first_iteration_s = 0.2;                // what the first one takes more, where the device does not say
   double start_s = 2;                            // before it, on a GPU; an H200's processes took one to three seconds
   std::map<std::string, Recomputed> recomputes;  // by policy: full, selective
@@ -115,7 +126,8 @@ struct Framework {
   // "estimated as NAME", with the published rows that back it on this GPU and their error, or that it is assumed; empty
   // of this engine.
   std::string Basis(const std::string& gpu) const;
-  double Spread(const std::string& gpu) const;
+  // The factor within which 90 of 100 of its steps on this GPU are predicted, as far as rows that were held out tell.
+  double Spread(const std::string& gpu, int64_t ranks) const;
 };
 
 // Where their files are looked for, in order: `own`, frameworks/ of the current folder, the user's configuration, what

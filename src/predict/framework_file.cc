@@ -82,6 +82,7 @@ const std::vector<FigureKind>& Kinds() {
         {"efficiency.power", kPlain, 1, Into(&E::power, &Framework::efficiency)},
         {"step.passes", kPlain, kMany, IntoOwn(&Framework::passes), 0.1},
         {"step.eager_passes", kPlain, kMany, IntoOwn(&Framework::eager_passes), 0.1},
+        {"step.straggle", kPlain, 0.5, IntoOwn(&Framework::straggle)},
         {"step.first_iteration", kTimes, 3600, IntoOwn(&Framework::first_iteration_s)},
         {"step.start", kTimes, 3600, IntoOwn(&Framework::start_s)},
     };

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -105,23 +107,35 @@ Framework FrameworkOf(const PublishedRow& row) {
 // Of the efficiencies those that count for a step: that of products of a format where it has some, and the exponent of
 // power where the GPU is held to less than its own.
 std::array<double, 8> Counting(const PublishedStep& step, const Efficiency& efficiency) {
-  const auto multiplies = [&](MathFormat first, MathFormat second) {
-    return std::ranges::any_of(step.costs.calls, [&](const CallCost& call) {
-      return call.flops != 0 && (call.format == first || call.format == second);
-    });
-  };
+  const bool narrow = step.spec.precision == "fp8" || step.spec.precision == "mxfp8";
   const double power = step.device.At("chip.power");
-  return {multiplies(MathFormat::kBF16, MathFormat::kF16) ? efficiency.products : 0,
-          multiplies(MathFormat::kFp8, MathFormat::kMxfp8) ? efficiency.products_fp8 : 0,
-          efficiency.products_fp4,
-          efficiency.attention,
-          efficiency.memory,
-          efficiency.link,
-          efficiency.network,
-          step.device.Or("chip.rated_power", power) == power ? 0 : efficiency.power};
+  return {efficiency.products,     narrow ? efficiency.products_fp8 : 0,
+          efficiency.products_fp4, efficiency.attention,
+          efficiency.memory,       efficiency.link,
+          efficiency.network,      step.device.Or("chip.rated_power", power) == power ? 0 : efficiency.power};
+}
+
+// The cells of a line of CSV, of which some are quoted.
+std::vector<std::string> CellsOf(const std::string& line) {
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      cells.emplace_back();
+    } else {
+      cells.back() += c;
+    }
+  }
+  return cells;
 }
 
 }  // namespace
+
+RunSpec SpecOfFields(const std::string& fields) {
+  return Expand(ParseSweep("name: published\ndefaults: {" + fields + "}", "published.yaml"))[0].spec;
+}
 
 std::vector<PublishedRow> PublishedRows() {
   std::istringstream lines(ReadFile(kSources / "tests/predict/published.csv"));
@@ -132,14 +146,15 @@ std::vector<PublishedRow> PublishedRows() {
     std::vector<std::string> cells;
     std::istringstream rest(line + ",");
     for (std::string cell; std::getline(rest, cell, ',');) cells.push_back(cell);
-    if (cells.size() != 16) throw std::runtime_error("published.csv: " + line);
+    if (cells.size() != 17) throw std::runtime_error("published.csv: " + line);
     PublishedRow row{cells[0],  cells[1],  cells[2],  cells[3],  cells[5], cells[9],
-                     cells[10], cells[11], cells[13], cells[14], cells[15]};
+                     cells[10], cells[11], cells[14], cells[15], cells[16]};
     row.gpus = static_cast<int64_t>(NumberOf(cells[4]));
     row.seq_length = static_cast<int64_t>(NumberOf(cells[6]));
     row.batch_size = static_cast<int64_t>(NumberOf(cells[7]));
     row.global_batch = static_cast<int64_t>(NumberOf(cells[8]));
     row.tokens_per_s = NumberOf(cells[12]);
+    row.peak_bytes = NumberOf(cells[13]) * (cells[13].ends_with("GiB") ? 0x1p30 : 1e9);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -167,39 +182,78 @@ PublishedStep StepOf(const PublishedRow& row) {
       "{}, {}, seq_length: {}, batch_size: {}, grad_accumulation: {}, ranks: {}, shard: {}, checkpointing: {}",
       ModelOf(row)->fields, PrecisionOf(row), row.seq_length, batch, accumulation, row.gpus,
       IsSharded(row) ? "full" : "optimizer", recomputes ? "full" : "none");
-  const RunSpec spec =
-      Expand(ParseSweep("name: published\ndefaults: {" + fields + "}", "row-" + row.id + ".yaml"))[0].spec;
+  RunSpec spec = SpecOfFields(fields);
   Device device = FindDevice(DeviceOf(row), {kSources / "devices"});
-  StepCosts costs = CostsOf(spec, device);
-  return {row, std::move(device), framework, std::move(costs), Hash(row.id).low % 2 == 0};
+  TracedStep traced(spec, device);
+  return {row, std::move(device), framework, std::move(spec), std::move(traced), Hash(row.id).low % 2 == 0};
 }
 
-Efficiency FittedTo(const std::vector<const PublishedStep*>& steps) {
-  using E = Efficiency;
-  struct Free {
-    double E::*member;
-    double least, most;
-  };
-  // Passes, links and the network bound next to nothing of these rows, and one is of fp4: they cannot tell those.
-  static constexpr Free kFree[] = {
-      {&E::products, 0.5, 1}, {&E::products_fp8, 0.3, 1}, {&E::attention, 0.2, 1}, {&E::power, 0.2, 1}};
+std::vector<PublishedStep> PublishedSteps() {
+  std::vector<PublishedStep> steps;
+  for (const PublishedRow& row : PublishedRows()) {
+    if (OutOfScope(row).empty()) steps.push_back(StepOf(row));
+  }
+  return steps;
+}
+
+std::vector<PublishedStep> MeasuredSteps() {
+  std::istringstream lines(ReadFile(kSources / "bench/results/h200/gpu.csv"));
+  std::string line;
+  std::getline(lines, line);
+  const std::vector<std::string> names = CellsOf(line);
+  std::vector<PublishedStep> steps;
+  std::set<std::string> seen;
+  while (std::getline(lines, line)) {
+    const std::vector<std::string> cells = CellsOf(line);
+    const auto at = [&](std::string_view name) {
+      return cells.at(static_cast<size_t>(std::ranges::find(names, name) - names.begin()));
+    };
+    std::string fields = "grad_clip: 0, ranks: 1";
+    for (const char* field :
+         {"model", "precision", "scaling", "seq_length", "batch_size", "checkpointing", "dropout", "state_precision"}) {
+      fields += fmt::format(", {}: {}", field, at(field));
+    }
+    // Two were measured again, in another call.
+    if (at("status") != "ok" || at("trainer") != "ridgeline-train" || !seen.insert(fields).second) continue;
+    PublishedRow row;
+    row.id = at("point_id").substr(0, 8);
+    row.framework = "ridgeline";
+    row.model = at("model");
+    row.gpu = "h200";
+    row.precision = at("precision");
+    row.checkpointing = at("checkpointing");
+    row.gpus = 1;
+    row.batch_size = std::stoll(at("batch_size"));
+    row.seq_length = std::stoll(at("seq_length"));
+    row.tokens_per_s = std::stod(at("tokens_per_step")) / (std::stod(at("step_median_ns")) * 1e-9);
+    RunSpec spec = SpecOfFields(fields);
+    Device device = FindDevice("h200", {kSources / "devices"});
+    TracedStep traced(spec, device);
+    steps.push_back({std::move(row), std::move(device), Framework{}, std::move(spec), std::move(traced), true});
+  }
+  return steps;
+}
+
+Efficiency FittedTo(const std::vector<const PublishedStep*>& steps, const std::array<Share, 4>& shares,
+                    Efficiency from) {
+  constexpr double kLeast = 0.2;
   const auto error = [&](const Efficiency& efficiency) {
     double sum = 0;
     for (const PublishedStep* step : steps) sum += std::abs(std::log(step->Ratio(efficiency)));
     return sum / static_cast<double>(steps.size());
   };
-  Efficiency best;
-  best.products = best.products_fp8 = 0.8;
-  best.attention = 0.6;
-  best.power = 0.5;
+  Efficiency best = from;
+  for (const Share share : shares) {
+    best.*share = share == &Efficiency::attention ? 0.6 : share == &Efficiency::power ? 0.5 : 0.8;
+  }
   double least = error(best);
   for (double step = 0.16; step >= 0.01; step /= 2) {
     for (bool moved = true; moved;) {
       moved = false;
-      for (const Free& free : kFree) {
+      for (const Share share : shares) {
         for (const double by : {step, -step}) {
           Efficiency tried = best;
-          tried.*free.member = std::clamp(tried.*free.member + by, free.least, free.most);
+          tried.*share = std::clamp(std::round(100 * (tried.*share + by)) / 100, kLeast, 1.0);
           const double of_tried = error(tried);
           if (of_tried < least - 1e-6) {
             best = tried;
@@ -218,10 +272,65 @@ double PublishedStep::Ratio(const Efficiency& efficiency) const {
   if (is_new) {
     Framework with = framework;
     with.efficiency = efficiency;
-    const StepForecast forecast = Forecast(costs, device, with);
-    known->second = forecast.steady_tokens_per_s(costs.spec) / static_cast<double>(row.gpus) / row.tokens_per_s;
+    const StepForecast forecast = traced.Price(device, with);
+    known->second = forecast.steady_tokens_per_s(spec) / static_cast<double>(row.gpus) / row.tokens_per_s;
   }
   return known->second;
+}
+
+double Ladder::Published() const { return rungs.back()->tokens_per_s / rungs.front()->tokens_per_s - 1; }
+
+double Ladder::Predicted(double straggle) const {
+  if (steps.empty()) {
+    const auto slower = [&](const PublishedRow* rung) { return 1 + straggle * ExpectedLargest(rung->gpus); };
+    return slower(rungs.front()) / slower(rungs.back()) - 1;
+  }
+  const auto tokens_per_s = [&](const PublishedStep* step) {
+    Framework framework = step->framework;
+    framework.straggle = straggle;
+    return step->traced.Price(step->device, framework).steady_tokens_per_s(step->spec) /
+           static_cast<double>(step->row.gpus);
+  };
+  return tokens_per_s(steps.back()) / tokens_per_s(steps.front()) - 1;
+}
+
+std::vector<Ladder> Ladders(const std::vector<PublishedRow>& rows, const std::vector<PublishedStep>& steps) {
+  static const std::regex shards("FSDP[0-9]*");  // over all of them, however many these are
+  std::map<std::string, Ladder> ladders;
+  for (const PublishedRow& row : rows) {
+    if (row.ended != "ok" || row.kind == "LoRA" || row.tokens_per_s == 0) continue;
+    const double global = static_cast<double>(row.global_batch) / static_cast<double>(row.gpus);
+    const std::string same =
+        fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", row.framework, row.model, row.gpu, row.precision,
+                    row.seq_length, row.batch_size, row.checkpointing,
+                    std::regex_replace(row.parallelism, shards, "FSDP"), row.compiled, row.kind, row.source, global);
+    ladders[same].rungs.push_back(&row);
+  }
+  std::vector<Ladder> all;
+  for (auto& [same, ladder] : ladders) {
+    std::ranges::sort(ladder.rungs, {}, &PublishedRow::gpus);
+    if (ladder.rungs.front()->gpus == ladder.rungs.back()->gpus) continue;
+    for (const PublishedRow* rung : ladder.rungs) {
+      const auto step = std::ranges::find(steps, rung->id, [](const PublishedStep& each) { return each.row.id; });
+      if (step != steps.end()) ladder.steps.push_back(&*step);
+    }
+    ladder.sets = Hash(ladder.rungs.front()->id).low % 2 == 0;
+    all.push_back(std::move(ladder));
+  }
+  return all;
+}
+
+double StraggleOf(const std::vector<const Ladder*>& ladders) {
+  double best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (int thousandths = 0; thousandths <= 40; ++thousandths) {
+    double sum = 0;
+    for (const Ladder* ladder : ladders) sum += std::abs(ladder->Predicted(thousandths * 1e-3) - ladder->Published());
+    if (sum >= least) continue;
+    least = sum;
+    best = thousandths * 1e-3;
+  }
+  return best;
 }
 
 }  // namespace ridgeline

@@ -1,0 +1,70 @@
+// docs/prediction-accuracy.md says what the stored data say, to the letter: bench/prediction/accuracy.cc prints it.
+// With RIDGELINE_UPDATE_GOLDENS=1 this writes its tables anew.
+#include "tests/predict/accuracy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/files.h"
+
+namespace ridgeline {
+namespace {
+
+const std::filesystem::path kSourcesOfPage = RIDGELINE_SOURCE_DIR;
+
+// A table of the page stands between two comments that name it.
+TEST(Accuracy, ThePageHasWhatIsStored) {
+  const std::filesystem::path file = kSourcesOfPage / "docs/prediction-accuracy.md";
+  const std::string page = ReadFile(file);
+  std::string as_stored = page;
+  for (const AccuracyTable& table : AccuracyTables()) {
+    const std::string begin = fmt::format("<!-- {} -->\n", table.name);
+    const size_t from = as_stored.find(begin);
+    const size_t to = as_stored.find("<!-- end -->", from);
+    ASSERT_NE(to, std::string::npos) << "the page has no table '" << table.name << "'";
+    as_stored.replace(from + begin.size(), to - from - begin.size(), "\n" + table.markdown + "\n");
+  }
+  if (std::getenv("RIDGELINE_UPDATE_GOLDENS") != nullptr) WriteFileAtomic(file, as_stored);
+  EXPECT_EQ(page, as_stored) << "RIDGELINE_UPDATE_GOLDENS=1 writes the tables anew";
+}
+
+// What the program goes by is what the page says of it, rounded as it rounds.
+TEST(Accuracy, TheConstantsAreThePages) {
+  const std::string page = ReadFile(kSourcesOfPage / "docs/prediction-accuracy.md");
+  const auto folder = kSourcesOfPage / "frameworks";
+  const auto shares = [](const Efficiency& e, const std::string& power) {
+    return fmt::format(" | {:.2f} | {:.2f} | {:.2f} | {} |", e.products, e.products_fp8, e.attention, power);
+  };
+  const Efficiency torchtitan = FindFramework("torchtitan", {folder}).efficiency;
+  using ::testing::HasSubstr;
+  EXPECT_THAT(page, HasSubstr("half of all rows | 28" + shares({}, fmt::format("{:.2f}", Efficiency{}.power))));
+  EXPECT_THAT(page, HasSubstr("torchtitan | 17" + shares(torchtitan, fmt::format("{:.2f}", torchtitan.power))));
+  EXPECT_THAT(page, HasSubstr("megatron | 30" + shares(FindFramework("megatron", {folder}).efficiency, "")));
+  for (const auto& [what, factor] :
+       {std::pair{"the configuration", FindFramework("torchtitan", {folder}).Spread("h100", 8)},
+        {"the GPU", kSpreadOfGpu},
+        {"the program", kSpreadOfProgram},
+        {"the program and the GPU", kSpreadOfBoth}}) {
+    EXPECT_THAT(page, HasSubstr(fmt::format("| {} | {:.2f} |", what, factor)));
+  }
+  EXPECT_THAT(page, HasSubstr(fmt::format("lie within a factor of {:.2f}.", kSpreadHere)));
+}
+
+// The error that its file claims is the one of rows that were left out.
+TEST(Accuracy, TheErrorOfAFileIsThePages) {
+  const Framework file = FindFramework("torchtitan", {kSourcesOfPage / "frameworks"});
+  EXPECT_EQ(file.time_evidence.rows, 17);
+  EXPECT_THAT(
+      ReadFile(kSourcesOfPage / "docs/prediction-accuracy.md"),
+      ::testing::HasSubstr(fmt::format("torchtitan, each with what its other configurations set | 17 | {:.1f} %",
+                                       100 * file.time_evidence.error)));
+}
+
+}  // namespace
+}  // namespace ridgeline
