@@ -70,6 +70,10 @@ class AgentClient final : public Client {
     return Rows(Ask({{"ask", "finished"}, {"names", job_names}, {"since", since_unix_s}}));
   }
 
+  std::vector<Row> AccountedById(const std::vector<int64_t>& ids, int64_t since_unix_s) override {
+    return Rows(Ask({{"ask", "finished"}, {"ids", ids}, {"since", since_unix_s}}));
+  }
+
   void Cancel(const std::vector<std::string>& ids) override {
     const Json reply = Ask({{"ask", "cancel"}, {"ids", ids}});
     for (const Json& code : reply.at("codes")) {
@@ -154,14 +158,11 @@ class AgentClient final : public Client {
     std::array<char, 1024> text{};
     const ssize_t size = ::pread(words_.get(), text.data(), text.size(), words_read_);
     words_read_ = ::lseek(words_.get(), 0, SEEK_END);
-    std::string words(text.data(), static_cast<size_t>(size > 0 ? size : 0));
-    while (!words.empty() && words.back() == '\n') words.pop_back();
-    std::replace(words.begin(), words.end(), '\n', ' ');
-    return words;
+    return {text.data(), static_cast<size_t>(size > 0 ? size : 0)};
   }
 
   [[noreturn]] void Fail(const std::string& what) {
-    const std::string words = LastWords();
+    const std::string words = WordsOf(LastWords());
     Stop();
     throw SlurmError(Trouble::kNoAnswer,
                      fmt::format("ridgeline-slurm-agent {}: {}", what, words.empty() ? "it said nothing" : words));
@@ -202,9 +203,8 @@ class AgentClient final : public Client {
     const Json reply = Json::parse(ReadLine());
     if (const auto error = reply.find("error"); error != reply.end()) {
       // Which limit it was, say, the controller has told libslurm beside its number.
-      const std::string more = LastWords();
-      const std::string words = error->at("text").get<std::string>() + (more.empty() ? "" : "; " + more);
-      throw SlurmError(TroubleOf(error->at("code").get<int64_t>(), words), words);
+      const std::string words = LastWords() + '\n' + error->at("text").get<std::string>();
+      throw SlurmError(TroubleOf(error->at("code").get<int64_t>(), words), WordsOf(words));
     }
     words_read_ = ::lseek(words_.get(), 0, SEEK_END);  // of a call that was done they tell nothing
     return reply.at("ok");

@@ -41,6 +41,8 @@ class Client {
   virtual std::optional<std::vector<Row>> Jobs() = 0;
   // Jobs of these names, as Slurm has them, that the accounting knows, submitted since.
   virtual std::vector<Row> Accounted(const std::vector<std::string>& job_names, int64_t since_unix_s) = 0;
+  // The same of these ids, whatever their names.
+  virtual std::vector<Row> AccountedById(const std::vector<int64_t>& ids, int64_t since_unix_s) = 0;
   // "12", "12_[0-4]": told to end. Jobs that have ended already are no trouble.
   virtual void Cancel(const std::vector<std::string>& ids) = 0;
 };

@@ -1,5 +1,6 @@
 #include "slurm/journal.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ridgeline::slurm {
@@ -15,7 +16,8 @@ Json Encode(const Array& array) {
           {"recorded_unix_s", array.recorded_unix_s},
           {"cancelled", array.cancelled},
           {"job_name", array.job_name},
-          {"twins", array.twins}};
+          {"twins", array.twins},
+          {"submitted_unix_s", array.submitted_unix_s}};
 }
 
 Array Decode(const Json& document) {
@@ -27,7 +29,8 @@ Array Decode(const Json& document) {
           document.at("recorded_unix_s").get<int64_t>(),
           document.value("cancelled", std::set<size_t>()),
           document.value("job_name", name),  // of an earlier version: its name alone
-          document.value("twins", std::set<int64_t>())};
+          document.value("twins", std::set<int64_t>()),
+          document.value("submitted_unix_s", int64_t{0})};
 }
 
 }  // namespace
@@ -46,6 +49,11 @@ Journal::Place Journal::Find(const std::string& key) const {
 
 Array* Journal::FindArray(const std::string& name) {
   const auto it = arrays_.find(name);
+  return it == arrays_.end() ? nullptr : &it->second;
+}
+
+const Array* Journal::FindIf(const std::function<bool(const Array&)>& is) const {
+  const auto it = std::find_if(arrays_.begin(), arrays_.end(), [&](const auto& entry) { return is(entry.second); });
   return it == arrays_.end() ? nullptr : &it->second;
 }
 
@@ -70,6 +78,12 @@ void Journal::AddTwin(Array& array, int64_t id) {
   if (array.twins.contains(id)) return;
   Array changed = array;
   changed.twins.insert(id);
+  Replace(array, std::move(changed));
+}
+
+void Journal::SetSubmitted(Array& array, int64_t unix_s) {
+  Array changed = array;
+  changed.submitted_unix_s = unix_s;
   Replace(array, std::move(changed));
 }
 

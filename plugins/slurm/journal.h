@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -26,6 +27,7 @@ struct Array {
   std::set<size_t> cancelled = {};  // tasks told to end: of one that had not begun Slurm keeps no record
   std::string job_name = {};        // as Slurm has it; the name is in it
   std::set<int64_t> twins = {};     // ids of the same once more, told to end: never the array
+  int64_t submitted_unix_s = 0;     // when Slurm says that it was; 0: not known
 };
 
 class Journal {
@@ -43,12 +45,15 @@ class Journal {
   };
   Place Find(const std::string& key) const;
   Array* FindArray(const std::string& name);
+  // The first array of which this is so; nullptr where there is none.
+  const Array* FindIf(const std::function<bool(const Array&)>& is) const;
 
   // On the disk when they return. Throw Failure, and then nothing is changed.
   Array& Record(Array array);
   void SetId(Array& array, int64_t id);
   void AddCancelled(Array& array, const std::set<size_t>& tasks);
   void AddTwin(Array& array, int64_t id);
+  void SetSubmitted(Array& array, int64_t unix_s);
   // Slurm does not have it and will not: as if it had never been.
   void Forget(const std::string& name);
 

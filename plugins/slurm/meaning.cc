@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "slurm/render.h"
 
@@ -47,6 +48,20 @@ std::vector<std::string_view> LinesOf(std::string_view text) {
   }
   return lines;
 }
+
+// A line as Slurm's tools print it, without who says it: "sbatch: error: words".
+std::string_view WithoutSpeaker(std::string_view line) {
+  const size_t error = line.find(": error: ");
+  if (error != std::string_view::npos && line.substr(0, error).find(' ') == std::string_view::npos) {
+    line.remove_prefix(error + std::string_view(": error: ").size());
+  }
+  constexpr std::string_view kFailed = "Batch job submission failed: ";
+  if (line.starts_with(kFailed)) line.remove_prefix(kFailed.size());
+  return line;
+}
+
+// Slurm's word for "no" without a number of its own, and for no answer at all.
+constexpr std::string_view kUnspecified = "Unspecified error";
 
 // What stands between the two, as long as that is not too much; empty where they are not there.
 std::string_view Between(std::string_view text, std::string_view before, std::string_view behind) {
@@ -203,6 +218,10 @@ const Wait* WaitOf(std::string_view reason) {
   static constexpr Wait kLimitOfAJob = {"", "it asks for more than its QOS or association gives any job", kTheirLimits,
                                         Infrastructure("limit")};
   static constexpr Wait kLimit = {"", "its QOS or association gives no more at once", kTheirLimits};
+  // They come back as usage decays or an administrator gives more, and not as jobs end.
+  static constexpr Wait kUsedUp = {"", "the minutes that its QOS or association may use are used up",
+                                   "`sshare -l` says how many were used; ask who runs this cluster for more, or name "
+                                   "another launch: slurm: account or qos"};
   static constexpr Wait kNotYours = {"", "its partition is not for this user",
                                      "ask who runs this cluster for leave to submit there; `sinfo -s` lists partitions",
                                      Infrastructure("rights")};
@@ -213,7 +232,8 @@ const Wait* WaitOf(std::string_view reason) {
     if (plain == wait.reason || (plain.starts_with(wait.reason) && (Contains(wait.reason, "node")))) return &wait;
   }
   if (plain.starts_with("qos") || plain.starts_with("assoc") || plain == "accountingpolicy") {
-    return Contains(plain, "perjob") || plain.starts_with("qosmin") ? &kLimitOfAJob : &kLimit;
+    if (Contains(plain, "perjob") || plain.starts_with("qosmin")) return &kLimitOfAJob;
+    return Contains(plain, "minutes") && !Contains(plain, "runminutes") ? &kUsedUp : &kLimit;
   }
   return nullptr;
 }
@@ -285,6 +305,14 @@ Trouble TroubleOf(int64_t code, std::string_view words) {
                                                                  "Interrupted system call"};
   // The job table is full, nodes or ports are busy, the controller stands by or takes none.
   static constexpr std::array<int64_t, 7> kBusyCodes = {11, 2007, 2016, 2027, 2059, 2106, 2131};
+  if (code == -1 || (code == 0 && Contains(words, kUnspecified))) {
+    // What the controller itself says, a site's job_submit plugin above all, may hold any word.
+    std::string said;
+    for (const std::string_view line : LinesOf(words)) {
+      if (Contains(line, ": error: ") && !Contains(line, kUnspecified)) said += std::string(line) + '\n';
+    }
+    return said.empty() || ContainsAny(said, kNoAnswer) ? Trouble::kNoAnswer : Trouble::kRefused;
+  }
   if (std::find(kBusyCodes.begin(), kBusyCodes.end(), code) != kBusyCodes.end() || ContainsAny(words, kBusy)) {
     return Trouble::kBusy;
   }
@@ -292,6 +320,20 @@ Trouble TroubleOf(int64_t code, std::string_view words) {
   const bool refused =
       code != 0 ? (code >= 2000 && code < 5000) || code >= 7000 : !words.empty() && !ContainsAny(words, kNoAnswer);
   return refused ? Trouble::kRefused : Trouble::kNoAnswer;
+}
+
+std::string WordsOf(std::string_view lines) {
+  std::vector<std::string_view> sentences;
+  for (const std::string_view line : LinesOf(lines)) {
+    const std::string_view sentence = WithoutSpeaker(line);
+    if (!sentence.empty() && std::ranges::count(sentences, sentence) == 0) sentences.push_back(sentence);
+  }
+  if (sentences.size() > 1) std::erase(sentences, kUnspecified);
+  return fmt::format("{}", fmt::join(sentences, "; "));
+}
+
+bool IsLimitOfTheUsersJobs(std::string_view words) {
+  return Contains(words, "MaxSubmitJobPerUser") || Contains(words, "AssocMaxSubmitJob");
 }
 
 const Refusal& RefusalOf(std::string_view words) {

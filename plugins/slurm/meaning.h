@@ -67,8 +67,16 @@ enum class Trouble {
   kBusy,      // for now: no room for more jobs
   kNoAnswer,  // nobody knows whether it was done
 };
-// `code` is Slurm's error number, 0 where only the words are known. A refusal is what clearly is one.
+// `code` is Slurm's error number, 0 where only the words are known, which are lines as its tools or libslurm print
+// them. A refusal is what clearly is one: also `Unspecified error` with a sentence before it, as a site's job_submit
+// plugin has it (log_user).
 Trouble TroubleOf(int64_t code, std::string_view words);
+
+// Such lines as one for people: without the names of the tools, and without what says nothing beside another sentence.
+std::string WordsOf(std::string_view lines);
+
+// Whether these words refuse a job for how many jobs its own user may have in the queue.
+bool IsLimitOfTheUsersJobs(std::string_view words);
 
 // What to make of a refusal.
 struct Refusal {

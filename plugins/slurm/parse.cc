@@ -150,7 +150,7 @@ std::vector<Row> ParseSqueue(std::string_view text) {
   std::vector<Row> rows;
   while (!text.empty()) {
     const std::vector<std::string_view> words = Split(Take(text, '\n'), '|');
-    if (words.size() != kColumns || KeyIn(words[11]).empty()) continue;
+    if (words.size() < kColumns) continue;
     const std::optional<int64_t> id = Number(words[0]);
     if (!id) continue;
     Row row;
@@ -181,7 +181,7 @@ std::vector<Row> ParseSacct(std::string_view text) {
   std::vector<Row> rows;
   while (!text.empty()) {
     const std::vector<std::string_view> words = Split(Take(text, '\n'), '|');
-    if (words.size() != kColumns || KeyIn(words[8]).empty()) continue;
+    if (words.size() < kColumns) continue;
     std::string_view id = words[0];  // "12", "12_3", "12_[4-9%2]"
     Row row;
     const std::optional<int64_t> number = Number(Take(id, '_'));

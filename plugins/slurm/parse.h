@@ -17,7 +17,7 @@ std::string_view KeyIn(std::string_view job_name);
 
 // One record of the queue or of the accounting: a task of an array, several pending ones, or a job that is no array.
 struct Row {
-  std::string name;                           // the key in it
+  std::string name;                           // the key in it; empty: none, so it is another's, or was renamed
   int64_t job_id = 0;                         // the array's, where it is one
   std::optional<std::vector<int64_t>> tasks;  // nothing: no array
   std::string state;                          // "PENDING", "COMPLETING", …
@@ -41,7 +41,7 @@ std::string FormatTasks(const std::vector<int64_t>& tasks);
 // "n[1-2,07],login" -> n1, n2, n07, login. Of what is no list of hosts, and beyond kMostNodes, the text as it is.
 std::vector<std::string> HostsOf(std::string_view list);
 
-// What `squeue -O` is asked for, and its answer; lines that are not ours are passed over.
+// What `squeue -O` is asked for, and its answer; lines that are none of it are passed over.
 extern const char* const kSqueueFormat;
 std::vector<Row> ParseSqueue(std::string_view text);
 

@@ -91,16 +91,8 @@ class SlurmLauncher final : public plugin::Launcher {
 
   std::vector<plugin::Submission> Submit(const Json& jobs) override { return Talk().Submit(jobs); }
 
-  plugin::Polled Poll(const std::vector<std::string>& keys) override {
-    Session& session = Talk();
-    return Answered([&]() -> plugin::Polled {
-      const plugin::Clock& clock = plugin::SystemClock();
-      const auto begin = clock.Now();
-      std::vector<plugin::JobState> states = session.Poll(keys);
-      const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - begin);
-      return {std::move(states), PollPauseMs(options_, took.count())};
-    });
-  }
+  plugin::Polled Poll(const std::vector<std::string>& keys) override { return Timed(&Session::Poll, keys); }
+  plugin::Polled Look(const std::vector<std::string>& keys) override { return Timed(&Session::Look, keys); }
 
   std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys) override {
     Session& session = Talk();
@@ -108,6 +100,18 @@ class SlurmLauncher final : public plugin::Launcher {
   }
 
  private:
+  plugin::Polled Timed(std::vector<plugin::JobState> (Session::*ask)(const std::vector<std::string>&),
+                       const std::vector<std::string>& keys) {
+    Session& session = Talk();
+    return Answered([&]() -> plugin::Polled {
+      const plugin::Clock& clock = plugin::SystemClock();
+      const auto begin = clock.Now();
+      std::vector<plugin::JobState> states = (session.*ask)(keys);
+      const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - begin);
+      return {std::move(states), PollPauseMs(options_, took.count())};
+    });
+  }
+
   // One conversation for all calls: it knows what Slurm last said.
   Session& Talk() {
     if (session_ == nullptr) session_ = Answered([&] { return Begin(); });

@@ -22,6 +22,7 @@ using plugin::Phase;
 constexpr int64_t kArrayShare = 10;                      // of the controller's job table, that one array may take
 constexpr auto kAbsentGrace = std::chrono::seconds(10);  // a controller may know a new job late, the accounting an old
 constexpr auto kMessageMargin = std::chrono::seconds(2);
+constexpr int64_t kClockSkewS = 600;  // between this machine and the controller's
 constexpr auto kHopelessGrace =
     std::chrono::minutes(1);  // in which an administrator may take back what stands in the way
 
@@ -37,6 +38,14 @@ std::map<std::string, std::map<int64_t, Row>> ByTask(const std::vector<Row>& row
     for (const int64_t task : row.tasks.value_or(std::vector<int64_t>{0})) by_name[row.name][task] = of_one_task;
   }
   return by_name;
+}
+
+// Whether a job that has the array's id is the array.
+bool IsOfItsTime(const Array& array, const Row& row) {
+  const bool was_requeued = row.restarts > 0;  // Slurm submits it anew
+  if (array.submitted_unix_s > 0 && !was_requeued) return row.submitted_s == array.submitted_unix_s;
+  return row.submitted_s >= array.recorded_unix_s - kClockSkewS &&
+         (was_requeued || row.submitted_s <= array.recorded_unix_s + kClockSkewS);
 }
 
 }  // namespace
@@ -74,8 +83,26 @@ void Session::Ask() {
   if (rows) Adopt(*rows, forgot_none);
 }
 
-void Session::Adopt(const std::vector<Row>& rows, bool forgot_none) {
+void Session::NameIfRenamed(Row& row) const {
+  if (!row.name.empty()) return;
+  const Array* array = journal_.FindIf([&](const Array& each) {
+    return each.id == row.job_id && each.is_array == row.tasks.has_value() && IsOfItsTime(each, row);
+  });
+  if (array != nullptr) row.name = array->name;
+}
+
+void Session::Adopt(std::vector<Row> rows, bool forgot_none) {
   last_live_id_ = 0;
+  live_rows_ = std::ranges::count_if(rows, IsLive);
+  seen_ids_.clear();
+  for (Row& row : rows) {
+    NameIfRenamed(row);
+    seen_ids_[row.job_id] = row.name;
+    Array* array = journal_.FindArray(row.name);
+    if (array != nullptr && array->id == row.job_id && array->submitted_unix_s == 0 && row.restarts == 0) {
+      journal_.SetSubmitted(*array, row.submitted_s);
+    }
+  }
   std::vector<Row> ours;
   using Id = std::pair<bool, int64_t>;      // of one that has ended, which may be a refused submission's; of it
   std::map<std::string, std::set<Id>> ids;  // that go by a name
@@ -166,11 +193,12 @@ std::map<std::string, Session::Rows> Session::AskAccounting(const std::vector<Pl
     names.insert(place.array->job_name);
     since_unix_s = std::min(since_unix_s, place.array->recorded_unix_s);
   }
-  constexpr int64_t kClockSkewS = 600;
   std::vector<Row> ended;
   std::vector<Row> rests;  // the tasks of an array that never began are one record, without their indices
   std::vector<Row> rows = Answered([&] {
-    return client_->Accounted({names.begin(), names.end()}, since_unix_s - kClockSkewS);
+    std::vector<Row> found = client_->Accounted({names.begin(), names.end()}, since_unix_s - kClockSkewS);
+    AddRenamed(places, since_unix_s - kClockSkewS, found);
+    return found;
   });
   for (Row& row : rows) {
     // What the accounting takes for alive, and the controller does not know, is not.
@@ -190,7 +218,28 @@ std::map<std::string, Session::Rows> Session::AskAccounting(const std::vector<Pl
   return by_name;
 }
 
+// What goes by another name in the accounting, too.
+void Session::AddRenamed(const std::vector<Place>& places, int64_t since_unix_s, std::vector<Row>& rows) {
+  std::set<int64_t> ids;
+  for (const Place& place : places) ids.insert(place.array->id);
+  ids.erase(0);
+  for (const Row& row : rows) ids.erase(row.job_id);
+  if (ids.empty()) return;
+  for (Row& row : client_->AccountedById({ids.begin(), ids.end()}, since_unix_s)) {
+    const bool has_our_name = !row.name.empty();
+    NameIfRenamed(row);
+    if (!has_our_name && !row.name.empty()) rows.push_back(std::move(row));
+  }
+}
+
 std::vector<JobState> Session::Poll(const std::vector<std::string>& keys) {
+  std::vector<JobState> states = Look(keys);
+  if (const std::vector<std::string> ids = std::exchange(to_end_, {}); !ids.empty()) client_->Cancel(ids);
+  return states;
+}
+
+std::vector<JobState> Session::Look(const std::vector<std::string>& keys) {
+  to_end_.clear();
   Ask();
   std::vector<Place> places;
   std::vector<Place> unknown;
@@ -219,7 +268,6 @@ std::vector<JobState> Session::Poll(const std::vector<std::string>& keys) {
     states.push_back(row == nullptr ? Absent(place) : StateOf(place, *row, recorded));
     if (place.array->id > 0) states.back().native_id = IdOf(*place.array, place.task);
   }
-  if (const std::vector<std::string> ids = std::exchange(hopeless_, {}); !ids.empty()) client_->Cancel(ids);
   return states;
 }
 
@@ -255,7 +303,7 @@ JobState Session::Queued(const Place& place, const Row& row) {
   }
   const Time now = clock_.Now();
   if (now - hopeless_since_.try_emplace(key, now).first->second < kHopelessGrace) return JudgeQueued(row, wait);
-  hopeless_.push_back(IdOf(*place.array, place.task));
+  to_end_.push_back(IdOf(*place.array, place.task));
   return given_up_[key] = JudgeHopeless(*place.array, place.task, row, *wait);
 }
 
@@ -275,7 +323,21 @@ JobState Session::Absent(const Place& place) {
     return {Phase::kEnded, 0, {{"end", "cancelled"}, {"message", "the job was cancelled"}}, {}};
   }
   if (array.id == 0) return {};
-  return {IsAbsentForLong(key) ? Phase::kMissing : Phase::kQueued, 0, {}, {}};
+  if (!IsAbsentForLong(key)) return {Phase::kQueued, 0, {}, {}};
+  // It is run again: where it lives after all, unseen, it would run twice.
+  const auto seen = seen_ids_.find(array.id);
+  const bool is_anothers = seen != seen_ids_.end() && seen->second != array.name;
+  if (!is_anothers && told_though_lost_.insert(key).second) to_end_.push_back(IdOf(array, place.task));
+  return {Phase::kMissing, 0, {}, {}};
+}
+
+bool Session::NoneLives() {
+  try {
+    Ask();
+  } catch (const SlurmError&) {
+    return false;
+  }
+  return live_rows_ == 0;
 }
 
 bool Session::IsAbsentForLong(const std::string& key) {
@@ -334,9 +396,15 @@ std::optional<Failure> Session::SubmitArray(BatchJob batch) {
 }
 
 Failure Session::NotSubmitted(const BatchJob& batch, const SlurmError& error) {
-  const bool refused = error.trouble() == Trouble::kRefused;
+  const auto tasks = static_cast<int64_t>(batch.keys.size());
+  bool refused = error.trouble() == Trouble::kRefused;
   // What is no longer than so many may have room.
-  if (!refused) most_tasks_ = std::max<int64_t>(1, static_cast<int64_t>(batch.keys.size()) / 2);
+  if (!refused) most_tasks_ = std::max<int64_t>(1, tasks / 2);
+  // Who has no job in the queue and may not submit one waits for nothing.
+  if (error.trouble() == Trouble::kBusy && IsLimitOfTheUsersJobs(error.what()) && NoneLives()) {
+    refused = tasks == 1;
+    most_tasks_ = 1;
+  }
   if (error.trouble() == Trouble::kNoAnswer) {
     return NotNow(fmt::format("no answer to a submission, which may have been done: {}", error.what()),
                   "it is looked for before it is submitted again");

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <ctime>
-#include <sstream>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ class ToolsClient final : public Client {
     constexpr int kLeastOfASignal = 128;
     if (!finished.timed_out && finished.exit_code >= kLeastOfASignal) {
       throw SlurmError(Trouble::kNoAnswer, fmt::format("sbatch was ended by signal {}. {}",
-                                                       finished.exit_code - kLeastOfASignal, WordsOf(finished)));
+                                                       finished.exit_code - kLeastOfASignal, WordsOf(Said(finished))));
     }
     Fail("sbatch", finished);
   }
@@ -59,18 +59,11 @@ class ToolsClient final : public Client {
   }
 
   std::vector<Row> Accounted(const std::vector<std::string>& job_names, int64_t since_unix_s) override {
-    std::vector<Row> rows;
-    for (size_t begin = 0; begin < job_names.size(); begin += kIdsACall) {
-      const auto end = std::min(begin + kIdsACall, job_names.size());
-      const std::vector<std::string> some(job_names.begin() + static_cast<ptrdiff_t>(begin),
-                                          job_names.begin() + static_cast<ptrdiff_t>(end));
-      const std::vector<Row> found =
-          ParseSacct(Ask({"sacct", "--noheader", "--parsable2", "--allocations", fmt::format("--uid={}", ::getuid()),
-                          fmt::format("--starttime={}", LocalTime(since_unix_s)),
-                          fmt::format("--format={}", kSacctFormat), fmt::format("--name={}", fmt::join(some, ","))}));
-      rows.insert(rows.end(), found.begin(), found.end());
-    }
-    return rows;
+    return AskAccounting("--name", job_names, since_unix_s);
+  }
+
+  std::vector<Row> AccountedById(const std::vector<int64_t>& ids, int64_t since_unix_s) override {
+    return AskAccounting("--jobs", ids, since_unix_s);
   }
 
   void Cancel(const std::vector<std::string>& ids) override {
@@ -86,6 +79,20 @@ class ToolsClient final : public Client {
   }
 
  private:
+  template <typename Word>
+  std::vector<Row> AskAccounting(const char* option, const std::vector<Word>& words, int64_t since_unix_s) const {
+    std::vector<Row> rows;
+    for (size_t begin = 0; begin < words.size(); begin += kIdsACall) {
+      const auto some = std::span(words).subspan(begin, std::min(kIdsACall, words.size() - begin));
+      const std::vector<Row> found = ParseSacct(
+          Ask({"sacct", "--noheader", "--parsable2", "--allocations", fmt::format("--uid={}", ::getuid()),
+               fmt::format("--starttime={}", LocalTime(since_unix_s)), fmt::format("--format={}", kSacctFormat),
+               fmt::format("{}={}", option, fmt::join(some, ","))}));
+      rows.insert(rows.end(), found.begin(), found.end());
+    }
+    return rows;
+  }
+
   static std::string LocalTime(int64_t unix_s) {
     const time_t time = unix_s;
     tm parts{};
@@ -95,20 +102,17 @@ class ToolsClient final : public Client {
     return text.data();
   }
 
-  static std::string WordsOf(const Finished& finished) {
-    std::string words;
-    std::istringstream lines(finished.err.empty() ? finished.out : finished.err);
-    for (std::string line; std::getline(lines, line);) words += (words.empty() || line.empty() ? "" : "; ") + line;
-    return words;
+  static const std::string& Said(const Finished& finished) {
+    return finished.err.empty() ? finished.out : finished.err;
   }
 
   [[noreturn]] void Fail(const std::string& tool, const Finished& finished) const {
-    const std::string words = WordsOf(finished);
+    const std::string words = WordsOf(Said(finished));
     if (finished.timed_out) {
       throw SlurmError(Trouble::kNoAnswer,
                        fmt::format("{} did not answer within {} s. {}", tool, timeout_ms_ / 1000, words));
     }
-    throw SlurmError(TroubleOf(0, words),
+    throw SlurmError(TroubleOf(0, Said(finished)),
                      words.empty() ? fmt::format("{} ended with {}", tool, finished.exit_code) : words);
   }
 

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +27,7 @@ class ScriptedSlurm final : public Client {
     Facts facts;
     std::vector<Row> rows;
     std::vector<Row> accounted;
+    std::vector<Row> accounted_by_id;
     std::vector<std::string> asked_accounting;
     std::vector<BatchJob> submitted;
     std::vector<std::string> cancelled;
@@ -65,6 +68,12 @@ class ScriptedSlurm final : public Client {
   std::vector<Row> Accounted(const std::vector<std::string>& job_names, int64_t) override {
     world_.asked_accounting = job_names;
     return world_.accounted;
+  }
+  std::vector<Row> AccountedById(const std::vector<int64_t>& ids, int64_t) override {
+    std::vector<Row> found;
+    std::ranges::copy_if(world_.accounted_by_id, std::back_inserter(found),
+                         [&](const Row& row) { return std::ranges::count(ids, row.job_id) > 0; });
+    return found;
   }
   void Cancel(const std::vector<std::string>& ids) override {
     if (!world_.cancels_are_answered) throw SlurmError(Trouble::kNoAnswer, "Socket timed out");

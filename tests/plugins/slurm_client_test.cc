@@ -167,8 +167,9 @@ TEST_F(SlurmClient, AnotherClusterIsNamedInEveryCall) {
   EXPECT_EQ(client->Submit(Batch()), 12);
   client->Jobs();
   client->Accounted({"demo.1.rl-a"}, 0);
+  client->AccountedById({12}, 0);
   client->Cancel({"12_[0-3]"});
-  EXPECT_EQ(Calls().size(), 5U);
+  EXPECT_EQ(Calls().size(), 6U);
   EXPECT_THAT(Calls(), Each(HasSubstr(" --clusters=alps ")));
   EXPECT_THAT(client->Description(), HasSubstr("alps"));
 }
@@ -195,7 +196,7 @@ TEST_F(SlurmClient, TheAgentsErrorsComeWithWhatLibslurmSaidOfThem) {
       "partition name\"}}'");
   const auto client = MakeAgentClient(agent);
   for (const char* words :
-       {"Job violates accounting/QOS policy; slurm: error: QOSMaxWallDurationPerJobLimit", "Invalid partition name"}) {
+       {"QOSMaxWallDurationPerJobLimit; Job violates accounting/QOS policy", "Invalid partition name"}) {
     try {
       client->Submit(Batch());
       FAIL() << "it was taken";
@@ -203,6 +204,25 @@ TEST_F(SlurmClient, TheAgentsErrorsComeWithWhatLibslurmSaidOfThem) {
       EXPECT_STREQ(e.what(), words);
       EXPECT_EQ(e.trouble(), Trouble::kRefused);
     }
+  }
+}
+
+// As 22.05 prints it where a site's job_submit.lua says something (log_user) and returns slurm.ERROR.
+TEST_F(SlurmClient, ASitesOwnRefusalIsOneAndItsSentenceComesFirst) {
+  EXPECT_EQ(TroubleWith("printf 'sbatch: error: Name an account, and try again\\nsbatch: error: Batch job submission "
+                        "failed: Unspecified error\\n' >&2; exit 1"),
+            Trouble::kRefused);
+  EXPECT_EQ(said_, "Name an account, and try again");
+  const auto agent =
+      Program("agent",
+              "while read -r line; do printf 'slurm: error: Name an account, and try again\\n' >&2; echo "
+              "'{\"error\": {\"code\": -1, \"text\": \"Unspecified error\"}}'; done");
+  try {
+    MakeAgentClient(agent)->Submit(Batch());
+    FAIL() << "it was taken";
+  } catch (const SlurmError& e) {
+    EXPECT_STREQ(e.what(), "Name an account, and try again");
+    EXPECT_EQ(e.trouble(), Trouble::kRefused);
   }
 }
 

@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class SlurmState : public ::testing::TestWithParam<Meaning> {};
 
@@ -178,7 +179,10 @@ TEST(SlurmMeaning, TellsRefusalsFromSilence) {
   for (const char* unclear :
        {"", "Socket timed out on send/recv operation", "Unable to contact slurm controller (connect failure)",
         "sbatch: error: Batch job submission failed: Unspecified error", "Zero Bytes were transmitted or received",
-        "sbatch: error: Batch job submission failed: Protocol authentication error", "Interrupted system call"}) {
+        "sbatch: error: Batch job submission failed: Protocol authentication error", "Interrupted system call",
+        "sbatch: error: slurm_receive_msg: Zero Bytes were transmitted or received\n"
+        "sbatch: error: Batch job submission failed: Unspecified error",
+        "sbatch: welcome\nsbatch: error: Batch job submission failed: Unspecified error"}) {
     EXPECT_EQ(of(unclear), Trouble::kNoAnswer) << unclear;
   }
   for (const int64_t code : {-1, 4, 5, 104, 110, 1800, 5004, 6000}) {
@@ -203,6 +207,24 @@ TEST(SlurmMeaning, ALimitOnJobsInTheQueuePassesAndAnyOtherIsARefusal) {
   }
   EXPECT_EQ(RefusalOf(policy).reason, "limit");
   EXPECT_THAT(RefusalOf(policy).hint, HasSubstr("sacctmgr"));
+}
+
+TEST(SlurmMeaning, MakesOneSentenceOfWhatAToolPrints) {
+  EXPECT_EQ(WordsOf("sbatch: error: Line one\nsbatch: error: Line two\n"
+                    "sbatch: error: Batch job submission failed: Invalid qos specification\n"),
+            "Line one; Line two; Invalid qos specification");
+  EXPECT_EQ(WordsOf("sbatch: error: Batch job submission failed: Unspecified error\n"), "Unspecified error");
+  EXPECT_EQ(WordsOf("a b: error: c\n\na b: error: c\n"), "a b: error: c");
+  EXPECT_EQ(WordsOf(""), "");
+}
+
+TEST(SlurmMeaning, SaysThatMinutesAreUsedUp) {
+  for (const char* used_up : {"AssocGrpCPUMinutesLimit", "QOSGrpGRESMinutes", "AssocGrpBillingMinutes"}) {
+    EXPECT_THAT(WaitOf(used_up)->message, HasSubstr("are used up")) << used_up;
+  }
+  for (const char* passes : {"AssocGrpCPURunMinutesLimit", "QOSGrpCpuLimit", "AssocMaxCpuMinutesPerJobLimit"}) {
+    EXPECT_THAT(WaitOf(passes)->message, Not(HasSubstr("used up"))) << passes;
+  }
 }
 
 TEST(SlurmMeaning, SaysWhoseARefusalIsAndWhatToDo) {

@@ -245,6 +245,59 @@ TEST_F(SlurmSession, AFullJobTableIsAskedAgainWithSmallerArrays) {
   for (const Json& answer : answers) EXPECT_TRUE(answer.contains("native_id")) << answer;
 }
 
+// MaxSubmitJobs=0, as 22.05 says it.
+TEST_F(SlurmSession, WhoMaySubmitNoJobAtAllIsToldAtOnce) {
+  slurm_.on_submit = [](const BatchJob&) {
+    throw SlurmError(Trouble::kBusy, "QOSMaxSubmitJobPerUserLimit; Job violates accounting/QOS policy");
+  };
+  const auto session = Open();
+  const Json jobs = Jobs({"rl-a", "rl-b", "rl-c"});
+  EXPECT_EQ(session->Submit(jobs)[0].at("error").at("retry"), true) << "a shorter array may be taken";
+  slurm_.rows = {{"", 7, {}, "RUNNING", "", 0, 0, 1, 2, 0, "n1"}};
+  EXPECT_EQ(session->Submit(jobs)[0].at("error").at("retry"), true) << "a job of theirs may end";
+  slurm_.rows.front().state = "COMPLETED";
+  const Json error = session->Submit(jobs)[0].at("error");
+  EXPECT_FALSE(error.contains("retry"));
+  EXPECT_EQ(error.at("reason"), "limit");
+}
+
+// By a site's job_submit.lua, or scontrol.
+TEST_F(SlurmSession, AJobWhoseNameWasChangedIsKnownByItsIdAndItsTime) {
+  const auto session = Open();
+  session->Submit(Jobs({"rl-a"}));
+  slurm_.rows.front().name = "";
+  slurm_.rows.front().submitted_s = clock_.UnixS() + 1;
+  slurm_.rows.front().state = "RUNNING";
+  EXPECT_EQ(State(*session, "rl-a"), "running");
+  Later(1000);
+  EXPECT_EQ(State(*Open(), "rl-a"), "running");
+  slurm_.rows.front().submitted_s += 1;
+  EXPECT_EQ(State(*Open(), "rl-a"), "queued") << "another job has that id now";
+  slurm_.rows.front().restarts = 1;
+  EXPECT_EQ(State(*Open(), "rl-a"), "running") << "Slurm requeued it";
+  slurm_.rows.front().state = "COMPLETED";
+  EXPECT_EQ(State(*Open(), "rl-a"), "ended");
+  slurm_.facts.accounting = true;
+  slurm_.accounted_by_id = std::exchange(slurm_.rows, {});
+  EXPECT_EQ(State(*Open(), "rl-a"), "ended") << "the accounting has it";
+  EXPECT_THAT(slurm_.cancelled, IsEmpty());
+}
+
+TEST_F(SlurmSession, WhatIsCalledLostIsToldToEndUnlessItsIdIsAnothers) {
+  const auto session = Open();
+  session->Submit(Jobs({"rl-a", "rl-b"}));
+  slurm_.rows.clear();
+  EXPECT_EQ(State(*session, "rl-b"), "queued");
+  Later(11);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(State(*session, "rl-b"), "missing");
+  EXPECT_THAT(slurm_.cancelled, ElementsAre("100_1")) << "once: it would run twice";
+  slurm_.rows = {{"", 100, {}, "RUNNING", "", 0, 0, 1, 2, 0, "n1"}};
+  EXPECT_EQ(State(*session, "rl-a"), "queued");
+  Later(11);
+  EXPECT_EQ(State(*session, "rl-a"), "missing");
+  EXPECT_THAT(slurm_.cancelled, ElementsAre("100_1")) << "another job of the user's";
+}
+
 // The controller was killed, forgot the array, and gave its id to somebody else.
 TEST_F(SlurmSession, AnIdThatIsSomebodyElsesIsNotOurJob) {
   const auto session = Open();
@@ -253,6 +306,7 @@ TEST_F(SlurmSession, AnIdThatIsSomebodyElsesIsNotOurJob) {
   EXPECT_EQ(State(*session, "rl-a"), "queued");  // a controller may know a job late
   Later(11);
   EXPECT_EQ(State(*session, "rl-a"), "missing");
+  EXPECT_THAT(slurm_.cancelled, IsEmpty());
 }
 
 TEST_F(SlurmSession, AnArrayThatSlurmHasTwiceRunsOnce) {

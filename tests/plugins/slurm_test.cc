@@ -396,7 +396,7 @@ TEST(SlurmParse, ReadsTheQueue) {
       "9|N/A|PENDING|0|0|1795310371|1795310999|N/A||Priority|p|demo.2.rl-z|\n"
       "a line end in a name|\n"
       "8|x|RUNNING|0|0|1|1|1|n1|None|p|rl-z|\n");
-  ASSERT_EQ(rows.size(), 5U);
+  ASSERT_EQ(rows.size(), 6U);
   EXPECT_EQ(rows[0].tasks->size(), 15U);
   EXPECT_EQ(rows[0].reason, "JobArrayTaskLimit");
   EXPECT_EQ(rows[0].partitions, "short,long");
@@ -409,9 +409,11 @@ TEST(SlurmParse, ReadsTheQueue) {
   EXPECT_EQ(rows[2].exit_status, 0);
   EXPECT_EQ(rows[3].exit_status, 768) << "as newer releases have it";
   EXPECT_EQ(rows[2].nodes, "n[1-2]");
-  EXPECT_EQ(rows[4].name, "rl-z");
-  EXPECT_EQ(rows[4].started_s, 0);
-  EXPECT_EQ(rows[4].expected_s, 1795310999) << "it has not started: Slurm thinks that it will then";
+  EXPECT_EQ(rows[5].name, "rl-z");
+  EXPECT_EQ(rows[5].started_s, 0);
+  EXPECT_EQ(rows[5].expected_s, 1795310999) << "it has not started: Slurm thinks that it will then";
+  EXPECT_EQ(rows[4].job_id, 7);
+  EXPECT_EQ(rows[4].name, "") << "none of ours, or one that was renamed";
 }
 
 TEST(SlurmParse, KnowsTheHostsOfAList) {

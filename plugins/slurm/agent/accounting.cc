@@ -26,6 +26,17 @@ OwnedList ListOf(std::vector<std::string>& words) {
   return list;
 }
 
+std::vector<slurm_selected_step_t> WholeJobs(const std::vector<uint32_t>& ids) {
+  std::vector<slurm_selected_step_t> jobs;
+  for (const uint32_t id : ids) {
+    slurm_selected_step_t& job = jobs.emplace_back();
+    job.array_task_id = job.het_job_offset = NO_VAL;
+    job.step_id.job_id = id;
+    job.step_id.step_id = job.step_id.step_het_comp = NO_VAL;
+  }
+  return jobs;
+}
+
 class Connection {
  public:
   Connection() : connection_(slurmdb_connection_get(nullptr)) {
@@ -63,16 +74,21 @@ std::vector<Row> LatestRuns(SlurmList records) {
 
 }  // namespace
 
-std::vector<Row> JobsInAccounting(const std::vector<std::string>& names, time_t since, const std::string& cluster) {
-  if (names.empty()) return {};  // libslurm would take it for "whatever the name"
+std::vector<Row> JobsInAccounting(const std::vector<std::string>& names, const std::vector<uint32_t>& ids, time_t since,
+                                  const std::string& cluster) {
+  if (names.empty() && ids.empty()) return {};  // libslurm would take it for "whatever the name"
   std::vector<std::string> names_text = names;
   std::vector<std::string> user = {std::to_string(::getuid())};
   std::vector<std::string> clusters = {cluster};
   const OwnedList name_list = ListOf(names_text);
   const OwnedList user_list = ListOf(user);
   const OwnedList cluster_list = ListOf(clusters);
+  std::vector<slurm_selected_step_t> jobs = WholeJobs(ids);
+  const OwnedList id_list(slurm_list_create(nullptr));
+  for (slurm_selected_step_t& job : jobs) slurm_list_append(id_list.get(), &job);
   slurmdb_job_cond_t condition{};
-  condition.jobname_list = name_list.get();
+  if (!names.empty()) condition.jobname_list = name_list.get();
+  if (!ids.empty()) condition.step_list = id_list.get();
   condition.userid_list = user_list.get();
   condition.cluster_list = cluster_list.get();
   condition.usage_start = since;

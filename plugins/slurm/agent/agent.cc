@@ -24,12 +24,6 @@
 namespace ridgeline::slurm_agent {
 namespace {
 
-// Jobs are named LABEL.KEY, and by earlier versions KEY.
-bool IsOurs(std::string_view job_name) {
-  const size_t dot = job_name.rfind('.');
-  return job_name.substr(dot == std::string_view::npos ? 0 : dot + 1).starts_with("rl-");
-}
-
 // Deletes what libslurm handed out with the function it has for that.
 template <auto Free>
 struct Freed {
@@ -150,7 +144,7 @@ Json Agent::Jobs(const Json&) {
   Json rows = Json::array();
   for (uint32_t i = 0; i < message->record_count; ++i) {
     const slurm_job_info_t& job = message->job_array[i];
-    if (job.user_id != we || job.name == nullptr || !IsOurs(job.name)) continue;
+    if (job.user_id != we) continue;
     rows.push_back(RowOf(job).ToJson());
   }
   jobs_as_of_ = message->last_update;
@@ -161,7 +155,8 @@ Json Agent::Finished(const Json& request) {
   const LocalConf conf = ReadLocalConf();
   if (!HasAccounting(conf)) throw Failure(ESLURM_NOT_SUPPORTED, "this cluster keeps no accounts (no slurmdbd)");
   Json rows = Json::array();
-  for (const Row& row : JobsInAccounting(request.at("names").get<std::vector<std::string>>(),
+  for (const Row& row : JobsInAccounting(request.value("names", std::vector<std::string>()),
+                                         request.value("ids", std::vector<uint32_t>()),
                                          request.at("since").get<time_t>(), conf.cluster)) {
     rows.push_back(row.ToJson());
   }

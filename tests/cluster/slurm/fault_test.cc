@@ -298,7 +298,11 @@ TEST_P(SlurmRefuses, ALimitOfTheQosThatDeniesIsNamedAtOnce) {
   EXPECT_THAT(run.err, HasSubstr("QOSMaxWallDurationPerJobLimit"));
   EXPECT_THAT(run.err, HasSubstr("sacctmgr show qos"));
   cli.ExpectNothingLeft();
-  Slurm::Ask({"sacctmgr", "-i", "modify", "qos", "normal", "set", "MaxWall=-1", "MaxSubmitJobsPerUser=2"});
+  Slurm::Ask({"sacctmgr", "-i", "modify", "qos", "normal", "set", "MaxWall=-1", "MaxSubmitJobsPerUser=0"});
+  run = cli.Run({"run", sweep});
+  EXPECT_EQ(run.status.exit_code, 3) << run.out << run.err;
+  EXPECT_THAT(run.err, HasSubstr("Slurm refuses the job: QOSMaxSubmitJobPerUserLimit"));
+  Slurm::Ask({"sacctmgr", "-i", "modify", "qos", "normal", "set", "MaxSubmitJobsPerUser=2"});
   cli.ExpectOk(cli.Run({"run", sweep}));
   cli.ExpectOneFinalResultEach(3, 3);
 }
@@ -313,6 +317,33 @@ TEST_P(SlurmRefuses, ALimitThatIsLoweredForSecondsCostsNothing) {
   Slurm::Ask({"scontrol", "update", "PartitionName=main", "MaxTime=INFINITE"});
   cli.ExpectOk(cli.Finish(run));
   cli.ExpectOneFinalResultEach(1, 1);
+}
+
+bool HasPlugin(const std::string& name) {
+  const auto found =
+      ridgeline::Run({"sh", "-c", "ls /usr/lib*/slurm*/\"$0\" /usr/lib/*/slurm*/\"$0\" 2>/dev/null", name});
+  return !found.stdout_text.empty();
+}
+
+// A site's job_submit.lua refuses what has no account, and names what it takes as it likes.
+TEST_P(SlurmRefuses, ASitesOwnRuleIsToldInItsWordsAndARenamedJobIsFollowed) {
+  if (!HasPlugin("job_submit_lua.so")) GTEST_SKIP() << "this Slurm has no job_submit/lua";
+  const TempDir site;
+  WriteFile(site / "job_submit.lua",
+            "function slurm_job_submit(job, partitions, uid)\n"
+            "  if job.account == nil then slurm.log_user('Name an account, and try again') return slurm.ERROR end\n"
+            "  job.name = 'renamed'\n"
+            "  return slurm.SUCCESS\n"
+            "end\n"
+            "function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end\n"
+            "return slurm.SUCCESS\n");
+  const Slurm slurm({"--nodes=1", "--job-submit=" + (site / "job_submit.lua").string()});
+  SlurmCli cli;
+  const auto run = cli.Run({"run", cli.Write({.points = 2, .slurm = client_})});
+  EXPECT_EQ(run.status.exit_code, 3) << run.out << run.err;
+  EXPECT_THAT(run.err, HasSubstr("Slurm refuses the job: Name an account, and try again\n"));
+  cli.ExpectOk(cli.Run({"run", cli.Write({.points = 2, .slurm = With("account: any")})}));
+  cli.ExpectEachRanOnce(2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Through, SlurmRefuses, ::testing::Values("tools", "agent"),
