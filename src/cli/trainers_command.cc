@@ -28,6 +28,7 @@
 #include "cli/output.h"
 #include "cli/show_commands.h"
 #include "ridgeline/limits.h"
+#include "run/fields.h"
 #include "run/result.h"
 #include "trainers/find.h"
 #include "trainers/json_values.h"
@@ -136,22 +137,56 @@ std::optional<Json> ResultOf(const std::string& path) {
   return ParseJsonOrLines(*text, path);
 }
 
-// A point's numbers, as `--field NAME=NUMBER` says them.
-std::map<std::string, double, std::less<>> FieldsOf(const Trainer& trainer, const std::vector<std::string>& said) {
-  std::map<std::string, double, std::less<>> fields;
+// What is said of a point: its numbers, and what conditions of metrics compare.
+struct SaidFields {
+  std::map<std::string, double, std::less<>> numbers;
+  std::map<std::string, FieldValue, std::less<>> values;
+};
+
+// As `--field NAME=VALUE` says them.
+SaidFields FieldsOf(const Trainer& trainer, const std::vector<std::string>& said) {
+  SaidFields fields;
   for (const std::string& each : said) {
     const size_t equals = std::min(each.find('='), each.size());
     const std::string name = each.substr(0, equals);
     const std::string text = each.substr(std::min(equals + 1, each.size()));
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || !PointNumber(trainer, {}, name)) {
-      throw Error(ErrorKind::kUsage, fmt::format("--field is a field of a point and its number, not '{}'", each),
+    const bool is_number = error == std::errc() && end == text.data() + text.size();
+    const bool has_number = PointNumber(trainer, {}, name).has_value();
+    const bool is_own = trainer.invocation && trainer.invocation->FindOwn(name) != nullptr;
+    if (text.empty() || is_number != has_number || (!has_number && !is_own && FindField(name) == nullptr)) {
+      throw Error(ErrorKind::kUsage, fmt::format("--field is a field of a point and its value, not '{}'", each),
                   "such as --field seq_length=4096");
     }
-    fields[name] = value;
+    if (is_number) fields.numbers[name] = value;
+    const bool is_whole = is_number && value == std::floor(value) && std::abs(value) < 1e15;
+    fields.values[name] = is_whole    ? FieldValue(static_cast<int64_t>(value))
+                          : is_number ? FieldValue(value)
+                                      : FieldValue(text);
   }
   return fields;
+}
+
+// Leaves out what is no figure of the point that was said, as a run's result does. Of a point that was not said whole,
+// the figure stays, and a note says when it counts.
+void LeaveOut(const SaidFields& fields, Reading& reading) {
+  const auto is_left_out = [&](const FoundMetric& found) {
+    if (!found.metric->only_if) return false;
+    try {
+      const bool holds = found.metric->only_if->Holds([&](std::string_view name) {
+        const auto said = fields.values.find(name);
+        return said == fields.values.end() ? std::nullopt : std::optional(said->second);
+      });
+      if (!holds) reading.notes.push_back(LeftOutText(*found.metric));
+      return !holds;
+    } catch (const Error&) {
+      reading.notes.push_back(fmt::format("{} counts only if {} (say it with --field)", found.metric->figure->name,
+                                          found.metric->only_if->words()));
+      return false;
+    }
+  };
+  std::erase_if(reading.found, is_left_out);
 }
 
 std::string Shown(const FoundMetric& found, double value) {
@@ -251,11 +286,12 @@ int Try(const TrainersOptions& options) {
   reading_options.tokens_per_step = options.tokens_per_step;
   const auto fields = FieldsOf(trainer, options.fields);
   reading_options.field = [&](std::string_view name) {
-    const auto field = fields.find(name);
-    return field == fields.end() ? std::nullopt : std::optional(field->second);
+    const auto field = fields.numbers.find(name);
+    return field == fields.numbers.end() ? std::nullopt : std::optional(field->second);
   };
-  const Reading reading = ReadLog(
+  Reading reading = ReadLog(
       trainer, [&](const auto& feed) { FeedLog(options.log, feed); }, reading_options, ResultOf(options.result));
+  LeaveOut(fields, reading);
   if (options.format == "json") {
     Write(ShowJson(ReadingJson(trainer, reading), 1) + "\n");
   } else {
@@ -296,8 +332,10 @@ CLI::App* AddTry(CLI::App& self, const std::shared_ptr<TrainersOptions>& options
       ->add_option("--tokens-per-step", options->tokens_per_step,
                    "of all ranks: what its tokens a second are held against")
       ->check(CLI::PositiveNumber);
-  tried->add_option("--field", options->fields, "a field of the point, which the definition multiplies by")
-      ->type_name("NAME=NUMBER");
+  tried
+      ->add_option("--field", options->fields,
+                   "a field of the point, which the definition multiplies by or has in an `if`")
+      ->type_name("NAME=VALUE");
   AddFormatOption(*tried, options->format, kTryForms);
   AddTrainersOption(*tried, options->folders);
   tried->footer(

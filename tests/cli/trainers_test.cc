@@ -200,6 +200,32 @@ TEST_F(Trainers, TryHoldsTokensAgainstTheStep) {
               HasSubstr("contradiction: tokens_per_s is 1.00K"));
 }
 
+// As a run's result has it: what its definition does not read for the point is no figure of it.
+TEST_F(Trainers, TryLeavesOutWhatIsNoFigureOfThePoint) {
+  WriteText(
+      "trainers/mine.yaml",
+      "name: mine\nabout: a\nversion: v\ntested: log\ncommand: [x, '{{pipeline_parallel}}', '{{tied_head}}']\n"
+      "result: patterns\nmetrics:\n"
+      "  - {name: loss, regex: 'loss (\\S+)'}\n"
+      "  - {name: parameters, regex: 'has (\\d+)', if: '{{pipeline_parallel}} == 1 or {{tied_head}} == false'}\n");
+  WriteText("log", "has 124\nloss 2.5\n");
+  const auto tried = [&](std::vector<std::string> fields) {
+    std::vector<std::string> command = {"trainers", "try", "mine", "--log", "log"};
+    for (std::string& field : fields) command.insert(command.end(), {"--field", std::move(field)});
+    return cli_.Run(command).out;
+  };
+  EXPECT_THAT(tried({"pipeline_parallel=1"}), AllOf(HasSubstr("parameters  last"), Not(HasSubstr("note:"))));
+  EXPECT_THAT(tried({"pipeline_parallel=2", "tied_head=false"}), HasSubstr("parameters  last"));
+  EXPECT_THAT(tried({"pipeline_parallel=2", "tied_head=true"}),
+              AllOf(Not(HasSubstr("parameters  last")), HasSubstr("loss"), HasSubstr("note: parameters is left out")));
+  EXPECT_THAT(tried({"pipeline_parallel=2"}),
+              AllOf(HasSubstr("parameters  last"),
+                    HasSubstr("parameters counts only if pipeline_parallel == 1 or tied_head == false (say it")));
+  for (const char* wrong : {"tied_head=", "pipeline_parallel=two", "no_field=1", "no_field=x"}) {
+    EXPECT_EQ(cli_.Run({"trainers", "try", "mine", "--log", "log", "--field", wrong}).status.exit_code, 2) << wrong;
+  }
+}
+
 // All but its ends is a hole, and a line to who reads it.
 TEST_F(Trainers, ALogOfAGigabyteIsReadInLittleMemory) {
   WriteText("trainers/mine.yaml", kMine);
