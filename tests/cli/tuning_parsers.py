@@ -58,6 +58,7 @@ zip:
     state_precision: [fp32, fp32, bf16, fp32, fp32, fp32]
     shard: [none, full, none, full, full, optimizer]
     sharder: [fsdp, fsdp, fsdp, fsdp, deepspeed, deepspeed]
+    context_parallel: [1, 2, 1, 4, 1, 1]
 """,
 }
 
@@ -115,7 +116,7 @@ def made_data(command):
     python, flag, code, folder, node, vocab, length, step, steps, seed, *words = command["argv"]
     compile(code, "data", "exec")
     assert (python, flag, folder, node, seed) == ("python3", "-c", "<OUTPUT_DIR>", "0", "1234")
-    ranks = command["fields"]["ranks"]
+    ranks = command["fields"]["ranks"] // command["fields"].get("context_parallel", 1)
     assert (int(length), int(step), int(steps)) == (4096, 2 * 3 * ranks, 7) and int(vocab) >= 1000
     return words
 
@@ -191,7 +192,7 @@ def litgpt(command):
 
 AXOLOTL = {
     str: "base_model dataset_prepared_path optimizer lr_scheduler attn_implementation deepspeed save_strategy output_dir",
-    int: "sequence_len max_steps num_epochs micro_batch_size gradient_accumulation_steps warmup_steps fsdp_version seed "
+    int: "tensor_parallel_size context_parallel_size sequence_len max_steps num_epochs micro_batch_size gradient_accumulation_steps warmup_steps fsdp_version seed "
     "logging_steps",
     float: "val_set_size learning_rate weight_decay adam_beta1 adam_beta2 adam_epsilon max_grad_norm",
     bool: "reinit_weights sample_packing pad_to_sequence_len bf16 fp8 tf32 gradient_checkpointing torch_compile "

@@ -1,6 +1,4 @@
 // What the definitions that ship start, and which points they refuse.
-#include "trainers/invocation.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "tests/trainers/shipped.h"
 #include "trainers/definition.h"
 #include "trainers/find.h"
 #include "yaml/yaml.h"
@@ -24,25 +23,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-RunSpec ShippedSpec(const Json& values) {
-  std::vector<Problem> problems;
-  RunSpec spec = BuildSpec(values, problems);
-  for (const Problem& problem : problems) ADD_FAILURE() << problem.message;
-  return spec;
-}
-
 std::vector<std::string> ArgvOfShipped(const std::string& name, const Json& values, std::string* file = nullptr) {
-  const Trainer trainer = LoadTrainer(FindTrainer(name, {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "trainers"}));
-  RunSpec spec = ShippedSpec(values);
-  CanonicalizeOwn(*trainer.invocation, spec);
-  for (const Problem& problem : WhyRefused(name, *trainer.invocation, spec)) ADD_FAILURE() << problem.message;
-  ProcessPlace place;
-  place.ranks_per_node = 8;
-  place.output_dir = "/out";
-  place.environment = {{"NANOGPT", "/nanogpt"},     {"TRANSFORMERS", "/transformers"}, {"MEGATRON_BRIDGE", "/bridge"},
-                       {"LLM_FOUNDRY", "/foundry"}, {"MEGATRON_DEEPSPEED", "/ds"},     {"LLM_C", "/llm.c"},
-                       {"NANOTRON", "/nanotron"},   {"TE_FSDP", "/te/fsdp.py"}};
-  const Invoked invoked = Invoke(*trainer.invocation, spec, place);
+  const Invoked invoked = StartOfShipped(name, values);
   if (file != nullptr) *file = invoked.files.begin()->second;
   return invoked.argv;
 }
@@ -100,7 +82,7 @@ TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
     EXPECT_THAT(hf, Contains(argument));
   }
   EXPECT_THAT(hf, Not(Contains("--use_cpu")));
-  const RunSpec llama = ShippedSpec({{"model", "llama-1b"}});
+  const RunSpec llama = ShippedSpec(LoadShipped("hf_trainer"), {{"model", "llama-1b"}});
   const Json written = ParseJson(config, "config.json");
   EXPECT_EQ(written.at("model_type"), "llama");
   EXPECT_EQ(written.at("num_hidden_layers"), llama.layers);
@@ -169,15 +151,6 @@ TEST(Invocation, OfWhatShipsRanksShareAModelAsThePointSays) {
                            "  batch_accumulation_per_replica: 4\n", "    min_decay_lr: 0.0003\n"}) {
     EXPECT_THAT(file, HasSubstr(line));
   }
-}
-
-std::vector<std::string> WhyNotShipped(const std::string& name, const Json& values) {
-  const Trainer trainer = LoadTrainer(FindTrainer(name, {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "trainers"}));
-  RunSpec spec = ShippedSpec(values);
-  CanonicalizeOwn(*trainer.invocation, spec);
-  std::vector<std::string> messages;
-  for (const Problem& problem : WhyRefused(name, *trainer.invocation, spec)) messages.push_back(problem.message);
-  return messages;
 }
 
 TEST(Invocation, OfWhatShipsRanksThatCannotShareAModelAreRefused) {
@@ -328,7 +301,7 @@ TEST(Invocation, OfWhatShipsOtherFamiliesAreToldAsTheyAre) {
   using ::testing::Not;
   const auto of = [](const char* trainer, const char* model, std::string* file = nullptr) {
     const bool dense_head = std::string(trainer) == "megatron_lm" || std::string(trainer) == "nemo";
-    Json values = {{"model", model}, {"trainer", trainer}, {"ranks", 8}, {"device", "cuda"}, {"gpu", "h100"}};
+    Json values = {{"model", model}, {"ranks", 8}, {"device", "cuda"}, {"gpu", "h100"}};
     if (dense_head) values["shard"] = "optimizer";
     return ArgvOfShipped(trainer, values, file);
   };
@@ -370,6 +343,21 @@ TEST(Invocation, OfWhatShipsThePageNamesReleaseAndTest) {
     EXPECT_THAT(row, HasSubstr("| " + trainer.version)) << trainer.name;
     EXPECT_THAT(row, HasSubstr("| " + trainer.tested)) << trainer.name;
   }
+}
+
+// A log that is not listed as that of a run counts as composed: the list names no other.
+TEST(Invocation, OfWhatShipsTheLogsOfRunsAreListed) {
+  const std::filesystem::path logs = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/trainers/logs";
+  const std::string readme = ReadFile(logs / "README.md");
+  int listed = 0;
+  for (size_t at = readme.find(".log`"); at != std::string::npos; at = readme.find(".log`", at + 1)) {
+    const size_t begin = readme.rfind('`', at) + 1;
+    const std::string name = readme.substr(begin, at + 4 - begin);
+    if (name.find('{') != std::string::npos) continue;
+    EXPECT_TRUE(std::filesystem::exists(logs / name)) << name;
+    ++listed;
+  }
+  EXPECT_GT(listed, 10);
 }
 
 }  // namespace
