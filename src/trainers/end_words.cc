@@ -68,7 +68,8 @@ std::vector<EndWords> MakeEndWords() {
        R"(cudaMalloc\w* (?:failed|error): out of memory|Error\b.*CUDA_ERROR_OUT_OF_MEMORY)",
        R"(HSA_STATUS_ERROR_OUT_OF_RESOURCES)",
        R"((?:RESOURCE_EXHAUSTED|[Rr]esource exhausted): .*(?i:out of memory|ran out of|allocat|reserv))",
-       R"(OOM when allocating tensor with shape)", R"(No executable batch size found, reached zero)"});
+       R"(OOM when allocating tensor with shape|ResourceExhaustedError: failed to allocate memory)",
+       R"(No executable batch size found, reached zero)"});
   add({RunStatus::kOomHost, kMoreHostMemory}, kCause, {R"(std::bad_alloc)"});
 
   // What it stands on.
@@ -96,7 +97,13 @@ std::vector<EndWords> MakeEndWords() {
        R"(Driver/library version mismatch|CUDA driver initialization failed|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)",
        R"(CUDA unknown error|Error: Unable to initialize backend '(?:cuda|gpu|rocm)')",
        R"(no supported devices found for platform CUDA)",
+       R"(forward compatibility was attempted on non supported HW|unsupported display driver / cuda driver combination)",
        R"(the provided PTX was compiled with an unsupported toolchain)"});
+  add({Reason::kLimit, "raise the limits of open files and of processes for who runs it: ulimit -n, ulimit -u"}, kCause,
+      {R"(\[Errno 24\] Too many open files|Error: Too many open files)",
+       R"(can't start new thread|pthread_create failed|\bfork: (?:retry: )?(?:\S+: )?Resource temporarily unavailable)"});
+  add({Reason::kRights, "give it a token of the hub that may read this, or fetch it beforehand"}, kCause,
+      {R"(trying to access a gated repo|GatedRepoError: |Cannot access gated repo|HTTPError: 40[13] Client Error)"});
   add({Reason::kStart, "is the program's path right on the node?"}, kCause,
       {R"(can't open file .*\[Errno 2\] No such file or directory)"});
   add({Reason::kStart, "another program has the port where its ranks meet: let them meet at {{master_port}}"}, kCause,

@@ -131,5 +131,66 @@ TEST(FirstCauseOfEnds, OfHostileLogsLittleIsKept) {
   EXPECT_EQ(ends.Decide(1).value().end, RunStatus::kCrashed);
 }
 
+// As people posted them, of other forms than the words of which most ends are told.
+TEST(FirstCauseOfEnds, OfEndingsThatPeoplePosted) {
+  struct Posted {
+    std::string log;
+    RunEnd end;
+    std::string message;
+  };
+  const std::string table = "Root Cause (first observed failure):\n[0]:\n  rank      : 2 (local_rank: 2)\n";
+  const std::vector<Posted> all = {
+      {Raised("RuntimeError: DataLoader worker (pid 9382) is killed by signal: Killed. ", "[rank0]: ") +
+           "[rank0]: The above exception was the direct cause of the following exception:\n" +
+           Raised("RuntimeError: DataLoader worker (pid(s) 9382) exited unexpectedly", "[rank0]: "),
+       RunStatus::kOomHost, "is killed by signal: Killed"},
+      {Raised("RuntimeError: DataLoader worker (pid 25902) is killed by signal: Segmentation fault. "),
+       RunStatus::kCrashed, "Segmentation fault"},
+      {kSteps + "[2023-04-14 13:11:27,885] [ERROR] [launch.py:434:sigkill_handler] ['/usr/bin/python3', '-u', "
+                "'main.py'] exits with return code = -9\n",
+       RunStatus::kOomHost, "return code = -9"},
+      {kSteps +
+           "[E ProcessGroupNCCL.cpp:1785] [PG ID 0 Rank 2] Process group watchdog thread terminated with exception: "
+           "CUDA error: an illegal memory access was encountered\nterminate called after throwing an instance of "
+           "'c10::DistBackendError'\n" +
+           table + "  exitcode  : -6 (pid: 14750)\n",
+       RunStatus::kCrashed, "an illegal memory access"},
+      {kSteps + Raised("RuntimeError: [enforce fail at inline_container.cc:445] . PytorchStreamWriter failed writing "
+                       "file data/176: file write failed"),
+       InfrastructureReason::kStorage, "PytorchStreamWriter"},
+      {kSteps + Raised("RuntimeError: write(): fd 29 failed with Input/output error"), InfrastructureReason::kStorage,
+       "Input/output error"},
+      {"x.py:46: UserWarning: [Errno 28] No space left on device.  joblib will operate in serial mode\n" +
+           Raised("KeyError: 'a'"),
+       RunStatus::kCrashed, "KeyError: 'a'"},
+      {kSteps + "ERROR:megatron.core.rerun_state_machine:Unexpected result nan on rank 3 at iteration #3 invocation #2 "
+                "(message='found NaN in local grad norm for bucket #0 in backward pass')\n",
+       RunStatus::kDiverged, "found NaN in local grad norm"},
+      {Raised(
+           "RuntimeError: Bad StatusOr access: RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory "
+           "in memory space vmem."),
+       RunStatus::kOomDevice, "vmem"},
+      {"ResourceExhaustedError: failed to allocate memory\n\t [[{{node model/h18/ln_2/add_1}}]]\nHint: If you want to "
+       "see a list of allocated tensors when OOM happens, add report_tensor_allocations_upon_oom\n",
+       RunStatus::kOomDevice, "failed to allocate memory"},
+      {Raised("torch.AcceleratorError: CUDA error: out of memory"), RunStatus::kOomDevice, "out of memory"},
+      {Raised(
+           "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted "
+           "on non supported HW"),
+       InfrastructureReason::kNode, "Error 804"},
+      {Raised("OSError: [Errno 24] Too many open files"), InfrastructureReason::kLimit, "Errno 24"},
+      {Raised("RuntimeError: Too many open files. Communication with the workers is no longer possible."),
+       InfrastructureReason::kLimit, "Too many open files"},
+      {Raised("RuntimeError: can't start new thread"), InfrastructureReason::kLimit, "can't start new thread"},
+      {Raised("OSError: You are trying to access a gated repo.\n401 Client Error. (Request ID: Root=1)"),
+       InfrastructureReason::kRights, "gated repo"},
+  };
+  for (const Posted& posted : all) {
+    const auto end = EndOfText(posted.log, 1).value();
+    EXPECT_EQ(end.end, posted.end) << posted.log;
+    EXPECT_NE(end.message.find(posted.message), std::string::npos) << end.message;
+  }
+}
+
 }  // namespace
 }  // namespace ridgeline
