@@ -346,7 +346,7 @@ MEGATRON_LM = {
     float: "norm-epsilon lr min-lr weight-decay adam-beta1 adam-beta2 adam-eps clip-grad hidden-dropout attention-dropout",
     bool: "group-query-attention swiglu disable-bias-linear add-qkv-bias qk-layernorm untie-embeddings-and-output-weights "
     "bf16 fp16 use-distributed-optimizer overlap-grad-reduce overlap-param-gather cross-entropy-loss-fusion manual-gc "
-    "sequence-parallel mock-data no-create-attention-mask-in-dataloader log-throughput",
+    "sequence-parallel mock-data no-create-attention-mask-in-dataloader log-throughput moe-grouped-gemm",
 }
 MEGATRON_LM_CHOICES = {
     "normalization": "LayerNorm RMSNorm",
@@ -354,7 +354,9 @@ MEGATRON_LM_CHOICES = {
     "lr-decay-style": "constant linear cosine inverse-square-root WSD",
     "fp8-format": "e4m3 hybrid",
     "fp8-recipe": "tensorwise delayed mxfp8 blockwise custom",
+    "fp8-amax-compute-algo": "most_recent max",
     "fp4-format": "e2m1",
+    "moe-token-dispatcher-type": "allgather alltoall flex",
     "recompute-granularity": "full selective",
     "recompute-method": "uniform block",
     "tokenizer-type": "GPT2BPETokenizer HuggingFaceTokenizer TikTokenizer NullTokenizer",
@@ -378,6 +380,8 @@ def megatron_lm(command):
     assert found.num_attention_heads % tensor == 0 and (found.num_query_groups or tensor) % tensor == 0
     assert not (found.sequence_parallel and tensor == 1) and found.lr >= found.min_lr
     assert not (found.bf16 and found.fp16) and not (found.fp8_format and found.fp4_format)
+    assert (found.fp8_amax_compute_algo == "max") == (found.fp8_amax_history_len is not None)
+    assert found.moe_grouped_gemm == (experts > 0) == (found.moe_token_dispatcher_type == "alltoall")
     assert found.overlap_grad_reduce and found.overlap_param_gather == found.use_distributed_optimizer
     assert found.recompute_granularity != "full" or (found.recompute_method and found.recompute_num_layers)
     assert found.expert_model_parallel_size == 1 or experts % found.expert_model_parallel_size == 0 < experts

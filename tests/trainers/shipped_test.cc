@@ -308,9 +308,10 @@ TEST(Invocation, OfWhatShipsOtherFamiliesAreToldAsTheyAre) {
   EXPECT_THAT(of("megatron_lm", "qwen2.5-7b"),
               AllOf(Contains("--add-qkv-bias"), Contains("--num-query-groups=4"), Contains("--rotary-base=1000000"),
                     Not(Contains("--qk-layernorm")), Not(Contains(HasSubstr("--num-experts")))));
-  EXPECT_THAT(of("megatron_lm", "qwen3-30b-a3b"),
-              AllOf(Contains("--qk-layernorm"), Contains("--num-experts=128"), Contains("--moe-router-topk=8"),
-                    Contains("--moe-ffn-hidden-size=768"), Contains("--kv-channels=128")));
+  EXPECT_THAT(
+      of("megatron_lm", "qwen3-30b-a3b"),
+      AllOf(Contains("--qk-layernorm"), Contains("--num-experts=128"), Contains("--moe-router-topk=8"),
+            Contains("--moe-ffn-hidden-size=768"), Contains("--moe-grouped-gemm"), Contains("--kv-channels=128")));
   EXPECT_THAT(of("nemo", "mixtral-8x7b"),
               AllOf(Contains("model.num_moe_experts=8"), Contains("model.moe_router_topk=2")));
   std::string config;
