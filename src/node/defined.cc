@@ -42,18 +42,6 @@ LogSource SourceOf(const fs::path& log) {
   };
 }
 
-// The file that it writes its metrics into; nothing where there is none that can be read.
-std::optional<Json> ResultFileOf(const fs::path& path) {
-  if (path.empty()) return std::nullopt;
-  try {
-    const auto text = ReadForeignFile(path, kMaxResultBytes);
-    if (text) return ParseJsonOrLines(*text, path.string());
-  } catch (const Error&) {
-    // Its metrics are missing, and the result says so.
-  }
-  return std::nullopt;
-}
-
 // As far as it is the trainer's own. One that had done its steps would have ended well; one that we ended for what its
 // log says had not ended by itself.
 std::optional<int> ExitCodeOf(const Watched& watched) {
@@ -158,10 +146,10 @@ std::vector<std::string> DefinedTrainer::Srun(const RunSpec& spec, const Nodes& 
 }
 
 Reading DefinedTrainer::Read(const RunSpec& spec, const std::vector<fs::path>& logs, const Watched& watched,
-                             const Invoked& invoked, const Arrivals* arrivals) const {
+                             const WrittenFile& file, const Arrivals* arrivals) const {
   const std::optional<int> exit_code = ExitCodeOf(watched);
   ReadingOptions options = OptionsFor(*trainer_, spec);
-  std::optional<Json> document = ResultFileOf(invoked.result);  // of all of them: read once
+  std::optional<Json> document = file.Read();  // of all of them: read once
   Reading all;
   std::vector<std::optional<LogEnd>> ends(1);  // that of the process that decided, then the others'
   for (size_t i = 0; i < logs.size(); ++i) {
@@ -180,6 +168,8 @@ Reading DefinedTrainer::Read(const RunSpec& spec, const std::vector<fs::path>& l
   if (!all.end && watched.status.signal != 0 && watched.stopped == StopReason::kNone) {
     all.end = EndOfSignal(watched.status.signal);
   }
+  if (file.IsOld())
+    all.notes.emplace_back("its file was there before it started, and it wrote none: nothing is read of it");
   return all;
 }
 

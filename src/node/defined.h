@@ -18,6 +18,7 @@
 #include "node/ranks.h"
 #include "node/starting.h"
 #include "node/watch.h"
+#include "node/written_file.h"
 #include "ridgeline/run.h"
 #include "run/job.h"
 #include "trainers/definition.h"
@@ -49,10 +50,11 @@ class DefinedTrainer {
   Invoked InvokedFor(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
                      const PointPlace& place) const;
 
-  // What the run said here. `logs`: those of the processes here, in order. `arrivals`: how the first of `logs` grew;
+  // What the run said here. `logs`: those of the processes here, in order. `file`: the one that
+  // it writes metrics into. `arrivals`: how the first of `logs` grew;
   // null: nobody saw it.
   Reading Read(const RunSpec& spec, const std::vector<std::filesystem::path>& logs, const Watched& watched,
-               const Invoked& invoked, const Arrivals* arrivals) const;
+               const WrittenFile& file, const Arrivals* arrivals) const;
   // What is known of the run beside what it said.
   static void AddFacts(const RunSpec& spec, const Invoked& invoked, RunResult& result);
 

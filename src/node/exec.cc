@@ -265,9 +265,11 @@ class JobRunner : public NodeJob {
     std::vector<Child> children;
     const int64_t begin_ns = clock_.MonotonicNs();
     Starting invoked;  // of a defined trainer, the first process of it here
+    WrittenFile file;
     try {
       for (const RankProcess& rank : ranks) {
         Starting one = StartOfRank(point, dir, rank, port);
+        if (children.empty()) file = WrittenFile(one.directory, one.result);
         children.push_back(Start(dir, one, rank));
         if (children.size() == 1) invoked = std::move(one);
       }
@@ -320,7 +322,7 @@ class JobRunner : public NodeJob {
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
     if (follower) {
-      ReadLogs(point, dir, ranks, invoked, *follower, cgroup_peak_bytes, life_ns, ran);
+      ReadLogs(point, dir, ranks, invoked, file, *follower, cgroup_peak_bytes, life_ns, ran);
     } else if (nodes_.rank == 0) {
       const RunSpec run = SpecOfRun(point);
       ReadOwnResult(dir / kTrainersResultName, run, Defined() != nullptr ? TokensAStep(Defined()->trainer(), run) : 0,
@@ -362,10 +364,11 @@ class JobRunner : public NodeJob {
 
   // A defined trainer's result, which is made of what it printed: of a point on several nodes, its end here alone.
   void ReadLogs(const JobPoint& point, const fs::path& dir, const std::vector<RankProcess>& ranks,
-                const Invoked& invoked, RunFollower& seen, int64_t cgroup_peak_bytes, int64_t life_ns, Ran& ran) const {
+                const Invoked& invoked, const WrittenFile& file, RunFollower& seen, int64_t cgroup_peak_bytes,
+                int64_t life_ns, Ran& ran) const {
     PointEnd& end = ran.end;
     const RunSpec run = SpecOfRun(point);
-    Reading reading = Defined()->Read(run, PathsOf(dir, ranks), end.watched, invoked, seen.FinishArrivals());
+    Reading reading = Defined()->Read(run, PathsOf(dir, ranks), end.watched, file, seen.FinishArrivals());
     end.own_is_read = true;
     end.own_is_end_alone = IsOnSeveralNodes(point);
     const bool ended_by_itself = end.watched.status.signal == 0 && end.watched.stopped == StopReason::kNone;

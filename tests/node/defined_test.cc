@@ -229,6 +229,30 @@ TEST_F(Defined, AResultFileIsReadWhereItSaysSo) {
   EXPECT_EQ(result.step_ns.median_ns, 100'000'000);
 }
 
+TEST_F(Defined, AFileOfAnEarlierRunIsNoneOfThisOne) {
+  const std::string file = (dir_.path() / "metrics.json").string();
+  const auto run = [&](const std::string& script) {
+    WriteFile(file, R"({"time": 0.5})"
+                    "\n");
+    Job job = MakeDefined(script, "processes: one\ndirectory: " + dir_.path().string() + "\nfile: metrics.json\n");
+    std::filesystem::remove_all(job.job_dir);
+    job.definition.resize(job.definition.find("metrics:\n"));
+    job.definition += "metrics: [{name: step_time, json: /time, unit: s, take: series}]\n";
+    job.definition.replace(job.definition.find("result: patterns"), 16, "result: file");
+    return RunDefined(job);
+  };
+  const RunResult old = run("");
+  EXPECT_THAT(old.evidence.at("log_notes"), HasSubstr("its file was there before it started"));
+  EXPECT_TRUE(old.step_ns.all_ns.empty());
+  const std::string times = R"({"time": 0.5}\n{"time": 0.1}\n{"time": 0.1}\n{"time": 0.1}\n{"time": 0.1}\n)";
+  const RunResult added = run("printf '" + times + "' >>" + file + "\n");
+  EXPECT_EQ(added.status, RunStatus::kOk) << added.message;
+  EXPECT_EQ(added.step_ns.all_ns.size(), 5U);
+  const RunResult anew = run("printf '" + times + "' | sed s/0.5/0.6/ >" + file + "\n");
+  EXPECT_EQ(anew.status, RunStatus::kOk) << anew.message;
+  EXPECT_EQ(anew.step_ns.all_ns.size(), 5U);
+}
+
 TEST_F(Defined, StepsWithoutATimeAreTimedAsTheirLinesArrive) {
   const auto timed = [&](const std::string& script, const std::string& regex) {
     Job job = MakeDefined(script);
