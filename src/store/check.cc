@@ -6,10 +6,12 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "run/figures.h"
 #include "run/presets.h"
 #include "run/result.h"
 #include "run/spec.h"
+#include "store/schema.h"
 #include "store/views.h"
 
 namespace ridgeline {
@@ -158,6 +160,11 @@ std::string Quoted(const std::vector<std::string>& names) {
 std::vector<std::string> CheckStore(Database& database) {
   std::vector<std::string> problems;
   try {
+    for (const std::string& stranger : Strangers(database)) {
+      problems.push_back(PrintableLine(stranger) + ": Ridgeline makes none of this name");
+      if (problems.size() > kMaxOfAKind) break;
+    }
+    if (!problems.empty()) return problems;  // to look further may run what a stranger wrote
     AddRows(database, "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'", "file: ", "",
             problems);
     if (!problems.empty()) return problems;  // what is read from a damaged file means nothing

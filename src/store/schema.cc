@@ -143,6 +143,38 @@ UPDATE results SET reason = iif(status = 'node_failed', 'node', status), status 
 constexpr std::array<std::string_view, 6> kMigrations = {kVersion1, kVersion2, kVersion3,
                                                          kVersion4, kVersion5, kVersion6};
 
+// In a file of the newest version. SQLite's own names begin with "sqlite_".
+constexpr std::string_view kTables[] = {"sweeps",     "points",       "sweep_points", "jobs",
+                                        "job_points", "environments", "results"};
+constexpr std::string_view kIndexes[] = {"sweep_points_by_point", "live_jobs", "results_by_measurement"};
+
+std::string SqlTexts(std::span<const std::string_view> names) {
+  std::string list;
+  for (const std::string_view name : names) list += fmt::format("{}'{}'", list.empty() ? "" : ", ", name);
+  return list;
+}
+
+// The tables that are called as ours and are none. To read such a one may run what a stranger wrote.
+std::vector<std::string> FalseTables(Database& database) {
+  Statement each = database.Prepare(
+      fmt::format("SELECT name FROM sqlite_master WHERE name IN ({}) AND (type <> 'table' OR sql NOT "
+                  "LIKE 'CREATE TABLE %' OR EXISTS "
+                  "(SELECT 1 FROM pragma_table_xinfo(sqlite_master.name) WHERE hidden <> 0)) ORDER BY name",
+                  SqlTexts(kTables)));
+  std::vector<std::string> names;
+  while (each.Step()) names.push_back(each.Text(0));
+  return names;
+}
+
+void RequireOurTables(Database& database) {
+  const std::vector<std::string> wrong = FalseTables(database);
+  if (wrong.empty()) return;
+  throw Error(ErrorKind::kInvalidInput,
+              fmt::format("{} was not made by Ridgeline: not a table as Ridgeline makes it: {}", database.file(),
+                          PrintableLine(Join(wrong, ", "))),
+              "name another file with --db");
+}
+
 // PRAGMA user_version; 0 for an empty file. Throws for files that are not ours to touch.
 size_t VersionOf(Database& database, size_t newest) {
   const int64_t version = database.Integer("PRAGMA user_version");
@@ -158,12 +190,24 @@ size_t VersionOf(Database& database, size_t newest) {
                             database.file(), version, newest),
                 "use the newer ridgeline that wrote it, or name another file with --db");
   }
+  RequireOurTables(database);
   return static_cast<size_t>(std::max<int64_t>(version, 0));
 }
 
 }  // namespace
 
 std::span<const std::string_view> Migrations() { return kMigrations; }
+
+std::vector<std::string> Strangers(Database& database) {
+  Statement each = database.Prepare(fmt::format(
+      "SELECT type || ' ' || name FROM sqlite_master WHERE substr(name, 1, 7) <> 'sqlite_' AND NOT "
+      "(type = 'table' AND name IN ({}) OR type = 'index' AND name IN ({}) OR type = 'view' AND name IN ({})) "
+      "ORDER BY type, name",
+      SqlTexts(kTables), SqlTexts(kIndexes), SqlTexts(ViewNames())));
+  std::vector<std::string> strangers;
+  while (each.Step()) strangers.push_back(each.Text(0));
+  return strangers;
+}
 
 void Migrate(Database& database, std::span<const std::string_view> migrations) {
   const auto up_to_date = [&] {

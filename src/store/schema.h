@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "store/sqlite.h"
 
@@ -20,7 +22,12 @@ std::span<const std::string_view> Migrations();
 void Migrate(Database& database, std::span<const std::string_view> migrations);
 
 // The same question without the change: throws where the file is empty, of another program, of another version, or
-// without the column of a field or a figure. Columns that nobody here knows are left to who wrote them.
+// without the column of a field or a figure. Columns that nobody here knows are left to who wrote them. Both throw for
+// a file whose tables are not as Ridgeline makes them.
 void RequireSchema(Database& database, std::span<const std::string_view> migrations);
+
+// What the file defines beside Ridgeline's own tables, indexes and views: "trigger steal". A table of ours that is a
+// view, a virtual table, or has columns that are computed, is none of ours.
+std::vector<std::string> Strangers(Database& database);
 
 }  // namespace ridgeline

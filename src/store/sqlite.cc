@@ -39,6 +39,9 @@ Error Translated(int extended_code, const std::string& message, const std::strin
     case SQLITE_LOCKED:
       return infrastructure("another process keeps it locked, however long that is waited for",
                             "wait for the other command to end, or end it, and try again");
+    case SQLITE_INTERRUPT:
+      return infrastructure("a question to it took too long, and was stopped",
+                            "ask for less; `ridgeline db check` says whether the file is as Ridgeline writes it");
     case SQLITE_READONLY:
     case SQLITE_PERM:
       return infrastructure("cannot be written: " + message, "check who may write the file and its folder");
@@ -162,8 +165,8 @@ Cell CellOf(sqlite3_stmt* statement, int column) {
 
 }  // namespace
 
-Statement::Statement(std::unique_ptr<SQLite::Statement> statement, std::string file)
-    : statement_(std::move(statement)), file_(std::move(file)) {}
+Statement::Statement(std::unique_ptr<SQLite::Statement> statement, std::string file, TimePoint& began)
+    : statement_(std::move(statement)), file_(std::move(file)), began_(&began) {}
 Statement::Statement(Statement&&) noexcept = default;
 Statement::~Statement() = default;
 
@@ -185,6 +188,7 @@ void Statement::BindNull(int index) {
 }
 
 bool Statement::Step() {
+  *began_ = std::chrono::steady_clock::now();
   return Guard(file_, [&] { return statement_->executeStep(); });
 }
 void Statement::Run() {
@@ -217,9 +221,16 @@ Cell Statement::Value(int column) const {
 
 struct Database::Waiting {
   std::string file;
-  LockPatience patience;
-  std::chrono::steady_clock::time_point since;
+  Patience patience;
+  TimePoint since;  // of a lock that is waited for
   bool said = false;
+  TimePoint began = std::chrono::steady_clock::now();  // what SQLite is asked now
+
+  // SQLite's progress handler: whether to stop.
+  static int IsTooLong(void* context) {
+    const auto& self = *static_cast<Waiting*>(context);
+    return std::chrono::steady_clock::now() - self.began > self.patience.longest_look ? 1 : 0;
+  }
 
   // SQLite's busy handler: whether to try again, after some sleep. `tries` begins with 0 at each wait.
   static int Wait(void* context, int tries) {
@@ -239,15 +250,22 @@ struct Database::Waiting {
   }
 };
 
-Database::Database(const std::filesystem::path& file, Access access, LockPatience patience)
-    : file_(file.string()), waiting_(new Waiting{file_, std::move(patience), {}, false}) {
+Database::Database(const std::filesystem::path& file, Access access, Patience patience)
+    : file_(file.string()), waiting_(new Waiting{.file = file_, .patience = std::move(patience)}) {
   const int flags = SQLite::OPEN_NOMUTEX | (access == Access::kReadOnly ? SQLite::OPEN_READONLY
                                                                         : SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
   RequireWhole(file_);
   Guard(file_, [&] {
     database_ = std::make_unique<SQLite::Database>(file_, flags);
-    sqlite3_extended_result_codes(database_->getHandle(), 1);
-    sqlite3_busy_handler(database_->getHandle(), Waiting::Wait, waiting_.get());
+    sqlite3* handle = database_->getHandle();
+    sqlite3_extended_result_codes(handle, 1);
+    sqlite3_busy_handler(handle, Waiting::Wait, waiting_.get());
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    if (access == Access::kReadOnly) {
+      constexpr int kInstructions = 100'000;  // of SQLite's machine, between two looks at the clock: about 1 ms
+      sqlite3_progress_handler(handle, kInstructions, Waiting::IsTooLong, waiting_.get());
+    }
     database_->exec("PRAGMA foreign_keys = ON; SELECT count(*) FROM sqlite_master");
   });
   RequireWhole(file_);  // where a change was taken back, it was not looked at before
@@ -262,10 +280,12 @@ Database& Database::operator=(Database&& other) noexcept {
 Database::~Database() = default;
 
 void Database::Execute(const std::string& sql) {
+  waiting_->began = std::chrono::steady_clock::now();
   Guard(file_, [&] { database_->exec(sql); });
 }
 Statement Database::Prepare(const std::string& sql) {
-  return Guard(file_, [&] { return Statement(std::make_unique<SQLite::Statement>(*database_, sql), file_); });
+  return Guard(file_,
+               [&] { return Statement(std::make_unique<SQLite::Statement>(*database_, sql), file_, waiting_->began); });
 }
 int64_t Database::Integer(const std::string& sql) {
   Statement statement = Prepare(sql);
@@ -328,6 +348,7 @@ Table Database::Select(const std::string& sql, const std::map<std::string, std::
   const int columns = sqlite3_column_count(statement.get());
   for (int c = 0; c < columns; ++c) table.columns.emplace_back(sqlite3_column_name(statement.get(), c));
   int code = 0;
+  waiting_->began = std::chrono::steady_clock::now();
   while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {
     std::vector<Cell>& row = table.rows.emplace_back();
     row.reserve(static_cast<size_t>(columns));

@@ -20,6 +20,8 @@ class Statement;
 
 namespace ridgeline {
 
+using TimePoint = std::chrono::steady_clock::time_point;
+
 // A prepared statement; indices of parameters and of columns count from 1 and 0, as SQLite's do. REQUIRES: its
 // Database outlives it.
 class Statement {
@@ -34,7 +36,7 @@ class Statement {
   void BindInPlace(int index, const std::string& value);  // not copied: REQUIRES that it stays until the next Reset
   void BindNull(int index);
 
-  bool Step();  // false: no more rows
+  bool Step();  // false: no more rows; throws Error(kInfrastructure) for one that takes too long (see Patience)
   void Run();   // steps to the end and resets; parameters keep their values
   void Reset();
 
@@ -45,24 +47,28 @@ class Statement {
 
  private:
   friend class Database;
-  Statement(std::unique_ptr<SQLite::Statement> statement, std::string file);
+  Statement(std::unique_ptr<SQLite::Statement> statement, std::string file, TimePoint& began);
   std::unique_ptr<SQLite::Statement> statement_;
   std::string file_;
+  TimePoint* began_;  // its Database's: when its present statement began to look for a row
 };
 
-// How long a lock of another process is waited for, and what is said of it meanwhile.
-struct LockPatience {
+// How long a lock of another process is waited for, and what is said of it meanwhile. How long a reader's statement may
+// look for its next row: a file may be a stranger's, and a question one that has no end.
+struct Patience {
   std::chrono::milliseconds note_after = std::chrono::seconds(1);
   std::chrono::milliseconds give_up_after = std::chrono::seconds(60);
   std::function<void(const std::string& words)> note;  // once a wait; empty: nobody listens
+  std::chrono::milliseconds longest_look = std::chrono::minutes(5);
 };
 
 class Database {
  public:
   enum class Access { kReadOnly, kReadWrite };  // kReadWrite makes the file where it is missing
 
-  // Opens the file and proves that it can be read. Foreign keys are enforced; a lock is waited for.
-  Database(const std::filesystem::path& file, Access access, LockPatience patience = {});
+  // Opens the file and proves that it can be read. Foreign keys are enforced; a lock is waited for. A stranger's
+  // file's triggers are off.
+  Database(const std::filesystem::path& file, Access access, Patience patience = {});
   Database(Database&&) noexcept;
   Database& operator=(Database&&) noexcept;
   ~Database();

@@ -54,9 +54,8 @@ Store Store::Open(const std::filesystem::path& file, Mode mode, std::function<vo
                 "`ridgeline run SWEEP` makes one; --db names another");
   }
   const bool writing = mode == Mode::kReadWrite;
-  auto impl =
-      std::make_unique<Impl>(Impl{Database(file, writing ? Database::Access::kReadWrite : Database::Access::kReadOnly,
-                                           LockPatience{.note = std::move(note)})});
+  auto impl = std::make_unique<Impl>(Impl{Database(
+      file, writing ? Database::Access::kReadWrite : Database::Access::kReadOnly, Patience{.note = std::move(note)})});
   if (writing) {
     Migrate(impl->database, Migrations());
     // Not FULL: after a power cut the last commits may be missing, and the jobs' own files have what they held.
@@ -65,6 +64,7 @@ Store Store::Open(const std::filesystem::path& file, Mode mode, std::function<vo
     RequireSchema(impl->database, Migrations());
     // What a query sorts and looks up in between goes into its answer, which is held in memory, too.
     impl->database.Execute("PRAGMA temp_store = MEMORY");
+    ShadowOtherViews(impl->database);
   }
   // A cache that holds the indexes of 100,000 points, which are met in no order.
   impl->database.Execute("PRAGMA cache_size = -131072");

@@ -294,6 +294,15 @@ void MakeViews(Database& database) {
   for (const std::string& sql : ViewsSql(database)) database.Execute(sql);
 }
 
+// All of them: a view of the file would ask the file's others.
+void ShadowOtherViews(Database& database) {
+  if (OtherViews(database).empty()) return;
+  constexpr std::string_view kCreate = "CREATE VIEW ";
+  for (const std::string& sql : ViewsSql(database)) {
+    database.Execute(fmt::format("CREATE TEMP VIEW {}", sql.substr(kCreate.size())));
+  }
+}
+
 std::span<const std::string_view> ViewNames() { return kViews; }
 
 std::vector<std::string> OtherViews(Database& database) {

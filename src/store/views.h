@@ -32,6 +32,9 @@ std::vector<std::string> MissingColumns(Database& database);
 // Makes the views anew (docs/store.md describes them).
 void MakeViews(Database& database);
 
+// Makes those of OtherViews for this connection alone, which only reads: what they are in the file is never run.
+void ShadowOtherViews(Database& database);
+
 std::span<const std::string_view> ViewNames();
 
 // The names of those that are missing, or that another version has made.

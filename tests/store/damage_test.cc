@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <random>
 
 #include "base/error.h"
@@ -144,7 +145,8 @@ TEST_F(DamageTest, CheckFindsWhatSqliteCannotKnow) {
       // Views.
       {"DROP VIEW spreads", "view spreads: it is missing, or not as this ridgeline makes it"},
       {"DROP VIEW spreads; CREATE VIEW spreads AS SELECT 1", "view spreads: it is missing, or not as this"},
-      {"PRAGMA legacy_alter_table = ON; ALTER TABLE results RENAME COLUMN message TO words", "it cannot be queried"},
+      {"PRAGMA legacy_alter_table = ON; ALTER TABLE results RENAME COLUMN message TO words",
+       "view runs: it is missing, or not as"},
       {"DELETE FROM results WHERE number = 2", "has no result, though the job ended"},
       {"DELETE FROM environments", "missing row of environments"},
       {"DELETE FROM job_points WHERE ordinal = 1", "missing row of job_points"},
@@ -166,7 +168,7 @@ TEST_F(DamageTest, ALossThatWasNotFiniteIsNoDamage) {
 TEST_F(DamageTest, OtherViewsAreMadeAnewByWhoWrites) {
   Fill(1);
   Sql("DROP VIEW spreads; DROP VIEW series; CREATE VIEW series AS SELECT 1 AS point_id");
-  EXPECT_THAT(Problems(), SizeIs(3));  // the one that is missing cannot be queried either
+  EXPECT_THAT(Problems(), SizeIs(2));
   Store::Open(file_, Store::Mode::kReadWrite);
   EXPECT_THAT(Problems(), IsEmpty());
 }
@@ -298,6 +300,73 @@ TEST_F(DamageTest, AWriterKilledAtAnyMomentLeavesAWholeStore) {
                     "WHERE r.point_id = j.point_id AND r.attempt = j.attempt)"),
               Cell(static_cast<int64_t>(store.LiveJobs().empty() || store.LiveJobs()[0].points[0].has_result ? 0 : 5)));
   }
+}
+
+// A file that somebody sends may hold questions that never end, and orders that run with each change.
+constexpr std::string_view kEndless =
+    "CREATE VIEW runs AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS ordinal FROM "
+    "n";
+
+TEST_F(DamageTest, AStrangersViewIsNeverRun) {
+  Fill(2);
+  Sql("DROP VIEW runs; " + std::string(kEndless));
+  Store store = Store::Open(file_, Store::Mode::kReadOnly);
+  EXPECT_EQ(Value(store, "SELECT count(*) FROM runs"), Cell(int64_t{2})) << "read through a view of our own";
+  EXPECT_EQ(Value(store, "SELECT count(*) FROM sweep_runs"), Cell(int64_t{2})) << "which the others ask, too";
+  EXPECT_THAT(Problems(), testing::Contains(HasSubstr("view runs: it is missing, or not as this ridgeline makes it")));
+}
+
+TEST_F(DamageTest, WhatRidgelineDoesNotMakeIsNamedAndNotLookedInto) {
+  Fill(2);
+  Sql("CREATE TRIGGER steal AFTER INSERT ON results BEGIN DELETE FROM points; END; CREATE TABLE notes (a); "
+      "CREATE VIEW endless AS SELECT 1; CREATE VIRTUAL TABLE found USING fts5(x); ANALYZE");
+  const std::vector<std::string> problems = Problems();
+  EXPECT_THAT(problems, testing::IsSupersetOf({"table found: Ridgeline makes none of this name",
+                                               "table notes: Ridgeline makes none of this name",
+                                               "trigger steal: Ridgeline makes none of this name",
+                                               "view endless: Ridgeline makes none of this name"}));
+}
+
+TEST_F(DamageTest, ATriggerOfTheFileDoesNotRun) {
+  Fill(2);
+  Sql("CREATE TRIGGER steal AFTER INSERT ON sweeps BEGIN DELETE FROM job_points; END");
+  Store store = Store::Open(file_, Store::Mode::kReadWrite);
+  store.PutSweep(samples::Sweep("other"), samples::Points(2));
+  EXPECT_EQ(Value(store, "SELECT count(*) FROM job_points"), Cell(int64_t{2}));
+}
+
+TEST_F(DamageTest, ATableOfOursThatIsNoneIsRefused) {
+  for (const std::string& sql : {std::string("DROP TABLE results; CREATE VIEW results AS SELECT * FROM points"),
+                                 std::string("ALTER TABLE results ADD COLUMN more TEXT AS (hex(zeroblob(1000000)))"),
+                                 std::string("DROP TABLE results; CREATE VIRTUAL TABLE results USING fts5(x)")}) {
+    std::filesystem::remove(file_);
+    Fill(1);
+    Sql(sql);
+    for (const Store::Mode mode : {Store::Mode::kReadOnly, Store::Mode::kReadWrite}) {
+      try {
+        Store::Open(file_, mode);
+        ADD_FAILURE() << sql;
+      } catch (const Error& e) {
+        EXPECT_THAT(e.message(), HasSubstr("was not made by Ridgeline: not a table as Ridgeline makes it: results"));
+      }
+    }
+  }
+}
+
+TEST_F(DamageTest, AQuestionWithoutEndIsStopped) {
+  Fill(1);
+  Database database(file_, Database::Access::kReadOnly, {.longest_look = std::chrono::milliseconds(50)});
+  constexpr char kForEver[] = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
+  for (const auto& ask : {std::function<void()>([&] { database.Integer(kForEver); }),
+                          std::function<void()>([&] { database.Select(kForEver); })}) {
+    try {
+      ask();
+      ADD_FAILURE() << "it ended";
+    } catch (const Error& e) {
+      EXPECT_THAT(e.message(), HasSubstr("took too long, and was stopped"));
+    }
+  }
+  EXPECT_EQ(database.Integer("SELECT count(*) FROM points"), 1) << "the next one is answered";
 }
 
 }  // namespace

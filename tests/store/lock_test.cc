@@ -25,7 +25,7 @@ using testing::IsEmpty;
 class LockTest : public testing::Test {
  protected:
   LockTest() { Store::Open(file_, Store::Mode::kReadWrite); }
-  LockPatience Patience(std::chrono::milliseconds note_after, std::chrono::milliseconds give_up_after) {
+  Patience Waiting(std::chrono::milliseconds note_after, std::chrono::milliseconds give_up_after) {
     return {note_after, give_up_after, [this](const std::string& words) { said_.push_back(words); }};
   }
 
@@ -36,7 +36,7 @@ class LockTest : public testing::Test {
 
 TEST_F(LockTest, IsWaitedForWithAWord) {
   Database other(file_, Database::Access::kReadWrite);
-  Database ours(file_, Database::Access::kReadWrite, Patience(50ms, 60s));
+  Database ours(file_, Database::Access::kReadWrite, Waiting(50ms, 60s));
   other.Begin();
   std::jthread releases([&] {
     std::this_thread::sleep_for(300ms);
@@ -49,7 +49,7 @@ TEST_F(LockTest, IsWaitedForWithAWord) {
 
 TEST_F(LockTest, IsNotSpokenOfWhereItIsShort) {
   Database other(file_, Database::Access::kReadWrite);
-  Database ours(file_, Database::Access::kReadWrite, Patience(60s, 60s));
+  Database ours(file_, Database::Access::kReadWrite, Waiting(60s, 60s));
   other.Begin();
   std::jthread releases([&] {
     std::this_thread::sleep_for(50ms);
@@ -61,7 +61,7 @@ TEST_F(LockTest, IsNotSpokenOfWhereItIsShort) {
 
 TEST_F(LockTest, EndsInWordsWhereItIsNotGivenBack) {
   Database other(file_, Database::Access::kReadWrite);
-  Database ours(file_, Database::Access::kReadWrite, Patience(1ms, 100ms));
+  Database ours(file_, Database::Access::kReadWrite, Waiting(1ms, 100ms));
   other.Begin();
   try {
     ours.Begin();
@@ -77,8 +77,8 @@ TEST_F(LockTest, EndsInWordsWhereItIsNotGivenBack) {
 
 // Other programs on a slow disk hold it for 20 s and more.
 TEST_F(LockTest, IsWaitedForAsLongAsOthersTake) {
-  EXPECT_GE(LockPatience().give_up_after, 40s);
-  EXPECT_LE(LockPatience().note_after, 2s);
+  EXPECT_GE(Patience().give_up_after, 40s);
+  EXPECT_LE(Patience().note_after, 2s);
 }
 
 TEST_F(LockTest, DisturbsNoReader) {
