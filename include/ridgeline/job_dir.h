@@ -74,6 +74,9 @@ inline constexpr const char* kNodeVariable = "RIDGELINE_NODE";
 // What stands before a trainer's command so that it runs in a container, a word a line: options of srun, for a step
 // that exec makes, or a program, its command and the options of that, the image last. Not said: it runs beside exec.
 inline constexpr const char* kContainerVariable = "RIDGELINE_CONTAINER";
+// How long the containers of a job's points may take to begin, all together, besides the quarter of a minute that each
+// has. Their image was fetched before.
+inline constexpr int64_t kContainerStartsS = 600;
 
 inline std::filesystem::path JobFile(const std::filesystem::path& job_dir) { return job_dir / "job.json"; }
 

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <map>
 #include <regex>
@@ -57,8 +58,17 @@ std::vector<std::string> Mounts(const Option& option) {
   constexpr const char* kMust = "a list of folders, such as [/data, \"/scratch/me:/scratch\"]";
   std::vector<std::string> mounts = Lines(option, kMust);
   for (const std::string& mount : mounts) {
-    if (!mount.starts_with('/') || mount.find(',') != std::string::npos) {
-      option.Refuse(kMust, "as the node has them, and whole: beginning with /, without commas");
+    const size_t end = std::min(mount.find(':'), mount.size());
+    const size_t flags = std::min(mount.find(':', std::min(end + 1, mount.size())), mount.size());
+    const std::string_view from = std::string_view(mount).substr(0, end);
+    const std::string_view to = end < mount.size() ? std::string_view(mount).substr(end + 1, flags - end - 1) : from;
+    const std::string_view how = std::string_view(mount).substr(std::min(flags + 1, mount.size()));
+    const bool is_plain =
+        std::all_of(how.begin(), how.end(), [](unsigned char c) { return std::isalpha(c) != 0 || c == '+'; });
+    if (!from.starts_with('/') || !to.starts_with('/') || !CanBeMounted(from) || !CanBeMounted(to) || !is_plain ||
+        mount.ends_with(':')) {
+      option.Refuse(
+          kMust, "FOLDER, FOLDER:AS or FOLDER:AS:ro, both beginning with /, without , \" $ ` \\ or control characters");
     }
   }
   return mounts;
@@ -158,6 +168,12 @@ const plugin::Settings<Options>& Own() {
 }
 
 }  // namespace
+
+bool CanBeMounted(std::string_view folder) {
+  return std::none_of(folder.begin(), folder.end(), [](unsigned char c) {
+    return std::iscntrl(c) != 0 || std::string_view(",:\"$`\\").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
 
 int64_t PollPauseMs(const Options& options, int64_t took_ms) {
   const int64_t least_ms = options.poll_interval_s * 1000;

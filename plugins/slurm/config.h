@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/failure.h"
@@ -50,6 +51,10 @@ struct Options {
   int64_t max_queued = 10'000;  // jobs that are handed to Slurm at once; the rest follow as these end
   int64_t poll_interval_s = 1;  // at least, between two questions
 };
+
+// Whether pyxis and Apptainer can mount it under that name: commas part mounts for them, colons a mount's two sides,
+// and enroot has a shell read them in double quotes.
+bool CanBeMounted(std::string_view folder);
 
 // How long to leave Slurm alone after a question that took so long: polling takes a hundredth of the time.
 int64_t PollPauseMs(const Options& options, int64_t took_ms);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ridgeline/job_dir.h"
 #include "slurm/parse.h"
 #include "slurm/script.h"
 
@@ -46,7 +47,7 @@ Resources ResourcesOf(const Json& job, const Options& options) {
   const auto get = [&](const char* name) { return job.value(name, int64_t{0}); };
   const int64_t memory_mib = get("memory_bytes") == 0 ? 0 : CeilDiv(get("memory_bytes"), kBytesPerMib) + kExecMib;
   const bool fetches = get("time_limit_s") > 0 && !options.container.empty();
-  const int64_t time_limit_s = get("time_limit_s") + (fetches ? kImageS : 0);
+  const int64_t time_limit_s = get("time_limit_s") + (fetches ? kImageS + kContainerStartsS : 0);
   return {options.nodes > 0 ? options.nodes : std::max<int64_t>(1, get("nodes")),
           options.cpus > 0 ? options.cpus : get("cpus"), options.memory_mib > 0 ? options.memory_mib : memory_mib,
           options.time_minutes > 0 ? options.time_minutes : CeilDiv(time_limit_s, 60), get("save_time_s")};
@@ -115,6 +116,7 @@ BatchJob MakeBatchJob(const std::vector<const Json*>& jobs, const Resources& res
   batch.options.memory_mib = resources.memory_mib;
   batch.options.time_minutes = resources.time_minutes;
   batch.warning = WarningFor(resources, options);
+  if (options.time_minutes == 0 && resources.time_minutes > 0) batch.image_limit_s = kImageS;
   batch.script = Script(jobs, batch);
   return batch;
 }

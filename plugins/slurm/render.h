@@ -24,6 +24,7 @@ struct BatchJob {
   std::string script;              // without options: what a task runs
   std::string dependency;          // "afterok:7,afterany:12"; empty: none
   std::vector<std::string> avoid;  // nodes on which others failed
+  int64_t image_limit_s = 0;       // within which a container's image must be ready on its nodes; 0: none
 
   // What the options and the jobs come to.
   Options options;  // nodes, cpus, memory_mib and time_minutes filled in

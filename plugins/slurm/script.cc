@@ -163,11 +163,13 @@ std::string MountsOf(const std::vector<const Json*>& jobs, const BatchJob& batch
     if (!is_there && std::find(mounts.begin(), mounts.end(), wanted) == mounts.end()) mounts.push_back(wanted);
   }
   for (std::string& mount : mounts) {
-    if (mount.find_first_of(",:\n") != std::string::npos) {
+    if (!CanBeMounted(mount)) {
       throw Failure(
           Failure::Kind::kInvalidInput,
-          fmt::format("the folder {} cannot be mounted into a container", Json(mount).dump()),
-          "its name has a comma, a colon or a new line in it: name another folder with --to, or run from another one");
+          fmt::format("the folder {} cannot be mounted into a container",
+                      Json(mount).dump(-1, ' ', false, Json::error_handler_t::replace)),
+          "pyxis and Apptainer take no folder whose name has , : \" $ ` \\ or a control character in it: name "
+          "another folder with --to, or run from another one");
     }
     mount += ":" + mount;
   }
@@ -204,10 +206,11 @@ std::string ContainerLines(const std::vector<const Json*>& jobs, const BatchJob&
     more.emplace_back("--no-container-mount-home");
   }
   std::copy_if(options.srun.begin(), options.srun.end(), std::back_inserter(more), IsOfContainer);
-  // A container with a name is unpacked once for all points of the job. exec removes it.
+  // A container with a name is unpacked once for all points of the job, and exec removes it. Each step starts one of
+  // its own: one that pyxis attached to another's would have the mounts of that.
   const std::string pyxis = fmt::format(
       "if srun --help 2>&1 | grep -q -e --container-image; then\n"
-      "  container=({} \"--container-name=ridgeline-$SLURM_JOB_ID\" {})\n"
+      "  container=({} \"--container-name=ridgeline-$SLURM_JOB_ID:no_exec\" {})\n"
       "  prepare=({} \"${{container[@]}}\")\n",
       Quoted({"--container-image=" + ImageFor(ContainerRuntime::kPyxis, options.container)}), Quoted(more),
       Quoted(Srun(options, {"--mpi=none", "--overlap", "--mem=0", "--input=none", "--kill-on-bad-exit=1"})));
@@ -239,9 +242,15 @@ std::string ContainerLines(const std::vector<const Json*>& jobs, const BatchJob&
           pyxis + "el" + apptainer + otherwise("this node has neither pyxis nor apptainer to start a container with");
       break;
   }
-  return lines +
-         "# Fetched and unpacked once on each node, before any point's time counts.\n"
-         "words=$(\"${prepare[@]}\" /bin/sh -c 'echo container-is-ready' 2>&1)\n" +
+  std::string within;
+  std::string late;
+  if (batch.image_limit_s > 0) {
+    within = fmt::format("timeout --kill-after=60 {} ", batch.image_limit_s);
+    late =
+        fmt::format(" || [ $? -ne 124 ] || words=\"its image is not ready after {} s. $words\"", batch.image_limit_s);
+  }
+  return lines + "# Fetched and unpacked once on each node, before any point's time counts.\n" +
+         fmt::format("words=$({}\"${{prepare[@]}}\" /bin/sh -c 'echo container-is-ready' 2>&1){}\n", within, late) +
          fmt::format("if [ \"$(grep -c '^container-is-ready' <<<\"$words\")\" -ne {} ]; then\n", options.nodes) +
          "  node=$(sed -n 's/^srun: error: \\([^ :]*\\): task.*/\\1/p' <<<\"$words\" | head -n 1)\n"
          "  [ ${#words} -le 1000 ] || words=${words: -1000}\n"

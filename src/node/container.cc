@@ -17,8 +17,10 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr int64_t kRemoveNs = 60'000'000'000;
-constexpr size_t kMostWords = 600;  // bytes of a container's own
+constexpr int64_t kNsPerS = 1'000'000'000;
+constexpr int64_t kRemoveNs = 60 * kNsPerS;
+constexpr int64_t kEachStartNs = 15 * kNsPerS;  // half of what a job's time has for each point to start and stop
+constexpr size_t kMostWords = 600;              // bytes of a container's own
 constexpr std::string_view kName = "--container-name=";
 
 // $1, $2: the files of Inside; $3: the folder; behind it the command.
@@ -62,10 +64,29 @@ std::string WordsOfFailure(std::string_view log) {
   return ShortenToBytes(PrintableLine(words), kMostWords);
 }
 
+// Within the job, beside the step that exec is: one process a node, with all the cores, memory and GPUs that the job
+// has there.
+std::vector<std::string> StepOn(int64_t nodes) {
+  return {"srun",
+          "--overlap",
+          "--mem=0",
+          "--cpu-bind=none",
+          "--mpi=none",
+          "--input=none",
+          fmt::format("--nodes={}", nodes),
+          fmt::format("--ntasks={}", nodes),
+          "--ntasks-per-node=1"};
+}
+
+// As a launcher refuses it of what the sweep names: enroot has a shell read it in double quotes.
+bool CanBeMounted(const std::string& path) {
+  return path.find_first_of(",:\"$`\\") == std::string::npos && PrintableLine(path) == path;
+}
+
 // The nearest folder of a point's file, where the node has it.
 void AddFolder(const std::string& path, std::set<std::string>& folders) {
   std::error_code ec;
-  if (!path.starts_with('/') || path.find_first_of(",:\n") != std::string::npos) return;
+  if (!path.starts_with('/') || !CanBeMounted(path)) return;
   if (fs::is_directory(path, ec)) {
     folders.insert(path);
   } else if (const fs::path parent = fs::path(path).parent_path(); parent != "/" && fs::is_directory(parent, ec)) {
@@ -75,7 +96,7 @@ void AddFolder(const std::string& path, std::set<std::string>& folders) {
 
 }  // namespace
 
-std::optional<Container> Container::OfThisJob() {
+std::optional<Container> Container::OfThisJob(const Nodes& nodes) {
   const char* said = std::getenv(kContainerVariable);
   if (said == nullptr) return std::nullopt;
   std::vector<std::string> words;
@@ -86,19 +107,24 @@ std::optional<Container> Container::OfThisJob() {
                 "options of srun, or a program and its arguments, a word a line");
   }
   const char* node = std::getenv("SLURMD_NODENAME");
-  return std::optional<Container>(std::in_place, std::move(words), node == nullptr ? "" : node);
+  return std::optional<Container>(std::in_place, std::move(words), nodes, node == nullptr ? "" : node);
 }
 
-Container::Container(std::vector<std::string> words, std::string node)
-    : words_(std::move(words)), node_(std::move(node)) {}
+Container::Container(std::vector<std::string> words, const Nodes& nodes, std::string node)
+    : words_(std::move(words)), nodes_(nodes), node_(std::move(node)) {}
 
 Container::~Container() {
   const auto name =
       std::find_if(words_.begin(), words_.end(), [](const std::string& word) { return word.starts_with(kName); });
-  if (name == words_.end()) return;
+  if (name == words_.end() || nodes_.rank > 0) return;
   try {
-    // The name that pyxis gives it, unless the site has it remove them itself.
-    Run({"enroot", "remove", "--force", "pyxis_" + name->substr(kName.size())}, kRemoveNs);
+    const std::string_view given = std::string_view(*name).substr(kName.size());
+    std::vector<std::string> words = nodes_.count > 1 ? StepOn(nodes_.count) : std::vector<std::string>();
+    // The name that pyxis gives it, unless the site has it remove them itself; and where pyxis has it, whatever the
+    // job's environment says.
+    words.insert(words.end(), {"env", "-u", "ENROOT_DATA_PATH", "enroot", "remove", "--force",
+                               fmt::format("pyxis_{}", given.substr(0, given.find(':')))});
+    Run(words, kRemoveNs);
   } catch (const Error&) {
     // What it leaves is the site's to clear away, as after a job that was killed.
   }
@@ -114,9 +140,7 @@ std::vector<std::string> Container::Words(const std::vector<std::string>& srun, 
 
   std::vector<std::string> words = srun;
   if (IsStep() && srun.empty()) {
-    // Within the step that exec is: this node, with all the cores, memory and GPUs that the job has here.
-    words = {"srun",         "--overlap", "--mem=0",    "--cpu-bind=none",    "--mpi=none",
-             "--input=none", "--nodes=1", "--ntasks=1", "--ntasks-per-node=1"};
+    words = StepOn(1);
     if (!node_.empty()) words.push_back("--nodelist=" + node_);
   }
   if (IsStep()) {
@@ -142,23 +166,28 @@ std::vector<std::string> Container::Command(const Inside& inside) {
   return command;
 }
 
-Unfit WhyNotBegun(std::string_view log, bool entered, bool late) {
+int64_t ContainerStarts::LimitNs() const { return kEachStartNs + left_ns_; }
+
+void ContainerStarts::Took(int64_t ns) {
+  left_ns_ = std::max<int64_t>(left_ns_ - std::max<int64_t>(ns - kEachStartNs, 0), 0);
+}
+
+Unfit WhyNotBegun(std::string_view log, bool entered, int64_t late_ns) {
   const std::string words = WordsOfFailure(log);
   const std::string said = words.empty() ? "" : ": " + words;
   if (entered) {
     return {InfrastructureReason::kStart, "the trainer cannot be started in its container" + said,
             "the image, and what is mounted into it, must have the trainer's program and its folder"};
   }
-  if (late) {
-    return {InfrastructureReason::kImage,
-            fmt::format("its container had not begun after {} s{}", kContainerStartsS, said),
+  if (late_ns > 0) {
+    return {InfrastructureReason::kStart,
+            fmt::format("its container had not begun after {} s{}", late_ns / kNsPerS, said),
             "an image that is a file on a fast disk starts soonest"};
   }
-  // pyxis, or what it goes by, is not there, or may not do its work. All else is of the image.
-  const bool of_runtime =
-      ContainsAny(words, {"unrecognized option", "command not found", "source path does not exist", "namespace",
-                          "container start", "exited too soon", "srun: error: Unable"});
-  return {of_runtime ? InfrastructureReason::kStart : InfrastructureReason::kImage,
+  const bool of_image = ContainsAny(
+      words, {"failed to import docker image", "failed to create container filesystem", "could not open image",
+              "While making image", "While pulling", "image format", "Unable to handle docker"});
+  return {of_image ? InfrastructureReason::kImage : InfrastructureReason::kStart,
           "its container could not be started" + said, "see launch: slurm: container, and container_mounts"};
 }
 

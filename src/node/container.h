@@ -11,12 +11,11 @@
 #include <vector>
 
 #include "node/preflight.h"
+#include "node/ranks.h"
+#include "ridgeline/job_dir.h"
 #include "ridgeline/run.h"
 
 namespace ridgeline {
-
-// How long a container may take to begin. Its image was fetched before.
-inline constexpr int64_t kContainerStartsS = 600;
 
 // What runs in it: a process of a point's trainer.
 struct Inside {
@@ -31,14 +30,16 @@ class Container {
  public:
   // The one of this process's environment, and takes it out of there; nothing where there is none. Throws
   // Error(kInvalidInput) where it is none.
-  static std::optional<Container> OfThisJob();
-  // `words` as kContainerVariable has them. `node`: what Slurm calls this one; empty: it says so of none.
-  Container(std::vector<std::string> words, std::string node);
+  static std::optional<Container> OfThisJob(const Nodes& nodes);
+  // `words` as kContainerVariable has them, of a job on `nodes`. `node`: what Slurm calls this one; empty: it says so
+  // of none.
+  Container(std::vector<std::string> words, const Nodes& nodes, std::string node);
   Container(Container&&) noexcept = default;
   Container(const Container&) = delete;
   Container& operator=(const Container&) = delete;
   Container& operator=(Container&&) = delete;
-  // Removes what a named container of pyxis keeps on this node.
+  // On the first node, removes what a named container of pyxis keeps on all of them. The others cannot: a step that the
+  // first has started runs there, too.
   ~Container();
 
   // Whether Slurm starts it, in a step of its own.
@@ -51,12 +52,24 @@ class Container {
 
  private:
   std::vector<std::string> words_;
+  Nodes nodes_;
   std::string node_;
 };
 
+// How long the containers of a job's points may take, so that all of them keep within the job's time.
+class ContainerStarts {
+ public:
+  int64_t LimitNs() const;  // of the next
+  void Took(int64_t ns);
+
+ private:
+  int64_t left_ns_ = kContainerStartsS * 1'000'000'000;  // for those that take more than each has
+};
+
 // Why a trainer never began in its container. `log`: the end of what its process said, `entered`: whether the container
-// ran, `late`: it had not by the limit.
-Unfit WhyNotBegun(std::string_view log, bool entered, bool late);
+// ran, `late_ns`: the limit by which it had not; 0: it ended before. The image's fault is what pyxis, enroot or
+// Apptainer say of the image; all else is a start's.
+Unfit WhyNotBegun(std::string_view log, bool entered, int64_t late_ns);
 
 // Whether slurmstepd says that the kernel killed a process of the step for want of memory.
 bool SaysKilledForMemory(std::string_view log);

@@ -280,10 +280,12 @@ class JobRunner : public NodeJob {
     Ran ran;
     PointEnd& end = ran.end;
     // Rank 0 of ridgeline-train says how far it is as soon as the ranks have met.
+    int64_t entered_ns = 0;  // when all of their containers had begun
     const auto has_begun = [&] {
       std::error_code ec;
-      for (const RankProcess& rank : IsContained() ? ranks : std::vector<RankProcess>()) {
-        if (!fs::exists(dir / BegunName(rank.rank), ec)) return false;
+      if (IsContained() && entered_ns == 0) {
+        if (NotInContainer(dir, ranks)) return false;
+        entered_ns = clock_.MonotonicNs();
       }
       if (IsContained() && (nodes_.rank > 0 || MeetLimitS(job_, point) == 0)) return true;
       return fs::file_size(ProgressFile(job_.job_dir, point.id), ec) > 0 && !ec;
@@ -311,13 +313,20 @@ class JobRunner : public NodeJob {
         return hangs != StopReason::kNone || !others ? hangs : others->Look();
       };
     }
-    end.watched = Watch(children, LimitsOf(point), stop_, clock_, has_begun, look);
+    const WatchLimits limits = LimitsOf(point);
+    end.watched = Watch(children, limits, stop_, clock_, has_begun, look);
+    if (IsContained()) starts_.Took((entered_ns > 0 ? entered_ns : clock_.MonotonicNs()) - begin_ns);
+    const bool late = end.watched.stopped == StopReason::kMeetLimit && IsContained() && entered_ns == 0;
+    if (late) end.watched.process = NotInContainer(dir, ranks).value_or(end.watched.process);
     const int64_t life_ns = clock_.MonotonicNs() - begin_ns;
     if (hang && end.watched.stopped == StopReason::kTimeLimit) end.watched.stopped = hang->AtTimeLimit();
     tree_.End();
     end.oom = oom.Since();
     end.log_tail = ReadTail(dir / ranks[end.watched.process].log, kLogTailBytes);
-    LookIntoStep(dir, ranks[end.watched.process].rank, end);
+    LookIntoStep(end);
+    if (IsContained() && entered_ns == 0 && (late || end.watched.stopped == StopReason::kNone)) {
+      end.not_begun = WhyNotInContainer(dir, ranks[end.watched.process].rank, late ? limits.meet_ns : 0, end);
+    }
     const int64_t cgroup_peak_bytes = cgroup_peak ? cgroup_peak->Bytes() : 0;
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
@@ -342,24 +351,34 @@ class JobRunner : public NodeJob {
     return ran;
   }
 
-  // What there is to know of a trainer that was started for us, or in a container.
-  void LookIntoStep(const fs::path& dir, int64_t rank, PointEnd& end) const {
+  // What there is to know of a trainer that was started for us.
+  void LookIntoStep(PointEnd& end) const {
+    if (!IsStep()) return;
     Watched& watched = end.watched;
-    if (IsStep()) {
-      ExitStatus& status = watched.status;
-      if (status.exit_code > kSignalled && status.exit_code <= kSignalled + SIGRTMAX) {
-        status = {0, status.exit_code - kSignalled, 0};
-      }
-      // Those are srun's.
-      status.rss_peak_bytes = watched.rss_peak_bytes = watched.rank_rss_peak_bytes = 0;
-      if (watched.killed && SaysKilledForMemory(end.log_tail)) end.oom = {1, true};
+    ExitStatus& status = watched.status;
+    if (status.exit_code > kSignalled && status.exit_code <= kSignalled + SIGRTMAX) {
+      status = {0, status.exit_code - kSignalled, 0};
     }
+    // Those are srun's.
+    status.rss_peak_bytes = watched.rss_peak_bytes = watched.rank_rss_peak_bytes = 0;
+    if (watched.killed && SaysKilledForMemory(end.log_tail)) end.oom = {1, true};
+  }
+
+  // The first of `ranks` whose trainer is not started in its container yet.
+  static std::optional<size_t> NotInContainer(const fs::path& dir, const std::vector<RankProcess>& ranks) {
     std::error_code ec;
-    const bool late = watched.stopped == StopReason::kMeetLimit;
-    if (!IsContained() || fs::exists(dir / BegunName(rank), ec) || (watched.stopped != StopReason::kNone && !late)) {
-      return;
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      if (!fs::exists(dir / BegunName(ranks[i].rank), ec)) return i;
     }
-    end.not_begun = WhyNotBegun(end.log_tail, fs::exists(dir / EnteredName(rank), ec), late);
+    return std::nullopt;
+  }
+
+  // Nothing where that rank's trainer was started.
+  static std::optional<Unfit> WhyNotInContainer(const fs::path& dir, int64_t rank, int64_t late_ns,
+                                                const PointEnd& end) {
+    std::error_code ec;
+    if (fs::exists(dir / BegunName(rank), ec)) return std::nullopt;
+    return WhyNotBegun(end.log_tail, fs::exists(dir / EnteredName(rank), ec), late_ns);
   }
 
   // A defined trainer's result, which is made of what it printed: of a point on several nodes, its end here alone.

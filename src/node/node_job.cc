@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/limits.h"
+#include "run/result.h"
 #include "run/sagemaker.h"
 #include "run/spec.h"
 #include "trainers/node_part.h"
@@ -60,7 +61,8 @@ NodeJob::NodeJob(const Job& job, const Nodes& nodes, const ExecOptions& options)
       options_(options),
       stop_(CancelFile(job.job_dir)),
       cores_(CoresFor(job.cpus, CoresAllowed(), OwnCoresGiven())),
-      secret_(job.job_dir, nodes.rank == 0) {
+      secret_(job.job_dir, nodes.rank == 0),
+      container_(Container::OfThisJob(nodes)) {
   if (!job.definition.empty()) defined_.emplace(job);
   if (IsStep()) tree_ = ProcessTree(fmt::format("{}-{}", ::getpid(), clock_.UnixNs()));
 }
@@ -165,7 +167,7 @@ WatchLimits NodeJob::LimitsOf(const JobPoint& point) {
   const int64_t meet_ns = MeetLimitS(job_, point) * kNsPerSecond;
   const bool first = nodes_.rank == 0;
   if (first) limits.meet_ns = meet_ns;
-  if (IsContained()) limits.meet_ns += kContainerStartsS * kNsPerSecond;
+  if (IsContained()) limits.meet_ns += starts_.LimitNs();
   // Another node does not see when the ranks have met. The first does, and when it ends its ranks, the others end.
   if (point.time_limit_s > 0) limits.time_ns = point.time_limit_s * kNsPerSecond + (first ? 0 : meet_ns);
   limits.memory_bytes = job_.memory_limit_bytes;
@@ -178,7 +180,8 @@ WatchLimits NodeJob::LimitsOf(const JobPoint& point) {
 
 int64_t NodeJob::LimitNs(const JobPoint& point) const {
   if (point.time_limit_s == 0) return 0;
-  return (point.time_limit_s + MeetLimitS(job_, point) + (IsContained() ? kContainerStartsS : 0)) * kNsPerSecond;
+  const int64_t limit_ns = (point.time_limit_s + MeetLimitS(job_, point)) * kNsPerSecond;
+  return limit_ns + (IsContained() ? starts_.LimitNs() : 0);
 }
 
 std::vector<fs::path> NodeJob::LogsElsewhere(const JobPoint& point, const fs::path& dir) const {

@@ -91,6 +91,7 @@ class NodeJob {
   const SystemClock clock_;
   StopSignals stop_;
   ProcessTree tree_;  // of the trainer that runs
+  ContainerStarts starts_;
   const PointCores cores_;
 
  private:
@@ -106,7 +107,7 @@ class NodeJob {
 
   RanksSecret secret_;
   std::optional<DefinedTrainer> defined_;
-  std::optional<Container> container_ = Container::OfThisJob();
+  std::optional<Container> container_;
 };
 
 std::vector<std::filesystem::path> PathsOf(const std::filesystem::path& dir, const std::vector<RankProcess>& ranks);

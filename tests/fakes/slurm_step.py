@@ -79,7 +79,10 @@ def pyxis(options, environment, log):
         parts = mount.split(":")
         if len(parts) > 3 or not parts[0] or not os.path.exists(parts[0]):
             fail(f"--container-mounts: source path does not exist: {parts[0]}")
-    kept = os.path.join(ROOT, "containers", "pyxis_" + (options.container_name or "unnamed"))
+    name, _, flag = (options.container_name or "unnamed").partition(":")
+    if flag not in ("", "auto", "create", "exec", "no_exec"):
+        fail('--container-name: flag must be "auto", "create", "exec" or "no_exec"')
+    kept = os.path.join(ROOT, "containers", "pyxis_" + name)
     if not options.container_name or not os.path.isdir(kept):
         if not has_image(options.container_image):
             fail(f"failed to import docker image: {options.container_image}", "printing enroot log file:",
@@ -171,7 +174,7 @@ def apptainer(words):
 def enroot(words):
     note("enroot", *words)
     if words[:2] == ["remove", "--force"]:
-        shutil.rmtree(os.path.join(ROOT, "containers", words[2]))
+        shutil.rmtree(os.path.join(ROOT, "containers", words[2]), ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ class InContainer : public Exec {
   }
   std::map<std::string, std::string> Pyxis(const std::string& image = "torch") const {
     return With(
-        fmt::format("--container-image={0}\n--container-name=ridgeline-7\n--container-mounts={1}:{1}\n"
+        fmt::format("--container-image={0}\n--container-name=ridgeline-7:no_exec\n--container-mounts={1}:{1}\n"
                     "--container-workdir={1}\n--no-container-mount-home\n",
                     image, dir_.path().string()));
   }
@@ -106,7 +106,7 @@ TEST_F(InContainer, PyxisPutsItRoundTheTrainerAndNothingElse) {
   EXPECT_THAT(result.environment.at("command"),
               AllOf(StartsWith("srun --overlap --mem=0 "), HasSubstr(" --nodelist=n7 --container-image=torch "),
                     HasSubstr("/bin/sh " + (dir_ / "mine.sh").string()), Not(HasSubstr("/usr/bin/env"))));
-  EXPECT_THAT(Calls(), HasSubstr("enroot remove --force pyxis_ridgeline-7")) << "when the job has ended";
+  EXPECT_THAT(Calls(), HasSubstr("enroot remove --force pyxis_ridgeline-7\n")) << "when the job has ended";
   EXPECT_TRUE(fs::is_empty(dir_ / "stand-in/containers"));
 }
 
@@ -239,6 +239,22 @@ TEST_F(InContainer, RanksThatSrunStartsAreEachInIt) {
   EXPECT_THAT(Calls(), AllOf(HasSubstr("--ntasks=2"), Not(HasSubstr("--ntasks=1 ")))) << "one srun, not one in another";
 }
 
+// The only step of the trainer is the first node's, and runs on all.
+TEST_F(InContainer, TheFirstNodeAloneRemovesItFromAll) {
+  const Job job = MakeDefined("[ $SLURM_PROCID = 0 ] || exit 0\n" + std::string(kInside), "processes: srun\n",
+                              {{"ranks", 2}, {"batch_size", 2}});
+  std::map<std::string, std::string> environment = Pyxis();
+  environment.insert({{"RIDGELINE_NNODES", "2"}, {"RIDGELINE_NODE_RANK", "1"}, {"MASTER_ADDR", "127.0.0.1"}});
+  environment["MASTER_PORT"] = "1";
+  EXPECT_EQ(Exec::Run(job, 1000, environment), 0) << Log();
+  EXPECT_THAT(Calls(), IsEmpty());
+  environment["RIDGELINE_NODE_RANK"] = "0";
+  EXPECT_EQ(RunIn(job, environment).status, RunStatus::kOk) << Said(job);
+  EXPECT_THAT(Calls(),
+              HasSubstr("--nodes=2 --ntasks=2 --ntasks-per-node=1 env -u ENROOT_DATA_PATH enroot remove --force "
+                        "pyxis_ridgeline-7\n"));
+}
+
 TEST_F(InContainer, SrunIsGivenNoLoneColon) {
   Job job = MakeDefined(kInside);
   const std::string command = (dir_ / "mine.sh").string() + "]";
@@ -298,11 +314,29 @@ TEST(ContainerWords, WhyItNeverBeganIsTheRuntimesOrTheImages) {
        InfrastructureReason::kImage},
       {"srun: error: Unable to create step for job 7: Requested node configuration is not available\n",
        InfrastructureReason::kStart},
-      {"", InfrastructureReason::kImage}};
-  for (const auto& [log, reason] : logs) EXPECT_EQ(WhyNotBegun(log, false, false).reason, reason) << log;
-  EXPECT_THAT(WhyNotBegun(logs[0].first, false, false).message, HasSubstr("401 Unauthorized"));
-  EXPECT_EQ(WhyNotBegun("srun: error: n7: task 0: Exited with exit code 1\n", false, false).message,
+      {"srun: error: Task launch for StepId=7.1 failed on node n7: Communication connection failure\n",
+       InfrastructureReason::kStart},
+      {"", InfrastructureReason::kStart}};
+  for (const auto& [log, reason] : logs) EXPECT_EQ(WhyNotBegun(log, false, 0).reason, reason) << log;
+  EXPECT_THAT(WhyNotBegun(logs[0].first, false, 0).message, HasSubstr("401 Unauthorized"));
+  EXPECT_EQ(WhyNotBegun("srun: error: n7: task 0: Exited with exit code 1\n", false, 0).message,
             "its container could not be started");
+}
+
+// Of points with a limit each, all within the job's: the sum of the limits, half a minute each, and kContainerStartsS.
+TEST(ContainerWords, StartsOfAllPointsKeepWithinTheJobsTime) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  ContainerStarts starts;
+  int64_t took_ns = 0;
+  for (int point = 0; point < 20; ++point) {
+    EXPECT_GE(starts.LimitNs(), 15 * kSecond) << "what is quick never fails of another's delay";
+    took_ns += starts.LimitNs();
+    starts.Took(starts.LimitNs());
+  }
+  EXPECT_EQ(took_ns, (kContainerStartsS + 20 * 15) * kSecond);
+  ContainerStarts quick;
+  for (int point = 0; point < 1000; ++point) quick.Took(5 * kSecond);
+  EXPECT_EQ(quick.LimitNs(), (kContainerStartsS + 15) * kSecond);
 }
 
 }  // namespace

@@ -282,7 +282,7 @@ TEST_F(SlurmScript, ExecIsToldHowPyxisPutsAContainerRoundATrainer) {
   EXPECT_TRUE(status.ok()) << Log();
   const std::string dir = dir_.path().string();
   const std::string words =
-      "--container-image=nvcr.io#nvidia/pytorch:26.09-py3\n--container-name=ridgeline-77\n"
+      "--container-image=nvcr.io#nvidia/pytorch:26.09-py3\n--container-name=ridgeline-77:no_exec\n"
       "--container-mounts=" +
       dir + ":" + dir + ",/data:/data,/a:/b:ro\n--container-workdir=" + dir +
       "\n--no-container-mount-home\n--container-remap-root\n";
@@ -334,7 +334,7 @@ TEST_F(SlurmScript, AnImagesTimeIsNoneOfThePoints) {
     return text.substr(text.find("--time=") + 7, 2);
   };
   EXPECT_EQ(minutes(Json::object()), "10");
-  EXPECT_EQ(minutes({{"container", kImage}}), "25");
+  EXPECT_EQ(minutes({{"container", kImage}}), "35");
   EXPECT_EQ(minutes({{"container", kImage}, {"time", "20m"}}), "20");
 }
 

@@ -22,8 +22,8 @@ class SlurmContainers : public ::testing::Test {
               "trap 'echo saved; exit 3' TERM\n"
               "echo \"image $FROM_IMAGE, both $SET_BY_BOTH, in $PWD\" >\"said-$SLURMD_NODENAME\"\n"
               "[ \"${RANK:-$SLURM_PROCID}\" = 0 ] || exit 0\n"
-              "for i in 1 2 3; do echo \"step $i: 5 ms\"; done\n"
-              "[ -z \"$HANGS\" ] || while true; do sleep 0.1; done\n");
+              "[ -z \"$HANGS\" ] || while true; do sleep 0.1; done\n"
+              "for i in 1 2 3; do echo \"step $i: 5 ms\"; done\n");
     WriteFile(cli_.dir / "mine.yaml",
               fmt::format("name: mine\nabout: in an image\nversion: \"1\"\ntested: log\nresult: patterns\n"
                           "command: [/bin/sh, '{}', '{{{{layers}}}}']\nprocesses: {}\nsupports: {{seq_length: any}}\n"
