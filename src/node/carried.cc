@@ -15,6 +15,8 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
+constexpr const char* kLoaderName = "ld.so";
+
 void Copy(const fs::path& from, const fs::path& to) {
   std::error_code ec;
   fs::copy_file(from, to, fs::copy_options::overwrite_existing, ec);
@@ -39,11 +41,24 @@ std::vector<fs::path> LibrariesOfThisProgram() {
 }  // namespace
 
 void CarryTo(const fs::path& folder) {
+  std::error_code ec;
+  if (fs::read_symlink("/proc/self/exe", ec).filename() == kLoaderName) {
+    throw Error(ErrorKind::kUsage, "this is a copy already, started by the loader beside it",
+                "copy the folder that it is in");
+  }
   MakeDirs(folder);
-  Copy("/proc/self/exe", folder / "ridgeline");
+  fs::path c_library;
   for (const fs::path& library : LibrariesOfThisProgram()) {
     const std::string name = library.filename();
-    Copy(library, folder / (name.starts_with("ld-linux") || name.starts_with("ld64") ? "ld.so" : name));
+    const bool is_loader = name.starts_with("ld-linux") || name.starts_with("ld64");
+    if (name.starts_with("libc.so")) c_library = library;
+    Copy(library, folder / (is_loader ? kLoaderName : name));
+  }
+  Copy("/proc/self/exe", folder / "ridgeline");
+  // What is loaded later, as NVML is, asks for parts of the C library by names of their own. Those of the image are of
+  // another release, and would not go with ours.
+  for (const char* part : {"libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}) {
+    if (fs::exists(c_library.parent_path() / part, ec)) Copy(c_library.parent_path() / part, folder / part);
   }
 }
 

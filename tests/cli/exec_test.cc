@@ -57,7 +57,11 @@ TEST_F(ExecCommand, WhatIsCarriedRunsByItself) {
   for (std::string line; std::getline(libraries, line);) {
     EXPECT_TRUE(line.find("=> " + to + "/") != std::string::npos || line.find("vdso") != std::string::npos) << line;
   }
+  EXPECT_TRUE(std::filesystem::exists(to + "/libdl.so.2")) << "libraries of an image ask for it";
   const Job job = MakeJob("ok", 1);
+  const Captured again = with({to + "/ridgeline", "exec", "--carry-to", cli_.dir / "again"});
+  EXPECT_FALSE(again.status.ok());
+  EXPECT_NE(again.stderr_text.find("this is a copy already"), std::string::npos) << again.stderr_text;
   const Captured run = with({to + "/ridgeline", "exec", JobFile(job)});
   EXPECT_EQ(run.status.exit_code, 0) << run.stderr_text;
   EXPECT_EQ(testing::ResultOf(job).status, RunStatus::kOk);
