@@ -115,7 +115,7 @@ Json CommandJson(const Point& point, const Preview& preview) {
           {"trainer", point.spec.trainer},
           {"definition", preview.definition.empty() ? Json() : Json(preview.definition)},
           {"processes", preview.processes},
-          {"container", preview.container},
+          {"container", preview.container.empty() ? Json() : Json(preview.container)},
           {"directory", directory.empty() ? Json() : Json(directory.string())},
           {"environment", preview.start.environment},
           {"files", preview.files},

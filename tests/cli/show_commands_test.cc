@@ -95,6 +95,11 @@ TEST_F(ShownCommands, SayInWhichContainerALauncherStartsThem) {
   const Json shown = ParseJson(cli_.Run({"plan", sweep, "--commands", "-o", "json"}).out, "commands").at(0);
   EXPECT_EQ(shown.at("container"), "/images/torch.sqsh");
   EXPECT_EQ(shown.at("argv").at(0), "/bin/sh");
+  const auto without = Write("without.yaml", kMineSweep);
+  EXPECT_TRUE(ParseJson(cli_.Run({"plan", without, "--commands", "-o", "json"}).out, "commands")
+                  .at(0)
+                  .at("container")
+                  .is_null());
 }
 
 TEST_F(ShownCommands, OfOurTrainerCanBePastedAndTrains) {
