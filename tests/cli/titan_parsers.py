@@ -50,7 +50,7 @@ TITAN = {
     "job": {"dump_folder": str},
     "model": {"name": {"llama3"}, "flavor": {"8B", "70B", "405B"}, "tokenizer_path": str, "converters": list},
     "optimizer": dict.fromkeys(("lr", "beta1", "beta2", "eps", "weight_decay"), float) | {"name": {"Adam", "AdamW"}},
-    "lr_scheduler": {"warmup_steps": int, "lr_min": float},
+    "lr_scheduler": {"warmup_steps": int, "lr_min": float, "decay_ratio": float, "decay_type": {"linear", "sqrt", "cosine"}},
     "training": {
         "dataset": str,
         "local_batch_size": int,

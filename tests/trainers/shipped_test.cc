@@ -92,6 +92,20 @@ TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
   EXPECT_EQ(ParseJson(config, "config.json").at("resid_pdrop"), 0.1);
 }
 
+TEST(Invocation, OfWhatShipsTorchtitansRateIsThePoints) {
+  for (const char* titan : {"torchtitan@0.1.0", "torchtitan@0.2.0", "torchtitan@0.2.2", "torchtitan@main"}) {
+    SCOPED_TRACE(titan);
+    Json values = {{"model", "llama-8b"}, {"device", "cuda"}, {"gpu", "h100"}, {"ranks", 8}, {"shard", "full"}};
+    std::string file;
+    ArgvOfShipped(titan, values, &file);
+    EXPECT_THAT(file, ::testing::AnyOf(HasSubstr("decay_ratio = 0.0\n"), HasSubstr("decay_ratio=0.0,\n")));
+    values["schedule"] = "cosine";
+    ArgvOfShipped(titan, values, &file);
+    EXPECT_THAT(file, ::testing::AnyOf(HasSubstr("decay_type = \"cosine\"\n"), HasSubstr("decay_type=\"cosine\",\n")));
+    EXPECT_EQ(file.find("decay_ratio"), std::string::npos);
+  }
+}
+
 TEST(Invocation, OfWhatShipsRanksShareAModelAsThePointSays) {
   using ::testing::AllOf;
   using ::testing::Contains;
