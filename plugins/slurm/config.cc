@@ -74,6 +74,20 @@ std::vector<std::string> Mounts(const Option& option) {
   return mounts;
 }
 
+// A file is told by how it begins: any other name is looked for in a registry, by pyxis and Apptainer alike.
+std::string Image(const Option& option) {
+  std::string image = option.Text();
+  if (image.starts_with('/') || image.starts_with('.')) return image;
+  const auto ends = [&](const char* suffix) { return image.ends_with(suffix); };
+  const bool has_place = image.find("://") != std::string::npos;  // that of oras://, say
+  const bool is_file = image.starts_with('~') || (!has_place && (ends(".sqsh") || ends(".squashfs") || ends(".sif")));
+  if (is_file || image.starts_with('-') || image.find_first_of(" \t\"'`;&|<>()\\") != std::string::npos) {
+    option.Refuse("an image, such as nvcr.io/nvidia/pytorch:26.09-py3, or a file",
+                  "a file's name begins with / or ./: /lustre/me/images/pytorch.sqsh");
+  }
+  return image;
+}
+
 ContainerRuntime Runtime(const Option& option) {
   const Json& value = option.value();
   if (value == "auto") return ContainerRuntime::kAuto;
@@ -155,7 +169,7 @@ const plugin::Settings<Options>& Own() {
       {"mail", Into(&Options::mail, Mail)},
       {"modules", Into(&Options::modules, Modules)},
       {"prolog", Into(&Options::prolog, Prolog)},
-      {"container", Into(&Options::container, &Option::Text)},
+      {"container", Into(&Options::container, Image)},
       {"container_mounts", Into(&Options::container_mounts, Mounts)},
       {"container_runtime", Into(&Options::container_runtime, Runtime)},
       {"sbatch", Into(&Options::sbatch, PassedOn)},

@@ -59,7 +59,7 @@ TEST(SlurmConfig, TakesEverySettingThereIs) {
                                          {"mail", "me@example.org"},
                                          {"modules", {"gcc/13.2", "cuda/13.0"}},
                                          {"prolog", {"ulimit -l unlimited"}},
-                                         {"container", "a b"},
+                                         {"container", "/a b"},
                                          {"container_mounts", {"/data", "/a:/b:ro"}},
                                          {"container_runtime", "pyxis"},
                                          {"client", "tools"},
@@ -138,6 +138,11 @@ TEST(SlurmConfig, RefusesWithTheSettingAndWhatItMustBe) {
       {{{"container_mounts", {"/$(id)"}}}, "a list of folders"},
       {{{"container", "a\nb"}}, "one line of text"},
       {{{"srun", {{"container-env", "A\nB"}}}}, "one line of text"},
+      {{{"container", "images/mine.sqsh"}}, "an image, such as"},
+      {{{"container", "mine.sif"}}, "an image, such as"},
+      {{{"container", "~/mine"}}, "an image, such as"},
+      {{{"container", "--nv"}}, "an image, such as"},
+      {{{"container", "a b"}}, "an image, such as"},
       {{{"modules", {""}}}, "a list of modules"},
       {{{"partitoin", "gpu"}}, "there is no setting 'partitoin'"},
       {3, "slurm: is a mapping, not 3"},
@@ -150,6 +155,13 @@ TEST(SlurmConfig, RefusesWithTheSettingAndWhatItMustBe) {
       EXPECT_THAT(e.what(), HasSubstr(message)) << config;
       EXPECT_EQ(e.kind(), Failure::Kind::kInvalidInput);
     }
+  }
+}
+
+TEST(SlurmConfig, AnImageIsOfARegistryOrAFile) {
+  for (const char* image : {"ubuntu", "$oauthtoken@nvcr.io#nvidia/x:1", "host:5000/a@sha256:12", "/a b/x.sqsh",
+                            "./x.sqsh", "../x.sif", "oras://host/x.sif"}) {
+    EXPECT_EQ(Read({{"container", image}}).container, image);
   }
 }
 
