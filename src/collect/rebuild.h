@@ -24,12 +24,13 @@ struct Rebuilt {
 };
 
 // Takes every job of `output_dir`/jobs that the store does not know, in the order in which they were made, with its
-// sweep, its points, what it is measured as and its results; of jobs that live, and of those that ended without a result
-// of a point, what results came since. A job some of whose points have no result may still run, and becomes an intent: the next run
-// hands it to its launcher under its key, which finds it or starts it again, and a node measures no point of a job
-// twice. It is `lost`, and its points are too, where that cannot be: it names no launcher, it was told to end, a later
-// job has a point of it, or its sweep has none of what is left. `campaign` is for jobs that do not say theirs, as those
-// of earlier versions. All in one transaction; doing it again changes nothing. Throws as Collect does.
+// sweep, its points, what it is measured as and its results; of jobs that live, and of those that ended without a
+// result of a point, what results came since. A job some of whose points have no result may still run, and becomes an
+// intent: the next run hands it to its launcher under its key, which finds it or starts it again, and a node measures
+// no point of a job twice. It is `lost`, and its points are too, where that cannot be: it names no launcher, it was
+// told to end, a later job has a point of it, or its sweep has none of what is left. `campaign` is for jobs that do not
+// say theirs, as those of earlier versions. All in one transaction; doing it again changes nothing. Throws as Collect
+// does.
 Rebuilt RebuildFrom(Store& store, const std::filesystem::path& output_dir, const std::string& campaign,
                     int64_t now_unix_ns);
 

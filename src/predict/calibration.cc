@@ -195,7 +195,8 @@ class EntryWriter {
   std::string Head() const {
     const CalibrationRun& first = runs_.front();
     std::string head = fmt::format(
-        "# What `ridgeline calibrate` measured; docs/prediction-model.md says how it is used.\nname: {}\nabout: {}\n{}\n",
+        "# What `ridgeline calibrate` measured; docs/prediction-model.md says how it is used.\nname: {}\nabout: "
+        "{}\n{}\n",
         entry_.name, Quoted(entry_.about), entry_.device.empty() ? "gpu: " + first.gpu : "device: " + entry_.device);
     std::string source = fmt::format("measured on {} ({})", entry_.date, first.build);
     if (entry_.others_share > 0) {
