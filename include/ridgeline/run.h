@@ -152,7 +152,8 @@ struct RunSpec {
   // Whether tensor-parallel ranks share the sequences of norms. Nothing where there are no such ranks; where there are,
   // nothing becomes true when the spec is made canonical.
   std::optional<bool> sequence_parallel;
-  std::string shard = "none";  // none | optimizer (ZeRO-1) | full (FSDP)
+  std::string shard = "none";  // none | optimizer (ZeRO-1) | gradients (ZeRO-2) | full (FSDP, ZeRO-3)
+  int64_t shard_ranks = 0;     // ranks that share what is split, of which there are several groups (HSDP); 0: all
   // self (one rank) | gloo (processes) | nccl (processes with a GPU each) | virtual (rank 0 of `ranks`, moves no
   // bytes); empty: self, gloo or nccl, by `ranks` and `device`
   std::string communicator;

@@ -135,10 +135,13 @@ const Field kFields[] = {
      "whether tensor-parallel ranks share the sequences of norms too (default true with tensor_parallel above 1)", "",
      0, 0, F::kSparesLoss, "false"},
     {"shard", &RunSpec::shard,
-     "what is split over the ranks: none, optimizer (moments and master weights: ZeRO-1) or full (weights and "
-     "gradients "
-     "too: FSDP) (default none)",
-     "none|optimizer|full", 0, 0, F::kSparesLoss},
+     "what is split over the ranks: none, optimizer (moments and master weights: ZeRO-1), gradients (these too: "
+     "ZeRO-2, SHARD_GRAD_OP) or full (weights too: FSDP, ZeRO-3) (default none)",
+     "none|optimizer|gradients|full", 0, 0, F::kSparesLoss},
+    {"shard_ranks", &RunSpec::shard_ranks,
+     "other trainers: ranks that share what `shard` splits, such as those of a node; each group of so many has a copy "
+     "(HSDP) (default all)",
+     "", 0, 1 << 16, F::kSparesLoss, "0"},
     {"state_precision", &RunSpec::state_precision,
      "master weights, gradients and moments (default fp32; stack: as precision)", "fp32|bf16", 0, 0},
     {"steps", &RunSpec::steps, "measured optimizer steps a repeat (default 5)", "", 1, 1e9,

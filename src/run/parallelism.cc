@@ -41,6 +41,12 @@ void CanonicalizeParallelism(RunSpec& spec) {
   } else if (!spec.sequence_parallel.value_or(false)) {
     spec.sequence_parallel.reset();
   }
+  if (spec.shard_ranks == DataParallelRanks(spec)) spec.shard_ranks = 0;
+}
+
+int64_t ShardRanks(const RunSpec& spec) {
+  if (spec.shard == "none") return 1;
+  return spec.shard_ranks > 0 ? spec.shard_ranks : DataParallelRanks(spec);
 }
 
 void CheckParallelism(const RunSpec& s, std::vector<Problem>& problems) {
@@ -82,6 +88,18 @@ void CheckParallelism(const RunSpec& s, std::vector<Problem>& problems) {
          fmt::format("virtual_pipeline: {} needs a pipeline: pipeline_parallel above 1", s.virtual_pipeline),
          {"pipeline_parallel"}});
   }
+  if (s.shard_ranks > 0 && s.shard == "none") {
+    problems.push_back({"shard_ranks",
+                        fmt::format("shard_ranks: {} says how many ranks share what is split, and shard: none splits "
+                                    "nothing",
+                                    s.shard_ranks),
+                        {"shard"}});
+  } else if (s.shard_ranks > 0 && DataParallelRanks(s) % s.shard_ranks != 0) {
+    problems.push_back(
+        {"shard_ranks",
+         fmt::format("shard_ranks: {} does not divide the {} data-parallel ranks", s.shard_ranks, DataParallelRanks(s)),
+         {"ranks"}});
+  }
   if (s.sequence_parallel.value_or(false) && s.tensor_parallel == 1) {
     problems.push_back({"sequence_parallel",
                         "sequence_parallel: true needs ranks that share a sequence: tensor_parallel above 1",
@@ -99,6 +117,13 @@ std::vector<Problem> BeyondTheEngine(const RunSpec& spec) {
                                     name, value),
                         {"trainer"}});
   }
+  if (spec.shard_ranks > 0) {
+    problems.push_back({"shard_ranks",
+                        fmt::format("ridgeline-train splits over all ranks, not over {} of {}: leave shard_ranks out, "
+                                    "or name another trainer",
+                                    spec.shard_ranks, spec.ranks),
+                        {"trainer"}});
+  }
   return problems;
 }
 
@@ -110,6 +135,7 @@ std::string ParallelWords(const RunSpec& spec) {
     if (ways[i].value > 1) words.push_back(fmt::format("{} {}", kShort[i], ways[i].value));
     if (i == 0 && spec.sequence_parallel == false) words.emplace_back("no SP");
   }
+  if (spec.shard_ranks > 0) words.push_back(fmt::format("shards of {}", spec.shard_ranks));
   return Join(words, ", ");
 }
 

@@ -13,6 +13,10 @@ namespace ridgeline {
 // The ranks that have batches of their own: all of them over those that share a model. At least 1.
 int64_t DataParallelRanks(const RunSpec& spec);
 
+// The ranks that share what `shard` splits; 1 where it splits nothing. There are data-parallel ranks over these of such
+// groups, each with a copy.
+int64_t ShardRanks(const RunSpec& spec);
+
 // Whether tensor-parallel ranks share sequences, where it is not said; nothing where there are none.
 void CanonicalizeParallelism(RunSpec& spec);
 

@@ -108,7 +108,8 @@ constexpr std::string_view kParallel = R"sql(iif(p.tensor_parallel > 1,
   iif(p.pipeline_parallel > 1, ', PP ' || p.pipeline_parallel, '') ||
   iif(p.context_parallel > 1, ', CP ' || p.context_parallel, '') ||
   iif(p.expert_parallel > 1, ', EP ' || p.expert_parallel, '') ||
-  iif(p.virtual_pipeline > 1, ', VP ' || p.virtual_pipeline, ''))sql";
+  iif(p.virtual_pipeline > 1, ', VP ' || p.virtual_pipeline, '') ||
+  iif(p.shard_ranks > 0, ', shards of ' || p.shard_ranks, ''))sql";
 
 // What a step is, in words for people, of r and p: what is usual is left unsaid. The last four begin with a comma, or
 // are empty.

@@ -79,6 +79,10 @@ FieldValue PlaceValue(std::string_view name, const Invocation& invocation, const
   if (name == "last_step") return StepsOf(spec) - 1;
   if (name == "local_batch_size") return spec.batch_size * spec.grad_accumulation;
   if (name == "data_parallel") return DataParallelRanks(invocation, spec);
+  if (name == "replicas") {
+    const int64_t ranks = DataParallelRanks(invocation, spec);
+    return spec.shard == "none" ? ranks : spec.shard_ranks > 0 ? ranks / spec.shard_ranks : 1;
+  }
   if (name == "global_batch_size") {
     return spec.batch_size * spec.grad_accumulation * DataParallelRanks(invocation, spec);
   }

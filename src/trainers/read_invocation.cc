@@ -34,27 +34,11 @@ constexpr size_t kMostOtherwiseBytes = 256;
 constexpr double kMostNumber = 9e15;
 
 // What a template may name beside fields.
-constexpr std::array<std::string_view, 21> kPlaceNames = {"nodes",
-                                                          "node_rank",
-                                                          "ranks_per_node",
-                                                          "gpus_per_node",
-                                                          "rank",
-                                                          "local_rank",
-                                                          "world_size",
-                                                          "master_addr",
-                                                          "master_port",
-                                                          "output_dir",
-                                                          "checkpoint_dir",
-                                                          "spec_file",
-                                                          "result_file",
-                                                          "total_steps",
-                                                          "global_batch_size",
-                                                          "tokens_per_step",
-                                                          "last_step",
-                                                          "global_micro_batches",
-                                                          "data_parallel",
-                                                          "local_batch_size",
-                                                          "per_rank_batch_size"};
+constexpr std::array<std::string_view, 22> kPlaceNames = {
+    "nodes",         "node_rank",   "ranks_per_node",    "gpus_per_node",      "rank",           "local_rank",
+    "world_size",    "master_addr", "master_port",       "output_dir",         "checkpoint_dir", "spec_file",
+    "result_file",   "total_steps", "global_batch_size", "tokens_per_step",    "last_step",      "global_micro_batches",
+    "data_parallel", "replicas",    "local_batch_size",  "per_rank_batch_size"};
 
 constexpr std::array<std::pair<std::string_view, Processes>, 4> kProcesses = {{{"ours", Processes::kOurs},
                                                                                {"torchrun", Processes::kTorchrun},
@@ -92,6 +76,7 @@ std::set<std::string> NamesUsed(const Invocation& invocation) {
   if (used.contains("local_batch_size")) used.insert({"batch_size", "grad_accumulation"});
   if (used.contains("per_rank_batch_size")) used.insert({"batch_size", "ranks"});
   if (used.contains("data_parallel")) used.insert("ranks");
+  if (used.contains("replicas")) used.insert({"ranks", "shard", "shard_ranks"});
   if (invocation.processes != Processes::kOne) used.insert("ranks");
   return used;
 }

@@ -305,7 +305,26 @@ TEST(Spec, RanksThatCannotBeSplitAreRefusedAtWhatDoesNotDivideThem) {
   EXPECT_THAT(at(8, {{"tensor_parallel", 0}}).message, HasSubstr("between 1 and"));
 }
 
+TEST(Spec, GroupsOfRanksThatShareWhatIsSplitDivideTheRanks) {
+  const RunSpec groups = Good(OnRanks(64, {{"shard", "full"}, {"shard_ranks", 8}}));
+  EXPECT_EQ(ShardRanks(groups), 8);
+  EXPECT_EQ(ParallelWords(groups), "shards of 8");
+  const RunSpec plain = Good(OnRanks(64, {{"shard", "full"}}));
+  EXPECT_EQ(ShardRanks(plain), 64);
+  EXPECT_EQ(PointId(Good(OnRanks(64, {{"shard", "full"}, {"shard_ranks", 64}}))), PointId(plain)) << "all of them";
+  EXPECT_EQ(EncodeSpec(plain).find("shard_ranks"), std::string::npos);
+  EXPECT_EQ(ShardRanks(Good(OnRanks(64, {{"shard", "none"}}))), 1);
+  EXPECT_EQ(ShardRanks(Good(OnRanks(64, {{"shard", "optimizer"}, {"tensor_parallel", 4}, {"shard_ranks", 8}}))), 8);
+  EXPECT_EQ(Only(OnRanks(64, {{"shard", "full"}, {"shard_ranks", 24}})).message,
+            "shard_ranks: 24 does not divide the 64 data-parallel ranks");
+  EXPECT_THAT(Only(OnRanks(64, {{"shard_ranks", 8}})).message, HasSubstr("shard: none splits nothing"));
+}
+
 TEST(Spec, TheEngineSaysWhatItCannotDoYet) {
+  const auto groups = BeyondTheEngine(Good(OnRanks(8, {{"shard", "full"}, {"shard_ranks", 4}})));
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_EQ(groups[0].message,
+            "ridgeline-train splits over all ranks, not over 4 of 8: leave shard_ranks out, or name another trainer");
   EXPECT_THAT(BeyondTheEngine(Good(OnRanks(8, Json::object()))), IsEmpty());
   const auto beyond = BeyondTheEngine(Good(OnRanks(8, {{"tensor_parallel", 2}, {"pipeline_parallel", 2}})));
   ASSERT_EQ(beyond.size(), 2U);

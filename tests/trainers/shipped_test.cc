@@ -209,6 +209,30 @@ TEST(Invocation, OfWhatShipsRanksThatCannotShareAModelAreRefused) {
               ::testing::Contains(HasSubstr("would not heed tensor_parallel: 2")));
 }
 
+TEST(Invocation, OfWhatShipsTheStateIsSplitAsThePointSays) {
+  Json values = {{"model", "llama-8b"}, {"device", "cuda"}, {"gpu", "h100"},
+                 {"ranks", 64},         {"shard", "full"},  {"shard_ranks", 8}};
+  for (const char* titan : {"torchtitan", "torchtitan@0.1", "torchtitan@main"}) {
+    std::string file;
+    ArgvOfShipped(titan, values, &file);
+    EXPECT_THAT(file, ::testing::ContainsRegex("data_parallel_replicate_degree ?= ?8")) << titan;
+    EXPECT_THAT(file, ::testing::ContainsRegex("data_parallel_shard_degree ?= ?-1")) << titan;
+    EXPECT_THAT(file, ::testing::ContainsRegex("fsdp_reshard_after_forward ?= ?\"default\"")) << titan;
+  }
+  values.erase("shard_ranks");
+  values["shard"] = "gradients";
+  std::string file;
+  ArgvOfShipped("torchtitan", values, &file);
+  EXPECT_THAT(file, HasSubstr("data_parallel_replicate_degree = 1"));
+  EXPECT_THAT(file, HasSubstr("fsdp_reshard_after_forward = \"never\""));
+  EXPECT_THAT(ArgvOfShipped("deepspeed", values, &file), ::testing::Contains("--zero-stage=2"));
+  values.update({{"model", "gpt-1b"}, {"weight_decay", 0}});
+  ArgvOfShipped("llm_foundry", values, &file);
+  EXPECT_THAT(file, HasSubstr("sharding_strategy: SHARD_GRAD_OP"));
+  values["shard_ranks"] = 8;
+  EXPECT_THAT(WhyNotShipped("llm_foundry", values), ::testing::Contains(HasSubstr("would not heed shard_ranks: 8")));
+}
+
 // Both were started from here: what they would do otherwise than a point says is refused.
 TEST(Invocation, OfNanoGptAndLlmCWhatTheyWouldNotDoIsRefused) {
   const auto nanogpt = [](const Json& more) {

@@ -20,7 +20,10 @@ bool Contains(const std::vector<int>& list, int value) {
 }  // namespace
 
 ShardMode ShardModeOf(std::string_view name) {
-  return name == "full" ? ShardMode::kFull : name == "optimizer" ? ShardMode::kOptimizer : ShardMode::kNone;
+  return name == "full"        ? ShardMode::kFull
+         : name == "gradients" ? ShardMode::kGradients
+         : name == "optimizer" ? ShardMode::kOptimizer
+                               : ShardMode::kNone;
 }
 
 ParameterStore::ParameterStore(Trace& trace, const ModelShape& shape, const Recipe& recipe,
@@ -221,7 +224,8 @@ void ParameterStore::GradientDone(int parameter) {
   Group& group = GroupOf(parameter);
   if (++group.members_done < group.members.size()) return;
   group.members_done = 0;
-  if (last_micro_step_ || options_.shard == ShardMode::kFull) Reduce(group);
+  const bool in_parts = options_.shard == ShardMode::kGradients || options_.shard == ShardMode::kFull;
+  if (last_micro_step_ || in_parts) Reduce(group);
 }
 
 void ParameterStore::Reduce(Group& group) {

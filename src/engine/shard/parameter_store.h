@@ -1,9 +1,11 @@
 // Holds the parameters' state, hands out whole weights, takes gradients and records the optimizer's updates.
 //
-// Ranks have their own rows of the batch, and share the model in one of three ways:
+// Ranks have their own rows of the batch, and share the model in one of four ways:
 //   none       every rank has all of it; gradients are averaged over the ranks (all-reduce) before the update
 //   optimizer  every rank has the weights, and its part of moments and master weights: gradients are reduce-scattered,
 //              and the weights it updated gathered (ZeRO-1: Rajbhandari et al., "ZeRO", 2020)
+//   gradients  the same, and sums of several micro-steps are parts, too: gradients are reduce-scattered in each of them
+//              (ZeRO-2)
 //   full       every rank has its part of everything: weights are gathered for use and dropped, gradients are
 //              reduce-scattered (FSDP: Zhao et al., "PyTorch FSDP", 2023)
 //
@@ -37,7 +39,7 @@
 
 namespace ridgeline {
 
-enum class ShardMode : uint8_t { kNone, kOptimizer, kFull };
+enum class ShardMode : uint8_t { kNone, kOptimizer, kGradients, kFull };
 // Of RunSpec::shard, which must have been checked.
 ShardMode ShardModeOf(std::string_view name);
 
