@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -35,14 +34,8 @@ constexpr double kFewExtrapolated = 0.1;
 constexpr double kTileOverhead = 192;
 constexpr double kBackwardOfAttention =
     0.75;                                 // of the rate of the forward pass (Shah et al., "FlashAttention-3", 2024)
+constexpr double kReducedBytes = 4;       // of a gradient that this engine reduces
 constexpr double kUnknownCeiling = 0.75;  // of the peak, where nobody measured one: about what others have
-// NCCL's protocols of a ring, by its own tables (src/graph/tuning.cc): what a collective takes to begin, what a hop
-// takes of the simple protocol's, and the share of the bandwidth that is data. It takes the one that it finds the
-// quickest.
-struct Protocol {
-  double start_s, link_hop, network_hop, data;
-};
-constexpr Protocol kProtocols[] = {{8.4e-6, 1, 1, 1}, {14.0e-6, 0.56, 0.29, 0.92}, {6.6e-6, 0.18, 0.19, 0.5}};
 
 // The standard normal number below which a share `p` of them lies: within 0.00045 (Abramowitz and Stegun, 26.2.23).
 double NormalQuantile(double p) {
@@ -105,7 +98,8 @@ class Rates {
     attention_per_s_ = bf16 * own("attention", efficiency.attention);
     efficiency_ = efficiency;
     efficiency_.link = costs.spec.ranks > 1 ? own("link", efficiency.link) : efficiency.link;
-    efficiency_.network = costs.spec.ranks > device.domain() ? own("network", efficiency.network) : efficiency.network;
+    efficiency_.network = costs.spec.ranks * framework.replicas > device.domain() ? own("network", efficiency.network)
+                                                                                  : efficiency.network;
   }
 
   double launch_s() const { return launch_s_; }
@@ -135,8 +129,17 @@ class Rates {
   }
 
   double WireSeconds(const CallCost& call, int64_t ranks) const {
+    const bool reduces = call.op == &kAllReduce || call.op == &kReduceScatter;
+    const double share = reduces ? framework_.reduced_bytes / kReducedBytes : 1;
     const bool twice = call.op == &kAllReduce || call.kind == CallCost::Kind::kAtOnce;
-    return CollectiveSeconds(call.wire_bytes, twice, ranks, device_, efficiency_);
+    double seconds = CollectiveSeconds(share * call.wire_bytes, twice, {ranks, 1}, device_, efficiency_);
+    if (reduces && framework_.replicas > 1) {  // the parts, among those that have the same one
+      const auto copies = static_cast<double>(framework_.replicas);
+      const double part = share * call.collective_bytes / (call.op == &kReduceScatter ? static_cast<double>(ranks) : 1);
+      seconds +=
+          CollectiveSeconds(2 * (copies - 1) / copies * part, true, {framework_.replicas, ranks}, device_, efficiency_);
+    }
+    return seconds;
   }
 
  private:
@@ -211,10 +214,13 @@ class Streams {
 class Times {
  public:
   Times(const StepCosts& costs, const Device& device, const Framework& framework, const Rates& rates)
-      : ranks_(costs.spec.ranks), spread_(framework.Spread(device.gpu, costs.spec.ranks)), rates_(rates) {
+      : ranks_(costs.spec.ranks),
+        spread_(framework.Spread(device.gpu, costs.spec.ranks * framework.replicas)),
+        overlap_(framework.overlap),
+        rates_(rates) {
     // What was measured between ranks has it.
     const bool waits = !device.is_cpu() && (device.measured.empty() || !framework.is_ours());
-    if (waits) straggle_ = framework.straggle * ExpectedLargest(ranks_);
+    if (waits) straggle_ = framework.straggle * ExpectedLargest(ranks_ * framework.replicas);
     if (!device.measured.empty() && framework.is_ours()) measured_.emplace(device, costs.spec.ranks);
   }
 
@@ -242,7 +248,7 @@ class Times {
     return rates_.WireSeconds(call, ranks_);
   }
   // Of a collective's time, what calls do not notice.
-  double overlap() const { return measured_ ? measured_->overlap() : 1; }
+  double overlap() const { return measured_ ? measured_->overlap() : overlap_; }
 
   // What a step waits for the slowest rank, as a share of what it takes on a rank of the middle.
   double straggle() const { return straggle_; }
@@ -286,6 +292,7 @@ class Times {
   const int64_t ranks_;
   const double spread_;
   double straggle_ = 0;
+  const double overlap_;
   const Rates& rates_;
   std::optional<MeasuredRates> measured_;
   double extrapolated_s_ = 0;
@@ -454,44 +461,6 @@ double TileShare(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
     }
   }
   return best;
-}
-
-double CollectiveSeconds(double wire_bytes, bool all_reduce, int64_t ranks, const Device& device,
-                         const Efficiency& efficiency) {
-  if (ranks <= 1) return 0;
-  if (!device.Has("link.bandwidth")) {
-    throw Error(
-        ErrorKind::kInvalidInput,
-        fmt::format("{} says nothing of a link between its GPUs, and there are {} ranks", device.file.string(), ranks),
-        "add `link`, or name a machine that has one: `ridgeline devices` lists them");
-  }
-  const int64_t domain = std::min(ranks, device.domain());
-  const int64_t domains = (ranks + domain - 1) / domain;
-  const double times = all_reduce ? 2 : 1;
-  const double link_hops_s = times * static_cast<double>(ranks - domains) * device.At("link.latency");
-  double network_hops_s = 0;
-  double wire_s = wire_bytes / (device.At("link.bandwidth") * efficiency.link);
-  if (domains > 1) {
-    if (!device.Has("network.bandwidth")) {
-      throw Error(ErrorKind::kInvalidInput,
-                  fmt::format("{} says nothing of a network, and {} ranks are on {} of its domains of {} GPUs",
-                              device.file.string(), ranks, domains, domain),
-                  "name a machine that has one, such as p5 or dgx-h100: `ridgeline devices` lists them");
-    }
-    // Every machine receives what its GPUs have not, over its network; the GPUs pass it on over their links meanwhile.
-    const double machine_bytes_per_s = device.At("network.bandwidth") * efficiency.network;
-    const double domain_bytes_per_s =
-        machine_bytes_per_s * static_cast<double>(domain) / static_cast<double>(device.gpus());
-    // Of the whole, which is wire_bytes n / (n - 1), all but this domain's part.
-    const double entering = wire_bytes * static_cast<double>(ranks - domain) / static_cast<double>(ranks - 1);
-    wire_s = std::max(wire_s, entering / domain_bytes_per_s);
-    network_hops_s = times * static_cast<double>(domains - 1) * device.At("network.latency");
-  }
-  double least = std::numeric_limits<double>::infinity();
-  for (const Protocol& p : kProtocols) {
-    least = std::min(least, p.start_s + link_hops_s * p.link_hop + network_hops_s * p.network_hop + wire_s / p.data);
-  }
-  return least;
 }
 
 StepForecast Forecast(const StepCosts& costs, const Device& device, const Framework& framework, Timeline* timeline) {

@@ -134,9 +134,15 @@ StepForecast Forecast(const StepCosts& costs, const Device& device, const Framew
 // edges compute what nobody wants, and each begins and ends. Of the best of several tiles, as libraries choose one.
 double TileShare(int64_t m, int64_t n, int64_t k, int64_t multiprocessors);
 
+// Ranks that have a collective together: every `stride`-th of all.
+struct RankGroup {
+  int64_t ranks = 1;
+  int64_t stride = 1;
+};
+
 // Seconds of a collective that sends `wire_bytes` a rank (ring: (n - 1) / n of the whole, of an all-reduce twice),
-// between `ranks` of such GPUs.
-double CollectiveSeconds(double wire_bytes, bool all_reduce, int64_t ranks, const Device& device,
+// between such GPUs.
+double CollectiveSeconds(double wire_bytes, bool all_reduce, RankGroup group, const Device& device,
                          const Efficiency& efficiency);
 
 }  // namespace ridgeline

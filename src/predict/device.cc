@@ -14,10 +14,8 @@
 #include "base/text.h"
 #include "base/user_folders.h"
 #include "predict/measured_section.h"
+#include "predict/sourced_reader.h"
 #include "run/gpus.h"
-#include "yaml/entries.h"
-#include "yaml/slips.h"
-#include "yaml/yaml.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
@@ -74,9 +72,6 @@ const DeviceFigureKind* FindKind(std::string_view name) {
   return found == std::end(kKinds) ? nullptr : found;
 }
 
-std::string_view SectionOf(std::string_view kind) { return kind.substr(0, kind.find('.')); }
-std::string_view KeyOf(std::string_view kind) { return kind.substr(kind.find('.') + 1); }
-
 Names SectionNames() {
   Names names;
   for (const DeviceFigureKind& kind : kKinds) {
@@ -132,10 +127,9 @@ bool IsDate(std::string_view text) {
   return text.size() < 10 || (text[7] == '-' && is_from(number(8, 2), 1, 31));
 }
 
-constexpr size_t kLongestLine = 1024;
 constexpr int kLongestChain = 4;  // of files that name another `device`
 
-class DeviceReader {
+class DeviceReader : public SourcedReader {
  public:
   DeviceReader(const fs::path& file, const std::vector<fs::path>& folders, int depth)
       : file_(file), folders_(folders), depth_(depth) {}
@@ -148,28 +142,23 @@ class DeviceReader {
     }
     Names known = {"name", "about", "gpu", "device", "sources", "measured"};
     for (const std::string& section : SectionNames()) known.push_back(section);
-    std::map<std::string, const YamlNode*> map;
+    Map map;
     for (const auto& [key, value] : Entries(root, "key", known, faults)) map.emplace(key, value);
     if (map.contains("device")) ReadParent(*map["device"], device);
     device.file = file_;
     device.name = file_.stem().string();
-    if (!map.contains("name")) {
-      Wrong(root, "'name' is missing");
-    } else if (const std::string name = Text(*map["name"], "name"); !name.empty() && name != device.name) {
-      Wrong(*map["name"],
-            fmt::format("the name is '{}', and the file is called '{}': both are the same", name, device.name));
-    }
+    RequireName(root, map, device.name);
     if (!map.contains("about")) {
       Wrong(root, "'about' is missing");
     } else {
-      device.about = Text(*map["about"], "about");
+      device.about = Words(*map["about"], "about");
     }
     if (map.contains("gpu")) device.gpu = GpuOf(*map["gpu"]);
     if (map.contains("sources")) ReadSources(*map["sources"]);
     for (const std::string& section : SectionNames()) {
       if (map.contains(section)) ReadSection(*map[section], section, device);
     }
-    if (map.contains("measured")) device.measured = ReadMeasured(*map["measured"], source_names_, faults);
+    if (map.contains("measured")) device.measured = ReadMeasured(*map["measured"], source_names(), faults);
     if (faults.empty()) RequireFigures(root, map, device);
     return device;
   }
@@ -192,27 +181,9 @@ class DeviceReader {
     return device;
   }
 
-  std::vector<Fault> faults;
-
  private:
-  void Wrong(const YamlNode& node, std::string message) { faults.push_back({node.place, std::move(message)}); }
-
-  // Text of one line; empty where it is something else, which is said.
-  std::string Text(const YamlNode& node, std::string_view key) {
-    if (!node.scalar.is_string()) {
-      Wrong(node, fmt::format("{} is text, not {}", key, Describe(node)));
-      return {};
-    }
-    auto text = node.scalar.get<std::string>();
-    if (text.empty() || text.size() > kLongestLine || text.find('\n') != std::string::npos) {
-      Wrong(node, fmt::format("{} is one line of at most {} bytes, and not empty", key, kLongestLine));
-      return {};
-    }
-    return text;
-  }
-
   void ReadParent(const YamlNode& node, Device& device) {
-    const std::string name = Text(node, "device");
+    const std::string name = Words(node, "device");
     if (name.empty()) return;
     if (depth_ == kLongestChain) {
       Wrong(node, fmt::format("device: {}: more than {} files name each other", ShortenToBytes(name, 80), depth_));
@@ -228,7 +199,7 @@ class DeviceReader {
   }
 
   std::string GpuOf(const YamlNode& node) {
-    std::string name = Text(node, "gpu");
+    std::string name = Words(node, "gpu");
     Names known;
     for (const Gpu& gpu : Gpus()) known.emplace_back(gpu.name);
     known.emplace_back("none");
@@ -238,22 +209,8 @@ class DeviceReader {
     return {};
   }
 
-  void ReadSources(const YamlNode& node) {
-    if (node.kind != YamlNode::Kind::kMap) {
-      Wrong(node, fmt::format("sources is a mapping of names to words, not {}", Describe(node)));
-      return;
-    }
-    for (const auto& [key, value] : Entries(node, "source", {}, faults)) {
-      sources_[key] = Text(*value, "a source");
-      source_names_.push_back(key);
-    }
-  }
-
   void ReadSection(const YamlNode& node, const std::string& section, Device& device) {
-    if (node.kind != YamlNode::Kind::kMap) {
-      Wrong(node, fmt::format("{} is a mapping of figures, not {}", section, Describe(node)));
-      return;
-    }
+    if (!IsMap(node, section, " of figures")) return;
     const bool formats = section == "peaks" || section == "ceilings";
     for (const auto& [key, value] :
          Entries(node, formats ? "format" : "figure of " + section, KeysOf(section), faults)) {
@@ -263,55 +220,27 @@ class DeviceReader {
   }
 
   std::optional<DeviceFigure> ReadFigure(const YamlNode& node, const DeviceFigureKind& kind) {
-    if (node.kind != YamlNode::Kind::kMap) {
-      Wrong(node, fmt::format("{} is a mapping of value and source, such as {{value: {}, source: …}}, not {}",
-                              kind.name, Example(kind), Describe(node)));
-      return std::nullopt;
-    }
     const bool price = SectionOf(kind.name) == "price";
-    std::map<std::string, const YamlNode*> map;
-    const Names keys = price ? Names{"value", "source", "date", "note"} : Names{"value", "source", "note"};
-    for (const auto& [key, value] : Entries(node, "key of a figure", keys, faults)) map.emplace(key, value);
+    const auto found = FigureOf(node, kind.name, kind.units, price ? Names{"date"} : Names{});
+    if (!found) return std::nullopt;
+    const Map& map = *found;
     DeviceFigure figure;
-    for (const char* needed : {"value", "source", "date"}) {
-      if (!map.contains(needed) && (price || needed != std::string_view("date"))) {
-        Wrong(node, fmt::format("{} has no '{}'", kind.name, needed));
-      }
-    }
-    if (map.contains("value")) figure.value = ValueOf(*map["value"], kind);
-    if (map.contains("source")) figure.source = SourceOf(*map["source"]);
-    if (map.contains("note")) figure.note = Text(*map["note"], "note");
+    if (map.contains("value")) figure.value = ValueOf(*map.at("value"), kind);
+    if (map.contains("source")) figure.source = SourceOf(*map.at("source"));
+    if (map.contains("note")) figure.note = Words(*map.at("note"), "note");
     if (map.contains("date")) {
-      figure.date = Text(*map["date"], "date");
+      figure.date = Words(*map.at("date"), "date");
       if (!figure.date.empty() && !IsDate(figure.date)) {
-        Wrong(*map["date"], fmt::format("'{}' is no date from 2000 to 2099: write 2026, 2026-08 or 2026-08-26",
-                                        ShortenToBytes(figure.date, 40)));
+        Wrong(*map.at("date"), fmt::format("'{}' is no date from 2000 to 2099: write 2026, 2026-08 or 2026-08-26",
+                                           ShortenToBytes(figure.date, 40)));
       }
     }
     return figure;
   }
 
-  static std::string Example(const DeviceFigureKind& kind) {
-    return kind.units.back().name.empty() ? "1" : fmt::format("1 {}", kind.units.back().name);
-  }
-
   double ValueOf(const YamlNode& node, const DeviceFigureKind& kind) {
-    std::string text;
-    if (node.scalar.is_string()) text = node.scalar.get<std::string>();
-    if (node.scalar.is_number()) text = fmt::format("{}", node.scalar.get<double>());
-    if (Trim(text).starts_with('-')) {
-      Wrong(node, fmt::format("{} is negative, which it cannot be", kind.name));
-      return 0;
-    }
-    const auto value = ParseAmount(text, kind.units);
-    if (!value) {
-      Names units;
-      for (const Unit& unit : kind.units) units.emplace_back(unit.name);
-      Wrong(node, fmt::format("{} is {}, such as {}, not {}", kind.name,
-                              units.back().empty() ? "a number" : "a number of " + Join(units, ", "), Example(kind),
-                              Describe(node)));
-      return 0;
-    }
+    const auto value = AmountOf(node, kind.name, kind.units);
+    if (!value) return 0;
     if (*value <= 0 || (kind.most > 0 && *value > kind.most)) {
       Wrong(node, kind.most > 0 ? fmt::format("{} is more than 0 and at most {}", kind.name, kind.most)
                                 : fmt::format("{} is more than 0", kind.name));
@@ -322,19 +251,8 @@ class DeviceReader {
     return *value;
   }
 
-  std::string SourceOf(const YamlNode& node) {
-    const std::string name = Text(node, "source");
-    const auto found = sources_.find(name);
-    if (found != sources_.end()) return found->second;
-    if (!name.empty()) {
-      Wrong(node, fmt::format("no source '{}' stands under sources{}", ShortenToBytes(name, 80),
-                              DidYouMean(name, source_names_)));
-    }
-    return {};
-  }
-
   // Of what this file and those that it names say together.
-  void RequireFigures(const YamlNode& root, const std::map<std::string, const YamlNode*>& map, const Device& device) {
+  void RequireFigures(const YamlNode& root, const Map& map, const Device& device) {
     const auto missing = [&](std::string_view kind, std::string_view why) {
       const auto section = map.find(std::string(SectionOf(kind)));
       Wrong(section == map.end() ? root : *section->second, fmt::format("{} is missing{}", kind, why));
@@ -374,8 +292,6 @@ class DeviceReader {
   const fs::path file_;
   const std::vector<fs::path>& folders_;
   const int depth_;
-  std::map<std::string, std::string> sources_;
-  Names source_names_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -54,11 +55,13 @@ double PercentOf(double share) { return std::round(1000 * share) / 10; }
 
 }  // namespace
 
-bool Evidence::Backs(const std::string& gpu) const { return rows > 0 && std::ranges::find(gpus, gpu) != gpus.end(); }
+bool PublishedEvidence::Backs(const std::string& gpu) const {
+  return rows > 0 && std::ranges::find(gpus, gpu) != gpus.end();
+}
 
 std::string Framework::Basis(const std::string& gpu) const {
   if (is_ours()) return {};
-  const auto part = [&](const char* what, const Evidence& evidence) {
+  const auto part = [&](const char* what, const PublishedEvidence& evidence) {
     return evidence.Backs(gpu)
                ? fmt::format("{} ±{:g} % on {} published rows", what, PercentOf(evidence.error), evidence.rows)
                : fmt::format("{} assumed", what);
@@ -128,6 +131,12 @@ std::pair<RunSpec, Framework> AsPriced(const Framework& framework, const RunSpec
   }
   if (IsQuantized(step) == false) step.scaling = "none";
   step.communicator.clear();
+  if (step.shard == "full") as.overlap = framework.overlap_full;
+  if (step.shard_ranks > 0) {
+    as.replicas = step.ranks / step.shard_ranks;
+    step.ranks = std::exchange(step.shard_ranks, 0);
+    if (step.ranks == 1) step.shard = "none";
+  }
   Canonicalize(step);
   return priced;
 }
@@ -137,24 +146,25 @@ int64_t PeakBytes(const Framework& framework, const RunSpec& s) {
   const double number = BytesOfNumber(s);
   const auto parameters = static_cast<double>(CountParameters(s));
   const auto layers = static_cast<double>(s.layers);
-  const auto ranks = static_cast<double>(s.ranks);
+  const auto ranks = static_cast<double>(ShardRanks(s));
   const double tokens = static_cast<double>(s.batch_size) * static_cast<double>(s.seq_length);
   const auto vocab = static_cast<double>(s.vocab);
   const double outside = vocab * static_cast<double>(s.hidden) * (s.tied_head ? 1 : 2);
   const double of_layer = (parameters - outside) / layers;
 
   const bool full = s.shard == "full";
+  const bool whole_in_a_step = s.shard == "gradients" && memory.splits_weights;
+  const auto split = [&](bool is_split) { return parameters / (is_split ? ranks : 1); };
   const double moments = memory.moments.Bytes(number) + (number == 2 ? memory.master.Bytes(number) : 0);
-  double state = parameters / (full ? ranks : 1) * memory.weights.Bytes(number) +
-                 parameters / (s.shard == "none" ? 1 : ranks) * moments;
-  const double gradients = parameters / (full ? ranks : 1) * memory.gradients.Bytes(number);
+  double state = split(full || whole_in_a_step) * memory.weights.Bytes(number) + split(s.shard != "none") * moments;
+  const double gradients = split(full || s.shard == "gradients") * memory.gradients.Bytes(number);
   if (s.shard == "none" && s.ranks > 1) state += parameters * memory.buckets.Bytes(number);
-  double whole = 0;
+  double whole = whole_in_a_step ? parameters * number : 0;
   if (full) {
     whole = of_layer * number * memory.gathered_layers;
     if (memory.gathers_head) whole += outside * number;
   }
-  const double reduced = full ? of_layer * number * memory.reduced_layers : 0;
+  const double reduced = full || s.shard == "gradients" ? of_layer * number * memory.reduced_layers : 0;
 
   const double of_one = BytesOfLayer(memory.kept, s);
   double kept = layers * of_one;

@@ -75,14 +75,15 @@ struct KeptOfLayer {
   double dropout_masks = 0;  // bytes for each column of hidden, where there is dropout
 };
 
-// What a GPU holds, as its file counts it. `shard: optimizer` splits master and moments over the
-// ranks, `shard: full` all four.
+// What a GPU holds, as its file counts it. `shard: optimizer` splits master and moments over the ranks, `gradients`
+// these too, `full` all four.
 struct FrameworkMemory {
   Amount weights, gradients, moments;
   Amount master;                 // fp32 weights beside those of 16 bits
   Amount buckets;                // of gradients that are reduced, without shards
   double gathered_layers = 1;    // layers whose weights are whole at once, with `shard: full`
   double reduced_layers = 0;     // layers whose gradients are whole at once, with `shard: full`
+  bool splits_weights = false;   // with `shard: gradients` they are parts between steps, and whole in 16 bits in one
   bool gathers_head = false;     // embedding and head are whole when the loss is computed
   bool keeps_codes = false;      // codes of all quantized weights, whole, from the forward pass to the backward pass
   bool frees_gradients = false;  // there are none until the backward pass makes them
@@ -93,7 +94,7 @@ struct FrameworkMemory {
 };
 
 // How far published rows back a framework's figures.
-struct Evidence {
+struct PublishedEvidence {
   int64_t rows = 0;               // 0: none, all is assumed
   double error = 0;               // mean of |predicted / published - 1| over rows held out
   double spread = 0;              // the factor within which 90 of 100 of them lie
@@ -113,14 +114,18 @@ struct Framework {
   double passes = 1;  // how often it moves what passes over memory (all but products and attention) move here
   double straggle = kStraggle;
   double eager_passes = 0;                       // the same where it doesn't compile the model; 0: as `passes`
+  double reduced_bytes = 4;                      // of a number of the gradients, on the wire
+  double overlap = 1;                            // of a collective's time, what calls can hide
+  double overlap_full = 1;                       // the same with `shard: full`
   double first_iteration_s = 0.2;                // what the first one takes more, where the device does not say
   double start_s = 2;                            // before it, on a GPU; an H200's processes took one to three seconds
   std::map<std::string, Recomputed> recomputes;  // by policy: full, selective
   Recomputed again;                              // of the step that is priced
+  int64_t replicas = 1;                          // of it: groups of ranks, each with a copy of what these share
   bool plans = true;                             // this engine: memory is what the planner finds
   FrameworkMemory memory;
-  Evidence time_evidence;
-  Evidence memory_evidence;
+  PublishedEvidence time_evidence;
+  PublishedEvidence memory_evidence;
 
   bool is_ours() const { return file.empty(); }
   // "estimated as NAME", with the published rows that back it on this GPU and their error, or that it is assumed; empty
@@ -159,7 +164,8 @@ class Frameworks {
 std::string NotEstimated(const Framework& framework, const RunSpec& spec);
 
 // The step of this engine that a point's time is counted from, and the framework with what of it holds for the point:
-// what it computes again, and whether it compiles. NotEstimated must be empty.
+// what it computes again, and whether it compiles. The step's ranks are those that share what is split, and `replicas`
+// says how many such groups there are: what counts ranks goes by the point itself. NotEstimated must be empty.
 std::pair<RunSpec, Framework> AsPriced(const Framework& framework, const RunSpec& spec);
 
 // The most that a GPU holds, in bytes. NotEstimated must be empty, and framework.plans false.

@@ -12,24 +12,21 @@
 #include "base/text.h"
 #include "base/user_folders.h"
 #include "predict/framework.h"
+#include "predict/sourced_reader.h"
 #include "ridgeline/amount.h"
 #include "run/fields.h"
 #include "run/gpus.h"
-#include "yaml/entries.h"
-#include "yaml/slips.h"
-#include "yaml/yaml.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kMaxFrameworkBytes = size_t{1} << 18;  // of a file
-constexpr size_t kLongestWords = 1024;
 constexpr const char* kAboutFrameworks = "docs/frameworks.md describes frameworks";
 
 constexpr Unit kPlain[] = {{"", 1}};
 constexpr Unit kPerParameter[] = {{"B", 1}, {"number", 1}, {"numbers", 1}};
-constexpr Unit kPerLogit[] = {{"B", 1}};
+constexpr Unit kPerNumber[] = {{"B", 1}};
 constexpr Unit kBytes[] = {{"MB", 1e6}, {"GiB", 0x1p30}, {"GB", 1e9}};
 constexpr Unit kTimes[] = {{"ms", 1e-3}, {"s", 1}};
 
@@ -85,6 +82,9 @@ const std::vector<FigureKind>& Kinds() {
         {"step.straggle", kPlain, 0.5, IntoOwn(&Framework::straggle)},
         {"step.first_iteration", kTimes, 3600, IntoOwn(&Framework::first_iteration_s)},
         {"step.start", kTimes, 3600, IntoOwn(&Framework::start_s)},
+        {"step.reduced", kPerNumber, 8, IntoOwn(&Framework::reduced_bytes), 1},
+        {"step.overlap", kPlain, 1, IntoOwn(&Framework::overlap)},
+        {"step.overlap_full", kPlain, 1, IntoOwn(&Framework::overlap_full)},
     };
     const std::vector<FigureKind> recomputed = {
         {"full.products", kPlain, 1, IntoRecomputed("full", &Recomputed::products)},
@@ -103,10 +103,11 @@ const std::vector<FigureKind>& Kinds() {
         {"memory.buckets", kPerParameter, kMany, IntoAmount(&M::buckets)},
         {"memory.gathered_layers", kPlain, kMany, IntoMemory(&M::gathered_layers)},
         {"memory.reduced_layers", kPlain, kMany, IntoMemory(&M::reduced_layers)},
+        {"memory.splits_weights", kPlain, 1, IntoSwitch(&M::splits_weights)},
         {"memory.gathers_head", kPlain, 1, IntoSwitch(&M::gathers_head)},
         {"memory.keeps_codes", kPlain, 1, IntoSwitch(&M::keeps_codes)},
         {"memory.frees_gradients", kPlain, 1, IntoSwitch(&M::frees_gradients)},
-        {"memory.logits", kPerLogit, kMany, IntoMemory(&M::logits)},
+        {"memory.logits", kPerNumber, kMany, IntoMemory(&M::logits)},
         {"memory.reserved", kPlain, 2, IntoMemory(&M::reserved), 1},
         {"memory.fixed", kBytes, 64e9, IntoMemory(&M::fixed)},
         {"kept.hidden", kPlain, kMany, IntoKept(&K::hidden, &M::kept)},
@@ -130,13 +131,11 @@ const std::vector<FigureKind>& Kinds() {
   return kinds;
 }
 
-std::string_view SectionPart(std::string_view name) { return name.substr(0, name.find('.')); }
-
 Names SectionsOfFrameworks() {
   Names sections;
   for (const FigureKind& kind : Kinds()) {
-    if (std::ranges::find(sections, SectionPart(kind.name)) == sections.end()) {
-      sections.emplace_back(SectionPart(kind.name));
+    if (std::ranges::find(sections, SectionOf(kind.name)) == sections.end()) {
+      sections.emplace_back(SectionOf(kind.name));
     }
   }
   return sections;
@@ -148,7 +147,7 @@ Names KeysOfFrameworks() {
   return keys;
 }
 
-class FrameworkReader {
+class FrameworkReader : public SourcedReader {
  public:
   explicit FrameworkReader(const fs::path& file) : file_(file) {}
 
@@ -161,18 +160,13 @@ class FrameworkReader {
       Wrong(root, NotAMapping("a framework is a mapping", root));
       return framework;
     }
-    std::map<std::string, const YamlNode*> map;
+    Map map;
     for (const auto& [key, value] : Entries(root, "key", KeysOfFrameworks(), faults)) map.emplace(key, value);
     framework.name = file_.stem().string();
-    for (const char* needed : {"name", "about", "sources", "efficiency", "memory", "kept", "evidence"}) {
+    for (const char* needed : {"about", "sources", "efficiency", "memory", "kept", "evidence"}) {
       if (!map.contains(needed)) Wrong(root, fmt::format("'{}' is missing", needed));
     }
-    if (map.contains("name")) {
-      if (const std::string name = Words(*map["name"], "name"); !name.empty() && name != framework.name) {
-        Wrong(*map["name"], fmt::format("the name is '{}', and the file is called '{}': both are the same",
-                                        ShortenToBytes(name, 80), framework.name));
-      }
-    }
+    RequireName(root, map, framework.name);
     if (map.contains("about")) framework.about = Words(*map["about"], "about");
     if (map.contains("compile")) framework.compile = Words(*map["compile"], "compile");
     if (map.contains("trainers")) framework.trainers = List(*map["trainers"], "trainers");
@@ -185,40 +179,7 @@ class FrameworkReader {
     return framework;
   }
 
-  std::vector<Fault> faults;
-
  private:
-  void Wrong(const YamlNode& node, std::string message) { faults.push_back({node.place, std::move(message)}); }
-
-  std::string Words(const YamlNode& node, std::string_view key) {
-    if (!node.scalar.is_string()) {
-      Wrong(node, fmt::format("{} is text, not {}", key, Describe(node)));
-      return {};
-    }
-    auto text = node.scalar.get<std::string>();
-    if (text.empty() || text.size() > kLongestWords || text.find('\n') != std::string::npos) {
-      Wrong(node, fmt::format("{} is one line of at most {} bytes, and not empty", key, kLongestWords));
-      return {};
-    }
-    return text;
-  }
-
-  std::vector<std::string> List(const YamlNode& node, std::string_view key) {
-    std::vector<std::string> words;
-    if (node.kind != YamlNode::Kind::kList) {
-      Wrong(node, fmt::format("{} is a list, not {}", key, Describe(node)));
-      return words;
-    }
-    for (const YamlNode& item : node.items) words.push_back(Words(item, key));
-    return words;
-  }
-
-  bool IsMap(const YamlNode& node, std::string_view key) {
-    if (node.kind == YamlNode::Kind::kMap) return true;
-    Wrong(node, fmt::format("{} is a mapping, not {}", key, Describe(node)));
-    return false;
-  }
-
   void ReadSupports(const YamlNode& node, Framework& framework) {
     if (!IsMap(node, "supports")) return;
     for (const auto& [key, value] : Entries(node, "field", {"family", "shard", "checkpointing", "precision"}, faults)) {
@@ -226,26 +187,11 @@ class FrameworkReader {
     }
   }
 
-  void ReadSources(const YamlNode& node) {
-    if (!IsMap(node, "sources")) return;
-    for (const auto& [key, value] : Entries(node, "source", {}, faults)) {
-      Words(*value, "a source");
-      sources_.push_back(key);
-    }
-  }
-
-  void RequireSource(const YamlNode& node) {
-    const std::string name = Words(node, "source");
-    if (name.empty() || std::ranges::find(sources_, name) != sources_.end()) return;
-    Wrong(node,
-          fmt::format("no source '{}' stands under sources{}", ShortenToBytes(name, 80), DidYouMean(name, sources_)));
-  }
-
   void ReadFigures(const YamlNode& node, const std::string& section, Framework& framework) {
     if (!IsMap(node, section)) return;
     Names keys;
     for (const FigureKind& kind : Kinds()) {
-      if (SectionPart(kind.name) == section) keys.emplace_back(kind.name.substr(section.size() + 1));
+      if (SectionOf(kind.name) == section) keys.emplace_back(KeyOf(kind.name));
     }
     for (const auto& [key, value] : Entries(node, "figure of " + section, keys, faults)) {
       const auto kind = std::ranges::find(Kinds(), section + "." + key, &FigureKind::name);
@@ -254,50 +200,30 @@ class FrameworkReader {
   }
 
   void ReadFigureOf(const YamlNode& node, const FigureKind& kind, Framework& framework) {
-    if (node.kind != YamlNode::Kind::kMap) {
-      Wrong(node, fmt::format("{} is a mapping of value and source, not {}", kind.name, Describe(node)));
-      return;
+    const auto map = FigureOf(node, kind.name, kind.units);
+    if (!map) return;
+    if (map->contains("note")) Words(*map->at("note"), "note");
+    if (map->contains("source")) SourceOf(*map->at("source"));
+    if (!map->contains("value")) return;
+    const YamlNode& value = *map->at("value");
+    const std::string text = TextOf(value);
+    const bool numbers = text.ends_with("number") || text.ends_with("numbers");
+    if (const auto amount = NumberFrom(value, kind.name, kind.units, kind.least, kind.most)) {
+      kind.put(framework, *amount, numbers);
     }
-    bool has_value = false;
-    bool has_source = false;
-    for (const auto& [key, value] : Entries(node, "key of a figure", {"value", "source", "note"}, faults)) {
-      if (key == "note") Words(*value, "note");
-      if (key == "source") RequireSource(*value), has_source = true;
-      if (key != "value") continue;
-      has_value = true;
-      bool numbers = false;
-      const auto amount = AmountOf(*value, kind.name, kind.units, kind.least, kind.most, numbers);
-      if (amount) kind.put(framework, *amount, numbers);
-    }
-    if (!has_value) Wrong(node, fmt::format("{} has no 'value'", kind.name));
-    if (!has_source) Wrong(node, fmt::format("{} has no 'source'", kind.name));
   }
 
-  std::optional<double> AmountOf(const YamlNode& node, std::string_view what, std::span<const Unit> units, double least,
-                                 double most, bool& numbers) {
-    std::string text;
-    if (node.scalar.is_string()) text = node.scalar.get<std::string>();
-    if (node.scalar.is_number()) text = fmt::format("{}", node.scalar.get<double>());
-    const auto amount = ParseAmount(text, units);
-    if (!amount) {
-      Names names;
-      for (const Unit& unit : units) names.emplace_back(unit.name);
-      Wrong(node,
-            fmt::format("{} is {}, not {}", what,
-                        units.back().name.empty() ? "a number" : "a number of " + Join(names, ", "), Describe(node)));
-      return std::nullopt;
-    }
-    if (*amount < least || *amount > most) {
-      Wrong(node, fmt::format("{} is from {:g} to {:g}", what, least, most));
-      return std::nullopt;
-    }
-    numbers = text.ends_with("number") || text.ends_with("numbers");
-    return amount;
+  std::optional<double> NumberFrom(const YamlNode& node, std::string_view what, std::span<const Unit> units,
+                                   double least, double most) {
+    const auto amount = AmountOf(node, what, units);
+    if (!amount || (*amount >= least && *amount <= most)) return amount;
+    Wrong(node, fmt::format("{} is from {:g} to {:g}", what, least, most));
+    return std::nullopt;
   }
 
   void ReadEvidence(const YamlNode& node, Framework& framework) {
     if (!IsMap(node, "evidence")) return;
-    std::map<std::string, const YamlNode*> map;
+    Map map;
     for (const auto& [key, value] : Entries(node, "kind of evidence", {"time", "memory"}, faults)) map[key] = value;
     for (const auto& [key, to] :
          {std::pair{"time", &framework.time_evidence}, {"memory", &framework.memory_evidence}}) {
@@ -311,24 +237,19 @@ class FrameworkReader {
     }
   }
 
-  void ReadRows(const YamlNode& node, const std::string& what, Evidence& evidence) {
-    if (node.kind != YamlNode::Kind::kMap) {
-      Wrong(node, fmt::format("{} is `assumed`, or a mapping of rows, error, spread, gpus and source, not {}", what,
-                              Describe(node)));
-      return;
-    }
+  void ReadRows(const YamlNode& node, const std::string& what, PublishedEvidence& evidence) {
+    if (!IsMap(node, what + " is `assumed`, or", " of rows, error, spread, gpus and source")) return;
     Names missing = {"rows", "error", "spread", "gpus", "source"};
     const Names known = missing;
     for (const auto& [key, value] : Entries(node, "key of evidence", known, faults)) {
       std::erase(missing, key);
-      bool ignored = false;
-      if (key == "source") RequireSource(*value);
+      if (key == "source") SourceOf(*value);
       if (key == "rows") {
-        const auto rows = AmountOf(*value, what + ".rows", kPlain, 1, 1e6, ignored);
+        const auto rows = NumberFrom(*value, what + ".rows", kPlain, 1, 1e6);
         if (rows) evidence.rows = static_cast<int64_t>(*rows);
       }
-      if (key == "error") evidence.error = AmountOf(*value, what + ".error", kPlain, 0, 10, ignored).value_or(0);
-      if (key == "spread") evidence.spread = AmountOf(*value, what + ".spread", kPlain, 1, 100, ignored).value_or(1);
+      if (key == "error") evidence.error = NumberFrom(*value, what + ".error", kPlain, 0, 10).value_or(0);
+      if (key == "spread") evidence.spread = NumberFrom(*value, what + ".spread", kPlain, 1, 100).value_or(1);
       if (key == "gpus") {
         evidence.gpus = List(*value, "gpus");
         for (const std::string& gpu : evidence.gpus) {
@@ -340,7 +261,6 @@ class FrameworkReader {
   }
 
   const fs::path& file_;
-  Names sources_;
 };
 
 bool MayBeFramework(const fs::path& file) { return !IsOfAnotherKind(file, KeysOfFrameworks()); }

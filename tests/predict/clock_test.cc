@@ -44,22 +44,25 @@ TEST(TileShare, IsWhatWavesAndEdgesLeave) {
 TEST(CollectiveSeconds, AreLatencyAndTheSlowerOfTheHierarchy) {
   const Device p5 = Shipped("p5");
   const Efficiency all = {.link = 1, .network = 1};
-  EXPECT_EQ(CollectiveSeconds(1e9, false, 1, p5, all), 0);
+  EXPECT_EQ(CollectiveSeconds(1e9, false, {1}, p5, all), 0);
   // Eight in one domain: seven hops of 3.4 us, and 1 GB over 450 GB/s.
-  EXPECT_NEAR(CollectiveSeconds(1e9, false, 8, p5, all), 8.4e-6 + 7 * 3.4e-6 + 1e9 / 450e9, 1e-9);
+  EXPECT_NEAR(CollectiveSeconds(1e9, false, {8}, p5, all), 8.4e-6 + 7 * 3.4e-6 + 1e9 / 450e9, 1e-9);
   // Of next to nothing the protocol that begins and hops the quickest.
-  EXPECT_NEAR(CollectiveSeconds(0, true, 8, p5, all), 6.6e-6 + 14 * 0.18 * 3.4e-6, 1e-9) << "there and back";
+  EXPECT_NEAR(CollectiveSeconds(0, true, {8}, p5, all), 6.6e-6 + 14 * 0.18 * 3.4e-6, 1e-9) << "there and back";
   // Two machines: 8 of 15 parts come over 400 GB/s, which takes longer than all of them over a link at 450.
-  const double two = CollectiveSeconds(15e9, false, 16, p5, all);
+  const double two = CollectiveSeconds(15e9, false, {16}, p5, all);
   EXPECT_NEAR(two, 8.4e-6 + 14 * 3.4e-6 + 14e-6 + std::max(8e9 / 400e9, 15e9 / 450e9), 1e-9);
-  const double many = CollectiveSeconds(127e9, false, 128, p5, all);
+  const double many = CollectiveSeconds(127e9, false, {128}, p5, all);
   EXPECT_NEAR(many, 8.4e-6 + 112 * 3.4e-6 + 15 * 14e-6 + 120e9 / 400e9, 1e-9) << "the network is the slower";
-  EXPECT_LT(CollectiveSeconds(15e9, false, 16, Shipped("p6e-gb200"), all), two) << "one domain of 72";
+  EXPECT_LT(CollectiveSeconds(15e9, false, {16}, Shipped("p6e-gb200"), all), two) << "one domain of 72";
+  // Two ranks, each on a machine of its own, and at the same time seven other such pairs.
+  EXPECT_NEAR(CollectiveSeconds(1e9, true, {2, 8}, p5, all), 8 * 1e9 / 400e9, 1e-3);
+  EXPECT_LT(CollectiveSeconds(1e9, true, {2, 4}, p5, all), 0.003) << "on one machine";
 }
 
 TEST(CollectiveSeconds, AskForALinkAndANetwork) {
   try {
-    CollectiveSeconds(1, false, 16, Shipped("h100"), {});
+    CollectiveSeconds(1, false, {16}, Shipped("h100"), {});
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
@@ -67,7 +70,7 @@ TEST(CollectiveSeconds, AskForALinkAndANetwork) {
   }
   Device alone = Shipped("h100");
   std::erase_if(alone.figures, [](const auto& figure) { return figure.first.starts_with("link."); });
-  EXPECT_THROW(CollectiveSeconds(1, false, 2, alone, {}), Error);
+  EXPECT_THROW(CollectiveSeconds(1, false, {2}, alone, {}), Error);
 }
 
 constexpr const char* kModel = "model: llama-1b, seq_length: 2048, batch_size: 4";

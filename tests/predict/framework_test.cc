@@ -165,6 +165,61 @@ TEST(Frameworks, ShardsTakeWhatTheirStateDoes) {
   EXPECT_NEAR(static_cast<double>(peak(8, "2") - peak(128, "2")) / difference, 16, 0.01);
 }
 
+// Each group of 8 has what 8 ranks would have, and among groups what each holds of the gradients is reduced, too.
+TEST(Frameworks, GroupsOfRanksHoldWhatSoManyRanksDo) {
+  const Framework torchtitan = FindFramework("torchtitan", kFolders);
+  const auto spec = [](int ranks, const std::string& more) {
+    return SpecWith(
+        fmt::format("trainer: torchtitan, model: llama-8b, seq_length: 4096, ranks: {}, device: cuda, "
+                    "gpu: b200{}",
+                    ranks, more));
+  };
+  const RunSpec groups = spec(64, ", shard: full, shard_ranks: 8");
+  EXPECT_EQ(NotEstimated(torchtitan, groups), "");
+  EXPECT_EQ(PeakBytes(torchtitan, groups), PeakBytes(torchtitan, spec(8, ", shard: full")));
+  const auto [priced, as] = AsPriced(torchtitan, groups);
+  EXPECT_EQ(priced.ranks, 8);
+  EXPECT_EQ(as.replicas, 8);
+  const auto wire_ns = [&](const RunSpec& point) {
+    const auto [step, framework] = AsPriced(torchtitan, point);
+    return PredictStep(step, AwsDevice(), framework).communication_ns;
+  };
+  EXPECT_GT(wire_ns(groups), wire_ns(spec(8, ", shard: full")));
+  // The parts of 8 ranks, 32 GB of a machine, go there and back over its network: 7/8 of them, at 0.8 of 400 GB/s.
+  EXPECT_NEAR(wire_ns(groups) - wire_ns(spec(8, ", shard: full")), 2 * 7 / 8.0 * 4 * 8.03e9 / (0.8 * 400), 9e6)
+      << "and what its hops take";
+}
+
+// FSDP's SHARD_GRAD_OP has weights in parts between steps, and whole in 16 bits in one; ZeRO's stage 2 has them whole.
+TEST(Frameworks, GradientsAreSplitAsTheTrainerDoes) {
+  const auto per_parameter = [](const char* name, const std::string& fields) {
+    const Framework framework = FindFramework(name, kFolders);
+    const auto peak = [&](const char* shard) {
+      const RunSpec spec =
+          SpecWith("model: llama-8b, seq_length: 512, ranks: 8, grad_accumulation: 2, " + fields + shard);
+      EXPECT_EQ(NotEstimated(framework, spec), "");
+      return static_cast<double>(PeakBytes(framework, spec));
+    };
+    return (peak("gradients") - peak("full")) / 8030261248.0;
+  };
+  EXPECT_NEAR(per_parameter("torchtitan", "shard: "), 2, 0.4) << "less the layers that are whole with `full`";
+  EXPECT_NEAR(per_parameter("deepspeed", "shard: "), 2 * 7 / 8.0, 0.5) << "weights of 16 bits";
+  EXPECT_EQ(
+      AsPriced(FindFramework("deepspeed", kFolders), SpecWith("model: llama-8b, ranks: 8, shard: full")).second.overlap,
+      1);
+  EXPECT_EQ(AsPriced(FindFramework("deepspeed", kFolders), SpecWith("model: llama-8b, ranks: 8, shard: gradients"))
+                .second.overlap,
+            0);
+}
+
+TEST(Frameworks, ShippedAreWholeAndStandForDefinitionsThatShip) {
+  for (const char* name : {"torchtitan", "megatron", "nemo", "llm-foundry", "deepspeed", "hf", "te-fsdp"}) {
+    const Framework framework = FindFramework(name, kFolders);
+    EXPECT_FALSE(framework.trainers.empty()) << name;
+    EXPECT_EQ(Frameworks(kFolders).Of(framework.trainers.front())->name, name);
+  }
+}
+
 // What a device says of its efficiency was measured with this engine's steps.
 TEST(Frameworks, DoNotTakeThisEnginesEfficiencyOfADevice) {
   Device device = AwsDevice();

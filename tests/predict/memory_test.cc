@@ -23,7 +23,7 @@ zip:
   - precision: [fp32, bf16, fp16, fp8, mxfp8, nvfp4, bf16, fp8, bf16, mxfp8]
     checkpointing: [none, selective, full, full/2, none, full, full, selective, none, full/2]
     ranks: [1, 1, 2, 4, 1, 2, 4, 3, 1, 4]
-    shard: [none, none, optimizer, full, none, none, full, full, none, optimizer]
+    shard: [none, none, gradients, full, none, none, full, full, none, optimizer]
     state_precision: [fp32, fp32, fp32, fp32, fp32, fp32, fp32, fp32, bf16, fp32]
 matrix: {batch_size: [1, 3], gpu: [none, h100]}
 defaults: {device: meta, layers: 3, hidden: 64, heads: 2, ffn: 96, seq_length: 40}

@@ -1,0 +1,65 @@
+// How long a collective takes: NCCL's own model of its rings.
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "predict/clock.h"
+
+namespace ridgeline {
+namespace {
+
+// NCCL's protocols of a ring, by its own tables (src/graph/tuning.cc): what a collective takes to begin, what a hop
+// takes of the simple protocol's, and the share of the bandwidth that is data. It takes the one that it finds the
+// quickest.
+struct Protocol {
+  double start_s, link_hop, network_hop, data;
+};
+constexpr Protocol kProtocols[] = {{8.4e-6, 1, 1, 1}, {14.0e-6, 0.56, 0.29, 0.92}, {6.6e-6, 0.18, 0.19, 0.5}};
+
+}  // namespace
+
+double CollectiveSeconds(double wire_bytes, bool all_reduce, RankGroup group, const Device& device,
+                         const Efficiency& efficiency) {
+  const auto [ranks, stride] = group;
+  if (ranks <= 1) return 0;
+  if (!device.Has("link.bandwidth")) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{} says nothing of a link between its GPUs, and there are {} ranks", device.file.string(),
+                            ranks * stride),
+                "add `link`, or name a machine that has one: `ridgeline devices` lists them");
+  }
+  const int64_t domain = std::min(ranks, std::max<int64_t>(1, device.domain() / stride));
+  const int64_t domains = (ranks + domain - 1) / domain;
+  const double times = all_reduce ? 2 : 1;
+  const double link_hops_s = times * static_cast<double>(ranks - domains) * device.At("link.latency");
+  double network_hops_s = 0;
+  double wire_s = wire_bytes / (device.At("link.bandwidth") * efficiency.link);
+  if (domains > 1) {
+    if (!device.Has("network.bandwidth")) {
+      throw Error(ErrorKind::kInvalidInput,
+                  fmt::format("{} says nothing of a network, and {} ranks are on {} of its domains of {} GPUs",
+                              device.file.string(), ranks * stride, (ranks * stride - 1) / device.domain() + 1,
+                              device.domain()),
+                  "name a machine that has one, such as p5 or dgx-h100: `ridgeline devices` lists them");
+    }
+    // Every machine receives what its GPUs have not, over its network; the GPUs pass it on over their links meanwhile.
+    // Of ranks that stand apart, those between them do the same at the same time.
+    const double machine_bytes_per_s = device.At("network.bandwidth") * efficiency.network;
+    const int64_t gpus = std::min(domain * stride, device.domain());
+    const double domain_bytes_per_s =
+        machine_bytes_per_s * static_cast<double>(gpus) / static_cast<double>(device.gpus());
+    // Of the whole, which is wire_bytes n / (n - 1), all but this domain's part.
+    const double entering = wire_bytes * static_cast<double>(ranks - domain) / static_cast<double>(ranks - 1);
+    wire_s = std::max(wire_s, static_cast<double>(std::min(stride, device.domain())) * entering / domain_bytes_per_s);
+    network_hops_s = times * static_cast<double>(domains - 1) * device.At("network.latency");
+  }
+  double least = std::numeric_limits<double>::infinity();
+  for (const Protocol& p : kProtocols) {
+    least = std::min(least, p.start_s + link_hops_s * p.link_hop + network_hops_s * p.network_hop + wire_s / p.data);
+  }
+  return least;
+}
+
+}  // namespace ridgeline
