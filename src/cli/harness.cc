@@ -56,6 +56,18 @@ void AddDevicesOption(CLI::App& command, std::vector<fs::path>& folders) {
       ->allow_extra_args(false);
 }
 
+void AddFrameworksOption(CLI::App& command, std::vector<fs::path>& folders) {
+  command.add_option("--frameworks", folders, "a folder with frameworks of your own; may be given several times")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory)
+      ->allow_extra_args(false);
+}
+
+std::shared_ptr<const Frameworks> FrameworksFor(const Sweep& sweep, std::vector<fs::path> own, const std::string& as) {
+  own.push_back(fs::absolute(sweep.file).parent_path() / "frameworks");
+  return std::make_shared<const Frameworks>(FrameworkFolders(std::move(own)), as);
+}
+
 std::vector<fs::path> DeviceFoldersFor(const Sweep& sweep, std::vector<fs::path> own) {
   const fs::path beside = fs::absolute(sweep.file).parent_path();
   own.push_back(beside);
@@ -73,7 +85,7 @@ TimeModel AssumedTimesOf(const Sweep& sweep, const std::optional<Device>& device
   const bool follows = sweep.launch.bundle_s > 0 || sweep.launch.time_limit_auto ||
                        std::any_of(sweep.rules.begin(), sweep.rules.end(),
                                    [](const LaunchRule& rule) { return rule.set.time_limit_auto; });
-  return device && follows ? AssumedTimes(sweep, Expand(sweep), *device) : TimeModel();
+  return device && follows ? AssumedTimes(sweep, Expand(sweep), *device, FrameworksFor(sweep).get()) : TimeModel();
 }
 
 Sweep LoadSweepFor(const fs::path& file, const std::string& launcher, const std::vector<fs::path>& trainers) {

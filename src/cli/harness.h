@@ -10,6 +10,7 @@
 #include "launch/launcher.h"
 #include "plan/memory.h"
 #include "predict/device.h"
+#include "predict/framework.h"
 #include "predict/time_model.h"
 #include "report/report.h"
 #include "store/store.h"
@@ -51,6 +52,14 @@ std::vector<std::filesystem::path> DeviceFoldersFor(const Sweep& sweep, std::vec
 // that names one that is not there.
 std::optional<Device> DeviceFor(const Sweep& sweep, const std::string& named,
                                 std::vector<std::filesystem::path> folders);
+
+// `--frameworks DIR`, which must be there; as many as there are.
+void AddFrameworksOption(CLI::App& command, std::vector<std::filesystem::path>& folders);
+
+// Those by which points of the sweep are predicted: of `own`, in frameworks/ beside its file, then where all are. `as`: all points as
+// that one; empty: each as its trainer's.
+std::shared_ptr<const Frameworks> FrameworksFor(const Sweep& sweep, std::vector<std::filesystem::path> own = {},
+                                                const std::string& as = "");
 
 // Where bundles or time limits of the sweep follow from how long points take: what the clock says of them on the
 // device (DeviceFor), which counts until one is measured. Knows nothing elsewhere.

@@ -58,6 +58,7 @@ struct PlanArguments {
   std::string db = kDefaultDb;
   std::string reports;
   std::string device;
+  std::vector<std::filesystem::path> frameworks;
   std::vector<std::filesystem::path> devices;
   std::vector<std::filesystem::path> trainers;
 };
@@ -107,6 +108,7 @@ struct PlannedFor {
   NodeMemory for_max;  // what `batch_size: max` goes by: what is free at the moment is no part of a point
   std::optional<Device> device;
   Forecaster forecaster;
+  std::shared_ptr<const Frameworks> frameworks;
 };
 
 PlannedFor PlannedForOf(const Sweep& sweep, const PlanArguments& arguments) {
@@ -114,6 +116,7 @@ PlannedFor PlannedForOf(const Sweep& sweep, const PlanArguments& arguments) {
   to.device = DeviceFor(sweep, arguments.device, arguments.devices);
   if (!arguments.memory.empty()) to.for_max = NodeMemoryFrom(arguments.memory);
   to.forecaster = PredictMemory;
+  to.frameworks = FrameworksFor(sweep, arguments.frameworks);
   if (to.device) {
     const auto device = std::make_shared<const Device>(*to.device);
     to.for_max.device = device;
@@ -151,7 +154,8 @@ std::optional<Store> StoreIfThere(const std::string& db) {
 
 // What a search would run first, and what it knows already.
 void ShowSearch(const Sweep& sweep, const PlannedFor& to, Store* store) {
-  const std::vector<SearchSpace> spaces = SpaceMaker(to.node, to.forecaster, DeviceFoldersFor(sweep)).Make(sweep);
+  const std::vector<SearchSpace> spaces =
+      SpaceMaker(to.node, to.forecaster, DeviceFoldersFor(sweep), to.frameworks).Make(sweep);
   Trials trials;
   if (store != nullptr) trials = ReadTrials(*store, sweep, spaces, store->CurrentCampaign(sweep.name), {});
   SayAside("{}\n", SearchWords(sweep, spaces));
@@ -198,10 +202,12 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   const std::vector<Point> points = Expand(sweep, &expansion);
   PlanOptions options;
   options.node = to.node;
+  options.frameworks = to.frameworks;
   options.runs_here = RunsHere(sweep);
   options.jobs_dir = std::filesystem::absolute(kDefaultOutputDir) / "jobs";
   PriceParts parts;
   parts.device = to.device;
+  parts.frameworks = to.frameworks;
   options.times = AssumedTimesOf(sweep, to.device);
   if (store) AddMeasured(sweep, *store, arguments.db, parts, options.times);
   const Plan plan = PlanOf(sweep, points, options, to.forecaster);
@@ -281,6 +287,7 @@ Action PlanCommand(CLI::App& self) {
                   "what it is planned for (`ridgeline devices`); default: what the sweep's `price` names")
       ->type_name("DEVICE");
   AddDevicesOption(self, arguments->devices);
+  AddFrameworksOption(self, arguments->frameworks);
   AddReportsOption(self, arguments->reports);
   AddTrainersOption(self, arguments->trainers);
   self.footer(
@@ -291,7 +298,9 @@ Action PlanCommand(CLI::App& self) {
       "same.\n"
       "With --device, or where the sweep's `price` names one, all points are planned for that device, as by "
       "`predict`.\n"
-      "Of another `trainer` than ridgeline-train nothing is predicted. Of a sweep with `search:` it says what\n"
+      "Points of another `trainer` are estimated on GPUs, as its framework says (docs/frameworks.md), and run whether "
+      "or\n"
+      "not they fit; `not_predicted` are those that no framework knows. Of a sweep with `search:` it says what\n"
       "would be tried first, and of `batch_size: max` which it is. Nothing is trained, submitted or\n"
       "stored. Faults in the sweep are shown all at once, each with its line and column.\n"
       "It prices the sweep, too, a point and in sum: time with an interval, node-hours, energy and dollars, as such\n"

@@ -36,6 +36,7 @@ struct PredictArguments {
   std::string format = "text";
   fs::path export_trace;
   fs::path db;
+  std::vector<fs::path> frameworks;
   std::vector<fs::path> devices;
   std::vector<fs::path> trainers;
 };
@@ -55,8 +56,9 @@ std::vector<Point> Chosen(std::vector<Point> points, const std::string& id) {
 
 int Predict(const PredictArguments& arguments) {
   if (!arguments.export_trace.empty()) RequireExportName(arguments.export_trace);
-  const Frameworks frameworks(FrameworkFolders(), arguments.framework);
   Sweep sweep = LoadSweepFor(arguments.sweep, "", arguments.trainers);
+  const auto known = FrameworksFor(sweep, arguments.frameworks, arguments.framework);
+  const Frameworks& frameworks = *known;
   const std::optional<Device> described = DeviceFor(sweep, arguments.device, arguments.devices);
   if (!described) {
     throw Error(ErrorKind::kUsage, "predict: no device is named, neither by --device nor by the sweep's `price`",
@@ -128,6 +130,7 @@ Action PredictCommand(CLI::App& self) {
       ->type_name("NAME");
   AddFormatOption(self, arguments->format, {"text", "md", "csv", "json", "jsonl"});
   AddDevicesOption(self, arguments->devices);
+  AddFrameworksOption(self, arguments->frameworks);
   AddTrainersOption(self, arguments->trainers);
   self.footer(
       "Prices every point of a sweep on a device that need not be there: memory of a GPU, the time of a step with an\n"

@@ -78,7 +78,7 @@ class Rounds {
         parts_(parts),
         at_once_(at_once),
         observer_(parts.observer),
-        maker_(driver_.node, parts.forecaster, DeviceFoldersFor(sweep_)) {
+        maker_(driver_.node, parts.forecaster, DeviceFoldersFor(sweep_), FrameworksFor(sweep_)) {
     batches_ = UseLargestBatches(sweep_, {}, parts_.forecaster,
                                  EndedForMemoryIn(parts_.store, driver_.campaign, driver_.trainer));
   }

@@ -78,6 +78,15 @@ SlabLimit SlabLimitOn(const RunSpec& spec, const Device& device) {
 
 bool IsOurTrainer(const Launch& launch) { return !launch.definition && IsOurTrainer(launch.trainer); }
 
+const Framework* EstimatedAs(const RunSpec& spec, const Launch& launch, const NodeMemory& node,
+                             const Frameworks* frameworks) {
+  const bool on_gpus = node.device != nullptr ? !node.device->is_cpu() : spec.device == "cuda";
+  if (frameworks == nullptr || !on_gpus || !launch.definition) return nullptr;
+  const Framework* framework = frameworks->Of(spec.trainer);
+  if (framework == nullptr || framework->is_ours() || !NotEstimated(*framework, spec).empty()) return nullptr;
+  return framework;
+}
+
 int64_t SlabBytesWithin(int64_t memory_bytes, int64_t processes) {
   return std::max<int64_t>(1, memory_bytes / processes - kProcessBaseBytes);
 }

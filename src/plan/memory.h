@@ -7,6 +7,7 @@
 #include <string>
 
 #include "predict/device.h"
+#include "predict/framework.h"
 #include "ridgeline/run.h"
 #include "sweep/sweep.h"
 
@@ -44,6 +45,11 @@ SlabLimit SlabLimitOn(const RunSpec& spec, const Device& device);
 
 // Whether the engine's memory model says what the point's trainer will take: it is our own.
 bool IsOurTrainer(const Launch& launch);
+
+// The framework as which a point of another trainer is estimated on a GPU; nullptr: it is our own trainer's, or none
+// knows it. `frameworks` may be nullptr, too.
+const Framework* EstimatedAs(const RunSpec& spec, const Launch& launch, const NodeMemory& node,
+                             const Frameworks* frameworks);
 
 // What each of the processes that share `memory_bytes` has for its slab; at least 1.
 int64_t SlabBytesWithin(int64_t memory_bytes, int64_t processes = 1);

@@ -213,16 +213,20 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
     PlannedPoint planned;
     planned.point = i;
     planned.limit = SlabLimitOf(spec, launch, options.node);
-    if (!IsOurTrainer(launch)) {
+    if (const Framework* framework = EstimatedAs(spec, launch, options.node, options.frameworks.get())) {
+      planned.forecast.planned_peak_bytes = PeakBytes(*framework, spec);
+      planned.verdict = VerdictOf(spec, planned.forecast, planned.limit);
+      planned.estimated = framework->Basis(options.node.device != nullptr ? options.node.device->gpu : spec.gpu);
+    } else if (!IsOurTrainer(launch)) {
       planned.verdict = Verdict::kNotPredicted;
     } else {
       planned.forecast = forecasts.Get(points[i]);
       planned.verdict = VerdictOf(spec, planned.forecast, planned.limit);
     }
-    if (planned.verdict == Verdict::kOutOfMemory) {
+    if (planned.verdict == Verdict::kOutOfMemory && planned.estimated.empty()) {
       planned.fits_sharded = FitsSharded(points[i], planned.limit, forecasts);
     }
-    if (planned.verdict == Verdict::kOutOfMemory && !options.include_oom) {
+    if (planned.verdict == Verdict::kOutOfMemory && planned.estimated.empty() && !options.include_oom) {
       plan.skipped.push_back(SkippedResult(points[i], planned));
     } else {
       to_run.push_back({RelativeCost(spec), std::move(job)});

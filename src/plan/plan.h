@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,7 @@ enum class Verdict {
   kFits,
   kOutOfMemory,
   kUnknown,       // what memory it will have is known to nobody here
-  kNotPredicted,  // another trainer's: the engine's memory model does not hold for it
+  kNotPredicted,  // another trainer's, whose memory no framework estimates
 };
 std::string_view VerdictName(Verdict verdict);  // "fits", "out_of_memory", "unknown", "not_predicted"
 
@@ -34,14 +35,15 @@ using Forecaster = std::function<MemoryForecast(const RunSpec&)>;
 using OnPoint = std::function<void(size_t done, size_t points)>;
 
 struct PlanOptions {
-  NodeMemory node;                          // what each node has
-  bool runs_here = false;                   // on this machine: what `data` names must be a file here
-  std::string key_name;                     // what jobs' keys say they are of; empty: the sweep's name
-  std::map<std::string, int64_t> attempts;  // point id -> attempts it has had; none: 0. Part of a job's key
-  std::map<std::string, int64_t> repeats;   // point id -> its repeats that are measured; none: 0
-  std::filesystem::path jobs_dir;           // absolute; a job's folder is jobs_dir / key
-  std::vector<std::string> trainer;         // argv, where the sweep names none; empty: ridgeline-train
-  bool include_oom = false;                 // points that are predicted not to fit are jobs like the others
+  NodeMemory node;                               // what each node has
+  bool runs_here = false;                        // on this machine: what `data` names must be a file here
+  std::string key_name;                          // what jobs' keys say they are of; empty: the sweep's name
+  std::map<std::string, int64_t> attempts;       // point id -> attempts it has had; none: 0. Part of a job's key
+  std::map<std::string, int64_t> repeats;        // point id -> its repeats that are measured; none: 0
+  std::filesystem::path jobs_dir;                // absolute; a job's folder is jobs_dir / key
+  std::vector<std::string> trainer;              // argv, where the sweep names none; empty: ridgeline-train
+  std::shared_ptr<const Frameworks> frameworks;  // by which points of other trainers are estimated; may be empty
+  bool include_oom = false;                      // points that are predicted not to fit are jobs like the others
   TimeModel times;  // how long points take, for bundles that are a time and for time limits that follow from it
   OnPoint on_point;
 };
@@ -49,9 +51,10 @@ struct PlanOptions {
 struct PlannedPoint {
   size_t point = 0;  // index into the points given
   Verdict verdict = Verdict::kFits;
-  MemoryForecast forecast;    // of one rank; all 0 where it is not predicted
-  SlabLimit limit;            // what planned_peak_bytes was compared with
-  bool fits_sharded = false;  // out of memory, and would fit with `shard: full`
+  MemoryForecast forecast;     // of one rank; all 0 where it is not predicted
+  SlabLimit limit;             // what planned_peak_bytes was compared with
+  bool fits_sharded = false;   // out of memory, and would fit with `shard: full`
+  std::string estimated = {};  // as which framework, and what backs it: such a point is never held back
 };
 
 struct Plan {
@@ -67,11 +70,11 @@ int64_t AutoTimeLimitS(const TimeModel& times, double cost);
 
 // Jobs for `points`, which are those of the sweep that have no result and are not in flight. Those of one job ask for
 // the same (LaunchOf). A point's memory is the slab of one rank, limited as SlabLimitOf has it; a point of another
-// trainer than ours is never held back for memory. Points on the meta device always fit. Where jobs
-// are bundled by time, a point takes what such points took before, else its time limit. Throws Error(kInvalidInput) for
-// a data file or a trainer that is missing where jobs run here, or where nothing says how long a point takes, before
-// anything is paid for. Specs that differ in nothing that changes memory share one forecast. Deterministic: equal
-// arguments, equal plan.
+// trainer than ours is estimated as its framework says, and never held back for memory. Points on the meta device
+// always fit. Where jobs are bundled by time, a point takes what such points took before, else its time limit. Throws
+// Error(kInvalidInput) for a data file or a trainer that is missing where jobs run here, or where nothing says how long
+// a point takes, before anything is paid for. Specs that differ in nothing that changes memory share one forecast.
+// Deterministic: equal arguments, equal plan.
 Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
               const Forecaster& forecaster);
 

@@ -22,11 +22,13 @@ class StepTimesOn {
  public:
   explicit StepTimesOn(const Device& device) : device_(device) {}
 
-  const StepForecast& Of(const Point& point) {
+  // `framework`: of another trainer; nullptr: our own.
+  const StepForecast& Of(const Point& point, const Framework* framework) {
     const auto [it, is_new] = known_.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
     if (is_new) {
       try {
-        it->second = PredictStep(point.spec, device_);
+        const auto [priced, as] = AsPriced(framework != nullptr ? *framework : Framework{}, point.spec);
+        it->second = PredictStep(priced, device_, as);
       } catch (const Error& e) {
         throw Error(e.kind(), fmt::format("point {}: {}", point.id, e.message()), e.hint());
       }
@@ -78,6 +80,8 @@ std::string_view BasisName(PointPrice::Basis basis) {
       return ClockBasis(true);
     case PointPrice::Basis::kExtrapolated:
       return ClockBasis(false);
+    case PointPrice::Basis::kEstimated:
+      return "predicted, as its framework estimates";
   }
   return "";
 }
@@ -86,14 +90,19 @@ std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>
                                     const PriceParts& parts, const OnPoint& on_point) {
   using enum PointPrice::Basis;
   std::optional<StepTimesOn> steps;
-  if (parts.device) steps.emplace(*parts.device);
+  NodeMemory on;
+  if (parts.device) {
+    steps.emplace(*parts.device);
+    on.device = std::make_shared<const Device>(*parts.device);
+  }
   std::vector<PointPrice> prices;
   for (const PlannedPoint& planned : plan.points) {
     const Point& point = points[planned.point];
     const RunSpec& spec = point.spec;
     const Launch launch = LaunchOf(sweep, point);
     PointPrice& price = prices.emplace_back();
-    price.runs = planned.verdict != Verdict::kOutOfMemory && !parts.finished.contains(point.id);
+    price.runs =
+        (planned.verdict != Verdict::kOutOfMemory || !planned.estimated.empty()) && !parts.finished.contains(point.id);
     const Device* device = parts.device ? &*parts.device : nullptr;
     price.nodes = NodesOf(spec, launch, device);
     price.usd_per_hour = DollarsAnHour(sweep, price.nodes, device);
@@ -104,20 +113,21 @@ std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>
     const auto within = [&](double seconds) { return limit_s > 0 ? std::min(seconds, limit_s) : seconds; };
     const auto repeats = static_cast<double>(spec.repeats);
     const bool is_known = RelativeCost(spec) > 0;
+    const Framework* framework = EstimatedAs(spec, launch, on, parts.frameworks.get());
     if (times != nullptr && is_known) {
       const double each_s = times->Seconds(RelativeCost(spec));
       price.basis = kMeasurements;
       price.seconds = repeats * within(each_s);
       price.low_s = repeats * within(each_s / times->Spread());
       price.high_s = repeats * within(each_s * times->Spread());
-    } else if (steps && IsOurTrainer(launch)) {
-      const StepForecast& step = steps->Of(point);
+    } else if (steps && (IsOurTrainer(launch) || framework != nullptr)) {
+      const StepForecast& step = steps->Of(point, framework);
       const auto seconds = [&](double step_ns, double first_ns) {
         return repeats * within(CostOfRuns(spec, step_ns, first_ns, *parts.device).seconds / repeats);
       };
       // What the first iteration takes of a device that does not say it is assumed: it may be nothing, or twice that.
       const double unsure = parts.device->Has("cold.first_iteration") ? 0 : 1;
-      price.basis = step.calibrated ? kCalibrated : kExtrapolated;
+      price.basis = framework != nullptr ? kEstimated : step.calibrated ? kCalibrated : kExtrapolated;
       price.seconds = seconds(step.step_ns, step.cold_ns());
       price.low_s = seconds(step.low_ns, (1 - unsure) * step.cold_ns());
       price.high_s = seconds(step.high_ns, (1 + unsure) * step.cold_ns());
@@ -229,12 +239,16 @@ double DollarsAnHour(const Sweep& sweep, double nodes, const Device* device) {
   return price == nullptr ? 0 : nodes * price->value;
 }
 
-TimeModel AssumedTimes(const Sweep& sweep, const std::vector<Point>& points, const Device& device) {
+TimeModel AssumedTimes(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
+                       const Frameworks* frameworks) {
   TimeModel times;
   StepTimesOn steps(device);
+  const NodeMemory on = {.device = std::make_shared<const Device>(device)};
   for (const Point& point : points) {
-    if (!IsOurTrainer(LaunchOf(sweep, point))) continue;
-    const StepForecast& step = steps.Of(point);
+    const Launch launch = LaunchOf(sweep, point);
+    const Framework* framework = EstimatedAs(point.spec, launch, on, frameworks);
+    if (!IsOurTrainer(launch) && framework == nullptr) continue;
+    const StepForecast& step = steps.Of(point, framework);
     const double repeats = static_cast<double>(point.spec.repeats);
     times.Assume(RelativeCost(point.spec),
                  CostOfRuns(point.spec, step.step_ns, step.cold_ns(), device).seconds / repeats);

@@ -36,7 +36,8 @@ struct PointPrice {
     kUnknown,
     kMeasurements,  // of such points, by their relative cost
     kCalibrated,    // the clock's, with efficiencies that were measured on the device
-    kExtrapolated   // the clock's, with those that others' figures say
+    kExtrapolated,  // the clock's, with those that others' figures say
+    kEstimated      // the clock's, of another trainer, as its framework says
   };
   Basis basis = Basis::kUnknown;
   double seconds = 0;  // of all of its repeats, one after another
@@ -51,9 +52,10 @@ struct PointPrice {
 std::string_view BasisName(PointPrice::Basis basis);  // "from measurements"; empty: not known
 
 struct PriceParts {
-  std::optional<Device> device;    // what it is priced on; nothing: where its launcher's points were measured
-  MeasuredTimes times;             // of the sweep's launcher
-  std::set<std::string> finished;  // ids of points that have their result
+  std::optional<Device> device;  // what it is priced on; nothing: where its launcher's points were measured
+  std::shared_ptr<const Frameworks> frameworks = {};  // by which points of other trainers are estimated; may be empty
+  MeasuredTimes times;                                // of the sweep's launcher
+  std::set<std::string> finished;                     // ids of points that have their result
 };
 
 // One a point of the plan, in its order. A point on the described device takes what such points were measured to take,
@@ -86,6 +88,7 @@ bool RunsOn(const RunSpec& spec, const Device& device);
 double DollarsAnHour(const Sweep& sweep, double nodes, const Device* device);
 
 // What the clock says of the points, for bundles and time limits before any is measured.
-TimeModel AssumedTimes(const Sweep& sweep, const std::vector<Point>& points, const Device& device);
+TimeModel AssumedTimes(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
+                       const Frameworks* frameworks = nullptr);
 
 }  // namespace ridgeline

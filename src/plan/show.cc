@@ -131,6 +131,9 @@ Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan
   table.columns.emplace_back("verdict");
   table.columns.push_back(for_people ? fmt::format("available{}", each) : "available_bytes");
   if (say_basis) table.columns.emplace_back("basis");
+  const bool say_estimated =
+      std::ranges::any_of(plan.points, [](const PlannedPoint& p) { return !p.estimated.empty(); });
+  if (say_estimated) table.columns.emplace_back("estimated");
   for (const PlannedPoint& planned : plan.points) {
     const Point& point = points[planned.point];
     auto row = PointCells(point.id, point.spec, fields, audience);
@@ -148,6 +151,7 @@ Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan
     row.emplace_back(std::string(VerdictName(planned.verdict)));
     row.push_back(bytes(planned.limit.bytes));
     if (say_basis) row.emplace_back(planned.limit.basis);
+    if (say_estimated) row.emplace_back(planned.estimated);
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -178,6 +182,7 @@ std::string PlanSummary(const std::vector<Point>& points, const Plan& plan) {
   int64_t unknown = 0;
   int64_t too_large = 0;
   int64_t not_predicted = 0;
+  int64_t estimated = 0;
   int64_t sharded = 0;
   int64_t largest = 0;
   int64_t least = 0;
@@ -187,6 +192,7 @@ std::string PlanSummary(const std::vector<Point>& points, const Plan& plan) {
     most = std::max(most, point.limit.bytes);
     if (point.verdict == Verdict::kOutOfMemory) ++too_large;
     if (point.verdict == Verdict::kNotPredicted) ++not_predicted;
+    if (!point.estimated.empty()) ++estimated;
     if (point.fits_sharded) ++sharded;
     if (point.verdict == Verdict::kFits) ++fit;
     if (point.verdict == Verdict::kUnknown) ++unknown;
@@ -205,6 +211,8 @@ std::string PlanSummary(const std::vector<Point>& points, const Plan& plan) {
   }
   if (not_predicted > 0) ends.push_back(fmt::format("{} of a trainer whose memory is not predicted", not_predicted));
   std::string text = Plural(std::ssize(plan.points), "point") + ": " + Join(ends, ", ");
+  if (estimated > 0)
+    text += fmt::format("; {} estimated as other trainers, which run whether or not they fit", estimated);
   if (most == 0) return text + "; what memory they will have is not known here (--memory says it)";
   const std::set<std::string> bases = Bases(plan);
   text += least == most ? fmt::format("; available {}{}", FormatBytes(most), a_rank)

@@ -113,6 +113,7 @@ Point OfWholeModels(const Point& point) {
   spec.ranks = DataParallelRanks(spec);
   spec.tensor_parallel = spec.pipeline_parallel = spec.context_parallel = 1;
   spec.expert_parallel = spec.virtual_pipeline = 1;
+  spec.shard_ranks = 0;
   spec.sequence_parallel.reset();
   Canonicalize(spec);
   return whole;
@@ -150,9 +151,12 @@ SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSp
   SearchPoint made;
   made.point = point;
   made.label = Label(spec, sweep.search->over);
-  const Point whole = OfWholeModels(point);
+  const Device* device = DeviceOf(sweep, spec);
+  const Framework* framework = device == nullptr ? nullptr : EstimatedAs(spec, launch, node_, frameworks_.get());
+  const Point whole = framework != nullptr ? point : OfWholeModels(point);
   const int64_t shared_by = spec.ranks / whole.spec.ranks;
-  const int64_t bytes = MemoryOf(whole).planned_peak_bytes / shared_by;
+  const int64_t bytes =
+      framework != nullptr ? PeakBytes(*framework, spec) : MemoryOf(whole).planned_peak_bytes / shared_by;
   const SlabLimit limit = SlabLimitOf(spec, launch, node_);
   if (limit.bytes > 0) {
     made.share = static_cast<double>(bytes) / static_cast<double>(limit.bytes);
@@ -167,7 +171,6 @@ SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSp
     space.basis = "planned memory";
     return made;
   }
-  const Device* device = DeviceOf(sweep, spec);
   if (sweep.search->maximize == Objective::kCost) {
     const double dollars = DollarsAnHour(sweep, NodesOf(spec, launch, device), device);
     if (dollars == 0) {
@@ -178,7 +181,7 @@ SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSp
     }
     made.worth = 3600 / dollars;
   }
-  const Prediction prediction = PredictionOf(sweep, whole, launch, device);
+  const Prediction prediction = PredictionOf(sweep, whole, launch, device, framework);
   made.tokens_per_s =
       static_cast<double>(TokensAStep(spec)) * 1e9 / prediction.step_ns * static_cast<double>(shared_by);
   space.spread = std::max(space.spread, prediction.spread);
@@ -186,7 +189,11 @@ SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSp
   space.basis = device == nullptr
                     ? "the work of a step, on a processor that nobody described"
                     : fmt::format("{}, {}", device->name, prediction.calibrated ? "calibrated" : "extrapolated");
-  if (!IsOurTrainer(launch)) space.basis += "; as our own trainer would take it";
+  if (framework != nullptr) {
+    space.basis = fmt::format("{}, {}", device->name, framework->Basis(device->gpu));
+  } else if (!IsOurTrainer(launch)) {
+    space.basis += "; as our own trainer would take it";
+  }
   return made;
 }
 
@@ -211,7 +218,7 @@ const Device* SpaceMaker::DeviceOf(const Sweep& sweep, const RunSpec& spec) {
 }
 
 SpaceMaker::Prediction SpaceMaker::PredictionOf(const Sweep& sweep, const Point& point, const Launch& launch,
-                                                const Device* device) {
+                                                const Device* device, const Framework* framework) {
   RunSpec spec = point.spec;
   const Device& on = device != nullptr ? *device : SomeProcessor();
   spec.gpu = on.gpu;
@@ -220,7 +227,8 @@ SpaceMaker::Prediction SpaceMaker::PredictionOf(const Sweep& sweep, const Point&
       known_steps_.try_emplace(fmt::format("{} {} {}", on.name, on_a_node, EncodeSpec(MemoryRelevant(spec))));
   if (!is_new) return at->second;
   try {
-    const StepForecast step = PredictStep(spec, on);
+    const auto [priced, as] = AsPriced(framework != nullptr ? *framework : Framework{}, spec);
+    const StepForecast step = PredictStep(priced, on, as);
     at->second.step_ns = step.step_ns;
     at->second.calibrated = step.calibrated;
     at->second.spread = std::log(device != nullptr ? step.high_ns / step.step_ns : kSpreadOfNoDevice) / kOf90;

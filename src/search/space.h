@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,8 +45,13 @@ class SpaceMaker {
  public:
   // `node`: what memory points have; where it names a device, times are that one's, too. `devices`: folders where
   // another's description is looked for (DeviceFolders).
-  SpaceMaker(NodeMemory node, Forecaster forecaster, std::vector<std::filesystem::path> devices)
-      : node_(std::move(node)), forecaster_(std::move(forecaster)), devices_(std::move(devices)) {}
+  // `frameworks`: by which points of other trainers are estimated; may be empty.
+  SpaceMaker(NodeMemory node, Forecaster forecaster, std::vector<std::filesystem::path> devices,
+             std::shared_ptr<const Frameworks> frameworks = {})
+      : node_(std::move(node)),
+        forecaster_(std::move(forecaster)),
+        devices_(std::move(devices)),
+        frameworks_(std::move(frameworks)) {}
 
   // The spaces of the sweep, in the order of their first points; what is predicted once is remembered. REQUIRES: it has
   // a `search`. Throws Error(kInvalidInput) at its place where there is nothing to search or too much, or what is asked
@@ -60,13 +66,15 @@ class SpaceMaker {
   };
 
   const Device* DeviceOf(const Sweep& sweep, const RunSpec& spec);
-  Prediction PredictionOf(const Sweep& sweep, const Point& point, const Launch& launch, const Device* device);
+  Prediction PredictionOf(const Sweep& sweep, const Point& point, const Launch& launch, const Device* device,
+                          const Framework* framework);
   SearchPoint PointOf(const Sweep& sweep, const Point& point, SearchSpace& space);
   const MemoryForecast& MemoryOf(const Point& point);
 
   const NodeMemory node_;
   const Forecaster forecaster_;
   const std::vector<std::filesystem::path> devices_;
+  const std::shared_ptr<const Frameworks> frameworks_;
   std::map<std::string, Device> known_devices_;
   std::map<std::string, MemoryForecast> known_memory_;
   std::map<std::string, Prediction> known_steps_;
