@@ -1,11 +1,16 @@
 #include "plan/forecast.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <deque>
+#include <exception>
 #include <limits>
 #include <set>
+#include <thread>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -231,20 +236,56 @@ RunCost CostOfRuns(const RunSpec& spec, double step_ns, double cold_ns, const De
 
 std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
                                           const Frameworks& frameworks, const OnPoint& on_point) {
-  std::unordered_map<std::string, PointForecast> known;
-  std::vector<PointForecast> forecasts;
+  // Each step once, by as many threads as there are cores: a step is traced and planned by itself.
+  struct Step {
+    const Point* point = nullptr;
+    const Framework* framework = nullptr;
+    PointForecast forecast = {};
+    std::exception_ptr wrong = {};
+  };
+  std::deque<Step> steps;
+  std::unordered_map<std::string, const Step*> known;
+  std::vector<std::variant<const Step*, std::string>> of_points;  // or why there is none
   for (const Point& point : points) {
-    if (on_point) on_point(forecasts.size(), points.size());
     const Framework* framework = FrameworkOf(sweep, point, frameworks);
-    const std::string why = framework == nullptr ? "nobody here knows this trainer's steps (frameworks/)"
-                                                 : NotEstimated(*framework, point.spec);
+    std::string why = framework == nullptr ? "nobody here knows this trainer's steps (frameworks/)"
+                                           : NotEstimated(*framework, point.spec);
     if (!why.empty()) {
-      forecasts.push_back({.verdict = Verdict::kNotPredicted, .step = {}, .why_not = why});
+      of_points.emplace_back(std::move(why));
       continue;
     }
     const auto [it, is_new] = known.try_emplace(framework->name + " " + EncodeSpec(MemoryRelevant(point.spec)));
-    if (is_new) it->second = ForecastOf(point, device, *framework);
-    forecasts.push_back(it->second);
+    if (is_new) it->second = &steps.emplace_back(Step{.point = &point, .framework = framework});
+    of_points.emplace_back(it->second);
+  }
+  std::atomic<size_t> next = 0;
+  const auto work = [&](const OnPoint& on_step) {
+    for (size_t at = next++; at < steps.size(); at = next++) {
+      if (on_step) on_step(at * points.size() / steps.size(), points.size());
+      Step& step = steps[at];
+      try {
+        step.forecast = ForecastOf(*step.point, device, *step.framework);
+      } catch (...) {
+        step.wrong = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    const size_t cores = std::max<size_t>(1, std::thread::hardware_concurrency());
+    for (size_t i = 1; i < std::min(cores, steps.size()); ++i) helpers.emplace_back(work, OnPoint());
+    work(on_point);
+  }
+  std::vector<PointForecast> forecasts;
+  forecasts.reserve(points.size());
+  for (const auto& of_point : of_points) {
+    if (const auto* why = std::get_if<std::string>(&of_point)) {
+      forecasts.push_back({.verdict = Verdict::kNotPredicted, .step = {}, .why_not = *why});
+      continue;
+    }
+    const Step& step = *std::get<const Step*>(of_point);
+    if (step.wrong) std::rethrow_exception(step.wrong);
+    forecasts.push_back(step.forecast);
   }
   return forecasts;
 }
