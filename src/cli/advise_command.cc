@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,11 +15,16 @@
 #include "base/json.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "base/user_folders.h"
 #include "cli/commands.h"
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "plan/advise.h"
+#include "plan/forecast.h"
 #include "predict/device.h"
+#include "predict/framework.h"
+#include "ridgeline/amount.h"
+#include "run/fields.h"
 #include "run/hugging_face.h"
 #include "run/presets.h"
 #include "run/spec.h"
@@ -28,15 +34,23 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostConfigBytes = size_t{1} << 20;
+constexpr size_t kWidth = 80;             // of a terminal
+constexpr double kTokensAParameter = 20;  // Hoffmann et al., "Training Compute-Optimal Large Language Models", 2022
+constexpr size_t kMostOthers = 6;
 
 struct AdviseArguments {
   std::string model;
   std::string device;
   int64_t ranks = 0;
+  double budget = 0;
+  std::string tokens;
   int64_t seq_length = 4096;
   std::string state = "fp32";
   double grad_clip = 1;
+  std::string framework = "ridgeline";
+  std::string to;
   std::string format = "text";
+  std::vector<fs::path> frameworks;
   std::vector<fs::path> devices;
 };
 
@@ -46,16 +60,39 @@ struct AdvisedModel {
   Json fields;
 };
 
+// "layers=24,hidden=2048,…", as a sweep's fields.
+Json ShapeOfText(const std::string& text) {
+  Json shape = Json::object();
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const std::string part(Trim(std::string_view(text).substr(at, end - at)));
+    const size_t equals = part.find('=');
+    const Field* field = FindField(part.substr(0, equals));
+    if (equals == std::string::npos || field == nullptr || !field->Has(Field::kOfShape)) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("advise: '{}' is no part of a model's shape", ShortenToBytes(part, 80)),
+                  "such as family=llama,layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=128256");
+    }
+    const std::string value = part.substr(equals + 1);
+    const bool is_text = field->type() == "text";
+    shape[part.substr(0, equals)] = is_text ? Json(value) : ParseJson(value, part);
+    at = end + 1;
+  }
+  return shape;
+}
+
 AdvisedModel ModelOf(const std::string& name) {
   if (name.ends_with(".json")) {
     const std::optional<std::string> text = ReadFileIfThere(name, kMostConfigBytes);
     if (!text) throw Error(ErrorKind::kUsage, fmt::format("advise: there is no file '{}'", name));
     return {name, ShapeOfConfig(ParseJson(*text, name), name)};
   }
+  if (name.find('=') != std::string::npos) return {"this shape", ShapeOfText(name)};
   const Preset* model = FindPreset(name);
   if (model != nullptr && model->is_ours()) return {std::string(model->name), {{"model", std::string(model->name)}}};
   const std::string hint = "the models are " + Join(OurPresetNames(), ", ") +
-                           "; or give the config.json of a model of Hugging Face's, of type llama, mistral or gpt2";
+                           "; or give the config.json of a model of Hugging Face's, of type llama, mistral or gpt2, or "
+                           "a shape, family=llama,layers=32,…";
   if (model != nullptr) {
     throw Error(ErrorKind::kUsage, fmt::format("advise: no step of {} is known: it is for other trainers", model->name),
                 hint);
@@ -64,53 +101,145 @@ AdvisedModel ModelOf(const std::string& name) {
               fmt::format("advise: there is no model '{}'{}", name, DidYouMean(name, OurPresetNames())), hint);
 }
 
-// What a sweep would have as its defaults.
-std::string DefaultsOf(const Json& model, const RunSpec& spec) {
-  Json values = model;
-  values.update({{"precision", spec.precision},
-                 {"state_precision", spec.state_precision},
-                 {"checkpointing", spec.checkpointing},
-                 {"grad_clip", spec.grad_clip},
-                 {"batch_size", spec.batch_size},
-                 {"seq_length", spec.seq_length},
-                 {"ranks", spec.ranks},
-                 {"shard", spec.shard}});
-  std::vector<std::string> fields;
-  for (const auto& [name, value] : values.items()) {
-    fields.push_back(fmt::format("{}: {}", name, value.is_string() ? value.get<std::string>() : DumpJson(value)));
+double TokensOf(const std::string& text) {
+  static constexpr Unit kCounts[] = {{"K", 1e3}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}, {"", 1}};
+  const auto tokens = ParseAmount(text, kCounts);
+  if (tokens && *tokens >= 1 && *tokens <= 1e18) return *tokens;
+  throw Error(ErrorKind::kUsage, fmt::format("advise: --tokens is a number, not '{}'", ShortenToBytes(text, 80)),
+              "such as 300B or 1.5T");
+}
+
+// Those of as many GPUs a machine and with a price or without one, as the device is: by what they multiply.
+std::vector<Device> OthersLike(const Device& device, const std::vector<fs::path>& folders) {
+  std::vector<Device> others;
+  for (const fs::path& file : NamedFiles(folders)) {
+    try {
+      Device other = LoadDevice(file, folders);
+      const bool is_alike = !other.is_cpu() && other.gpu != device.gpu && other.gpus() == device.gpus() &&
+                            other.domain() == device.domain() &&
+                            (PriceOf(other) == nullptr) == (PriceOf(device) == nullptr);
+      const bool is_there = std::ranges::any_of(others, [&](const Device& known) { return known.gpu == other.gpu; });
+      if (is_alike && !is_there) others.push_back(std::move(other));
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the others can be read
+    }
   }
-  return fmt::format("{{{}}}", Join(fields, ", "));
+  std::ranges::sort(others, {}, [](const Device& other) { return other.At("peaks.bf16"); });
+  if (others.size() > kMostOthers) others.erase(others.begin(), others.end() - kMostOthers);
+  return others;
+}
+
+// In lines of a terminal's width, those after the first beginning with `indent` spaces.
+std::string Wrapped(std::string_view text, size_t indent) {
+  std::string out;
+  size_t column = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    const auto width = static_cast<size_t>(
+        std::ranges::count_if(word, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+    if (column > 0 && column + 1 + width > kWidth) {
+      out += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (column > 0) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += width;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out + "\n";
+}
+
+// The fastest, the cheapest and the smallest, a row each.
+Table ChosenTable(const Advice& advice, const Device& device) {
+  const bool priced = PriceOf(device) != nullptr;
+  Table table{{"", "GPUs", "shard", "format", "recompute", "batch", "memory", "tokens/s"}, {}};
+  if (priced) table.columns.emplace_back("USD/1B");
+  const auto add = [&](const char* what, const AdvisedPoint& point) {
+    std::vector<Cell> row = {std::string(what),
+                             point.spec.ranks,
+                             point.spec.shard,
+                             point.spec.precision,
+                             point.spec.checkpointing,
+                             point.spec.batch_size,
+                             FormatBytes(point.peak_bytes),
+                             FormatCount(point.rate())};
+    if (priced) row.emplace_back(fmt::format("{:.2f}", DollarsABillionTokens(point.spec, point.step, device)));
+    table.rows.push_back(std::move(row));
+  };
+  add("fastest", advice.fitting.front());
+  if (advice.cheapest) add("cheapest", *advice.cheapest);
+  if (advice.smallest) add("smallest", *advice.smallest);
+  return table;
+}
+
+void SayInWords(const AdvisedModel& model, const RunSpec& shape, const AdviceAbout& about, const Advice& advice,
+                const Device& device, const Framework& framework) {
+  Write(Wrapped(fmt::format("{} ({} parameters) at sequence {}, on {} of {}", PrintableLine(model.name),
+                            FormatCount(static_cast<double>(CountParameters(shape))), about.trained.seq_length,
+                            advice.ranks == 1 ? "one GPU" : fmt::format("{} GPUs", advice.ranks), device.name),
+                2));
+  Write(Wrapped(fmt::format("  {}: {}", device.name, PrintableLine(device.about)), 4));
+  const std::string assumed =
+      framework.is_ours()
+          ? fmt::format("{} state, gradients {}", about.trained.state_precision,
+                        about.trained.grad_clip > 0 ? fmt::format("clipped at {:g}", about.trained.grad_clip)
+                                                    : std::string("not clipped"))
+          : framework.Basis(device.gpu);
+  Write(Wrapped("  " + assumed, 4));
+  if (!advice.fitting.empty()) Write("\n" + ToText(ChosenTable(advice, device)) + "memory and tokens/s are of a GPU\n");
+  Write("\n");
+  // What all say alike is said once.
+  std::vector<std::string> bases;
+  for (const Advice::Sentence& sentence : advice.sentences) {
+    if (std::ranges::find(bases, sentence.basis) == bases.end()) bases.push_back(sentence.basis);
+    const char mark = sentence.basis == "planned" ? '=' : '-';
+    Write(Wrapped(fmt::format("{} {}.", mark, sentence.text), 2));
+  }
+  if (bases.size() > 1) {
+    Write(Wrapped(fmt::format("\"=\" is planned, \"-\" {} (docs/prediction.md)",
+                              *std::ranges::find_if(bases, [](const auto& basis) { return basis != "planned"; })),
+                  2));
+  }
 }
 
 int Advise(const AdviseArguments& arguments) {
   const AdvisedModel model = ModelOf(arguments.model);
-  const Device device = FindDevice(arguments.device, DeviceFolders(arguments.devices));
+  const std::vector<fs::path> folders = DeviceFolders(arguments.devices);
+  const Device device = FindDevice(arguments.device, folders);
   if (device.is_cpu()) {
     throw Error(ErrorKind::kUsage, fmt::format("advise: {} has processors, and this advises on GPUs", device.name),
                 "`ridgeline devices` lists those with a gpu");
   }
-  std::vector<Problem> told_later;
-  const RunSpec shape = BuildSpec(model.fields, told_later);
-  AdviceAbout about{model.fields, arguments.ranks > 0 ? arguments.ranks : device.gpus(), arguments.seq_length,
-                    arguments.state, arguments.grad_clip};
+  const Framework framework = FindFramework(arguments.framework, FrameworkFolders(arguments.frameworks));
+  std::vector<Problem> problems;
+  const RunSpec shape = BuildSpec(model.fields, problems);
+  if (!problems.empty()) throw Error(ErrorKind::kUsage, "advise: " + problems.front().message);
+  AdviceAbout about;
+  about.trained = {model.fields, arguments.seq_length, arguments.state, arguments.grad_clip};
+  about.ranks = arguments.ranks > 0 ? arguments.ranks : device.gpus();
+  about.tokens = arguments.tokens.empty() ? kTokensAParameter * static_cast<double>(CountParameters(shape))
+                                          : TokensOf(arguments.tokens);
+  about.budget_usd = arguments.budget;
   // Learned positions are as many as there are.
-  if (shape.positions > 0) about.seq_length = std::min(about.seq_length, shape.positions);
-  const Advice advice = ridgeline::Advise(about, device);
+  if (shape.positions > 0) about.trained.seq_length = std::min(about.trained.seq_length, shape.positions);
+  const Advice advice = ridgeline::Advise(about, device, framework, OthersLike(device, folders));
   if (arguments.format == "text") {
-    Say("{} ({} parameters) at sequence {}, on {} of {} ({}){}, {} state, {}\n", PrintableLine(model.name),
-        FormatCount(static_cast<double>(CountParameters(shape))), about.seq_length,
-        about.ranks == 1 ? "one GPU" : fmt::format("{} GPUs", about.ranks), device.name, PrintableLine(device.about),
-        about.ranks > 1 ? ", shard: full" : "", about.state_precision,
-        about.grad_clip > 0 ? fmt::format("gradients clipped at {:g}", about.grad_clip) : "gradients not clipped");
-    for (const Advice::Sentence& sentence : advice.sentences) Say("- {}. ({})\n", sentence.text, sentence.basis);
-    if (!advice.fitting.empty()) {
-      Say("To measure it: {}\n", DefaultsOf(model.fields, advice.fitting.front().spec));
-    }
+    SayInWords(model, shape, about, advice, device, framework);
   } else {
     Table table{{"topic", "advice", "basis"}, {}};
     for (const Advice::Sentence& s : advice.sentences) table.rows.push_back({s.topic, s.text, s.basis});
     Write(Format(table, arguments.format));
   }
+  if (arguments.to.empty()) return 0;
+  if (advice.fitting.empty()) {
+    throw Error(ErrorKind::kUsage, fmt::format("advise: nothing fits, so {} is not written", arguments.to));
+  }
+  const std::string trainer =
+      framework.is_ours() || framework.trainers.empty() ? std::string(kOurTrainer) : framework.trainers.front();
+  WriteFileAtomic(arguments.to, SweepOfAdvice(advice, about, device, trainer));
+  SayAside("to see it priced: ridgeline plan {0}; to measure it: ridgeline run {0}\n", arguments.to);
   return 0;
 }
 
@@ -118,15 +247,22 @@ int Advise(const AdviseArguments& arguments) {
 
 Action AdviseCommand(CLI::App& self) {
   const auto arguments = std::make_shared<AdviseArguments>();
-  self.add_option("model", arguments->model, "a preset, such as llama-8b, or a config.json of Hugging Face's")
+  self.add_option("model", arguments->model, "a preset, such as llama-8b, a config.json of Hugging Face's, or a shape")
       ->type_name("MODEL")
       ->required();
   self.add_option("--device", arguments->device, "what it would run on, as `ridgeline devices` names it")
       ->type_name("DEVICE")
       ->required();
-  self.add_option("--ranks", arguments->ranks, "how many of its GPUs; default: those of one machine")
-      ->type_name("N")
-      ->check(CLI::Range(1, 65536));
+  CLI::Option* ranks =
+      self.add_option("--ranks", arguments->ranks, "how many of its GPUs; default: those of one machine")
+          ->type_name("N")
+          ->check(CLI::Range(1, 65536));
+  self.add_option("--budget", arguments->budget, "as many machines as this many dollars pay for, instead of --ranks")
+      ->type_name("USD")
+      ->check(CLI::Range(0.01, 1e12))
+      ->excludes(ranks);
+  self.add_option("--tokens", arguments->tokens, "to train on, such as 300B or 1.5T; default: 20 for each parameter")
+      ->type_name("N");
   self.add_option("--seq-length", arguments->seq_length, "tokens a sequence")
       ->capture_default_str()
       ->type_name("N")
@@ -139,16 +275,25 @@ Action AdviseCommand(CLI::App& self) {
       ->capture_default_str()
       ->type_name("NORM")
       ->check(CLI::Range(0.0, 1e9));
+  self.add_option("--framework", arguments->framework, "as this trainer would run it (frameworks/)")
+      ->capture_default_str()
+      ->type_name("NAME");
+  AddToOption(self, arguments->to, "FILE", "write the sweep that would measure the best of it");
   AddFormatOption(self, arguments->format, {"text", "md", "csv", "json"});
   AddDevicesOption(self, arguments->devices);
+  AddFrameworksOption(self, arguments->frameworks);
   self.footer(
-      "Tries every format that the device multiplies, every policy of activation checkpointing, and batches up to the\n"
-      "largest that fits. Says whether the model fits and what would let it, what is quickest, whether checkpointing\n"
-      "pays, which batch is enough, what bounds a step, and what other state, more GPUs or more memory would change.\n"
-      "Memory is planned to the byte; times are predicted (docs/prediction.md), and nothing is run.\n\n"
+      "Tries every way to split the state, every format that the device multiplies, every policy of activation\n"
+      "checkpointing, and batches up to the largest that fits. Says what is fastest, cheapest and smallest, what some\n"
+      "tokens take in days and dollars, what bounds a step, and what other state, more or other GPUs, or more memory\n"
+      "would change; where nothing fits, what would let it. Memory is planned to the byte; times are predicted\n"
+      "(docs/prediction.md), and nothing is run.\n\n"
       "Examples:\n"
       "  ridgeline advise llama-8b --device p5\n"
-      "  ridgeline advise llama-64b --device p6-b200 --ranks 64 --seq-length 8192");
+      "  ridgeline advise llama-64b --device p6-b200 --ranks 64 --seq-length 8192 --tokens 1.5T\n"
+      "  ridgeline advise config.json --device p5 --budget 50000 --framework torchtitan\n"
+      "  ridgeline advise family=llama,layers=24,hidden=2048,heads=16,ffn=5632,vocab=32000 --device h100 --to "
+      "sweep.yaml");
   return [arguments] { return Advise(*arguments); };
 }
 

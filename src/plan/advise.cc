@@ -3,227 +3,240 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <map>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "plan/forecast.h"
-#include "plan/memory.h"
-#include "predict/memory.h"
-#include "run/spec.h"
+#include "run/presets.h"
 
 namespace ridgeline {
 namespace {
 
-constexpr int64_t kLargestBatch = 1024;
-constexpr double kNearlyAsQuick = 0.97;  // of the quickest: a batch that need not be larger
-constexpr int64_t kMostRanks = 65536;    // that are looked at for a model which does not fit
+// What lies within this share of another is not told apart: the clock's error is larger.
+constexpr double kNearly = 0.97;
+constexpr int64_t kMostRanks = 65536;   // that are looked at for a model which does not fit
+constexpr int64_t kMostMachines = 128;  // that a budget is spread over
+
+std::string Time(double ns) { return FormatDuration(std::llround(std::min(ns, 9e18))); }
+std::string Dollars(double dollars) {
+  return dollars >= 1e4 ? FormatCount(dollars) + " USD" : fmt::format("{:.2f} USD", dollars);
+}
+// Of much more than hours.
+std::string Days(double seconds) {
+  return seconds < 2 * 86400 ? Time(1e9 * seconds) : fmt::format("{:.3g} days", seconds / 86400);
+}
 
 class Adviser {
  public:
-  Adviser(const AdviceAbout& about, const Device& device)
-      : about_(about), device_(device), limit_(SlabLimitOn(SpecOf("bf16", "none", 1, about.ranks), device)) {
-    precisions_ = {"bf16"};
-    for (const auto& [peak, precision] :
-         {std::pair{"peaks.fp8", "fp8"}, {"peaks.mxfp8", "mxfp8"}, {"peaks.fp4", "nvfp4"}}) {
-      if (device.Has(peak)) precisions_.emplace_back(precision);
+  Adviser(const AdviceAbout& about, const Device& device, const Framework& framework, const std::vector<Device>& others)
+      : about_(about),
+        device_(device),
+        framework_(framework),
+        others_(others),
+        configurations_(about.trained, device, framework) {
+    advice_.ranks = about.ranks;
+    if (about.budget_usd > 0) {
+      SpendBudget();
+    } else {
+      Choose(about.ranks, configurations_.Try(about.ranks));
     }
-    for (const std::string& precision : precisions_) {
-      for (const char* policy : {"none", "selective", "full"}) Try(precision, policy);
-    }
-    for (const auto& [key, points] : tried_) {
-      for (const AdvisedPoint& point : points) {
-        if (point.fits) advice_.fitting.push_back(point);
-      }
-    }
-    std::stable_sort(advice_.fitting.begin(), advice_.fitting.end(),
-                     [&](const AdvisedPoint& a, const AdvisedPoint& b) { return RateOf(a) > RateOf(b); });
   }
 
   Advice Take() && {
     SayFit();
     if (advice_.fitting.empty()) {
       SayRemedies();
-    } else {
-      SayQuickest();
-      SayCheckpointing();
-      SayBatch();
-      SayBound();
-      SayState();
-      SayGpus();
-      SayMemory();
-      SayCost();
+      return std::move(advice_);
     }
+    advice_.fitting.front().peak_bytes = configurations_.BytesOf(best().spec);
+    FindSmallest();
+    FindCheapest();
+    SayFastest();
+    SayTokens();
+    SayShard();
+    SayCheckpointing();
+    SayBatch();
+    SayBound();
+    SayState();
+    SayGpus();
+    SayMachines();
+    SayMemory();
     return std::move(advice_);
   }
 
  private:
-  RunSpec SpecOf(const std::string& precision, const std::string& policy, int64_t batch, int64_t ranks,
-                 const Json& other = Json::object()) const {
-    std::vector<Problem> problems;
-    Json values = {{"precision", precision},
-                   {"checkpointing", policy},
-                   {"batch_size", batch},
-                   {"seq_length", about_.seq_length},
-                   {"state_precision", about_.state_precision},
-                   {"grad_clip", about_.grad_clip},
-                   {"ranks", ranks},
-                   {"shard", ranks > 1 ? "full" : "none"},
-                   {"device", "meta"},
-                   {"gpu", device_.gpu}};
-    values.update(about_.model);
-    values.update(other);
-    RunSpec spec = BuildSpec(values, problems);
-    if (problems.empty()) return spec;
-    throw Error(ErrorKind::kInvalidInput, fmt::format("advise: {}", problems.front().message));
+  void Choose(int64_t ranks, std::vector<TriedWay> ways) {
+    advice_.ranks = ranks;
+    ways_ = std::move(ways);
+    advice_.fitting = FittingPoints(ways_);
   }
 
-  static int64_t BytesOf(const RunSpec& spec) { return PredictMemory(spec).planned_peak_bytes; }
-
-  AdvisedPoint PointOf(RunSpec spec) const {
-    AdvisedPoint point;
-    point.peak_bytes = BytesOf(spec);
-    point.step = PredictStep(spec, device_);
-    point.fits = point.peak_bytes <= limit_.bytes;
-    point.spec = std::move(spec);
-    return point;
+  double SecondsOf(const AdvisedPoint& point) const {
+    return about_.tokens / point.step.steady_tokens_per_s(point.spec);
   }
+  double DollarsOf(const AdvisedPoint& point) const {
+    return about_.tokens / 1e9 * DollarsABillionTokens(point.spec, point.step, device_);
+  }
+  static int64_t RanksOf(const Device& device, int64_t machines) { return machines * device.gpus(); }
 
-  // All batches of powers of two that fit, the largest of any that does, and the first power that does not.
-  void Try(const std::string& precision, const std::string& policy) {
-    std::vector<AdvisedPoint>& points = tried_[{precision, policy}];
-    for (int64_t batch = 1; batch <= kLargestBatch; batch *= 2) {
-      points.push_back(PointOf(SpecOf(precision, policy, batch, about_.ranks)));
-      if (!points.back().fits) break;
+  // The most machines with which it stays within the budget: the quickest that is paid for.
+  void SpendBudget() {
+    if (PriceOf(device_) == nullptr) {
+      throw Error(ErrorKind::kInvalidInput,
+                  fmt::format("advise: a budget needs a price, and {} has none", device_.name),
+                  "name a machine that has one, such as p5: `ridgeline devices` shows prices");
     }
-    if (points.back().fits || points.size() == 1) return;
-    const int64_t power = points[points.size() - 2].spec.batch_size;
-    int64_t fits = power;
-    int64_t too_much = points.back().spec.batch_size;
-    // Memory is nearly straight in the batch: a few tries find its end.
-    int64_t fits_bytes = points[points.size() - 2].peak_bytes;
-    int64_t too_much_bytes = points.back().peak_bytes;
-    while (too_much - fits > 1) {
-      const double share = static_cast<double>(limit_.bytes - fits_bytes) /
-                           static_cast<double>(std::max<int64_t>(1, too_much_bytes - fits_bytes));
-      const auto guess = static_cast<int64_t>(share * static_cast<double>(too_much - fits));
-      const int64_t between = std::clamp(fits + guess, fits + 1, too_much - 1);
-      const int64_t bytes = BytesOf(SpecOf(precision, policy, between, about_.ranks));
-      const bool is_enough = bytes <= limit_.bytes;
-      (is_enough ? fits : too_much) = between;
-      (is_enough ? fits_bytes : too_much_bytes) = bytes;
+    double least = 0;
+    for (int64_t machines = 1; machines <= kMostMachines; machines *= 2) {
+      if (machines > 1 && !device_.Has("network.bandwidth")) break;
+      const int64_t ranks = RanksOf(device_, machines);
+      advice_.ranks = advice_.fitting.empty() ? ranks : advice_.ranks;
+      const std::optional<AdvisedPoint> point = configurations_.Quickest(ranks, "");
+      if (!point) continue;
+      const double dollars = DollarsOf(*point);
+      if (least == 0 || dollars < least) least = dollars;
+      const bool is_paid = dollars <= about_.budget_usd;
+      if (!is_paid && !advice_.fitting.empty()) break;
+      advice_.ranks = ranks;
+      advice_.fitting = {*point};
+      if (!is_paid) break;
     }
-    if (fits > power) points.insert(points.end() - 1, PointOf(SpecOf(precision, policy, fits, about_.ranks)));
+    Choose(advice_.ranks, configurations_.Try(advice_.ranks));
+    if (advice_.fitting.empty()) return;
+    const bool is_paid = DollarsOf(best()) <= about_.budget_usd;
+    Predicted("budget",
+              is_paid
+                  ? fmt::format("{} of {} are the most, in powers of two up to {}, with which {} tokens stay within {}",
+                                Machines(advice_.ranks), device_.name, kMostMachines, FormatCount(about_.tokens),
+                                Dollars(about_.budget_usd))
+                  : fmt::format("{} do not pay for {} tokens: they take {} at the least, or {} tokens are paid for",
+                                Dollars(about_.budget_usd), FormatCount(about_.tokens), Dollars(least),
+                                FormatCount(about_.tokens * about_.budget_usd / least)),
+              best());
   }
 
-  // Tokens a second of a GPU, in steady state.
-  static double RateOf(const AdvisedPoint& point) {
-    return point.step.steady_tokens_per_s(point.spec) / static_cast<double>(point.spec.ranks);
+  const AdvisedPoint& best() const { return advice_.fitting.front(); }
+  std::string Machines(int64_t ranks) const {
+    const int64_t machines = device_.machines(ranks);
+    return machines == 1 ? "1 machine" : fmt::format("{} machines", machines);
   }
-  static std::string RateText(const AdvisedPoint& point) { return FormatCount(RateOf(point)); }
-  static std::string Named(const AdvisedPoint& point) {
-    return fmt::format("{}, checkpointing {}, batch {}", point.spec.precision, point.spec.checkpointing,
-                       point.spec.batch_size);
+  static std::string Gpus(int64_t ranks) { return ranks == 1 ? "1 GPU" : fmt::format("{} GPUs", ranks); }
+  static std::string Named(const RunSpec& spec) {
+    std::string name =
+        fmt::format("{}, checkpointing {}, batch {}", spec.precision, spec.checkpointing, spec.batch_size);
+    return spec.ranks > 1 ? fmt::format("shard {}, {}", spec.shard, name) : name;
   }
+  static std::string Rate(const AdvisedPoint& point) { return FormatCount(point.rate()); }
 
   const AdvisedPoint* QuickestOf(const std::function<bool(const RunSpec&)>& are) const {
     const auto found = std::ranges::find_if(advice_.fitting, [&](const AdvisedPoint& p) { return are(p.spec); });
     return found == advice_.fitting.end() ? nullptr : &*found;
   }
-  const AdvisedPoint& best() const { return advice_.fitting.front(); }
-  RunSpec BestWith(const Json& other) const {
-    return SpecOf(best().spec.precision, best().spec.checkpointing, best().spec.batch_size, about_.ranks, other);
+  AdvisedPoint PointOf(RunSpec spec) const {
+    AdvisedPoint point{.spec = std::move(spec)};
+    point.step = configurations_.StepOf(point.spec);
+    return point;
   }
-
-  // The largest batch that fits; nullptr: not even 1.
-  const AdvisedPoint* LargestOf(const std::string& precision, const std::string& policy) const {
-    const std::vector<AdvisedPoint>& points = tried_.at({precision, policy});
-    const auto found = std::find_if(points.rbegin(), points.rend(), [](const AdvisedPoint& p) { return p.fits; });
-    return found == points.rend() ? nullptr : &*found;
-  }
-  // Of one policy at batch 1 the precision that needs least.
-  const AdvisedPoint& LeastOf(const std::string& policy) const {
-    const AdvisedPoint* least = nullptr;
-    for (const std::string& precision : precisions_) {
-      const AdvisedPoint& first = tried_.at({precision, policy}).front();
-      if (least == nullptr || first.peak_bytes < least->peak_bytes) least = &first;
+  // That needs least with a batch of 1.
+  const TriedWay& LeastOf(const std::function<bool(const TriedWay&)>& are) const {
+    const TriedWay* least = nullptr;
+    for (const TriedWay& way : ways_) {
+      if (are(way) && (least == nullptr || way.bytes_of_one < least->bytes_of_one)) least = &way;
     }
     return *least;
   }
+  const TriedWay& LeastOfAll() const {
+    return LeastOf([](const TriedWay&) { return true; });
+  }
+  RunSpec SpecOf(const TriedWay& way, int64_t batch, const Json& other = Json::object()) const {
+    return configurations_.SpecOf(way.shard, way.precision, way.checkpointing, batch, way.ranks, other);
+  }
 
   void Planned(const char* topic, std::string text) {
-    advice_.sentences.push_back({topic, std::move(text), "planned"});
+    advice_.sentences.push_back(
+        {topic, std::move(text), framework_.is_ours() ? "planned" : framework_.Basis(device_.gpu)});
   }
   void Predicted(const char* topic, std::string text, const AdvisedPoint& by) {
-    advice_.sentences.push_back({topic, std::move(text), std::string(ClockBasis(by.step.calibrated))});
+    advice_.sentences.push_back(
+        {topic, std::move(text),
+         framework_.is_ours() ? std::string(ClockBasis(by.step.calibrated)) : framework_.Basis(device_.gpu)});
   }
 
   void SayFit() {
-    const std::string has = FormatBytes(limit_.bytes);
-    const auto largest = [&](const char* policy) {
+    const std::string has = FormatBytes(configurations_.limit().bytes);
+    // Of each format the largest batch, whatever is split.
+    const auto largest = [&](const std::string& policy) {
       std::vector<std::string> parts;
-      for (const std::string& precision : precisions_) {
-        const AdvisedPoint* point = LargestOf(precision, policy);
-        parts.push_back(point == nullptr ? precision + " not at all"
-                                         : fmt::format("{} up to batch {} a GPU ({})", precision,
-                                                       point->spec.batch_size, FormatBytes(point->peak_bytes)));
+      for (const std::string& precision : configurations_.precisions()) {
+        const TriedWay* most = nullptr;
+        for (const TriedWay& way : ways_) {
+          if (way.precision != precision || way.checkpointing != policy) continue;
+          if (most == nullptr || way.largest > most->largest) most = &way;
+        }
+        if (most == nullptr) continue;
+        parts.push_back(!most->fits() ? precision + " not at all"
+                                      : fmt::format("{} up to batch {}", precision, most->largest));
       }
       return Join(parts, ", ");
     };
-    if (LeastOf("none").fits) {
+    const TriedWay& plain = LeastOf([](const TriedWay& way) { return way.checkpointing == "none"; });
+    if (plain.fits()) {
       Planned("fit", fmt::format("It fits the {} of a GPU without activation checkpointing: {}", has, largest("none")));
     } else if (!advice_.fitting.empty()) {
-      const char* policy = LeastOf("selective").fits ? "selective" : "full";
+      const TriedWay& needed = LeastOf([&](const TriedWay& way) { return way.fits(); });
       Planned("fit",
               fmt::format("It needs activation checkpointing: batch 1 takes {} of {} without it; with {} it fits: {}",
-                          FormatBytes(LeastOf("none").peak_bytes), has, policy, largest(policy)));
+                          FormatBytes(plain.bytes_of_one), has, needed.checkpointing, largest(needed.checkpointing)));
     } else {
-      const AdvisedPoint& least = LeastOf("full");
-      Planned("fit", fmt::format("It does not fit: {} takes {} of {}, which is the least of all formats", Named(least),
-                                 FormatBytes(least.peak_bytes), has));
+      const TriedWay& least = LeastOfAll();
+      Planned("fit", fmt::format("It does not fit: {} takes {} of {}, which is the least of all ways",
+                                 Named(SpecOf(least, 1)), FormatBytes(least.bytes_of_one), has));
     }
   }
 
   // What would let it fit, each by itself, from what needs least.
   void SayRemedies() {
-    const RunSpec& least = LeastOf("full").spec;
-    const auto with = [&](const Json& other) { return SpecOf(least.precision, "full", 1, about_.ranks, other); };
-    const auto say = [&](const std::string& what, const RunSpec& spec) {
-      const int64_t bytes = BytesOf(spec);
-      Planned("remedy", fmt::format("With {} it takes {}{}", what, FormatBytes(bytes),
-                                    bytes <= limit_.bytes ? " and fits" : ", which does not fit either"));
+    const TriedWay& least = LeastOfAll();
+    const auto say = [&](const std::string& what, const Json& other) {
+      const int64_t bytes = configurations_.BytesOf(SpecOf(least, 1, other));
+      Planned("remedy",
+              fmt::format("With {} it takes {}{}", what, FormatBytes(bytes),
+                          bytes <= configurations_.limit().bytes ? " and fits" : ", which does not fit either"));
     };
-    if (about_.state_precision == "fp32")
-      say("bf16 state (state_precision: bf16)", with({{"state_precision", "bf16"}}));
-    if (about_.grad_clip > 0) say("no clipping of gradients (grad_clip: 0)", with({{"grad_clip", 0}}));
-    if (about_.seq_length > 1024) {
-      const int64_t shorter = about_.seq_length / 2;
-      say(fmt::format("sequences of {}", shorter), with({{"seq_length", shorter}}));
+    if (framework_.is_ours()) {
+      if (about_.trained.state_precision == "fp32") {
+        say("bf16 state (state_precision: bf16)", {{"state_precision", "bf16"}});
+      }
+      if (about_.trained.grad_clip > 0) say("no clipping of gradients (grad_clip: 0)", {{"grad_clip", 0}});
+    }
+    if (about_.trained.seq_length > 1024) {
+      const int64_t shorter = about_.trained.seq_length / 2;
+      say(fmt::format("sequences of {}", shorter), {{"seq_length", shorter}});
     }
     if (const auto ranks = RanksThatHold(least)) {
-      const std::string machines =
-          device_.gpus() == 1 ? "" : fmt::format(" ({} machines of {})", device_.machines(*ranks), device_.name);
-      Planned("remedy", fmt::format("Shared by {} GPUs{} it takes {} and fits", *ranks, machines,
-                                    FormatBytes(BytesOf(SpecOf(least.precision, "full", 1, *ranks)))));
+      Planned("remedy",
+              fmt::format("Shared by {} GPUs{} it takes {} and fits", *ranks,
+                          device_.gpus() == 1 ? "" : fmt::format(" ({} of {})", Machines(*ranks), device_.name),
+                          FormatBytes(BytesShared(least, *ranks))));
     } else {
       Planned("remedy", "No number of these GPUs holds it: what does not shrink with them is too much already");
     }
+    const int64_t beside = std::llround(device_.At("memory.size")) - configurations_.limit().bytes;
     Planned("remedy", fmt::format("A GPU of which CUDA shows {} would hold it as it is",
-                                  FormatBytes(LeastOf("full").peak_bytes + limit_room())));
+                                  FormatBytes(least.bytes_of_one + beside)));
   }
-  int64_t limit_room() const { return std::llround(device_.At("memory.size")) - limit_.bytes; }
+  int64_t BytesShared(const TriedWay& least, int64_t ranks) const {
+    return configurations_.BytesOf(configurations_.SpecOf("full", least.precision, least.checkpointing, 1, ranks));
+  }
   // The fewest: GPUs within a machine, else whole machines. What a rank holds only shrinks with them.
-  std::optional<int64_t> RanksThatHold(const RunSpec& least) const {
-    const int64_t unit = about_.ranks < device_.gpus() ? 1 : device_.gpus();
-    const auto holds = [&](int64_t units) {
-      return BytesOf(SpecOf(least.precision, "full", 1, units * unit)) <= limit_.bytes;
-    };
-    int64_t too_few = about_.ranks / unit;
+  std::optional<int64_t> RanksThatHold(const TriedWay& least) const {
+    if (!configurations_.IsSupported("shard", "full")) return std::nullopt;
+    const int64_t unit = advice_.ranks < device_.gpus() ? 1 : device_.gpus();
+    const auto holds = [&](int64_t units) { return BytesShared(least, units * unit) <= configurations_.limit().bytes; };
+    int64_t too_few = advice_.ranks / unit;
     int64_t enough = std::max<int64_t>(2, 2 * too_few);
     for (; !holds(enough); enough *= 2) {
       if (enough * unit > kMostRanks) return std::nullopt;
@@ -236,23 +249,73 @@ class Adviser {
     return enough * unit;
   }
 
-  void SayQuickest() {
+  void FindSmallest() {
+    const TriedWay& least = LeastOf([](const TriedWay& way) { return way.fits(); });
+    advice_.smallest = PointOf(SpecOf(least, 1));
+    advice_.smallest->peak_bytes = least.bytes_of_one;
+  }
+
+  // Of as many machines as there are and fewer, in powers of two: which GPUs cost least a token.
+  void FindCheapest() {
+    if (PriceOf(device_) == nullptr) return;
+    advice_.cheapest = best();
+    for (int64_t machines = 1; RanksOf(device_, machines) < advice_.ranks; machines *= 2) {
+      std::optional<AdvisedPoint> point = configurations_.Quickest(RanksOf(device_, machines), best().spec.shard);
+      if (!point) continue;
+      const auto dollars = [&](const AdvisedPoint& p) { return DollarsABillionTokens(p.spec, p.step, device_); };
+      if (dollars(*point) >= dollars(*advice_.cheapest)) continue;
+      advice_.cheapest = std::move(point);
+      advice_.cheapest->peak_bytes = configurations_.BytesOf(advice_.cheapest->spec);
+    }
+  }
+
+  void SayFastest() {
     const AdvisedPoint* bf16 = QuickestOf([](const RunSpec& spec) { return spec.precision == "bf16"; });
     std::vector<std::string> parts;
-    for (const std::string& precision : precisions_) {
+    for (const std::string& precision : configurations_.precisions()) {
       const AdvisedPoint* point = QuickestOf([&](const RunSpec& spec) { return spec.precision == precision; });
       if (point == nullptr) continue;
-      parts.push_back(fmt::format("{} {}{}", precision, RateText(*point),
-                                  bf16 == nullptr || precision == "bf16"
-                                      ? ""
-                                      : fmt::format(" ({:.2f} x bf16)", RateOf(*point) / RateOf(*bf16))));
+      parts.push_back(fmt::format(
+          "{} {}{}", precision, Rate(*point),
+          bf16 == nullptr || precision == "bf16" ? "" : fmt::format(" ({:.2f} x bf16)", point->rate() / bf16->rate())));
     }
-    Predicted("quickest",
-              fmt::format("The quickest is {}: {} tokens/s a GPU, a step of {} ({} … {}), {} of memory. Formats at "
-                          "their best: {}",
-                          Named(best()), RateText(best()), Time(best().step.step_ns), Time(best().step.low_ns),
-                          Time(best().step.high_ns), FormatBytes(best().peak_bytes), Join(parts, ", ")),
+    Predicted("fastest",
+              fmt::format("The fastest is {}: a step of {} ({} … {}). Formats at their best, in tokens/s a GPU: {}",
+                          Named(best().spec), Time(best().step.step_ns), Time(best().step.low_ns),
+                          Time(best().step.high_ns), Join(parts, ", ")),
               best());
+  }
+
+  void SayTokens() {
+    if (about_.tokens <= 0) return;
+    const double seconds = SecondsOf(best());
+    const double spread = best().step.spread;
+    std::string text = fmt::format("{} tokens take {} ({} … {})", FormatCount(about_.tokens), Days(seconds),
+                                   Days(seconds / spread), Days(seconds * spread));
+    if (const DeviceFigure* price = PriceOf(device_); price != nullptr) {
+      const double dollars = DollarsOf(best());
+      text += fmt::format(" and {} ({} … {}), at {:.2f} USD an hour and machine ({})", Dollars(dollars),
+                          Dollars(dollars / spread), Dollars(dollars * spread), price->value, price->date);
+      if (advice_.cheapest && advice_.cheapest->spec.ranks != best().spec.ranks) {
+        text += fmt::format("; {} on {}, in {}", Dollars(DollarsOf(*advice_.cheapest)),
+                            Gpus(advice_.cheapest->spec.ranks), Days(SecondsOf(*advice_.cheapest)));
+      }
+    }
+    Predicted("tokens", text, best());
+  }
+
+  // Of several ranks: what each way to split comes to at its best.
+  void SayShard() {
+    std::vector<std::string> parts;
+    for (const char* shard : {"none", "optimizer", "gradients", "full"}) {
+      if (std::ranges::none_of(ways_, [&](const TriedWay& way) { return way.shard == shard; })) continue;
+      const AdvisedPoint* point = QuickestOf([&](const RunSpec& spec) { return spec.shard == shard; });
+      parts.push_back(point == nullptr
+                          ? fmt::format("{} does not fit", shard)
+                          : fmt::format("{} {} ({:.2f} x)", shard, Rate(*point), point->rate() / best().rate()));
+    }
+    if (parts.size() < 2) return;
+    Predicted("shard", "Ways to split the state at their best, in tokens/s a GPU: " + Join(parts, ", "), best());
   }
 
   // Where both fit; else the fit itself says it.
@@ -265,28 +328,34 @@ class Adviser {
     const AdvisedPoint* none = with("none");
     const AdvisedPoint* full = with("full");
     if (none == nullptr || full == nullptr) return;
-    const double ratio = RateOf(*full) / RateOf(*none);
+    const double ratio = full->rate() / none->rate();
+    const char* pays = ratio > 1 / kNearly ? "pays" : ratio < kNearly ? "does not pay" : "changes little";
     Predicted(
         "checkpointing",
         fmt::format("In {} full activation checkpointing {}: {} tokens/s a GPU at its best batch ({}), {} without "
                     "it (batch {}), {:.2f} x",
-                    best().spec.precision, ratio > 1 ? "pays" : "does not pay", RateText(*full), full->spec.batch_size,
-                    RateText(*none), none->spec.batch_size, ratio),
+                    best().spec.precision, pays, Rate(*full), full->spec.batch_size, Rate(*none), none->spec.batch_size,
+                    ratio),
         *full);
   }
 
   void SayBatch() {
     std::vector<std::string> rates;
     int64_t enough = 0;
-    for (const AdvisedPoint& point : tried_.at({best().spec.precision, best().spec.checkpointing})) {
-      if (!point.fits) continue;
-      rates.push_back(fmt::format("{} at {}", RateText(point), point.spec.batch_size));
-      if (enough == 0 && RateOf(point) >= kNearlyAsQuick * RateOf(best())) enough = point.spec.batch_size;
+    for (const AdvisedPoint& point : WayOfBest().points) {
+      rates.push_back(fmt::format("{} at {}", Rate(point), point.spec.batch_size));
+      if (enough == 0 && point.rate() >= kNearly * best().rate()) enough = point.spec.batch_size;
     }
     const std::string smaller = enough < best().spec.batch_size
                                     ? fmt::format("A batch of {} is within 3 % of it", enough)
                                     : std::string("No smaller batch is within 3 % of it");
     Predicted("batch", fmt::format("{}: tokens/s a GPU by batch are {}", smaller, Join(rates, ", ")), best());
+  }
+  const TriedWay& WayOfBest() const {
+    const RunSpec& spec = best().spec;
+    return *std::ranges::find_if(ways_, [&](const TriedWay& way) {
+      return way.shard == spec.shard && way.precision == spec.precision && way.checkpointing == spec.checkpointing;
+    });
   }
 
   void SayBound() {
@@ -294,75 +363,149 @@ class Adviser {
     const auto share = [&](double ns) { return 100 * ns / step.step_ns; };
     Predicted(
         "bound",
-        fmt::format(
-            "A step is bound by {}: compute {:.0f} %, passes over memory {:.0f} %, waiting for other GPUs {:.0f} %, "
-            "launches {:.0f} % of a step",
-            step.bound, share(step.compute_ns), share(step.memory_ns), share(step.exposed_ns), share(step.launch_ns)),
+        fmt::format("A step is bound by {}: compute {:.0f} %, passes over memory {:.0f} %, waiting for other GPUs "
+                    "{:.0f} %, launches {:.0f} %",
+                    step.bound, share(step.compute_ns), share(step.memory_ns), share(step.exposed_ns),
+                    share(step.launch_ns)),
         best());
   }
 
   // What the state and the clipping that were assumed cost of the memory.
   void SayState() {
+    if (!framework_.is_ours()) return;
     std::vector<std::string> parts;
     const auto add = [&](const std::string& what, const Json& other) {
-      const int64_t less = best().peak_bytes - BytesOf(BestWith(other));
+      const int64_t less = best().peak_bytes - configurations_.BytesOf(configurations_.With(best().spec, other));
       if (less > best().peak_bytes / 100) parts.push_back(fmt::format("{} takes {} less", what, FormatBytes(less)));
     };
-    if (about_.state_precision == "fp32") add("with bf16 state it", {{"state_precision", "bf16"}});
-    if (about_.grad_clip > 0) {
+    if (about_.trained.state_precision == "fp32") add("with bf16 state it", {{"state_precision", "bf16"}});
+    if (about_.trained.grad_clip > 0) {
       add("without clipping, which keeps all gradients until their norm is known, it", {{"grad_clip", 0}});
     }
     if (!parts.empty()) Planned("state", fmt::format("The same {}", Join(parts, "; ")));
   }
 
-  // The quickest point with other ranks, where the device says how they reach each other.
+  // The fastest point with other ranks, where the device says how they reach each other.
   void SayGpus() {
     std::vector<std::string> parts;
     for (const int64_t times : {2, 8}) {
-      const int64_t ranks = about_.ranks * times;
+      const int64_t ranks = advice_.ranks * times;
       if (!device_.Has("link.bandwidth") || (ranks > device_.domain() && !device_.Has("network.bandwidth"))) continue;
-      AdvisedPoint point = best();
-      point.spec = SpecOf(best().spec.precision, best().spec.checkpointing, best().spec.batch_size, ranks);
-      point.step = PredictStep(point.spec, device_);
-      parts.push_back(fmt::format("{} GPUs {} each ({:.2f} x), {:.0f} % of a step waiting", ranks, RateText(point),
-                                  RateOf(point) / RateOf(best()), 100 * point.step.exposed_ns / point.step.step_ns));
+      const char* shard = best().spec.ranks > 1 ? best().spec.shard.c_str() : "full";
+      if (!configurations_.IsSupported("shard", shard)) continue;
+      const AdvisedPoint point = PointOf(configurations_.With(best().spec, {{"ranks", ranks}, {"shard", shard}}));
+      parts.push_back(fmt::format("{} GPUs {} each ({:.2f} x), {:.0f} % of a step waiting", ranks, Rate(point),
+                                  point.rate() / best().rate(), 100 * point.step.exposed_ns / point.step.step_ns));
     }
     if (!parts.empty()) Predicted("GPUs", "More GPUs, the same batch on each: " + Join(parts, "; "), best());
   }
 
-  // The first batch that does not fit without checkpointing.
+  // As many GPUs of other kinds, each at its best.
+  void SayMachines() {
+    std::vector<std::string> parts;
+    for (const Device& other : others_) {
+      const Configurations there(about_.trained, other, framework_);
+      const std::optional<AdvisedPoint> quickest = there.Quickest(advice_.ranks, best().spec.shard);
+      if (!quickest) {
+        parts.push_back(fmt::format("{} does not hold it", other.name));
+        continue;
+      }
+      const AdvisedPoint& point = *quickest;
+      std::string text =
+          fmt::format("{} {:.2f} x in {}", other.name, point.rate() / best().rate(), point.spec.precision);
+      if (PriceOf(device_) != nullptr && PriceOf(other) != nullptr) {
+        text += fmt::format(" at {:.2f} x the dollars a token",
+                            DollarsABillionTokens(point.spec, point.step, other) /
+                                DollarsABillionTokens(best().spec, best().step, device_));
+      }
+      parts.push_back(std::move(text));
+    }
+    if (!parts.empty()) Predicted("machine", "As many GPUs of another kind: " + Join(parts, "; "), best());
+  }
+
+  // The next batch without checkpointing, which does not fit.
   void SayMemory() {
-    const AdvisedPoint& next = tried_.at({best().spec.precision, "none"}).back();
-    if (next.fits) return;
-    const double ratio = RateOf(next) / RateOf(best());
-    Predicted("memory",
-              fmt::format("More memory {}: {} would take {} and give {:.2f} x the tokens/s",
-                          ratio > 1 / kNearlyAsQuick ? "would pay" : "changes little", Named(next),
-                          FormatBytes(next.peak_bytes), ratio),
-              best());
+    const auto found = std::ranges::find_if(ways_, [&](const TriedWay& way) {
+      return way.shard == best().spec.shard && way.precision == best().spec.precision && way.checkpointing == "none";
+    });
+    if (found == ways_.end()) return;
+    int64_t batch = 1;
+    while (batch <= found->largest) batch *= 2;
+    const AdvisedPoint next = PointOf(SpecOf(*found, batch));
+    const int64_t bytes = configurations_.BytesOf(next.spec);
+    if (bytes <= configurations_.limit().bytes) return;
+    const double ratio = next.rate() / best().rate();
+    Predicted(
+        "memory",
+        fmt::format("More memory {}: {} would take {} and give {:.2f} x the tokens/s",
+                    ratio > 1 / kNearly ? "would pay" : "changes little", Named(next.spec), FormatBytes(bytes), ratio),
+        best());
   }
-
-  void SayCost() {
-    const DeviceFigure* price = PriceOf(device_);
-    if (price == nullptr) return;
-    Predicted("cost",
-              fmt::format("A billion tokens cost {:.2f} USD at {:.2f} USD an hour and machine ({})",
-                          DollarsABillionTokens(best().spec, best().step, device_), price->value, price->date),
-              best());
-  }
-
-  static std::string Time(double ns) { return FormatDuration(std::llround(ns)); }
 
   const AdviceAbout& about_;
   const Device& device_;
-  const SlabLimit limit_;
-  std::vector<std::string> precisions_;
-  std::map<std::pair<std::string, std::string>, std::vector<AdvisedPoint>> tried_;  // by precision and policy
+  const Framework& framework_;
+  const std::vector<Device>& others_;
+  const Configurations configurations_;
+  std::vector<TriedWay> ways_;
   Advice advice_;
 };
 
 }  // namespace
 
-Advice Advise(const AdviceAbout& about, const Device& device) { return Adviser(about, device).Take(); }
+Advice Advise(const AdviceAbout& about, const Device& device, const Framework& framework,
+              const std::vector<Device>& others) {
+  return Adviser(about, device, framework, others).Take();
+}
+
+std::string SweepOfAdvice(const Advice& advice, const AdviceAbout& about, const Device& device,
+                          const std::string& trainer) {
+  // The best of each way, the quickest ways first, and of the best one half its batch.
+  constexpr size_t kMostPoints = 8;
+  std::vector<RunSpec> specs;
+  const auto is_new_way = [&](const RunSpec& spec) {
+    return std::ranges::none_of(specs, [&](const RunSpec& known) {
+      return known.shard == spec.shard && known.precision == spec.precision &&
+             known.checkpointing == spec.checkpointing;
+    });
+  };
+  for (const AdvisedPoint& point : advice.fitting) {
+    if (specs.size() < kMostPoints && is_new_way(point.spec)) specs.push_back(point.spec);
+  }
+  if (!specs.empty() && specs.front().batch_size > 1) {
+    specs.push_back(specs.front());
+    specs.back().batch_size /= 2;
+  }
+  Json defaults = about.trained.model;
+  defaults.update({{"seq_length", about.trained.seq_length},
+                   {"ranks", advice.ranks},
+                   {"device", "cuda"},
+                   {"gpu", device.gpu},
+                   {"warmup_steps", 5},
+                   {"steps", 20}});
+  if (trainer == kOurTrainer) {
+    defaults.update({{"state_precision", about.trained.state_precision}, {"grad_clip", about.trained.grad_clip}});
+  } else {
+    defaults["trainer"] = trainer;
+    if (about.trained.grad_clip > 0) defaults["grad_clip"] = about.trained.grad_clip;
+  }
+  std::string text =
+      fmt::format("# What `ridgeline advise` found the fastest of {}, to be measured.\n", PrintableLine(device.name));
+  text += "name: advice\ndefaults:\n";
+  for (const auto& [name, value] : defaults.items()) text += fmt::format("  {}: {}\n", name, DumpJson(value));
+  if (PriceOf(device) != nullptr || advice.ranks > 1)
+    text += fmt::format("price: {{device: {}}}\n", DumpJson(Json(device.name)));
+  text += "zip:\n";
+  const auto column = [&](const char* name, const auto& value_of) {
+    Json values = Json::array();
+    for (const RunSpec& spec : specs) values.push_back(value_of(spec));
+    text += fmt::format("  {}: {}\n", name, DumpJson(values));
+  };
+  column("shard", [](const RunSpec& spec) { return Json(spec.shard); });
+  column("precision", [](const RunSpec& spec) { return Json(spec.precision); });
+  column("checkpointing", [](const RunSpec& spec) { return Json(spec.checkpointing); });
+  column("batch_size", [](const RunSpec& spec) { return Json(spec.batch_size); });
+  return text;
+}
 
 }  // namespace ridgeline

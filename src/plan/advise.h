@@ -1,47 +1,47 @@
-// What to run of a model on a described device, computed: whether it fits, with which batch, checkpointing and
-// precision it is quickest, what bounds it, and what more GPUs or memory, or other state, would change. Memory is
-// planned, times are predicted.
+// What to run of a model on a described device, computed: whether it fits; of what can be split, multiplied, computed
+// again and batched the quickest way, the cheapest and the one with the least memory; what bounds it; days and dollars;
+// and what more GPUs, other ones, more memory or other state would change. Memory is planned, times are predicted.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/json.h"
-#include "predict/clock.h"
-#include "predict/device.h"
-#include "ridgeline/run.h"
+#include "plan/configurations.h"
 
 namespace ridgeline {
 
 struct AdviceAbout {
-  Json model;                            // a spec's fields that say which model: {"model": "llama-8b"}, or a shape
-  int64_t ranks = 1;                     // data-parallel, with shard: full where they are several
-  int64_t seq_length = 0;                // tokens
-  std::string state_precision = "fp32";  // of master weights and moments
-  double grad_clip = 1;                  // the largest norm of gradients; 0: none
-};
-
-struct AdvisedPoint {
-  RunSpec spec;
-  int64_t peak_bytes = 0;  // of a GPU
-  StepForecast step;
-  bool fits = false;
+  TrainedModel trained;
+  int64_t ranks = 1;      // data-parallel; with a budget what it is to pay for
+  double tokens = 0;      // to train on
+  double budget_usd = 0;  // for that; 0: the ranks are given
 };
 
 struct Advice {
   struct Sentence {
-    std::string
-        topic;  // "fit", "remedy", "quickest", "checkpointing", "batch", "bound", "state", "GPUs", "memory", "cost"
+    // "fit", "remedy", "budget", "fastest", "checkpointing", "shard", "batch", "bound", "state", "GPUs", "machine",
+    // "memory", "tokens"
+    std::string topic;
     std::string text;
-    std::string basis;  // "planned", "predicted, extrapolated"
+    std::string basis;  // "planned", "predicted, extrapolated", "estimated as …"
   };
   std::vector<Sentence> sentences;
-  std::vector<AdvisedPoint> fitting;  // of all that were tried, the quickest first; empty: nothing fits
+  int64_t ranks = 1;  // that it is of
+  // All that fits, the quickest first; its memory is asked of the first. Empty: nothing fits.
+  std::vector<AdvisedPoint> fitting;
+  std::optional<AdvisedPoint> cheapest;  // of fewer machines, too; nothing without a price
+  std::optional<AdvisedPoint> smallest;  // with the least memory
 };
 
-// Tries each format that the device multiplies, each policy, and batches: powers of two that fit, and the largest that
-// does. Throws Error(kInvalidInput) for a model that no step is known of.
-Advice Advise(const AdviceAbout& about, const Device& device);
+// `others`: devices that the same model is tried on. Throws Error(kInvalidInput) for a model that no step is known of,
+// and for a budget on a device without a price.
+Advice Advise(const AdviceAbout& about, const Device& device, const Framework& framework = {},
+              const std::vector<Device>& others = {});
+
+// A sweep that measures the best of what fits, and what is near it. `trainer`: a definition's name, or ours.
+std::string SweepOfAdvice(const Advice& advice, const AdviceAbout& about, const Device& device,
+                          const std::string& trainer);
 
 }  // namespace ridgeline

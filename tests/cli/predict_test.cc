@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <sstream>
 
 #include "base/json.h"
 #include "tests/cli/cli.h"
@@ -125,22 +126,56 @@ TEST_F(PredictCommandTest, ATrainersPointsAreEstimatedAsItsFramework) {
          "- {trainer: megatron_lm, shard: optimizer}\n- {trainer: torchtitan, shard: full, tensor_parallel: 2}\n";
   const auto output = cli_.Run({"predict", "others.yaml", "--device", "p5", "-o", "csv"});
   ASSERT_TRUE(output.status.ok()) << output.err;
-  EXPECT_THAT(output.out, HasSubstr("estimated as torchtitan: time ±5.1 % on 17 published rows, memory assumed"));
+  EXPECT_THAT(output.out, HasSubstr("estimated as torchtitan: time ±4.5 % on 17 published rows, memory assumed"));
   EXPECT_THAT(output.out, HasSubstr("estimated as megatron: time assumed, memory assumed"));
   EXPECT_THAT(output.out, HasSubstr("predicted, extrapolated"));
   EXPECT_THAT(output.err, HasSubstr("3 of 4 points predicted"));
   EXPECT_THAT(output.err, HasSubstr("not predicted: tensor_parallel: 2 is not predicted yet"));
 }
 
+TEST_F(PredictCommandTest, APlanOfAnotherTrainersPointsIsEstimatedAsItsFramework) {
+  std::ofstream(cli_.dir / "titan.yaml")
+      << "name: s\ndefaults: {trainer: torchtitan, model: llama-8b, seq_length: 8192, ranks: 16, device: cuda, gpu: "
+         "h100,"
+         " shard: full, checkpointing: selective}\nmatrix: {shard_ranks: [16, 8], batch_size: [1, 64]}\n";
+  const auto output = cli_.Run({"plan", "titan.yaml", "--device", "p5", "-o", "csv"});
+  ASSERT_TRUE(output.status.ok()) << output.err;
+  EXPECT_THAT(output.out, AllOf(HasSubstr("estimated as torchtitan: "), HasSubstr("out_of_memory"), HasSubstr(",fits,"),
+                                HasSubstr("as its framework estimates")));
+  EXPECT_THAT(output.err, AllOf(HasSubstr("4 estimated as other trainers, which run whether or not they fit"),
+                                HasSubstr("to run 4 points takes ")));
+}
+
+TEST_F(PredictCommandTest, TakesFrameworksOfOnesOwn) {
+  std::filesystem::create_directory(cli_.dir / "mine");
+  std::ifstream shipped(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks" / "torchtitan.yaml");
+  std::string text((std::istreambuf_iterator<char>(shipped)), {});
+  text.replace(text.find("name: torchtitan"), 16, "name: ours");
+  text.replace(text.find("trainers: [torchtitan]"), 22, "trainers: [megatron_lm]");
+  std::ofstream(cli_.dir / "mine" / "ours.yaml") << text;
+  const auto output =
+      cli_.Run({"predict", "s.yaml", "--device", "p5", "--frameworks", "mine", "--framework", "ours", "-o", "csv"});
+  EXPECT_TRUE(output.status.ok()) << output.err;
+  EXPECT_THAT(output.out + output.err, HasSubstr("ours"));
+}
+
 TEST(AdviseCommandTest, SaysWhatToRun) {
   Cli cli;
-  const auto said = cli.Run({"advise", "llama-350m", "--device", "h100", "--seq-length", "1024"});
+  const auto said = cli.Run({"advise", "gpt-10m", "--device", "h100", "--to", "sweep.yaml"});
   ASSERT_TRUE(said.status.ok()) << said.err;
-  EXPECT_THAT(said.out, AllOf(HasSubstr("llama-350m (350M parameters) at sequence 1024, on one GPU of h100"),
-                              HasSubstr("- It fits the 84.3 GB of a GPU without activation checkpointing"),
-                              HasSubstr("(predicted, extrapolated)"), HasSubstr("model: llama-350m, precision: ")));
-  const Json rows = ParseJson(cli.Run({"advise", "gpt-10m", "--device", "h100", "-o", "json"}).out, "ridgeline advise");
-  EXPECT_EQ(rows.at(0).at("topic"), "fit") << "at the 1024 positions that it has";
+  EXPECT_THAT(said.out, AllOf(HasSubstr("gpt-10m (9.99M parameters) at sequence 1024, on one GPU of h100"),
+                              HasSubstr("= It fits the 84.3 GB of a GPU without activation checkpointing"),
+                              HasSubstr("\nfastest "), HasSubstr("predicted, extrapolated (docs/prediction.md)")));
+  std::istringstream lines(said.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 84U) << line;  // bytes; a dash has three
+  const auto plan = cli.Run({"plan", "sweep.yaml", "--device", "h100"});
+  EXPECT_TRUE(plan.status.ok()) << plan.err;
+  const auto shape = cli.Run({"advise", "layers=2,hidden=256,heads=4,ffn=512,vocab=1000", "--device", "a100",
+                              "--seq-length", "128", "-o", "json"});
+  ASSERT_TRUE(shape.status.ok()) << shape.err;
+  EXPECT_EQ(ParseJson(shape.out, "ridgeline advise").at(0).at("topic"), "fit");
+  EXPECT_THAT(cli.Run({"advise", "layers=2,hiden=256", "--device", "a100"}).err,
+              HasSubstr("'hiden=256' is no part of a model's shape"));
   const auto model = cli.Run({"advise", "lama-8b", "--device", "h100"});
   EXPECT_EQ(model.status.exit_code, 2);
   EXPECT_THAT(model.err, HasSubstr("there is no model 'lama-8b', did you mean 'llama-8b'?"));
@@ -150,7 +185,7 @@ TEST(AdviseCommandTest, SaysWhatToRun) {
       << R"("num_key_value_heads": 2, "intermediate_size": 512, "vocab_size": 1000})";
   const auto own = cli.Run({"advise", "config.json", "--device", "a100", "--seq-length", "128"});
   ASSERT_TRUE(own.status.ok()) << own.err;
-  EXPECT_THAT(own.out, AllOf(HasSubstr("config.json ("), HasSubstr("family: llama"), HasSubstr("kv_heads: 2")));
+  EXPECT_THAT(own.out, HasSubstr("config.json ("));
 }
 
 }  // namespace

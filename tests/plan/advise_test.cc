@@ -1,117 +1,183 @@
-// Advice, held against what the planner and the clock say of the same points.
+// Advice, held against what the planner and the clock say of the same points. Models of two layers: what they take is
+// soon planned.
 #include "plan/advise.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
+#include "base/error.h"
 #include "plan/memory.h"
 #include "predict/memory.h"
 #include "run/spec.h"
+#include "sweep/expand.h"
+#include "sweep/sweep.h"
 
 namespace ridgeline {
 namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+const Json kTwoLayers = {{"family", "llama"}, {"layers", 2}, {"hidden", 2048}, {"heads", 16},
+                         {"kv_heads", 4},     {"ffn", 5632}, {"vocab", 32'000}};
+
 Device ShippedDevice(const std::string& name) {
   return FindDevice(name, {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "devices"});
 }
 
-Advice AdviceFor(const char* model, const char* device, int64_t ranks, int64_t seq_length) {
-  return Advise({.model = {{"model", model}}, .ranks = ranks, .seq_length = seq_length}, ShippedDevice(device));
+AdviceAbout AboutTwoLayers(int64_t ranks, int64_t seq_length) {
+  AdviceAbout about;
+  about.trained.model = kTwoLayers;
+  about.trained.seq_length = seq_length;
+  about.ranks = ranks;
+  about.tokens = 1e12;
+  return about;
 }
 
 std::string Says(const Advice& advice, const std::string& topic) {
+  std::string all;
   for (const Advice::Sentence& sentence : advice.sentences) {
-    if (sentence.topic == topic) return sentence.text;
+    if (sentence.topic == topic) all += sentence.text + "\n";
   }
-  return {};
+  return all;
 }
 
-TEST(Advise, TheQuickestIsTheQuickestOfThoseThatFit) {
-  const Advice advice = AdviceFor("llama-350m", "p5", 8, 4096);
+TEST(Advise, TheFastestIsTheQuickestOfThoseThatFit) {
+  const Device p5 = ShippedDevice("p5");
+  const Advice advice = Advise(AboutTwoLayers(8, 8192), p5);
   ASSERT_FALSE(advice.fitting.empty());
-  const auto rate = [](const AdvisedPoint& point) { return point.step.steady_tokens_per_s(point.spec); };
   for (const AdvisedPoint& point : advice.fitting) {
-    EXPECT_LE(rate(point), rate(advice.fitting.front()));
-    EXPECT_LE(point.peak_bytes, SlabLimitOn(point.spec, ShippedDevice("p5")).bytes);
+    EXPECT_LE(point.rate(), advice.fitting.front().rate());
     EXPECT_EQ(point.spec.ranks, 8);
   }
-  for (const char* topic : {"fit", "quickest", "checkpointing", "batch", "bound", "GPUs", "memory", "cost"}) {
+  const AdvisedPoint& fastest = advice.fitting.front();
+  EXPECT_EQ(fastest.peak_bytes, PredictMemory(fastest.spec).planned_peak_bytes);
+  EXPECT_LE(fastest.peak_bytes, SlabLimitOn(fastest.spec, p5).bytes);
+  ASSERT_TRUE(advice.smallest && advice.cheapest);
+  EXPECT_LE(advice.smallest->peak_bytes, fastest.peak_bytes);
+  for (const char* topic : {"fit", "fastest", "tokens", "shard", "checkpointing", "batch", "bound", "GPUs", "memory"}) {
     EXPECT_NE(Says(advice, topic), "") << topic;
   }
   EXPECT_THAT(Says(advice, "fit"), HasSubstr("without activation checkpointing: bf16 up to batch"));
-  EXPECT_THAT(Says(advice, "cost"), AllOf(HasSubstr("55.04 USD an hour"), HasSubstr("2026-08-26")));
+  EXPECT_THAT(Says(advice, "tokens"),
+              AllOf(HasSubstr("1.00T tokens take"), HasSubstr("55.04 USD an hour"), HasSubstr("2026-08-26")));
+  EXPECT_THAT(Says(advice, "shard"), AllOf(HasSubstr("none "), HasSubstr("optimizer "), HasSubstr("full ")));
   for (const Advice::Sentence& sentence : advice.sentences) {
     const bool is_planned = sentence.topic == "fit" || sentence.topic == "state";
     EXPECT_EQ(sentence.basis, is_planned ? "planned" : "predicted, extrapolated");
   }
+
+  // The largest batch of a way is the largest: one more does not fit.
+  const TrainedModel& trained = AboutTwoLayers(8, 8192).trained;
+  const Framework ours;
+  const Configurations configurations(trained, p5, ours);
+  for (const TriedWay& way : configurations.Try(8, "full")) {
+    const auto bytes = [&](int64_t batch) {
+      return configurations.BytesOf(configurations.SpecOf("full", way.precision, way.checkpointing, batch, 8));
+    };
+    ASSERT_TRUE(way.fits());
+    EXPECT_LE(bytes(way.largest), configurations.limit().bytes);
+    if (way.largest < 1024) EXPECT_GT(bytes(way.largest + 1), configurations.limit().bytes);
+  }
 }
 
+TEST(Advise, TheSweepThatMeasuresItPlans) {
+  const AdviceAbout about = AboutTwoLayers(8, 512);
+  const Device p5 = ShippedDevice("p5");
+  const Advice advice = Advise(about, p5);
+  const std::vector<Point> points = Expand(ParseSweep(SweepOfAdvice(advice, about, p5, "ridgeline"), "advice.yaml"));
+  ASSERT_GT(points.size(), 3U);
+  const auto is_best = [&](const Point& point) {
+    const RunSpec& best = advice.fitting.front().spec;
+    return point.spec.batch_size == best.batch_size && point.spec.precision == best.precision &&
+           point.spec.shard == best.shard && point.spec.checkpointing == best.checkpointing;
+  };
+  EXPECT_TRUE(std::ranges::any_of(points, is_best));
+  EXPECT_EQ(points.front().spec.gpu, "h100");
+}
+
+// A layer is large: 8 such need checkpointing.
 TEST(Advise, SaysWhatNeedsCheckpointing) {
-  const Advice advice = AdviceFor("stack-32b", "p5", 8, 8192);
-  EXPECT_THAT(Says(advice, "fit"), AllOf(HasSubstr("It needs activation checkpointing: batch 1 takes"),
-                                         HasSubstr("with full it fits: bf16 up to batch 3 a GPU")));
-  EXPECT_EQ(Says(advice, "checkpointing"), "") << "which would say the same again, or something else";
+  AdviceAbout about = AboutTwoLayers(8, 131'072);
+  about.trained.model.update({{"hidden", 8192}, {"heads", 64}, {"ffn", 28'672}, {"layers", 4}});
+  const Advice advice = Advise(about, ShippedDevice("p5"));
+  EXPECT_THAT(Says(advice, "fit"),
+              AllOf(HasSubstr("It needs activation checkpointing: batch 1 takes"), HasSubstr("it fits: ")));
 }
 
 // GPUs are the fewest, not the nearest power of two.
 TEST(Advise, SaysWhatWouldLetAModelFit) {
-  const Advice none = AdviceFor("llama-8b", "h100", 1, 1024);
+  AdviceAbout about = AboutTwoLayers(1, 1024);
+  about.trained.model.update({{"hidden", 16'384}, {"heads", 128}, {"ffn", 65'536}, {"kv_heads", 8}});
+  const Device h100 = ShippedDevice("h100");
+  const Advice none = Advise(about, h100);
   EXPECT_TRUE(none.fitting.empty());
   EXPECT_THAT(Says(none, "fit"), HasSubstr("It does not fit: "));
-  std::string remedies;
-  for (const Advice::Sentence& sentence : none.sentences) {
-    if (sentence.topic == "remedy") remedies += sentence.text + "\n";
-  }
+  const std::string remedies = Says(none, "remedy");
   EXPECT_THAT(remedies, AllOf(HasSubstr("With bf16 state (state_precision: bf16) it takes"),
                               HasSubstr("With no clipping of gradients (grad_clip: 0) it takes"),
                               HasSubstr("A GPU of which CUDA shows 1")));
   const size_t shared = remedies.find("Shared by ");
   ASSERT_NE(shared, std::string::npos) << remedies;
   const int64_t ranks = std::stoll(remedies.substr(shared + 10));
-  const auto bytes = [](int64_t gpus) {
-    std::vector<Problem> problems;
-    return PredictMemory(BuildSpec({{"model", "llama-8b"},
-                                    {"precision", "bf16"},
-                                    {"checkpointing", "full"},
-                                    {"seq_length", 1024},
-                                    {"grad_clip", 1},
-                                    {"ranks", gpus},
-                                    {"shard", gpus > 1 ? "full" : "none"},
-                                    {"device", "meta"},
-                                    {"gpu", "h100"},
-                                    {"batch_size", 1}},
-                                   problems))
-        .planned_peak_bytes;
+  const Framework ours;
+  const Configurations configurations(about.trained, h100, ours);
+  const auto fits = [&](int64_t gpus) {
+    return configurations.Fits(configurations.SpecOf("full", "bf16", "full", 1, gpus));
   };
-  const SlabLimit limit = SlabLimitOn({}, ShippedDevice("h100"));
-  EXPECT_LE(bytes(ranks), limit.bytes);
-  EXPECT_GT(bytes(ranks - 1), limit.bytes);
+  EXPECT_TRUE(fits(ranks));
+  if (ranks > 2) EXPECT_FALSE(fits(ranks - 1));
 }
 
 TEST(Advise, OwnsWhatTheStateCosts) {
-  AdviceAbout about{.model = {{"model", "llama-10m"}}, .ranks = 1, .seq_length = 128};
-  about.state_precision = "bf16";
-  about.grad_clip = 0;
+  AdviceAbout about = AboutTwoLayers(1, 128);
+  about.trained.state_precision = "bf16";
+  about.trained.grad_clip = 0;
   EXPECT_EQ(Says(Advise(about, ShippedDevice("a100")), "state"), "") << "there is nothing to leave out";
 }
 
 TEST(Advise, TriesTheFormatsThatTheDeviceMultiplies) {
-  EXPECT_THAT(Says(AdviceFor("llama-10m", "b200", 1, 256), "quickest"),
-              AllOf(HasSubstr("nvfp4"), HasSubstr("mxfp8"), HasSubstr("x bf16)")));
-  const std::string a100 = Says(AdviceFor("llama-10m", "a100", 1, 256), "quickest");
-  EXPECT_THAT(a100, HasSubstr("bf16"));
-  EXPECT_EQ(a100.find("fp8"), std::string::npos);
+  const TrainedModel trained = AboutTwoLayers(1, 256).trained;
+  const Framework ours;
+  using Formats = std::vector<std::string>;
+  EXPECT_EQ(Configurations(trained, ShippedDevice("b200"), ours).precisions(),
+            (Formats{"bf16", "fp8", "mxfp8", "nvfp4"}));
+  EXPECT_EQ(Configurations(trained, ShippedDevice("a100"), ours).precisions(), Formats{"bf16"});
 }
 
 TEST(Advise, OfALoneGpuSaysNothingOfMoreThanItsDomain) {
-  const Advice advice = AdviceFor("llama-10m", "h100", 8, 256);
+  const Advice advice = Advise(AboutTwoLayers(8, 256), ShippedDevice("a100"));
   EXPECT_EQ(Says(advice, "GPUs"), "") << "16 of them need a network, and it has none";
-  EXPECT_EQ(Says(advice, "cost"), "");
+  EXPECT_EQ(Says(advice, "tokens").find("USD"), std::string::npos);
+  EXPECT_FALSE(advice.cheapest);
+}
+
+TEST(Advise, ABudgetPaysForMachines) {
+  const Device p5 = ShippedDevice("p5");
+  const Framework torchtitan =
+      FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});
+  AdviceAbout about = AboutTwoLayers(1, 1024);
+  about.budget_usd = 1e6;
+  const Advice rich = Advise(about, p5, torchtitan);
+  EXPECT_GT(rich.ranks, 8);
+  EXPECT_THAT(Says(rich, "budget"), HasSubstr("stay within 1.00M USD"));
+  EXPECT_THAT(rich.sentences.front().basis, HasSubstr("estimated as torchtitan"));
+  about.budget_usd = 1;
+  const Advice poor = Advise(about, p5, torchtitan);
+  EXPECT_EQ(poor.ranks, 8);
+  EXPECT_THAT(Says(poor, "budget"), HasSubstr("1.00 USD do not pay for 1.00T tokens"));
+  EXPECT_THROW(Advise(about, ShippedDevice("h100"), torchtitan), Error);
+}
+
+TEST(Advise, OtherDevicesAreHeldBesideIt) {
+  AdviceAbout about = AboutTwoLayers(8, 1024);
+  const Framework torchtitan =
+      FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});
+  const Advice advice = Advise(about, ShippedDevice("p5"), torchtitan, {ShippedDevice("p6-b200")});
+  EXPECT_THAT(Says(advice, "machine"), AllOf(HasSubstr("p6-b200"), HasSubstr("x the dollars a token")));
 }
 
 }  // namespace

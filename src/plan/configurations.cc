@@ -1,0 +1,148 @@
+#include "plan/configurations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "predict/memory.h"
+#include "run/spec.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr int64_t kLargestBatch = 1024;
+
+}  // namespace
+
+Configurations::Configurations(const TrainedModel& model, const Device& device, const Framework& framework)
+    : model_(model), device_(device), framework_(framework) {
+  for (const auto& [peak, precision] :
+       {std::pair{"peaks.bf16", "bf16"}, {"peaks.fp8", "fp8"}, {"peaks.mxfp8", "mxfp8"}, {"peaks.fp4", "nvfp4"}}) {
+    if (device.Has(peak) && IsSupported("precision", precision)) precisions_.emplace_back(precision);
+  }
+  for (const char* policy : {"none", "selective", "full"}) {
+    const bool is_known =
+        framework.is_ours() || policy == std::string_view("none") || framework.recomputes.contains(policy);
+    if (is_known && IsSupported("checkpointing", policy)) policies_.emplace_back(policy);
+  }
+  limit_ = SlabLimitOn({}, device);
+}
+
+bool Configurations::IsSupported(const std::string& field, const std::string& value) const {
+  const auto known = framework_.supports.find(field);
+  return known == framework_.supports.end() || std::ranges::find(known->second, value) != known->second.end();
+}
+
+std::vector<TriedWay> Configurations::Try(int64_t ranks, std::string_view shard) const {
+  return Try(ranks, shard, Batches::kPowersToo);
+}
+
+std::optional<AdvisedPoint> Configurations::Quickest(int64_t ranks, std::string_view shard) const {
+  std::vector<AdvisedPoint> points = FittingPoints(Try(ranks, shard, Batches::kLargestAlone));
+  if (points.empty()) return std::nullopt;
+  return std::move(points.front());
+}
+
+std::vector<TriedWay> Configurations::Try(int64_t ranks, std::string_view shard, Batches batches) const {
+  // With one micro-step `gradients` is `optimizer`, but for programs that hold weights in parts between steps.
+  std::vector<std::string_view> shards = {"none"};
+  if (ranks > 1) shards = {"none", "optimizer", "full"};
+  if (ranks > 1 && framework_.memory.splits_weights) shards.insert(shards.end() - 1, "gradients");
+  std::erase_if(shards, [&](std::string_view each) {
+    return (!shard.empty() && each != shard) || (ranks > 1 && !IsSupported("shard", std::string(each)));
+  });
+  std::vector<TriedWay> ways;
+  for (const std::string_view each : shards) {
+    for (const std::string& precision : precisions_) {
+      for (const std::string& policy : policies_) ways.push_back(TryWay(each, precision, policy, ranks, batches));
+    }
+  }
+  return ways;
+}
+
+TriedWay Configurations::TryWay(std::string_view shard, const std::string& precision, const std::string& checkpointing,
+                                int64_t ranks, Batches batches) const {
+  TriedWay way{.shard = std::string(shard), .precision = precision, .checkpointing = checkpointing, .ranks = ranks};
+  const auto spec_of = [&](int64_t batch) { return SpecOf(shard, precision, checkpointing, batch, ranks); };
+  way.bytes_of_one = BytesOf(spec_of(1));
+  way.largest = LargestThatFits(way);
+  const auto add = [&](int64_t batch) {
+    AdvisedPoint& point = way.points.emplace_back();
+    point.spec = spec_of(batch);
+    point.step = StepOf(point.spec);
+  };
+  for (int64_t batch = 1; batches == Batches::kPowersToo && batch < way.largest; batch *= 2) add(batch);
+  if (way.fits()) add(way.largest);
+  return way;
+}
+
+// Memory is nearly straight in the batch, and only grows: a few plans find where it ends.
+int64_t Configurations::LargestThatFits(const TriedWay& way) const {
+  if (way.bytes_of_one > limit_.bytes) return 0;
+  int64_t fits = 1;
+  int64_t too_much = kLargestBatch + 1;
+  int64_t fits_bytes = way.bytes_of_one;
+  int64_t batch = 2;
+  while (too_much - fits > 1) {
+    const int64_t bytes = BytesOf(SpecOf(way.shard, way.precision, way.checkpointing, batch, way.ranks));
+    const double each = std::max(1.0, static_cast<double>(bytes - way.bytes_of_one) / static_cast<double>(batch - 1));
+    if (bytes <= limit_.bytes) {
+      fits = batch;
+      fits_bytes = bytes;
+    } else {
+      too_much = batch;
+    }
+    if (too_much - fits <= 1) break;
+    const double more = static_cast<double>(limit_.bytes - fits_bytes) / each;
+    const auto guess = fits + static_cast<int64_t>(std::min(more, static_cast<double>(kLargestBatch)));
+    batch = std::clamp(guess, fits + 1, too_much - 1);
+  }
+  return fits;
+}
+
+RunSpec Configurations::SpecOf(std::string_view shard, std::string_view precision, std::string_view checkpointing,
+                               int64_t batch, int64_t ranks, const Json& other) const {
+  std::vector<Problem> problems;
+  Json values = {{"precision", precision},
+                 {"checkpointing", checkpointing},
+                 {"batch_size", batch},
+                 {"seq_length", model_.seq_length},
+                 {"state_precision", model_.state_precision},
+                 {"grad_clip", model_.grad_clip},
+                 {"ranks", ranks},
+                 {"shard", shard},
+                 {"device", "meta"},
+                 {"gpu", device_.gpu}};
+  values.update(model_.model);
+  values.update(other);
+  RunSpec spec = BuildSpec(values, problems);
+  std::string why = problems.empty() ? NotEstimated(framework_, spec) : problems.front().message;
+  if (why.empty()) return spec;
+  throw Error(ErrorKind::kInvalidInput, fmt::format("advise: {}", why));
+}
+
+RunSpec Configurations::With(const RunSpec& spec, const Json& other) const {
+  return SpecOf(spec.shard, spec.precision, spec.checkpointing, spec.batch_size, spec.ranks, other);
+}
+
+int64_t Configurations::BytesOf(const RunSpec& spec) const {
+  return framework_.plans ? PredictMemory(spec).planned_peak_bytes : PeakBytes(framework_, spec);
+}
+
+StepForecast Configurations::StepOf(const RunSpec& spec) const {
+  const auto [priced, as] = AsPriced(framework_, spec);
+  return PredictStep(priced, device_, as);
+}
+
+std::vector<AdvisedPoint> FittingPoints(const std::vector<TriedWay>& ways) {
+  std::vector<AdvisedPoint> points;
+  for (const TriedWay& way : ways) points.insert(points.end(), way.points.begin(), way.points.end());
+  std::stable_sort(points.begin(), points.end(),
+                   [](const AdvisedPoint& a, const AdvisedPoint& b) { return a.rate() > b.rate(); });
+  return points;
+}
+
+}  // namespace ridgeline
