@@ -62,6 +62,28 @@ std::optional<Fault> ComparisonIn(std::string_view line, int number) {
   return std::nullopt;
 }
 
+// Outside of quotes and comments.
+std::optional<Fault> TemplateIn(std::string_view line, int number) {
+  char quote = '\0';
+  for (size_t at = 0; at + 1 < line.size(); ++at) {
+    const char c = line[at];
+    if (quote != '\0') {
+      if (c == quote) quote = '\0';
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '#' && at > 0 && line[at - 1] == ' ') {
+      break;
+    } else if (line.substr(at).starts_with("{{")) {
+      const size_t begin = line.find_last_of(" [,", at) + 1;  // npos + 1 is 0
+      const size_t close = line.find("}}", at);
+      const std::string_view word = line.substr(begin, close == std::string_view::npos ? close : close + 2 - begin);
+      return Fault{{number, static_cast<int>(begin) + 1},
+                   fmt::format("write \"{}\" in quotes: braces within [ ] are YAML's own", word)};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Fault> SlipAt(std::string_view text, Place stopped) {
@@ -72,6 +94,7 @@ std::optional<Fault> SlipAt(std::string_view text, Place stopped) {
                  "this line is indented with a tab; YAML is indented with spaces alone"};
   }
   if (auto slip = ComparisonIn(line, stopped.line)) return slip;
+  if (auto slip = TemplateIn(line, stopped.line)) return slip;
   // A line without its space runs on into the next, where the parser stops.
   if (stopped.line > 1) {
     if (auto slip = JoinedColonIn(LineOf(text, stopped.line - 1), stopped.line - 1)) return slip;

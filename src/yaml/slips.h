@@ -10,7 +10,7 @@
 namespace ridgeline {
 
 // The slip for which a parser stopped at `stopped`: a tab that indents, a colon without a space behind it, a comparison
-// without quotes. Nothing where it is none of these.
+// or a template without quotes. Nothing where it is none of these.
 std::optional<Fault> SlipAt(std::string_view text, Place stopped);
 
 // The comparison that `rest` of a file begins with, such as `>8`, which without quotes is to YAML the header of a text

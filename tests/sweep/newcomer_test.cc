@@ -59,6 +59,13 @@ TEST(Newcomer, LeavesOutTheSpaceAfterAColon) {
   });
 }
 
+TEST(Newcomer, LeavesATemplateWithoutQuotes) {
+  Expect({
+      {"name: a\nlaunch: {trainer: [python3, \"{{x}}.py\", --n={{n}}, --m={{m}}]}\n",
+       "s.yaml:2:41: write \"--n={{n}}\" in quotes: braces within [ ] are YAML's own"},
+  });
+}
+
 TEST(Newcomer, LeavesAComparisonWithoutQuotes) {
   const auto said = [](const std::string& comparison) {
     return "write the comparison in quotes, \"" + comparison + "\": YAML gives > and ! a meaning of their own";
