@@ -406,7 +406,8 @@ class JobRunner : public NodeJob {
       memory.rss_peak_bytes = std::max(seen.peak_bytes(), end.watched.rank_rss_peak_bytes);
       end.own->evidence["memory_from"] = "its processes";
     }
-    if (cgroup_peak_bytes > 0) {
+    // A cgroup has no page that another one brought in, such as a library's: it may hold less than its processes do.
+    if (cgroup_peak_bytes > 0 && cgroup_peak_bytes >= memory.rss_peak_bytes) {
       end.own->evidence["memory_at_most"] = std::to_string(cgroup_peak_bytes);
       end.own->evidence["memory_at_most_from"] = "its cgroup's peak, with its page cache";
     }

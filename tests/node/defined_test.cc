@@ -95,6 +95,15 @@ TEST_F(Defined, MemoryIsOfAllThatItStarts) {
   EXPECT_GT(result.memory.rss_peak_bytes, 300'000'000);
 }
 
+TEST_F(Defined, ACgroupThatHeldLessThanItsProcessesBoundsNothing) {
+  Job job = MakeDefined("echo held 4096 GiB\n" + std::string(kFiveSteps));
+  job.definition += "  - {name: host_peak, regex: 'held (\\d+) GiB', unit: GiB, take: max}\n";
+  const RunResult result = RunDefined(job);
+  EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_EQ(result.memory.rss_peak_bytes, int64_t{4096} << 30);
+  EXPECT_FALSE(result.evidence.contains("memory_at_most"));
+}
+
 TEST_F(Defined, TheMemoryLimitIsOfAllThatItStarts) {
   Job job = MakeDefined("python3 -c 'import time; x = bytearray(600000000); time.sleep(600)' & wait\n");
   job.memory_limit_bytes = 300'000'000;
