@@ -23,8 +23,10 @@
 //              configuration and asks nobody. What a launcher can besides what all can: `queue`, it has one of its own,
 //              takes many jobs at once and runs them in its own time; `poll_pause`, it says when it wants to be asked
 //              again; `render`. Other names are passed over.
-//   probe      {}                        -> {"available": bool, "why": "…", "description": "…", "max_jobs": int}
-//              max_jobs, where it has a `queue`: jobs it takes at once.
+//   probe      {}                        -> {"available": bool, "why": "…", "description": "…", "max_jobs": int,
+//                                           "retry": bool}
+//              max_jobs, where it has a `queue`: jobs it takes at once. With "retry": true nothing is wrong but the
+//              moment, as where a call says so.
 //   render     {"jobs": [job…]}          -> {"files": [{"name", "content"}…], "submit": "…", "fetch": "…"}
 //              where it can `render`: what a person could submit by hand, and the command that does, in which FILE
 //              stands for a file and DIR for their folder; and, where jobs do not write into their folders themselves,
@@ -41,11 +43,13 @@
 //              ends that a scheduler can know (run.h: oom_host, timeout, cancelled, infrastructure), with "reason"
 //              where it is infrastructure's, "node" for the names of the nodes it was on, separated by spaces, or of
 //              the one that failed, "ended_unix_s" for when the job ended, in decimal, and "message" and "hint" for
-//              people. Whether a trainer is at fault `exec` alone knows, and of several nodes not even it. For
-//              `queued`, "pending" is the scheduler's own word for why it waits, "expected_unix_s" when the scheduler
-//              thinks it will start, in decimal; "waits" and "hint" say why a job waits that somebody should do
-//              something about; "no_node", that no node is there that it may go to, busy or not, in the scheduler's
-//              words. `missing`: the scheduler has never heard of this key, or has forgotten it.
+//              people. Whether a trainer is at fault `exec` alone knows, and of several nodes not even it.
+//              "log_problem", of a running job too, is why its log could not be read, or not whole. For `queued`,
+//              "pending" is the scheduler's own word for why it waits, "expected_unix_s" when the scheduler thinks it
+//              will start, in decimal; "waits" and "hint" say why a job waits that somebody should do something about,
+//              and "waits_for" is the same for all jobs that wait for the same thing, however their "waits" differ;
+//              "no_node", that no node is there that it may go to, busy or not, in the scheduler's words. `missing`:
+//              the scheduler has never heard of this key, or has forgotten it.
 //   cancel     {"jobs": [{"key", "native_id"}…]} -> {"jobs": [{"key", "cancelled": bool}…]}
 //
 // Thread safety: the harness calls a launcher from one thread at a time.

@@ -24,6 +24,7 @@ const char* NameOf(Phase phase) {
 Json ToJson(const Availability& answer) {
   Json document = {{"available", answer.available}, {"why", answer.why}, {"description", answer.description}};
   if (answer.max_jobs > 0) document["max_jobs"] = answer.max_jobs;
+  if (answer.retry) document["retry"] = true;
   return document;
 }
 

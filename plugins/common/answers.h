@@ -16,6 +16,7 @@ struct Availability {
   std::string why;  // not
   std::string description;
   int64_t max_jobs = 0;  // of a launcher with a queue
+  bool retry = false;    // nothing is wrong but the moment
 };
 Json ToJson(const Availability& answer);
 

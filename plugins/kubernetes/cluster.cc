@@ -1,6 +1,7 @@
 #include "kubernetes/cluster.h"
 #include "ridgeline/json_fault.h"
 
+#include <algorithm>
 #include <cctype>
 #include <chrono>
 
@@ -14,6 +15,7 @@ using plugin::Json;
 
 constexpr std::chrono::seconds kAfterOutage{60};
 constexpr int64_t kTooManyRequests = 429;
+constexpr int64_t kMostRetryAfterS = 300;
 constexpr const char* kNamespaceHint = "namespace: names one that there is: `kubectl create namespace NAME` makes it";
 
 }  // namespace
@@ -34,7 +36,42 @@ std::string Response::Message() const {
   return text.empty() ? fmt::format("HTTP {}", code) : text;
 }
 
+std::vector<Response> Cluster::CallAll(const std::vector<Request>& requests) {
+  if (requests.empty()) return {};
+  ThrowIfLeftAlone();
+  std::vector<Response> responses = AskAll(requests);
+  for (const Response& response : responses) NoteTimes(response);
+  return responses;
+}
+
+std::unique_ptr<Stream> Cluster::Open(const std::string& path) {
+  ThrowIfLeftAlone();
+  return OpenStream(path);
+}
+
+int64_t Cluster::UnixS() const {
+  if (date_unix_s_ == 0) return clock_.UnixS();
+  return date_unix_s_ + std::chrono::duration_cast<std::chrono::seconds>(clock_.Now() - date_at_).count();
+}
+
+void Cluster::NoteTimes(const Response& response) {
+  const plugin::Clock::Time now = clock_.Now();
+  if (response.date_unix_s > 0) {
+    date_unix_s_ = response.date_unix_s;
+    date_at_ = now;
+  }
+  if (response.retry_after_s <= 0 || response.ok()) return;
+  const std::chrono::seconds pause(std::min(response.retry_after_s, kMostRetryAfterS));
+  left_alone_until_ = std::max(left_alone_until_, now + pause);
+}
+
+void Cluster::ThrowIfLeftAlone() const {
+  if (clock_.Now() >= left_alone_until_) return;
+  throw Failure(Failure::Kind::kNotNow, "the API server has too much to do, and is left alone for as long as it says");
+}
+
 Failure Cluster::ToFailure(const Response& response, const std::string& what) {
+  NoteTimes(response);
   const std::string message = fmt::format("cannot {}: {}", what, response.Message());
   const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
   switch (response.code) {

@@ -72,7 +72,12 @@ JobState Collector::Collect(Record& record, const Observation& seen, Judgement j
   if (seen.presence == Presence::kUnasked || seen.presence == Presence::kUnheard) return judgement;
   Live& live = LiveOf(record);
   TakeLogs(seen.pods, live);
-  if (judgement.phase != Phase::kEnded) return judgement;
+  if (judgement.phase != Phase::kEnded) {
+    for (const auto& [name, log] : live.logs) {
+      if (const std::string problem = log.ProblemSoFar(); !problem.empty()) judgement.evidence["log_problem"] = problem;
+    }
+    return judgement;
+  }
   while (judgement.awaits_logs && MayHaveMoreToSay(seen, live)) {
     if (looks_left_ == 0 || clock_.Now() >= poll_until_) return {Phase::kRunning, judgement.started_unix_s, {}, {}};
     --looks_left_;
@@ -92,11 +97,16 @@ JobState Collector::WriteEnd(Record& record, const Observation& seen, Live& live
     if (log_problem.empty()) log_problem = log.problem();
   }
   if (explained || !results.HasAll()) plugin::AddLogTail(results.log_tail(), end.evidence);
-  if (!results.HasAll() && !log_problem.empty()) end.evidence["log_problem"] = log_problem;
+  if (!results.HasAll() || results.headlines() > 0) {
+    if (log_problem.empty() && results.headlines() > 0) log_problem = "its log was rotated away, or cut";
+    if (!log_problem.empty()) end.evidence["log_problem"] = log_problem;
+  }
   // What ends before there is a trainer did not start.
   const auto reason = end.evidence.find("reason");
-  if (reason != end.evidence.end() && reason->second == "lost" && end.evidence.contains("exit_code") &&
-      log_problem.empty() && !results.AnyBegan()) {
+  const auto exit_code = end.evidence.find("exit_code");
+  const bool failed = exit_code != end.evidence.end() && exit_code->second != "0";
+  if (reason != end.evidence.end() && reason->second == "lost" && failed && log_problem.empty() &&
+      !results.AnyBegan()) {
     reason->second = "start";
     end.evidence["message"] = "of a trainer nothing was heard: " + end.evidence["message"];
   }

@@ -17,16 +17,18 @@ using plugin::Json;
 namespace fs = std::filesystem;
 
 Json Encode(const Record& record) {
-  return {{"key", record.key},
-          {"hash", record.hash},
-          {"uid", record.uid},
-          {"job_dir", record.job_dir},
-          {"points", record.points},
-          {"created_unix_s", record.created_unix_s},
-          {"cancelled", record.cancelled},
-          {"ended", record.ended},
-          {"evidence", record.evidence},
-          {"started_unix_s", record.started_unix_s}};
+  Json document = {{"key", record.key},
+                   {"hash", record.hash},
+                   {"uid", record.uid},
+                   {"job_dir", record.job_dir},
+                   {"points", record.points},
+                   {"created_unix_s", record.created_unix_s},
+                   {"cancelled", record.cancelled},
+                   {"ended", record.ended},
+                   {"evidence", record.evidence},
+                   {"started_unix_s", record.started_unix_s}};
+  if (record.ttl_s) document["ttl_s"] = *record.ttl_s;
+  return document;
 }
 
 Record Decode(const Json& document) {
@@ -41,6 +43,7 @@ Record Decode(const Json& document) {
   document.at("ended").get_to(record.ended);
   document.at("evidence").get_to(record.evidence);
   document.at("started_unix_s").get_to(record.started_unix_s);
+  if (document.contains("ttl_s")) record.ttl_s = document.at("ttl_s").get<int64_t>();
   return record;
 }
 

@@ -1,5 +1,6 @@
 #include "kubernetes/judge.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -67,8 +68,16 @@ void AddPods(const Pods& pods, const PodView& most, Evidence& evidence) {
   add("disruption", most.disruption);
   add("container_reason", most.terminated_reason == "Completed" ? "" : most.terminated_reason);
   add("image_id", most.image_id);
+  add("resources", most.resources);
+  add("qos", most.qos);
   if (most.terminated) plugin::AddExit(most.exit_code, 0, evidence);
   plugin::AddQueueWait(most.created_unix_s, most.started_unix_s, evidence);
+}
+
+// When its last container ended; of containers that never said, when its controller took it to have ended.
+int64_t EndedUnixS(const JobView& job, const PodSummary& pods) {
+  if (pods.finished_unix_s > 0) return pods.finished_unix_s;
+  return job.failed ? job.failed_unix_s : job.completed_unix_s;
 }
 
 Judgement OfEnd(const Observation& seen, const PodSummary& pods, const Options& options) {
@@ -77,6 +86,9 @@ Judgement OfEnd(const Observation& seen, const PodSummary& pods, const Options& 
   if (!seen.job.reason.empty()) judgement.evidence["job_reason"] = seen.job.reason;
   const PodView* decides = pods.decides != nullptr ? pods.decides : pods.first;
   if (decides != nullptr) AddPods(seen.pods, *decides, judgement.evidence);
+  if (const int64_t ended_unix_s = EndedUnixS(seen.job, pods); ended_unix_s > 0) {
+    judgement.evidence["ended_unix_s"] = std::to_string(ended_unix_s);
+  }
   const std::optional<Cause> cause = CauseOf(seen.job, pods, decides, options, seen.unix_s);
   if (!cause) return judgement;
   if (cause->reason.empty()) {
@@ -129,6 +141,11 @@ std::optional<Wait> WaitOfJob(const Observation& seen, const PodSummary& pods, c
   return wait;
 }
 
+std::string SubjectOfJob(const Observation& seen, const Wait& wait) {
+  const auto of_pod = FirstWait(seen);
+  return of_pod ? SubjectOf(of_pod->second, of_pod->first->image) : SubjectOf(wait, "");
+}
+
 // Nothing where there is no more to be waited for; else for how long it was, in words.
 std::optional<std::string> WhyGivenUp(const Observation& seen, const std::optional<Wait>& wait,
                                       const Options& options) {
@@ -147,7 +164,9 @@ Judgement OfWaiting(const Observation& seen, const PodSummary& pods, const Optio
   const std::optional<std::string> given_up = WhyGivenUp(seen, wait, options);
   if (!given_up) {
     if (!wait) return Make(Phase::kQueued);
-    Evidence evidence = {{"waits", fmt::format("Job {}: {}", seen.job.name, wait->message)}, {"hint", wait->hint}};
+    Evidence evidence = {{"waits", fmt::format("Job {}: {}", seen.job.name, wait->message)},
+                         {"waits_for", SubjectOfJob(seen, *wait)},
+                         {"hint", wait->hint}};
     if (wait->no_node) evidence["no_node"] = wait->message;
     return Make(Phase::kQueued, 0, std::move(evidence));
   }
@@ -174,20 +193,39 @@ Judgement OfCancelled(const Observation& seen, const PodSummary& pods, const Opt
   return judgement;
 }
 
+// Finished Jobs are removed after their TTL, which a policy of the cluster may have made shorter than ours. What nobody
+// collected until then is lost, whoever removed it.
+Judgement OfRemoved(const Observation& seen, const PodSummary& pods, const Options& options) {
+  Judgement judgement = OfEnd(seen, pods, options);
+  if (!judgement.evidence.contains("end")) {
+    const std::string ttl = seen.job.ttl_s ? fmt::format(" (its ttlSecondsAfterFinished was {})", *seen.job.ttl_s) : "";
+    AddInfrastructure("lost", "the Job was removed when it had finished" + ttl,
+                      "a policy of the cluster may set that; output: keeps results on a volume", judgement.evidence);
+  }
+  return judgement;
+}
+
 // Of a Job that was there and is not.
 Judgement OfGone(const Record& record, const Observation& seen, const Options& options) {
+  const PodSummary pods = Summarize(seen.pods, seen.unix_s);
+  const bool seen_removed = !seen.job.name.empty();
+  const bool no_place = !seen.no_namespace.empty();
+  if (seen_removed && seen.job.HasEnded() && !record.cancelled && !no_place) return OfRemoved(seen, pods, options);
   Judgement judgement = Make(Phase::kEnded, 0, {{"kubernetes_job", record.key}});
   judgement.awaits_logs = !seen.pods.empty();
-  if (const PodView* first = Summarize(seen.pods, seen.unix_s).first) AddPods(seen.pods, *first, judgement.evidence);
+  if (pods.first != nullptr) AddPods(seen.pods, *pods.first, judgement.evidence);
+  const int64_t ttl_s = std::min(options.ttl_s, record.ttl_s.value_or(options.ttl_s));
   if (record.cancelled) {
     AddEnd("cancelled", "the job was cancelled", "", judgement.evidence);
-  } else if (!seen.no_namespace.empty()) {
+  } else if (no_place) {
     AddInfrastructure("rights",
                       "the Job is gone, and its namespace is no place for Jobs any more: " + seen.no_namespace,
                       "`kubectl get namespace` says whether it is there", judgement.evidence);
-  } else if (seen.unix_s - record.created_unix_s > options.ttl_s) {
-    AddInfrastructure("lost", "the Job is gone, as finished Jobs are after their TTL", "ttl: keeps them for longer",
-                      judgement.evidence);
+  } else if (!seen_removed && seen.unix_s - record.created_unix_s > ttl_s) {
+    AddInfrastructure(
+        "lost", "the Job is gone, as finished Jobs are after their TTL",
+        ttl_s < options.ttl_s ? "a policy of the cluster made it shorter than ttl:" : "ttl: keeps them for longer",
+        judgement.evidence);
   } else {
     const Cause cause = OfDeletedJob();
     AddEnd(cause.end, cause.message, cause.hint, judgement.evidence);

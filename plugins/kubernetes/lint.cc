@@ -262,6 +262,26 @@ void LintMemory(const Json& spec) {
   }
 }
 
+// On the node's own network the pods of a gang find each other by the cluster's names only where their DNS is said to,
+// and their port is the node's, which another gang's pod there may have.
+void LintHostNetwork(const Json& spec) {
+  if (spec.value("hostNetwork", Json()) != true) return;
+  const Json dns = spec.value("dnsPolicy", Json());
+  if (dns != "ClusterFirstWithHostNet" && dns != "None") {
+    Refuse("spec.dnsPolicy", dns, "ClusterFirstWithHostNet, as the patch sets hostNetwork and ranks meet by a name",
+           "add dnsPolicy: ClusterFirstWithHostNet beside it");
+  }
+  for (const Json& container : spec.value("containers", Json::array())) {
+    if (Words(container.value("name", Json())) != kContainer) continue;
+    for (const Json& variable : container.value("env", Json::array())) {
+      const Json value = variable.value("value", Json());
+      if (Words(variable.value("name", Json())) != "MASTER_PORT" || value != std::to_string(kMasterPort)) continue;
+      Refuse("the variable MASTER_PORT", value, "another port, free on every node, as the patch sets hostNetwork",
+             "add to the patch: containers: [{name: ridgeline, env: [{name: MASTER_PORT, value: \"29617\"}]}]");
+    }
+  }
+}
+
 void LintPod(const Json& spec) {
   const std::string where = "spec";
   if (Words(spec.value("restartPolicy", Json())) != "Never") {
@@ -309,6 +329,7 @@ void Lint(const Json& job) {
       const std::string last =
           fmt::format("{}-{}", Words(metadata.at("name")), spec.at("completions").get<int64_t>() - 1);
       LintDnsLabel("the name of its last pod", last);
+      LintHostNetwork(spec.at("template").at("spec"));
     }
     LintMetadata("the pod template's metadata", spec.at("template").value("metadata", Json::object()));
     LintPod(spec.at("template").at("spec"));

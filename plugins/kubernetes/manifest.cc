@@ -38,7 +38,6 @@ constexpr const char* kProgramMount = "/ridgeline/program";  // exec and all tha
 constexpr const char* kCarrier = "ridgeline-program";        // the container that brings it
 constexpr int kSecretMode = 0440;                            // fsGroup is the pod's own group
 constexpr const char* kSummaryFile = "/dev/termination-log";
-constexpr int kMasterPort = 29500;
 constexpr int64_t kExecBytes = int64_t{64} << 20;            // `ridgeline exec` beside the trainer
 constexpr int64_t kGraceS = 30;                              // to end and tell so
 constexpr const char* kGpuShared = "1Gi";                    // of /dev/shm, which NCCL uses
@@ -125,6 +124,9 @@ class Maker {
     if (has_job_file_) parts_ = Parts(job_file);
     const auto sweep = job.value("sweep", std::string());
     labels_ = options.labels;
+    labels_.emplace("app.kubernetes.io/name", "ridgeline");
+    labels_.emplace("app.kubernetes.io/component", "benchmark");
+    labels_.emplace("app.kubernetes.io/instance", name_);
     labels_[kManagerLabel] = "ridgeline";
     labels_[kJobLabel] = name_;
     if (const std::string value = LabelValue(sweep); !value.empty()) labels_[kSweepLabel] = value;

@@ -11,6 +11,7 @@
 namespace ridgeline::kubernetes {
 
 inline constexpr const char* kContainer = "ridgeline";
+inline constexpr int kMasterPort = 29500;  // where the ranks of a gang meet
 inline constexpr const char* kHashAnnotation = "ridgeline.dev/spec-hash";
 inline constexpr const char* kStoreLabel = "ridgeline.dev/store";
 inline constexpr const char* kIndexAnnotation = "batch.kubernetes.io/job-completion-index";

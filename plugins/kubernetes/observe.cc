@@ -59,7 +59,12 @@ Observer::Observer(Cluster& cluster, const plugin::Clock& clock, const std::stri
                     JobView job = ParseJob(object);
                     jobs_[job.name] = std::move(job);
                   },
-                  [this](const Json& object) { jobs_.erase(ParseJob(object).name); }, [this] { jobs_.clear(); }}),
+                  [this](const Json& object) {
+                    JobView job = ParseJob(object);
+                    jobs_.erase(job.name);
+                    if (!ended_.contains(job.name)) removed_[job.name] = std::move(job);
+                  },
+                  [this] { jobs_.clear(); }}),
       pod_watch_(cluster, clock, cluster.CorePath("pods"), StoreSelector(store),
                  {[this](const Json& object) { Keep(ParsePod(object)); },
                   [this](const Json& object) {
@@ -82,6 +87,7 @@ void Observer::Refresh() {
 
 void Observer::SetEnded(const std::string& key) {
   followed_.erase(key);
+  removed_.erase(key);
   ended_.insert(key);
 }
 
@@ -120,13 +126,14 @@ std::string Observer::WhyNoNamespace() {
   return asked.code == kForbidden || asked.code == kNotFound ? asked.Message() : "";
 }
 
-void Observer::TakePods(const std::string& key, Followed& followed) const {
+void Observer::TakePods(const std::string& key, const std::string& job_uid, Followed& followed) const {
   const auto pods = pods_.find(key);
   if (pods == pods_.end()) return;
   Pods& known = followed.pods;
   std::map<std::string, const PodView*> first;  // of an index that has none yet
   for (const auto& [name, pod] : pods->second) {
     if (followed.left_behind.contains(name)) continue;
+    if (!pod.job_uid.empty() && pod.job_uid != job_uid) continue;  // of another Job of that name
     if (const auto same = known.find(name); same != known.end()) {
       same->second = pod;
       continue;
@@ -177,7 +184,7 @@ void Observer::LeaveBehind(const JobView& job, Followed& followed) {
 
 Observation Observer::Look(const Record& record) {
   Observation seen;
-  seen.unix_s = clock_.UnixS();
+  seen.unix_s = cluster_.UnixS();
   seen.runs = Runs(record.key, seen.unix_s);
   if (record.cancelled && record.uid.empty() && MayCome(record.key)) seen.presence = Observation::Presence::kUnheard;
   if (record.ended || record.uid.empty()) return seen;
@@ -186,16 +193,20 @@ Observation Observer::Look(const Record& record) {
   seen.presence = there ? Observation::Presence::kThere : AskFor(record);
   if (seen.presence == Observation::Presence::kUnheard) return seen;
   Followed& followed = followed_[record.key];
-  TakePods(record.key, followed);
+  TakePods(record.key, record.uid, followed);
   if (there && !IsStillThere(record, followed, job->second)) {
     jobs_.erase(job);
     there = false;
     seen.presence = Observation::Presence::kGone;
   }
   if (there) seen.job = job->second;
+  if (const auto removed = removed_.find(record.key);
+      !there && removed != removed_.end() && removed->second.uid == record.uid) {
+    seen.job = removed->second;
+  }
   if (!there && !record.cancelled) seen.no_namespace = WhyNoNamespace();
-  LeaveBehind(seen.job, followed);
-  if (!seen.job.suspended) seen.pods = followed.pods;
+  if (there) LeaveBehind(seen.job, followed);
+  if (!there || !seen.job.suspended) seen.pods = followed.pods;
   if (there && !record.cancelled) LookAtStage(record, followed, seen);
   return seen;
 }

@@ -26,7 +26,7 @@ struct Observation {
     kGone,  // the server has no Job of this uid
   };
   Presence presence = Presence::kUnasked;
-  JobView job;        // kThere
+  JobView job;        // kThere; kGone: as it was when it was removed, and without a name where nobody saw that
   Pods pods;          // the first of each index. What replaces one is not waited for, unless the Job was suspended
   bool runs = false;  // any pod of it, what replaces one too
   Stage stage = Stage::kNoPod;
@@ -71,7 +71,7 @@ class Observer {
   bool MayCome(const std::string& key);
   Observation::Presence AskFor(const Record& record);
   std::string WhyNoNamespace();
-  void TakePods(const std::string& key, Followed& followed) const;
+  void TakePods(const std::string& key, const std::string& job_uid, Followed& followed) const;
   bool IsStillThere(const Record& record, Followed& followed, JobView& job);
   static void LeaveBehind(const JobView& job, Followed& followed);
   void LookAtStage(const Record& record, Followed& followed, Observation& seen);
@@ -83,6 +83,7 @@ class Observer {
   Watch job_watch_;
   Watch pod_watch_;
   std::map<std::string, JobView> jobs_;
+  std::map<std::string, JobView> removed_;    // as they were when they were, by name; of those that have not ended
   std::map<std::string, Pods> pods_;          // by Job
   std::map<std::string, Followed> followed_;  // by key
   std::set<std::string> ended_;

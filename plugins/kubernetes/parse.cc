@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include <set>
+
 #include "kubernetes/manifest.h"
 
 namespace ridgeline::kubernetes {
@@ -25,6 +27,24 @@ int64_t Number(const Json& object, const char* pointer, int64_t otherwise) {
 
 bool Holds(const Json& condition, const char* type) {
   return Text(condition, "type") == type && Text(condition, "status") == "True";
+}
+
+// "cpu=8 (asks for 4), memory=64Gi": the limits, and the requests where they are others.
+std::string ResourcesOf(const Json& resources) {
+  const Json limits = resources.value("limits", Json::object());
+  const Json requests = resources.value("requests", Json::object());
+  std::set<std::string> names;
+  for (const Json* amounts : {&limits, &requests}) {
+    for (const auto& item : amounts->items()) names.insert(item.key());
+  }
+  std::string all;
+  for (const std::string& name : names) {
+    const std::string limit = Text(limits, name.c_str());
+    const std::string request = Text(requests, name.c_str());
+    all += (all.empty() ? "" : ", ") + name + '=' + (limit.empty() ? "no limit" : limit);
+    if (request != limit) all += request.empty() ? " (asks for none)" : " (asks for " + request + ')';
+  }
+  return all;
 }
 
 // One of a pod's initContainers: it ends before ours begins, or runs beside it.
@@ -71,6 +91,8 @@ JobView ParseJob(const Json& object) {
   job.deadline_s = Number(object, "/spec/activeDeadlineSeconds", 0);
   job.pods = Number(object, "/spec/completions", 1);
   job.suspended = At(object, "/spec/suspend") == true;
+  if (const int64_t ttl_s = Number(object, "/spec/ttlSecondsAfterFinished", -1); ttl_s >= 0) job.ttl_s = ttl_s;
+  job.completed_unix_s = ParseTime(Text(object.value("status", Json::object()), "completionTime"));
   for (const Json& condition : At(object, "/status/conditions")) {
     job.complete = job.complete || Holds(condition, "Complete");
     // FailureTarget: it has failed, and its pods are still being ended.
@@ -90,6 +112,9 @@ PodView ParsePod(const Json& object) {
   pod.name = metadata.at("name").get<std::string>();
   pod.uid = Text(metadata, "uid");
   pod.job = Text(metadata.value("labels", Json::object()), "ridgeline.dev/job");
+  for (const Json& owner : metadata.value("ownerReferences", Json::array())) {
+    if (Text(owner, "kind") == "Job") pod.job_uid = Text(owner, "uid");
+  }
   pod.index = Text(metadata.value("annotations", Json::object()), kIndexAnnotation);
   pod.created_unix_s = ParseTime(Text(metadata, "creationTimestamp"));
   pod.deleted_unix_s = ParseTime(Text(metadata, "deletionTimestamp"));
@@ -102,9 +127,12 @@ PodView ParsePod(const Json& object) {
   for (const Json& container : spec.value("containers", Json::array())) {
     if (Text(container, "name") == kContainer) {
       pod.memory_limited = container.contains("/resources/limits/memory"_json_pointer);
+      pod.image = Text(container, "image");
+      pod.resources = ResourcesOf(container.value("resources", Json::object()));
     }
   }
   pod.phase = Text(status, "phase");
+  pod.qos = Text(status, "qosClass");
   pod.reason = Text(status, "reason");
   pod.message = Text(status, "message");
   bool not_ready = false;

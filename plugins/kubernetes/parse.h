@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "common/failure.h"
@@ -21,6 +22,10 @@ struct JobView {
   bool failed = false;
   std::string reason, message;  // of the failure
   int64_t failed_unix_s = 0;
+  int64_t completed_unix_s = 0;
+  std::optional<int64_t> ttl_s;  // after which it is removed once it has ended; nothing: it stays
+
+  bool HasEnded() const { return complete || failed; }
 };
 
 // A pod's phase of our own: the API server has it no more.
@@ -29,6 +34,7 @@ inline constexpr const char* kDeletedPhase = "Deleted";
 // What is kept of a pod. Of its containers ours alone counts, whatever a cluster puts beside it.
 struct PodView {
   std::string name, uid, job, node, phase;
+  std::string job_uid;          // of the Job that it belongs to; empty: not said
   std::string index;            // of an Indexed Job
   int64_t deadline_s = 0;       // its activeDeadlineSeconds; 0: none
   bool memory_limited = false;  // our container
@@ -46,7 +52,9 @@ struct PodView {
   int64_t started_unix_s = 0;
   int64_t finished_unix_s = 0;
   int exit_code = 0;
-  std::string terminated_reason, last_words, image_id;
+  std::string terminated_reason, last_words, image, image_id;
+  std::string resources;  // what our container may have and asks for, whoever changed it: "cpu=8 (asks for 4)"
+  std::string qos;        // Guaranteed, Burstable, BestEffort
 
   bool HasBegun() const { return running || (terminated && started_unix_s > 0); }  // its container: it has a log
 };

@@ -32,7 +32,8 @@ class KubernetesLauncher final : public plugin::Launcher {
       return {true, "", description, Window(options_)};
     } catch (const Failure& e) {
       if (e.kind() == Failure::Kind::kInvalidInput) throw;
-      return {false, e.hint().empty() ? e.what() : std::string(e.what()) + "; " + e.hint(), "Kubernetes"};
+      return {false, e.hint().empty() ? e.what() : std::string(e.what()) + "; " + e.hint(), "Kubernetes", 0,
+              e.kind() == Failure::Kind::kNotNow};
     }
   }
 

@@ -53,6 +53,7 @@ PodSummary Summarize(const Pods& pods, int64_t now_unix_s) {
     if (pod.HasBegun()) ++summary.begun;
     if (HasSucceeded(pod)) ++summary.succeeded;
     summary.started_unix_s = std::max(summary.started_unix_s, pod.started_unix_s);
+    summary.finished_unix_s = std::max(summary.finished_unix_s, pod.finished_unix_s);
     const bool ended = HasEnded(pod, now_unix_s);
     if (HasSucceeded(pod) || (!ended && pod.deleted_unix_s == 0)) continue;
     summary.any_failed = summary.any_failed || ended;

@@ -19,7 +19,8 @@ struct PodSummary {
   bool any_failed = false;           // whether one has ended badly already
   int64_t begun = 0;                 // how many have, or had, their container running
   int64_t succeeded = 0;
-  int64_t started_unix_s = 0;  // the last of those that have begun; 0: none has
+  int64_t started_unix_s = 0;   // the last of those that have begun; 0: none has
+  int64_t finished_unix_s = 0;  // the last of those that have ended; 0: none has said so
 };
 
 // Points into `pods`. `now_unix_s` tells a pod that should be gone by now.

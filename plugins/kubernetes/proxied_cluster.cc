@@ -178,6 +178,17 @@ class Exchange {
     return code;
   }
   std::string& body() { return body_; }
+  // Of a Response.
+  int64_t date_unix_s() const {
+    curl_header* date = nullptr;
+    if (::curl_easy_header(easy_, "Date", 0, CURLH_HEADER, -1, &date) != CURLHE_OK) return 0;
+    return std::max<int64_t>(0, ::curl_getdate(date->value, nullptr));
+  }
+  int64_t retry_after_s() const {
+    curl_off_t seconds = 0;
+    ::curl_easy_getinfo(easy_, CURLINFO_RETRY_AFTER, &seconds);
+    return seconds;
+  }
 
  private:
   template <typename Value>
@@ -205,6 +216,7 @@ class ProxyStream final : public Stream {
   int64_t code() const override { return exchange_->code(); }
   bool ended() const override { return exchange_->ended(); }
   std::string problem() const override { return exchange_->problem(); }
+  int64_t retry_after_s() const override { return exchange_->retry_after_s(); }
 
   bool Next(std::string& line) override {
     std::string& body = exchange_->body();
@@ -264,8 +276,8 @@ class ProxiedCluster final : public Cluster {
 
   const std::string& name_space() const override { return name_space_; }
 
-  std::vector<Response> CallAll(const std::vector<Request>& requests) override {
-    std::vector<Response> responses = CallAllOnce(requests);
+  std::vector<Response> AskAll(const std::vector<Request>& requests) override {
+    std::vector<Response> responses = AskAllOnce(requests);
     const auto unknown = [](const Response& response) { return response.code == kUnauthorized; };
     if (!std::any_of(responses.begin(), responses.end(), unknown) || !LogInAgain()) return responses;
     // Whoever is not known has done nothing: it is asked again.
@@ -273,7 +285,7 @@ class ProxiedCluster final : public Cluster {
     for (size_t i = 0; i < requests.size(); ++i) {
       if (unknown(responses[i])) again.push_back(requests[i]);
     }
-    std::vector<Response> answers = CallAllOnce(again);
+    std::vector<Response> answers = AskAllOnce(again);
     auto answer = answers.begin();
     for (Response& response : responses) {
       if (unknown(response)) response = std::move(*answer++);
@@ -281,7 +293,7 @@ class ProxiedCluster final : public Cluster {
     return responses;
   }
 
-  std::unique_ptr<Stream> Open(const std::string& path) override {
+  std::unique_ptr<Stream> OpenStream(const std::string& path) override {
     return std::make_unique<ProxyStream>(std::make_unique<Exchange>(multi_, Socket(), Request{"GET", path, {}}, true));
   }
 
@@ -312,7 +324,7 @@ class ProxiedCluster final : public Cluster {
   }
 
  private:
-  std::vector<Response> CallAllOnce(const std::vector<Request>& requests) {
+  std::vector<Response> AskAllOnce(const std::vector<Request>& requests) {
     std::vector<Response> responses;
     for (size_t first = 0; first < requests.size(); first += kAtOnce) {
       std::vector<std::unique_ptr<Exchange>> calls;
@@ -325,7 +337,8 @@ class ProxiedCluster final : public Cluster {
           if (!call->ended()) ::curl_multi_poll(multi_, nullptr, 0, kPollMs, nullptr);
         }
         const bool answered = call->problem().empty();
-        responses.push_back({answered ? call->code() : 0, std::move(call->body()), call->problem()});
+        responses.push_back({answered ? call->code() : 0, std::move(call->body()), call->problem(), call->date_unix_s(),
+                             call->retry_after_s()});
       }
     }
     return responses;

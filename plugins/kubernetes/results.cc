@@ -86,6 +86,7 @@ void ResultFolder::TakeLastWords(const std::string& words) {
     const std::optional<JobLine> told = ParseJobLine(std::string_view(words).substr(at, end - at));
     if (told && told->kind == kResultLine && points_.contains(told->point_id) && !have_.contains(told->point_id)) {
       Keep(told->point_id, told->payload);
+      ++headlines_;
     }
     at = end + 1;
   }
@@ -128,6 +129,7 @@ void PodLog::Pump(const PodView& pod, ResultFolder& to) {
   while (stream_->Next(line)) {
     if (stream_->code() == 200) {
       to.TakeLine(line);
+      failures_ = 0;
     } else if (refusal.size() < kMostRefusalBytes) {
       refusal += line;
     }
@@ -136,7 +138,9 @@ void PodLog::Pump(const PodView& pod, ResultFolder& to) {
   const bool whole = stream_->code() == 200 && stream_->problem().empty();
   problem_.clear();
   if (!whole) {
-    const Response answer{stream_->problem().empty() ? stream_->code() : 0, refusal, stream_->problem()};
+    ++failures_;
+    const Response answer{stream_->problem().empty() ? stream_->code() : 0, refusal, stream_->problem(), 0,
+                          stream_->retry_after_s()};
     problem_ = cluster_.ToFailure(answer, "read the log of pod " + pod.name).what();
   }
   stream_.reset();

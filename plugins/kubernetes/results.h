@@ -1,6 +1,7 @@
 // What a Job's pods say of its points, into the job's folder, as if `ridgeline exec` had run there.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -35,6 +36,8 @@ class ResultFolder {
   void TakeOthersAsBegun();
 
   bool HasAll() const { return have_.size() == points_.size(); }
+  // How many results are a container's last words alone.
+  int64_t headlines() const { return headlines_; }
   // A trainer was started, as far as anybody heard of it.
   bool AnyBegan() const;
   const std::string& log_tail() const { return log_tail_; }
@@ -47,7 +50,8 @@ class ResultFolder {
   std::set<std::string> points_;
   std::map<std::string, std::string> have_;  // the last result's hash
   std::set<std::string> parts_;              // the hashes of what pods said of theirs
-  std::string log_tail_;                     // what was said besides
+  int64_t headlines_ = 0;
+  std::string log_tail_;  // what was said besides
 };
 
 // The log of one pod, followed from the moment it runs.
@@ -62,8 +66,12 @@ class PodLog {
   bool done() const { return done_; }
   // Why it could not be read at last; empty where it was.
   const std::string& problem() const { return problem_; }
+  // The same while its container may run: a stream that broke off is no problem where the next goes on.
+  std::string ProblemSoFar() const { return failures_ >= kFailuresToSay ? problem_ : ""; }
 
  private:
+  static constexpr int kFailuresToSay = 2;  // in a row
+
   Cluster& cluster_;
   const plugin::Clock& clock_;
   std::string path_;
@@ -73,6 +81,7 @@ class PodLog {
   std::string problem_;
   plugin::Clock::Time not_before_;
   int tries_after_end_ = 0;
+  int failures_ = 0;  // in a row
 };
 
 }  // namespace ridgeline::kubernetes

@@ -30,7 +30,7 @@ Session::Session(const std::filesystem::path& state_dir, Options options, std::u
     : options_(std::move(options)),
       journal_(state_dir),
       cluster_(std::move(cluster)),
-      submitter_(*cluster_, journal_, clock, options_),
+      submitter_(*cluster_, journal_, options_),
       observer_(*cluster_, clock, journal_.store()),
       collector_(*cluster_, journal_, clock, options_.output_path) {}
 
@@ -88,7 +88,10 @@ void Session::DeleteEnded() {
   for (const auto& [name, job] : observer_.jobs()) {
     Record* record = deleted_.contains(job.uid) ? nullptr : journal_.Find(name);
     if (record != nullptr && record->cancelled) record = &Noted(*record, job);
-    if (record == nullptr || record->uid != job.uid) continue;
+    if (record == nullptr) continue;
+    // Somebody deleted it and made the same again: what that would measure has been given up.
+    const bool made_again = record->ended && record->uid != job.uid && record->hash == job.hash;
+    if (record->uid != job.uid && !made_again) continue;
     if (!record->ended && (!record->cancelled || job.deleting)) continue;
     requests.push_back(DeleteRequest(name, job.uid, kBackground));
     of.push_back(&job);

@@ -37,24 +37,37 @@ bool NamesJobFile(const Json& job) {
 
 }  // namespace
 
-Submitter::Submitter(Cluster& cluster, Journal& journal, const plugin::Clock& clock, const Options& options)
-    : cluster_(cluster), journal_(journal), clock_(clock), options_(options) {}
+Submitter::Submitter(Cluster& cluster, Journal& journal, const Options& options)
+    : cluster_(cluster), journal_(journal), options_(options) {}
 
-Submitter::Pending Submitter::Prepare(const Json& job) {
+Submitter::Pending& Submitter::Prepare(const Json& job) {
   const auto key = job.at("key").get<std::string>();
   if (job.at("exec").empty()) throw Failure(Failure::Kind::kInvalidInput, "the job has no command");
   const std::string text =
       NamesJobFile(job) ? plugin::ReadText(job.at("job_file").get<std::string>(), kMaxJobFileBytes) : "";
-  Pending pending;
-  pending.manifests = MakeManifests(job, text, options_, journal_.store(), NewSecret());
+  Manifests manifests = MakeManifests(job, text, options_, journal_.store(), NewSecret());
+  const auto had = pending_.find(key);
+  if (had != pending_.end() && had->second.manifests.hash == manifests.hash) {
+    had->second.failure.reset();
+    return had->second;
+  }
   Record record;
   record.key = key;
-  record.hash = pending.manifests.hash;
+  record.hash = manifests.hash;
   record.job_dir = job.at("job_dir").get<std::string>();
   record.points = PointsOf(text);
-  record.created_unix_s = clock_.UnixS();
+  record.created_unix_s = cluster_.UnixS();
   journal_.Write(std::move(record));
-  return pending;
+  Pending pending;
+  pending.manifests = std::move(manifests);
+  return pending_[key] = std::move(pending);
+}
+
+void Submitter::TakeJob(const Json& object, Pending& pending) {
+  const JobView job = ParseJob(object);
+  pending.uid = job.uid;
+  pending.ttl_s = job.ttl_s;
+  pending.created_unix_s = job.created_unix_s;
 }
 
 // The Job that is there under our name: ours where it is of our store and runs what we mean.
@@ -72,20 +85,24 @@ std::optional<Failure> Submitter::Adopt(Pending& pending) {
                                     : "which this database knows nothing of"),
                    fmt::format("see what it is, then `kubectl delete job {}`; or use another namespace", name));
   }
-  pending.uid = job.uid;
+  TakeJob(object, pending);
   return std::nullopt;
 }
 
-void Submitter::Create(std::vector<Pending>& pending) {
+void Submitter::Create(const std::vector<Pending*>& pending) {
   std::vector<Request> requests;
-  // A modern server then refuses what it does not know, in place of dropping it.
-  for (const Pending& each : pending)
-    requests.push_back({"POST", cluster_.JobsPath() + "?fieldValidation=Strict", each.manifests.job});
+  std::vector<Pending*> of;
+  for (Pending* each : pending) {
+    if (!each->uid.empty()) continue;
+    // A modern server then refuses what it does not know, in place of dropping it.
+    requests.push_back({"POST", cluster_.JobsPath() + "?fieldValidation=Strict", each->manifests.job});
+    of.push_back(each);
+  }
   const std::vector<Response> responses = cluster_.CallAll(requests);
-  for (size_t i = 0; i < pending.size(); ++i) {
-    Pending& each = pending[i];
+  for (size_t i = 0; i < responses.size(); ++i) {
+    Pending& each = *of[i];
     if (responses[i].ok()) {
-      each.uid = ParseJob(responses[i].Document()).uid;
+      TakeJob(responses[i].Document(), each);
     } else if (responses[i].code == kConflict) {
       each.failure = Adopt(each);
     } else {
@@ -97,49 +114,63 @@ void Submitter::Create(std::vector<Pending>& pending) {
 
 // The ConfigMaps, the Service and the Secret go with their Job: it owns them. Its pods wait for them. A Secret that is
 // there already stays as it is: pods may have read it.
-void Submitter::CreateOthers(std::vector<Pending>& pending) {
+void Submitter::CreateOthers(const std::vector<Pending*>& pending) {
+  struct Call {
+    Pending* of;
+    size_t index;
+  };
   std::vector<Request> requests;
-  std::vector<Pending*> of;
-  for (Pending& each : pending) {
-    if (each.failure) continue;
-    for (Json object : each.manifests.others) {
+  std::vector<Call> calls;
+  for (Pending* each : pending) {
+    if (each->failure) continue;
+    for (size_t i = 0; i < each->manifests.others.size(); ++i) {
+      if (each->made.contains(i)) continue;
+      Json object = each->manifests.others[i];
       object["metadata"]["ownerReferences"] = Json::array(
-          {{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", each.manifests.name}, {"uid", each.uid}}});
+          {{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", each->manifests.name}, {"uid", each->uid}}});
       const std::string path = cluster_.CorePath(PathOf(object.at("kind").get<std::string>()));
       requests.push_back({"POST", path, std::move(object)});
-      of.push_back(&each);
+      calls.push_back({each, i});
     }
   }
   const std::vector<Response> responses = cluster_.CallAll(requests);
   for (size_t i = 0; i < responses.size(); ++i) {
-    if (responses[i].ok() || responses[i].code == kConflict) continue;
-    of[i]->failure = cluster_.ToFailure(responses[i], "create what Job " + of[i]->manifests.name + " needs");
+    Pending& each = *calls[i].of;
+    if (responses[i].ok() || responses[i].code == kConflict) {
+      each.made.insert(calls[i].index);
+    } else {
+      each.failure = cluster_.ToFailure(responses[i], "create what Job " + each.manifests.name + " needs");
+    }
   }
 }
 
 std::vector<plugin::Submission> Submitter::Submit(const Json& jobs) {
-  std::vector<Pending> pending;
+  std::vector<Pending*> pending;
   std::map<std::string, Failure> failures;  // by key
   for (const Json& job : jobs) {
     const auto key = job.at("key").get<std::string>();
     try {
       const Record* known = journal_.Find(key);
-      if (known == nullptr || known->uid.empty()) pending.push_back(Prepare(job));
+      if (known == nullptr || known->uid.empty()) pending.push_back(&Prepare(job));
     } catch (const Failure& e) {
       failures.emplace(key, e);
     }
   }
   Create(pending);
   CreateOthers(pending);
-  for (const Pending& each : pending) {
-    const std::string& key = each.manifests.name;
-    if (each.failure) {
-      failures.emplace(key, *each.failure);
+  for (const Pending* each : pending) {
+    const std::string key = each->manifests.name;
+    if (each->failure) {
+      failures.emplace(key, *each->failure);
+      if (each->failure->kind() != Failure::Kind::kNotNow) pending_.erase(key);
       continue;
     }
     Record record = *journal_.Find(key);
-    record.uid = each.uid;
+    record.uid = each->uid;
+    record.ttl_s = each->ttl_s;
+    if (each->created_unix_s > 0) record.created_unix_s = each->created_unix_s;
     journal_.Write(std::move(record));
+    pending_.erase(key);
   }
   std::vector<plugin::Submission> answers;
   for (const Json& job : jobs) {

@@ -21,7 +21,22 @@ constexpr std::array<std::string_view, 5> kNotThisNode = {"didn't match Pod's no
                                                           "had untolerated taint", "were unschedulable"};
 constexpr const char* kStorageHint = "volumes: and output: name what the namespace has: `kubectl get pvc`";
 
+constexpr const char* kNotMounted = "a volume is not mounted";
+constexpr const char* kNoSandbox = "its sandbox cannot be made";
+constexpr const char* kNoContainer = "its container cannot be made";
+
 bool Says(const std::string& text, const char* words) { return text.find(words) != std::string::npos; }
+
+// Without numbers and what is quoted.
+std::string WithoutNames(std::string_view text) {
+  std::string kept;
+  bool quoted = false;
+  for (const char c : text) {
+    if (c == '"') quoted = !quoted;
+    if (!quoted && c != '"' && (c < '0' || c > '9')) kept += c;
+  }
+  return kept;
+}
 
 std::optional<Wait> OfNoNode(const PodView& pod) {
   if (pod.unschedulable.empty()) return std::nullopt;
@@ -41,10 +56,10 @@ std::optional<Wait> OfNoNode(const PodView& pod) {
 std::optional<Wait> OfMaking(const PodView& pod, const PodEvent& event) {
   const std::string said = event.reason + ": " + event.message;
   if (event.reason == "FailedMount" || event.reason == "FailedAttachVolume" || event.reason == "FailedMapVolume") {
-    return Wait{"storage", "a volume is not mounted: " + said, kStorageHint};
+    return Wait{"storage", std::string(kNotMounted) + ": " + said, kStorageHint};
   }
   if (event.reason == "FailedCreatePodSandBox") {
-    return Wait{"start", "its sandbox cannot be made: " + said, "`kubectl describe pod " + pod.name + "` says more"};
+    return Wait{"start", std::string(kNoSandbox) + ": " + said, "`kubectl describe pod " + pod.name + "` says more"};
   }
   if (pod.init_container.empty()) return std::nullopt;
   return Wait{"start", fmt::format("the container {}, which comes before ours, has not ended", pod.init_container),
@@ -52,6 +67,14 @@ std::optional<Wait> OfMaking(const PodView& pod, const PodEvent& event) {
 }
 
 }  // namespace
+
+std::string SubjectOf(const Wait& wait, const std::string& image) {
+  if (wait.reason == "image") return "image " + image;
+  for (const char* sentence : {kNotMounted, kNoSandbox, kNoContainer}) {
+    if (wait.message.starts_with(sentence)) return sentence;
+  }
+  return WithoutNames(wait.message);
+}
 
 std::optional<Wait> WaitOf(const PodView& pod, const PodEvent& event) {
   if (pod.waiting.empty() || pod.waiting == "ContainerCreating" || pod.waiting == "PodInitializing") {
@@ -66,7 +89,7 @@ std::optional<Wait> WaitOf(const PodView& pod, const PodEvent& event) {
   }
   // "failed to prepare subPath for volumeMount …"
   const char* const reason = Says(pod.waiting_message, "volumeMount") ? "storage" : "start";
-  return Wait{reason, "its container cannot be made: " + said, "`kubectl describe pod " + pod.name + "` says more"};
+  return Wait{reason, std::string(kNoContainer) + ": " + said, "`kubectl describe pod " + pod.name + "` says more"};
 }
 
 Wait WaitOfRefusal(const std::string& event_message) {

@@ -16,6 +16,10 @@ struct Wait {
   bool no_node = false;   // there is no node now that it may go to, busy or not
 };
 
+// What a wait is for, the same for all Jobs that wait for it: not the pods' names, nor how many nodes lack what, nor
+// which of two words the kubelet has for it at the moment.
+std::string SubjectOf(const Wait& wait, const std::string& image);
+
 // What an event says of a pod whose container is being made.
 struct PodEvent {
   std::string reason, message;

@@ -45,10 +45,11 @@ void Watch::Refresh() {
   if (!stream_ || !stream_->ended()) return;
   const int64_t code = stream_->code();
   const std::string problem = stream_->problem();
+  const int64_t retry_after_s = stream_->retry_after_s();
   if (clock_.Now() - opened_ < std::chrono::seconds(kWatchS)) cluster_.NoteOutage();
   stream_.reset();
   if (code >= 200 && code < 300) return;  // its time was over, or its server was: what follows is asked for next time
-  throw cluster_.ToFailure({problem.empty() ? code : 0, refusal, problem}, "watch " + path_);
+  throw cluster_.ToFailure({problem.empty() ? code : 0, refusal, problem, 0, retry_after_s}, "watch " + path_);
 }
 
 void Watch::List() {

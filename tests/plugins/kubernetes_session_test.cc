@@ -358,10 +358,30 @@ TEST_F(KubernetesSession, AnotherJobOfTheNameIsNotOurs) {
   const auto session = Submitted();
   Json theirs = world_.jobs.at("rl-1");
   theirs["metadata"]["uid"] = "theirs";
+  theirs["metadata"]["annotations"][kHashAnnotation] = "another";
   world_.Take("jobs", "rl-1");
   world_.Put("jobs", theirs);
   EXPECT_EQ(Poll(*session).at("evidence").at("end"), "cancelled");
   EXPECT_TRUE(world_.jobs.contains("rl-1"));
+}
+
+// As by `kubectl replace --force`: its ConfigMaps went with the first, and nobody would ever collect it.
+TEST_F(KubernetesSession, AJobOfOursThatSomebodyMadeAgainIsDeleted) {
+  const auto session = Submitted();
+  Json again = world_.jobs.at("rl-1");
+  again["metadata"]["uid"] = "again";
+  world_.Take("jobs", "rl-1");
+  world_.Put("jobs", again);
+  Json pod =
+      PodObject("Running", Running(), Json::object(), {{"name", "pod"}, {"labels", {{"ridgeline.dev/job", "rl-1"}}}});
+  pod["metadata"]["ownerReferences"] = {{{"kind", "Job"}, {"uid", "again"}}};
+  world_.Put("pods", pod);
+  SayResult();
+  EXPECT_EQ(State(*session), "running") << "a pod of it still runs";
+  EXPECT_TRUE(world_.jobs.empty());
+  world_.Take("pods", "pod");
+  EXPECT_EQ(Poll(*session).at("evidence").at("end"), "cancelled");
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "jobs/rl-1/results.log")) << "what that one said is not the first's";
 }
 
 TEST_F(KubernetesSession, AKeyIsCreatedOnceWhoeverAsks) {

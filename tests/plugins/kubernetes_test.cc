@@ -293,6 +293,17 @@ TEST(KubernetesLint, TellsAtPlanTimeWhatAClusterRefuses) {
   EXPECT_EQ(Refused({{"output", {{"claim", "out"}}}}, Job({{"save_time_s", 120}})), "taken");
 }
 
+TEST(KubernetesLint, AGangOnTheNodesNetworkNeedsItsDnsAndAPortOfItsOwn) {
+  Json spec = {{"hostNetwork", true}};
+  const auto refused = [&](int nodes) { return Refused({{"patch", {{"spec", spec}}}}, Job({{"nodes", nodes}})); };
+  EXPECT_EQ(refused(1), "taken");
+  EXPECT_THAT(refused(2), AllOf(HasSubstr("spec.dnsPolicy"), HasSubstr("ClusterFirstWithHostNet")));
+  spec["dnsPolicy"] = "ClusterFirstWithHostNet";
+  EXPECT_THAT(refused(2), AllOf(HasSubstr("MASTER_PORT"), HasSubstr("another port")));
+  spec["containers"] = {{{"name", "ridgeline"}, {"env", {{{"name", "MASTER_PORT"}, {"value", "29617"}}}}}};
+  EXPECT_EQ(refused(2), "taken");
+}
+
 // ---- manifests
 
 Manifests OneNode() {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -35,6 +36,10 @@ struct ClusterWorld {
   int64_t create_code = 201;
   bool create_unheard = false;  // a Job is created, and who asked for it has no answer
   int64_t log_code = 200;
+  int64_t others_code = 201;            // of what a Job needs
+  int64_t retry_after_s = 0;            // with each 429
+  std::optional<int64_t> ahead_s;       // of this machine's clock; nothing: its answers have no Date
+  std::optional<int64_t> policy_ttl_s;  // what a policy makes of ttlSecondsAfterFinished
   Json version = {{"gitVersion", "v1.31.0"}, {"major", "1"}, {"minor", "31"}};
   std::set<std::string> forbidden;                                   // "create pods": what this user may not
   std::map<std::string, std::string> dry_runs;                       // by kind: why such an object is refused
@@ -77,13 +82,17 @@ class ScriptedCluster final : public Cluster {
 
   const std::string& name_space() const override { return name_space_; }
 
-  std::vector<Response> CallAll(const std::vector<Request>& requests) override {
+  std::vector<Response> AskAll(const std::vector<Request>& requests) override {
     std::vector<Response> responses;
-    for (const Request& request : requests) responses.push_back(Answer(request));
+    for (const Request& request : requests) {
+      responses.push_back(Answer(request));
+      if (responses.back().code == 429) responses.back().retry_after_s = world_.retry_after_s;
+      if (world_.ahead_s) responses.back().date_unix_s = world_.clock.UnixS() + *world_.ahead_s;
+    }
     return responses;
   }
 
-  std::unique_ptr<Stream> Open(const std::string& path) override {
+  std::unique_ptr<Stream> OpenStream(const std::string& path) override {
     if (path.find("watch=1") != std::string::npos) {
       const auto tap = std::make_shared<ClusterWorld::Tap>();
       world_.watches[path.find("/jobs?") != std::string::npos ? "jobs" : "pods"].push_back(tap);
@@ -136,6 +145,7 @@ class ScriptedCluster final : public Cluster {
     if (at(CorePath("pods") + '?')) return Ok(List(world_.pods));
     if (request.method == "POST" && at(JobsPath())) return Create(request.body);
     if (request.method == "POST") {
+      if (world_.others_code != 201) return No(world_.others_code);
       world_.others[request.path.substr(request.path.rfind('/') + 1)] = request.body;
       return Ok(request.body, 201);
     }
@@ -166,6 +176,7 @@ class ScriptedCluster final : public Cluster {
     const auto name = job.at("metadata").at("name").get<std::string>();
     if (world_.jobs.contains(name)) return No(kConflict);
     job["metadata"]["uid"] = "uid-" + name;
+    if (world_.policy_ttl_s) job["spec"]["ttlSecondsAfterFinished"] = *world_.policy_ttl_s;
     world_.Put("jobs", job);
     if (world_.create_unheard) return {0, {}, "the connection was closed"};
     return Ok(job, 201);
