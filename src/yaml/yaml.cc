@@ -27,6 +27,7 @@ namespace {
 
 constexpr size_t kShownValue = 100;  // characters
 constexpr size_t kShownMessage = 500;
+constexpr size_t kHalfBytes = 6;  // "\\ud83d"
 
 Place PlaceOf(const YAML::Mark& mark) { return mark.is_null() ? Place{} : Place{mark.line + 1, mark.column + 1}; }
 
@@ -276,6 +277,48 @@ class Builder final : public YAML::EventHandler {
   YamlNode root_;
 };
 
+// The half of a character that JSON writes as "\ud83d" at `at`; 0: there is none.
+uint32_t HalfAt(std::string_view text, size_t at) {
+  uint32_t half = 0;
+  const std::string_view escape = text.substr(std::min(at, text.size()), kHalfBytes);
+  if (escape.size() < kHalfBytes || !escape.starts_with("\\u")) return 0;
+  const char* const digits = escape.data() + 2;
+  const auto [end, error] = std::from_chars(digits, digits + 4, half, 16);
+  return error == std::errc() && end == digits + 4 && half >= 0xD800 && half <= 0xDFFF ? half : 0;
+}
+
+// JSON is YAML but for this: a character beyond U+FFFF it escapes as two halves, and YAML as one. `end`: behind the
+// first half, in double quotes. Writes the text that is left of those quotes, or of all, as YAML does; false where no
+// pair is there.
+bool JoinHalves(std::string& text, size_t end, bool all) {
+  if (end < kHalfBytes) return false;
+  bool joined = false;
+  for (size_t at = end - kHalfBytes; at < text.size() && (all || text[at] != '"'); ++at) {
+    if (text[at] != '\\') continue;
+    const uint32_t high = HalfAt(text, at);
+    const uint32_t low = HalfAt(text, at + kHalfBytes);
+    if (high != 0 && high < 0xDC00 && low >= 0xDC00) {
+      const uint32_t character = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+      text.replace(at, 2 * kHalfBytes, fmt::format("\\U{:08x}", character));
+      joined = true;
+    } else if (!joined) {
+      return false;
+    }
+    ++at;  // whatever is escaped
+  }
+  return joined;
+}
+
+YamlNode ParseOnce(std::string_view text, const YamlLimits& limits) {
+  Builder builder(text, limits);
+  std::istringstream in{std::string(text)};
+  YAML::Parser parser(in);
+  while (parser.HandleNextDocument(builder)) {
+  }
+  if (builder.empty()) throw Fault{{}, "the file is empty; a sweep is a mapping with a name"};
+  return builder.TakeRoot();
+}
+
 }  // namespace
 
 YamlNode ParseYaml(std::string_view text, const YamlLimits& limits) {
@@ -283,17 +326,21 @@ YamlNode ParseYaml(std::string_view text, const YamlLimits& limits) {
     throw Fault{{}, fmt::format("the file is larger than {}", FormatBytes(static_cast<int64_t>(limits.bytes)))};
   }
   RequireCharacters(text);
-  try {
-    Builder builder(text, limits);
-    std::istringstream in{std::string(text)};
-    YAML::Parser parser(in);
-    while (parser.HandleNextDocument(builder)) {
+  std::string joined(text);
+  const auto ends = ProcessorTime() + limits.time;
+  for (;;) {
+    try {
+      return ParseOnce(joined, limits);
+    } catch (const YAML::Exception& e) {
+      const bool may_be_half = e.msg.starts_with(YAML::ErrorMsg::INVALID_UNICODE) && e.mark.pos > 0;
+      // Of JSON all that is quoted is in double quotes.
+      if (may_be_half && ProcessorTime() < ends &&
+          JoinHalves(joined, static_cast<size_t>(e.mark.pos), Json::accept(joined))) {
+        continue;
+      }
+      if (auto slip = SlipAt(text, PlaceOf(e.mark))) throw *std::move(slip);
+      throw Fault{PlaceOf(e.mark), "not YAML: " + e.msg};
     }
-    if (builder.empty()) throw Fault{{}, "the file is empty; a sweep is a mapping with a name"};
-    return builder.TakeRoot();
-  } catch (const YAML::Exception& e) {
-    if (auto slip = SlipAt(text, PlaceOf(e.mark))) throw *std::move(slip);
-    throw Fault{PlaceOf(e.mark), "not YAML: " + e.msg};
   }
 }
 

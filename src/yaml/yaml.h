@@ -51,7 +51,8 @@ struct YamlLimits {
   std::chrono::nanoseconds time = std::chrono::seconds(20);  // of a processor
 };
 
-// One document. Throws Fault for text that is not YAML in UTF-8, holds several documents, or is beyond a limit.
+// One document. A character beyond U+FFFF may be escaped as in JSON, too, as two. Throws Fault for text that is not
+// YAML in UTF-8, holds several documents, or is beyond a limit.
 YamlNode ParseYaml(std::string_view text, const YamlLimits& limits = {});
 
 // A scalar, list or map as JSON. A repeated key is appended to `faults`.

@@ -33,6 +33,22 @@ TEST(Yaml, ScalarsAreThoseOfTheCoreSchema) {
   EXPECT_TRUE(Scalar("a: ~").is_null());
 }
 
+TEST(Yaml, CharactersMayBeEscapedAsInJson) {
+  const std::string smile = "\U0001F642";
+  const YamlNode node = ParseYaml(R"({"a": "x\ud83d\ude42 \\ud83d \ud83d\uDE42", "b": ["\ud83d\ude42"]})");
+  EXPECT_EQ(node.entries.at(0).value.scalar, "x" + smile + " \\ud83d " + smile);
+  EXPECT_EQ(node.entries.at(1).value.items.at(0).scalar, smile);
+  const YamlNode mixed =
+      ParseYaml("a: '\\ud83d\\ude42'\nb: \"\\ud83d\\ude42\"\nc: \\ud83d\\ude42\nd: \"\\ud83d\\ude42\"\n");
+  EXPECT_EQ(mixed.entries.at(0).value.scalar, "\\ud83d\\ude42") << "in single quotes it is no escape";
+  EXPECT_EQ(mixed.entries.at(1).value.scalar, smile);
+  EXPECT_EQ(mixed.entries.at(2).value.scalar, "\\ud83d\\ude42");
+  EXPECT_EQ(mixed.entries.at(3).value.scalar, smile);
+  for (const char* half : {"\"\\ud83d\"", "\"\\ud83d\\u0041\"", "\"\\ude42\\ud83d\"", "\"\\ud83d"}) {
+    EXPECT_THAT(FaultOf(half), HasSubstr("not YAML: invalid unicode")) << half;
+  }
+}
+
 TEST(Yaml, EveryNodeKnowsItsPlace) {
   const YamlNode node = ParseYaml("a: 1\nb:\n  - x\n  - y\n");
   ASSERT_EQ(node.entries.size(), 2U);
