@@ -166,6 +166,14 @@ void RequireWeights(const Sweep& sweep, const std::vector<Point>& points) {
   }
 }
 
+// A queue of Slurm's has a limit of its own, and who runs jobs here looks on.
+std::string EndlessRequest(const Job& job, const Launch& launch) {
+  if (launch.launcher != "kubernetes" || job.points.front().time_limit_s > 0) return "";
+  return "kubernetes: points have no time_limit, and nothing else ends one that hangs: it keeps its nodes until "
+         "somebody "
+         "deletes its Job";
+}
+
 }  // namespace
 
 std::string_view VerdictName(Verdict verdict) {
@@ -206,8 +214,8 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
                                          "none was measured yet, and `price` names no device"}),
                   "set time_limit, or name what it runs on: `price: {device: …}` (docs/prediction.md)");
     }
-    if (std::string odd = OddRequest(spec, launch);
-        !odd.empty() && std::find(plan.warnings.begin(), plan.warnings.end(), odd) == plan.warnings.end()) {
+    for (std::string odd : {OddRequest(spec, launch), EndlessRequest(job, launch)}) {
+      if (odd.empty() || std::ranges::find(plan.warnings, odd) != plan.warnings.end()) continue;
       plan.warnings.push_back(std::move(odd));
     }
     PlannedPoint planned;

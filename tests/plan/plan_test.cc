@@ -331,6 +331,16 @@ TEST(Plan, GpusThatNothingWouldUseOrThatAreMissingAreAWarning) {
   EXPECT_THAT(warnings("kubernetes: {gpus: 8}"), IsEmpty()) << "which is not asked";
 }
 
+TEST(Plan, PointsThatNothingEndsAreAWarning) {
+  const auto warnings = [](const std::string& launch) {
+    return PlanText("defaults: {model: llama-10m}\nmatrix: {seed: [1, 2]}\nlaunch: {launcher: " + launch + "}")
+        .plan.warnings;
+  };
+  EXPECT_THAT(warnings("kubernetes"), ElementsAre(testing::HasSubstr("points have no time_limit")));
+  EXPECT_THAT(warnings("kubernetes, time_limit: 10m"), IsEmpty());
+  EXPECT_THAT(warnings("slurm"), IsEmpty()) << "its partitions have limits";
+}
+
 TEST(Plan, PointsOnTheMetaDeviceAlwaysFit) {
   PlanOptions options = Options();
   options.node = NodeWith(1);
