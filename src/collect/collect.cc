@@ -34,6 +34,7 @@ namespace {
 constexpr size_t kChunk = 128;  // points read before they are written
 constexpr size_t kReaders = 4;  // groups being read while one is written
 constexpr size_t kMostPartsBytes = size_t{64} << 20;
+constexpr int64_t kNodesStartApartNs = 900'000'000'000;
 constexpr char kBeganKey[] = "began";  // our own: "no" where the job ended before the point's turn
 
 // A result for a point that left none we can use, with all that is known about why.
@@ -128,6 +129,7 @@ class JobReading {
         return found.size() < most;
       });
       if (lines_done_) TakeAwaiting(found);
+      if (lines_done_ && live_) LookForFailedPart();
     } catch (const Error& e) {
       // Somebody put something else in its place: that is no other job's trouble.
       if (e.kind() != ErrorKind::kInvalidInput) throw;
@@ -171,7 +173,7 @@ class JobReading {
         const RunResult first = DecodeOf(point_id, text, lines_.path().string());
         if (!AwaitsNodes(first)) continue;
         if (!std::exchange(looked, true)) LookForParts();
-        std::optional<RunResult> whole = CompleteResult(first, read_.parts.Of(point_id), /*last=*/false);
+        std::optional<RunResult> whole = CompleteResult(first, read_.parts.Of(point_id), /*last=*/false, Told());
         if (!whole) continue;
         if (Stands(*whole)) {
           Keep(*std::move(whole), found);
@@ -182,6 +184,37 @@ class JobReading {
         // Said where the job ends, as of every line that is no result.
       }
     }
+  }
+
+  // A node that has failed in a point ends the others where they share the job's folder. Where they share none, nobody
+  // does.
+  void LookForFailedPart() {
+    read_.failed_part.clear();
+    if (wanted_count_ == 0) return;
+    LookForParts();
+    for (const auto& [point_id, point] : Wanted()) {
+      if (!read_.failed_part.empty()) return;
+      const std::string id(point_id);
+      if (const auto failed = FirstFailure(read_.parts.Of(id), SinceUnixNs())) {
+        read_.failed_part = fmt::format("{}: {}", EndName(EndOf(*failed)), failed->message);
+      }
+    }
+  }
+
+  // A job has started when its last node has, and the first may have failed by then.
+  int64_t SinceUnixNs() const { return std::max<int64_t>(0, from_.job.started_unix_ns - kNodesStartApartNs); }
+
+  ToldBy Told() const { return from_.evidence.contains(said::kGangEnded) ? ToldBy::kUs : ToldBy::kOthers; }
+
+  // Of a point whose first node was ended before it said anything.
+  std::optional<RunResult> OfFailedPart(const std::string& point_id) {
+    if (live_ || Told() == ToldBy::kOthers) return std::nullopt;
+    LookForParts();
+    std::optional<RunResult> failed = FirstFailure(read_.parts.Of(point_id), SinceUnixNs());
+    if (!failed) return std::nullopt;
+    failed->point_id = point_id;
+    failed->evidence[kMissingPartsEvidence] = "the first node was ended before it said what it had measured";
+    return failed;
   }
 
   // Parts of points that have a result are of no use.
@@ -218,13 +251,16 @@ class JobReading {
         source = ResultFile(from_.job.job_dir, point_id);
         text = ReadForeignFile(source, kMaxJobLineBytes);
       }
+      if (!text) {
+        if (std::optional<RunResult> failed = OfFailedPart(point_id)) return failed;
+      }
       if (!text && !live_ && from_.lines_may_come && no_lines_.empty()) read_.lacks_lines = true;
       if (!text) return live_ || read_.lacks_lines ? std::nullopt : std::optional(Missing(point_id));
       RunResult result = DecodeOf(point_id, *text, source.string());
       if (live_ && !Stands(result)) return std::nullopt;
       if (AwaitsNodes(result)) {
         LookForParts();
-        result = *CompleteResult(result, read_.parts.Of(point_id), /*last=*/true);
+        result = *CompleteResult(result, read_.parts.Of(point_id), /*last=*/true, Told());
       }
       if (!live_) MayBeOfALostNode(result) ? CorrectEndOfSeveral(from_, result) : CorrectEnd(from_, result);
       return result;

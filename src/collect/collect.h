@@ -35,6 +35,8 @@ struct JobResults {
   // The last line of each point that has none that stands: it counts where the job ends with it.
   std::map<std::string, std::string> unfinished;
   PartsTold parts;
+  // How a node failed in a point that has no result, while others may wait for it for ever; empty: none has.
+  std::string failed_part;
   bool lacks_lines = false;  // the job has ended, and a point has no line yet (JobToCollect::lines_may_come)
 };
 

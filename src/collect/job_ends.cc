@@ -46,6 +46,9 @@ std::string WhyTooEarly(const JobToCollect& from, const std::string& point_id, i
   constexpr int64_t kSecond = 1'000'000'000;
   constexpr int64_t kClocksDiffer =
       10 * kSecond;  // the node's and the scheduler's; a job gets a minute more than its points
+  // Of a point that did not say when it began: not before its job.
+  const int64_t job_began_ns = from.job.started_unix_ns;
+  if (began_ns <= 0) began_ns = job_began_ns;
   if (began_ns <= 0 || ended_ns <= began_ns) return {};
   std::optional<Job> job;
   try {
@@ -60,8 +63,8 @@ std::string WhyTooEarly(const JobToCollect& from, const std::string& point_id, i
   if (had_ns + kClocksDiffer >= point->time_limit_s * kSecond) return {};
   std::string text = fmt::format("its job's time was up after {} of the {} that this point may take",
                                  FormatDuration(had_ns), FormatDuration(point->time_limit_s * kSecond));
-  if (from.job.started_unix_ns > 0 && began_ns > from.job.started_unix_ns) {
-    text += fmt::format("; the point began {} after its job", FormatDuration(began_ns - from.job.started_unix_ns));
+  if (job_began_ns > 0 && began_ns > job_began_ns) {
+    text += fmt::format("; the point began {} after its job", FormatDuration(began_ns - job_began_ns));
   }
   return text;
 }

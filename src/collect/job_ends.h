@@ -19,6 +19,8 @@ inline constexpr char kMessage[] = "message";
 inline constexpr char kHint[] = "hint";
 inline constexpr char kNode[] = "node";
 inline constexpr char kEndedUnixS[] = "ended_unix_s";
+// The driver's own, of a job that it ended because a node had failed and others waited for it: how that node failed.
+inline constexpr char kGangEnded[] = "gang_ended";
 }  // namespace said
 
 // The evidence of that name; empty where there is none.

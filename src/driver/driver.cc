@@ -54,7 +54,7 @@ class Driver {
     start_.predicted_oom = skipped.points;
     start_.predicted_oom_why = skipped.why;
     parts_.observer.Started(start_);
-    if (!planner_.empty() || !live_.empty()) room_ = RoomOf(parts_, options_);
+    if (!planner_.empty() || !live_.empty()) room_ = RoomOf(parts_, options_, reluctance_);
     if (!room_.queues) faults_.HaveOneMachine();
     while (HasWork()) {
       if (const int asked = parts_.interrupts(); asked > 0) {
@@ -79,6 +79,7 @@ class Driver {
         parts_.clock.SleepNs(pace_.WaitNs(Now()));
       }
     }
+    SayUnreadLogs();
     return Summary();
   }
 
@@ -233,6 +234,14 @@ class Driver {
   void ShowProgress() {
     if (!parts_.observer.WantsProgress(Now())) return;
     parts_.observer.Progress(tally_.Now(live_, points_, Now(), room_.queues ? 0 : room_.jobs));
+  }
+
+  void SayUnreadLogs() {
+    const int64_t jobs = poller_.unread_logs();
+    if (jobs == 0) return;
+    parts_.observer.Note(
+        fmt::format("the logs of {} job{} could not be read whole: `log_problem` in the evidence of a job says why",
+                    jobs, jobs == 1 ? "" : "s"));
   }
 
   void Stop() {

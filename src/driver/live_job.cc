@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "collect/job_ends.h"
 #include "run/results_file.h"
 
 namespace ridgeline {
@@ -45,6 +46,9 @@ LiveJob AdoptJob(JobRecord record, const JobOf& job_of) {
   if (job.to_submit) WriteJob(*job.to_submit);
   if (const auto why = record.evidence.find(kWithdrawn); why != record.evidence.end()) job.withdrawn = why->second;
   if (const auto nodes = record.evidence.find(kKeptOff); nodes != record.evidence.end()) job.kept_off = nodes->second;
+  if (const auto how = record.evidence.find(said::kGangEnded); how != record.evidence.end()) {
+    job.gang_ended = how->second;
+  }
   job.record = std::move(record);
   return job;
 }

@@ -33,6 +33,8 @@ inline constexpr int64_t kPartialCollectNs = 500'000'000;    // results of a job
 inline constexpr int64_t kSingleCollectNs = 10'000'000'000;  // the same of a job of one point, in a queue
 // A network file system may show what a node wrote this late: NFS remembers for a minute that a file is missing.
 inline constexpr int64_t kLinesMayComeNs = 65'000'000'000;
+// A node that has failed in a point that others are still at: they have so long to say how it ended for them.
+inline constexpr int64_t kBrokenGangNs = 60'000'000'000;
 // A job that has a result of every point and still runs hangs, or its node does: then nothing waits for it.
 inline constexpr int64_t kDoneButRunningNs = 60'000'000'000;
 

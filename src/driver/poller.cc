@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "collect/job_ends.h"
 #include "driver/pace.h"
 #include "driver/patience.h"
 #include "driver/retry_policy.h"
@@ -42,10 +43,12 @@ std::optional<Poller::Outcome> Poller::Poll(JobTable& jobs) {
   const std::vector<JobState> states = Ask(asked);
   if (states.empty()) return outcome;
   std::vector<LiveJob*> done;
+  std::vector<LiveJob*> broken;
   parts_.store.Transact([&] {
     for (size_t i = 0; i < states.size(); ++i) {
       LiveJob& job = *asked[i];
       const std::optional<JobRecord::State> state = NewState(job, states[i]);
+      if (states[i].phase == JobPhase::kRunning && IsBrokenGang(job)) broken.push_back(&job);
       if (!state) continue;
       const bool hangs = *state == JobRecord::State::kEnded && states[i].phase == JobPhase::kRunning;
       if (hangs) done.push_back(&job);
@@ -57,12 +60,23 @@ std::optional<Poller::Outcome> Poller::Poll(JobTable& jobs) {
       if (!IsLive(*state)) outcome.ended.push_back(&job);
     }
   });
-  TellToEnd(done);
+  TellToEnd(done, fmt::format("{} still ran though all results were there",
+                              done.size() == 1 ? "a job" : fmt::format("{} jobs", done.size())));
+  EndBrokenGangs(broken);
   return outcome;
 }
 
 // What a withdrawn job ended of is that, and its points are owed their turn.
 std::map<std::string, std::string> Poller::EvidenceOf(const LiveJob& job, const JobState& answer) {
+  if (!job.gang_ended.empty() && job.withdrawn.empty()) {
+    // That we ended it is not how it ended.
+    std::map<std::string, std::string> evidence = answer.evidence;
+    for (const char* ours : {said::kEnd, said::kReason, said::kMessage, said::kHint}) {
+      evidence.erase(ours);
+    }
+    evidence[said::kGangEnded] = job.gang_ended;
+    return evidence;
+  }
   if (job.withdrawn.empty()) return answer.evidence;
   return {{"end", "infrastructure"}, {"reason", "node"}, {"message", job.withdrawn}, {"began", "no"}};
 }
@@ -81,6 +95,16 @@ bool Poller::EndedWell(const JobState& answer) {
          !answer.evidence.contains("signal") && (code == answer.evidence.end() || code->second == "0");
 }
 
+// The others of a gang that share no folder would wait for the failed one until their time is up.
+bool Poller::IsBrokenGang(LiveJob& job) {
+  if (job.results.failed_part.empty() || job.told_to_end) {
+    job.broken_since_ns = 0;
+    return false;
+  }
+  if (job.broken_since_ns == 0) job.broken_since_ns = Now();
+  return Now() - job.broken_since_ns >= kBrokenGangNs;
+}
+
 // A node may be stuck while it ends a job, and a rank may hang after the last result.
 bool Poller::HangsThoughDone(LiveJob& job) {
   if (!std::ranges::all_of(job.record.points, &JobRecord::Point::has_result)) return false;
@@ -88,18 +112,30 @@ bool Poller::HangsThoughDone(LiveJob& job) {
   return Now() - job.done_since_ns >= kDoneButRunningNs;
 }
 
-void Poller::TellToEnd(const std::vector<LiveJob*>& done) {
+bool Poller::TellToEnd(const std::vector<LiveJob*>& jobs, const std::string& why) {
   std::vector<JobRef> refs;
-  for (LiveJob* job : done) refs.push_back(job->ref());
-  if (refs.empty()) return;
-  parts_.observer.Note(fmt::format("{} still ran though all results were there, and {} told to end",
-                                   refs.size() == 1 ? "a job" : fmt::format("{} jobs", refs.size()),
-                                   refs.size() == 1 ? "was" : "were"));
+  for (LiveJob* job : jobs) refs.push_back(job->ref());
+  if (refs.empty()) return true;
+  parts_.observer.Note(fmt::format("{}, and {} told to end", why, refs.size() == 1 ? "was" : "were"));
   try {
     parts_.launcher.Cancel(refs);
+    return true;
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInfrastructure) throw;
     parts_.observer.Note("they could not be told: " + PrintableLine(e.message()));
+    return false;
+  }
+}
+
+// Its results come when it has ended.
+void Poller::EndBrokenGangs(const std::vector<LiveJob*>& broken) {
+  for (LiveJob* job : broken) {
+    job->gang_ended = job->results.failed_part;
+    parts_.store.SetJobState(job->record.key, job->record.state, {{said::kGangEnded, job->gang_ended}},
+                             parts_.clock.UnixNs());
+    job->told_to_end = TellToEnd({job}, fmt::format("job {} has a node that failed while others went on ({})",
+                                                    job->record.key, PrintableLine(job->gang_ended)));
+    job->broken_since_ns = 0;  // where it could not be told, it is told later
   }
 }
 
@@ -112,6 +148,7 @@ std::optional<JobRecord::State> Poller::NewState(LiveJob& job, const JobState& a
   }
   job.phase = answer.phase;
   NoteNoNode(job, answer);
+  NoteLogProblem(job, answer);
   if (!answer.native_id.empty() && answer.native_id != job.record.native_id) {
     job.record.native_id = answer.native_id;
     parts_.store.MarkSubmitted(job.record.key, answer.native_id, parts_.clock.UnixNs());
@@ -182,10 +219,22 @@ void Poller::NotePending(LiveJob& job, const JobState& answer) {
   parts_.store.SetJobState(job.record.key, job.record.state, evidence, parts_.clock.UnixNs());
 }
 
+// Once, as it is seldom of one job alone; how many there were, the end of the run says.
+void Poller::NoteLogProblem(const LiveJob& job, const JobState& answer) {
+  const auto problem = answer.evidence.find("log_problem");
+  if (problem == answer.evidence.end()) return;
+  if (answer.phase == JobPhase::kEnded) unread_logs_.insert(job.record.key);
+  if (std::exchange(noted_log_problem_, true)) return;
+  parts_.observer.Note(fmt::format("job {}: {}; of a log that is not read to its end a result has its headline at most",
+                                   job.record.key, PrintableLine(problem->second)));
+}
+
 // Once, for all jobs that wait for the same thing.
 void Poller::NoteWaiting(const JobState& answer) {
   const auto waits = answer.evidence.find("waits");
-  if (waits == answer.evidence.end() || !noted_waits_.insert(waits->second).second) return;
+  if (waits == answer.evidence.end()) return;
+  const auto subject = answer.evidence.find("waits_for");
+  if (!noted_waits_.insert(subject == answer.evidence.end() ? waits->second : subject->second).second) return;
   const auto hint = answer.evidence.find("hint");
   parts_.observer.Note(
       fmt::format("waits: {}{}", PrintableLine(waits->second),

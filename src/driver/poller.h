@@ -30,6 +30,9 @@ class Poller {
   // it is not time yet. Throws where the launcher has not answered for too long.
   std::optional<Outcome> Poll(JobTable& jobs);
 
+  // How many jobs have ended whose logs could not be read, or not whole.
+  int64_t unread_logs() const { return static_cast<int64_t>(unread_logs_.size()); }
+
   // To be called when what Poll gave is collected: that time counts where a launcher wants to be left alone.
   void Pause();
 
@@ -39,10 +42,13 @@ class Poller {
   std::optional<JobRecord::State> NewState(LiveJob& job, const JobState& answer);
   static bool EndedWell(const JobState& answer);
   bool HangsThoughDone(LiveJob& job);
+  bool IsBrokenGang(LiveJob& job);
   bool IsTimeToCollect(const LiveJob& job) const;
-  void TellToEnd(const std::vector<LiveJob*>& done);
+  bool TellToEnd(const std::vector<LiveJob*>& jobs, const std::string& why);
+  void EndBrokenGangs(const std::vector<LiveJob*>& broken);
   void NoteNoNode(LiveJob& job, const JobState& answer) const;
   void NoteWaiting(const JobState& answer);
+  void NoteLogProblem(const LiveJob& job, const JobState& answer);
   void NotePending(LiveJob& job, const JobState& answer);
   int64_t Now() const { return parts_.clock.MonotonicNs(); }
 
@@ -52,6 +58,8 @@ class Poller {
   int64_t next_ask_ns_ = 0;  // not before
   int failed_questions_ = 0;
   std::set<std::string> noted_waits_;
+  bool noted_log_problem_ = false;
+  std::set<std::string> unread_logs_;  // keys of jobs
 };
 
 }  // namespace ridgeline

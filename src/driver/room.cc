@@ -4,11 +4,28 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "driver/retry_policy.h"
 
 namespace ridgeline {
 
-LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options) {
-  const LauncherStatus status = parts.launcher.Probe();
+namespace {
+
+LauncherStatus Ask(const DriverParts& parts, Reluctance& reluctance) {
+  LauncherStatus status = parts.launcher.Probe();
+  for (int tries = 1; !status.available && status.retry && parts.interrupts() == 0; ++tries) {
+    reluctance.NotAnswered(Error(ErrorKind::kInfrastructure, fmt::format("the launcher {} does not answer: {}",
+                                                                         parts.launcher.name(), status.why)));
+    parts.clock.SleepNs(TryAgainNs(tries));
+    status = parts.launcher.Probe();
+  }
+  if (status.available) reluctance.Answered();
+  return status;
+}
+
+}  // namespace
+
+LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options, Reluctance& reluctance) {
+  const LauncherStatus status = Ask(parts, reluctance);
   const bool queues = parts.launcher.can().queue;
   if (options.detach && !queues) {
     throw Error(

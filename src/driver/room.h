@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "driver/driver.h"
+#include "driver/reluctance.h"
 
 namespace ridgeline {
 
@@ -12,8 +13,9 @@ struct LauncherRoom {
   int64_t jobs = 1;     // that it has at once
 };
 
-// Says where jobs go. Throws Error(kInfrastructure) where it can run none now, Error(kUsage) where a run is to be
-// detached from a launcher that has no queue.
-LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options);
+// Says where jobs go. A launcher that cannot say just now is asked again, as patiently as later. Throws
+// Error(kInfrastructure) where it can run none now, Error(kUsage) where a run is to be detached from a launcher that
+// has no queue.
+LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options, Reluctance& reluctance);
 
 }  // namespace ridgeline

@@ -96,6 +96,7 @@ struct LauncherStatus {
   std::string why;  // not available
   std::string description;
   int64_t max_jobs = 0;  // that it takes at once, where it has a queue; any other takes as many as run at once
+  bool retry = false;    // not available, and nothing is wrong but the moment
 };
 
 class Launcher {

@@ -64,7 +64,7 @@ class Plugin final : public Launcher {
     const Json reply = Call("probe", table_.probe, Json::object());
     return Checked("probe", [&] {
       LauncherStatus status{reply.at("available").get<bool>(), reply.value("why", ""), reply.value("description", ""),
-                            0};
+                            0, reply.value("retry", false)};
       if (can_.queue && status.available) reply.at("max_jobs").get_to(status.max_jobs);
       return status;
     });

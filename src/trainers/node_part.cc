@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -33,13 +34,18 @@ std::string WhoIs(const NodePart& part, int64_t nodes) {
                      rank == part.end.evidence.end() ? "" : ", rank " + rank->second);
 }
 
+// Whether it knows more of why the run ended, or as much and earlier.
+bool DecidesBefore(const NodePart& part, const NodePart& other) {
+  return std::tuple(part.weight, part.end.ended_unix_ns) < std::tuple(other.weight, other.end.ended_unix_ns);
+}
+
 class Together {
  public:
   Together(const Trainer* trainer, const RunSpec& spec, int64_t nodes, std::vector<NodePart> parts)
       : trainer_(trainer), spec_(spec), nodes_(nodes), parts_(std::move(parts)), decides_(&parts_.front()) {
     for (const NodePart& part : parts_) {
       if (part.end.status == RunStatus::kOk) continue;
-      if (decides_->end.status == RunStatus::kOk || part.weight < decides_->weight) decides_ = &part;
+      if (decides_->end.status == RunStatus::kOk || DecidesBefore(part, *decides_)) decides_ = &part;
     }
   }
 
@@ -290,7 +296,29 @@ bool IsOfAttempt(const NodePart& part, const RunResult& first) {
   return !part.ran || first.started_unix_ns - kEarlierNs <= part.end.ended_unix_ns;
 }
 
-std::optional<RunResult> CompleteResult(const RunResult& first, const std::vector<std::string>& payloads, bool last) {
+std::optional<RunResult> FirstFailure(const std::vector<std::string>& payloads, int64_t since_unix_ns) {
+  std::optional<NodePart> first;
+  for (const std::string& payload : payloads) {
+    try {
+      NodePart part = DecodePart(nullptr, payload);
+      const bool stale = part.ran && part.end.ended_unix_ns < since_unix_ns;
+      if (part.end.status == RunStatus::kOk || part.weight == weight::kStopped || stale) continue;
+      if (!first || DecidesBefore(part, *first)) first = std::move(part);
+    } catch (const Error&) {
+      // Of no version that is known, or damaged.
+    }
+  }
+  if (!first) return std::nullopt;
+  RunResult result = std::move(first->end);
+  const auto counted = result.evidence.find(kNodesEvidence);
+  const int64_t nodes = counted == result.evidence.end() ? 1 : std::atoll(counted->second.c_str());
+  result.message = ShortenToBytes(fmt::format("{}: {}", WhoIs(*first, nodes), result.message), kMaxTextBytes);
+  result.evidence["node"] = NameOf(*first);
+  return result;
+}
+
+std::optional<RunResult> CompleteResult(const RunResult& first, const std::vector<std::string>& payloads, bool last,
+                                        ToldBy told) {
   RunResult alone = first;
   alone.evidence.erase(kAwaitsNodesEvidence);
   const auto counted = first.evidence.find(kNodesEvidence);
@@ -308,7 +336,8 @@ std::optional<RunResult> CompleteResult(const RunResult& first, const std::vecto
       const Json document = ParsePayload(payload);
       if (node == 0) common = CommonOf(document);
       NodePart part = DecodePart(common.trainer ? &*common.trainer : nullptr, node, document);
-      if (IsOfAttempt(part, first)) parts.push_back(std::move(part));
+      if (told == ToldBy::kUs && part.weight == weight::kStopped) part.weight = weight::kEnded;
+      if (told == ToldBy::kUs || IsOfAttempt(part, first)) parts.push_back(std::move(part));
     } catch (const Error&) {
       // Missing.
     } catch (const Json::exception&) {

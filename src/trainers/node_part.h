@@ -17,8 +17,8 @@
 
 namespace ridgeline {
 
-// How much a node knows of why it ended. Of those that did not end well the lowest decides, and of equals the first
-// node. Of what its log says it is that of the words (EndWeight).
+// How much a node knows of why it ended. Of those that did not end well the lowest decides, and of equals the one that
+// ended first. Of what its log says it is that of the words (EndWeight).
 namespace weight {
 inline constexpr int kStopped = -1;  // a person or a scheduler ended it
 inline constexpr int kCause = static_cast<int>(EndWeight::kCause);
@@ -68,8 +68,19 @@ inline bool AwaitsNodes(const RunResult& result) { return result.evidence.contai
 // The name of the evidence, a sentence, of a result that lacks nodes' parts.
 inline constexpr const char* kMissingPartsEvidence = "missing_parts";
 
+// Who ended the nodes that say that they were told to leave.
+enum class ToldBy {
+  kOthers,  // a person or a scheduler: that is how the point ended
+  kUs,      // because another node had failed: that one decides
+};
+
 // What such a result comes to with the payloads of its point's parts. What is no part of it counts as missing. Nothing
 // where one is missing, unless `last`: no more will come.
-std::optional<RunResult> CompleteResult(const RunResult& first, const std::vector<std::string>& payloads, bool last);
+std::optional<RunResult> CompleteResult(const RunResult& first, const std::vector<std::string>& payloads, bool last,
+                                        ToldBy told = ToldBy::kOthers);
+
+// The first of these parts, of a point that node 0 says nothing of, that failed by itself, as a result without figures;
+// nothing where none did. Parts that ended before `since_unix_ns` are of an earlier attempt.
+std::optional<RunResult> FirstFailure(const std::vector<std::string>& payloads, int64_t since_unix_ns);
 
 }  // namespace ridgeline

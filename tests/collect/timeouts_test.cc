@@ -47,6 +47,19 @@ TEST_F(CollectTimeouts, OfAJobWhosePointHadItsTimeIsThePoints) {
   EXPECT_EQ(End(Began(1005), TimeoutAt(1160)).at(0).end, RunEnd(RunStatus::kTimeout));
 }
 
+// As in a pod, whose folder is not here: it began with its job at the earliest.
+TEST_F(CollectTimeouts, OfAPointThatDidNotSayWhenItBeganCountFromItsJobsStart) {
+  const JobRecord job = Began(1540);
+  std::filesystem::remove(PointDir(job.job_dir, points_[0].id) / SpecName(0));
+  EXPECT_EQ(End(job, TimeoutAt(1080)).at(0).end, RunEnd(InfrastructureReason::kStart));
+}
+
+TEST_F(CollectTimeouts, OfAPointThatDidNotSayWhenItBeganAreThePointsWhereItMayHaveHadItsTime) {
+  const JobRecord job = Began(1540);
+  std::filesystem::remove(PointDir(job.job_dir, points_[0].id) / SpecName(0));
+  EXPECT_EQ(End(job, TimeoutAt(1100)).at(0).end, RunEnd(RunStatus::kTimeout));
+}
+
 TEST_F(CollectTimeouts, WhoseTimesAreUnknownAreThePoints) {
   EXPECT_EQ(End(Began(1540), {{"end", "timeout"}}).at(0).end, RunEnd(RunStatus::kTimeout));
 }

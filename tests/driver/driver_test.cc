@@ -514,5 +514,15 @@ TEST(Driver, ALauncherThatIsNotThereIsToldBeforeAnyJob) {
   EXPECT_EQ(world.Count("SELECT count(*) FROM jobs"), 0);
 }
 
+TEST(Driver, ALauncherThatHasTooMuchToDoAsTheRunBeginsIsAskedAgain) {
+  World world(1);
+  world.launcher.probes_refused = 3;
+  EXPECT_EQ(world.Run().ok, 1);
+  EXPECT_THAT(world.observer.notes, Contains(HasSubstr("asking again: the launcher fake does not answer")));
+  world.launcher.probes_refused = 1'000'000;
+  world.options.campaign = "another";
+  EXPECT_THROW(world.Run(), Error);
+}
+
 }  // namespace
 }  // namespace ridgeline

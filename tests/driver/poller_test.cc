@@ -99,6 +99,41 @@ TEST_F(PollerTest, AJobThatHasAllResultsAndHangsIsToldToEnd) {
   EXPECT_THAT(world_.observer.notes, ElementsAre("a job still ran though all results were there, and was told to end"));
 }
 
+// Its nodes share no folder, so that nobody ends the others (tests/collect/broken_gang_test.cc).
+TEST_F(PollerTest, AGangWithANodeThatFailedIsToldToEndAMinuteLater) {
+  phase_ = JobPhase::kRunning;
+  evidence_ = {{"end", "cancelled"}, {"message", "the job was cancelled"}, {"pod", "rl-1-0"}};
+  First().results.failed_part = "oom_device: n2: because";
+  poller_.Poll(jobs_);
+  clock_.SleepNs(kBrokenGangNs - 1);
+  poller_.Poll(jobs_);
+  EXPECT_THAT(world_.launcher.cancelled, IsEmpty());
+  clock_.SleepNs(1);
+  poller_.Poll(jobs_);
+  poller_.Poll(jobs_);
+  EXPECT_THAT(world_.launcher.cancelled, ElementsAre(First().record.key));
+  EXPECT_EQ(AdoptJob(store_.LiveJobs().at(0), {}).gang_ended, "oom_device: n2: because") << "whoever goes on with it";
+  phase_ = JobPhase::kEnded;
+  const auto outcome = poller_.Poll(jobs_);
+  const std::map<std::string, std::string> evidence = {{"pod", "rl-1-0"}, {"gang_ended", "oom_device: n2: because"}};
+  EXPECT_EQ(outcome->to_collect.at(0).evidence, evidence) << "that we ended it is not how it ended";
+  EXPECT_EQ(outcome->to_collect.at(1).evidence.at("end"), "cancelled");
+}
+
+TEST_F(PollerTest, ALogThatCannotBeReadIsSaidOnceAndCounted) {
+  phase_ = JobPhase::kRunning;
+  evidence_ = {{"log_problem", "cannot read the log of pod x"}};
+  poller_.Poll(jobs_);
+  ASSERT_THAT(world_.observer.notes, SizeIs(1));
+  EXPECT_THAT(world_.observer.notes.front(), testing::HasSubstr("cannot read the log of pod x"));
+  EXPECT_EQ(poller_.unread_logs(), 0) << "it may yet be read";
+  phase_ = JobPhase::kEnded;
+  poller_.Poll(jobs_);
+  poller_.Poll(jobs_);
+  EXPECT_EQ(poller_.unread_logs(), 2);
+  EXPECT_THAT(world_.observer.notes, SizeIs(1));
+}
+
 TEST_F(PollerTest, ASingleResultIsLookedForInAQueueWhileItsJobRuns) {
   phase_ = JobPhase::kRunning;
   poller_.Poll(jobs_);
@@ -139,6 +174,14 @@ TEST_F(PollerTest, SaysOnceWhatJobsWaitFor) {
   poller_.Poll(jobs_);
   poller_.Poll(jobs_);
   EXPECT_THAT(world_.observer.notes, ElementsAre("waits: held by its owner; release it"));
+}
+
+TEST_F(PollerTest, SaysOnceWhatJobsWaitForHoweverTheySayIt) {
+  for (const char* said : {"Job a: ErrImagePull", "Job b: ErrImagePull", "Job a: ImagePullBackOff"}) {
+    evidence_ = {{"waits", said}, {"waits_for", "image x"}};
+    poller_.Poll(jobs_);
+  }
+  EXPECT_THAT(world_.observer.notes, ElementsAre("waits: Job a: ErrImagePull"));
 }
 
 TEST_F(PollerTest, KeepsWhyAndUntilWhenAJobWaits) {

@@ -37,13 +37,17 @@ class FakeLauncher final : public Launcher {
   std::vector<std::string> cancelled;
   int64_t max_jobs = 0;       // LauncherStatus
   int64_t poll_pause_ns = 0;  // PollPauseNs
+  int probes_refused = 0;     // for now
   bool not_now = false;       // refusals of on_submit are only for now
   int submit_calls = 0;
   int poll_calls = 0;
 
   const std::string& name() const override { return name_; }
   LauncherCapabilities can() const override { return {max_jobs > 0, poll_pause_ns > 0, false}; }
-  LauncherStatus Probe() override { return {true, "", "a launcher in this process", max_jobs}; }
+  LauncherStatus Probe() override {
+    if (probes_refused > 0) return --probes_refused, LauncherStatus{false, "too many requests", "", 0, /*retry=*/true};
+    return {true, "", "a launcher in this process", max_jobs};
+  }
   int64_t PollPauseNs() const override { return poll_pause_ns; }
   Rendered Render(std::span<const LaunchJob>) override { return {}; }
 
