@@ -53,13 +53,13 @@ struct GateOptions {
   CalibrateOptions calibrate;
 };
 
-// What no baseline has of the nights that are recorded in a folder.
-std::vector<LeftOutMeasurements> LeftOutIn(const std::string& folder) {
+// The nights that are recorded in a folder.
+std::vector<Night> NightsOf(const std::string& folder) {
   if (folder.empty()) return {};
   std::vector<std::string> problems;
-  std::vector<LeftOutMeasurements> left_out = LeftOutOf(ReadNights(folder, &problems));
+  std::vector<Night> nights = ReadNights(folder, &problems);
   for (const std::string& problem : problems) SayAside("warning: {}\n", problem);
-  return left_out;
+  return nights;
 }
 
 std::vector<MeasuredCell> ReadGateSide(const NamedSide& side, int64_t before_unix_ns, int64_t most,
@@ -109,8 +109,10 @@ GateSides ReadSides(const GateOptions& options) {
     throw Error(ErrorKind::kUsage, "gate: head and baseline are the same",
                 "name another baseline, or none: all before");
   }
-  sides.baseline =
-      ReadGateSide(baseline, is_one ? 0 : first_end, static_cast<int64_t>(kHistoryRuns), LeftOutIn(options.records));
+  const std::vector<Night> nights = NightsOf(options.records);
+  constexpr auto kMost = static_cast<int64_t>(kBaseNights + kWindowNights);
+  sides.baseline = ReadGateSide(baseline, is_one ? 0 : first_end, kMost, LeftOutOf(nights));
+  if (!is_one) sides.recent = ReadGateSide(baseline, first_end, static_cast<int64_t>(kWindowNights), VoidOf(nights));
   if (!options.pinned.empty()) {
     sides.pinned = ReadGateSide(FindSide(options.pinned, options.db, "gate"), 0, kMostPinned);
   }
@@ -222,9 +224,10 @@ Action GateCommand(CLI::App& self) {
       "Of each point that head has measured: its step time and its peak memory against the last 20 runs on machines\n"
       "of one fingerprint. What is slower than noise allows is INCONCLUSIVE until --confirm measures it again, base "
       "and\n"
-      "head in turns. Memory that grew, or a failure where there was a result, has REGRESSED; a result that is "
-      "MISSING\n"
-      "is no pass. Every PASS says what it would have detected (docs/gate.md).\n"
+      "head in turns, or until six nights together decide; by more than 10 % it has REGRESSED at once. So has memory\n"
+      "that grew twice, and a failure where there was a result; a result that is MISSING is no pass, and hides "
+      "nothing\n"
+      "else. Every PASS says what it would have detected (docs/gate.md).\n"
       "Exit code 0: pass; 1: regressed; 2: usage; 3: results are missing; 4: inconclusive.\n\n"
       "  ridgeline gate night-22 --baseline 'night-*' --pinned release-1\n"
       "  ridgeline gate night-22 --confirm sweep.yaml --base-build /opt/yesterday/bin\n"

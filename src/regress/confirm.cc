@@ -66,6 +66,11 @@ void Decide(const Judgement& judgement, bool is_discovery, const SuspectCell& ce
                        : fmt::format("measured again in turns: {}, as one of so many suspects may be by chance", grown);
       break;
     case Decision::kInconclusive:
+      // What is decided without turns stays so.
+      if (finding.answer == GateAnswer::kRegressed) {
+        finding.words += "; measured again in turns, and open there";
+        break;
+      }
       finding.answer = GateAnswer::kInconclusive;
       finding.words = "measured again in turns, and still open";
       break;

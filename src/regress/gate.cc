@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -93,7 +94,8 @@ class CellGate {
  public:
   CellGate(GateFinding cell, CellHistory tonight) : cell_(std::move(cell)), tonight_(std::move(tonight)) {}
 
-  void HoldToBaseline(const CellHistory& history, size_t elsewhere) {
+  // `recent`: what was measured of the cell before tonight, whatever came of it.
+  void HoldToBaseline(const CellHistory& history, const CellHistory& recent, size_t elsewhere) {
     const std::vector<double> runs = StepTimesOf(history);
     GateFinding finding = Of(GateMetric::kStepTime);
     const std::vector<double> times = StepTimesOf(tonight_);
@@ -111,20 +113,23 @@ class CellGate {
       if (elsewhere > 0) finding.words += fmt::format(", {} on other machines", elsewhere);
     } else {
       ScreenStepTimes(times, *rolling_, finding);
+      HoldNightsTo(history, recent, finding);
     }
     findings_.push_back(std::move(finding));
-    HoldMemoryTo(history, GateMetric::kPeakMemory);
+    HoldMemoryTo(history, recent, GateMetric::kPeakMemory);
   }
 
-  void HoldToPinned(const CellHistory& history) {
+  void HoldToPinned(const CellHistory& history, const CellHistory& recent) {
     const std::vector<double> runs = StepTimesOf(history);
     const std::vector<double> times = StepTimesOf(tonight_);
     if (rolling_ && !runs.empty() && !times.empty()) {
       GateFinding finding = Of(GateMetric::kPinnedStepTime);
-      ScreenStepTimes(times, PinnedBaseline(runs, *rolling_), finding);
+      const Baseline pinned = PinnedBaseline(runs, *rolling_);
+      ScreenStepTimes(times, pinned, finding);
+      if (finding.suspect) HoldNightsToPinned(WithStepTimes(recent), pinned, finding);
       findings_.push_back(std::move(finding));
     }
-    HoldMemoryTo(history, GateMetric::kPinnedPeakMemory);
+    HoldMemoryTo(history, recent, GateMetric::kPinnedPeakMemory);
   }
 
   void HoldFailure(const std::string& failure, const CellHistory& history) {
@@ -167,13 +172,65 @@ class CellGate {
       finding.further_runs = static_cast<int64_t>(4 * kPairsOfRound);  // two rounds of pairs
       finding.words =
           fmt::format("a suspect, beyond {:.1f} %: to be measured again", 100 * std::expm1(screening.threshold));
+      if (IsLarge(times, baseline)) {
+        finding.answer = GateAnswer::kRegressed;
+        finding.further_runs = 0;
+        finding.words = "slower by more than 10 % and 6 standard errors";
+      }
     } else if (-screening.change > screening.threshold) {
       finding.words = "faster";
     }
   }
 
+  // The last nights together against those before them, which are in the baseline. MakeGate says of which cells their
+  // chance is no accident.
+  void HoldNightsTo(const CellHistory& history, const CellHistory& recent, GateFinding& finding) {
+    CellHistory window = WithStepTimes(recent);
+    if (window.size() + 1 < kWindowNights) return;
+    window.erase(window.begin(), window.end() - (kWindowNights - 1));
+    CellHistory before = WithStepTimes(history);
+    std::erase_if(before, [&](const MeasuredRuns* runs) { return runs->ended_unix_ns >= window[0]->ended_unix_ns; });
+    std::vector<double> nights = MedianNights(window);
+    std::vector<double> times = StepTimesOf(tonight_);
+    nights.push_back(MedianOf(times));
+    const auto judged = JudgeNights(MedianNights(before), nights);
+    if (!judged) return;
+    finding.nights_chance = judged->slower ? judged->chance : 1;
+    finding.nights_change = std::expm1(judged->change);
+    if (judged->slower && judged->first < window.size()) finding.since = window[judged->first]->campaign;
+  }
+
+  // A suspect in so many nights one after another, tonight the last, is none by chance: what creeps is decided so.
+  static void HoldNightsToPinned(const CellHistory& recent, const Baseline& pinned, GateFinding& finding) {
+    if (recent.size() + 1 < kWindowNights) return;
+    const auto first = recent.end() - (kWindowNights - 1);
+    const bool always = std::all_of(
+        first, recent.end(), [&](const MeasuredRuns* runs) { return Screen(runs->log_step_times, pinned).suspect; });
+    if (!always) return;
+    finding.answer = GateAnswer::kRegressed;
+    finding.further_runs = 0;
+    finding.since = (*first)->campaign;
+    finding.words = fmt::format("slower in each of {} nights since {}", kWindowNights, finding.since);
+  }
+
+  static CellHistory WithStepTimes(const CellHistory& history) {
+    CellHistory with;
+    std::copy_if(history.begin(), history.end(), std::back_inserter(with),
+                 [](const MeasuredRuns* runs) { return !runs->log_step_times.empty(); });
+    return with;
+  }
+
+  static std::vector<double> MedianNights(const CellHistory& history) {
+    std::vector<double> nights;
+    for (const MeasuredRuns* runs : history) {
+      std::vector<double> times = runs->log_step_times;
+      nights.push_back(MedianOf(times));
+    }
+    return nights;
+  }
+
   // The largest peak of tonight against the median of those before, of the accelerator where both took the same of it.
-  void HoldMemoryTo(const CellHistory& history, GateMetric metric) {
+  void HoldMemoryTo(const CellHistory& history, const CellHistory& recent, GateMetric metric) {
     for (const PeakOf& peak : PeaksToHold(tonight_)) {
       std::vector<double> before = PeaksIn(history, peak);
       const std::vector<double> now = PeaksIn(tonight_, peak);
@@ -182,19 +239,26 @@ class CellGate {
       GateFinding finding = Of(metric);
       finding.base_runs = std::ssize(before);
       finding.head_runs = std::ssize(now);
+      finding.tolerance = MemoryTolerance(before);
+      finding.detectable = finding.tolerance;
       finding.base = MedianOf(before);
       finding.head = *std::max_element(now.begin(), now.end());
       finding.change = *finding.head / *finding.base - 1;
-      finding.tolerance = MemoryTolerance(static_cast<int64_t>(*finding.base));
-      finding.detectable = finding.tolerance;
-      if (MemoryGrew(static_cast<int64_t>(*finding.base), static_cast<int64_t>(*finding.head))) {
-        finding.answer = GateAnswer::kRegressed;
-        finding.suspect = true;
-        finding.words = fmt::format("grew beyond 64 MiB and 0.5 % ({})", peak.of);
-      }
+      if (*finding.change > finding.tolerance) SuspectMemory(PeaksIn(recent, peak), peak.of, finding);
       findings_.push_back(std::move(finding));
       return;
     }
+  }
+
+  static void SuspectMemory(const std::vector<double>& recent, const std::string& of, GateFinding& finding) {
+    finding.suspect = true;
+    const bool is_large = *finding.change > std::max(kLargeChange, kLargeErrors / 3 * finding.tolerance);
+    const bool again = !recent.empty() && recent.back() / *finding.base - 1 > finding.tolerance;
+    finding.answer = is_large || again ? GateAnswer::kRegressed : GateAnswer::kInconclusive;
+    finding.words = fmt::format("grew beyond {:.1f} % ({}): {}", 100 * finding.tolerance, of,
+                                is_large ? "by more than 10 %, and twice that limit"
+                                : again  ? "as the time before"
+                                         : "a suspect, until it is measured again");
   }
 
   GateFinding cell_;
@@ -256,6 +320,32 @@ std::vector<ExpectedCell> MissingCells(const GateSides& sides, const CellsByPoin
     if (!head.contains(point) && seen.insert(point).second) missing.push_back(std::move(cell));
   }
   return missing;
+}
+
+// One night in a hundred may be an accident, however many cells it has.
+constexpr double kNightsRate = 0.01;
+
+void DecideByNights(Gate& gate) {
+  std::vector<GateFinding*> judged;
+  std::vector<double> chances;
+  for (GateFinding& finding : gate.findings) {
+    if (!finding.nights_chance) continue;
+    judged.push_back(&finding);
+    chances.push_back(*finding.nights_chance);
+  }
+  const std::vector<bool> slower = Discoveries(chances, kNightsRate);
+  for (size_t i = 0; i < judged.size(); ++i) {
+    GateFinding& finding = *judged[i];
+    if (!slower[i] || chances[i] >= 1) {
+      finding.since.clear();
+      continue;
+    }
+    finding.answer = GateAnswer::kRegressed;
+    finding.suspect = true;
+    finding.further_runs = 0;
+    finding.words =
+        fmt::format("slower in the nights since {}: {:+.1f} %", finding.since, 100 * *finding.nights_change);
+  }
 }
 
 }  // namespace
@@ -320,6 +410,7 @@ ExpectedCells ReadExpected(Store& store, const std::string& campaign) {
 Gate MakeGate(const GateSides& sides) {
   const CellsByPoint head = ByPoint(sides.head);
   const CellsByPoint baseline = ByPoint(sides.baseline);
+  const CellsByPoint recent = ByPoint(sides.recent);
   const CellsByPoint pinned = ByPoint(sides.pinned);
   std::vector<GateFinding> cells;
   std::vector<const MeasuredCell*> measured;
@@ -350,11 +441,13 @@ Gate MakeGate(const GateSides& sides) {
       of_cell.HoldFailure(failure, history);
     } else {
       const size_t everywhere = StepTimesOf(HistoryOf(baseline, point, {})).size();
-      of_cell.HoldToBaseline(history, everywhere - StepTimesOf(history).size());
-      of_cell.HoldToPinned(HistoryOf(pinned, point, cell.machine));
+      const CellHistory before = HistoryOf(recent, point, cell.machine);
+      of_cell.HoldToBaseline(history, before, everywhere - StepTimesOf(history).size());
+      of_cell.HoldToPinned(HistoryOf(pinned, point, cell.machine), before);
     }
     gate.findings.insert(gate.findings.end(), of_cell.findings().begin(), of_cell.findings().end());
   }
+  DecideByNights(gate);
   const bool nothing_measured = std::all_of(gate.findings.begin(), gate.findings.end(), [](const auto& finding) {
     return finding.answer == GateAnswer::kMissing || finding.answer == GateAnswer::kFails;
   });

@@ -56,7 +56,12 @@ struct GateFinding {
   std::optional<double> effective_steps;
   int64_t warm_up_steps = 0;
 
-  bool suspect = false;      // to be measured again
+  bool suspect = false;  // to be measured again
+  // Of step time, where there are enough nights: the chance of the last ones' ranks where nothing changed, 1 where they
+  // are no slower; and how much they are, a share.
+  std::optional<double> nights_chance;
+  std::optional<double> nights_change;
+  std::string since;         // the campaign of the first of the nights that decided together; empty: tonight decided
   int64_t further_runs = 0;  // of an inconclusive one: so many would decide
 };
 
@@ -87,14 +92,17 @@ ExpectedCells ReadExpected(Store& store, const std::string& campaign);
 struct GateSides {
   std::vector<MeasuredCell> head;
   std::vector<MeasuredCell> baseline;  // ended before head
+  std::vector<MeasuredCell> recent;    // the same with what the baseline leaves out because it looked worse
   std::vector<MeasuredCell> pinned;
   ExpectedCells expected;
 };
 
 // Step times are screened by the nightly rule (regress/nightly.h): a suspect is inconclusive until base and head have
-// been measured in turns (regress/confirm.h). Peak memory that grew, and a failure where the baseline has a result, are
-// regressions. Missing is what is expected of head and has no result: what its sweep has, else what the baseline has.
-// Nothing measured at all is a finding too, of no point.
+// been measured in turns (regress/confirm.h), or the nights decide together, of all cells as many as are no accident; a
+// large change has regressed at once. Peak memory that grew is a suspect too, and has regressed where it is large or
+// the night before had it. A failure where the baseline has a result is a regression. Missing is what is expected of
+// head and has no result: what its sweep has, else what the baseline has. Nothing measured at all is a finding too, of
+// no point.
 Gate MakeGate(const GateSides& sides);
 
 // What passes without seeing a slowdown of this share is inconclusive instead. To be called before suspects are

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "base/json.h"
 #include "regress/gate_forms.h"
@@ -29,10 +31,23 @@ Json FindingJson(const GateFinding& finding) {
                {"change_low", NumberOrNull(finding.low)},
                {"change_high", NumberOrNull(finding.high)},
                {"detectable_change", NumberOrNull(finding.detectable)},
+               {"nights_change", NumberOrNull(finding.nights_change)},
+               {"nights_chance", NumberOrNull(finding.nights_chance)},
+               {"since", finding.since},
                {"further_runs", finding.further_runs}};
   json[memory ? "base_peak_bytes" : "base_step_ns"] = NumberOrNull(finding.base);
   json[memory ? "head_peak_bytes" : "head_step_ns"] = NumberOrNull(finding.head);
   return json;
+}
+
+// The exit code is of the worst answer alone.
+Json CountsJson(const Gate& gate) {
+  Json counts = Json::object();
+  using enum GateAnswer;
+  for (const GateAnswer answer : {kRegressed, kMissing, kInconclusive, kFails, kPass}) {
+    counts[std::string(GateAnswerName(answer))] = std::ranges::count(gate.findings, answer, &GateFinding::answer);
+  }
+  return counts;
 }
 
 }  // namespace
@@ -43,6 +58,7 @@ std::string GateJson(const Gate& gate) {
   const Json document = {{"version", 1},
                          {"answer", GateAnswerName(gate.answer)},
                          {"exit_code", GateExitCode(gate.answer)},
+                         {"counts", CountsJson(gate)},
                          {"head", gate.head},
                          {"baseline", gate.baseline},
                          {"pinned", gate.pinned.empty() ? Json() : Json(gate.pinned)},

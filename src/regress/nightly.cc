@@ -20,6 +20,28 @@ double MedianOfRuns(std::span<const double> runs) {
   return MedianOf(values);
 }
 
+// Of the difference of a mean of so many runs from the baseline.
+double ErrorOf(double runs, const Baseline& baseline) {
+  return baseline.sigma * std::sqrt(1 / runs + std::numbers::pi / 2 / static_cast<double>(baseline.runs));
+}
+
+// The chance that so many or more of the m n pairs are won where all orders are equally likely (Mann and Whitney,
+// 1947): orders are counted by their wins, one item after another.
+double ChanceOfWins(size_t wins, size_t m, size_t n) {
+  // ways[i][w]: of orders of i of the first and j of the second, those with w wins; j grows.
+  std::vector<std::vector<double>> ways(m + 1, std::vector<double>(m * n + 1, 0));
+  for (auto& row : ways) row[0] = 1;
+  for (size_t j = 1; j <= n; ++j) {
+    for (size_t i = 1; i <= m; ++i) {
+      // The largest is of the second, and wins nothing, or of the first, and wins over all j.
+      for (size_t w = m * n; w >= j; --w) ways[i][w] += ways[i - 1][w - j];
+    }
+  }
+  const std::vector<double>& all = ways[m];
+  const double total = std::accumulate(all.begin(), all.end(), 0.0);
+  return std::accumulate(all.begin() + static_cast<std::ptrdiff_t>(wins), all.end(), 0.0) / total;
+}
+
 }  // namespace
 
 std::optional<Baseline> RollingBaseline(std::span<const double> history) {
@@ -35,7 +57,7 @@ Baseline PinnedBaseline(std::span<const double> runs, const Baseline& rolling) {
 Screening Screen(std::span<const double> tonight, const Baseline& baseline, double tolerance) {
   const auto runs = static_cast<double>(tonight.size());
   const double mean = std::accumulate(tonight.begin(), tonight.end(), 0.0) / runs;
-  const double error = baseline.sigma * std::sqrt(1 / runs + std::numbers::pi / 2 / static_cast<double>(baseline.runs));
+  const double error = ErrorOf(runs, baseline);
   Screening screening;
   screening.change = mean - baseline.log_step_time;
   screening.threshold = std::max(std::log1p(tolerance), 3 * error);
@@ -44,13 +66,48 @@ Screening Screen(std::span<const double> tonight, const Baseline& baseline, doub
   return screening;
 }
 
+bool IsLarge(std::span<const double> tonight, const Baseline& baseline) {
+  const double change = MedianOfRuns(tonight) - baseline.log_step_time;
+  return change > std::log1p(kLargeChange) &&
+         change > kLargeErrors * ErrorOf(static_cast<double>(tonight.size()), baseline);
+}
+
+std::optional<NightsJudgement> JudgeNights(std::span<const double> before, std::span<const double> window,
+                                           double tolerance) {
+  if (before.empty() || window.size() < kWindowNights) return std::nullopt;
+  before = before.last(std::min(before.size(), kBaseNights));
+  window = window.last(kWindowNights);
+  double wins = 0;
+  for (const double night : window) {
+    for (const double other : before) wins += night > other ? 1 : night == other ? 0.5 : 0;
+  }
+  const double base = MedianOfRuns(before);
+  NightsJudgement judgement;
+  judgement.change = MedianOfRuns(window) - base;
+  judgement.chance = ChanceOfWins(static_cast<size_t>(std::floor(wins)), window.size(), before.size());
+  const double limit = std::log1p(tolerance);
+  judgement.slower = judgement.change > limit && window.back() - base > limit;
+  const auto first = std::ranges::find_if(window, [&](double night) { return night - base > limit; });
+  judgement.first = static_cast<size_t>(first - window.begin());
+  return judgement;
+}
+
 bool MemoryGrew(int64_t base_bytes, int64_t head_bytes) {
   const auto base = static_cast<double>(base_bytes);
   return static_cast<double>(head_bytes) - base > std::max(kMemoryBytes, kMemoryShare * base);
 }
 
-double MemoryTolerance(int64_t base_bytes) {
-  return std::max(kMemoryBytes / static_cast<double>(base_bytes), kMemoryShare);
+double MemoryTolerance(std::span<const double> before) {
+  std::vector<double> peaks(before.begin(), before.end());
+  std::sort(peaks.begin(), peaks.end());
+  const double base = MedianOfRuns(before);
+  if (peaks.size() > 2) peaks.pop_back();
+  const auto count = static_cast<double>(peaks.size());
+  const double mean = std::accumulate(peaks.begin(), peaks.end(), 0.0) / count;
+  double squares = 0;
+  for (const double peak : peaks) squares += (peak - mean) * (peak - mean);
+  const double error = std::sqrt(squares / std::max(1.0, count - 1) * (1 + std::numbers::pi / 2 / count));
+  return std::max(std::max(kMemoryBytes, 3 * error) / base, kMemoryShare);
 }
 
 }  // namespace ridgeline

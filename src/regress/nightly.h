@@ -44,10 +44,36 @@ struct Screening {
 // REQUIRES: at least one run tonight.
 Screening Screen(std::span<const double> tonight, const Baseline& baseline, double tolerance = kTolerance);
 
-// Whether a peak of memory grew by more than noise does: by more than 64 MiB and than 0.5 %.
+// A slowdown that no chance makes is one the same night, without a measurement that confirms it: the median of
+// tonight's runs is more than 10 % above the baseline, and more than 6 standard errors.
+inline constexpr double kLargeChange = 0.10;
+inline constexpr double kLargeErrors = 6;
+bool IsLarge(std::span<const double> tonight, const Baseline& baseline);
+
+// Nights decide what no night decides by itself: the last kWindowNights of a cell, tonight the last, against as many as
+// kBaseNights before them. Each is one figure, the median of its runs, so a night that was slow from end to end is one
+// observation however many runs it has.
+inline constexpr size_t kWindowNights = 6;
+inline constexpr size_t kBaseNights = 20;
+
+struct NightsJudgement {
+  double change = 0;    // of the logarithm: the window's median night less the median night before it
+  double chance = 1;    // of such ranks or higher where nothing changed: one-sided
+  bool slower = false;  // by more than the tolerance, tonight as well; its chance says whether that is an accident
+  size_t first = 0;     // the place in the window of the first night that is slower so
+};
+
+// By the rank sum of the window's nights (Wilcoxon, 1945), whose chance is exact; ties count half. Nothing where there
+// are fewer than kWindowNights, or none before them.
+std::optional<NightsJudgement> JudgeNights(std::span<const double> before, std::span<const double> window,
+                                           double tolerance = kTolerance);
+
+// Whether a peak of memory grew by more than 64 MiB and than 0.5 %.
 bool MemoryGrew(int64_t base_bytes, int64_t head_bytes);
 
-// The same limit as a share of base. REQUIRES: base_bytes > 0.
-double MemoryTolerance(int64_t base_bytes);
+// Of memory: how far above the median of the peaks before is more than noise, as a share of it: 64 MiB, 0.5 %, and
+// 3 standard errors of one peak, by the standard deviation of those before but the largest (of two levels in turns
+// the robust one may be 0). REQUIRES: peaks above 0, at least one.
+double MemoryTolerance(std::span<const double> before);
 
 }  // namespace ridgeline

@@ -22,6 +22,23 @@ namespace fs = std::filesystem;
 constexpr const char* kRecord = "night.json";
 constexpr int kNightVersion = 1;
 
+NightCell ParseCell(const Json& cell) { return {cell.at(0).get<std::string>(), cell.at(1).get<std::string>()}; }
+
+Json CellJson(const NightCell& cell) { return Json::array({cell.point_id, cell.setup}); }
+
+// Earlier versions said the cell alone.
+WorseCell ParseWorse(const Json& json) {
+  if (json.is_array()) return {.cell = ParseCell(json)};
+  return {.cell = ParseCell(json.at("cell")),
+          .point = json.at("point").get<std::string>(),
+          .is_open = json.at("open").get<bool>(),
+          .since = json.at("since").get<std::string>()};
+}
+
+Json WorseJson(const WorseCell& worse) {
+  return {{"cell", CellJson(worse.cell)}, {"point", worse.point}, {"open", worse.is_open}, {"since", worse.since}};
+}
+
 Night ParseNight(const Json& json) {
   if (json.at("version").get<int>() != kNightVersion) {
     throw Error(ErrorKind::kInvalidInput,
@@ -35,20 +52,40 @@ Night ParseNight(const Json& json) {
   night.run_exit = json.at("run_exit").get<int>();
   night.exit_code = json.at("exit_code").get<int>();
   night.words = json.at("words").get<std::string>();
-  for (const Json& cell : json.value("worse", Json::array())) {
-    night.worse.push_back({cell.at(0).get<std::string>(), cell.at(1).get<std::string>()});
-  }
+  night.was_gated = json.value("was_gated", night.exit_code != ExitCode(ErrorKind::kInfrastructure));
+  for (const Json& cell : json.value("worse", Json::array())) night.worse.push_back(ParseWorse(cell));
+  for (const Json& cell : json.value("lost", Json::array())) night.lost.push_back(ParseCell(cell));
   night.accepted = json.value("accepted", false);
   return night;
 }
 
-// Whether what was measured in it was measured on a machine that was up, and was held to a baseline.
+// Whether what was measured in it was held to a baseline. What it lost it has no measurement of.
 bool LendsToBaselines(const Night& night) {
-  return night.is_over() && night.exit_code != ExitCode(ErrorKind::kUsage) && NightAnswer(night) != "FAILED";
+  const std::string answer = NightAnswer(night);
+  return night.is_over() && answer != "REFUSED" && answer != "FAILED";
 }
 
-bool FoundWorse(const Night& night, const NightCell& cell) {
-  return std::find(night.worse.begin(), night.worse.end(), cell) != night.worse.end();
+const WorseCell* FindWorse(const Night& night, const NightCell& cell) {
+  const auto found =
+      std::find_if(night.worse.begin(), night.worse.end(), [&](const WorseCell& worse) { return worse.cell == cell; });
+  return found == night.worse.end() ? nullptr : &*found;
+}
+
+bool Lost(const Night& night, const NightCell& cell) {
+  return std::find(night.lost.begin(), night.lost.end(), cell) != night.lost.end();
+}
+
+// Of the night of this name; one behind the last where there is none.
+size_t PlaceOf(const std::vector<Night>& nights, const std::string& name) {
+  const auto found = std::find_if(nights.begin(), nights.end(), [&](const Night& night) { return night.name == name; });
+  return static_cast<size_t>(found - nights.begin());
+}
+
+// Whether a night after this one measured the cell, and found it no worse.
+bool PassedAfter(const std::vector<Night>& nights, size_t place, const NightCell& cell) {
+  return std::any_of(nights.begin() + static_cast<std::ptrdiff_t>(place) + 1, nights.end(), [&](const Night& night) {
+    return LendsToBaselines(night) && !Lost(night, cell) && FindWorse(night, cell) == nullptr;
+  });
 }
 
 // The places of the nights with which the baseline of an accepted cell begins, and in which it was accepted last.
@@ -61,20 +98,46 @@ std::map<NightCell, Acceptance> AcceptancesOf(const std::vector<Night>& nights) 
   std::map<NightCell, Acceptance> acceptances;
   for (size_t i = nights.size(); i-- > 0;) {
     if (!nights[i].accepted) continue;
-    for (const NightCell& cell : nights[i].worse) {
+    for (const auto& [cell, point, is_open, since] : nights[i].worse) {
       if (acceptances.contains(cell)) continue;
       size_t begin = i;
       for (size_t before = i; before-- > 0;) {
-        if (FoundWorse(nights[before], cell)) {
+        if (FindWorse(nights[before], cell) != nullptr || Lost(nights[before], cell)) {
           begin = before;
         } else if (LendsToBaselines(nights[before])) {
           break;
         }
       }
-      acceptances[cell] = {begin, i};
+      acceptances[cell] = {std::min(begin, PlaceOf(nights, since)), i};
     }
   }
   return acceptances;
+}
+
+NightCell CellOfFinding(const Json& finding) {
+  return {finding.at("point_id").get<std::string>(), finding.at("setup").get<std::string>()};
+}
+
+using CellInNight = std::pair<size_t, NightCell>;  // by the night's place
+
+std::vector<LeftOutMeasurements> LeftOut(const std::vector<Night>& nights,
+                                         const std::map<NightCell, Acceptance>& acceptances,
+                                         const std::set<CellInNight>& worse) {
+  std::vector<LeftOutMeasurements> left_out;
+  for (size_t i = 0; i < nights.size(); ++i) {
+    const std::string& name = nights[i].name;
+    if (!LendsToBaselines(nights[i])) {
+      left_out.push_back({name, {}, {}});
+      continue;
+    }
+    for (const auto& [cell, acceptance] : acceptances) {
+      if (i < acceptance.begin) left_out.push_back({name, cell.point_id, cell.setup});
+    }
+    for (auto it = worse.lower_bound({i, NightCell{}}); it != worse.end() && it->first == i; ++it) {
+      left_out.push_back({name, it->second.point_id, it->second.setup});
+    }
+  }
+  return left_out;
 }
 
 }  // namespace
@@ -101,7 +164,9 @@ std::vector<Night> ReadNights(const fs::path& folder, std::vector<std::string>* 
 
 void WriteNight(const Night& night, const fs::path& folder) {
   Json worse = Json::array();
-  for (const NightCell& cell : night.worse) worse.push_back(Json::array({cell.point_id, cell.setup}));
+  for (const WorseCell& cell : night.worse) worse.push_back(WorseJson(cell));
+  Json lost = Json::array();
+  for (const NightCell& cell : night.lost) lost.push_back(CellJson(cell));
   const Json json = {{"version", kNightVersion},
                      {"night", night.name},
                      {"sweep", night.sweep},
@@ -109,8 +174,10 @@ void WriteNight(const Night& night, const fs::path& folder) {
                      {"ended_unix_s", night.ended_unix_s},
                      {"run_exit", night.run_exit},
                      {"exit_code", night.exit_code},
+                     {"was_gated", night.was_gated},
                      {"words", night.words},
                      {"worse", std::move(worse)},
+                     {"lost", std::move(lost)},
                      {"accepted", night.accepted}};
   MakeDirs(folder / night.name);
   WriteFileAtomic(folder / night.name / kRecord, DumpJson(json) + "\n");
@@ -122,8 +189,10 @@ std::string NightAt(const std::vector<Night>& nights, int64_t unix_ns) {
   for (int i = 2;; ++i) {
     const auto same =
         std::find_if(nights.begin(), nights.end(), [&](const Night& night) { return night.name == name; });
-    if (same == nights.end() || !same->is_over() || same->exit_code == ExitCode(ErrorKind::kInfrastructure))
+    if (same == nights.end() || !same->is_over() || !same->lost.empty() ||
+        same->exit_code == ExitCode(ErrorKind::kInfrastructure)) {
       return name;
+    }
     name = fmt::format("{}-{}", first, i);
   }
 }
@@ -135,27 +204,41 @@ std::optional<Night> LastGoodNight(const std::vector<Night>& nights) {
 
 std::string NightAnswer(const Night& night) {
   if (!night.is_over()) return "CUT SHORT";
+  const std::string missing = night.lost.empty() ? "" : ", MISSING";
   switch (night.exit_code) {
     case 0:
       return "PASS";
     case 1:
-      return "REGRESSED";
+      return "REGRESSED" + missing;
     case 2:
       return "REFUSED";
     case 4:
-      return "INCONCLUSIVE";
+      return "INCONCLUSIVE" + missing;
+    case 3:
+      return night.was_gated ? "MISSING" : "FAILED";
     default:
       return "FAILED";
   }
 }
 
 std::string NightWords(const Night& night) {
-  const std::string answer = NightAnswer(night) + ": ";
+  const std::string all = NightAnswer(night);
+  const std::string answer = all.substr(0, all.find(',')) + ": ";
   return night.words.starts_with(answer) ? night.words.substr(answer.size()) : night.words;
 }
 
-std::vector<NightCell> WorseCells(const Json& gate) {
-  std::set<NightCell> worse;
+bool MeasuredAnything(const Json& gate) {
+  try {
+    return std::ranges::any_of(gate.at("findings"), [](const Json& finding) {
+      return finding.at("answer").get<std::string>() != GateAnswerName(GateAnswer::kMissing);
+    });
+  } catch (const Json::exception& e) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", e.what()));
+  }
+}
+
+std::vector<WorseCell> WorseCells(const Json& gate) {
+  std::map<NightCell, WorseCell> worse;
   try {
     for (const Json& finding : gate.at("findings")) {
       const auto metric = finding.at("metric").get<std::string>();
@@ -166,34 +249,50 @@ std::vector<NightCell> WorseCells(const Json& gate) {
       const auto answer = finding.at("answer").get<std::string>();
       const bool is_open = answer == GateAnswerName(GateAnswer::kInconclusive) && finding.at("suspect").get<bool>();
       if (answer != GateAnswerName(GateAnswer::kRegressed) && !is_open) continue;
-      worse.insert({finding.at("point_id").get<std::string>(), finding.at("setup").get<std::string>()});
+      const NightCell cell = CellOfFinding(finding);
+      const auto [found, is_new] = worse.try_emplace(
+          cell, WorseCell{.cell = cell, .point = finding.at("point").get<std::string>(), .is_open = is_open});
+      found->second.is_open &= is_open;
+      if (const auto since = finding.value("since", ""); !since.empty()) found->second.since = since;
     }
   } catch (const Json::exception& e) {
     throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", JsonFault(e)));
   }
-  return {worse.begin(), worse.end()};
+  std::vector<WorseCell> all;
+  for (auto& [cell, each] : worse) all.push_back(std::move(each));
+  return all;
+}
+
+std::vector<NightCell> LostCells(const Json& gate) {
+  std::vector<NightCell> lost;
+  try {
+    for (const Json& finding : gate.at("findings")) {
+      const bool is_missing = finding.at("answer").get<std::string>() == GateAnswerName(GateAnswer::kMissing);
+      if (is_missing && !finding.at("point_id").get<std::string>().empty()) lost.push_back(CellOfFinding(finding));
+    }
+  } catch (const Json::exception& e) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", e.what()));
+  }
+  return lost;
+}
+
+std::vector<LeftOutMeasurements> VoidOf(const std::vector<Night>& nights) {
+  return LeftOut(nights, AcceptancesOf(nights), {});
 }
 
 std::vector<LeftOutMeasurements> LeftOutOf(const std::vector<Night>& nights) {
   const std::map<NightCell, Acceptance> acceptances = AcceptancesOf(nights);
-  std::vector<LeftOutMeasurements> left_out;
+  std::set<CellInNight> worse;
   for (size_t i = 0; i < nights.size(); ++i) {
-    const std::string& name = nights[i].name;
-    if (!LendsToBaselines(nights[i])) {
-      left_out.push_back({name, {}, {}});
-      continue;
-    }
-    for (const auto& [cell, acceptance] : acceptances) {
-      if (i < acceptance.begin) left_out.push_back({name, cell.point_id, cell.setup});
-    }
-    for (const NightCell& cell : nights[i].worse) {
+    if (!LendsToBaselines(nights[i])) continue;
+    for (const auto& [cell, point, is_open, since] : nights[i].worse) {
       const auto found = acceptances.find(cell);
-      if (found == acceptances.end() || i > found->second.accepted) {
-        left_out.push_back({name, cell.point_id, cell.setup});
-      }
+      const size_t first = found == acceptances.end() ? 0 : found->second.accepted + 1;
+      if (i < first || (is_open && PassedAfter(nights, i, cell))) continue;
+      for (size_t j = std::max(first, std::min(i, PlaceOf(nights, since))); j <= i; ++j) worse.insert({j, cell});
     }
   }
-  return left_out;
+  return LeftOut(nights, acceptances, worse);
 }
 
 }  // namespace ridgeline

@@ -22,6 +22,16 @@ struct NightCell {
   auto operator<=>(const NightCell&) const = default;
 };
 
+// What a night found worse than its baseline, of one cell.
+struct WorseCell {
+  NightCell cell;
+  std::string point = {};  // its name among the night's
+  bool is_open = false;    // a suspect that nobody measured again: it may be noise
+  std::string since = {};  // the first of the nights that showed it together; empty: this one alone
+
+  bool operator==(const WorseCell&) const = default;
+};
+
 struct Night {
   std::string name;   // its campaign's, too: "night-2026-02-01"
   std::string sweep;  // the file
@@ -29,8 +39,10 @@ struct Night {
   int64_t ended_unix_s = 0;      // 0: it is at work, or was cut short
   int run_exit = 0;              // of `ridgeline run`
   int exit_code = 0;             // of the whole: that of the gate, unless the run could not be one
+  bool was_gated = false;        // a gate held what was measured to the nights before
   std::string words;             // what the gate concluded, or why there was none
-  std::vector<NightCell> worse;  // than their baseline, or suspects that nobody measured again
+  std::vector<WorseCell> worse;  // than their baseline, or suspects that nobody measured again
+  std::vector<NightCell> lost;   // of no result, for want of infrastructure
   bool accepted = false;         // a person said that what was worse is as it should be
 
   bool is_over() const { return ended_unix_s > 0; }
@@ -39,12 +51,23 @@ struct Night {
 
 // What of a gate (GateJson) was worse than its rolling baseline. What is held to a pinned one is between those two.
 // Throws Error(kInvalidInput) for what is no gate.
-std::vector<NightCell> WorseCells(const Json& gate);
+std::vector<WorseCell> WorseCells(const Json& gate);
+
+// Whether a gate (GateJson) has more than what is missing. Throws Error(kInvalidInput) for what is no gate.
+bool MeasuredAnything(const Json& gate);
+
+// What a gate (GateJson) missed. Throws Error(kInvalidInput) for what is no gate.
+std::vector<NightCell> LostCells(const Json& gate);
 
 // What no baseline has of these nights, which are in the order of their starts: all of one that was cut short, FAILED
-// or was REFUSED; and of any other what it found worse, so that a regression stays one however long it lasts. Where
-// that was accepted, the cells' baseline begins with the first of the nights that found them worse one after another.
+// or was REFUSED; and of any other what it found to have regressed, with the nights that showed it together, so that a
+// regression stays one however long it lasts. What was a suspect and no more is left out until a later night passes it:
+// then it was noise, and a baseline without it would think its machine too quiet. Where a regression was accepted, the
+// cells' baseline begins with the first of the nights that found them worse one after another.
 std::vector<LeftOutMeasurements> LeftOutOf(const std::vector<Night>& nights);
+
+// Of these the nights that were none, and what is before a cell's accepted change: what no window of nights has either.
+std::vector<LeftOutMeasurements> VoidOf(const std::vector<Night>& nights);
 
 // The nights in a folder, in the order of their starts. A record that is damaged is left out, and named in `problems`.
 // None where there is no such folder.
@@ -54,13 +77,14 @@ std::vector<Night> ReadNights(const std::filesystem::path& folder, std::vector<s
 void WriteNight(const Night& night, const std::filesystem::path& folder);
 
 // The night to begin at this time, in UTC: one of this date that is not over, or that the infrastructure cost (exit
-// code 3), is gone on with; else a name that no night has.
+// code 3) or of which it cost points, is gone on with; else a name that no night has.
 std::string NightAt(const std::vector<Night>& nights, int64_t unix_ns);
 
 // The last that was good.
 std::optional<Night> LastGoodNight(const std::vector<Night>& nights);
 
-// "PASS", "REGRESSED", "INCONCLUSIVE", "FAILED" (the infrastructure's), "REFUSED" (the sweep is wrong), "CUT SHORT".
+// "PASS", "REGRESSED", "INCONCLUSIVE", "FAILED" (the infrastructure's), "REFUSED" (the sweep is wrong), "CUT SHORT",
+// and "MISSING" where the infrastructure cost some points, beside what the others came to: "REGRESSED, MISSING".
 std::string NightAnswer(const Night& night);
 
 // Its words beside its answer, with which a gate's begin, too.

@@ -94,6 +94,27 @@ TEST_F(Nightly, WhatTheInfrastructureCostsIsNoNightAndIsGoneOnWith) {
   EXPECT_THAT(status, Not(HasSubstr("-2 "))) << "the same night";
 }
 
+// A run that fails by chance is run again before anybody is told; one that fails twice is told of.
+TEST_F(Nightly, WhatFailsIsRunAgainBeforeItIsRed) {
+  const std::string usual = testing::FakeProgram("fake_trainer").string();
+  WriteFile(cli_.dir / "trainer",
+            "#!/bin/sh\ncd \"$(dirname \"$0\")\"\nif [ -e once ] || [ -e always ]; then rm -f once; exit 1; fi\ncd "
+            "\"$OLDPWD\"\nexec " +
+                usual + " \"$@\"\n");
+  std::filesystem::permissions(cli_.dir / "trainer", std::filesystem::perms::owner_all);
+  const std::string sweep = cli_.WriteSweep(1, "ok");
+  std::string text = ReadFile(sweep);
+  text.replace(text.find(usual), usual.size(), (cli_.dir / "trainer").string());
+  WriteFile(sweep, text);
+  EXPECT_EQ(RunNight(sweep).status.exit_code, 4);
+  WriteFile(cli_.dir / "once", "");
+  const auto flaky = RunNight(sweep);
+  EXPECT_EQ(flaky.status.exit_code, 4) << flaky.out << flaky.err;
+  WriteFile(cli_.dir / "always", "");
+  EXPECT_EQ(RunNight(sweep).status.exit_code, 1);
+  EXPECT_THAT(Status(), HasSubstr("REGRESSED"));
+}
+
 TEST_F(Nightly, OneAtATime) {
   const std::string sweep = cli_.WriteSweep(1, "ok");
   MakeDirs(cli_.dir / "nights of mine");

@@ -110,15 +110,75 @@ TEST_F(Gated, MemoryThatGrewHasRegressed) {
     };
   };
   for (int i = 1; i <= kEnoughNights; ++i) nights_.Add("night-" + std::to_string(i), peak(1'000'000'000));
+  nights_.Add("night-grown", peak(1'100'000'000));
+  EXPECT_EQ(GateOf("night-grown").answer, kInconclusive) << "a suspect first";
   nights_.Add("tonight", peak(1'100'000'000));
   const Gate gate = GateOf("tonight");
-  EXPECT_EQ(gate.answer, kRegressed);
+  EXPECT_EQ(gate.answer, kRegressed) << "two nights, one after the other";
   EXPECT_EQ(GateExitCode(gate.answer), 1);
   EXPECT_EQ(gate.findings[0].metric, kPeakMemory);
   EXPECT_NEAR(*gate.findings[0].change, 0.1, 1e-9);
   EXPECT_NEAR(*gate.findings[0].detectable, 0.0671, 1e-4) << "64 MiB of it";
   nights_.Add("later", peak(1'060'000'000));
   EXPECT_EQ(GateOf("later").answer, kPass);
+  nights_.Add("night-much-more", peak(1'200'000'000));
+  EXPECT_EQ(GateOf("night-much-more").answer, kRegressed) << "at once";
+}
+
+TEST_F(Gated, MemoryThatDiffersFromNightToNightIsHeldToThat) {
+  const auto peak = [&](int64_t bytes) {
+    return [bytes](const Point& point) {
+      RunResult result = Timed(point, testing::ThreeRuns(100));
+      result.memory.rss_peak_bytes = bytes;
+      return result;
+    };
+  };
+  for (int i = 1; i <= kEnoughNights; ++i) {
+    nights_.Add("night-" + std::to_string(i), peak(i % 2 == 0 ? 1'000'000'000 : 1'100'000'000));
+  }
+  nights_.Add("tonight", peak(1'250'000'000));
+  const Gate gate = GateOf("tonight");
+  const GateFinding* memory = Find(gate, "seed=0", kPeakMemory);
+  ASSERT_NE(memory, nullptr);
+  EXPECT_EQ(memory->answer, kPass);
+  EXPECT_GT(*memory->detectable, 0.1);
+}
+
+TEST_F(Gated, SixNightsDecideWhatNoneDoesByItself) {
+  nights_.AddSeveral(12);
+  for (int i = 1; i <= 6; ++i) {
+    const std::string name = "night-slow-" + std::to_string(i);
+    nights_.Add(name, 103);
+    const Gate gate = GateOf(name);
+    EXPECT_EQ(gate.answer, i < 5 ? kInconclusive : kRegressed) << name << ": of two cells five nights are enough";
+    nights_.LeaveOut(name);
+    if (i < 6) continue;
+    EXPECT_EQ(gate.findings[0].since, "night-slow-1");
+    EXPECT_NEAR(*gate.findings[0].nights_change, 0.03, 1e-3);
+    EXPECT_TRUE(gate.findings[0].suspect) << "turns may still decide otherwise";
+  }
+  nights_.Add("night-mended", 100);
+  EXPECT_EQ(GateOf("night-mended").answer, kPass) << "tonight has to be slow, too";
+}
+
+TEST_F(Gated, ALargeSlowdownIsRedTheSameNight) {
+  nights_.AddSeveral(kEnoughNights);
+  AddTonight([](const Point& point) { return Timed(point, testing::ThreeRuns(300)); });
+  const Gate gate = GateOf("tonight");
+  EXPECT_EQ(gate.answer, kRegressed);
+  EXPECT_TRUE(gate.findings[0].suspect);
+  EXPECT_THAT(gate.findings[0].words, HasSubstr("more than 10 %"));
+}
+
+TEST_F(Gated, WhatIsLostHidesNoRegression) {
+  nights_.AddSeveral(kEnoughNights);
+  nights_.Add("tonight", [&](const Point& point) {
+    return point.id == nights_.points()[0].id ? samples::Result(point.id, InfrastructureReason::kNode)
+                                              : Timed(point, testing::ThreeRuns(300));
+  });
+  const Gate gate = GateOf("tonight");
+  EXPECT_EQ(gate.answer, kRegressed);
+  EXPECT_EQ(GateCounts(gate), "1 regressed, 1 missing, 1 pass");
 }
 
 TEST_F(Gated, MemoryIsHeldToWhatCountsTheSame) {
@@ -239,11 +299,13 @@ TEST_F(Gated, ASlowCreepIsSeenAgainstWhatIsPinned) {
   const Gate gate = GateOf(head, "night-1");
   const GateFinding* rolling = Find(gate, "seed=0", kStepTime);
   ASSERT_NE(rolling, nullptr);
-  EXPECT_EQ(rolling->answer, kPass);
+  EXPECT_EQ(rolling->answer, kRegressed) << "the nights together see it, too";
+  EXPECT_FALSE(rolling->nights_chance.value_or(1) > 0.01);
   const GateFinding* pinned = Find(gate, "seed=0", kPinnedStepTime);
   ASSERT_NE(pinned, nullptr);
   EXPECT_TRUE(pinned->suspect);
   EXPECT_NEAR(*pinned->change, 0.04, 0.002);
+  EXPECT_EQ(pinned->answer, kRegressed) << "six nights one after another";
   EXPECT_NE(Find(gate, "seed=0", kPinnedPeakMemory), nullptr);
   EXPECT_EQ(Find(GateOf(head), "seed=0", kPinnedStepTime), nullptr);
 }

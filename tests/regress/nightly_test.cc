@@ -68,6 +68,29 @@ TEST(Nightly, APinnedBaselineSeesTheCreepThatARollingOneGoesAlongWith) {
   EXPECT_GE(pinned_suspects, 19) << "of the nights from 2 % on";
 }
 
+TEST(Nightly, TheChanceOfRanksIsExact) {
+  const std::vector<double> before = {1, 2, 3, 4, 5, 6, 7};
+  const auto above = JudgeNights(before, std::vector<double>{8, 9, 10, 11, 12, 13});
+  ASSERT_TRUE(above);
+  EXPECT_NEAR(above->chance, 1.0 / 1716, 1e-12) << "one of 13 over 6";
+  EXPECT_TRUE(above->slower);
+  EXPECT_EQ(above->first, 0U);
+  EXPECT_DOUBLE_EQ(above->change, 6.5);
+  EXPECT_NEAR(JudgeNights(before, std::vector<double>{8, 9, 10, 11, 12, 6.5})->chance, 2.0 / 1716, 1e-12);
+  EXPECT_NEAR(JudgeNights(before, std::vector<double>{0, 0, 0, 0, 0, 0})->chance, 1, 1e-12);
+  EXPECT_FALSE(JudgeNights(before, std::vector<double>{1, 1, 1, 1, 1, 0})->slower);
+  EXPECT_FALSE(JudgeNights(before, std::vector<double>{9, 9, 9, 9, 9, 4})->slower) << "tonight is as ever";
+  EXPECT_FALSE(JudgeNights(before, std::vector<double>{9, 9, 9, 9, 9})) << "too few";
+  EXPECT_FALSE(JudgeNights({}, std::vector<double>{9, 9, 9, 9, 9, 9}));
+}
+
+TEST(Nightly, ALargeChangeIsBeyondTenPercentAndNoise) {
+  const Baseline quiet{0, 0.01, kHistoryRuns};
+  EXPECT_TRUE(IsLarge(std::vector<double>{0.2, 0.2, 0.2}, quiet));
+  EXPECT_FALSE(IsLarge(std::vector<double>{0.05, 0.05, 0.9}, quiet)) << "one run of three is an accident";
+  EXPECT_FALSE(IsLarge(std::vector<double>{0.2, 0.2, 0.2}, {0, 0.1, kHistoryRuns}));
+}
+
 TEST(Nightly, MemoryGrowsBeyondNoise) {
   constexpr int64_t kMiB = 1 << 20;
   EXPECT_FALSE(MemoryGrew(1000 * kMiB, 1064 * kMiB));

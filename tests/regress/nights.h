@@ -43,6 +43,9 @@ class Nights {
     for (int i = 1; i <= count; ++i) Add("night-" + std::to_string(i), ms);
   }
 
+  // Of the baseline, as a night that was worse.
+  void LeaveOut(const std::string& campaign) { left_out_.push_back({campaign, {}, {}}); }
+
   GateSides Sides(const std::string& head, const std::string& pinned = {}) {
     GateSides sides;
     MeasurementChoice choice;
@@ -50,8 +53,10 @@ class Nights {
     sides.head = ReadMeasurements(store_, choice);
     sides.expected = ReadExpected(store_, head);
     choice.campaign = "night-*";
-    choice.most = 20;
+    choice.most = 26;
     choice.before_unix_ns = sides.head.empty() ? 0 : sides.head.front().measurements.front().ended_unix_ns;
+    sides.recent = ReadMeasurements(store_, choice);
+    choice.left_out = left_out_;
     sides.baseline = ReadMeasurements(store_, choice);
     if (!pinned.empty()) {
       choice = {};
@@ -64,6 +69,7 @@ class Nights {
  private:
   Store& store_;
   std::vector<Point> points_;
+  std::vector<LeftOutMeasurements> left_out_;
   int64_t now_ns_ = 1'700'000'000'000'000'000;
 };
 

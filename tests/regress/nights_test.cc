@@ -33,7 +33,13 @@ Night NightOf(const std::string& name, int exit_code, int64_t started_unix_s, in
 
 Night NightThatFoundWorse(const std::string& name, const std::vector<NightCell>& worse) {
   Night night = NightOf(name, worse.empty() ? 0 : 1, 1, 2);
-  night.worse = worse;
+  for (const NightCell& cell : worse) night.worse.push_back({.cell = cell});
+  return night;
+}
+
+Night NightThatSuspected(const std::string& name, const NightCell& cell) {
+  Night night = NightOf(name, 4, 1, 2);
+  night.worse = {{.cell = cell, .is_open = true}};
   return night;
 }
 
@@ -49,7 +55,9 @@ std::vector<std::string> LeftOutNames(const std::vector<Night>& nights) {
 TEST(Nights, AreReadAsTheyWereWrittenInTheOrderOfTheirStarts) {
   const TempDir dir;
   Night written = NightOf("night-b", 0, 10, 20);
-  written.worse = {{"point", "{\"setup\": 1}"}, {"other", ""}};
+  written.worse = {{{"point", "{\"setup\": 1}"}, "seed=0", true, "night-0"}, {.cell = {"other", ""}}};
+  written.lost = {{"lost", ""}};
+  written.was_gated = true;
   written.accepted = true;
   WriteNight(written, dir.path());
   WriteNight(NightOf("night-a", 3, 30, 0), dir.path());
@@ -61,6 +69,8 @@ TEST(Nights, AreReadAsTheyWereWrittenInTheOrderOfTheirStarts) {
   EXPECT_EQ(nights[0].sweep, "/sweeps/it's \"one\".yaml");
   EXPECT_EQ(nights[0].words, "2 pass\n");
   EXPECT_EQ(nights[0].worse, written.worse);
+  EXPECT_EQ(nights[0].lost, written.lost);
+  EXPECT_TRUE(nights[0].was_gated);
   EXPECT_TRUE(nights[0].accepted);
   EXPECT_FALSE(nights[1].accepted);
   EXPECT_TRUE(nights[0].is_good());
@@ -93,6 +103,50 @@ TEST(Nights, ARecordOfAnEarlierVersionIsRead) {
   ASSERT_THAT(nights, SizeIs(1));
   EXPECT_THAT(nights[0].worse, IsEmpty());
   EXPECT_EQ(NightWords(nights[0]), "1 regressed") << "its answer is said beside it";
+  WriteFile(dir.path() / "night-a/night.json",
+            R"({"version": 1, "night": "night-a", "sweep": "/s.yaml", "started_unix_s": 1, "ended_unix_s": 2,
+                "run_exit": 0, "exit_code": 1, "words": "", "worse": [["point", "setup"]], "accepted": true})");
+  EXPECT_THAT(ReadNights(dir.path(), &problems).at(0).worse, ElementsAre(WorseCell{.cell = {"point", "setup"}}));
+}
+
+TEST(Nights, WhatWasLostIsSaidBesideTheWorst) {
+  Night night = NightOf("a", 1, 1, 2);
+  night.was_gated = true;
+  night.lost = {{"point", ""}};
+  night.words = "REGRESSED: 1 regressed, 1 missing";
+  EXPECT_EQ(NightAnswer(night), "REGRESSED, MISSING");
+  EXPECT_EQ(NightWords(night), "1 regressed, 1 missing");
+  EXPECT_EQ(NightAt({night}, kNoonNs), "night-2026-02-02");
+  night.name = "night-2026-02-02";
+  EXPECT_EQ(NightAt({night}, kNoonNs), night.name) << "what was lost is made up for that day";
+  night.exit_code = 3;
+  EXPECT_EQ(NightAnswer(night), "MISSING");
+  EXPECT_THAT(LeftOutNames({night}), IsEmpty()) << "what was not lost counts";
+  night.was_gated = false;
+  EXPECT_EQ(NightAnswer(night), "FAILED");
+}
+
+TEST(Nights, ASuspectThatALaterNightPassesWasNoise) {
+  const NightCell a{"a", ""};
+  std::vector<Night> nights = {NightThatFoundWorse("1", {}), NightThatSuspected("2", a)};
+  EXPECT_THAT(LeftOutNames(nights), ElementsAre("2 a"));
+  Night lost = NightOf("3", 3, 1, 2);
+  lost.was_gated = true;
+  lost.lost = {a};
+  nights.push_back(lost);
+  EXPECT_THAT(LeftOutNames(nights), ElementsAre("2 a")) << "a night that lost it says nothing";
+  nights.push_back(NightThatFoundWorse("4", {}));
+  EXPECT_THAT(LeftOutNames(nights), IsEmpty());
+}
+
+TEST(Nights, NightsThatShowedARegressionTogetherAreInNoBaseline) {
+  const NightCell a{"a", ""};
+  std::vector<Night> nights = {NightThatFoundWorse("1", {}), NightThatSuspected("2", a), NightThatFoundWorse("3", {}),
+                               NightThatFoundWorse("4", {a}), NightThatFoundWorse("5", {})};
+  nights[3].worse[0].since = "2";
+  EXPECT_THAT(LeftOutNames(nights), ElementsAre("2 a", "3 a", "4 a"));
+  nights[3].accepted = true;
+  EXPECT_THAT(LeftOutNames(nights), ElementsAre("1 a")) << "the baseline begins with the first of them";
 }
 
 TEST(Nights, WhatWasNoNightIsInNoBaseline) {
@@ -124,7 +178,7 @@ TEST(Nights, WhatIsWorseIsWhatTheRollingBaselineFoundAndNobodyCleared) {
     finding.answer = answer;
     finding.metric = metric;
     finding.suspect = suspect;
-    finding.point_id = point;
+    finding.point = finding.point_id = point;
     finding.setup = "setup";
   };
   using enum GateAnswer;
@@ -137,9 +191,11 @@ TEST(Nights, WhatIsWorseIsWhatTheRollingBaselineFoundAndNobodyCleared) {
   add(kPass, kStepTime, true, "cleared");
   add(kRegressed, kPinnedStepTime, true, "crept");
   add(kMissing, kResult, false, "missing");
-  EXPECT_THAT(
-      WorseCells(ParseJson(GateJson(gate), "the gate")),
-      ElementsAre(NightCell{"fails", "setup"}, NightCell{"more memory", "setup"}, NightCell{"suspect", "setup"}));
+  EXPECT_THAT(WorseCells(ParseJson(GateJson(gate), "the gate")),
+              ElementsAre(WorseCell{{"fails", "setup"}, "fails"}, WorseCell{{"more memory", "setup"}, "more memory"},
+                          WorseCell{{"suspect", "setup"}, "suspect", true}));
+  EXPECT_THAT(LostCells(ParseJson(GateJson(gate), "the gate")), ElementsAre(NightCell{"missing", "setup"}));
+  EXPECT_TRUE(MeasuredAnything(ParseJson(GateJson(gate), "the gate")));
   for (const char* text : {"[]", "{}", R"({"findings": [1]})", R"({"findings": [{"metric": 1}]})"}) {
     EXPECT_THROW(WorseCells(ParseJson(text, "a test")), Error) << text;
   }

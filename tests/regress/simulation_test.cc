@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "tests/regress/night_simulation.h"
+
 namespace ridgeline {
 namespace {
 
@@ -41,6 +43,17 @@ TEST(GateSimulation, FindsASlowdownOf3PercentInTheNightItComes) {
   const int64_t found = testing::MachineSimulation(Noise(0.01), 1).CountFound(2000, change);
   EXPECT_GE(found, 1700) << "85 %";
   RecordProperty("found_of_2000", static_cast<int>(found));
+}
+
+TEST(GateSimulation, NightsTogetherDecideWithoutTurns) {
+  using testing::NightSimulation;
+  EXPECT_EQ(NightSimulation({}, false, 1).Quiet(60).red, 0);
+  EXPECT_EQ(NightSimulation({.nights = 0.01}, false, 1).Quiet(60).red, 0) << "a night is one observation";
+  EXPECT_EQ(NightSimulation({.disturbed = 0.02}, false, 1).Quiet(60).red, 0);
+  const testing::SlowdownRates slow = NightSimulation({}, false, 2).Slowdown(15, std::log(1.03));
+  EXPECT_GE(slow.six_nights, 14);
+  EXPECT_EQ(NightSimulation({.lost = 0.01}, false, 2).Slowdown(5, std::log(1.5)).first_night, 5) << "red at once";
+  EXPECT_GE(NightSimulation({}, false, 3).Creep(20, 0.0005, 60, true), 15);
 }
 
 }  // namespace

@@ -1,0 +1,179 @@
+#include "tests/regress/night_simulation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "regress/nightly.h"
+#include "stats/median.h"
+
+namespace ridgeline::testing {
+namespace {
+
+constexpr size_t kCells = 100;
+constexpr size_t kNodes = 4;
+constexpr int kRuns = 3;
+constexpr size_t kMostRounds = 3;
+constexpr double kNightsRate = 0.01;  // as MakeGate has it
+
+double MedianNight(std::vector<double> runs) { return MedianOf(runs); }
+
+}  // namespace
+
+double NightSimulation::Run(double level) {
+  double run = level + noise_.runs * normal_(random_);
+  if (uniform_(random_) < noise_.disturbed) run += std::log(1.05);
+  if (uniform_(random_) < noise_.slow_clock) run += std::log(1.04);
+  return run;
+}
+
+std::vector<double> NightSimulation::Night(const CellNights& cell, double change) {
+  const auto node = static_cast<size_t>(uniform_(random_) * kNodes);
+  const double level = change + cell.nodes[std::min(node, kNodes - 1)] + noise_.nights * normal_(random_);
+  std::vector<double> runs;
+  while (runs.size() < kRuns) runs.push_back(Run(level));
+  return runs;
+}
+
+NightSimulation::CellNights NightSimulation::NewCell(int nights) {
+  CellNights cell;
+  while (cell.nodes.size() < kNodes) cell.nodes.push_back(noise_.nodes * normal_(random_));
+  for (int i = 0; i < nights; ++i) cell.nights.push_back(Night(cell, 0));
+  cell.open.resize(cell.nights.size());
+  cell.worse.resize(cell.nights.size());
+  return cell;
+}
+
+Judgement NightSimulation::InTurns(double change) {
+  std::vector<std::vector<RunPair>> rounds;
+  Judgement judgement;
+  do {
+    rounds.emplace_back();
+    for (size_t i = 0; i < kPairsOfRound; ++i) rounds.back().push_back({Run(0), Run(change)});
+    judgement = Judge(rounds);
+  } while (judgement.decision == Decision::kInconclusive && rounds.size() < kMostRounds);
+  return judgement;
+}
+
+std::vector<NightSimulation::End> NightSimulation::Tonight(std::vector<CellNights>& cells,
+                                                           const std::vector<double>& changes, bool pinned) {
+  std::vector<End> ends(cells.size(), End::kPass);
+  std::vector<double> chances;
+  std::vector<size_t> judged;               // the cells of those chances
+  std::vector<size_t> first(cells.size());  // of the nights that show it together
+  for (size_t i = 0; i < cells.size(); ++i) {
+    CellNights& cell = cells[i];
+    first[i] = cell.nights.size();
+    if (uniform_(random_) < noise_.lost) continue;
+    const std::vector<double> tonight = Night(cell, changes[i]);
+    std::vector<double> history;
+    std::vector<double> before;
+    std::vector<double> window;
+    const size_t begin = cell.nights.size() - std::min(cell.nights.size(), kWindowNights - 1);
+    for (size_t night = 0; night < cell.nights.size(); ++night) {
+      if (night >= begin) window.push_back(MedianNight(cell.nights[night]));
+      if (cell.open[night] || cell.worse[night]) continue;
+      history.insert(history.end(), cell.nights[night].begin(), cell.nights[night].end());
+      if (night < begin) before.push_back(MedianNight(cell.nights[night]));
+    }
+    window.push_back(MedianNight(tonight));
+    const auto baseline = RollingBaseline(history);
+    if (baseline && Screen(tonight, *baseline).suspect) ends[i] = End::kOpen;
+    bool is_red = baseline && IsLarge(tonight, *baseline);
+    if (baseline && pinned) {
+      const Baseline release = PinnedBaseline(cell.nights[0], *baseline);
+      is_red |= Screen(tonight, release).suspect &&
+                std::all_of(cell.nights.begin() + static_cast<std::ptrdiff_t>(begin), cell.nights.end(),
+                            [&](const auto& night) { return Screen(night, release).suspect; });
+    }
+    if (is_red) ends[i] = End::kRed;
+    const auto nights = JudgeNights(before, window);
+    if (nights) {
+      judged.push_back(i);
+      chances.push_back(nights->slower ? nights->chance : 1);
+      first[i] = begin + nights->first;
+    }
+    cell.nights.push_back(tonight);
+    cell.open.push_back(false);
+    cell.worse.push_back(false);
+  }
+  const std::vector<bool> found = Discoveries(chances, kNightsRate);
+  for (size_t j = 0; j < judged.size(); ++j) {
+    if (found[j] && chances[j] < 1) {
+      ends[judged[j]] = End::kRed;
+    } else if (ends[judged[j]] != End::kRed) {
+      first[judged[j]] = cells[judged[j]].nights.size() - 1;
+    }
+  }
+  if (has_turns_) {
+    std::vector<double> of_turns;
+    std::vector<size_t> suspects;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (ends[i] == End::kPass) continue;
+      const Judgement judgement = InTurns(changes[i]);
+      suspects.push_back(i);
+      of_turns.push_back(judgement.decision == Decision::kRegressed ? judgement.chance : 1);
+      if (judgement.decision == Decision::kPass) ends[i] = End::kPass;
+    }
+    const std::vector<bool> regressed = Discoveries(of_turns);
+    for (size_t j = 0; j < suspects.size(); ++j) {
+      if (regressed[j] && of_turns[j] < 1) ends[suspects[j]] = End::kRed;
+    }
+  }
+  for (size_t i = 0; i < cells.size(); ++i) {
+    CellNights& cell = cells[i];
+    if (ends[i] == End::kPass) std::fill(cell.open.begin(), cell.open.end(), false);
+    if (ends[i] == End::kOpen) cell.open.back() = true;
+    if (ends[i] != End::kRed) continue;
+    for (size_t night = std::min(first[i], cell.nights.size() - 1); night < cell.nights.size(); ++night) {
+      cell.worse[night] = true;
+    }
+  }
+  return ends;
+}
+
+NightRates NightSimulation::Quiet(int64_t nights) {
+  std::vector<CellNights> cells;
+  while (cells.size() < kCells) cells.push_back(NewCell());
+  const std::vector<double> changes(kCells);
+  NightRates rates;
+  rates.nights = nights;
+  for (int64_t night = 0; night < nights; ++night) {
+    const std::vector<End> ends = Tonight(cells, changes);
+    const bool is_red = std::find(ends.begin(), ends.end(), End::kRed) != ends.end();
+    rates.red += is_red ? 1 : 0;
+    rates.inconclusive += !is_red && std::find(ends.begin(), ends.end(), End::kOpen) != ends.end() ? 1 : 0;
+  }
+  return rates;
+}
+
+SlowdownRates NightSimulation::Slowdown(int64_t times, double change) {
+  SlowdownRates rates;
+  rates.cells = times;
+  for (int64_t time = 0; time < times; ++time) {
+    std::vector<CellNights> cells;
+    while (cells.size() < kCells) cells.push_back(NewCell());
+    std::vector<double> changes(kCells);
+    changes[0] = change;
+    bool found = false;
+    for (size_t night = 0; night < kWindowNights && !found; ++night) {
+      found = Tonight(cells, changes)[0] == End::kRed;
+      rates.first_night += found && night == 0 ? 1 : 0;
+    }
+    rates.six_nights += found ? 1 : 0;
+  }
+  return rates;
+}
+
+int64_t NightSimulation::Creep(int64_t count, double a_night, int nights, bool pinned) {
+  std::vector<CellNights> cells;
+  while (std::ssize(cells) < count) cells.push_back(NewCell());
+  std::vector<bool> found(cells.size());
+  for (int night = 1; night <= nights; ++night) {
+    const std::vector<End> ends = Tonight(cells, std::vector<double>(cells.size(), a_night * night), pinned);
+    for (size_t i = 0; i < cells.size(); ++i) found[i] = found[i] || ends[i] == End::kRed;
+  }
+  return std::count(found.begin(), found.end(), true);
+}
+
+}  // namespace ridgeline::testing
