@@ -177,12 +177,13 @@ void Conclude(Night& night, const std::vector<std::string>& run, const NightlyOp
                              LastWordOf(folder / "run.log"));
 }
 
-std::string MetricsOf(const std::vector<Night>& nights) {
+// `sweep`: its name, as every other metric has it.
+std::string MetricsOf(const std::vector<Night>& nights, const std::string& sweep) {
   MetricsText text(MetricsFormat::kPrometheus);
   using enum MetricsText::Kind;
   const Night& last = nights.back();
   const std::optional<Night> good = LastGoodNight(nights);
-  const MetricLabels labels = {{"sweep", last.sweep}};
+  const MetricLabels labels = {{"sweep", sweep}};
   const auto gauge = [&](const char* name, const char* unit, const char* help, double value) {
     text.Begin(kGauge, name, unit, help);
     text.Add(labels, value);
@@ -204,6 +205,15 @@ std::string MetricsOf(const std::vector<Night>& nights) {
           static_cast<double>(last.ended_unix_s - last.started_unix_s));
   }
   return text.Finish();
+}
+
+// A sweep that is wrong has none: then its file's.
+std::string SweepNameOf(const NightlyOptions& options) {
+  try {
+    return LoadSweepFor(options.sweep, options.launcher, options.trainers).name;
+  } catch (const Error&) {
+    return fs::path(options.sweep).stem();
+  }
 }
 
 // A program of the user's, which is told which night, what of it, and where its files are.
@@ -259,7 +269,7 @@ int RunNight(const NightlyOptions& options) {
   }
   night.ended_unix_s = NowUnixS();
   WriteNight(night, places.nights);
-  WriteFileAtomic(places.metrics, MetricsOf(NightsIn(places)));
+  WriteFileAtomic(places.metrics, MetricsOf(NightsIn(places), SweepNameOf(options)));
   Say("{}: {}: {}\n", night.name, NightAnswer(night), NightWords(night));
   Alert(options, night, folder);
   return night.exit_code;
