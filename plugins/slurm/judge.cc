@@ -29,7 +29,7 @@ Evidence EvidenceOf(const Array& array, size_t task, const Row& row) {
 }
 
 // Once for all jobs that wait for the same.
-std::string WordsOf(const Wait& wait, const Row& row) { return fmt::format("{} ({})", wait.message, row.reason); }
+std::string WaitWords(const Wait& wait, const Row& row) { return fmt::format("{} ({})", wait.message, row.reason); }
 
 void AddEndOf(const End& end, const std::string& message, const std::string& hint, Evidence& evidence) {
   if (end.reason.empty()) {
@@ -45,7 +45,7 @@ Cause CauseOfCancel(const Array& array, size_t task, const Row& row, const std::
   if (array.cancelled.contains(task) || row.by_its_user) return {};
   const Wait* wait = row.nodes.empty() ? WaitOf(row.reason) : nullptr;
   if (wait != nullptr && IsHopeless(*wait, row.partitions)) {
-    return {std::string(wait->end.reason), WordsOf(*wait, row), std::string(wait->hint)};
+    return {std::string(wait->end.reason), WaitWords(*wait, row), std::string(wait->hint)};
   }
   // The accounting has no script's end of whom a person cancels; but the script has then heard of it.
   if ((WasTold(log) && !around.array_was_refused) || !IsUnasked(array, task, row, around)) return {};
@@ -83,7 +83,7 @@ JobState JudgeQueued(const Row& row, const Wait* wait) {
   if (!row.reason.empty() && row.reason != "None") state.evidence["pending"] = row.reason;
   if (row.expected_s > 0) state.evidence["expected_unix_s"] = std::to_string(row.expected_s);
   if (wait == nullptr) return state;
-  const std::string words = WordsOf(*wait, row);
+  const std::string words = WaitWords(*wait, row);
   state.evidence["waits"] = words;
   state.evidence["hint"] = wait->hint;
   if (wait->no_node) state.evidence["no_node"] = words;
@@ -92,7 +92,7 @@ JobState JudgeQueued(const Row& row, const Wait* wait) {
 
 JobState JudgeHopeless(const Array& array, size_t task, const Row& row, const Wait& wait) {
   JobState state{Phase::kEnded, 0, EvidenceOf(array, task, row), {}};
-  AddEndOf(wait.end, WordsOf(wait, row), std::string(wait.hint), state.evidence);
+  AddEndOf(wait.end, WaitWords(wait, row), std::string(wait.hint), state.evidence);
   return state;
 }
 

@@ -56,8 +56,8 @@ std::optional<Device> DeviceFor(const Sweep& sweep, const std::string& named,
 // `--frameworks DIR`, which must be there; as many as there are.
 void AddFrameworksOption(CLI::App& command, std::vector<std::filesystem::path>& folders);
 
-// Those by which points of the sweep are predicted: of `own`, in frameworks/ beside its file, then where all are. `as`: all points as
-// that one; empty: each as its trainer's.
+// Those by which points of the sweep are predicted: of `own`, in frameworks/ beside its file, then where all are. `as`:
+// all points as that one; empty: each as its trainer's.
 std::shared_ptr<const Frameworks> FrameworksFor(const Sweep& sweep, std::vector<std::filesystem::path> own = {},
                                                 const std::string& as = "");
 

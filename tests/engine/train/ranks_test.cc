@@ -106,8 +106,8 @@ TEST_P(Ranks, InBf16ItStaysWithinItsRounding) {
 // With three ranks nothing divides: parts are uneven.
 INSTANTIATE_TEST_SUITE_P(Every, Ranks,
                          ::testing::Values(Sharing{"none", 2}, Sharing{"none", 3}, Sharing{"optimizer", 2},
-                                           Sharing{"optimizer", 3}, Sharing{"gradients", 3}, Sharing{"full", 2}, Sharing{"full", 3},
-                                           Sharing{"full", 4}),
+                                           Sharing{"optimizer", 3}, Sharing{"gradients", 3}, Sharing{"full", 2},
+                                           Sharing{"full", 3}, Sharing{"full", 4}),
                          [](const auto& info) { return info.param.shard + std::to_string(info.param.ranks); });
 
 TEST(RanksFigures, AreTheWorstOfAllGpus) {
