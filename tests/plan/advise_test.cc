@@ -47,7 +47,7 @@ std::string Says(const Advice& advice, const std::string& topic) {
 
 TEST(Advise, TheFastestIsTheQuickestOfThoseThatFit) {
   const Device p5 = ShippedDevice("p5");
-  const Advice advice = Advise(AboutTwoLayers(8, 8192), p5);
+  const Advice advice = Advise(AboutTwoLayers(8, 65'536), p5);
   ASSERT_FALSE(advice.fitting.empty());
   for (const AdvisedPoint& point : advice.fitting) {
     EXPECT_LE(point.rate(), advice.fitting.front().rate());
@@ -71,7 +71,7 @@ TEST(Advise, TheFastestIsTheQuickestOfThoseThatFit) {
   }
 
   // The largest batch of a way is the largest: one more does not fit.
-  const TrainedModel& trained = AboutTwoLayers(8, 8192).trained;
+  const TrainedModel& trained = AboutTwoLayers(8, 65'536).trained;
   const Framework ours;
   const Configurations configurations(trained, p5, ours);
   for (const TriedWay& way : configurations.Try(8, "full")) {
@@ -85,7 +85,7 @@ TEST(Advise, TheFastestIsTheQuickestOfThoseThatFit) {
 }
 
 TEST(Advise, TheSweepThatMeasuresItPlans) {
-  const AdviceAbout about = AboutTwoLayers(8, 512);
+  const AdviceAbout about = AboutTwoLayers(8, 65'536);
   const Device p5 = ShippedDevice("p5");
   const Advice advice = Advise(about, p5);
   const std::vector<Point> points = Expand(ParseSweep(SweepOfAdvice(advice, about, p5, "ridgeline"), "advice.yaml"));
@@ -149,7 +149,7 @@ TEST(Advise, TriesTheFormatsThatTheDeviceMultiplies) {
 }
 
 TEST(Advise, OfALoneGpuSaysNothingOfMoreThanItsDomain) {
-  const Advice advice = Advise(AboutTwoLayers(8, 256), ShippedDevice("a100"));
+  const Advice advice = Advise(AboutTwoLayers(8, 65'536), ShippedDevice("a100"));
   EXPECT_EQ(Says(advice, "GPUs"), "") << "16 of them need a network, and it has none";
   EXPECT_EQ(Says(advice, "tokens").find("USD"), std::string::npos);
   EXPECT_FALSE(advice.cheapest);
