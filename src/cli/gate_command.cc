@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/table.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/gate_calibrate.h"
@@ -119,6 +120,16 @@ GateSides ReadSides(const GateOptions& options) {
   return sides;
 }
 
+// The name of the one sweep that is at head's campaign; nothing where several are, or none.
+std::string SweepOf(const GateOptions& options) {
+  const NamedSide head = FindSide(options.head, options.db, "gate");
+  if (head.campaign.empty()) return "";
+  Store store = OpenStore(head.db, Store::Mode::kReadOnly);
+  const auto rows =
+      store.Query("SELECT name FROM sweeps WHERE campaign = :campaign", {{"campaign", head.campaign}}).rows;
+  return rows.size() == 1 ? CellText(rows[0][0]) : "";
+}
+
 void WriteForms(const Gate& gate, const GateOptions& options) {
   const auto write = [](const std::string& file, const std::string& text) {
     if (!file.empty()) WriteFileAtomic(file, text);
@@ -139,6 +150,7 @@ int GateHead(const GateOptions& options) {
   Gate gate = MakeGate(ReadSides(options));
   DemandDetection(gate, options.detect / 100);
   gate.head = options.head;
+  gate.sweep = SweepOf(options);
   gate.baseline = options.baseline.empty() ? "what was measured before" : options.baseline;
   gate.pinned = options.pinned;
   if (!options.confirm.sweep.empty() && !ConfirmSuspects(options.confirm, gate)) {

@@ -69,6 +69,7 @@ struct Gate {
   std::string head;  // as they were named
   std::string baseline;
   std::string pinned;                 // empty: none
+  std::string sweep;                  // by its name, that head was measured for; empty: the store says none
   std::vector<GateFinding> findings;  // the worst first
   GateAnswer answer = GateAnswer::kMissing;
 };

@@ -25,6 +25,11 @@ std::string LabelText(std::string_view text) {
   return out;
 }
 
+// As the other metrics have it.
+std::string SweepLabel(const Gate& gate) {
+  return gate.sweep.empty() ? "" : fmt::format("sweep=\"{}\",", LabelText(gate.sweep));
+}
+
 // A family of gauges: its declaration, then `samples`.
 std::string Family(std::string_view name, std::string_view unit, std::string_view help, const std::string& samples) {
   if (samples.empty()) return "";
@@ -44,7 +49,7 @@ std::string Samples(const Gate& gate, std::string_view name, GateMetric metric, 
     if (finding.metric != metric && (!pinned || finding.metric != *pinned)) continue;
     const std::optional<double> number = value(finding);
     if (!number || !std::isfinite(*number)) continue;
-    samples += fmt::format("ridgeline_gate_{}{{point=\"{}\"", name, LabelText(finding.point));
+    samples += fmt::format("ridgeline_gate_{}{{{}point=\"{}\"", name, SweepLabel(gate), LabelText(finding.point));
     if (pinned) samples += fmt::format(",baseline=\"{}\"", finding.metric == metric ? "rolling" : "pinned");
     samples += fmt::format("}} {:.10g}\n", *number);
   }
@@ -57,7 +62,7 @@ std::string CountSamples(const Gate& gate) {
   for (const GateAnswer answer : {kPass, kFails, kInconclusive, kMissing, kRegressed}) {
     std::string name(GateAnswerName(answer));
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-    samples += fmt::format("ridgeline_gate_findings{{answer=\"{}\"}} {}\n", name,
+    samples += fmt::format("ridgeline_gate_findings{{{}answer=\"{}\"}} {}\n", SweepLabel(gate), name,
                            std::count_if(gate.findings.begin(), gate.findings.end(),
                                          [&](const GateFinding& finding) { return finding.answer == answer; }));
   }

@@ -77,7 +77,7 @@ TEST_F(GateProgram, WritesEveryForm) {
   EXPECT_THAT(text("summary.md"), StartsWith("### Ridgeline gate: INCONCLUSIVE"));
   EXPECT_EQ(text("summary.md"), text("comment.md"));
   EXPECT_THAT(text("annotations.txt"), StartsWith("::warning title=INCONCLUSIVE"));
-  EXPECT_THAT(text("metrics.txt"), HasSubstr("ridgeline_gate_findings{answer=\"inconclusive\"} 2\n"));
+  EXPECT_THAT(text("metrics.txt"), HasSubstr("answer=\"inconclusive\"} 2\n"));
 }
 
 TEST_F(GateProgram, TakesBaselinesOfOtherDatabases) {

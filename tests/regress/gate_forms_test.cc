@@ -304,6 +304,9 @@ TEST(GateOpenMetrics, HasBaseUnits) {
               HasSubstr("ridgeline_gate_step_time_change_ratio{point=\"batch_size=1\",baseline=\"rolling\"} 0.031\n"));
   EXPECT_THAT(text, HasSubstr("ridgeline_gate_findings{answer=\"pass\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("ridgeline_gate_findings{answer=\"fails\"} 0\n"));
+  Gate of_sweep;
+  of_sweep.sweep = "night\"ly";
+  EXPECT_THAT(GateOpenMetrics(of_sweep), HasSubstr("{sweep=\"night\\\"ly\",answer=\"pass\"} 0\n"));
 }
 
 }  // namespace
