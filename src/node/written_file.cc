@@ -12,7 +12,7 @@
 namespace ridgeline {
 namespace {
 
-std::optional<std::string> TextOf(const std::filesystem::path& path) {
+std::optional<std::string> ResultTextAt(const std::filesystem::path& path) {
   try {
     return ReadForeignFile(path, kMaxResultBytes);
   } catch (const Error&) {
@@ -24,7 +24,7 @@ std::optional<std::string> TextOf(const std::filesystem::path& path) {
 
 WrittenFile::WrittenFile(const std::filesystem::path& directory, const std::filesystem::path& file)
     : path_(file.empty() ? file : directory / file), before_(StateOf(path_)) {
-  if (before_) text_before_ = TextOf(path_).value_or("");
+  if (before_) text_before_ = ResultTextAt(path_).value_or("");
 }
 
 std::optional<WrittenFile::State> WrittenFile::StateOf(const std::filesystem::path& path) {
@@ -37,7 +37,7 @@ bool WrittenFile::IsOld() const { return before_ && StateOf(path_) == before_; }
 
 std::optional<Json> WrittenFile::Read() const {
   if (path_.empty() || IsOld()) return std::nullopt;
-  const auto text = TextOf(path_);
+  const auto text = ResultTextAt(path_);
   if (!text) return std::nullopt;
   try {
     // One that is written anew may have the same in it; one that is added to is longer.
