@@ -21,8 +21,9 @@ struct Record {
   std::string uid;  // empty: nobody knows whether the cluster has it
   std::string job_dir;
   std::vector<std::string> points;
-  int64_t created_unix_s = 0;    // as the server has it
-  std::optional<int64_t> ttl_s;  // ttlSecondsAfterFinished as the cluster has it, policies included; nothing: unknown
+  int64_t created_unix_s = 0;  // as the server has it
+  std::optional<int64_t> ttl_s =
+      std::nullopt;  // ttlSecondsAfterFinished as the cluster has it, policies included; nothing: unknown
   bool cancelled = false;
   bool ended = false;
   std::map<std::string, std::string> evidence;  // of the end

@@ -222,7 +222,7 @@ Cell Statement::Value(int column) const {
 struct Database::Waiting {
   std::string file;
   Patience patience;
-  TimePoint since;  // of a lock that is waited for
+  TimePoint since = {};  // of a lock that is waited for
   bool said = false;
   TimePoint began = std::chrono::steady_clock::now();  // what SQLite is asked now
 

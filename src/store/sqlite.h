@@ -58,7 +58,7 @@ class Statement {
 struct Patience {
   std::chrono::milliseconds note_after = std::chrono::seconds(1);
   std::chrono::milliseconds give_up_after = std::chrono::seconds(60);
-  std::function<void(const std::string& words)> note;  // once a wait; empty: nobody listens
+  std::function<void(const std::string& words)> note = {};  // once a wait; empty: nobody listens
   std::chrono::milliseconds longest_look = std::chrono::minutes(5);
 };
 

@@ -80,7 +80,9 @@ TEST(Advise, TheFastestIsTheQuickestOfThoseThatFit) {
     };
     ASSERT_TRUE(way.fits());
     EXPECT_LE(bytes(way.largest), configurations.limit().bytes);
-    if (way.largest < 1024) EXPECT_GT(bytes(way.largest + 1), configurations.limit().bytes);
+    if (way.largest < 1024) {
+      EXPECT_GT(bytes(way.largest + 1), configurations.limit().bytes);
+    }
   }
 }
 
@@ -129,7 +131,9 @@ TEST(Advise, SaysWhatWouldLetAModelFit) {
     return configurations.Fits(configurations.SpecOf("full", "bf16", "full", 1, gpus));
   };
   EXPECT_TRUE(fits(ranks));
-  if (ranks > 2) EXPECT_FALSE(fits(ranks - 1));
+  if (ranks > 2) {
+    EXPECT_FALSE(fits(ranks - 1));
+  }
 }
 
 TEST(Advise, OwnsWhatTheStateCosts) {
