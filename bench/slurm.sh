@@ -24,12 +24,12 @@ trap finish EXIT
 "$cluster" start "$work/cluster" --max-array=1001 --max-jobs=50000 "--until=$$"
 export SLURM_CONF=$work/cluster/etc/slurm.conf
 
-# One task runs, for ever, and the others wait their turn.
+# One task runs, for ever, and the others wait their turn. The shell takes what a trainer is given and passes it over.
 cat >"$work/sweep.yaml" <<YAML
 name: many
 defaults: {model: gpt-10m, seq_length: 64}
 matrix: {seed: 1..$points+1}
-launch: {launcher: slurm, cpus: 1, max_parallel: 1, trainer: [sleep, "1000000"]}
+launch: {launcher: slurm, cpus: 1, max_parallel: 1, trainer: [/bin/sh, -c, sleep 1000000, sleeper]}
 YAML
 
 for client in agent tools; do

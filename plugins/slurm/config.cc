@@ -33,7 +33,10 @@ constexpr int64_t kMostPollPauseMs = 30'000;  // even where one question took lo
 int64_t Count(const Option& option) { return option.Count(1, kMost); }
 
 // Slurm counts memory in MiB and time in minutes.
-int64_t MemoryMib(const Option& option) { return (option.Bytes("1MiB", "1000TiB") + kMib - 1) / kMib; }
+int64_t MemoryMib(const Option& option) {
+  if (option.value() == 0) return kWholeNode;  // as sbatch has it
+  return (option.Bytes("1MiB", "1000TiB") + kMib - 1) / kMib;
+}
 int64_t TimeMinutes(const Option& option) { return (option.Seconds("1s", "20000d") + 59) / 60; }
 
 std::vector<std::string> Lines(const Option& option, const char* must) {

@@ -22,6 +22,8 @@ struct Warning {
   bool batch_only = false;  // B: to the batch script's process alone
 };
 
+inline constexpr int64_t kWholeNode = -1;
+
 // Empty, or 0: not said, so Slurm's own default holds.
 struct Options {
   std::string partition, account, qos, reservation, constraint, nodelist, exclude;
@@ -29,7 +31,7 @@ struct Options {
   int64_t nodes = 0;    // in place of what the jobs ask for
   int64_t ntasks = 0;
   int64_t cpus = 0;
-  int64_t memory_mib = 0;  // of a node
+  int64_t memory_mib = 0;  // of a node; kWholeNode: all that it has
   std::string gpus;        // of a node, "8" or "h100:8"
   std::string gpu_bind;
   std::string gres;  // of a node, "nvme:1"; several joined by commas

@@ -117,7 +117,8 @@ JobState JudgeEnded(const Array& array, size_t task, const Row& row, const std::
     plugin::AddInfrastructure(cause.reason, cause.message, cause.hint, state.evidence);
     if (!cause.node.empty()) state.evidence["node"] = cause.node;
   } else if (row.state == "FAILED") {
-    state.evidence["message"] = meaning.message;
+    const std::string srun = SrunsWords(log.value_or(""));
+    state.evidence["message"] = std::string(meaning.message) + (srun.empty() ? "" : ": " + srun);
     state.evidence["hint"] = meaning.hint;
   } else if (!meaning.end.empty()) {
     AddEndOf(meaning.end, std::string(meaning.message), std::string(meaning.hint), state.evidence);

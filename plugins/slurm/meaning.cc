@@ -90,6 +90,11 @@ Cause OfSlurm(std::string_view line) {
   if (Contains(line, "Task launch for ") && Contains(line, " failed on node ")) {
     return {"node", words, "`sinfo -R` says why nodes are down", std::string(Between(line, " failed on node ", ":"))};
   }
+  static constexpr std::array<std::string_view, 4> kNoStep = {"Unable to create step", "nable to confirm allocation",
+                                                              "plugin name for mpi/", "context for mpi/"};
+  if (line.starts_with("srun: error: ") && ContainsAny(line, kNoStep)) {
+    return {"start", words, "see launch: slurm: srun, and the end of the job's log"};
+  }
   if (Contains(line, "couldn't chdir to")) {
     return {"node", words, "the folder that the run was started in must be there on every node"};
   }
@@ -266,6 +271,16 @@ Cause CauseOf(int exit_status, std::string_view reason, std::string_view log) {
   return {};
 }
 
+std::string SrunsWords(std::string_view log) {
+  std::vector<std::string_view> lines = LinesOf(log);
+  std::reverse(lines.begin(), lines.end());
+  const auto said = std::ranges::find_if(lines, [](std::string_view line) {
+    static constexpr std::array<std::string_view, 3> kOfTasks = {": task ", ": tasks ", "Terminating StepId="};
+    return (line.starts_with("srun: error: ") || line.starts_with("srun: fatal: ")) && !ContainsAny(line, kOfTasks);
+  });
+  return said == lines.end() ? "" : std::string(*said);
+}
+
 bool IsOfNoScript(int exit_status) {
   return exit_status == 0 || SignalOf(exit_status) == kNoOutput || SignalOf(exit_status) == kPrologFailed;
 }
@@ -330,6 +345,16 @@ std::string WordsOf(std::string_view lines) {
   }
   if (sentences.size() > 1) std::erase(sentences, kUnspecified);
   return fmt::format("{}", fmt::join(sentences, "; "));
+}
+
+std::string_view MissingHere(std::string_view words) {
+  if (Contains(words, "Munge encode failed")) {
+    return "munged does not answer on this machine, and Slurm signs every call by it";
+  }
+  static constexpr std::array<std::string_view, 4> kNoConf = {"cannot read SLURM_CONF", "a configuration source",
+                                                              "process configuration file", "cannot stat file"};
+  if (ContainsAny(words, kNoConf)) return "there is no slurm.conf for this machine; SLURM_CONF may name one";
+  return {};
 }
 
 bool IsLimitOfTheUsersJobs(std::string_view words) {

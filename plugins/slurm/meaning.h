@@ -58,6 +58,9 @@ struct Cause {
 };
 Cause CauseOf(int exit_status, std::string_view reason, std::string_view log);
 
+// What srun said last in a job's log of why it failed, and not of how a task ended; empty: nothing.
+std::string SrunsWords(std::string_view log);
+
 // Whether no script ended so: Slurm heard of none's end (0), or it is slurmd's own number for why there was none.
 bool IsOfNoScript(int exit_status);
 
@@ -74,6 +77,10 @@ Trouble TroubleOf(int64_t code, std::string_view words);
 
 // Such lines as one for people: without the names of the tools, and without what says nothing beside another sentence.
 std::string WordsOf(std::string_view lines);
+
+// A sentence where these words say that this machine lacks what Slurm's calls need: slurm.conf, or munge. Empty: they
+// do not.
+std::string_view MissingHere(std::string_view words);
 
 // Whether these words refuse a job for how many jobs its own user may have in the queue.
 bool IsLimitOfTheUsersJobs(std::string_view words);

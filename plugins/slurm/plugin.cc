@@ -1,4 +1,6 @@
 // The Slurm launcher: jobs as tasks of job arrays on a cluster.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -6,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +17,7 @@
 #include "common/clock.h"
 #include "common/launcher.h"
 #include "common/process.h"
+#include "common/shell.h"
 #include "slurm/client.h"
 #include "slurm/config.h"
 #include "slurm/render.h"
@@ -50,6 +54,17 @@ std::string ClusterOf(const Options& options) {
                 "name it as launch: slurm: clusters, or unset the variable");
 }
 
+// sbatch prefers its variables to a script's options, so the script refuses to run where one is set: it would say so
+// only when it starts, hours later.
+std::string SbatchCommand() {
+  std::string unset;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view name = std::string_view(*entry).substr(0, std::string_view(*entry).find('='));
+    if (name.starts_with("SBATCH_")) unset += " -u " + plugin::ShellQuote(std::string(name));
+  }
+  return unset.empty() ? "sbatch FILE" : "env" + unset + " sbatch FILE";
+}
+
 class SlurmLauncher final : public plugin::Launcher {
  public:
   SlurmLauncher(const Json& config, fs::path state_dir)
@@ -74,12 +89,12 @@ class SlurmLauncher final : public plugin::Launcher {
                           session.client().Description(), why_tools_.empty() ? "" : ", since " + why_tools_),
               options_.max_queued};
     } catch (const Failure& e) {
-      return {false, e.what(), "Slurm"};
+      return {.why = e.what(), .description = "Slurm", .retry = e.kind() == Failure::Kind::kNotNow};
     }
   }
 
   plugin::Rendering Render(const Json& jobs) override {
-    plugin::Rendering rendered{{}, "sbatch FILE"};
+    plugin::Rendering rendered{{}, SbatchCommand()};
     if (jobs.empty()) return rendered;
     // Beside the jobs' folders: rendered files are submitted by hand, and nobody here keeps a record of them.
     const fs::path log_dir = fs::path(jobs.front().at("job_dir").get<std::string>()).parent_path();
@@ -114,8 +129,18 @@ class SlurmLauncher final : public plugin::Launcher {
 
   // One conversation for all calls: it knows what Slurm last said.
   Session& Talk() {
-    if (session_ == nullptr) session_ = Answered([&] { return Begin(); });
+    if (session_ == nullptr) session_ = Answered([&] { return BeginHere(); });
     return *session_;
+  }
+
+  std::unique_ptr<Session> BeginHere() {
+    try {
+      return Begin();
+    } catch (const SlurmError& e) {
+      const std::string_view missing = MissingHere(e.what());
+      if (missing.empty()) throw;
+      throw Failure(Failure::Kind::kInfrastructure, std::string(missing), "log in where Slurm's commands work");
+    }
   }
 
   // Throws SlurmError, and Failure for a cluster that only the tools can speak to.
@@ -130,7 +155,8 @@ class SlurmLauncher final : public plugin::Launcher {
       try {
         return With(MakeAgentClient(plugin::ProgramBesideUs("ridgeline-slurm-agent")));
       } catch (const SlurmError& e) {
-        if (options_.client == ClientKind::kAgent) throw;
+        // Without these the tools would fail the same, and some only after a minute.
+        if (options_.client == ClientKind::kAgent || !MissingHere(e.what()).empty()) throw;
         why_tools_ = e.what();
       }
     }

@@ -49,7 +49,7 @@ Resources ResourcesOf(const Json& job, const Options& options) {
   const bool fetches = get("time_limit_s") > 0 && !options.container.empty();
   const int64_t time_limit_s = get("time_limit_s") + (fetches ? kImageS + kContainerStartsS : 0);
   return {options.nodes > 0 ? options.nodes : std::max<int64_t>(1, get("nodes")),
-          options.cpus > 0 ? options.cpus : get("cpus"), options.memory_mib > 0 ? options.memory_mib : memory_mib,
+          options.cpus > 0 ? options.cpus : get("cpus"), options.memory_mib != 0 ? options.memory_mib : memory_mib,
           options.time_minutes > 0 ? options.time_minutes : CeilDiv(time_limit_s, 60), get("save_time_s")};
 }
 
@@ -228,9 +228,12 @@ std::vector<std::string> SbatchOptions(const BatchJob& batch) {
   text("exclude", ExcludeText(batch));
   text("clusters", options.cluster);
   number("nodes", options.nodes);
-  number("ntasks", options.ntasks);
+  const auto is_per_task = [](const std::string& given) { return given.starts_with("--gpus-per-task="); };
+  const bool counts_tasks = std::ranges::any_of(options.sbatch, is_per_task);  // sbatch takes it only with a number
+  number("ntasks", options.ntasks > 0 || !counts_tasks ? options.ntasks : options.nodes);
   if (options.nodes > 1 && options.ntasks == 0) number("ntasks-per-node", 1);
   number("cpus-per-task", options.cpus);
+  if (options.memory_mib == kWholeNode) words.emplace_back("--mem=0");
   number("mem", options.memory_mib, "M");
   text("gpus-per-node", options.gpus);
   text("gpu-bind", options.gpu_bind);

@@ -225,7 +225,11 @@ int Run(const RunOptions& options) {
   }
   if (summary.interrupted) {
     Say("interrupted: {}\n", EndsText(store.Progress(sweep.name)));
-    if (summary.live_jobs > 0) Say("{} still running; they are adopted when you continue\n", summary.live_jobs);
+    if (summary.live_jobs > 0) {
+      Say("{} told to end, and not seen to have ended: the next run finds out how {} did\n",
+          summary.live_jobs == 1 ? "1 job was" : fmt::format("{} jobs were", summary.live_jobs),
+          summary.live_jobs == 1 ? "it" : "they");
+    }
     Say("to continue: {}\n", CommandLine(options));
     return kInterruptedExit;
   }
@@ -275,11 +279,10 @@ Action RunCommand(CLI::App& self) {
       "--again; what a campaign has is not measured again, and a run that was stopped goes on with the campaign it\n"
       "had, without either. Points that cannot fit in memory are recorded as such and not started, without\n"
       "--include-oom.\n"
-      "Interrupt (Ctrl-C) and run again as you like: a run that was stopped, or killed, is continued. Ctrl-C ends the "
-      "jobs; a\n"
-      "terminal that is closed (SIGHUP) leaves them running. At the end the sweep's reports are written into the\n"
-      "output folder; a report is looked for in --reports, beside the sweep's file, in ~/.config/ridgeline/reports,\n"
-      "and among those that are installed.\n\n"
+      "Interrupt (Ctrl-C) and run again as you like: a run that was stopped, or killed, is continued. Ctrl-C ends the\n"
+      "jobs; a terminal that is closed (SIGHUP), or a login that ends, leaves them running. At the end the sweep's\n"
+      "reports are written into the output folder; a report is looked for in --reports, beside the sweep's file, in\n"
+      "~/.config/ridgeline/reports, and among those that are installed.\n\n"
       "Of a sweep with `search:` the points are run that could be the best, as far as is predicted and was measured\n"
       "by then: each is told with the reason, and at the end the best with its interval and what was not tried. Where\n"
       "`batch_size: max` runs out of memory, smaller ones take its place (docs/sweeps.md).\n\n"

@@ -59,7 +59,8 @@ class Driver {
     while (HasWork()) {
       if (const int asked = parts_.interrupts(); asked > 0) {
         interrupted_ = true;
-        asked > 1 ? Leave() : Stop();
+        if (asked == 1) parts_.clock.SleepNs(kSecondSignalNs);
+        parts_.interrupts() > 1 ? Leave() : Stop();
         break;
       }
       bool changed = !GivenUp() && OpenJobs();

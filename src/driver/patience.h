@@ -38,7 +38,9 @@ inline constexpr int64_t kBrokenGangNs = 60'000'000'000;
 // A job that has a result of every point and still runs hangs, or its node does: then nothing waits for it.
 inline constexpr int64_t kDoneButRunningNs = 60'000'000'000;
 
-// Ending: more than `ridgeline exec` or a scheduler gives a trainer to end.
+// Ending. Where a login ends, systemd sends SIGTERM and at once SIGHUP, which leaves jobs alone.
+inline constexpr int64_t kSecondSignalNs = 200'000'000;
+// More than `ridgeline exec` or a scheduler gives a trainer to end.
 inline constexpr int64_t kCancelPatienceNs = 40'000'000'000;
 
 // The database's lock may be held for a moment by nobody that is at work: by a child of a driver that was killed

@@ -100,8 +100,11 @@ TEST(Collect, WhatWasRenderedIsMeasuredAsItsLauncherRunsIt) {
             "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {seed: [1, 2]}\nlaunch: {trainer: [" +
                 testing::FakeProgram("fake_trainer").string() +
                 ", ok], slurm: {gpus: 1, container: 'a:1', partition: p}}\n");
+  cli.prefix = {"env", "-u", "SBATCH_QOS", "SBATCH_PARTITION=debug"};
   const auto rendered = cli.Run({"render", sweep, "--launcher", "slurm", "--to", "jobs"});
+  cli.prefix.clear();
   ASSERT_EQ(rendered.status.exit_code, 0) << rendered.err;
+  EXPECT_THAT(rendered.out, HasSubstr(":  env -u SBATCH_PARTITION sbatch ")) << "the script would refuse to run";
   for (const auto& job : std::filesystem::directory_iterator(cli.dir / "jobs/jobs")) {
     if (!job.is_directory()) continue;
     const RunSpec spec = ReadJobFile(job.path())->points.at(0).spec;

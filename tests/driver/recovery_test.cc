@@ -148,6 +148,17 @@ TEST(DriverRecovery, AFirstInterruptCancelsAndCollectsAndTheNextRunContinues) {
   EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
 }
 
+// Where a login ends, systemd sends SIGTERM and at once SIGHUP, of which the first alone would cancel.
+TEST(DriverRecovery, WhoIsLoggedOutLeavesTheJobs) {
+  World world(1);
+  world.launcher.max_jobs = 10;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  int calls = 0;
+  world.interrupts = [&] { return ++calls < 5 ? 0 : calls == 5 ? 1 : 3; };
+  EXPECT_TRUE(world.Run().left);
+  EXPECT_THAT(world.launcher.cancelled, SizeIs(0));
+}
+
 // A terminal that is closed, or a second Ctrl-C.
 TEST(DriverRecovery, WhoLeavesLeavesTheJobsAsTheyAreAndTheNextRunFollowsThem) {
   World world(3);

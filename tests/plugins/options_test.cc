@@ -53,7 +53,7 @@ std::vector<Numeric> Numerics() {
     options.push_back({launcher, launcher + ": " + name, kind, config, zero_is_taken});
   };
   for (const char* name : {"nodes", "ntasks", "cpus", "gpus", "max_queued"}) add("slurm", name, Kind::kCount);
-  add("slurm", "memory", Kind::kSize);
+  add("slurm", "memory", Kind::kSize, true);  // all that a node has
   for (const char* name : {"time", "poll_interval"}) add("slurm", name, Kind::kTime);
   add("kubernetes", "nodes", Kind::kCount);
   for (const char* name : {"gpus", "efa", "user"}) add("kubernetes", name, Kind::kCount, true);

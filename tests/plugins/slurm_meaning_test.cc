@@ -161,6 +161,34 @@ TEST(SlurmMeaning, FindsTheCauseOfAFailure) {
   }
 }
 
+TEST(SlurmMeaning, TellsWhatSrunSaid) {
+  // As 22.05 prints them.
+  EXPECT_EQ(CauseOf(1 << 8, "NonZeroExitCode", "srun: error: Unable to create step for job 7: Invalid MPI\n").reason,
+            "start");
+  EXPECT_EQ(
+      CauseOf(1 << 8, "NonZeroExitCode", "srun: error: Couldn't find the specified plugin name for mpi/pmix\n").reason,
+      "start");
+  EXPECT_EQ(
+      SrunsWords(
+          "srun: error: a\nsrun: error: n1: task 0: Exited with exit code 1\nsrun: error: Terminating StepId=7.0\n"),
+      "srun: error: a");
+  EXPECT_EQ(SrunsWords("my srun: error: a\nsrun: job 7 queued\n"), "");
+}
+
+// As 22.05 says it; the second where SLURM_CONF names no file, the third where nothing does.
+TEST(SlurmMeaning, SaysInASentenceWhatThisMachineLacks) {
+  EXPECT_THAT(MissingHere("If munged is up, restart with --num-threads=10; Munge encode failed: Failed to access "
+                          "\"/run/munge/munge.socket.2\": No such file or directory (Did you start munged?)"),
+              HasSubstr("munged does not answer on this machine"));
+  for (const char* conf :
+       {"ridgeline-slurm-agent has ended: ridgeline-slurm-agent: cannot read SLURM_CONF=/x: No such file or directory",
+        "ClusterName needs to be specified; scontrol: fatal: Unable to process configuration file",
+        "fetch_config: DNS SRV lookup failed; scontrol: fatal: Could not establish a configuration source"}) {
+    EXPECT_THAT(MissingHere(conf), HasSubstr("no slurm.conf")) << conf;
+  }
+  EXPECT_EQ(MissingHere("Unable to contact slurm controller (connect failure)"), "");
+}
+
 TEST(SlurmMeaning, APrologFailedWhereNothingCameAfterItsWords) {
   const auto reason = [](const char* log) { return CauseOf(0, "None", log).reason; };
   EXPECT_EQ(reason("Error running slurm prolog: 1\n"), "start");

@@ -33,6 +33,23 @@ Options Read(const Json& slurm) { return ReadOptions({{"slurm", slurm}}); }
 
 // ---- launch: slurm:
 
+TEST(SlurmConfig, MemoryOfZeroIsAWholeNode) {
+  EXPECT_EQ(Read({{"memory", 0}}).memory_mib, kWholeNode);
+  const BatchJob batch =
+      Bundle(Json::array({Job("rl-a", {{"memory_bytes", 1 << 30}})}), Read({{"memory", 0}}), {}, "/work", "/logs")[0];
+  EXPECT_THAT(SbatchOptions(batch), ::testing::Contains("--mem=0"));
+  EXPECT_THAT(SbatchOptions(batch), Not(::testing::Contains(StartsWith("--mem=1"))));
+}
+
+// sbatch takes it only with a number of tasks: "--gpus-per-task used without either --gpus or -n/--ntasks".
+TEST(SlurmConfig, GpusPerTaskComeWithANumberOfTasks) {
+  for (const int64_t nodes : {1, 2}) {
+    const Options options = Read({{"nodes", nodes}, {"sbatch", {{"gpus-per-task", 4}}}});
+    const BatchJob batch = Bundle(Json::array({Job("rl-a")}), options, {}, "/work", "/logs")[0];
+    EXPECT_THAT(SbatchOptions(batch), ::testing::Contains("--ntasks=" + std::to_string(nodes)));
+  }
+}
+
 TEST(SlurmConfig, TakesEverySettingThereIs) {
   const Options options = ReadOptions({{"max_parallel", 8},
                                        {"slurm",

@@ -176,6 +176,7 @@ void JobDescription::FillSize() {
     message_.min_cpus = std::max(tasks, 1U) * std::max<uint32_t>(cpus_per_task, 1);
   }
   if (const auto memory_mib = Number<uint32_t>(request_, "memory_mib")) message_.pn_min_memory = memory_mib;
+  if (request_.value("whole_memory", false)) message_.pn_min_memory = 0;
   if (request_.value("exclusive", false)) message_.shared = JOB_SHARED_NONE;
   const std::string tres = TresPerNode(request_.value("gres", ""));
   if (!tres.empty()) message_.tres_per_node = Keep(tres);
