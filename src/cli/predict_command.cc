@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/counting_line.h"
 #include "cli/harness.h"
+#include "cli/known_runs.h"
 #include "cli/output.h"
 #include "plan/forecast.h"
 #include "plan/largest.h"
@@ -34,6 +35,7 @@ struct PredictArguments {
   std::string point;
   std::string framework;
   std::string format = "text";
+  std::vector<std::string> known;
   fs::path export_trace;
   fs::path db;
   std::vector<fs::path> frameworks;
@@ -57,14 +59,14 @@ std::vector<Point> Chosen(std::vector<Point> points, const std::string& id) {
 int Predict(const PredictArguments& arguments) {
   if (!arguments.export_trace.empty()) RequireExportName(arguments.export_trace);
   Sweep sweep = LoadSweepFor(arguments.sweep, "", arguments.trainers);
-  const auto known = FrameworksFor(sweep, arguments.frameworks, arguments.framework);
-  const Frameworks& frameworks = *known;
+  Frameworks frameworks = *FrameworksFor(sweep, arguments.frameworks, arguments.framework);
   const std::optional<Device> described = DeviceFor(sweep, arguments.device, arguments.devices);
   if (!described) {
     throw Error(ErrorKind::kUsage, "predict: no device is named, neither by --device nor by the sweep's `price`",
                 "`ridgeline devices` lists them");
   }
   const Device& device = *described;
+  if (!arguments.known.empty()) CorrectBy(arguments.known, sweep, device, frameworks);
   UseLargestBatches(sweep, {.device = std::make_shared<const Device>(device)},
                     ForecasterOn(device, *frameworks.Of(std::string(kOurTrainer))));
   const std::vector<Point> points = Chosen(Expand(sweep), arguments.point);
@@ -128,6 +130,9 @@ Action PredictCommand(CLI::App& self) {
   self.add_option("--framework", arguments->framework,
                   "predict all points as this trainer (frameworks/); default: each as its own")
       ->type_name("NAME");
+  self.add_option("--known", arguments->known,
+                  "correct it by runs: a database, a file of `trainers try --as-calibration`, or ID=930ms, typed")
+      ->type_name("RUNS");
   AddFormatOption(self, arguments->format, {"text", "md", "csv", "json", "jsonl"});
   AddDevicesOption(self, arguments->devices);
   AddFrameworksOption(self, arguments->frameworks);
@@ -144,6 +149,7 @@ Action PredictCommand(CLI::App& self) {
       "  ridgeline predict sweeps/demo.yaml --device h100\n"
       "  ridgeline predict sweeps/scaling.yaml --device p6-b200 -o csv\n"
       "  ridgeline predict sweeps/scaling.yaml --device p5 --db ridgeline.db && ridgeline report scaling\n"
+      "  ridgeline predict sweeps/demo.yaml --device p5 --known runs.db --known 3f2a=930ms\n"
       "  ridgeline predict sweeps/demo.yaml --device p5 --point 3f2a --export-trace step.json");
   return [arguments] { return Predict(*arguments); };
 }

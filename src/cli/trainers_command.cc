@@ -27,12 +27,17 @@
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "cli/show_commands.h"
+#include "predict/known_runs.h"
 #include "ridgeline/limits.h"
 #include "run/fields.h"
+#include "run/gpus.h"
 #include "run/result.h"
+#include "run/step_figures.h"
+#include "sweep/expand.h"
 #include "trainers/find.h"
 #include "trainers/json_values.h"
 #include "trainers/reading.h"
+#include "trainers/run_result.h"
 
 namespace ridgeline {
 namespace {
@@ -48,6 +53,7 @@ struct TrainersOptions {
   std::string point;
   std::string log;
   std::string result;
+  std::string as_calibration;
   std::vector<std::string> checked;
   std::optional<int> exit_code;
   std::optional<int64_t> tokens_per_step;
@@ -275,12 +281,63 @@ Json ReadingJson(const Trainer& trainer, const Reading& reading) {
           {"end", reading.end ? EndJson(*reading.end) : Json()}};
 }
 
+// SWEEP.yaml:ID, the point that it was a run of.
+Point PointOf(const std::string& said, const std::string& option, const std::vector<fs::path>& folders) {
+  const size_t colon = said.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == said.size()) {
+    throw Error(ErrorKind::kUsage, fmt::format("{} is SWEEP.yaml:ID, not '{}'", option, said),
+                "`ridgeline plan SWEEP.yaml` shows the points with their ids");
+  }
+  std::vector<Point> found;
+  for (Point& point : Expand(LoadSweepFor(said.substr(0, colon), "", folders))) {
+    if (point.id.starts_with(said.substr(colon + 1))) found.push_back(std::move(point));
+  }
+  if (found.size() == 1) return found.front();
+  throw Error(ErrorKind::kUsage, fmt::format("{}: the ids of {} points of the sweep begin with '{}'", option,
+                                             found.size(), said.substr(colon + 1)));
+}
+
+// The line by which `ridgeline predict --known` learns of a log.
+int AsCalibration(const TrainersOptions& options, const Trainer& trainer) {
+  const Point point = PointOf(options.as_calibration, "--as-calibration", options.folders);
+  if (FindGpu(point.spec.gpu) == nullptr) {
+    throw Error(ErrorKind::kUsage, fmt::format("--as-calibration: point {} says no GPU that it ran on", point.id),
+                "give the sweep its `device: cuda` and `gpu`");
+  }
+  ReadingOptions reading_options = OptionsFor(trainer, point.spec);
+  reading_options.exit_code = options.exit_code.value_or(0);
+  const Reading reading = ReadLog(
+      trainer, [&](const auto& feed) { FeedLog(options.log, feed); }, reading_options, ResultOf(options.result));
+  const RunResult result = ResultOf(trainer, reading, point.spec);
+  if (result.status != RunStatus::kOk) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{} is no good run of the point: {}", options.log, result.message),
+                "without --as-calibration, `trainers try` shows what was found");
+  }
+  double step_ns = static_cast<double>(result.step_ns.median_ns);
+  const double tokens_per_s = result.throughput.steady_tokens_per_s;
+  if (step_ns <= 0 && tokens_per_s > 0) step_ns = static_cast<double>(TokensAStep(point.spec)) * 1e9 / tokens_per_s;
+  if (step_ns <= 0) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{} says neither a step's time nor tokens a second of steps "
+                            "behind the warm-up",
+                            options.log),
+                "without --as-calibration, `trainers try` shows what was found");
+  }
+  Say("{}\n", EncodeKnownRun({.spec = point.spec,
+                              .gpu = point.spec.gpu,
+                              .step_ns = step_ns,
+                              .from = fs::path(options.log).filename().string()}));
+  return 0;
+}
+
 int Try(const TrainersOptions& options) {
   const Trainer trainer = LoadTrainer(FindTrainer(options.name, Folders(options)));
   if (!options.result.empty() && trainer.result != Trainer::Result::kFile) {
     throw Error(ErrorKind::kUsage, fmt::format("the metrics of {} are found in its log", trainer.name),
                 "leave out --result");
   }
+  if (!options.as_calibration.empty()) return AsCalibration(options, trainer);
   ReadingOptions reading_options;
   reading_options.exit_code = options.exit_code;
   reading_options.tokens_per_step = options.tokens_per_step;
@@ -336,6 +393,10 @@ CLI::App* AddTry(CLI::App& self, const std::shared_ptr<TrainersOptions>& options
       ->add_option("--field", options->fields,
                    "a field of the point, which the definition multiplies by or has in an `if`")
       ->type_name("NAME=VALUE");
+  tried
+      ->add_option("--as-calibration", options->as_calibration,
+                   "print the line for `ridgeline predict --known`, of a log of this point")
+      ->type_name("SWEEP.yaml:ID");
   AddFormatOption(*tried, options->format, kTryForms);
   AddTrainersOption(*tried, options->folders);
   tried->footer(

@@ -63,7 +63,7 @@ class Rates {
     static constexpr Efficiency kOfProcessors;
     const Efficiency& efficiency = device.is_cpu() ? kOfProcessors : framework.efficiency;
     // What a device says of itself was measured with this engine.
-    const bool ours = framework.is_ours();
+    const bool ours = framework.is_ours() && !(framework.correction && framework.correction->shares);
     const auto own = [&, ours](const char* figure, double otherwise) {
       if (!ours) return otherwise;
       return device.Or(std::string("efficiency.") + figure, otherwise);
@@ -210,6 +210,18 @@ class Streams {
   std::unordered_map<int32_t, double> landing_;
 };
 
+void Scale(StepForecast& forecast, double factor) {
+  for (double StepForecast::*const sum :
+       {&StepForecast::step_ns, &StepForecast::compute_ns, &StepForecast::memory_ns, &StepForecast::exposed_ns,
+        &StepForecast::launch_ns, &StepForecast::communication_ns}) {
+    forecast.*sum *= factor;
+  }
+  for (ForecastLine& line : forecast.lines) {
+    line.ns *= factor;
+    line.compute_ns *= factor;
+  }
+}
+
 // Calls by what was measured of such calls on the device, as far as it was; else by its rates.
 class Times {
  public:
@@ -262,15 +274,7 @@ class Times {
     forecast.extrapolated = step_s > 0 ? extrapolated_s_ / step_s : 0;
     forecast.calibrated = forecast.extrapolated <= kFewExtrapolated;
     forecast.spread = std::exp(kDeviations * std::hypot(measured_->error(), step_s > 0 ? error_s_ / step_s : 0));
-    for (double StepForecast::*const sum :
-         {&StepForecast::step_ns, &StepForecast::compute_ns, &StepForecast::memory_ns, &StepForecast::exposed_ns,
-          &StepForecast::launch_ns, &StepForecast::communication_ns}) {
-      forecast.*sum *= measured_->bias();
-    }
-    for (ForecastLine& line : forecast.lines) {
-      line.ns *= measured_->bias();
-      line.compute_ns *= measured_->bias();
-    }
+    Scale(forecast, measured_->bias());
   }
 
  private:
@@ -507,6 +511,7 @@ StepForecast Forecast(const StepCosts& costs, const Device& device, const Framew
   forecast.start_ns = device.is_cpu() ? 0 : 1e9 * framework.start_s;
   for (auto& [key, line] : by_op) forecast.lines.push_back(line);
   times.Weigh(streams.now(), forecast);
+  if (framework.correction) Scale(forecast, framework.correction->factor);
   if (times.straggle() > 0) {
     const double wait_ns = times.straggle() * forecast.step_ns;
     forecast.straggle_ns = wait_ns;

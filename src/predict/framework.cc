@@ -59,7 +59,21 @@ bool PublishedEvidence::Backs(const std::string& gpu) const {
   return rows > 0 && std::ranges::find(gpus, gpu) != gpus.end();
 }
 
+std::string Correction::Text() const {
+  std::string text = shares ? "shares learnt from" : fmt::format("corrected x {:.3f} by", factor);
+  text += fmt::format(" {} run{} ({})", runs, runs == 1 ? "" : "s", from);
+  if (error) text += fmt::format(", each from the others ±{:g} %", PercentOf(*error));
+  if (typed) text += ", assumed";
+  return text;
+}
+
 std::string Framework::Basis(const std::string& gpu) const {
+  if (correction) {
+    return fmt::format("{}: time {}, memory {}", is_ours() ? "predicted" : "estimated as " + name, correction->Text(),
+                       plans                        ? "planned"
+                       : memory_evidence.Backs(gpu) ? "by rows"
+                                                    : "assumed");
+  }
   if (is_ours()) return {};
   const auto part = [&](const char* what, const PublishedEvidence& evidence) {
     return evidence.Backs(gpu)
@@ -70,9 +84,12 @@ std::string Framework::Basis(const std::string& gpu) const {
 }
 
 double Framework::Spread(const std::string& gpu, int64_t ranks) const {
-  if (is_ours()) return gpu == kGpuHere && ranks == 1 ? kSpreadHere : kSpreadOfGpu;
-  if (time_evidence.rows > 0) return time_evidence.Backs(gpu) ? time_evidence.spread : kSpreadOfGpu;
-  return std::ranges::find(kGpusOfRows, gpu) != std::end(kGpusOfRows) ? kSpreadOfProgram : kSpreadOfBoth;
+  const double uncorrected = [&] {
+    if (is_ours()) return gpu == kGpuHere && ranks == 1 ? kSpreadHere : kSpreadOfGpu;
+    if (time_evidence.rows > 0) return time_evidence.Backs(gpu) ? time_evidence.spread : kSpreadOfGpu;
+    return std::ranges::find(kGpusOfRows, gpu) != std::end(kGpusOfRows) ? kSpreadOfProgram : kSpreadOfBoth;
+  }();
+  return correction ? std::min(correction->spread, uncorrected) : uncorrected;
 }
 
 std::string NotEstimated(const Framework& framework, const RunSpec& spec) {

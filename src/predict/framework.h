@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -102,6 +103,18 @@ struct PublishedEvidence {
   bool Backs(const std::string& gpu) const;
 };
 
+// What runs of a framework's trainer on a device's GPU teach of it (predict/known_runs.h).
+struct Correction {
+  double factor = 1;            // of the step's time
+  int64_t runs = 0;
+  std::optional<double> error;  // mean of |predicted / known - 1|, each run from the others; nothing: there is one
+  double spread = 1;            // the factor within which 90 of 100 lie
+  bool shares = false;          // the efficiency was learnt, and the factor is 1
+  bool typed = false;           // somebody typed a figure that nothing shows
+  std::string from;             // where the runs are from, in words
+  std::string Text() const;
+};
+
 struct Framework {
   std::string name = "ridgeline";
   std::string about = "this engine";
@@ -126,6 +139,7 @@ struct Framework {
   FrameworkMemory memory;
   PublishedEvidence time_evidence;
   PublishedEvidence memory_evidence;
+  std::optional<Correction> correction;  // of the device that is predicted on
 
   bool is_ours() const { return file.empty(); }
   // "estimated as NAME", with the published rows that back it on this GPU and their error, or that it is assumed; empty
@@ -148,6 +162,8 @@ Framework FindFramework(const std::string& name, const std::vector<std::filesyst
 // Which framework a point is predicted as: the one that is named for all, else that which lists its trainer.
 class Frameworks {
  public:
+  // Changes each of them.
+  void ForEach(const std::function<void(Framework&)>& change);
   Frameworks() = default;  // this engine alone
   // `as`: of all points; empty: by their trainers. Throws as FindFramework and ParseFramework.
   explicit Frameworks(const std::vector<std::filesystem::path>& folders, const std::string& as = "");

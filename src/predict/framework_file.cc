@@ -313,6 +313,12 @@ Frameworks::Frameworks(const std::vector<fs::path>& folders, const std::string& 
   for (const fs::path& file : NamedFiles(folders, MayBeFramework)) others_.push_back(LoadFramework(file));
 }
 
+void Frameworks::ForEach(const std::function<void(Framework&)>& change) {
+  if (forced_) return change(*forced_);
+  change(ours_);
+  for (Framework& other : others_) change(other);
+}
+
 const Framework* Frameworks::Of(const std::string& trainer) const {
   if (forced_) return &*forced_;
   if (trainer == kOurTrainer) return &ours_;

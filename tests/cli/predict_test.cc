@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "tests/cli/cli.h"
@@ -45,6 +48,27 @@ TEST_F(PredictCommandTest, PricesEveryPoint) {
   }
   EXPECT_THAT(output.err, AllOf(HasSubstr("3 of 3 points predicted on p5 (AWS p5.48xlarge"),
                                 HasSubstr("what they got of an H200")));
+}
+
+TEST_F(PredictCommandTest, IsCorrectedByWhatIsKnown) {
+  const auto predict = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"predict", "s.yaml", "--device", "p5", "-o", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return cli_.Run(words);
+  };
+  const Json before = ParseJson(predict({}).out, "ridgeline predict");
+  const std::string typed = before.at(0).at("point").get<std::string>().substr(0, 10) + "=2s";
+  const auto corrected = predict({"--known", typed});
+  ASSERT_TRUE(corrected.status.ok()) << corrected.err;
+  const Json after = ParseJson(corrected.out, "ridgeline predict");
+  const double factor = std::pow(2e9 / before.at(0).at("step_ns").get<double>(), 1 / 1.5);
+  for (size_t i = 0; i < after.size(); ++i) {
+    EXPECT_NEAR(after[i].at("step_ns").get<double>() / before[i].at("step_ns").get<double>(), factor, 1e-3);
+    EXPECT_THAT(after[i].at("basis"), HasSubstr("by 1 run (typed), assumed"));
+  }
+  const auto nothing = predict({"--known", "there-is-no-such.db"});
+  EXPECT_EQ(nothing.status.exit_code, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("a file that is there, or a point and what its step takes"));
 }
 
 TEST_F(PredictCommandTest, ShowsWhereTheTimeOfOnePointGoes) {

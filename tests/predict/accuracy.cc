@@ -116,9 +116,6 @@ std::string ByProgram(const std::vector<Miss>& misses) {
   return rows + RowOf("all", misses);
 }
 
-// What is expected without a measurement weighs as much as so many of them.
-constexpr double kPrior = 0.5;
-
 // With one other row of the same program and GPU as a measurement, whose factor corrects the rest: each row as each of
 // the others, of another configuration, corrects it. `all`: with all of them at once.
 std::vector<Miss> Corrected(const std::vector<Miss>& without, bool all) {
@@ -133,12 +130,12 @@ std::vector<Miss> Corrected(const std::vector<Miss>& without, bool all) {
     if (factors.empty()) continue;
     if (!all) {
       for (const double factor : factors)
-        corrected.push_back({miss.step, miss.ratio / std::pow(factor, 1 / (1 + kPrior))});
+        corrected.push_back({miss.step, miss.ratio / std::pow(factor, 1 / (1 + kRunsOfPrior))});
       continue;
     }
     double sum = 0;
     for (const double factor : factors) sum += std::log(factor);
-    corrected.push_back({miss.step, miss.ratio / std::exp(sum / (static_cast<double>(factors.size()) + kPrior))});
+    corrected.push_back({miss.step, miss.ratio / std::exp(sum / (static_cast<double>(factors.size()) + kRunsOfPrior))});
   }
   return corrected;
 }
@@ -411,11 +408,13 @@ std::vector<AccuracyTable> AccuracyTables() {
       {"one measurement", kErrorColumns + RowOf("no measurement", without_program) +
                               RowOf("one, of another configuration", Corrected(without_program, false)) +
                               RowOf("all of the other configurations", Corrected(without_program, true))},
-      {"intervals", "| what is not known | factor | that hold, with what others give | |\n|---|--:|--:|--:|\n" +
-                        CoverageOf("the configuration", without_configuration, by_configuration) +
-                        CoverageOf("the GPU", without_gpu, by_gpu) +
-                        CoverageOf("the program", without_program, by_program) +
-                        CoverageOf("the program and the GPU", without_both, by_gpu)},
+      {"intervals",
+       "| what is not known | factor | that hold, with what others give | |\n|---|--:|--:|--:|\n" +
+           CoverageOf("the configuration", without_configuration, by_configuration) +
+           CoverageOf("the GPU", without_gpu, by_gpu) + CoverageOf("the program", without_program, by_program) +
+           CoverageOf("the program, but for one run", Corrected(without_program, false), by_gpu) +
+           CoverageOf("the program, but for its other configurations", Corrected(without_program, true), by_gpu) +
+           CoverageOf("the program and the GPU", without_both, by_gpu)},
       {"ladders", LadderTable(Ladders(rows, steps))},
       {"h200", MeasuredTable(measured)},
       {"halvings", HalvingTable(measured)},

@@ -50,6 +50,8 @@ TEST(Accuracy, TheConstantsAreThePages) {
        {std::pair{"the configuration", FindFramework("torchtitan", {folder}).Spread("h100", 8)},
         {"the GPU", kSpreadOfGpu},
         {"the program", kSpreadOfProgram},
+        {"the program, but for one run", kSpreadOfOneRun},
+        {"the program, but for its other configurations", kSpreadOfRuns},
         {"the program and the GPU", kSpreadOfBoth}}) {
     EXPECT_THAT(page, HasSubstr(fmt::format("| {} | {:.2f} |", what, factor)));
   }

@@ -236,35 +236,15 @@ std::vector<PublishedStep> MeasuredSteps() {
 
 Efficiency FittedTo(const std::vector<const PublishedStep*>& steps, const std::array<Share, 4>& shares,
                     Efficiency from) {
-  constexpr double kLeast = 0.2;
   const auto error = [&](const Efficiency& efficiency) {
     double sum = 0;
     for (const PublishedStep* step : steps) sum += std::abs(std::log(step->Ratio(efficiency)));
     return sum / static_cast<double>(steps.size());
   };
-  Efficiency best = from;
   for (const Share share : shares) {
-    best.*share = share == &Efficiency::attention ? 0.6 : share == &Efficiency::power ? 0.5 : 0.8;
+    from.*share = share == &Efficiency::attention ? 0.6 : share == &Efficiency::power ? 0.5 : 0.8;
   }
-  double least = error(best);
-  for (double step = 0.16; step >= 0.01; step /= 2) {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (const Share share : shares) {
-        for (const double by : {step, -step}) {
-          Efficiency tried = best;
-          tried.*share = std::clamp(std::round(100 * (tried.*share + by)) / 100, kLeast, 1.0);
-          const double of_tried = error(tried);
-          if (of_tried < least - 1e-6) {
-            best = tried;
-            least = of_tried;
-            moved = true;
-          }
-        }
-      }
-    }
-  }
-  return best;
+  return FitShares(error, shares, from);
 }
 
 double PublishedStep::Ratio(const Efficiency& efficiency) const {

@@ -9,6 +9,7 @@
 
 #include "predict/clock.h"
 #include "predict/device.h"
+#include "predict/known_runs.h"
 
 namespace ridgeline {
 
@@ -53,7 +54,6 @@ std::vector<PublishedStep> PublishedSteps();
 // The ten steps of this engine that an H200 ran first (bench/results/h200/gpu.csv), as rows of `ridgeline`.
 std::vector<PublishedStep> MeasuredSteps();
 
-using Share = double Efficiency::*;
 // Those that published rows can tell: passes, links and the network bound next to nothing of them, and one is of fp4.
 inline constexpr std::array<Share, 4> kSharesOfRows = {&Efficiency::products, &Efficiency::products_fp8,
                                                        &Efficiency::attention, &Efficiency::power};

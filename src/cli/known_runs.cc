@@ -1,0 +1,110 @@
+#include "cli/known_runs.h"
+
+#include <filesystem>
+#include <sstream>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/table.h"
+#include "base/text.h"
+#include "cli/harness.h"
+#include "predict/known_runs.h"
+#include "ridgeline/amount.h"
+#include "run/spec.h"
+#include "store/store.h"
+#include "sweep/expand.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr size_t kMostFileBytes = size_t{16} << 20;
+
+// The newest of each point.
+void AddOfDatabase(const std::string& path, std::vector<KnownRun>& runs) {
+  Store store = OpenStore(path, Store::Mode::kReadOnly);
+  const Table table = store.Query(fmt::format(
+      "SELECT p.spec, iif(r.step_median_ns > 0, r.step_median_ns, CAST(1e9 * r.tokens_per_step / "
+      "r.steady_tokens_per_s AS INTEGER)) AS step_ns, max(r.number) FROM results AS r JOIN points AS p ON p.id = "
+      "r.point_id WHERE r.provenance = 'measured' AND r.status = 'ok' AND r.emulated = 0 AND "
+      "(r.step_median_ns > 0 OR r.steady_tokens_per_s > 0) GROUP BY r.point_id ORDER BY max(r.number) DESC LIMIT {}",
+      100 * kMostKnownRuns));
+  for (auto row = table.rows.rbegin(); row != table.rows.rend(); ++row) {
+    RunSpec spec = DecodeSpec(ParseJson(CellText((*row)[0]), "a point"), "a point");
+    std::string gpu = spec.gpu;
+    runs.push_back({.spec = std::move(spec),
+                    .gpu = std::move(gpu),
+                    .step_ns = static_cast<double>(CellInteger((*row)[1])),
+                    .from = PrintableLine(fs::path(path).filename().string())});
+  }
+}
+
+void AddOfFile(const std::string& path, const std::string& text, std::vector<KnownRun>& runs) {
+  std::istringstream lines(text);
+  int64_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (!line.empty()) runs.push_back(DecodeKnownRun(line, fmt::format("{}:{}", path, number)));
+  }
+}
+
+// ID=TIME
+KnownRun TypedRun(const std::string& said, const Sweep& sweep, const Device& device) {
+  static constexpr Unit kTimes[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}};
+  const size_t equals = said.find('=');
+  const std::string id = said.substr(0, equals);
+  const auto time = equals == std::string::npos ? std::nullopt : ParseAmount(said.substr(equals + 1), kTimes);
+  if (!time || *time < 1 || id.empty()) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("predict: --known is a file that is there, or a point and what its step takes, not '{}'",
+                            PrintableLine(ShortenToBytes(said, 80))),
+                "such as --known runs.db, or --known 3f2a=930ms");
+  }
+  std::vector<KnownRun> found;
+  for (const Point& point : Expand(sweep)) {
+    if (point.id.starts_with(id)) found.push_back({point.spec, device.gpu, *time, true, "typed"});
+  }
+  if (found.size() == 1) return found.front();
+  throw Error(ErrorKind::kUsage,
+              fmt::format("predict: the ids of {} points of the sweep begin with '{}'", found.size(),
+                          PrintableLine(ShortenToBytes(id, 80))),
+              "`ridgeline plan SWEEP --expand-only` lists them");
+}
+
+}  // namespace
+
+void CorrectBy(const std::vector<std::string>& known, const Sweep& sweep, const Device& device,
+               Frameworks& frameworks) {
+  std::vector<KnownRun> runs;
+  for (const std::string& each : known) {
+    const auto text = ReadFileIfThere(each, kMostFileBytes);
+    if (!text) {
+      runs.push_back(TypedRun(each, sweep, device));
+    } else if (text->starts_with("SQLite format 3")) {
+      AddOfDatabase(each, runs);
+    } else {
+      AddOfFile(each, *text, runs);
+    }
+  }
+  bool learnt = false;
+  frameworks.ForEach([&](Framework& framework) {
+    if (framework.is_ours() && !device.measured.empty()) return;
+    std::vector<KnownRun> its;
+    for (const KnownRun& run : runs) {
+      const Framework* as = frameworks.Of(run.spec.trainer);
+      if (as != nullptr && as->name == framework.name) its.push_back(run);
+    }
+    learnt = Correct(framework, device, its) || learnt;
+  });
+  if (learnt) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("predict: of {} known runs none is of gpu {} and of a trainer whose steps are predicted",
+                          runs.size(), device.gpu),
+              "`ridgeline calibrate` alone corrects a device that it measured");
+}
+
+}  // namespace ridgeline

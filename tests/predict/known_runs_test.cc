@@ -1,0 +1,98 @@
+// Runs that correct what is predicted of others.
+#include "predict/known_runs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "tests/predict/published.h"
+
+namespace ridgeline {
+namespace {
+using ::testing::HasSubstr;
+
+const std::filesystem::path kFiles = RIDGELINE_SOURCE_DIR;
+
+Device H100() { return FindDevice("dgx-h100", {kFiles / "devices"}); }
+
+RunSpec SpecOfRun(const std::string& more) {
+  return SpecOfFields("model: llama-8b, seq_length: 4096, ranks: 8, shard: full, " + more);
+}
+
+double StepNs(const Framework& framework, const RunSpec& spec, const Device& device) {
+  const auto [priced, as] = AsPriced(framework, spec);
+  return PredictStep(priced, device, as).step_ns;
+}
+
+TEST(KnownRuns, OneRunCorrectsTheOthersByMostOfItsFactor) {
+  const Device device = H100();
+  Framework framework = FindFramework("torchtitan", {kFiles / "frameworks"});
+  const RunSpec ran = SpecOfRun("batch_size: 1");
+  const RunSpec other = SpecOfRun("batch_size: 2, precision: fp8");
+  const double before_ns = StepNs(framework, other, device);
+  EXPECT_TRUE(Correct(framework, device, {{ran, "h100", 1.331 * StepNs(framework, ran, device), false, "a.log"}}));
+  EXPECT_NEAR(StepNs(framework, other, device) / before_ns, 1.21, 0.001) << "1.331^(1 / 1.5)";
+  EXPECT_EQ(framework.Basis("h100"),
+            "estimated as torchtitan: time corrected x 1.210 by 1 run (a.log), memory assumed");
+  EXPECT_LE(framework.Spread("h100", 8), kSpreadOfOneRun);
+}
+
+TEST(KnownRuns, WhatSomebodyTypedIsAssumed) {
+  const Device device = H100();
+  Framework framework = FindFramework("llm-foundry", {kFiles / "frameworks"});
+  const RunSpec ran = SpecOfFields("model: gpt-1b, ranks: 8, shard: full");
+  EXPECT_TRUE(Correct(framework, device, {{ran, "h100", 2e9, true, "typed"}}));
+  EXPECT_THAT(framework.Basis("h100"), HasSubstr("by 1 run (typed), assumed"));
+}
+
+TEST(KnownRuns, OfAnotherGpuOrBeyondAFrameworkTeachNothing) {
+  const Device device = H100();
+  Framework framework = FindFramework("llm-foundry", {kFiles / "frameworks"});
+  EXPECT_FALSE(Correct(framework, device,
+                       {{SpecOfFields("model: gpt-1b, ranks: 8, shard: full"), "b200", 1e9, false, "x"},
+                        {SpecOfRun("batch_size: 1"), "h100", 1e9, false, "x"}}));
+  EXPECT_FALSE(framework.correction);
+}
+
+// Steps of products and steps of attention are off by different factors, which one factor cannot be.
+TEST(KnownRuns, SeveralTeachShares) {
+  const Device device = H100();
+  Framework truth;
+  truth.efficiency.products = 0.6;
+  truth.efficiency.attention = 0.3;
+  std::vector<KnownRun> runs;
+  for (const int seq_length : {512, 2048, 8192, 16384, 32768}) {
+    const RunSpec spec = SpecOfFields(fmt::format("model: llama-1b, seq_length: {}", seq_length));
+    runs.push_back({spec, "h100", StepNs(truth, spec, device), false, "runs.db"});
+  }
+  Framework framework;
+  ASSERT_TRUE(Correct(framework, device, runs));
+  EXPECT_TRUE(framework.correction->shares);
+  EXPECT_EQ(framework.correction->factor, 1);
+  EXPECT_LT(*framework.correction->error, 0.05);
+  EXPECT_NEAR(framework.efficiency.products, 0.6, 0.05);
+  EXPECT_NEAR(framework.efficiency.attention, 0.3, 0.05);
+  EXPECT_THAT(framework.Basis("h100"), HasSubstr("shares learnt from 5 runs (runs.db), each from the others ±"));
+}
+
+TEST(KnownRuns, ALineIsReadAsItWasWritten) {
+  const KnownRun run = {SpecOfRun("batch_size: 3"), "h100", 1.5e9, false, "train.log"};
+  const KnownRun read = DecodeKnownRun(EncodeKnownRun(run), "f:1");
+  EXPECT_EQ(read.spec.batch_size, 3);
+  EXPECT_EQ(read.gpu, "h100");
+  EXPECT_EQ(read.step_ns, 1.5e9);
+  EXPECT_EQ(read.from, "train.log");
+  for (const char* line : {"{}", "[]", "nothing", R"({"version":1,"gpu":"h1000","step_ns":1e9,"from":"x","spec":{}})",
+                           R"({"version":1,"gpu":"h100","step_ns":-1,"from":"x","spec":{}})"}) {
+    EXPECT_THROW(DecodeKnownRun(line, "f:1"), Error) << line;
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline
