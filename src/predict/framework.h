@@ -105,7 +105,7 @@ struct PublishedEvidence {
 
 // What runs of a framework's trainer on a device's GPU teach of it (predict/known_runs.h).
 struct Correction {
-  double factor = 1;            // of the step's time
+  double factor = 1;  // of the step's time
   int64_t runs = 0;
   std::optional<double> error;  // mean of |predicted / known - 1|, each run from the others; nothing: there is one
   double spread = 1;            // the factor within which 90 of 100 lie
