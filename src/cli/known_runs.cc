@@ -1,6 +1,7 @@
 #include "cli/known_runs.h"
 
 #include <filesystem>
+#include <ranges>
 #include <sstream>
 #include <string_view>
 
@@ -33,12 +34,12 @@ void AddOfDatabase(const std::string& path, std::vector<KnownRun>& runs) {
       "r.point_id WHERE r.provenance = 'measured' AND r.status = 'ok' AND r.emulated = 0 AND "
       "(r.step_median_ns > 0 OR r.steady_tokens_per_s > 0) GROUP BY r.point_id ORDER BY max(r.number) DESC LIMIT {}",
       100 * kMostKnownRuns));
-  for (auto row = table.rows.rbegin(); row != table.rows.rend(); ++row) {
-    RunSpec spec = DecodeSpec(ParseJson(CellText((*row)[0]), "a point"), "a point");
+  for (const auto& row : std::ranges::reverse_view(table.rows)) {
+    RunSpec spec = DecodeSpec(ParseJson(CellText(row[0]), "a point"), "a point");
     std::string gpu = spec.gpu;
     runs.push_back({.spec = std::move(spec),
                     .gpu = std::move(gpu),
-                    .step_ns = static_cast<double>(CellInteger((*row)[1])),
+                    .step_ns = static_cast<double>(CellInteger(row[1])),
                     .from = PrintableLine(fs::path(path).filename().string())});
   }
 }

@@ -511,9 +511,18 @@ StepForecast Forecast(const StepCosts& costs, const Device& device, const Framew
   forecast.start_ns = device.is_cpu() ? 0 : 1e9 * framework.start_s;
   for (auto& [key, line] : by_op) forecast.lines.push_back(line);
   times.Weigh(streams.now(), forecast);
-  if (framework.correction) Scale(forecast, framework.correction->factor);
+  if (framework.correction) {
+    Scale(forecast, framework.correction->factor);
+    if (timeline != nullptr) timeline->Stretch(framework.correction->factor);
+  }
   if (times.straggle() > 0) {
     const double wait_ns = times.straggle() * forecast.step_ns;
+    if (timeline != nullptr) {
+      timeline->Compute({.op = kStragglers,
+                         .phase = Phase::kOptimizer,
+                         .begin_ns = forecast.step_ns,
+                         .end_ns = forecast.step_ns + wait_ns});
+    }
     forecast.straggle_ns = wait_ns;
     forecast.exposed_ns += wait_ns;
     forecast.step_ns += wait_ns;

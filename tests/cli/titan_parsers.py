@@ -73,7 +73,10 @@ TITAN = {
         ),
         int,
     )
-    | {"pipeline_parallel_schedule": {"1F1B", "Interleaved1F1B"}},
+    | {
+        "pipeline_parallel_schedule": {"1F1B", "Interleaved1F1B"},
+        "fsdp_reshard_after_forward": {"default", "always", "never"},
+    },
     "activation_checkpoint": {"mode": {"selective", "full", "none"}, "selective_ac_option": str},
     "float8": {
         "enable_fsdp_float8_all_gather": bool,
@@ -146,7 +149,8 @@ TITAN_MAIN = {
     "GrainDataLoader.Config": "dataset seed",
     "ConcatThenSplitPackingConfig": "dataset",
     "ParallelismConfig": "data_parallel_replicate_degree data_parallel_shard_degree tensor_parallel_degree enable_sequence_parallel "
-    "pipeline_parallel_degree pipeline_parallel_schedule num_pp_microbatches context_parallel_degree expert_parallel_degree",
+    "pipeline_parallel_degree pipeline_parallel_schedule num_pp_microbatches context_parallel_degree expert_parallel_degree "
+    "fsdp_reshard_after_forward",
     "CompileConfig": "enable components backend",
     "DebugConfig": "seed deterministic",
     "SelectiveAC.Config": "",

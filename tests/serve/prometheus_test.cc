@@ -219,12 +219,18 @@ TEST(Dashboard, IsOneThatGrafanaCanImport) {
 // What the rules, the dashboard and the page of the metrics speak of is there.
 TEST(Prometheus, EveryMetricThatIsSpokenOfIsOneAndIsDescribed) {
   std::string said;
-  for (const char* file : {"src/metrics/metrics.cc"}) {
+  for (const char* file : {"src/metrics/metrics.cc", "src/cli/nightly_command.cc", "src/regress/gate_openmetrics.cc"}) {
     said += ReadFile(std::filesystem::path(RIDGELINE_SOURCE_DIR) / file);
   }
   std::set<std::string> there;
   const std::regex name("\"(ridgeline_[a-z0-9_]+)\"");
   for (std::sregex_iterator at(said.begin(), said.end(), name), end; at != end; ++at) there.insert((*at)[1]);
+  // The gate's are made of a beginning that all share.
+  const std::regex gates("(?:add|Family)\\(\"([a-z_]+)\"");
+  for (std::sregex_iterator at(said.begin(), said.end(), gates), end; at != end; ++at) {
+    there.insert("ridgeline_gate_" + (*at)[1].str());
+  }
+  EXPECT_THAT(there, testing::Contains("ridgeline_gate_findings"));
   EXPECT_GT(there.size(), 20U);
   const std::string page = ReadFile(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "docs/metrics.md");
   for (const std::string& metric : there) EXPECT_THAT(page, HasSubstr("`" + metric)) << "docs/metrics.md";

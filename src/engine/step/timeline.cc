@@ -48,6 +48,13 @@ void Timeline::Land(int32_t flight) {
   flying_.erase(found);
 }
 
+void Timeline::Stretch(double factor) {
+  for (TimelineSpan& span : spans_) {
+    span.begin_ns *= factor;
+    span.end_ns *= factor;
+  }
+}
+
 Timeline MeasuredTimeline(const Trace& trace, std::span<const double> call_ns) {
   const std::vector<OpCall>& calls = trace.calls();
   if (call_ns.size() != calls.size()) throw Error(ErrorKind::kInternal, "a timeline needs the time of each call");

@@ -38,6 +38,8 @@ class Timeline {
   void TakeOff(int32_t flight, TimelineSpan span);
   // The flight has landed. One that never took off is none.
   void Land(int32_t flight);
+  // Has all of it take so many times as long.
+  void Stretch(double factor);
 
   const std::vector<TimelineSpan>& spans() const { return spans_; }
 
