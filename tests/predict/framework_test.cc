@@ -168,15 +168,16 @@ TEST(Frameworks, ShardsTakeWhatTheirStateDoes) {
 // Each group of 8 has what 8 ranks would have, and among groups what each holds of the gradients is reduced, too.
 TEST(Frameworks, GroupsOfRanksHoldWhatSoManyRanksDo) {
   const Framework torchtitan = FindFramework("torchtitan", kFolders);
-  const auto spec = [](int ranks, const std::string& more) {
+  const auto spec = [](int ranks, int64_t shard_ranks) {
     RunSpec made = SpecWith(
-        fmt::format("model: llama-8b, seq_length: 4096, ranks: {}, device: cuda, gpu: b200{}", ranks, more));
+        fmt::format("model: llama-8b, seq_length: 4096, ranks: {}, device: cuda, gpu: b200, shard: full", ranks));
     made.trainer = "torchtitan";
+    made.shard_ranks = shard_ranks;
     return made;
   };
-  const RunSpec groups = spec(64, ", shard: full, shard_ranks: 8");
+  const RunSpec groups = spec(64, 8);
   EXPECT_EQ(NotEstimated(torchtitan, groups), "");
-  EXPECT_EQ(PeakBytes(torchtitan, groups), PeakBytes(torchtitan, spec(8, ", shard: full")));
+  EXPECT_EQ(PeakBytes(torchtitan, groups), PeakBytes(torchtitan, spec(8, 0)));
   const auto [priced, as] = AsPriced(torchtitan, groups);
   EXPECT_EQ(priced.ranks, 8);
   EXPECT_EQ(as.replicas, 8);
@@ -184,9 +185,9 @@ TEST(Frameworks, GroupsOfRanksHoldWhatSoManyRanksDo) {
     const auto [step, framework] = AsPriced(torchtitan, point);
     return PredictStep(step, AwsDevice(), framework).communication_ns;
   };
-  EXPECT_GT(wire_ns(groups), wire_ns(spec(8, ", shard: full")));
+  EXPECT_GT(wire_ns(groups), wire_ns(spec(8, 0)));
   // The parts of 8 ranks, 32 GB of a machine, go there and back over its network: 7/8 of them, at 0.8 of 400 GB/s.
-  EXPECT_NEAR(wire_ns(groups) - wire_ns(spec(8, ", shard: full")), 2 * 7 / 8.0 * 4 * 8.03e9 / (0.8 * 400), 9e6)
+  EXPECT_NEAR(wire_ns(groups) - wire_ns(spec(8, 0)), 2 * 7 / 8.0 * 4 * 8.03e9 / (0.8 * 400), 9e6)
       << "and what its hops take";
 }
 

@@ -230,7 +230,7 @@ TEST(Prometheus, EveryMetricThatIsSpokenOfIsOneAndIsDescribed) {
   for (std::sregex_iterator at(said.begin(), said.end(), gates), end; at != end; ++at) {
     there.insert("ridgeline_gate_" + (*at)[1].str());
   }
-  EXPECT_THAT(there, testing::Contains("ridgeline_gate_findings"));
+  EXPECT_THAT(there, ::testing::Contains("ridgeline_gate_findings"));
   EXPECT_GT(there.size(), 20U);
   const std::string page = ReadFile(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "docs/metrics.md");
   for (const std::string& metric : there) EXPECT_THAT(page, HasSubstr("`" + metric)) << "docs/metrics.md";
