@@ -174,7 +174,7 @@ TEST_F(KubernetesFaults, PointsThatAreInNeitherLogNorLastWordsAreLost) {
                                               .launch = "bundle: 20\n  retry: {lost: 0}"})});
   cli.ExpectUnmeasured(run);
   EXPECT_THAT(cli.Ends(), AllOf(HasSubstr("ok ok"), HasSubstr("lost")));
-  EXPECT_THAT(cli.OfEnd("message", "lost"), HasSubstr("its log has no result of this point"));
+  EXPECT_THAT(cli.OfEnd("message", "lost"), HasSubstr("its log was rotated away, or cut"));
   EXPECT_THAT(cli.OfEnd("hint", "lost"), HasSubstr("output: {claim:"));
 }
 
