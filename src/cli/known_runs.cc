@@ -1,7 +1,7 @@
 #include "cli/known_runs.h"
 
+#include <algorithm>
 #include <filesystem>
-#include <ranges>
 #include <sstream>
 #include <string_view>
 
@@ -28,13 +28,14 @@ constexpr size_t kMostFileBytes = size_t{16} << 20;
 // The newest of each point.
 void AddOfDatabase(const std::string& path, std::vector<KnownRun>& runs) {
   Store store = OpenStore(path, Store::Mode::kReadOnly);
-  const Table table = store.Query(fmt::format(
+  Table table = store.Query(fmt::format(
       "SELECT p.spec, iif(r.step_median_ns > 0, r.step_median_ns, CAST(1e9 * r.tokens_per_step / "
       "r.steady_tokens_per_s AS INTEGER)) AS step_ns, max(r.number) FROM results AS r JOIN points AS p ON p.id = "
       "r.point_id WHERE r.provenance = 'measured' AND r.status = 'ok' AND r.emulated = 0 AND "
       "(r.step_median_ns > 0 OR r.steady_tokens_per_s > 0) GROUP BY r.point_id ORDER BY max(r.number) DESC LIMIT {}",
       100 * kMostKnownRuns));
-  for (const auto& row : std::ranges::reverse_view(table.rows)) {
+  std::reverse(table.rows.begin(), table.rows.end());
+  for (const auto& row : table.rows) {
     RunSpec spec = DecodeSpec(ParseJson(CellText(row[0]), "a point"), "a point");
     std::string gpu = spec.gpu;
     runs.push_back({.spec = std::move(spec),
