@@ -131,7 +131,7 @@ Action PredictCommand(CLI::App& self) {
                   "predict all points as this trainer (frameworks/); default: each as its own")
       ->type_name("NAME");
   self.add_option("--known", arguments->known,
-                  "correct it by runs: a database, a file of `trainers try --as-calibration`, or ID=930ms, typed")
+                  "correct it by runs: a database, `trainers try --as-calibration`, or ID=930ms")
       ->type_name("RUNS");
   AddFormatOption(self, arguments->format, {"text", "md", "csv", "json", "jsonl"});
   AddDevicesOption(self, arguments->devices);
