@@ -93,7 +93,16 @@ size_t BeginsAgain(const Pattern& pattern, std::string_view record, std::string_
   return std::string_view::npos;
 }
 
-// How many of these bytes are the rest of a number: digits behind a point or a comma, an exponent. `looked`: the
+// The bytes of what separates thousands at the beginning of a text, but for a blank, which stands between numbers, too.
+// A number with any other than a comma cannot be read, which says more than its first digits would.
+size_t ThousandsSeparator(std::string_view text) {
+  for (const std::string_view separator : {",", "_", "'", "\u2019", "\u00a0", "\u2009", "\u202f"}) {
+    if (text.starts_with(separator)) return separator.size();
+  }
+  return 0;
+}
+
+// How many of these bytes are the rest of a number: digits behind a point or a separator, an exponent. `looked`: the
 // pattern says what comes there, so that it left these digits out on purpose.
 size_t RestOfNumber(std::string_view number, std::string_view behind, bool looked) {
   const auto digits = [&](size_t from) {
@@ -103,7 +112,11 @@ size_t RestOfNumber(std::string_view number, std::string_view behind, bool looke
   };
   size_t at = looked ? 0 : digits(0);
   const bool has_point = number.find('.') != std::string_view::npos;
-  while (!looked && !has_point && at < behind.size() && behind[at] == ',' && digits(at + 1) == 3) at += 4;
+  while (!looked && !has_point && at < behind.size()) {
+    const size_t separator = ThousandsSeparator(behind.substr(at));
+    if (separator == 0 || digits(at + separator) != 3) break;
+    at += separator + 3;
+  }
   if (!looked && !has_point && at + 1 < behind.size() && behind[at] == '.')
     at += digits(at + 1) > 0 ? 1 + digits(at + 1) : 0;
   if (at < behind.size() && (behind[at] == 'e' || behind[at] == 'E')) {

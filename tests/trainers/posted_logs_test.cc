@@ -472,6 +472,11 @@ TEST(PostedLogs, ANumberIsNotCutByItsPattern) {
   EXPECT_EQ(read("name: tokens_per_s, regex: 'tps: ([\\d.]+)', unit: tokens/s", "tps: 8,142  mfu"), 8142);
   EXPECT_EQ(read("name: tokens_per_s, regex: 'tps: ([\\d.,]+)', unit: tokens/s", "tps: 8,142, mfu"), 8142);
   EXPECT_EQ(read("name: tokens_per_s, regex: 'tps: ([\\d.]+)', unit: tokens/s", "tps: 8, 142 steps"), 8);
+  for (const char* number : {"12_345", "12'345", "12\u2019345", "12\u00a0345", "12\u202f345"}) {
+    EXPECT_EQ(read("name: tokens_per_s, regex: 'tps: ([\\d.]+)', unit: tokens/s", fmt::format("tps: {} mfu", number)),
+              -1)
+        << "cannot be read, and is not 12";
+  }
   EXPECT_EQ(read("name: parameters, regex: 'params ([\\d.]+)'", "params 8.03B"), 8.03e9);
   EXPECT_EQ(read("name: parameters, regex: 'params ([\\d.]+)', unit: M", "params 124M"), 124e6);
   EXPECT_EQ(read("name: parameters, regex: 'params ([\\d.]+)'", "params 12 Blocks"), 12);
