@@ -74,11 +74,7 @@ class Driver {
       // A round ends with its last job, where there is room for no other.
       if (planner_.HasPointsAgain() && planner_.empty() && live_.size() < room_.jobs) planner_.PlanAgain();
       ShowProgress();
-      if (changed) {
-        pace_.Changed(Now());
-      } else {
-        parts_.clock.SleepNs(pace_.WaitNs(Now()));
-      }
+      changed ? pace_.Changed(Now()) : parts_.clock.SleepNs(pace_.WaitNs(Now()));
     }
     SayUnreadLogs();
     return Summary();
