@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ridgeline/lines.h"
 #include "slurm/render.h"
 
 namespace ridgeline::slurm {
@@ -37,16 +38,6 @@ std::string LowerWithoutBlanks(std::string_view text) {
       plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   return plain;
-}
-
-std::vector<std::string_view> LinesOf(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
 }
 
 // A line as Slurm's tools print it, without who says it: "sbatch: error: words".
@@ -252,7 +243,7 @@ Cause CauseOf(int exit_status, std::string_view reason, std::string_view log) {
     return {"node", "Slurm could not write the job's log on its node",
             "the folder that the database is in must be there on every node, and writable"};
   }
-  std::vector<std::string_view> lines = LinesOf(log);
+  std::vector<std::string_view> lines = SplitLines(log);
   std::reverse(lines.begin(), lines.end());
   for (const std::string_view line : lines) {
     if (Cause cause = OfOurScript(line); !cause.reason.empty()) return cause;
@@ -272,7 +263,7 @@ Cause CauseOf(int exit_status, std::string_view reason, std::string_view log) {
 }
 
 std::string SrunsWords(std::string_view log) {
-  std::vector<std::string_view> lines = LinesOf(log);
+  std::vector<std::string_view> lines = SplitLines(log);
   std::reverse(lines.begin(), lines.end());
   const auto said = std::ranges::find_if(lines, [](std::string_view line) {
     static constexpr std::array<std::string_view, 3> kOfTasks = {": task ", ": tasks ", "Terminating StepId="};
@@ -323,7 +314,7 @@ Trouble TroubleOf(int64_t code, std::string_view words) {
   if (code == -1 || (code == 0 && Contains(words, kUnspecified))) {
     // What the controller itself says, a site's job_submit plugin above all, may hold any word.
     std::string said;
-    for (const std::string_view line : LinesOf(words)) {
+    for (const std::string_view line : SplitLines(words)) {
       if (Contains(line, ": error: ") && !Contains(line, kUnspecified)) said += std::string(line) + '\n';
     }
     return said.empty() || ContainsAny(said, kNoAnswer) ? Trouble::kNoAnswer : Trouble::kRefused;
@@ -339,7 +330,7 @@ Trouble TroubleOf(int64_t code, std::string_view words) {
 
 std::string WordsOf(std::string_view lines) {
   std::vector<std::string_view> sentences;
-  for (const std::string_view line : LinesOf(lines)) {
+  for (const std::string_view line : SplitLines(lines)) {
     const std::string_view sentence = WithoutSpeaker(line);
     if (!sentence.empty() && std::ranges::count(sentences, sentence) == 0) sentences.push_back(sentence);
   }

@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "ridgeline/job_dir.h"
+#include "ridgeline/lines.h"
 
 namespace ridgeline {
 namespace {
@@ -33,16 +34,6 @@ command -v "$1" >/dev/null 2>&1 || { echo "ridgeline: there is no program '$1' i
 : >"$begun" || exit 127
 exec "$@")sh";
 
-std::vector<std::string_view> LinesOf(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
 bool ContainsAny(std::string_view text, std::initializer_list<std::string_view> parts) {
   return std::any_of(parts.begin(), parts.end(),
                      [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
@@ -52,7 +43,7 @@ bool ContainsAny(std::string_view text, std::initializer_list<std::string_view> 
 std::string WordsOfFailure(std::string_view log) {
   std::string words;
   std::string_view last;
-  for (std::string_view line : LinesOf(log)) {
+  for (std::string_view line : SplitLines(log)) {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     if (!ContainsAny(line, {"Exited with exit code", "Waiting up to"})) last = line;
     const size_t pyxis = line.find("pyxis: ");
@@ -100,7 +91,7 @@ std::optional<Container> Container::OfThisJob(const Nodes& nodes) {
   const char* said = std::getenv(kContainerVariable);
   if (said == nullptr) return std::nullopt;
   std::vector<std::string> words;
-  for (const std::string_view word : LinesOf(said)) words.emplace_back(word);
+  for (const std::string_view word : SplitLines(said)) words.emplace_back(word);
   ::unsetenv(kContainerVariable);
   if (words.empty() || words.front().empty()) {
     throw Error(ErrorKind::kInvalidInput, fmt::format("{} names no container", kContainerVariable),
@@ -192,7 +183,7 @@ Unfit WhyNotBegun(std::string_view log, bool entered, int64_t late_ns) {
 }
 
 bool SaysKilledForMemory(std::string_view log) {
-  const auto lines = LinesOf(log);
+  const auto lines = SplitLines(log);
   return std::any_of(lines.begin(), lines.end(), [](std::string_view line) {
     return line.find("slurmstepd: error: Detected ") != std::string_view::npos &&
            ContainsAny(line, {"oom_kill event", "oom-kill event"});
