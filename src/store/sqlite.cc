@@ -1,6 +1,7 @@
 #include "store/sqlite.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -64,6 +65,16 @@ bool HasHotJournal(const std::string& file) {
   std::array<char, kMagic.size()> begin{};
   in.read(begin.data(), begin.size());
   return std::string_view(begin.data(), static_cast<size_t>(in.gcount())) == kMagic;
+}
+
+// SQLite opens what is there and waits: for the other end of a FIFO, or for a device. The files beside are its own.
+void RequireRegular(const std::string& file) {
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+    struct stat info {};
+    if (::stat((file + suffix).c_str(), &info) != 0 || S_ISREG(info.st_mode)) continue;
+    throw Error(ErrorKind::kInvalidInput, fmt::format("{}{} is no regular file; it was left as it is", file, suffix),
+                "name another file with --db, or move this one away");
+  }
 }
 
 // What SQLite does not see by itself: it takes a file shorter than a page for a new database, and would write over it,
@@ -254,6 +265,7 @@ Database::Database(const std::filesystem::path& file, Access access, Patience pa
     : file_(file.string()), waiting_(new Waiting{.file = file_, .patience = std::move(patience)}) {
   const int flags = SQLite::OPEN_NOMUTEX | (access == Access::kReadOnly ? SQLite::OPEN_READONLY
                                                                         : SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  RequireRegular(file_);
   RequireWhole(file_);
   Guard(file_, [&] {
     database_ = std::make_unique<SQLite::Database>(file_, flags);
@@ -348,11 +360,23 @@ Table Database::Select(const std::string& sql, const std::map<std::string, std::
   const int columns = sqlite3_column_count(statement.get());
   for (int c = 0; c < columns; ++c) table.columns.emplace_back(sqlite3_column_name(statement.get(), c));
   int code = 0;
+  const size_t most = waiting_->patience.most_answer_bytes;
+  size_t bytes = 0;
   waiting_->began = std::chrono::steady_clock::now();
   while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {
     std::vector<Cell>& row = table.rows.emplace_back();
     row.reserve(static_cast<size_t>(columns));
-    for (int c = 0; c < columns; ++c) row.push_back(CellOf(statement.get(), c));
+    for (int c = 0; c < columns; ++c) {
+      row.push_back(CellOf(statement.get(), c));
+      const auto* text = std::get_if<std::string>(&row.back());
+      bytes += sizeof(Cell) + (text == nullptr ? 0 : text->size());
+    }
+    if (bytes > most) {
+      throw Error(
+          ErrorKind::kInfrastructure,
+          fmt::format("{}: an answer of more than {} MB, which is the most that is held here", file_, most / 1'000'000),
+          "ask for less, as for one sweep or campaign, or ask with `ridgeline report` or `ridgeline query`");
+    }
   }
   if (code == SQLITE_DONE) return table;
   // Such as a text that is not JSON, or a pragma behind a table's name.

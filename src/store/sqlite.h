@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -54,12 +55,14 @@ class Statement {
 };
 
 // How long a lock of another process is waited for, and what is said of it meanwhile. How long a reader's statement may
-// look for its next row: a file may be a stranger's, and a question one that has no end.
+// look for its next row, and how large a person's answer may be: a file may be a stranger's, and a question one that
+// has no end.
 struct Patience {
   std::chrono::milliseconds note_after = std::chrono::seconds(1);
   std::chrono::milliseconds give_up_after = std::chrono::seconds(60);
   std::function<void(const std::string& words)> note = {};  // once a wait; empty: nobody listens
   std::chrono::milliseconds longest_look = std::chrono::minutes(5);
+  size_t most_answer_bytes = SIZE_MAX;  // of Select, in memory
 };
 
 class Database {

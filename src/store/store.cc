@@ -45,7 +45,8 @@ Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 Store::~Store() = default;
 
-Store Store::Open(const std::filesystem::path& file, Mode mode, std::function<void(const std::string& words)> note) {
+Store Store::Open(const std::filesystem::path& file, Mode mode, std::function<void(const std::string& words)> note,
+                  const StoreLimits& limits) {
   if (std::filesystem::is_directory(file)) {
     throw Error(ErrorKind::kUsage, file.string() + " is a folder, not a database", "name a file with --db");
   }
@@ -54,8 +55,12 @@ Store Store::Open(const std::filesystem::path& file, Mode mode, std::function<vo
                 "`ridgeline run SWEEP` makes one; --db names another");
   }
   const bool writing = mode == Mode::kReadWrite;
-  auto impl = std::make_unique<Impl>(Impl{Database(
-      file, writing ? Database::Access::kReadWrite : Database::Access::kReadOnly, Patience{.note = std::move(note)})});
+  auto impl =
+      std::make_unique<Impl>(Impl{Database(file, writing ? Database::Access::kReadWrite : Database::Access::kReadOnly,
+                                           Patience{.give_up_after = limits.longest_lock,
+                                                    .note = std::move(note),
+                                                    .longest_look = limits.longest_question,
+                                                    .most_answer_bytes = limits.most_answer_bytes})});
   if (writing) {
     Migrate(impl->database, Migrations());
     // Not FULL: after a power cut the last commits may be missing, and the jobs' own files have what they held.
@@ -66,8 +71,7 @@ Store Store::Open(const std::filesystem::path& file, Mode mode, std::function<vo
     impl->database.Execute("PRAGMA temp_store = MEMORY");
     ShadowOtherViews(impl->database);
   }
-  // A cache that holds the indexes of 100,000 points, which are met in no order.
-  impl->database.Execute("PRAGMA cache_size = -131072");
+  impl->database.Execute(fmt::format("PRAGMA cache_size = -{}", limits.cache_bytes >> 10));
   return Store(std::move(impl));
 }
 

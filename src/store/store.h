@@ -9,6 +9,8 @@
 // the store locked; kUsage for a Query that is wrong SQL or would write. Thread safety: one thread a Store.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -132,6 +134,14 @@ struct Pruned {
   int64_t jobs = 0;
 };
 
+// How long a reader waits, and what it may take.
+struct StoreLimits {
+  std::chrono::milliseconds longest_lock = std::chrono::seconds(60);     // of another process
+  std::chrono::milliseconds longest_question = std::chrono::minutes(5);  // until its next row; of a Query its last
+  size_t most_answer_bytes = SIZE_MAX;                                   // of a Query, in memory
+  int64_t cache_bytes = int64_t{128} << 20;  // holds the indexes of 100,000 points, which are met in no order
+};
+
 class Store {
  public:
   enum class Mode {
@@ -141,8 +151,9 @@ class Store {
 
   // A lock that another process holds is waited for, here and in every call; `note` is told of a wait that takes longer
   // than a moment.
+  // A file that is no regular file, as a FIFO that SQLite would wait for, is refused.
   static Store Open(const std::filesystem::path& file, Mode mode,
-                    std::function<void(const std::string& words)> note = {});
+                    std::function<void(const std::string& words)> note = {}, const StoreLimits& limits = {});
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();

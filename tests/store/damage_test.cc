@@ -1,6 +1,7 @@
 // Damaged files, full disks, processes killed at any moment.
 #include <fcntl.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@
 #include <fstream>
 #include <functional>
 #include <random>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -367,6 +370,39 @@ TEST_F(DamageTest, AQuestionWithoutEndIsStopped) {
     }
   }
   EXPECT_EQ(database.Integer("SELECT count(*) FROM points"), 1) << "the next one is answered";
+}
+
+TEST_F(DamageTest, AnAnswerLargerThanMayBeHeldIsRefused) {
+  Fill(1);
+  Store store = Store::Open(file_, Store::Mode::kReadOnly, {}, {.most_answer_bytes = 1'000'000});
+  static constexpr char kRows[] =
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {}) SELECT hex(zeroblob(5000)) FROM n";
+  try {
+    store.Query(fmt::format(kRows, 1'000'000));
+    ADD_FAILURE() << "it is held";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.message(), HasSubstr("an answer of more than 1 MB"));
+  }
+  EXPECT_THAT(store.Query(fmt::format(kRows, 10)).rows, SizeIs(10));
+}
+
+TEST_F(DamageTest, AFifoIsRefusedAndNotWaitedFor) {
+  Fill(1);
+  for (const char* suffix : {"-journal", "-wal", ""}) {
+    const std::string fifo = file_.string() + suffix;
+    std::filesystem::remove(fifo);
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    for (const Store::Mode mode : {Store::Mode::kReadOnly, Store::Mode::kReadWrite}) {
+      try {
+        Store::Open(file_, mode);
+        ADD_FAILURE() << fifo;
+      } catch (const Error& e) {
+        EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+        EXPECT_THAT(e.message(), HasSubstr(fifo + " is no regular file"));
+      }
+    }
+    std::filesystem::remove(fifo);
+  }
 }
 
 }  // namespace
