@@ -1,0 +1,19 @@
+// Databases as large as what is timed takes.
+#pragma once
+
+#include <cstdint>
+
+#include "store/store.h"
+
+namespace ridgeline {
+
+inline constexpr int64_t kRuns = 100'000;
+inline constexpr int64_t kCurves = 102;
+
+// kRuns points of the sweep `bench`, and kCurves runs of 1,000 steps.
+void FillRuns(Store& store);
+
+// 500 nights of 200 points, 5 % slower from the 300th on, of a commit each: kRuns measurements.
+void FillNights(Store& store);
+
+}  // namespace ridgeline
