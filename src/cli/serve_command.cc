@@ -1,4 +1,7 @@
+#include <malloc.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -22,12 +25,15 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
+constexpr int kArenas = 2;
+
 struct ServeCommandOptions {
   std::string db = kDefaultDb;
   std::string listen = "127.0.0.1:8320";
   std::string token_file;
   std::vector<std::string> names;
   std::string reports;
+  std::string base_path = "/";
 };
 
 std::string AddressShown(const std::string& host, int port) {
@@ -39,6 +45,7 @@ int Serve(const ServeCommandOptions& options) {
   ServerOptions server;
   server.listen = ParseListenAddress(options.listen);
   server.names = options.names;
+  server.base_path = ParseBasePath(options.base_path);
   if (!options.token_file.empty()) server.token = ReadTokenFile(options.token_file);
   if (server.token.empty() && !IsLoopback(server.listen.host)) {
     throw Error(ErrorKind::kUsage,
@@ -49,13 +56,19 @@ int Serve(const ServeCommandOptions& options) {
   if (!fs::exists(options.db)) {
     SayAside("ridgeline: there is no database {} yet: pages say so until `ridgeline run` makes it\n", options.db);
   }
+  // Each thread's own arena would keep what the largest page took that it ever made.
+  ::mallopt(M_ARENA_MAX, kArenas);
   SystemClock clock;
-  Site site(options.db, ReportFoldersFor(options.reports, ""), clock);
+  Site site(options.db, ReportFoldersFor(options.reports, ""), clock, server.base_path);
   const Interrupts interrupts;
   SiteServer listening(site, server);
   Say("{} shows {}; Ctrl-C ends it\n", AddressShown(server.listen.host, listening.port()), options.db);
   std::fflush(stdout);  // who has started it may wait for that
-  listening.Run([] { return Interrupts::Count() > 0; });
+  listening.Run([] { return Interrupts::Count() > 0; },
+                [&] {
+                  SayAside("ridgeline: {} still does not answer, and is not waited for\n", options.db);
+                  std::_Exit(0);
+                });
   return 0;
 }
 
@@ -77,6 +90,9 @@ Action ServeCommand(CLI::App& self) {
                   "a name by which it is reached, beside localhost; may be given several times")
       ->type_name("HOST")
       ->allow_extra_args(false);
+  self.add_option("--base-path", options->base_path, "what a proxy has before every address")
+      ->capture_default_str()
+      ->type_name("PATH");
   AddReportsOption(self, options->reports);
   self.footer(
       "Pages of what runs now, every run with its log and evidence, histories over commits, comparisons and reports,\n"
@@ -86,7 +102,8 @@ Action ServeCommand(CLI::App& self) {
       "speaks plain HTTP: across a network, go through `ssh -L` or a proxy with TLS.\n\n"
       "  ridgeline serve\n"
       "  ridgeline serve --db /data/ridgeline.db --listen 127.0.0.1:9000\n"
-      "  ridgeline serve --listen 0.0.0.0:8320 --token-file ~/.config/ridgeline/token --name bench.example.org");
+      "  ridgeline serve --listen 0.0.0.0:8320 --token-file ~/.config/ridgeline/token --name bench.example.org\n"
+      "  ridgeline serve --base-path /ridgeline");
   return [options] { return Serve(*options); };
 }
 

@@ -86,6 +86,21 @@ ListenAddress ParseListenAddress(const std::string& text) {
   return address;
 }
 
+std::string ParseBasePath(const std::string& text) {
+  std::string path = text;
+  while (path.ends_with('/')) path.pop_back();
+  const bool plain = std::all_of(path.begin(), path.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("/-._~").find(c) != std::string_view::npos;
+  });
+  const bool steps = path.find("//") != std::string::npos || path.find("/.") != std::string::npos;
+  if (text.empty() || !text.starts_with('/') || !plain || steps) {
+    throw Error(ErrorKind::kUsage, fmt::format("serve: '{}' is no base path", PrintableLine(text)),
+                "it begins with a slash and has letters and digits, such as /ridgeline");
+  }
+  return path;
+}
+
 bool IsLoopback(const std::string& host) {
   in_addr four{};
   if (::inet_pton(AF_INET, host.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24U) == 127;

@@ -16,6 +16,9 @@ struct ListenAddress {
 // "127.0.0.1:8320", "[::1]:8320", "localhost:8320". Throws Error(kUsage) for anything else.
 ListenAddress ParseListenAddress(const std::string& text);
 
+// What a proxy has before every path: "/ridgeline", "/bench/a". Empty for "/". Throws Error(kUsage) for anything else.
+std::string ParseBasePath(const std::string& text);
+
 // Whether only this machine reaches it.
 bool IsLoopback(const std::string& host);
 

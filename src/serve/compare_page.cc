@@ -69,7 +69,7 @@ std::vector<int64_t> ChosenRuns(const PageRequest& request) {
   return chosen;
 }
 
-PageAnswer RunsSideBySide(Store& store, const std::vector<int64_t>& numbers) {
+PageAnswer RunsSideBySide(Store& store, const Links& to, const std::vector<int64_t>& numbers) {
   std::vector<QueryAnswer> runs;
   for (const int64_t number : numbers) {
     runs.emplace_back(store.Query(fmt::format("SELECT * FROM measurements WHERE result = {}", number)));
@@ -84,7 +84,7 @@ PageAnswer RunsSideBySide(Store& store, const std::vector<int64_t>& numbers) {
   std::vector<RunSpec> specs;
   for (size_t i = 0; i < runs.size(); ++i) {
     list.columns.push_back({fmt::format("run {}", numbers[i])});
-    links.cells.push_back({NameOfPoint(runs[i].Text(0, "spec")), AddressOf({"runs", fmt::format("{}", numbers[i])})});
+    links.cells.push_back({NameOfPoint(runs[i].Text(0, "spec")), to({"runs", fmt::format("{}", numbers[i])})});
     ends.cells.push_back({runs[i].Has(0, "failure") ? runs[i].Text(0, "failure") : "ok"});
     specs.push_back(DecodeSpec(ParseJson(runs[i].Text(0, "spec"), "a point in the store"), "a point in the store"));
   }
@@ -131,12 +131,13 @@ PageAnswer RunsSideBySide(Store& store, const std::vector<int64_t>& numbers) {
     losses.emplace_back(fmt::format("run {}", numbers[i]), runs[i].Text(0, "loss"));
   }
   const std::string main = ListHtml(list) + StepCharts(steps, losses);
-  return Framed(
-      {"Compare runs", fmt::format("{} runs; changes are against the first", runs.size()), main, "/compare/runs", ""});
+  return Framed(to, {"Compare runs", fmt::format("{} runs; changes are against the first", runs.size()), main,
+                     "/compare/runs", ""});
 }
 
-std::string CampaignsForm(const std::vector<std::string>& campaigns, const std::string& base, const std::string& head) {
-  std::string out = "<form class=\"filters\" action=\"/compare\" method=\"get\">\n";
+std::string CampaignsForm(const Links& to, const std::vector<std::string>& campaigns, const std::string& base,
+                          const std::string& head) {
+  std::string out = "<form class=\"filters\" action=\"" + EscapeHtml(to({"compare"})) + "\" method=\"get\">\n";
   for (const auto& [name, label, chosen] :
        {std::tuple{"base", "Base: what it was before", base}, {"head", "Head: what is asked about", head}}) {
     out += fmt::format("<label>{}<select name=\"{}\">", label, name);
@@ -149,7 +150,7 @@ std::string CampaignsForm(const std::vector<std::string>& campaigns, const std::
   return out + "<button class=\"do\" type=\"submit\">Compare</button>\n</form>\n";
 }
 
-std::string CampaignsHtml(Store& store, const std::string& base, const std::string& head) {
+std::string CampaignsHtml(Store& store, const Links& to, const std::string& base, const std::string& head) {
   for (const std::string& name : {base, head}) {
     if (!store.HasCampaign(name)) {
       throw Error(ErrorKind::kUsage, fmt::format("nothing was measured for the campaign '{}'", PrintableLine(name)),
@@ -167,7 +168,7 @@ std::string CampaignsHtml(Store& store, const std::string& base, const std::stri
   for (size_t i = 0; i < std::min(table.rows.size(), kMostCells); ++i) {
     ListRow row;
     for (const Cell& cell : table.rows[i]) row.cells.push_back({cell});
-    row.cells.front().link = AddressOf({"history", cells[i].either().point_id});
+    row.cells.front().link = to({"history", cells[i].either().point_id});
     list.rows.push_back(std::move(row));
   }
   if (table.rows.size() > kMostCells) {
@@ -178,8 +179,9 @@ std::string CampaignsHtml(Store& store, const std::string& base, const std::stri
 
 }  // namespace
 
-PageAnswer ComparePage(Store& store, const PageRequest& request) {
-  if (const std::vector<int64_t> chosen = ChosenRuns(request); !chosen.empty()) return RunsSideBySide(store, chosen);
+PageAnswer ComparePage(Store& store, const Links& to, const PageRequest& request) {
+  if (const std::vector<int64_t> chosen = ChosenRuns(request); !chosen.empty())
+    return RunsSideBySide(store, to, chosen);
   std::vector<std::string> campaigns;
   for (const auto& row :
        store.Query("SELECT campaign, max(number) FROM results GROUP BY campaign ORDER BY 2 DESC LIMIT 500").rows) {
@@ -194,12 +196,14 @@ PageAnswer ComparePage(Store& store, const PageRequest& request) {
         "another. "
         "Runs can be compared from the table of runs.</p>\n";
   } else if (base.empty() || head.empty()) {
-    main = CampaignsForm(campaigns, campaigns[1], campaigns[0]) +
+    main = CampaignsForm(to, campaigns, campaigns[1], campaigns[0]) +
            "<p class=\"note\">Runs can be compared from the table of runs.</p>\n";
   } else {
-    main = CampaignsForm(campaigns, base, head) + CampaignsHtml(store, base, head);
+    main = CampaignsForm(to, campaigns, base, head) + CampaignsHtml(store, to, base, head);
   }
-  return Framed({"Compare", "Two campaigns, point by point", main, "/compare", ""});
+  PageAnswer answer = Framed(to, {"Compare", "Two campaigns, point by point", main, "/compare", ""});
+  answer.is_lasting = true;
+  return answer;
 }
 
 }  // namespace ridgeline

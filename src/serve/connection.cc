@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,14 +15,12 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kHeadPatience = std::chrono::seconds(5);
 constexpr std::chrono::milliseconds kWritePatience = std::chrono::seconds(10);
-constexpr std::chrono::milliseconds kClosePatience = std::chrono::milliseconds(500);
-constexpr size_t kMostDrained = size_t{256} << 10;
 constexpr size_t kMostTargetBytes = size_t{4} << 10;
 
 // In lower case.
-constexpr std::array<std::string_view, 3> kKeptHeaders = {"host", "authorization", "accept"};
+constexpr std::array<std::string_view, 5> kReadHeaders = {"host", "authorization", "accept", "accept-encoding",
+                                                          "if-none-match"};
 
 // Whether the socket is ready for `events` before the deadline.
 bool WaitFor(int socket, short events, SteadyClock::time_point deadline) {
@@ -48,11 +45,41 @@ bool IsVisible(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; });
 }
 
+// The request's line. Nothing where it is none.
+struct RequestLine {
+  std::string method;
+  std::string target;
+  std::string host;  // of a target that is a whole URL; else empty
+};
+std::optional<RequestLine> ParseRequestLine(std::string_view line) {
+  const size_t target = line.find(' ');
+  const size_t version = line.rfind(' ');
+  if (target == std::string_view::npos || version <= target) return std::nullopt;
+  const std::string_view address = line.substr(target + 1, version - target - 1);
+  const bool plain = target > 0 && IsVisible(line.substr(0, target)) && IsVisible(address) &&
+                     address.size() <= kMostTargetBytes && line.substr(version + 1).starts_with("HTTP/1.");
+  if (!plain) return std::nullopt;
+  RequestLine parsed{std::string(line.substr(0, target)), std::string(address), {}};
+  if (address.starts_with('/')) return parsed;
+  const size_t scheme = address.find("://");
+  if (scheme == std::string_view::npos) return std::nullopt;
+  const std::string name = Lower(address.substr(0, scheme));
+  if (name != "http" && name != "https") return std::nullopt;
+  const std::string_view rest = address.substr(scheme + 3);
+  const size_t path = std::min(rest.find_first_of("/?#"), rest.size());
+  parsed.host = rest.substr(0, path);
+  parsed.target = rest.substr(path);
+  if (!parsed.target.starts_with('/')) parsed.target.insert(0, "/");
+  if (parsed.host.empty() || parsed.host.find('@') != std::string::npos) return std::nullopt;
+  return parsed;
+}
+
 }  // namespace
 
-std::optional<std::string> PlainHead(std::string_view head) {
-  std::string kept;
-  std::array<int, kKeptHeaders.size()> seen{};
+std::optional<PlainRequest> ParsePlainRequest(std::string_view head) {
+  std::optional<RequestLine> asked;
+  PlainRequest request;
+  std::array<int, kReadHeaders.size()> seen{};
   while (!head.empty()) {
     const size_t end = head.find("\r\n");
     if (end == std::string_view::npos) return std::nullopt;
@@ -60,66 +87,46 @@ std::optional<std::string> PlainHead(std::string_view head) {
     head.remove_prefix(end + 2);
     if (line.empty()) break;
     if (line.find_first_of(std::string_view("\0\r\n", 3)) != std::string_view::npos) return std::nullopt;
-    if (kept.empty()) {
-      const size_t target = line.find(' ');
-      const size_t version = line.rfind(' ');
-      if (target == std::string_view::npos || version <= target) return std::nullopt;
-      const std::string_view address = line.substr(target + 1, version - target - 1);
-      const bool plain = IsVisible(line.substr(0, target)) && IsVisible(address) && address.starts_with('/') &&
-                         address.size() <= kMostTargetBytes && line.substr(version + 1).starts_with("HTTP/1.");
-      if (!plain) return std::nullopt;
-      kept = std::string(line.substr(0, target + 1)) + std::string(address) + " HTTP/1.1\r\n";
+    if (!asked) {
+      asked = ParseRequestLine(line);
+      if (!asked) return std::nullopt;
+      request.head = asked->method + " " + asked->target + " HTTP/1.1\r\n";
+      if (!asked->host.empty()) request.head += "Host: " + asked->host + "\r\n";
       continue;
     }
     const size_t colon = line.find(':');
     if (colon == std::string_view::npos) return std::nullopt;
-    const auto known = std::find(kKeptHeaders.begin(), kKeptHeaders.end(), Lower(line.substr(0, colon)));
-    if (known == kKeptHeaders.end()) continue;
+    const std::string name = Lower(line.substr(0, colon));
+    const auto known = std::find(kReadHeaders.begin(), kReadHeaders.end(), name);
+    if (known == kReadHeaders.end()) continue;
     // Which of two would be meant?
-    if (++seen[static_cast<size_t>(known - kKeptHeaders.begin())] > 1 && *known != "accept") return std::nullopt;
-    kept += std::string(line) + "\r\n";
+    const bool one_alone = name == "host" || name == "authorization";
+    if (++seen[static_cast<size_t>(known - kReadHeaders.begin())] > 1 && one_alone) return std::nullopt;
+    if (name == "accept-encoding" || name == "if-none-match") {
+      std::string& value = name == "accept-encoding" ? request.accept_encoding : request.if_none_match;
+      value += (value.empty() ? "" : ", ") + std::string(Trim(line.substr(colon + 1)));
+    } else if (name != "host" || asked->host.empty()) {
+      request.head += std::string(line) + "\r\n";
+    }
   }
-  if (kept.empty()) return std::nullopt;
-  return kept + "\r\n";
-}
-
-std::optional<std::string> ReadHead(int socket) {
-  const auto deadline = SteadyClock::now() + kHeadPatience;
-  std::string head;
-  std::array<char, 4096> part{};
-  while (head.find("\r\n\r\n") == std::string::npos) {
-    if (head.size() >= kMostHeadBytes || !WaitFor(socket, POLLIN, deadline)) return std::nullopt;
-    const ssize_t n = ::recv(socket, part.data(), std::min(part.size(), kMostHeadBytes - head.size()), 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return std::nullopt;
-    head.append(part.data(), static_cast<size_t>(n));
-  }
-  return head;
+  if (!asked) return std::nullopt;
+  request.method = asked->method;
+  request.target = asked->target;
+  request.head += "\r\n";
+  return request;
 }
 
 bool WriteSocket(int socket, std::string_view bytes) {
-  const auto deadline = SteadyClock::now() + kWritePatience;
+  auto deadline = SteadyClock::now() + kWritePatience;
   while (!bytes.empty()) {
     if (!WaitFor(socket, POLLOUT, deadline)) return false;
     const ssize_t n = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (n <= 0) return false;
     bytes.remove_prefix(static_cast<size_t>(n));
+    deadline = SteadyClock::now() + kWritePatience;
   }
   return true;
-}
-
-void CloseGently(int socket) {
-  ::shutdown(socket, SHUT_WR);
-  const auto deadline = SteadyClock::now() + kClosePatience;
-  std::array<char, 4096> part{};
-  size_t drained = 0;
-  while (drained < kMostDrained && WaitFor(socket, POLLIN, deadline)) {
-    const ssize_t n = ::recv(socket, part.data(), part.size(), MSG_DONTWAIT);
-    if (n <= 0) break;
-    drained += static_cast<size_t>(n);
-  }
-  ::close(socket);
 }
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// One connection: its request read whole and bounded, before anything looks at it.
+// What a request says, before anything looks at it: bounded, and of its headers those alone that are looked at.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,24 @@ namespace ridgeline {
 // A request's line and headers, at most: those of browsers take a tenth.
 inline constexpr size_t kMostHeadBytes = size_t{16} << 10;
 
-// What of a request is answered: its line, and the headers that we look at. Others (a body's length, ranges,
-// encodings) are left out, so that nothing that they might do is done. Nothing for what is no HTTP/1 request of a line
-// and headers.
-std::optional<std::string> PlainHead(std::string_view head);
+struct PlainRequest {
+  std::string method;
+  std::string target;  // begins with '/'; not decoded
+  // The request's line and the headers Host, Authorization and Accept. Others (a body's length, ranges, encodings) are
+  // left out, so that nothing that they might do is done.
+  std::string head;
+  std::string accept_encoding;
+  std::string if_none_match;
 
-// Reads from a socket until an empty line ends the head, for a few seconds at most. Nothing where it does not come, or
-// is longer.
-std::optional<std::string> ReadHead(int socket);
+  // The target without its query.
+  std::string_view path() const { return std::string_view(target).substr(0, target.find('?')); }
+};
 
-// Writes all of it, or fails: to who takes nothing for a few seconds, too.
+// Nothing for what is no HTTP/1 request of a line and headers. Of a target that is a whole URL, its host takes the
+// place of the header Host.
+std::optional<PlainRequest> ParsePlainRequest(std::string_view head);
+
+// Writes all of it, or fails: to a reader that takes nothing for some seconds, too.
 bool WriteSocket(int socket, std::string_view bytes);
-
-// Ends a connection whose answer is written, so that it arrives even where more was sent than was read.
-void CloseGently(int socket);
 
 }  // namespace ridgeline

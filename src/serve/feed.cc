@@ -1,10 +1,12 @@
 #include "serve/feed.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 
 #include "base/error.h"
 #include "serve/names.h"
+#include "serve/site.h"
 #include "store/store.h"
 
 namespace ridgeline {
@@ -12,13 +14,14 @@ namespace {
 
 constexpr int64_t kLookEveryNs = 1'000'000'000;
 constexpr int64_t kRestForEach = 9;
+constexpr auto kLookPatience = std::chrono::seconds(10);
 
 }  // namespace
 
 LiveNow LiveFeed::Look() const {
   LiveNow live;
   try {
-    Store store = Store::Open(db_, Store::Mode::kReadOnly);
+    Store store = Store::Open(db_, Store::Mode::kReadOnly, {}, Site::kLimits);
     live.now = LookNow(store, db_, clock_);
     for (const SweepNow& sweep : live.now.sweeps) {
       std::vector<std::string> ids;
@@ -32,7 +35,12 @@ LiveNow LiveFeed::Look() const {
 }
 
 std::shared_ptr<const LiveNow> LiveFeed::Latest() {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock(mutex_, kLookPatience);
+  if (!lock.owns_lock()) {
+    LiveNow live;
+    live.trouble = "the database " + db_.string() + " does not answer: its disk may hang, or it is locked";
+    return std::make_shared<const LiveNow>(std::move(live));
+  }
   const int64_t begin_ns = clock_.MonotonicNs();
   if (latest_ != nullptr && begin_ns < next_ns_) return latest_;
   latest_ = std::make_shared<const LiveNow>(Look());

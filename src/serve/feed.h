@@ -25,7 +25,8 @@ class LiveFeed {
   // `clock` must outlive it.
   LiveFeed(std::filesystem::path db, const Clock& clock) : db_(std::move(db)), clock_(clock) {}
 
-  // As it was a second ago at most, or as long ago as nine times what it takes to look, whichever is more.
+  // As it was a second ago at most, or as long ago as nine times what it takes to look, whichever is more. Who waits
+  // for another's look that does not end is told so after some seconds.
   std::shared_ptr<const LiveNow> Latest();
 
  private:
@@ -33,7 +34,7 @@ class LiveFeed {
 
   const std::filesystem::path db_;
   const Clock& clock_;
-  std::mutex mutex_;
+  std::timed_mutex mutex_;
   std::shared_ptr<const LiveNow> latest_;  // nullptr: nobody has looked
   int64_t next_ns_ = 0;                    // not before
 };

@@ -66,7 +66,7 @@ std::string ChangesHtml(const QueryAnswer& runs, const std::vector<size_t>& rows
   return out;
 }
 
-List MeasurementList(const QueryAnswer& runs, const std::vector<size_t>& rows, size_t number) {
+List MeasurementList(const Links& to, const QueryAnswer& runs, const std::vector<size_t>& rows, size_t number) {
   List list{fmt::format("measured-{}", number),
             {{"run", ValueStyle::kInteger},
              {"commit"},
@@ -82,7 +82,7 @@ List MeasurementList(const QueryAnswer& runs, const std::vector<size_t>& rows, s
   for (const size_t row : std::vector<size_t>(rows.rbegin(), rows.rend())) {
     ListRow shown;
     shown.failed = runs.Has(row, "failure");
-    shown.cells = {{runs.At(row, "result"), AddressOf({"runs", runs.Text(row, "result")})},
+    shown.cells = {{runs.At(row, "result"), to({"runs", runs.Text(row, "result")})},
                    {ShortCommit(runs, row)},
                    {runs.At(row, "campaign")},
                    {shown.failed ? runs.Text(row, "failure") : "ok"},
@@ -110,7 +110,7 @@ std::string RunningHtml(Store& store, const std::string& point_id) {
 
 }  // namespace
 
-PageAnswer HistoriesPage(Store& store) {
+PageAnswer HistoriesPage(Store& store, const Links& to) {
   const QueryAnswer all(store.Query(fmt::format(
       "SELECT point_id, spec, count(*) AS times, count(DISTINCT environment ->> '$.git_commit') AS commits, "
       "count(DISTINCT campaign) AS campaigns, max(result) AS newest, max(ended_unix_ns) AS ended_unix_ns "
@@ -129,7 +129,7 @@ PageAnswer HistoriesPage(Store& store) {
               {},
               {}};
     for (size_t row = 0; row < all.size(); ++row) {
-      list.rows.push_back({{{NameOfPoint(all.Text(row, "spec")), AddressOf({"history", all.Text(row, "point_id")})},
+      list.rows.push_back({{{NameOfPoint(all.Text(row, "spec")), to({"history", all.Text(row, "point_id")})},
                             {all.At(row, "times")},
                             {all.At(row, "commits")},
                             {all.At(row, "campaigns")},
@@ -138,10 +138,13 @@ PageAnswer HistoriesPage(Store& store) {
     if (std::ssize(list.rows) == kMostHistories) list.caption = fmt::format("The {} measured last.", kMostHistories);
     main = ListHtml(list);
   }
-  return Framed({"History", "Each configuration over the commits that measured it", main, "/history", ""});
+  PageAnswer answer =
+      Framed(to, {"History", "Each configuration over the commits that measured it", main, "/history", ""});
+  answer.is_lasting = true;
+  return answer;
 }
 
-PageAnswer HistoryPage(Store& store, const std::string& point_id) {
+PageAnswer HistoryPage(Store& store, const Links& to, const std::string& point_id) {
   const QueryAnswer runs(store.Query(
       fmt::format("SELECT * FROM (SELECT result, spec, setup, ifnull(machine, '') AS machine, device_name, campaign, "
                   "version, environment ->> '$.git_commit' AS git_commit, status, failure, steady_tokens_per_s, "
@@ -160,6 +163,7 @@ PageAnswer HistoryPage(Store& store, const std::string& point_id) {
     groups[{runs.Text(row, "machine"), runs.Text(row, "setup")}].push_back(row);
   }
   std::string main = RunningHtml(store, point_id);
+  const bool runs_now = !main.empty();  // its log grows
   if (runs.size() == 0) main += "<p class=\"empty\">It was not measured yet.</p>\n";
   size_t number = 0;
   for (const auto& [of, rows] : groups) {
@@ -169,10 +173,13 @@ PageAnswer HistoryPage(Store& store, const std::string& point_id) {
               EscapeHtml(ShortenToCodePoints(of.first.empty() ? "a machine that is not known" : of.first, 140)) +
               "</h2>\n<p class=\"note\">" + EscapeHtml(of.second) + "</p>\n";
     }
-    main +=
-        ChangesHtml(runs, rows) + ChartOfHistory(runs, rows, number) + ListHtml(MeasurementList(runs, rows, number));
+    main += ChangesHtml(runs, rows) + ChartOfHistory(runs, rows, number) +
+            ListHtml(MeasurementList(to, runs, rows, number));
   }
-  return Framed({NameOfPoint(point.Text(0, "spec")), EscapeHtml("point " + point_id), main, "/history/one", ""});
+  PageAnswer answer =
+      Framed(to, {NameOfPoint(point.Text(0, "spec")), EscapeHtml("point " + point_id), main, "/history/one", ""});
+  answer.is_lasting = !runs_now;
+  return answer;
 }
 
 }  // namespace ridgeline

@@ -35,10 +35,10 @@ std::vector<std::string> PageRequest::Values(std::string_view name) const {
   return values;
 }
 
-std::string AddressOf(const std::vector<std::string>& parts, const QueryValues& values) {
-  std::string address;
+std::string Links::operator()(const std::vector<std::string>& parts, const QueryValues& values) const {
+  std::string address = base_;
   for (const std::string& part : parts) address += "/" + PercentEncoded(part);
-  if (address.empty()) address = "/";
+  if (parts.empty()) address += "/";
   char before = '?';
   for (const auto& [name, value] : values) {
     if (value.empty()) continue;

@@ -11,9 +11,12 @@ namespace ridgeline {
 using QueryValues = std::vector<std::pair<std::string, std::string>>;
 
 struct PageRequest {
-  std::string path;  // decoded: "/runs"
+  std::string path;  // decoded, without the base path: "/runs"
   QueryValues query;
-  std::string accept;  // the header
+  // Headers.
+  std::string accept;
+  std::string accept_encoding = {};
+  std::string if_none_match = {};
 
   // The first value of that name; empty where there is none.
   std::string Value(std::string_view name) const;
@@ -26,9 +29,25 @@ struct PageAnswer {
   std::string body;
   std::string policy;     // Content-Security-Policy
   std::string file_name;  // where it is to be kept as a file
+  std::string encoding;   // of the body: "gzip"; empty: none
+  std::string etag;       // with its quotes; empty: it is not to be kept
+  bool varies = false;    // with the request's accept_encoding
+  // Whether the database, and the report's files for a report, are all that it depends on.
+  bool is_lasting = false;
 };
 
-// An address of ours: the path's parts, each whatever it is, and the values that are not empty. Not escaped for HTML.
-std::string AddressOf(const std::vector<std::string>& parts, const QueryValues& values = {});
+// Addresses of the site's own pages.
+class Links {
+ public:
+  // `base`: what a proxy has before each of them: "/ridgeline". Empty: nothing.
+  explicit Links(std::string base = {}) : base_(std::move(base)) {}
+  const std::string& base() const { return base_; }
+
+  // The path's parts, whatever is in them, and the values that are not empty. Not escaped for HTML.
+  std::string operator()(const std::vector<std::string>& parts, const QueryValues& values = {}) const;
+
+ private:
+  std::string base_;
+};
 
 }  // namespace ridgeline

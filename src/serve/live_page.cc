@@ -43,7 +43,7 @@ std::string KeyHtml(const std::vector<StateShown>& states) {
   return out + "</ul>\n";
 }
 
-List RunningList(const SweepNow& sweep, const LiveNow& live) {
+List RunningList(const SweepNow& sweep, const LiveNow& live, const Links& to) {
   List list{"running-" + sweep.progress.sweep.name,
             {{"point"}, {"step"}, {"tokens/s", ValueStyle::kCount}, {"loss", ValueStyle::kNumber}},
             {},
@@ -52,8 +52,7 @@ List RunningList(const SweepNow& sweep, const LiveNow& live) {
   for (const RunningPoint& point : sweep.running) {
     const auto name = live.names.find(point.point_id);
     ListRow row;
-    row.cells.push_back(
-        {name == live.names.end() ? point.point_id : name->second, AddressOf({"history", point.point_id})});
+    row.cells.push_back({name == live.names.end() ? point.point_id : name->second, to({"history", point.point_id})});
     if (point.progress) {
       row.cells.push_back(
           {"", "",
@@ -75,7 +74,7 @@ List RunningList(const SweepNow& sweep, const LiveNow& live) {
 // Of an estimate, more than seconds would be made up.
 std::string About(int64_t ns) { return FormatDuration((ns + kSecondNs - 1) / kSecondNs * kSecondNs); }
 
-std::string SweepHtml(const SweepNow& sweep, const LiveNow& live, bool linked) {
+std::string SweepHtml(const SweepNow& sweep, const LiveNow& live, const Links& to, bool linked) {
   const SweepProgress& p = sweep.progress;
   const bool followed = live.now.driver && live.now.driver->sweep == p.sweep.name;
   std::string said = fmt::format("{} of {} points are done", p.finished(), p.points);
@@ -93,10 +92,10 @@ std::string SweepHtml(const SweepNow& sweep, const LiveNow& live, bool linked) {
   std::vector<BarShare> shares;
   for (const StateShown& state : states) shares.push_back({state.count, state.colour});
   std::string out = "<section class=\"sweep\">\n";
-  if (linked) out += "<h2>" + LinkHtml(AddressOf({"sweeps", p.sweep.name}), p.sweep.name) + "</h2>\n";
+  if (linked) out += "<h2>" + LinkHtml(to({"sweeps", p.sweep.name}), p.sweep.name) + "</h2>\n";
   out += fmt::format("<p class=\"facts\">{}.</p>\n", EscapeHtml(said));
   out += ShareBarHtml(fmt::format("{} of {} points are done", p.finished(), p.points), shares) + KeyHtml(states);
-  if (!sweep.running.empty()) out += ListHtml(RunningList(sweep, live));
+  if (!sweep.running.empty()) out += ListHtml(RunningList(sweep, live, to));
   return out + "</section>\n";
 }
 
@@ -104,7 +103,7 @@ bool IsAtWork(const SweepNow& sweep, const LiveNow& live) {
   return sweep.is_live() || (live.now.driver && live.now.driver->sweep == sweep.progress.sweep.name);
 }
 
-List SweepList(const LiveNow& live) {
+List SweepList(const LiveNow& live, const Links& to) {
   List list{"sweeps",
             {{"sweep"},
              {"campaign", ValueStyle::kText, false},
@@ -120,7 +119,7 @@ List SweepList(const LiveNow& live) {
             /*sorts=*/false};
   for (const SweepNow& sweep : live.now.sweeps) {
     const SweepProgress& p = sweep.progress;
-    list.rows.push_back({{{p.sweep.name, AddressOf({"sweeps", p.sweep.name})},
+    list.rows.push_back({{{p.sweep.name, to({"sweeps", p.sweep.name})},
                           {p.sweep.measured_as.campaign},
                           {p.points},
                           {p.ok},
@@ -128,51 +127,51 @@ List SweepList(const LiveNow& live) {
                           {p.failed - p.out_of_memory},
                           {p.live},
                           {p.points - p.finished() - p.live},
-                          {"runs", AddressOf({"runs"}, {{"sweep", p.sweep.name}})}}});
+                          {"runs", to({"runs"}, {{"sweep", p.sweep.name}})}}});
   }
   return list;
 }
 
 }  // namespace
 
-std::string LiveHtml(const LiveNow& live, const std::string& only) {
+std::string LiveHtml(const LiveNow& live, const Links& to, const std::string& only) {
   if (!live.trouble.empty()) return "<p class=\"empty\">" + EscapeHtml(live.trouble) + "</p>\n";
   std::string out;
   for (const SweepNow& sweep : live.now.sweeps) {
     if (only.empty() ? IsAtWork(sweep, live) : sweep.progress.sweep.name == only) {
-      out += SweepHtml(sweep, live, only.empty());
+      out += SweepHtml(sweep, live, to, only.empty());
     }
   }
   if (!only.empty()) return out;
   if (out.empty()) out = "<p class=\"empty\">Nothing runs now.</p>\n";
   if (live.now.sweeps.empty()) return out + "<p>No sweeps yet: ridgeline run SWEEP makes the first.</p>\n";
-  return out + "<h2>Sweeps</h2>\n" + ListHtml(SweepList(live));
+  return out + "<h2>Sweeps</h2>\n" + ListHtml(SweepList(live, to));
 }
 
-std::string LiveElement(const LiveNow& live, const std::string& only) {
-  return fmt::format("<div id=\"live\" data-events=\"{}\">\n{}</div>\n",
-                     EscapeHtml(AddressOf({"events"}, {{"sweep", only}})), LiveHtml(live, only));
+std::string LiveElement(const LiveNow& live, const Links& to, const std::string& only) {
+  return fmt::format("<div id=\"live\" data-events=\"{}\">\n{}</div>\n", EscapeHtml(to({"events"}, {{"sweep", only}})),
+                     LiveHtml(live, to, only));
 }
 
-PageAnswer FirstPage(const LiveNow& live, const std::string& db) {
-  return Framed({"Now", EscapeHtml(db), LiveElement(live, ""), "/", AddressOf({"events"})});
+PageAnswer FirstPage(const LiveNow& live, const Links& to, const std::string& db) {
+  return Framed(to, {"Now", EscapeHtml(db), LiveElement(live, to, ""), "/", to({"events"})});
 }
 
-PageAnswer SweepPage(Store& store, const LiveNow& live, const std::string& name,
+PageAnswer SweepPage(Store& store, const LiveNow& live, const Links& to, const std::string& name,
                      const std::vector<std::string>& reports) {
   const SweepRecord sweep = store.Progress(name).sweep;
-  std::string main = LiveElement(live, name);
-  main += "<p class=\"tools\">" + LinkHtml(AddressOf({"runs"}, {{"sweep", name}}), "All its runs");
+  std::string main = LiveElement(live, to, name);
+  main += "<p class=\"tools\">" + LinkHtml(to({"runs"}, {{"sweep", name}}), "All its runs");
   for (const std::string& report : reports) {
-    main += LinkHtml(AddressOf({"reports", report}, {{"sweep", name}}), "Report: " + report);
+    main += LinkHtml(to({"reports", report}, {{"sweep", name}}), "Report: " + report);
   }
   main += "</p>\n<h2>Newest runs</h2>\n";
   constexpr int64_t kNewest = 20;
-  main += RunsTable(store, {{"sweep", name}}, 0, kNewest).html;
+  main += RunsTable(store, to, {{"sweep", name}}, 0, kNewest).html;
   main += FoldedHtml("The sweep's file", PreHtml(sweep.text));
   const std::string said = fmt::format("{}{}campaign {}", sweep.description, sweep.description.empty() ? "" : "; ",
                                        sweep.measured_as.campaign);
-  return Framed({name, EscapeHtml(said), main, "/sweeps", AddressOf({"events"}, {{"sweep", name}})});
+  return Framed(to, {name, EscapeHtml(said), main, "/sweeps", to({"events"}, {{"sweep", name}})});
 }
 
 }  // namespace ridgeline

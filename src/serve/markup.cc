@@ -125,7 +125,7 @@ std::string ShareBarHtml(const std::string& words, const std::vector<BarShare>& 
   return out + "</svg>\n";
 }
 
-std::string PageHtml(const PageFrame& frame) {
+std::string PageHtml(const Links& to, const PageFrame& frame) {
   std::string out =
       "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
@@ -138,7 +138,7 @@ std::string PageHtml(const PageFrame& frame) {
                   EscapeHtml(frame.title), kPageStyle, kSiteStyle);
   out += "<header>\n<nav class=\"site\" aria-label=\"Site\">\n";
   for (const SitePlace& place : kPlaces) {
-    out += fmt::format("<a href=\"{}\"{}>{}</a>\n", place.path,
+    out += fmt::format("<a href=\"{}\"{}>{}</a>\n", EscapeHtml(to.base() + place.path),
                        frame.here == place.path ? " aria-current=\"page\"" : "", place.name);
   }
   out += "</nav>\n<h1>" + EscapeHtml(frame.title) + "</h1>\n";

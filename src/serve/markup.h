@@ -9,6 +9,7 @@
 #include "base/table.h"
 #include "report/lines.h"
 #include "report/report.h"
+#include "serve/http.h"
 
 namespace ridgeline {
 
@@ -73,7 +74,7 @@ struct PageFrame {
   std::string here;    // the path of what it is part of, such as "/runs"
   std::string events;  // the address that says how its element `live` changes; empty: it does not
 };
-std::string PageHtml(const PageFrame& frame);
+std::string PageHtml(const Links& to, const PageFrame& frame);
 
 // The Content-Security-Policy of such pages: their own style and script by hash, and nothing else.
 std::string PagePolicy();

@@ -22,7 +22,7 @@ constexpr ReportForm kForms[] = {{".csv", ReportFormat::kCsv, "text/csv; charset
 
 }  // namespace
 
-PageAnswer ReportsPage(Store& store, const std::vector<fs::path>& folders) {
+PageAnswer ReportsPage(Store& store, const Links& to, const std::vector<fs::path>& folders) {
   List list{
       "reports", {{"report"}, {"of one sweep"}, {"as a file", ValueStyle::kText, false}}, {}, {}, /*sorts=*/false};
   std::vector<std::string> sweeps;
@@ -34,26 +34,26 @@ PageAnswer ReportsPage(Store& store, const std::vector<fs::path>& folders) {
     const std::string name = folder.filename().string();
     ListRow row;
     try {
-      row.cells.push_back({LoadReportFolder(folder).title, AddressOf({"reports", name})});
+      row.cells.push_back({LoadReportFolder(folder).title, to({"reports", name})});
     } catch (const Error& e) {
       row.cells.push_back({fmt::format("{} cannot be read: {}", name, e.message())});  // the others can
       row.failed = true;
     }
     std::string of_sweeps;
     for (const std::string& sweep : sweeps) {
-      of_sweeps += (of_sweeps.empty() ? "" : ", ") + LinkHtml(AddressOf({"reports", name}, {{"sweep", sweep}}), sweep);
+      of_sweeps += (of_sweeps.empty() ? "" : ", ") + LinkHtml(to({"reports", name}, {{"sweep", sweep}}), sweep);
     }
     row.cells.push_back({"", "", of_sweeps.empty() ? "\xE2\x80\x93" : of_sweeps});
     std::string files;
     for (const ReportForm& form : kForms) {
       files += (files.empty() ? "" : ", ") +
-               LinkHtml(AddressOf({"reports", name + std::string(form.extension)}), form.extension.substr(1));
+               LinkHtml(to({"reports", name + std::string(form.extension)}), form.extension.substr(1));
     }
     row.cells.push_back({"", "", files});
     list.rows.push_back(std::move(row));
   }
   const std::string main = list.rows.empty() ? "<p class=\"empty\">No reports are installed.</p>\n" : ListHtml(list);
-  return Framed({"Reports", "Rendered from the newest measurements when they are asked for", main, "/reports", ""});
+  return Framed(to, {"Reports", "Rendered from the newest measurements when they are asked for", main, "/reports", ""});
 }
 
 PageAnswer ReportPage(Store& store, const std::vector<fs::path>& folders, const std::string& file,
@@ -64,6 +64,7 @@ PageAnswer ReportPage(Store& store, const std::vector<fs::path>& folders, const 
   options.campaign = request.Value("campaign");
   PageAnswer answer;
   answer.policy = ReportPolicy();
+  answer.is_lasting = true;
   std::string name = file;
   for (const ReportForm& form : kForms) {
     if (!file.ends_with(form.extension)) continue;

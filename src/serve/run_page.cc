@@ -112,7 +112,7 @@ std::string LogHtml(const std::string& job_dir, const std::string& point_id) {
          PreHtml(tail) + "</div>\n";
 }
 
-PageAnswer RunPage(Store& store, const std::string& number) {
+PageAnswer RunPage(Store& store, const Links& to, const std::string& number) {
   int64_t result = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), result);
   const bool is_number = error == std::errc() && end == number.data() + number.size();
@@ -137,8 +137,7 @@ PageAnswer RunPage(Store& store, const std::string& number) {
     if (const std::string text = run.Text(0, words); !text.empty())
       main += "<p>" + EscapeHtml(PrintableText(text)) + "</p>\n";
   }
-  main +=
-      "<p class=\"tools\">" + LinkHtml(AddressOf({"history", point_id}), "History of this configuration") + "</p>\n";
+  main += "<p class=\"tools\">" + LinkHtml(to({"history", point_id}), "History of this configuration") + "</p>\n";
   main += StepCharts({{"", run.Text(0, "all_steps_ns")}}, {{"", run.Text(0, "loss")}});
 
   FactList about = {{"run", number}, {"point", point_id}, {"attempt", run.Text(0, "attempt")}, {"status", status}};
@@ -185,7 +184,7 @@ PageAnswer RunPage(Store& store, const std::string& number) {
     environment.emplace_back("command", command);
   main += FoldedHtml("Environment", FactsHtml(environment));
   const std::string title = NameOfPoint(run.Text(0, "spec"));
-  return Framed({fmt::format("Run {}", number), EscapeHtml(title), main, "/runs/one", ""});
+  return Framed(to, {fmt::format("Run {}", number), EscapeHtml(title), main, "/runs/one", ""});
 }
 
 }  // namespace ridgeline

@@ -50,8 +50,8 @@ std::vector<std::string> ChoicesOf(Store& store, const RunFilter& filter) {
   return choices;
 }
 
-std::string FormHtml(Store& store, const PageRequest& request) {
-  std::string out = "<form class=\"filters\" action=\"/runs\" method=\"get\">\n";
+std::string FormHtml(Store& store, const Links& to, const PageRequest& request) {
+  std::string out = "<form class=\"filters\" action=\"" + EscapeHtml(to({"runs"})) + "\" method=\"get\">\n";
   for (const RunFilter& filter : kFilters) {
     const std::string chosen = request.Value(filter.name);
     std::vector<std::string> choices = ChoicesOf(store, filter);
@@ -78,7 +78,7 @@ int64_t BeforeOf(const PageRequest& request) {
 
 }  // namespace
 
-RunsShown RunsTable(Store& store, const QueryValues& filters, int64_t before, int64_t most) {
+RunsShown RunsTable(Store& store, const Links& to, const QueryValues& filters, int64_t before, int64_t most) {
   std::map<std::string, std::string> texts;
   std::string conditions;
   for (const auto& chosen : filters) {
@@ -133,8 +133,8 @@ RunsShown RunsTable(Store& store, const QueryValues& filters, int64_t before, in
     shown_row.cells = {
         {"", "",
          fmt::format(R"(<input type="checkbox" name="run" value="{0}" aria-label="compare run {0}"/>)", number)},
-        {runs.At(row, "result"), AddressOf({"runs", number})},
-        {names[row], AddressOf({"runs", number})},
+        {runs.At(row, "result"), to({"runs", number})},
+        {names[row], to({"runs", number})},
         {end},
         {runs.At(row, "steady_tokens_per_s")},
         {runs.At(row, "step_median_ns")},
@@ -145,34 +145,36 @@ RunsShown RunsTable(Store& store, const QueryValues& filters, int64_t before, in
     list.rows.push_back(std::move(shown_row));
   }
   shown.html =
-      "<form action=\"/compare\" method=\"get\">\n" + ListHtml(list) +
+      "<form action=\"" + EscapeHtml(to({"compare"})) + "\" method=\"get\">\n" + ListHtml(list) +
       "<p class=\"tools\"><button class=\"do\" type=\"submit\">Compare the chosen runs</button></p>\n</form>\n";
   return shown;
 }
 
-PageAnswer RunsPage(Store& store, const PageRequest& request) {
+PageAnswer RunsPage(Store& store, const Links& to, const PageRequest& request) {
   const int64_t before = BeforeOf(request);
-  const RunsShown shown = RunsTable(store, request.query, before, kRunsAPage);
+  const RunsShown shown = RunsTable(store, to, request.query, before, kRunsAPage);
   QueryValues kept;
   std::vector<std::string> chosen;
   for (const RunFilter& filter : kFilters) {
     kept.emplace_back(filter.name, request.Value(filter.name));
     if (!kept.back().second.empty()) chosen.push_back(kept.back().first + " " + kept.back().second);
   }
-  std::string main = FormHtml(store, request) + shown.html;
+  std::string main = FormHtml(store, to, request) + shown.html;
   if (before > 0 || shown.older > 0) {
     main += "<p class=\"pages\">";
-    if (before > 0) main += LinkHtml(AddressOf({"runs"}, kept), "Newest runs");
+    if (before > 0) main += LinkHtml(to({"runs"}, kept), "Newest runs");
     if (shown.older > 0) {
       kept.emplace_back("before", fmt::format("{}", shown.older));
-      main += LinkHtml(AddressOf({"runs"}, kept), "Older runs");
+      main += LinkHtml(to({"runs"}, kept), "Older runs");
     }
     main += "</p>\n";
   }
   std::string facts = fmt::format("{} run{}, the newest first", shown.count, shown.count == 1 ? "" : "s");
   if (before > 0) facts += fmt::format(", before run {}", before);
   if (!chosen.empty()) facts += ": " + Join(chosen, ", ");
-  return Framed({"Runs", EscapeHtml(facts), main, "/runs", ""});
+  PageAnswer answer = Framed(to, {"Runs", EscapeHtml(facts), main, "/runs", ""});
+  answer.is_lasting = true;
+  return answer;
 }
 
 }  // namespace ridgeline

@@ -1,15 +1,15 @@
 #include "serve/server.h"
 
+#include <fcntl.h>
 #include <httplib.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <deque>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -20,6 +20,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "serve/connection.h"
+#include "serve/connections.h"
+#include "serve/lane.h"
 
 namespace ridgeline {
 namespace {
@@ -29,62 +31,9 @@ constexpr auto kTellEvery = std::chrono::seconds(1);
 constexpr auto kStillHereEvery = std::chrono::seconds(15);
 // A browser asks again by itself, and who went away unnoticed is forgotten.
 constexpr auto kLongestStream = std::chrono::minutes(10);
-
-// Threads that take connections in turn. Where all are at work and enough wait, who accepts connections waits as well.
-class BoundedQueue final : public httplib::TaskQueue {
- public:
-  BoundedQueue(size_t threads, size_t most, const std::atomic<bool>& stopping) : most_(most), stopping_(stopping) {
-    for (size_t i = 0; i < threads; ++i) {
-      threads_.emplace_back([this] { Work(); });
-    }
-  }
-
-  // Of later versions of the library it says whether it took the task.
-  using Taken = decltype(std::declval<httplib::TaskQueue&>().enqueue({}));
-  Taken enqueue(std::function<void()> task) override {
-    {
-      std::unique_lock lock(mutex_);
-      while (tasks_.size() >= most_ && !stopping_) changed_.wait_for(lock, kTick);
-      tasks_.push_back(std::move(task));
-    }
-    changed_.notify_all();
-    return static_cast<Taken>(true);
-  }
-
-  void shutdown() override {
-    {
-      const std::lock_guard lock(mutex_);
-      ended_ = true;
-    }
-    changed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
-  }
-
- private:
-  void Work() {
-    for (;;) {
-      std::function<void()> task;
-      {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return ended_ || !tasks_.empty(); });
-        if (tasks_.empty()) return;
-        task = std::move(tasks_.front());
-        tasks_.pop_front();
-      }
-      changed_.notify_all();
-      task();
-    }
-  }
-
-  const size_t most_;
-  const std::atomic<bool>& stopping_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> tasks_;
-  std::vector<std::thread> threads_;
-  bool ended_ = false;
-};
+// When it is told to end: for requests that were begun, and then for their answers to go out.
+constexpr auto kEndPatience = std::chrono::seconds(10);
+constexpr auto kLastWrites = std::chrono::seconds(1);
 
 // What versions of the library ask a stream beside what all of them do: is_writable until 0.18, the others later. So
 // none of it says that it overrides.
@@ -106,10 +55,12 @@ class AnyStream : public Stream {
   }
 };
 
-// A request that is read already, and a socket that is written to.
+// A request that is read already, and where its answer goes: to its socket, or, where that is -1, to be taken when it
+// is whole.
 class HeadStream final : public AnyStream<httplib::Stream> {
  public:
   HeadStream(std::string head, int socket) : head_(std::move(head)), socket_(socket) {}
+  std::string TakeWritten() { return std::move(written_); }
 
   bool is_readable() const override { return at_ < head_.size(); }
   ssize_t read(char* to, size_t size) override {
@@ -119,6 +70,10 @@ class HeadStream final : public AnyStream<httplib::Stream> {
     return static_cast<ssize_t>(n);
   }
   ssize_t write(const char* from, size_t size) override {
+    if (socket_ < 0) {
+      written_.append(from, size);
+      return static_cast<ssize_t>(size);
+    }
     return WriteSocket(socket_, {from, size}) ? static_cast<ssize_t>(size) : -1;
   }
   void get_remote_ip_and_port(std::string& ip, int& port) const override { NoAddress(ip, port); }
@@ -134,26 +89,23 @@ class HeadStream final : public AnyStream<httplib::Stream> {
   std::string head_;
   size_t at_ = 0;
   int socket_;
+  std::string written_;
 };
 
-std::string Refusal(int status, std::string_view reason, const std::string& more = {}) {
-  return fmt::format(
-      "HTTP/1.1 {} {}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: "
-      "close\r\n{}\r\n{}\n",
-      status, reason, reason.size() + 1, more, reason);
-}
+// Names of headers that no request can bring: they are not among those that are kept of one.
+constexpr const char* kAcceptEncoding = "Ridgeline-Accept-Encoding";
+constexpr const char* kIfNoneMatch = "Ridgeline-If-None-Match";
 
 }  // namespace
 
 class SiteServer::Impl final : public httplib::Server {
  public:
   Impl(Site& site, ServerOptions options) : site_(site), options_(std::move(options)) {
-    new_task_queue = [this] { return new BoundedQueue(kThreads, kWaiting, stopping_); };
-    set_tcp_nodelay(true);
     // The library's own choice would let other programs of this user listen on the same port.
-    set_socket_options([](socket_t socket) {
+    set_socket_options([this](socket_t socket) {
       const int on = 1;
       ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+      listening_ = socket;
     });
     // Before the library looks for a handler by patterns: there are none.
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
@@ -161,61 +113,112 @@ class SiteServer::Impl final : public httplib::Server {
       return HandlerResponse::Handled;
     });
   }
+  ~Impl() override {
+    if (port_ >= 0) ::close(listening_);  // the library closes those alone that it listens on
+  }
 
   void Bind() {
     const ListenAddress& listen = options_.listen;
     port_ = listen.port == 0 ? bind_to_any_port(listen.host) : listen.port;
     if (port_ < 0 || (listen.port != 0 && !bind_to_port(listen.host, listen.port))) {
+      port_ = -1;
       ThrowErrno(fmt::format("cannot listen on {} port {}", listen.host, listen.port),
                  "another program may be there; --listen names another address, and port 0 is any that is free");
+    }
+    // The library's queue of connections that nobody has accepted yet has five places.
+    if (::fcntl(listening_, F_SETFL, O_NONBLOCK) != 0 || ::listen(listening_, SOMAXCONN) != 0) {
+      ThrowErrno(fmt::format("cannot listen on {} port {}", listen.host, port_), "");
     }
   }
 
   int port() const { return port_; }
 
-  void RunUntil(const std::function<bool()>& stop) {
-    std::atomic<bool> ended = false;
-    std::thread listening([&] {
-      listen_after_bind();
-      ended = true;
-    });
-    while (!stop() && !ended) std::this_thread::sleep_for(kTick);
-    const bool failed = ended;
-    stopping_ = true;
-    // A server that has not begun yet does not know that it is to stop.
-    while (!ended) {
-      this->stop();
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  void RunUntil(const std::function<bool()>& stop, const std::function<void()>& give_up) {
+    Connections connections(listening_,
+                            [this](uint64_t id, int socket, std::string head) { return Take(id, socket, head); });
+    connections_ = &connections;
+    // Behind the connections: their threads end before.
+    Lane pages(kPages, kWaiting);
+    Lane scrapes(kScrapes, kWaiting);
+    Lane watchers(kStreams, 0);
+    Lane health(kHealth, kWaiting);
+    lanes_ = {&pages, &scrapes, &watchers, &health};
+    const auto end = [&] {
+      stopping_ = true;
+      for (Lane* lane : lanes_) lane->End();
+    };
+    try {
+      while (!stop()) connections.Turn(kTick);
+    } catch (...) {
+      end();
+      throw;
     }
-    listening.join();
-    if (failed) throw Error(ErrorKind::kInfrastructure, "the server's socket failed", "start it again");
+    end();
+    const auto until = std::chrono::steady_clock::now() + kEndPatience;
+    const bool ended = std::all_of(lanes_.begin(), lanes_.end(), [&](Lane* lane) { return lane->HasEnded(until); });
+    if (!ended && give_up) give_up();
+    const auto written_until = std::chrono::steady_clock::now() + kLastWrites;
+    do {
+      connections.Turn(std::chrono::milliseconds(0));
+    } while (connections.IsWriting() && std::chrono::steady_clock::now() < written_until);
   }
 
  private:
-  // Instead of the library's own reading, which bounds neither a request's headers nor the time that they take.
-  bool process_and_close_socket(socket_t socket) override {
-    const std::optional<std::string> head = stopping_ ? std::nullopt : ReadHead(socket);
-    if (head) {
-      if (const std::optional<std::string> plain = PlainHead(*head)) {
-        HeadStream stream(*plain, socket);
-        Process(*this, stream);
-      } else {
-        WriteSocket(socket, Refusal(400, "not a request that is understood here"));
-      }
-    } else if (!stopping_) {
-      WriteSocket(socket, Refusal(408, "no whole request came, or one that is too long"));
+  enum LaneOfRequests { kPage, kScrape, kWatch, kProbe };
+
+  // The path without what a proxy has before it, which the proxy may take off or leave.
+  std::string_view OwnPath(std::string_view path) const {
+    const std::string& base = options_.base_path;
+    if (base.empty() || !path.starts_with(base)) return path;
+    const std::string_view rest = path.substr(base.size());
+    return rest.empty() ? "/" : rest.front() == '/' ? rest : path;
+  }
+
+  LaneOfRequests LaneOf(std::string_view path) const {
+    const std::string_view own = OwnPath(path);
+    return own == "/metrics" ? kScrape : own == "/events" ? kWatch : own == "/healthz" ? kProbe : kPage;
+  }
+
+  // Called on the thread of the connections.
+  Connections::Reply Take(uint64_t id, int socket, const std::string& head) {
+    using Kind = Connections::Reply::Kind;
+    std::optional<PlainRequest> plain = ParsePlainRequest(head);
+    if (!plain) return {Kind::kNow, Connections::Refusal(400, "not a request that is understood here")};
+    const LaneOfRequests lane = LaneOf(plain->path());
+    const bool streams = lane == kWatch;
+    const bool taken = lanes_.at(lane)->Take([this, id, to = streams ? socket : -1, request = std::move(*plain)] {
+      connections_->Finish(id, AnswerTo(request, to));
+    });
+    if (!taken) {
+      const std::string_view words = streams ? "so many watch already" : "so many ask already";
+      return {Kind::kNow, Connections::Refusal(503, words, "Retry-After: 10\r\n")};
     }
-    CloseGently(socket);
-    return true;
+    return {streams ? Kind::kStreamed : Kind::kLater, {}};
+  }
+
+  // The answer, as far as it was not written to the socket.
+  std::string AnswerTo(const PlainRequest& request, int socket) {
+    HeadStream stream(request.head, socket);
+    Process(*this, stream, [&](httplib::Request& read) {
+      read.set_header(kAcceptEncoding, request.accept_encoding);
+      read.set_header(kIfNoneMatch, request.if_none_match);
+    });
+    std::string answer = stream.TakeWritten();
+    // An answer without a body has no length either: a cache would take it for that of the page.
+    constexpr std::string_view kNoLength = "Content-Length: 0\r\n";
+    if (answer.starts_with("HTTP/1.1 304 ")) {
+      if (const size_t at = answer.find(kNoLength); at != std::string::npos) answer.erase(at, kNoLength.size());
+    }
+    return answer;
   }
 
   // As the library's version has it.
-  static void Process(auto& self, HeadStream& stream) {
+  static void Process(auto& self, HeadStream& stream, const std::function<void(httplib::Request&)>& add) {
     bool closed = false;
-    if constexpr (requires { self.process_request(stream, true, closed, nullptr); }) {
-      self.process_request(stream, true, closed, nullptr);
+    if constexpr (requires { self.process_request(stream, true, closed, add); }) {
+      self.process_request(stream, true, closed, add);
     } else {
-      self.process_request(stream, "", 0, "", 0, true, closed, nullptr);
+      self.process_request(stream, "", 0, "", 0, true, closed, add);
     }
   }
 
@@ -245,16 +248,28 @@ class SiteServer::Impl final : public httplib::Server {
     response.set_header("Referrer-Policy", "no-referrer");
     response.set_header("Cross-Origin-Resource-Policy", "same-origin");
     response.set_header("Cross-Origin-Opener-Policy", "same-origin");
-    response.set_header("Cache-Control", "no-store");
-    if (Refused(request, response)) return;
+    if (Refused(request, response)) return response.set_header("Cache-Control", "no-store");
     PageRequest asked;
-    asked.path = request.path;
+    asked.path = OwnPath(request.path);
     asked.accept = request.get_header_value("Accept");
+    asked.accept_encoding = request.get_header_value(kAcceptEncoding);
+    asked.if_none_match = request.get_header_value(kIfNoneMatch);
     for (const auto& [name, value] : request.params) asked.query.emplace_back(name, value);
-    if (asked.path == "/events" && request.method == "GET") return Stream(asked.Value("sweep"), response);
+    // Of the target as it came, as its lane is: a thread of another lane would stream to nobody.
+    const std::string_view target = request.target;
+    if (LaneOf(target.substr(0, target.find('?'))) == kWatch) return Stream(request, asked.Value("sweep"), response);
     const PageAnswer answer = site_.Answer(asked);
     response.status = answer.status;
     if (!answer.policy.empty()) response.set_header("Content-Security-Policy", answer.policy);
+    if (!answer.encoding.empty()) response.set_header("Content-Encoding", answer.encoding);
+    if (answer.varies) response.set_header("Vary", "Accept-Encoding");
+    if (answer.etag.empty()) {
+      response.set_header("Cache-Control", "no-store");
+    } else {
+      response.set_header("ETag", answer.etag);
+      response.set_header("Cache-Control", "private, no-cache");
+    }
+    if (answer.status == 304) return;
     if (!answer.file_name.empty()) {
       std::string name;
       for (const char c : answer.file_name) {
@@ -266,12 +281,11 @@ class SiteServer::Impl final : public httplib::Server {
   }
 
   // Server-sent events: the element `live` anew whenever it changes.
-  void Stream(const std::string& sweep, httplib::Response& response) {
-    if (streams_.fetch_add(1) >= kStreams) {
-      --streams_;
-      response.status = 503;
-      response.set_header("Retry-After", "10");
-      response.set_content("so many watch already\n", "text/plain; charset=utf-8");
+  void Stream(const httplib::Request& request, const std::string& sweep, httplib::Response& response) {
+    response.set_header("Cache-Control", "no-store");
+    response.set_header("X-Accel-Buffering", "no");  // nginx would gather them
+    if (request.method == "HEAD") {
+      response.set_content("", "text/event-stream");
       return;
     }
     struct Told {
@@ -281,8 +295,7 @@ class SiteServer::Impl final : public httplib::Server {
     };
     const auto told = std::make_shared<Told>();
     response.set_chunked_content_provider(
-        "text/event-stream",
-        [this, sweep, told](size_t /*offset*/, httplib::DataSink& sink) {
+        "text/event-stream", [this, sweep, told](size_t /*offset*/, httplib::DataSink& sink) {
           const auto now = std::chrono::steady_clock::now();
           std::string bytes;
           if (std::string live = site_.Live(sweep); live != told->last) {
@@ -304,8 +317,7 @@ class SiteServer::Impl final : public httplib::Server {
             std::this_thread::sleep_for(kTick);
           }
           return true;
-        },
-        [this](bool /*success*/) { --streams_; });
+        });
   }
 
   static std::string EventOf(const std::string& html) {
@@ -321,8 +333,11 @@ class SiteServer::Impl final : public httplib::Server {
   Site& site_;
   const ServerOptions options_;
   int port_ = -1;
+  int listening_ = -1;
   std::atomic<bool> stopping_ = false;
-  std::atomic<int> streams_ = 0;
+  // While it runs.
+  Connections* connections_ = nullptr;
+  std::array<Lane*, 4> lanes_ = {};  // by LaneOfRequests
 };
 
 SiteServer::SiteServer(Site& site, ServerOptions options) : impl_(std::make_unique<Impl>(site, std::move(options))) {
@@ -332,6 +347,8 @@ SiteServer::~SiteServer() = default;
 
 int SiteServer::port() const { return impl_->port(); }
 
-void SiteServer::Run(const std::function<bool()>& stop) { impl_->RunUntil(stop); }
+void SiteServer::Run(const std::function<bool()>& stop, const std::function<void()>& give_up) {
+  impl_->RunUntil(stop, give_up);
+}
 
 }  // namespace ridgeline

@@ -1,17 +1,23 @@
 #include "serve/site.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <exception>
 #include <functional>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "metrics/metrics.h"
 #include "report/escape.h"
 #include "report/report.h"
+#include "serve/gzip.h"
 #include "serve/pages.h"
 #include "store/store.h"
 
@@ -19,9 +25,15 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
+constexpr size_t kLeastCompressed = 1000;
+
 class Turn {
  public:
-  explicit Turn(auto& semaphore) : release_([&semaphore] { semaphore.release(); }) { semaphore.acquire(); }
+  Turn(auto& semaphore, std::chrono::seconds patience) : release_([&semaphore] { semaphore.release(); }) {
+    if (semaphore.try_acquire_for(patience)) return;
+    throw Error(ErrorKind::kInfrastructure, "other pages take all there is to make pages with",
+                "ask again in a moment");
+  }
   ~Turn() { release_(); }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -40,10 +52,10 @@ std::vector<std::string> PartsOf(const std::string& path) {
   return parts;
 }
 
-PageAnswer Trouble(int status, const std::string& what, const std::string& hint) {
+PageAnswer Trouble(const Links& to, int status, const std::string& what, const std::string& hint) {
   std::string main = "<p class=\"answer\">" + EscapeHtml(PrintableText(what)) + "</p>\n";
   if (!hint.empty()) main += "<p>" + EscapeHtml(PrintableText(hint)) + "</p>\n";
-  PageAnswer answer = Framed({status == 404 ? "Not here" : "That did not work", "", main, "", ""});
+  PageAnswer answer = Framed(to, {status == 404 ? "Not here" : "That did not work", "", main, "", ""});
   answer.status = status;
   return answer;
 }
@@ -59,44 +71,112 @@ int StatusOf(ErrorKind kind) {
   }
 }
 
+// Whether a header If-None-Match names it, in whatever encoding.
+bool IsNamed(std::string_view if_none_match, std::string_view hash) {
+  return Trim(if_none_match) == "*" || (!hash.empty() && if_none_match.find(hash) != std::string_view::npos);
+}
+
 }  // namespace
 
-PageAnswer Framed(const PageFrame& frame) {
+PageAnswer Framed(const Links& to, const PageFrame& frame) {
   PageAnswer answer;
-  answer.body = PageHtml(frame);
+  answer.body = PageHtml(to, frame);
   answer.policy = PagePolicy();
   return answer;
 }
 
-Site::Site(const fs::path& db, std::vector<fs::path> report_folders, const Clock& clock)
-    : db_(fs::absolute(db)), report_folders_(std::move(report_folders)), feed_(db_, clock) {}
+Site::Site(const fs::path& db, std::vector<fs::path> report_folders, const Clock& clock, std::string base_path)
+    : db_(fs::absolute(db)),
+      report_folders_(std::move(report_folders)),
+      links_(std::move(base_path)),
+      feed_(db_, clock),
+      health_(db_) {}
 
 PageAnswer Site::Answer(const PageRequest& request) {
+  const std::string key = Links()({request.path}, request.query);
+  const std::vector<fs::path> files = FilesOf(request);
+  const std::string stamp = StampOf(files);
+  std::optional<PageAnswer> kept = stamp.empty() ? std::nullopt : cache_.Find(key, stamp);
+  PageAnswer answer = kept ? std::move(*kept) : Made(request);
+  if (!kept) {
+    ::malloc_trim(0);  // a page of a large store took hundreds of megabytes
+    if (answer.is_lasting && answer.status == 200) answer.etag = Hex(Hash(answer.body));
+  }
+  const bool is_compressed = answer.encoding == "gzip";
+  const bool accepts = AcceptsGzip(request.accept_encoding);
+  const bool keeps = !kept && !answer.etag.empty() && !stamp.empty() && StampOf(files) == stamp;
+  answer.varies = true;
+  if (!is_compressed && (keeps || (accepts && answer.body.size() >= kLeastCompressed))) {
+    std::string compressed = Gzip(answer.body);
+    if (keeps) {
+      PageAnswer put = answer;
+      put.body = compressed;
+      put.encoding = "gzip";
+      cache_.Put(key, stamp, put);
+    }
+    if (accepts) {
+      answer.body = std::move(compressed);
+      answer.encoding = "gzip";
+    }
+  } else if (is_compressed && !accepts) {
+    answer.body = Gunzip(answer.body);
+    answer.encoding.clear();
+  }
+  if (!answer.etag.empty()) {
+    const bool known = IsNamed(request.if_none_match, answer.etag);
+    answer.etag = "\"" + answer.etag + (answer.encoding.empty() ? "\"" : "-" + answer.encoding + "\"");
+    if (known) {
+      answer.status = 304;
+      answer.body.clear();
+      answer.encoding.clear();
+    }
+  }
+  return answer;
+}
+
+PageAnswer Site::Made(const PageRequest& request) {
   try {
     return Route(request);
   } catch (const Error& e) {
-    return Trouble(StatusOf(e.kind()), e.message(), e.hint());
+    return Trouble(links_, StatusOf(e.kind()), e.message(), e.hint());
   } catch (const std::exception& e) {
-    return Trouble(500, e.what(), "");
+    return Trouble(links_, 500, e.what(), "");
   }
+}
+
+std::vector<fs::path> Site::FilesOf(const PageRequest& request) const {
+  std::vector<fs::path> files = {db_, db_.string() + "-wal", db_.string() + "-journal"};
+  const std::vector<std::string> parts = PartsOf(request.path);
+  if (parts.size() != 2 || parts.front() != "reports") return files;
+  for (const fs::path& folder : FindReports(report_folders_)) {
+    const std::string name = folder.filename().string();
+    if (parts[1] != name && !parts[1].starts_with(name + ".")) continue;
+    std::error_code error;
+    std::vector<fs::path> of_report = {folder};
+    for (const auto& entry : fs::directory_iterator(folder, error)) of_report.push_back(entry.path());
+    std::sort(of_report.begin(), of_report.end());
+    files.insert(files.end(), of_report.begin(), of_report.end());
+  }
+  return files;
 }
 
 PageAnswer Site::Route(const PageRequest& request) {
   const std::vector<std::string> parts = PartsOf(request.path);
-  if (parts.empty()) return FirstPage(*feed_.Latest(), db_.string());
+  if (parts.empty()) return FirstPage(*feed_.Latest(), links_, db_.string());
   const std::string& first = parts.front();
   if (parts.size() == 1 && first == "metrics") return Metrics(request);
-  const Turn turn(readers_);
-  Store store = Store::Open(db_, Store::Mode::kReadOnly);
+  if (parts.size() == 1 && first == "healthz") return HealthAnswer();
+  const Turn turn(readers_, kReaderPatience);
+  Store store = Store::Open(db_, Store::Mode::kReadOnly, {}, kLimits);
   if (parts.size() == 1) {
-    if (first == "runs") return RunsPage(store, request);
-    if (first == "history") return HistoriesPage(store);
-    if (first == "compare") return ComparePage(store, request);
-    if (first == "reports") return ReportsPage(store, report_folders_);
+    if (first == "runs") return RunsPage(store, links_, request);
+    if (first == "history") return HistoriesPage(store, links_);
+    if (first == "compare") return ComparePage(store, links_, request);
+    if (first == "reports") return ReportsPage(store, links_, report_folders_);
   } else {
-    if (first == "sweeps") return SweepPage(store, *feed_.Latest(), parts[1], ReportNames());
-    if (first == "runs") return RunPage(store, parts[1]);
-    if (first == "history") return HistoryPage(store, parts[1]);
+    if (first == "sweeps") return SweepPage(store, *feed_.Latest(), links_, parts[1], ReportNames());
+    if (first == "runs") return RunPage(store, links_, parts[1]);
+    if (first == "history") return HistoryPage(store, links_, parts[1]);
     if (first == "reports") return ReportPage(store, report_folders_, parts[1], request);
   }
   throw Error(ErrorKind::kUsage, fmt::format("there is no page {}", PrintableLine(request.path)),
@@ -114,13 +194,23 @@ PageAnswer Site::Metrics(const PageRequest& request) {
     return answer;
   }
   const auto live = feed_.Latest();
-  const Turn turn(readers_);
-  Store store = Store::Open(db_, Store::Mode::kReadOnly);
+  // Figures that say that nothing runs, where nobody could look, would be wrong ones.
+  if (!live->trouble.empty()) throw Error(ErrorKind::kInfrastructure, live->trouble);
+  Store store = Store::Open(db_, Store::Mode::kReadOnly, {}, kLimits);
   answer.body = MetricsOf(store, live->now, format);
   return answer;
 }
 
-std::string Site::Live(const std::string& sweep) { return LiveHtml(*feed_.Latest(), sweep); }
+PageAnswer Site::HealthAnswer() {
+  const std::string trouble = health_.Trouble();
+  PageAnswer answer;
+  answer.status = trouble.empty() ? 200 : 503;
+  answer.type = "text/plain; charset=utf-8";
+  answer.body = (trouble.empty() ? "ok" : PrintableLine(trouble)) + "\n";
+  return answer;
+}
+
+std::string Site::Live(const std::string& sweep) { return LiveHtml(*feed_.Latest(), links_, sweep); }
 
 std::vector<std::string> Site::ReportNames() const {
   std::vector<std::string> names;

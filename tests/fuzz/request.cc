@@ -4,6 +4,7 @@
 
 #include "serve/access.h"
 #include "serve/connection.h"
+#include "serve/gzip.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -11,12 +12,15 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(fuzz::TextOf(data, size));
   IsKnownHost(text, {});
   HasToken(text, "0123456789abcdef");
-  const auto kept = PlainHead(text);
-  if (!kept) return 0;
-  fuzz::Require(kept->ends_with("\r\n\r\n"), "what is kept has an end");
-  fuzz::Require(kept->find('\0') == std::string::npos, "what is kept has no NUL");
-  // HTTP/1.1, whatever version it was, and an empty line where there was none.
-  fuzz::Require(kept->size() <= text.size() + 4, "what is kept does not grow");
-  fuzz::Require(PlainHead(*kept) == kept, "what is kept is kept again");
+  AcceptsGzip(text);
+  const auto asked = ParsePlainRequest(text);
+  if (!asked) return 0;
+  fuzz::Require(asked->head.ends_with("\r\n\r\n"), "what is kept has an end");
+  fuzz::Require(asked->head.find('\0') == std::string::npos, "what is kept has no NUL");
+  fuzz::Require(asked->path().starts_with('/'), "what is asked for is a path");
+  // HTTP/1.1, whatever version it was, an empty line where there was none, a header Host in place of a URL's host.
+  fuzz::Require(asked->head.size() <= text.size() + 8, "what is kept does not grow");
+  const auto again = ParsePlainRequest(asked->head);
+  fuzz::Require(again && again->head == asked->head, "what is kept is kept again");
   return 0;
 }

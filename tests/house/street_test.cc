@@ -63,6 +63,7 @@ const std::map<std::string, std::set<std::string>>& Wrappers() {
       {"cudnn", {"engine/device/cuda", "engine/ops/cuda"}},
       {"nccl.h", {"engine/comm/nccl"}},
       {"sodium.h", {"engine/comm/gloo"}},
+      {"zlib.h", {"serve"}},
       {"protozero/", {"engine/step"}},
   };
   return wrappers;

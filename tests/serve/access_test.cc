@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "serve/connection.h"
+#include "serve/gzip.h"
 #include "tests/base/temp_dir.h"
 
 namespace ridgeline {
@@ -77,11 +78,50 @@ TEST(Access, ATokenFileIsOnesOwnAndHoldsOneThatCannotBeGuessed) {
 }
 
 TEST(Connection, OnlyWhatIsLookedAtIsKeptOfARequest) {
-  EXPECT_EQ(PlainHead("GET /runs?a=b HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-1,2-3\r\nContent-Length: 5\r\n"
-                      "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\nACCEPT: text/html\r\n\r\nhello")
-                .value_or("nothing"),
-            "GET /runs?a=b HTTP/1.1\r\nHost: localhost\r\nACCEPT: text/html\r\n\r\n");
-  EXPECT_EQ(PlainHead("POST / HTTP/1.0\r\n\r\n").value_or("nothing"), "POST / HTTP/1.1\r\n\r\n");
+  const auto asked = ParsePlainRequest(
+      "GET /runs?a=b HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-1,2-3\r\nContent-Length: 5\r\n"
+      "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\nACCEPT: text/html\r\nAccept-Encoding: br\r\n"
+      "accept-encoding: gzip\r\nIf-None-Match: \"a\"\r\n\r\nhello");
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->head, "GET /runs?a=b HTTP/1.1\r\nHost: localhost\r\nACCEPT: text/html\r\n\r\n");
+  EXPECT_EQ(asked->path(), "/runs");
+  EXPECT_EQ(asked->accept_encoding, "br, gzip");
+  EXPECT_EQ(asked->if_none_match, "\"a\"");
+  EXPECT_EQ(ParsePlainRequest("POST / HTTP/1.0\r\n\r\n")->head, "POST / HTTP/1.1\r\n\r\n");
+}
+
+TEST(Connection, AWholeUrlNamesTheHost) {
+  EXPECT_EQ(ParsePlainRequest("GET http://a:1/runs?x HTTP/1.1\r\nHost: b\r\n\r\n")->head,
+            "GET /runs?x HTTP/1.1\r\nHost: a:1\r\n\r\n");
+  EXPECT_EQ(ParsePlainRequest("GET HTTPS://a?x HTTP/1.1\r\n\r\n")->target, "/?x");
+  EXPECT_EQ(ParsePlainRequest("GET http://a HTTP/1.1\r\n\r\n")->target, "/");
+  for (const char* wrong : {"http:///x", "http://u@a/", "ftp://a/", "a/b", "*"}) {
+    EXPECT_FALSE(ParsePlainRequest(std::string("GET ") + wrong + " HTTP/1.1\r\nHost: b\r\n\r\n")) << wrong;
+  }
+}
+
+TEST(Access, ABasePathIsAPathAndNothingElse) {
+  EXPECT_EQ(ParseBasePath("/"), "");
+  EXPECT_EQ(ParseBasePath("/ridgeline/"), "/ridgeline");
+  EXPECT_EQ(ParseBasePath("/bench/a-b_1"), "/bench/a-b_1");
+  for (const char* wrong : {"", "ridgeline", "//evil.example", "/a//b", "/a/../b", "/a\"b", "/a?b", "http://a/"}) {
+    EXPECT_THROW(ParseBasePath(wrong), Error) << wrong;
+  }
+}
+
+TEST(Gzip, IsTakenByThoseWhoTakeItAndComesBackAsItWas) {
+  for (const char* header : {"gzip", "br, gzip;q=0.5", "deflate , gzip", "*", "gzip;q=1.0, *;q=0"}) {
+    EXPECT_TRUE(AcceptsGzip(header)) << header;
+  }
+  for (const char* header : {"", "br", "gzip;q=0", "gzip; q=0.000, *", "*;q=0", "xgzip"}) {
+    EXPECT_FALSE(AcceptsGzip(header)) << header;
+  }
+  std::string long_text;
+  for (int i = 0; i < 100'000; ++i) long_text += std::to_string(i * 7919 % 10'007);
+  for (const std::string& text : {std::string(), std::string("a\0b", 3), long_text}) {
+    EXPECT_EQ(Gunzip(Gzip(text)), text);
+  }
+  EXPECT_LT(Gzip(std::string(1'000'000, 'x')).size(), 10'000U);
 }
 
 TEST(Connection, WhatIsNoRequestIsRefused) {
@@ -89,10 +129,10 @@ TEST(Connection, WhatIsNoRequestIsRefused) {
   for (const std::string& head :
        {std::string("\r\n\r\n"), std::string("GET / HTTP/2\r\n\r\n"), std::string("GET\r\n\r\n"),
         std::string("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), std::string("GET / HTTP/1.1\r\nno colon\r\n\r\n"),
-        std::string("GET http://evil.example/ HTTP/1.1\r\n\r\n"), std::string("GET /\x01 HTTP/1.1\r\n\r\n"),
-        std::string("GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n"), std::string("GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n", 29),
-        std::string("GET / x HTTP/1.1\r\n\r\n"), long_target, std::string("no line's end")}) {
-    EXPECT_FALSE(PlainHead(head)) << head.substr(0, 80);
+        std::string("GET /\x01 HTTP/1.1\r\n\r\n"), std::string("GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n"),
+        std::string("GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n", 29), std::string("GET / x HTTP/1.1\r\n\r\n"), long_target,
+        std::string("no line's end")}) {
+    EXPECT_FALSE(ParsePlainRequest(head)) << head.substr(0, 80);
   }
 }
 

@@ -11,8 +11,11 @@
 #include "base/files.h"
 #include "report/assets.h"
 #include "ridgeline/job_dir.h"
+#include "serve/gzip.h"
 #include "serve/markup.h"
+#include "serve/page_cache.h"
 #include "store/store.h"
+#include "tests/base/eventually.h"
 #include "tests/base/policy_hash.h"
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
@@ -284,6 +287,96 @@ TEST_F(SiteTest, GivesMetricsAsTheyAreAskedFor) {
   const PageAnswer open = Get("/metrics", {}, "application/openmetrics-text;version=1.0.0,text/plain;q=0.5");
   EXPECT_THAT(open.type, HasSubstr("application/openmetrics-text; version=1.0.0"));
   EXPECT_THAT(open.body, ::testing::EndsWith("# EOF\n"));
+}
+
+TEST_F(SiteTest, KnowsAPageAgainUntilTheDatabaseChanges) {
+  FillSample();
+  // Pages are kept from then on.
+  const std::string wal = Db().string() + "-wal";
+  EXPECT_TRUE(testing::Eventually([&] { return !StampOf({Db(), wal}).empty(); }));
+  for (const auto& [path, query] : std::vector<std::pair<std::string, QueryValues>>{
+           {"/runs", {}}, {"/history", {}}, {"/compare", {}}, {"/reports/scaling", {}}, {"/reports/scaling.csv", {}}}) {
+    const PageAnswer first = Get(path, query);
+    EXPECT_EQ(first.status, 200) << path;
+    ASSERT_FALSE(first.etag.empty()) << path;
+    const PageAnswer known = site_.Answer({path, query, "", "gzip", first.etag});
+    EXPECT_EQ(known.status, 304) << path;
+    EXPECT_EQ(known.body, "") << path;
+    EXPECT_EQ(Get(path, query).body, first.body) << path;
+    const PageAnswer compressed = site_.Answer({path, query, "", "gzip"});
+    if (compressed.encoding.empty()) {
+      EXPECT_LT(first.body.size(), 1000U) << path;
+      continue;
+    }
+    EXPECT_EQ(Gunzip(compressed.body), first.body) << path;
+    EXPECT_NE(compressed.etag, first.etag) << path;
+  }
+  EXPECT_EQ(Get("/").etag, "") << "what is live is not kept";
+  EXPECT_EQ(Get("/nowhere").etag, "");
+  const PageAnswer before = Get("/runs");
+  {
+    Store store = Open();
+    report_sample::Runs runs(store);
+    runs.Add({{"model", "llama-10m"}, {"seed", 77}});
+    runs.Put("later");
+  }
+  const PageAnswer after = site_.Answer({"/runs", {}, "", "", before.etag});
+  EXPECT_EQ(after.status, 200);
+  EXPECT_THAT(after.body, HasSubstr("13 runs"));
+}
+
+TEST_F(SiteTest, LinksBeginWithTheBasePath) {
+  FillSample();
+  Site site(Db(), {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports"}, clock_, "/base");
+  const auto run = NumberOf("SELECT min(number) FROM results");
+  Store store = Open();
+  const std::string point = CellText(store.Query("SELECT id FROM points LIMIT 1").rows.at(0).at(0));
+  for (const std::string& path : {std::string("/"), std::string("/runs"), std::string("/history"),
+                                  std::string("/compare"), std::string("/reports"), std::string("/sweeps/sample"),
+                                  "/history/" + point, fmt::format("/runs/{}", run), std::string("/nowhere")}) {
+    const std::string body = site.Answer({path, {}, ""}).body;
+    EXPECT_THAT(body, HasSubstr("href=\"/base/runs\"")) << path;
+    for (const char* attribute : {"href=\"/", "action=\"/", "data-events=\"/"}) {
+      for (size_t at = 0; (at = body.find(attribute, at)) != std::string::npos; ++at) {
+        EXPECT_EQ(body.compare(at + std::string_view(attribute).size(), 5, "base/"), 0)
+            << path << " " << body.substr(at, 60);
+      }
+    }
+  }
+}
+
+TEST(PageCache, KeepsTheLastAskedForWhileItsStampIsTheSame) {
+  PageCache cache;
+  PageAnswer page;
+  page.body = std::string(PageCache::kMostBytes / 8, 'x');
+  cache.Put("first", "1", page);
+  EXPECT_TRUE(cache.Find("first", "1"));
+  EXPECT_FALSE(cache.Find("first", "2"));
+  for (int i = 0; i < 7; ++i) {
+    cache.Put("page " + std::to_string(i), "1", page);
+    EXPECT_TRUE(cache.Find("first", "1"));
+  }
+  EXPECT_FALSE(cache.Find("page 0", "1")) << "what was not asked for longest goes";
+  page.body = std::string(PageCache::kMostBytes, 'x');
+  cache.Put("too large", "1", page);
+  EXPECT_FALSE(cache.Find("too large", "1"));
+  EXPECT_TRUE(cache.Find("first", "1"));
+}
+
+TEST(StampOf, IsAnotherForFilesThatChangedAndNoneForThoseThatStillMay) {
+  TempDir dir;
+  const std::filesystem::path file = dir / "file";
+  const std::string missing = StampOf({file});
+  EXPECT_NE(missing, "");
+  WriteFile(file, "a");
+  // By the machine's clock, and so at once or never, but where this test takes a second to come here.
+  EXPECT_TRUE(testing::Eventually([&] { return !StampOf({file}).empty(); }));
+  const std::string settled = StampOf({file});
+  EXPECT_NE(settled, missing);
+  EXPECT_EQ(StampOf({file}), settled);
+  OverwriteFile(file, "b");
+  const std::string changed = StampOf({file});
+  EXPECT_NE(changed, settled) << "of the same size, too";
 }
 
 // After an edit of serve/assets.cc: the hashes it must carry are in the failure.

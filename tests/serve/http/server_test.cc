@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -29,7 +30,9 @@ using ::testing::StartsWith;
 // A server of a store with the sample, for as long as this lives.
 class Served {
  public:
-  explicit Served(ServerOptions options = {}) : server_(site_, WithAddress(std::move(options))) {
+  explicit Served(ServerOptions options = {})
+      : site_(db(), {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports"}, clock_, options.base_path),
+        server_(site_, WithAddress(std::move(options))) {
     {
       Store store = Store::Open(db(), Store::Mode::kReadWrite);
       report_sample::FillSample(store);
@@ -76,7 +79,7 @@ class Served {
 
   TempDir dir_;
   SystemClock clock_;
-  Site site_{dir_ / "ridgeline.db", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports"}, clock_};
+  Site site_;
   SiteServer server_;
   std::atomic<bool> stop_ = false;
   std::thread thread_;
@@ -90,11 +93,8 @@ TEST(SiteServer, AnswersWithItsPolicyAndIsKeptByNobody) {
   EXPECT_THAT(page->body, HasSubstr("4 runs, the newest first: precision fp32"));
   EXPECT_THAT(page->get_header_value("Content-Security-Policy"), StartsWith("default-src 'none'; style-src 'sha256-"));
   EXPECT_EQ(page->get_header_value("X-Content-Type-Options"), "nosniff");
-  EXPECT_EQ(page->get_header_value("Cache-Control"), "no-store");
+  EXPECT_EQ(served.Client().Get("/")->get_header_value("Cache-Control"), "no-store");
   EXPECT_EQ(page->get_header_value("Access-Control-Allow-Origin"), "") << "no other site reads it";
-  const auto head = served.Client().Head("/runs");
-  ASSERT_TRUE(head);
-  EXPECT_EQ(head->status, 200);
   EXPECT_EQ(served.Client().Get("/nowhere")->status, 404);
   EXPECT_EQ(served.Client().Get("/%2e%2e/%2e%2e/etc/passwd")->status, 404);
 }
@@ -140,24 +140,90 @@ TEST(SiteServer, AsksEverybodyForTheToken) {
 TEST(SiteServer, ReadsNoMoreThanARequestTakes) {
   Served served;
   EXPECT_THAT(served.Raw("GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(kMostHeadBytes, 'x')),
-              HasSubstr(" 408 "));
+              HasSubstr(" 431 "));
   EXPECT_THAT(served.Raw("GET /" + std::string(6000, 'x') + " HTTP/1.1\r\nHost: localhost\r\n\r\n"),
               HasSubstr(" 400 "));
   EXPECT_THAT(served.Raw("\x16\x03\x01 nonsense\r\n\r\n"), HasSubstr(" 400 "));
   EXPECT_EQ(served.Client().Get("/")->status, 200) << "it goes on";
 }
 
-// More than there are threads and places to wait, none of whom says anything.
-TEST(SiteServer, AnswersBesideMoreSilentConnectionsThanItHasThreads) {
+TEST(SiteServer, AnswersHeadAsGetWithoutTheBody) {
   Served served;
-  std::vector<int> silent;
-  for (size_t i = 0; i < SiteServer::kThreads + 4; ++i) silent.push_back(served.Connect());
-  httplib::Client client = served.Client();
-  client.set_read_timeout(60);
-  const auto page = client.Get("/");
-  ASSERT_TRUE(page) << "those who say nothing are left after a few seconds";
-  EXPECT_EQ(page->status, 200);
-  for (const int fd : silent) ::close(fd);
+  for (const char* path : {"/", "/runs", "/history", "/compare", "/reports", "/reports/scaling", "/reports/scaling.csv",
+                           "/metrics", "/healthz", "/events", "/nowhere"}) {
+    const std::string answer = served.Raw(std::string("HEAD ") + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    const bool is_there = std::string_view(path) != "/nowhere";
+    EXPECT_THAT(answer, AllOf(StartsWith(is_there ? "HTTP/1.1 200" : "HTTP/1.1 404"), HasSubstr("Content-Type: ")));
+    EXPECT_EQ(answer.find("\r\n\r\n") + 4, answer.size()) << path;
+  }
+  const auto page = served.Client().Get("/runs");
+  const auto head = served.Client().Head("/runs");
+  ASSERT_TRUE(page && head);
+  EXPECT_EQ(head->get_header_value("Content-Length"), page->get_header_value("Content-Length"));
+  EXPECT_EQ(head->get_header_value("ETag"), page->get_header_value("ETag"));
+}
+
+TEST(SiteServer, SendsWhatIsKnownOnceAndCompressed) {
+  Served served;
+  const auto ask = [&](const std::string& more) {
+    return served.Raw("GET /reports/scaling HTTP/1.1\r\nHost: localhost\r\n" + more + "\r\n");
+  };
+  const std::string plain = ask("");
+  const std::string compressed = ask("Accept-Encoding: br, gzip\r\n");
+  EXPECT_THAT(compressed, AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("Content-Encoding: gzip"),
+                                HasSubstr("Vary: Accept-Encoding"), HasSubstr("Cache-Control: private, no-cache")));
+  EXPECT_LT(compressed.size(), plain.size() / 2);
+  const size_t at = plain.find("ETag: ");
+  ASSERT_NE(at, std::string::npos);
+  const std::string tag = plain.substr(at + 6, plain.find("\r\n", at) - at - 6);
+  const std::string known = ask("If-None-Match: W/\"other\", " + tag + "\r\n");
+  EXPECT_THAT(known, AllOf(StartsWith("HTTP/1.1 304"), HasSubstr("ETag: " + tag)));
+  EXPECT_EQ(known.find("Content-Length"), std::string::npos);
+  EXPECT_EQ(known.find("\r\n\r\n") + 4, known.size());
+  EXPECT_THAT(ask("If-None-Match: \"other\"\r\n"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST(SiteServer, TakesAUrlForATargetAndItsHostForTheName) {
+  Served served;
+  EXPECT_THAT(served.Raw("GET http://localhost/runs HTTP/1.1\r\nHost: evil.example\r\n\r\n"), HasSubstr(" 200 OK"));
+  EXPECT_THAT(served.Raw("GET http://evil.example/runs HTTP/1.1\r\nHost: localhost\r\n\r\n"), HasSubstr(" 421 "));
+}
+
+TEST(SiteServer, StandsBelowABasePathThatAProxyLeavesOrTakesOff) {
+  ServerOptions options;
+  options.base_path = "/ridgeline";
+  Served served(options);
+  for (const char* path : {"/runs", "/ridgeline/runs"}) {
+    const auto page = served.Client().Get(path);
+    ASSERT_TRUE(page);
+    EXPECT_EQ(page->status, 200) << path;
+    EXPECT_THAT(page->body, HasSubstr("<a href=\"/ridgeline/runs/"));
+  }
+  for (const char* path : {"/ridgeline", "/ridgeline/", "/ridgeline/metrics", "/ridgeline/healthz"}) {
+    EXPECT_EQ(served.Client().Get(path)->status, 200) << path;
+  }
+  EXPECT_EQ(served.Client().Get("/ridgelines/runs")->status, 404);
+  EXPECT_THAT(served.Client().Get("/ridgeline/")->body, HasSubstr("data-events=\"/ridgeline/events\""));
+  EXPECT_THAT(served.Raw("HEAD /ridgeline/events HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+              AllOf(HasSubstr(" 200 OK"), HasSubstr("X-Accel-Buffering: no")));
+}
+
+TEST(SiteServer, SaysOfADatabaseThatBecameAFifoThatItDoesNotAnswerAndGoesOnWhereItIsBack) {
+  Served served;
+  EXPECT_EQ(served.Client().Get("/healthz")->body, "ok\n");
+  std::filesystem::rename(served.db(), served.db().string() + ".away");
+  ASSERT_EQ(::mkfifo(served.db().c_str(), 0600), 0);
+  const auto health = [&] { return served.Client().Get("/healthz"); };
+  EXPECT_TRUE(testing::Eventually([&] { return health()->status == 503; }));
+  EXPECT_THAT(health()->body, HasSubstr("is no regular file"));
+  for (const char* path : {"/runs", "/history", "/reports/scaling"}) {
+    EXPECT_THAT(served.Client().Get(path)->body, HasSubstr("is no regular file")) << path;
+  }
+  EXPECT_TRUE(testing::Eventually([&] { return served.Client().Get("/metrics")->status == 503; }));
+  std::filesystem::remove(served.db());
+  std::filesystem::rename(served.db().string() + ".away", served.db());
+  EXPECT_TRUE(testing::Eventually([&] { return health()->status == 200; }));
+  EXPECT_TRUE(testing::Eventually([&] { return served.Client().Get("/metrics")->status == 200; }));
 }
 
 // Until the body holds all of `wanted`.
@@ -192,7 +258,7 @@ TEST(SiteServer, TellsWhatIsLiveAsItChanges) {
 TEST(SiteServer, BoundsHowManyWatchAndForgetsWhoLeft) {
   Served served;
   std::vector<int> watching;
-  for (int i = 0; i < SiteServer::kStreams; ++i) {
+  for (size_t i = 0; i < SiteServer::kStreams; ++i) {
     watching.push_back(served.Connect());
     EXPECT_TRUE(WriteSocket(watching.back(), "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"));
     char part[64];

@@ -1,0 +1,83 @@
+#include "serve/health.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "serve/site.h"
+#include "store/store.h"
+
+namespace ridgeline {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr auto kAskEvery = std::chrono::seconds(1);
+constexpr auto kHealthPatience = std::chrono::seconds(3);
+constexpr auto kLastPatience = std::chrono::seconds(10);
+
+std::string Ask(const std::filesystem::path& db) {
+  try {
+    Store store = Store::Open(db, Store::Mode::kReadOnly, {}, Site::kLimits);
+    // A row of each table that pages begin with, and no more than that.
+    store.Query("SELECT (SELECT number FROM results LIMIT 1), (SELECT name FROM sweeps LIMIT 1)");
+    return {};
+  } catch (const Error& e) {
+    return e.message() + (e.hint().empty() ? "" : ": " + e.hint());
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+}  // namespace
+
+struct Health::State {
+  std::filesystem::path db;
+  // What follows is guarded by it.
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool asks = false;  // a thread is at it
+  SteadyClock::time_point began = {};
+  SteadyClock::time_point ended = {};  // of the last that was answered
+  bool answered = false;
+  std::string trouble;
+};
+
+Health::Health(std::filesystem::path db) : state_(std::make_shared<State>()) { state_->db = std::move(db); }
+
+Health::~Health() {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait_for(lock, kLastPatience, [&] { return !state_->asks; });
+}
+
+std::string Health::Trouble() {
+  std::unique_lock lock(state_->mutex);
+  const auto now = SteadyClock::now();
+  if (!state_->asks && state_->answered && now - state_->ended < kAskEvery) return state_->trouble;
+  if (!state_->asks) {
+    state_->asks = true;
+    state_->began = now;
+    // It owns what it needs: nobody can wait for it where the disk hangs.
+    std::thread([state = state_] {
+      std::string trouble = Ask(state->db);
+      const std::lock_guard answered(state->mutex);
+      state->trouble = std::move(trouble);
+      state->asks = false;
+      state->answered = true;
+      state->ended = SteadyClock::now();
+      state->changed.notify_all();
+    }).detach();
+  }
+  const bool answered = state_->changed.wait_for(lock, kHealthPatience, [&] { return !state_->asks; });
+  if (answered) return state_->trouble;
+  const auto since = std::chrono::duration_cast<std::chrono::seconds>(SteadyClock::now() - state_->began).count();
+  return fmt::format("{} has not answered for {} s: its disk may hang", state_->db.string(), since);
+}
+
+}  // namespace ridgeline
