@@ -38,7 +38,7 @@ Error Translated(int extended_code, const std::string& message, const std::strin
                             "free some space and run the same command again");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return infrastructure("another process keeps it locked, however long that is waited for",
+      return infrastructure("another process has kept it locked for longer than is waited for",
                             "wait for the other command to end, or end it, and try again");
     case SQLITE_INTERRUPT:
       return infrastructure("a question to it took too long, and was stopped",
