@@ -126,16 +126,6 @@ int GateNight(const NightlyOptions& options, const NightlyPlaces& places, const 
   return RunAgain(gate, folder / "gate.log");
 }
 
-// Whether a point fails that had a result. One run in a thousand fails by chance, and a night has hundreds.
-bool FailsNow(const fs::path& findings) {
-  if (!fs::exists(findings)) return false;
-  const Json gate = ReadJsonFile(findings);
-  return std::ranges::any_of(gate.at("findings"), [](const Json& finding) {
-    return finding.at("metric").get<std::string>() == GateMetricName(GateMetric::kResult) &&
-           finding.at("answer").get<std::string>() == GateAnswerName(GateAnswer::kRegressed);
-  });
-}
-
 // The worst of the run and of the gate. What has a result counts, whatever else was lost.
 void Conclude(Night& night, const std::vector<std::string>& run, const NightlyOptions& options,
               const NightlyPlaces& places) {
@@ -149,8 +139,8 @@ void Conclude(Night& night, const std::vector<std::string>& run, const NightlyOp
   std::error_code ec;
   fs::remove(findings, ec);  // of an attempt before
   int gate = GateNight(options, places, night);
-  if (FailsNow(findings)) {
-    // What fails twice is told of.
+  if (fs::exists(findings) && AnythingFailsNow(ReadJsonFile(findings))) {
+    // One run in a thousand fails by chance, and a night has hundreds: what fails twice is told of.
     std::vector<std::string> again = run;
     AddWords({"--retry", "failed"}, again);
     night.run_exit = RunAgain(again, folder / "run.log");

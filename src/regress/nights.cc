@@ -39,18 +39,30 @@ Json WorseJson(const WorseCell& worse) {
   return {{"cell", CellJson(worse.cell)}, {"point", worse.point}, {"open", worse.is_open}, {"since", worse.since}};
 }
 
+constexpr int64_t kLastUnixS = 253'402'300'799;  // of the year 9999
+constexpr int64_t kMaxExitCode = 255;
+constexpr size_t kMaxNightBytes = size_t{64} << 20;  // of a night in which 100,000 points became worse
+
+int64_t IntegerOf(const Json& json, const char* key, int64_t most) {
+  const Json& value = json.at(key);
+  // Of what an int64_t cannot hold, get() would make a negative one.
+  const int64_t number = value.is_number_integer() ? value.get<int64_t>() : -1;
+  if (number >= 0 && number <= most) return number;
+  throw Error(ErrorKind::kInvalidInput, fmt::format("'{}' is no integer from 0 to {}", key, most));
+}
+
 Night ParseNight(const Json& json) {
-  if (json.at("version").get<int>() != kNightVersion) {
-    throw Error(ErrorKind::kInvalidInput,
-                fmt::format("version {}, but this program reads {}", json.at("version").get<int>(), kNightVersion));
+  if (const Json& version = json.at("version"); version != kNightVersion) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("version {}, but this program reads {}",
+                                                      ShortenToBytes(DumpJson(version), 64), kNightVersion));
   }
   Night night;
   night.name = json.at("night").get<std::string>();
   night.sweep = json.at("sweep").get<std::string>();
-  night.started_unix_s = json.at("started_unix_s").get<int64_t>();
-  night.ended_unix_s = json.at("ended_unix_s").get<int64_t>();
-  night.run_exit = json.at("run_exit").get<int>();
-  night.exit_code = json.at("exit_code").get<int>();
+  night.started_unix_s = IntegerOf(json, "started_unix_s", kLastUnixS);
+  night.ended_unix_s = IntegerOf(json, "ended_unix_s", kLastUnixS);
+  night.run_exit = static_cast<int>(IntegerOf(json, "run_exit", kMaxExitCode));
+  night.exit_code = static_cast<int>(IntegerOf(json, "exit_code", kMaxExitCode));
   night.words = json.at("words").get<std::string>();
   night.was_gated = json.value("was_gated", night.exit_code != ExitCode(ErrorKind::kInfrastructure));
   for (const Json& cell : json.value("worse", Json::array())) night.worse.push_back(ParseWorse(cell));
@@ -149,7 +161,13 @@ std::vector<Night> ReadNights(const fs::path& folder, std::vector<std::string>* 
     const fs::path file = entry.path() / kRecord;
     if (!fs::is_regular_file(file, ec)) continue;
     try {
-      nights.push_back(ParseNight(ReadJsonFile(file)));
+      Night night = ParseNight(ParseJson(ReadForeignFile(file, kMaxNightBytes).value_or(""), file.string()));
+      // A night is written where its name says, which must not be outside.
+      if (night.name != entry.path().filename()) {
+        throw Error(ErrorKind::kInvalidInput,
+                    fmt::format("it is the record of '{}', which is another folder's", ShortenToBytes(night.name, 64)));
+      }
+      nights.push_back(std::move(night));
     } catch (const Error& e) {
       problems->push_back(fmt::format("{}: {}", file.string(), e.message()));
     } catch (const Json::exception& e) {
@@ -227,13 +245,24 @@ std::string NightWords(const Night& night) {
   return night.words.starts_with(answer) ? night.words.substr(answer.size()) : night.words;
 }
 
+bool AnythingFailsNow(const Json& gate) {
+  try {
+    return std::ranges::any_of(gate.at("findings"), [](const Json& finding) {
+      return finding.at("metric").get<std::string>() == GateMetricName(GateMetric::kResult) &&
+             finding.at("answer").get<std::string>() == GateAnswerName(GateAnswer::kRegressed);
+    });
+  } catch (const Json::exception& e) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", JsonFault(e)));
+  }
+}
+
 bool MeasuredAnything(const Json& gate) {
   try {
     return std::ranges::any_of(gate.at("findings"), [](const Json& finding) {
       return finding.at("answer").get<std::string>() != GateAnswerName(GateAnswer::kMissing);
     });
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", e.what()));
+    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", JsonFault(e)));
   }
 }
 
@@ -271,7 +300,7 @@ std::vector<NightCell> LostCells(const Json& gate) {
       if (is_missing && !finding.at("point_id").get<std::string>().empty()) lost.push_back(CellOfFinding(finding));
     }
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", e.what()));
+    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", JsonFault(e)));
   }
   return lost;
 }

@@ -53,6 +53,9 @@ struct Night {
 // Throws Error(kInvalidInput) for what is no gate.
 std::vector<WorseCell> WorseCells(const Json& gate);
 
+// Whether a point of a gate (GateJson) fails that had a result. Throws Error(kInvalidInput) for what is no gate.
+bool AnythingFailsNow(const Json& gate);
+
 // Whether a gate (GateJson) has more than what is missing. Throws Error(kInvalidInput) for what is no gate.
 bool MeasuredAnything(const Json& gate);
 

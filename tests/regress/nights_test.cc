@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "regress/gate.h"
 #include "regress/gate_forms.h"
 #include "tests/base/temp_dir.h"
@@ -89,6 +90,32 @@ TEST(Nights, ADamagedRecordIsNamedAndHidesNoOther) {
   }
   std::vector<std::string> problems;
   EXPECT_THAT(ReadNights(dir.path() / "nothing", &problems), IsEmpty());
+}
+
+TEST(Nights, AForgedRecordIsRefusedWithItsPlace) {
+  const TempDir dir;
+  MakeDirs(dir.path() / "night-b");
+  const auto file = dir.path() / "night-b/night.json";
+  const auto problem = [&](const std::string& key, const std::string& value) {
+    WriteNight(NightOf("night-b", 0, 10, 20), dir.path());
+    Json json = ReadJsonFile(file);
+    json[key] = ParseJson(value, "the test");
+    WriteFile(file, DumpJson(json));
+    std::vector<std::string> problems;
+    EXPECT_THAT(ReadNights(dir.path(), &problems), IsEmpty()) << value;
+    return problems.empty() ? "none" : problems.front();
+  };
+  for (const char* key : {"started_unix_s", "ended_unix_s", "run_exit", "exit_code"}) {
+    for (const char* value : {"1e300", "-1", "1.5", "18446744073709551615", "9223372036854775807", "true"}) {
+      EXPECT_THAT(problem(key, value), HasSubstr("'" + std::string(key) + "' is no integer from 0 to")) << value;
+    }
+  }
+  EXPECT_THAT(problem("version", "1e300"), HasSubstr("this program reads 1"));
+  EXPECT_THAT(problem("night", R"("../../etc")"), HasSubstr("'../../etc'")) << "it would be written there";
+  std::filesystem::remove(file);
+  std::filesystem::create_symlink("/dev/zero", file);
+  std::vector<std::string> problems;
+  EXPECT_THAT(ReadNights(dir.path(), &problems), IsEmpty()) << "it has no end";
 }
 
 TEST(Nights, ARecordOfAnEarlierVersionIsRead) {

@@ -1,0 +1,36 @@
+// A night's record and a gate's findings: read whole or refused. What is read has an answer and a place among the
+// nights, and is written as it was read.
+#include "regress/nights.h"
+
+#include "base/json.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
+  static const fuzz::Folder folder;
+  std::filesystem::create_directories(folder.path() / "night");
+  folder.Write("night/night.json", fuzz::TextOf(data, size));
+  std::vector<std::string> problems;
+  const std::vector<Night> nights = ReadNights(folder.path(), &problems);
+  fuzz::Require(nights.size() + problems.size() == 1, "a record is read or refused");
+  if (!nights.empty()) {
+    fuzz::Require(!NightAnswer(nights[0]).empty(), "a night has an answer");
+    fuzz::Require(NightWords(nights[0]).size() <= nights[0].words.size(), "its words are part of what it says");
+    NightAt(nights, 1'770'000'000'000'000'000);
+    VoidOf(nights);
+    LeftOutOf(nights);
+    WriteNight(nights[0], folder.path());
+    const std::vector<Night> again = ReadNights(folder.path(), &problems);
+    fuzz::Require(again.size() == 1 && again[0].worse == nights[0].worse && again[0].lost == nights[0].lost &&
+                      NightAnswer(again[0]) == NightAnswer(nights[0]),
+                  "a night is read as written");
+  }
+  fuzz::Takes([&] {
+    const Json gate = ParseJson(fuzz::TextOf(data, size), "gate.json");
+    MeasuredAnything(gate);
+    AnythingFailsNow(gate);
+    WorseCells(gate);
+    LostCells(gate);
+  });
+  return 0;
+}
