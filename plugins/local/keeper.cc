@@ -115,8 +115,11 @@ int main(int argc, char** argv) {
     ::_exit(127);
   }
   if (pid < 0) {
+    // Its end is written all the same: who waits for the job is to hear of it.
     std::perror("ridgeline-local-keeper: cannot start the job");
-    return 3;
+    constexpr int kCannotStart = 3;
+    WriteExit(argv[1], W_EXITCODE(kCannotStart, 0));
+    return kCannotStart;
   }
   sigset_t pending;
   // One that came before there was a program to take it.

@@ -24,9 +24,35 @@ Error::Error(ErrorKind kind, std::string message, std::string hint)
   if (!hint_.empty()) text_ += "\n  " + hint_;
 }
 
+namespace {
+
+// What to do about a system's error, whatever was asked of it; empty where that depends.
+const char* HintFor(int error) {
+  switch (error) {
+    case EACCES:
+    case EPERM:
+      return "it may belong to another user: name files of your own, or ask its owner for access";
+    case EROFS:
+      return "this disk is mounted read-only: name a folder on another, or have it mounted anew";
+    case ENOSPC:
+    case EDQUOT:
+      return "the disk is full: free some space, or files if it has no inodes left (`df -i`)";
+    case EAGAIN:
+      return "you may have as many processes as you are allowed to: end some, or raise `ulimit -u`";
+    case EMFILE:
+    case ENFILE:
+      return "too many files are open: raise `ulimit -n`";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
 void ThrowErrno(const std::string& what, const std::string& hint) {
   const int saved_errno = errno;
-  throw Error(ErrorKind::kInfrastructure, what + ": " + std::strerror(saved_errno), hint);
+  throw Error(ErrorKind::kInfrastructure, what + ": " + std::strerror(saved_errno),
+              hint.empty() ? HintFor(saved_errno) : hint);
 }
 
 }  // namespace ridgeline

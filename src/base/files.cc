@@ -26,8 +26,7 @@ void WriteAll(int fd, std::string_view bytes, const fs::path& path) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0) {
       if (errno == EINTR) continue;
-      const bool full = errno == ENOSPC || errno == EDQUOT;
-      ThrowErrno("cannot write " + path.string(), full ? "the disk is full: free some space" : "");
+      ThrowErrno("cannot write " + path.string());
     }
     bytes.remove_prefix(static_cast<size_t>(n));
   }

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <string>
+#include <utility>
 
 namespace ridgeline {
 namespace {
@@ -54,6 +55,19 @@ TEST(Error, ThrowErrnoSaysWhatTheSystemSaid) {
     EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
     EXPECT_EQ(error.message(), "cannot write a.json: No space left on device");
     EXPECT_EQ(error.hint(), "free some space");
+  }
+  for (const auto& [code, word] : {std::pair(ENOSPC, "df -i"),
+                                   {EROFS, "read-only"},
+                                   {EACCES, "another user"},
+                                   {EAGAIN, "ulimit -u"},
+                                   {EMFILE, "ulimit -n"}}) {
+    errno = code;
+    try {
+      ThrowErrno("cannot");
+      FAIL() << "it returned";
+    } catch (const Error& error) {
+      EXPECT_NE(error.hint().find(word), std::string::npos) << error.what();
+    }
   }
 }
 
