@@ -1,10 +1,11 @@
-// Preloaded into a program (LD_PRELOAD), stands between it and the C library: disks fail, writes are cut short, and the
-// wall clock jumps, as faults.h says. Trainers are left alone: what they make of a bad disk is their own fault, and a
-// point's result.
+// Preloaded into a program (LD_PRELOAD), stands between it and the C library: disks fail or may only be read, writes
+// are cut short, and the wall clock jumps, as faults.h says. Trainers are left alone: what they make of a bad disk is
+// their own fault, and a point's result.
 #include "tests/torture/faults.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -66,6 +67,27 @@ bool Fails(int fd) {
   return true;
 }
 
+bool IsReadOnly(int fd) {
+  if (g_faults == nullptr || !g_faults->read_only || !IsOurs(fd)) return false;
+  ++g_faults->refused;
+  errno = EROFS;
+  return true;
+}
+
+// By its whole path, as our programs name what they make.
+bool IsReadOnly(const char* path) {
+  if (g_faults == nullptr || !g_faults->read_only || !std::string_view(path).starts_with(g_faults->folder))
+    return false;
+  ++g_faults->refused;
+  errno = EROFS;
+  return true;
+}
+
+int Open(int folder, const char* path, int flags, mode_t mode) {
+  const bool changes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_CREAT) != 0;
+  return changes && IsReadOnly(path) ? -1 : static_cast<int>(::syscall(SYS_openat, folder, path, flags, mode));
+}
+
 size_t Cut(int fd, size_t size) {
   if (g_faults == nullptr || size < 2 || Dice() >= g_faults->shortened || !IsOurs(fd)) return size;
   ++g_faults->cut;
@@ -89,14 +111,41 @@ ssize_t pread(int fd, void* to, size_t size, off_t at) {
 }
 ssize_t pread64(int fd, void* to, size_t size, off_t at) { return pread(fd, to, size, at); }
 ssize_t write(int fd, const void* from, size_t size) {
-  return Fails(fd) ? -1 : ::syscall(SYS_write, fd, from, Cut(fd, size));
+  return Fails(fd) || IsReadOnly(fd) ? -1 : ::syscall(SYS_write, fd, from, Cut(fd, size));
 }
 ssize_t pwrite(int fd, const void* from, size_t size, off_t at) {
-  return Fails(fd) ? -1 : ::syscall(SYS_pwrite64, fd, from, Cut(fd, size), at);
+  return Fails(fd) || IsReadOnly(fd) ? -1 : ::syscall(SYS_pwrite64, fd, from, Cut(fd, size), at);
 }
 ssize_t pwrite64(int fd, const void* from, size_t size, off_t at) { return pwrite(fd, from, size, at); }
 int fsync(int fd) { return Fails(fd) ? -1 : static_cast<int>(::syscall(SYS_fsync, fd)); }
 int fdatasync(int fd) { return Fails(fd) ? -1 : static_cast<int>(::syscall(SYS_fdatasync, fd)); }
+
+// Their mode is there where they make a file; elsewhere it is any number, which nothing looks at.
+int open(const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const mode_t mode = va_arg(more, mode_t);
+  va_end(more);
+  return Open(AT_FDCWD, path, flags, mode);
+}
+int open64(const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const mode_t mode = va_arg(more, mode_t);
+  va_end(more);
+  return Open(AT_FDCWD, path, flags, mode);
+}
+int ftruncate(int fd, off_t size) noexcept {
+  return IsReadOnly(fd) ? -1 : static_cast<int>(::syscall(SYS_ftruncate, fd, size));
+}
+int ftruncate64(int fd, off_t size) noexcept { return ftruncate(fd, size); }
+int mkdir(const char* path, mode_t mode) noexcept {
+  return IsReadOnly(path) ? -1 : static_cast<int>(::syscall(SYS_mkdir, path, mode));
+}
+int rename(const char* from, const char* to) noexcept {
+  return IsReadOnly(to) ? -1 : static_cast<int>(::syscall(SYS_rename, from, to));
+}
+int unlink(const char* path) noexcept { return IsReadOnly(path) ? -1 : static_cast<int>(::syscall(SYS_unlink, path)); }
 
 int clock_gettime(clockid_t clock, timespec* now) noexcept {
   const auto result = static_cast<int>(::syscall(SYS_clock_gettime, clock, now));

@@ -1,4 +1,5 @@
-// The launcher of this machine, tortured: kills, a full disk, a failing one, and a clock that jumps.
+// The launcher of this machine, tortured: kills and stops, disks that are full, fail or may only be read, a clock
+// that jumps, and other commands beside.
 #include <sched.h>
 #include <sys/mount.h>
 
@@ -19,7 +20,7 @@ class LocalCli final : public ClusterCli {
 bool MountSmallDisk(const std::filesystem::path& folder) {
   static const bool has_namespace =
       ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
-  return has_namespace && ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=96m") == 0;
+  return has_namespace && ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=96m,nr_inodes=2000") == 0;
 }
 
 TEST(Torture, OnThisMachine) {
@@ -28,10 +29,10 @@ TEST(Torture, OnThisMachine) {
     LocalCli cli;
     FaultyMachine machine(cli.dir.path());
     cli.prefix = machine.Prefix();
-    std::vector<Blow> blows = {kKillDriver,     kKillExec,    kKillKeeper,  kKillTrainer,
-                               kKillEverything, kFailingDisk, kShortWrites, kClockJump};
+    std::vector<Blow> blows = {kKillDriver,   kKillExec,    kKillKeeper,  kKillTrainer, kKillEverything, kStop,
+                               kReadOnlyDisk, kFailingDisk, kShortWrites, kClockJump,   kBeside};
     const bool has_disk = MountSmallDisk(cli.dir.path());
-    if (has_disk) blows.push_back(kFullDisk);
+    if (has_disk) blows.insert(blows.end(), {kFullDisk, kNoInodes});
     constexpr int64_t kPoints = 10;
     const auto sweep = cli.WriteText(
         fmt::format("name: test\ndefaults: {{model: llama-10m, seq_length: 64}}\nmatrix: {{seed: 1..{}}}\n"

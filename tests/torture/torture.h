@@ -39,15 +39,20 @@ enum class Blow {
   kKillKeeper,
   kKillTrainer,
   kKillEverything,
+  kStop,  // one of any of them, for some time
   kFullDisk,
+  kNoInodes,
+  kReadOnlyDisk,
   kFailingDisk,
   kShortWrites,
   kClockJump,
+  kBeside,  // another command works on the same files
 };
 
 inline std::string_view NameOf(Blow blow) {
-  constexpr std::string_view kNames[] = {"driver",     "helper",    "exec",         "keeper",       "trainer",
-                                         "everything", "full disk", "failing disk", "short writes", "clock jump"};
+  constexpr std::string_view kNames[] = {
+      "driver",    "helper",    "exec",           "keeper",       "trainer",      "everything", "stop",
+      "full disk", "no inodes", "read-only disk", "failing disk", "short writes", "clock jump", "command beside"};
   return kNames[static_cast<size_t>(blow)];
 }
 
@@ -96,8 +101,8 @@ struct Tortured {
   int64_t points;
   std::vector<Blow> blows;                        // that may fall
   std::function<std::vector<pid_t>()> processes;  // of its jobs, those of others among them
-  FaultyMachine* machine = nullptr;               // of kFailingDisk, kShortWrites and kClockJump
-  std::filesystem::path disk = {};                // of kFullDisk: a small one
+  FaultyMachine* machine = nullptr;               // of faults
+  std::filesystem::path disk = {};                // of kFullDisk and kNoInodes: a small one
   uint64_t most_wait_ms = 350;                    // before a blow: so that some fall where its jobs have begun
 };
 
@@ -120,6 +125,7 @@ class Round {
     Settle();
     if (it_.machine != nullptr) {
       hits_[NameOf(Blow::kFailingDisk)] = it_.machine->faults().failed;
+      hits_[NameOf(Blow::kReadOnlyDisk)] = it_.machine->faults().refused;
       hits_[NameOf(Blow::kShortWrites)] = it_.machine->faults().cut;
       hits_[NameOf(Blow::kClockJump)] = it_.machine->faults().misled;
     }
@@ -156,6 +162,25 @@ class Round {
           if (const auto part = WhatKills(pid)) Kill(pid, *part);
         }
         return;
+      case Blow::kStop:
+        return StopOne();
+      case Blow::kNoInodes: {
+        const auto folder = it_.disk / "inodes";
+        std::filesystem::create_directory(folder);
+        for (int i = 0; std::ofstream(folder / std::to_string(i)); ++i) {
+        }
+        ++hits_[NameOf(blow)];
+        SomeTime();
+        std::filesystem::remove_all(folder);
+        return;
+      }
+      case Blow::kReadOnlyDisk:
+        it_.machine->faults().read_only = true;
+        SomeTime();
+        it_.machine->faults().read_only = false;
+        return;
+      case Blow::kBeside:
+        return RunBeside();
       case Blow::kFullDisk: {
         const auto ballast = it_.disk / "ballast";
         std::ofstream(ballast, std::ios::binary) << std::string(96 << 20, 'b');
@@ -210,6 +235,54 @@ class Round {
     if (program == "fake_trainer") return Blow::kKillTrainer;
     if (program == "ridgeline" && command.size() > 1 && command[1] == "exec") return Blow::kKillExec;
     return std::nullopt;
+  }
+
+  // The driver, or a process of its jobs. It goes on where it was, whatever happened meanwhile.
+  void StopOne() {
+    std::vector<pid_t> victims = it_.processes();
+    std::erase_if(victims, [](pid_t pid) { return !WhatKills(pid); });
+    victims.push_back(driver_->pid());
+    const pid_t victim = victims[random_() % victims.size()];
+    if (::kill(victim, SIGSTOP) != 0) return;
+    ++hits_[NameOf(Blow::kStop)];
+    SomeTime();
+    // What ended meanwhile may have left its number to another: to go on harms nobody.
+    ::kill(victim, SIGCONT);
+  }
+
+  // None of them changes what is measured, whatever the run is doing, and none of them hangs. What it says is its
+  // own: a run may keep it from its files.
+  void RunBeside() {
+    const auto at = [&](const char* name) { return (it_.cli.dir.path() / name).string(); };
+    const std::vector<std::vector<std::string>> commands = {
+        {"db", "check"},
+        {"db", "merge", at("beside.db"), "--db", at("ridgeline.db")},
+        {"db", "merge", at("ridgeline.db"), "--db", at("beside.db")},
+        {"db", "prune", "--before", "2100-01-01"},
+        {"report", "activation-checkpointing", "--to", at("beside.html")},
+        {"status"},
+        {"query", "SELECT count(*) FROM results"},
+        {"collect", "ridgeline-out", "--db", at("beside.db")},
+    };
+    const std::vector<std::string>& command = commands[random_() % commands.size()];
+    story_.back() += fmt::format(" ({})", fmt::join(command, " "));
+    std::vector<std::string> argv = it_.cli.prefix;
+    argv.push_back(Program().string());
+    argv.insert(argv.end(), command.begin(), command.end());
+    SpawnOptions options;
+    options.work_dir = it_.cli.dir.path();
+    options.stdout_file = it_.cli.dir.path() / "beside.log";
+    options.stderr_file = options.stdout_file;
+    options.die_with_parent = true;
+    Child beside = Child::Spawn(argv, options);
+    if (!beside.WaitFor(kHangsNs)) {
+      beside.Signal(SIGKILL);
+      ADD_FAILURE() << "the command beside hangs; " << Story();
+    }
+    const ExitStatus status = beside.Wait();
+    EXPECT_TRUE(status.signal == 0 && status.exit_code <= 3) << Story() << "\n"
+                                                             << ReadFileIfThere(options.stdout_file).value_or("");
+    ++hits_[NameOf(Blow::kBeside)];
   }
 
   void KillOneOf(Blow blow) {
