@@ -137,18 +137,39 @@ int AuthorizeReading(void*, int action, const char* first, const char* second, c
   }
 }
 
-// The authorizer stands while this does: SQLite may prepare again when another process changes the schema.
+// The authorizer stands while this does: SQLite may prepare again when another process changes the schema. So does the
+// limit of a value's length: one function call can make any length, and no clock is looked at meanwhile.
 class ReadingOnly {
  public:
-  explicit ReadingOnly(sqlite3* handle) : handle_(handle) {
+  explicit ReadingOnly(sqlite3* handle)
+      : handle_(handle), length_before_(sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, kMostValueBytes)) {
     sqlite3_set_authorizer(handle_, AuthorizeReading, nullptr);
   }
   ReadingOnly(const ReadingOnly&) = delete;
   ReadingOnly& operator=(const ReadingOnly&) = delete;
-  ~ReadingOnly() { sqlite3_set_authorizer(handle_, nullptr, nullptr); }
+  ~ReadingOnly() {
+    sqlite3_set_authorizer(handle_, nullptr, nullptr);
+    sqlite3_limit(handle_, SQLITE_LIMIT_LENGTH, length_before_);
+  }
 
  private:
+  static constexpr int kMostValueBytes = 64 << 20;  // eight whole results
+
   sqlite3* handle_;
+  int length_before_;
+};
+
+// A person's question is timed, also in a program that may write.
+class Timed {
+ public:
+  explicit Timed(bool& is_timed) : is_timed_(is_timed), before_(std::exchange(is_timed, true)) {}
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+  ~Timed() { is_timed_ = before_; }
+
+ private:
+  bool& is_timed_;
+  bool before_;
 };
 
 struct Finalize {
@@ -236,11 +257,12 @@ struct Database::Waiting {
   TimePoint since = {};  // of a lock that is waited for
   bool said = false;
   TimePoint began = std::chrono::steady_clock::now();  // what SQLite is asked now
+  bool is_timed = false;                               // that may take `longest_look`, no longer
 
   // SQLite's progress handler: whether to stop.
   static int IsTooLong(void* context) {
     const auto& self = *static_cast<Waiting*>(context);
-    return std::chrono::steady_clock::now() - self.began > self.patience.longest_look ? 1 : 0;
+    return self.is_timed && std::chrono::steady_clock::now() - self.began > self.patience.longest_look ? 1 : 0;
   }
 
   // SQLite's busy handler: whether to try again, after some sleep. `tries` begins with 0 at each wait.
@@ -274,10 +296,9 @@ Database::Database(const std::filesystem::path& file, Access access, Patience pa
     sqlite3_busy_handler(handle, Waiting::Wait, waiting_.get());
     sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-    if (access == Access::kReadOnly) {
-      constexpr int kInstructions = 100'000;  // of SQLite's machine, between two looks at the clock: about 1 ms
-      sqlite3_progress_handler(handle, kInstructions, Waiting::IsTooLong, waiting_.get());
-    }
+    constexpr int kInstructions = 100'000;  // of SQLite's machine, between two looks at the clock: about 1 ms
+    sqlite3_progress_handler(handle, kInstructions, Waiting::IsTooLong, waiting_.get());
+    waiting_->is_timed = access == Access::kReadOnly;
     database_->exec("PRAGMA foreign_keys = ON; SELECT count(*) FROM sqlite_master");
   });
   RequireWhole(file_);  // where a change was taken back, it was not looked at before
@@ -315,6 +336,7 @@ void Database::Rollback() noexcept {
 Table Database::Select(const std::string& sql, const std::map<std::string, std::string>& texts) {
   sqlite3* handle = database_->getHandle();
   const ReadingOnly guard(handle);
+  const Timed timed(waiting_->is_timed);
   const auto prepare = [&](std::string_view text, std::string_view& rest) {
     sqlite3_stmt* statement = nullptr;
     const char* tail = nullptr;
@@ -375,12 +397,12 @@ Table Database::Select(const std::string& sql, const std::map<std::string, std::
       throw Error(
           ErrorKind::kInfrastructure,
           fmt::format("{}: an answer of more than {} MB, which is the most that is held here", file_, most / 1'000'000),
-          "ask for less, as for one sweep or campaign, or ask with `ridgeline report` or `ridgeline query`");
+          "ask for less: for one sweep or campaign, or with LIMIT");
     }
   }
   if (code == SQLITE_DONE) return table;
   // Such as a text that is not JSON, or a pragma behind a table's name.
-  if (code == SQLITE_ERROR || code == SQLITE_AUTH || code == SQLITE_MISMATCH) {
+  if (code == SQLITE_ERROR || code == SQLITE_AUTH || code == SQLITE_MISMATCH || code == SQLITE_TOOBIG) {
     throw Error(ErrorKind::kUsage, fmt::format("SQL: {}", sqlite3_errmsg(handle)));
   }
   throw Translated(sqlite3_extended_errcode(handle), sqlite3_errmsg(handle), file_);

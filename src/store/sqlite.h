@@ -54,15 +54,15 @@ class Statement {
   TimePoint* began_;  // its Database's: when its present statement began to look for a row
 };
 
-// How long a lock of another process is waited for, and what is said of it meanwhile. How long a reader's statement may
-// look for its next row, and how large a person's answer may be: a file may be a stranger's, and a question one that
-// has no end.
+// How long a lock of another process is waited for, and what is said of it meanwhile. How long a reader's statement
+// and a person's may look for the next row, and how large a person's answer may be: a file may be a stranger's, and a
+// question one that has no end.
 struct Patience {
   std::chrono::milliseconds note_after = std::chrono::seconds(1);
   std::chrono::milliseconds give_up_after = std::chrono::seconds(60);
   std::function<void(const std::string& words)> note = {};  // once a wait; empty: nobody listens
   std::chrono::milliseconds longest_look = std::chrono::minutes(5);
-  size_t most_answer_bytes = SIZE_MAX;  // of Select, in memory
+  size_t most_answer_bytes = size_t{1} << 30;  // of Select, in memory
 };
 
 class Database {
@@ -86,7 +86,8 @@ class Database {
   void Commit();
   void Rollback() noexcept;
 
-  // One statement from a person: it can read this file and nothing else. `texts` are its :parameters' values.
+  // One statement from a person: it can read this file and nothing else. `texts` are its :parameters' values. Throws
+  // Error(kUsage) for an answer that is too large (see Patience).
   Table Select(const std::string& sql, const std::map<std::string, std::string>& texts = {});
 
  private:

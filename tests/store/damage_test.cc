@@ -370,6 +370,25 @@ TEST_F(DamageTest, AQuestionWithoutEndIsStopped) {
     }
   }
   EXPECT_EQ(database.Integer("SELECT count(*) FROM points"), 1) << "the next one is answered";
+  Database writes(file_, Database::Access::kReadWrite, {.longest_look = std::chrono::milliseconds(50)});
+  EXPECT_THROW(writes.Select(kForEver), Error) << "a person's question is bounded in a program that writes, too";
+}
+
+TEST_F(DamageTest, AnAnswerWithoutEndTakesNoMoreThanSoMuchMemory) {
+  Fill(1);
+  Database database(file_, Database::Access::kReadOnly, {.most_answer_bytes = 1'000'000});
+  const auto refusal = [&](const std::string& sql) {
+    try {
+      database.Select(sql);
+    } catch (const Error& e) {
+      return e.message();
+    }
+    return std::string("an answer");
+  };
+  EXPECT_THAT(refusal("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"),
+              HasSubstr("an answer of more than 1 MB"));
+  EXPECT_THAT(refusal("SELECT length(zeroblob(1000000000))"), HasSubstr("too big"));
+  EXPECT_EQ(refusal("SELECT length(zeroblob(1000000))"), "an answer") << "the next one is answered";
 }
 
 TEST_F(DamageTest, AnAnswerLargerThanMayBeHeldIsRefused) {

@@ -1,0 +1,1 @@
+SELECT length(printf('%.*c', 100000000, 'x')), zeroblob(1000000000)
