@@ -1,6 +1,9 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -12,6 +15,8 @@
 
 namespace ridgeline {
 namespace {
+
+constexpr size_t kMaxJsonFileBytes = size_t{128} << 20;
 
 // Brackets in texts do not count.
 bool IsTooDeep(std::string_view text) {
@@ -44,7 +49,19 @@ Json ParseJson(std::string_view text, const std::string& source) {
   }
 }
 
-Json ReadJsonFile(const std::filesystem::path& path) { return ParseJson(ReadFile(path), path.string()); }
+Json ReadJsonFile(const std::filesystem::path& path) {
+  const std::optional<std::string> text = ReadFileIfThere(path, kMaxJsonFileBytes + 1);
+  if (!text) {
+    errno = ENOENT;
+    ThrowErrno("cannot read " + path.string());
+  }
+  if (text->size() > kMaxJsonFileBytes) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{} is larger than {} MiB", path.string(), kMaxJsonFileBytes >> 20),
+                "no JSON file that Ridgeline reads is so large: name another");
+  }
+  return ParseJson(*text, path.string());
+}
 
 std::string DumpJson(const Json& value, int indent) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);

@@ -148,5 +148,15 @@ TEST(Json, ReadsAFileAndNamesTheOneThatIsMissing) {
   }
 }
 
+TEST(Json, AFileWithoutEndIsRefused) {
+  try {
+    ReadJsonFile("/dev/zero");
+    FAIL() << "it has an end";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidInput);
+    EXPECT_THAT(error.message(), HasSubstr("/dev/zero is larger than 128 MiB"));
+  }
+}
+
 }  // namespace
 }  // namespace ridgeline

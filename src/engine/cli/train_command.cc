@@ -228,9 +228,10 @@ int RunTrainCommand(int argc, char* const* argv, const CudaSupport& cuda) {
     return 0;
   }
   if (verify) return RunVerify(*command, cuda.open);
-  ListenForLeave();
+  // A spec may be a pipe that nobody writes to, and until it is read there is no step to leave after.
   RunSpec spec =
       command->spec ? *command->spec : DecodeSpec(ReadJsonFile(command->spec_file), command->spec_file.string());
+  ListenForLeave();
   if (command->budget) {
     PrintBudget(spec);
     return 0;
