@@ -4,13 +4,18 @@ WITH
 named AS MATERIALIZED (
   SELECT
     result, point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, ranks, batch_size, checkpointing,
-    provenance, emulated, device_name, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_p95_ns, step_cv,
+    provenance, emulated, device_name, steady_tokens_per_s, steady_tokens_per_s_low, steady_tokens_per_s_high, cold_tokens_per_s_low,
+    cold_tokens_per_s_high, cold_tokens_per_s, step_median_ns, step_p95_ns, step_cv,
     times_measured, steady_min_tokens_per_s, steady_max_tokens_per_s, campaign, machine, trainer, version,
     planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes, planned_optimizer_bytes,
     planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message, environment, command,
     all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes, observed_peak_bytes, device_bytes, device_bytes_kind, cores_others_share, cores_throttles,
     gpu_throttled_share, gpu_others, gpu_ecc_uncorrected,
     too_few,
+    CASE provenance WHEN 'published' THEN evidence ->> '$.source' END AS source,
+    CASE provenance WHEN 'predicted' THEN CAST(evidence ->> '$.first_ns' AS REAL) END AS first_ns,
+    CASE provenance WHEN 'predicted' THEN evidence ->> '$.first_from' END AS first_from,
+    CASE provenance WHEN 'predicted' THEN evidence ->> '$.basis' END AS basis,
     -- Runs are compared only where all this is the same.
     json_array(provenance, emulated, device_name, campaign, machine, version, setup, seed) AS alike,
     status = 'ok' AS ok,
@@ -63,6 +68,11 @@ firsts AS (
   WHERE ok
   GROUP BY panel, checkpointing, alike
 ),
+sources_of AS (
+  SELECT panel, group_concat(source, '; ') AS sources
+  FROM (SELECT panel, source, min(result) FROM named WHERE source IS NOT NULL GROUP BY panel, source ORDER BY min(result))
+  GROUP BY panel
+),
 figured AS (
   SELECT
     *,
@@ -81,7 +91,23 @@ figured AS (
   LEFT JOIN firsts USING (panel, checkpointing, alike)
 )
 SELECT
+  predicted_steady_tokens_per_s, predicted_steady_tokens_per_s_low, predicted_steady_tokens_per_s_high,
+  predicted_cold_tokens_per_s, predicted_cold_tokens_per_s_low, predicted_cold_tokens_per_s_high, predicted_peak_bytes,
+  steady_difference_percent, cold_difference_percent, memory_difference_percent, predicted_as, predicted_on,
+  predicted_basis, abs(steady_difference_percent) AS steady_off_percent, abs(cold_difference_percent) AS cold_off_percent,
+  abs(memory_difference_percent) AS memory_off_percent, ok AND provenance <> 'predicted' AND forecast IS NULL AS unsupported,
+  sum(ok AND provenance <> 'predicted' AND forecast IS NULL) OVER (PARTITION BY panel) AS unsupported_runs,
+  sum(ok AND forecast IS NOT NULL) OVER (PARTITION BY panel) AS compared_runs,
+  sum(ok AND provenance <> 'predicted') OVER (PARTITION BY panel) AS comparable_runs,
+  steady_tokens_per_s_low, steady_tokens_per_s_high, cold_tokens_per_s_low, cold_tokens_per_s_high,
   result, panel, model, precision, seq_length, ranks, checkpointing, batch_size, 'batch ' || batch_size AS batch,
+  source, first_ns, first_from, basis,
+  iif(ranks > 1, steady_tokens_per_s / ranks, NULL) AS rank_steady_tokens_per_s,
+  iif(ranks > 1, cold_tokens_per_s / ranks, NULL) AS rank_cold_tokens_per_s,
+  -- As others publish it: where somebody did.
+  iif(max(provenance = 'published') OVER (PARTITION BY panel), cold_tokens_per_s / ranks, NULL) AS as_published,
+  cold_tokens_per_s_low / ranks AS as_published_low, cold_tokens_per_s_high / ranks AS as_published_high,
+  sources,
   failure, coalesce(failure, 'ok') AS outcome, out_of_memory, wanted_bytes, available_bytes,
   steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_p95_ns, step_cv,
   times_measured, steady_min_tokens_per_s, steady_max_tokens_per_s,
@@ -111,4 +137,6 @@ SELECT
   provenance, emulated, device_name, message, point_id, campaign, machine, trainer, version, environment, command,
   result, none_result, first_result, all_steps_ns, warmup_steps, steps, repeats
 FROM figured
+LEFT JOIN sources_of USING (panel)
+LEFT JOIN forecasts USING (result)
 ORDER BY family, size, model, precision, seq_length, panel, batch_size, policy_rank, point_id

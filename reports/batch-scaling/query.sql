@@ -5,7 +5,8 @@ named AS MATERIALIZED (
   SELECT
     result, point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, batch_size, checkpointing,
     provenance, emulated, device_name, campaign, machine, trainer, version, message, environment, command, failure,
-    steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv, planned_peak_bytes, rss_peak_bytes,
+    steady_tokens_per_s, steady_tokens_per_s_low, steady_tokens_per_s_high, cold_tokens_per_s_low,
+    cold_tokens_per_s_high, cold_tokens_per_s, step_median_ns, step_cv, planned_peak_bytes, rss_peak_bytes,
     device_peak_bytes, all_steps_ns, warmup_steps, steps, repeats, cores_others_share, cores_throttles,
     gpu_throttled_share,
     -- Runs are compared only where all this is the same.
@@ -46,6 +47,15 @@ enough AS (
   GROUP BY panel, checkpointing, alike
 )
 SELECT
+  predicted_steady_tokens_per_s, predicted_steady_tokens_per_s_low, predicted_steady_tokens_per_s_high,
+  predicted_cold_tokens_per_s, predicted_cold_tokens_per_s_low, predicted_cold_tokens_per_s_high, predicted_peak_bytes,
+  steady_difference_percent, cold_difference_percent, memory_difference_percent, predicted_as, predicted_on,
+  predicted_basis, abs(steady_difference_percent) AS steady_off_percent, abs(cold_difference_percent) AS cold_off_percent,
+  abs(memory_difference_percent) AS memory_off_percent, ok AND provenance <> 'predicted' AND forecast IS NULL AS unsupported,
+  sum(ok AND provenance <> 'predicted' AND forecast IS NULL) OVER (PARTITION BY panel) AS unsupported_runs,
+  sum(ok AND forecast IS NOT NULL) OVER (PARTITION BY panel) AS compared_runs,
+  sum(ok AND provenance <> 'predicted') OVER (PARTITION BY panel) AS comparable_runs,
+  steady_tokens_per_s_low, steady_tokens_per_s_high, cold_tokens_per_s_low, cold_tokens_per_s_high,
   result, panel, model, precision, seq_length, checkpointing, batch_size,
   'batch ' || batch_size || ', ' || checkpointing AS run, policy_words,
   failure, coalesce(failure, 'ok') AS outcome, ok, out_of_memory, too_few, max(ok) OVER (PARTITION BY panel) AS any_ok,
@@ -62,6 +72,7 @@ SELECT
   provenance, emulated, device_name, message, point_id, campaign, machine, trainer, version, environment, command,
   all_steps_ns, warmup_steps, steps, repeats
 FROM named
+LEFT JOIN forecasts USING (result)
 LEFT JOIN firsts USING (panel, checkpointing, alike)
 LEFT JOIN enough USING (panel, checkpointing, alike)
 ORDER BY family, size, model, precision, seq_length, panel, policy_rank, batch_size, point_id

@@ -4,7 +4,8 @@ WITH
 named AS MATERIALIZED (
   SELECT
     result, point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, ranks, batch_size,
-    provenance, emulated, device_name, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
+    provenance, emulated, device_name, steady_tokens_per_s, steady_tokens_per_s_low, steady_tokens_per_s_high, cold_tokens_per_s_low,
+    cold_tokens_per_s_high, cold_tokens_per_s, step_median_ns, step_cv,
     campaign, machine, trainer, version, planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes,
     planned_optimizer_bytes, planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message,
     environment, command, status = 'ok' AS ok, all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes, observed_peak_bytes, device_bytes, device_bytes_kind,
@@ -78,6 +79,15 @@ figured AS (
   LEFT JOIN emulated_of USING (panel)
 )
 SELECT
+  predicted_steady_tokens_per_s, predicted_steady_tokens_per_s_low, predicted_steady_tokens_per_s_high,
+  predicted_cold_tokens_per_s, predicted_cold_tokens_per_s_low, predicted_cold_tokens_per_s_high, predicted_peak_bytes,
+  steady_difference_percent, cold_difference_percent, memory_difference_percent, predicted_as, predicted_on,
+  predicted_basis, abs(steady_difference_percent) AS steady_off_percent, abs(cold_difference_percent) AS cold_off_percent,
+  abs(memory_difference_percent) AS memory_off_percent, ok AND provenance <> 'predicted' AND forecast IS NULL AS unsupported,
+  sum(ok AND provenance <> 'predicted' AND forecast IS NULL) OVER (PARTITION BY panel) AS unsupported_runs,
+  sum(ok AND forecast IS NOT NULL) OVER (PARTITION BY panel) AS compared_runs,
+  sum(ok AND provenance <> 'predicted') OVER (PARTITION BY panel) AS comparable_runs,
+  steady_tokens_per_s_low, steady_tokens_per_s_high, cold_tokens_per_s_low, cold_tokens_per_s_high,
   result, panel, model, seq_length, ranks, format, precision, batch_size, 'batch ' || batch_size AS batch, failure,
   coalesce(failure, 'ok') AS outcome, ok, wanted_bytes, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
   bf16_speedup, bf16_memory_percent,
@@ -102,4 +112,5 @@ SELECT
   gpu_throttled_share, gpu_others, gpu_ecc_uncorrected, gpu_throttled_share > 0.05 AS gpu_throttled, gpu_others > 0 AS gpu_shared,
   provenance, emulated, device_name, message, point_id, campaign, machine, trainer, version, environment, command
 FROM figured
+LEFT JOIN forecasts USING (result)
 ORDER BY family, size, model, seq_length, panel, batch_size, format_rank, format, point_id

@@ -1,10 +1,12 @@
 -- One row a measured run of which there is a prediction: how far off that was. Of runs that were profiled, one row an op
 -- beside: the mean of what it took in their steps.
 -- :sweep names the sweep whose points are wanted; NULL: every run in the store.
+-- A prediction as another trainer than the run's says nothing of it.
 WITH
 predicted AS (
   SELECT
-    point_id, setup ->> '$.predicted_on' AS predicted_on, step_median_ns AS step_ns, steady_tokens_per_s,
+    point_id, trainer, ifnull(setup ->> '$.trainer[0]', 'ridgeline-train') AS program,
+    setup ->> '$.predicted_on' AS predicted_on, step_median_ns AS step_ns, steady_tokens_per_s,
     planned_peak_bytes, CAST(evidence ->> '$.step_low_ns' AS REAL) AS low_ns,
     CAST(evidence ->> '$.step_high_ns' AS REAL) AS high_ns, evidence ->> '$.op_ns' AS op_ns
   FROM runs
@@ -26,6 +28,7 @@ audited AS MATERIALIZED (
     'Predicted on ' || ifnull(p.predicted_on, 'an unknown device') AS panel
   FROM runs AS m JOIN predicted AS p USING (point_id)
   WHERE m.provenance = 'measured' AND m.status = 'ok' AND m.step_median_ns > 0
+    AND (m.trainer = p.trainer OR m.setup ->> '$.trainer[0]' = p.program)
     AND (:sweep IS NULL
          OR (m.point_id, m.setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
                                       FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep))

@@ -11,7 +11,8 @@ named AS MATERIALIZED (
                CASE WHEN instr(device_name, ' (') > 0 THEN substr(device_name, 1, instr(device_name, ' (') - 1)
                     ELSE device_name END, campaign, version, seed, setup -> '$.kubernetes.image',
                setup -> '$.slurm.container', setup -> '$.slurm.modules') AS alike,
-    steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
+    steady_tokens_per_s_low, steady_tokens_per_s_high, cold_tokens_per_s_low,
+    cold_tokens_per_s_high, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
     campaign, machine, trainer, version, planned_peak_bytes, rss_peak_bytes, message, environment, command, status = 'ok' AS ok,
     all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes, cores_others_share, cores_throttles,
     gpu_throttled_share, gpu_others, gpu_ecc_uncorrected,
@@ -63,6 +64,15 @@ figured AS (
   WHERE panel IN (SELECT panel FROM named GROUP BY panel HAVING count(DISTINCT ranks) > 1)
 )
 SELECT
+  predicted_steady_tokens_per_s, predicted_steady_tokens_per_s_low, predicted_steady_tokens_per_s_high,
+  predicted_cold_tokens_per_s, predicted_cold_tokens_per_s_low, predicted_cold_tokens_per_s_high, predicted_peak_bytes,
+  steady_difference_percent, cold_difference_percent, memory_difference_percent, predicted_as, predicted_on,
+  predicted_basis, abs(steady_difference_percent) AS steady_off_percent, abs(cold_difference_percent) AS cold_off_percent,
+  abs(memory_difference_percent) AS memory_off_percent, ok AND provenance <> 'predicted' AND forecast IS NULL AS unsupported,
+  sum(ok AND provenance <> 'predicted' AND forecast IS NULL) OVER (PARTITION BY panel) AS unsupported_runs,
+  sum(ok AND forecast IS NOT NULL) OVER (PARTITION BY panel) AS compared_runs,
+  sum(ok AND provenance <> 'predicted') OVER (PARTITION BY panel) AS comparable_runs,
+  steady_tokens_per_s_low, steady_tokens_per_s_high, cold_tokens_per_s_low, cold_tokens_per_s_high,
   result, panel, model, precision, seq_length, batch_size, ranks, way, communicator,
   ranks || CASE WHEN ranks = 1 AND real THEN ' rank' WHEN ranks = 1 THEN ' rank, ' || way
                 ELSE ' ranks, ' || way END AS run,
@@ -76,4 +86,5 @@ SELECT
   gpu_throttled_share, gpu_others, gpu_ecc_uncorrected, gpu_throttled_share > 0.05 AS gpu_throttled, gpu_others > 0 AS gpu_shared,
   provenance, emulated, device_name, message, point_id, campaign, machine, trainer, version, environment, command
 FROM figured
+LEFT JOIN forecasts USING (result)
 ORDER BY family, size, model, precision, seq_length, panel, way_rank, ranks, point_id

@@ -5,7 +5,8 @@ named AS MATERIALIZED (
   SELECT
     result, point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, batch_size, checkpointing,
     provenance, emulated, device_name, campaign, machine, trainer, version, message, environment, command, failure,
-    steady_tokens_per_s, step_median_ns, step_cv, planned_peak_bytes, planned_activations_bytes, rss_peak_bytes,
+    steady_tokens_per_s_low, steady_tokens_per_s_high, cold_tokens_per_s_low,
+    cold_tokens_per_s_high, steady_tokens_per_s, step_median_ns, step_cv, planned_peak_bytes, planned_activations_bytes, rss_peak_bytes,
     device_peak_bytes, all_steps_ns, warmup_steps, steps, repeats, cores_others_share, cores_throttles,
     gpu_throttled_share,
     -- Runs are compared only where all this is the same.
@@ -33,6 +34,15 @@ firsts AS (
   GROUP BY panel, way, alike
 )
 SELECT
+  predicted_steady_tokens_per_s, predicted_steady_tokens_per_s_low, predicted_steady_tokens_per_s_high,
+  predicted_cold_tokens_per_s, predicted_cold_tokens_per_s_low, predicted_cold_tokens_per_s_high, predicted_peak_bytes,
+  steady_difference_percent, cold_difference_percent, memory_difference_percent, predicted_as, predicted_on,
+  predicted_basis, abs(steady_difference_percent) AS steady_off_percent, abs(cold_difference_percent) AS cold_off_percent,
+  abs(memory_difference_percent) AS memory_off_percent, ok AND provenance <> 'predicted' AND forecast IS NULL AS unsupported,
+  sum(ok AND provenance <> 'predicted' AND forecast IS NULL) OVER (PARTITION BY panel) AS unsupported_runs,
+  sum(ok AND forecast IS NOT NULL) OVER (PARTITION BY panel) AS compared_runs,
+  sum(ok AND provenance <> 'predicted') OVER (PARTITION BY panel) AS comparable_runs,
+  steady_tokens_per_s_low, steady_tokens_per_s_high, cold_tokens_per_s_low, cold_tokens_per_s_high,
   result, panel, model, precision, checkpointing, batch_size, way, seq_length,
   'sequence ' || seq_length || ', ' || way AS run, policy_words,
   failure, coalesce(failure, 'ok') AS outcome, ok, out_of_memory, too_few, max(ok) OVER (PARTITION BY panel) AS any_ok,
@@ -45,5 +55,6 @@ SELECT
   provenance, emulated, device_name, message, point_id, campaign, machine, trainer, version, environment, command,
   all_steps_ns, warmup_steps, steps, repeats
 FROM named
+LEFT JOIN forecasts USING (result)
 LEFT JOIN firsts USING (panel, way, alike)
 ORDER BY family, size, model, precision, panel, policy_rank, batch_size, seq_length, point_id

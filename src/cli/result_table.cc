@@ -1,6 +1,7 @@
 #include "cli/result_table.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <set>
@@ -81,6 +82,36 @@ void AddSaid(const std::vector<SaidColumn>& columns, size_t place, Table& table)
   }
 }
 
+// What was predicted of a point, beside what it took. The difference is the predicted figure over the measured one,
+// less 1.
+constexpr std::array<const char*, 3> kPredictedColumns = {"predicted tokens/s", "predicted-measured",
+                                                          "memory, predicted-measured"};
+
+// Of the steady throughput, the ends of its interval, its difference and that of the memory.
+std::vector<Cell> PredictedCells(const std::vector<Cell>& of) {
+  const auto number = [&](size_t i) {
+    const auto* value = std::get_if<double>(&of[i]);
+    return value == nullptr ? std::nullopt : std::optional(*value);
+  };
+  std::vector<Cell> cells(kPredictedColumns.size());
+  if (const auto value = number(0)) {
+    std::string text = FormatCount(*value);
+    if (number(1) && number(2)) text += " ± " + FormatCount((*number(2) - *number(1)) / 2);
+    cells[0] = std::move(text);
+  }
+  for (size_t i = 1; i < cells.size(); ++i) {
+    if (const auto percent = number(i + 2)) cells[i] = fmt::format("{:+.1f}%", *percent);
+  }
+  return cells;
+}
+
+void AddPredicted(const std::vector<std::vector<Cell>>& predicted, Table& table) {
+  table.columns.insert(table.columns.end() - 1, kPredictedColumns.begin(), kPredictedColumns.end());
+  for (size_t row = 0; row < table.rows.size(); ++row) {
+    table.rows[row].insert(table.rows[row].end() - 1, predicted[row].begin(), predicted[row].end());
+  }
+}
+
 }  // namespace
 
 Table ResultTable(Store& store, const Sweep& sweep) {
@@ -93,15 +124,19 @@ Table ResultTable(Store& store, const Sweep& sweep) {
                   "r.planned_peak_bytes AS planned, r.device_peak_bytes AS \"device peak\", r.rss_peak_bytes AS RSS, "
                   "nullif(ltrim(iif(r.emulated, 'emulated', '') || ifnull(', ' || {}, ''), ', '), '') AS note, "
                   "iif(p.repeats > 1 AND r.status = 'ok', r.all_steps_ns, '') AS steps_of_repeats, p.warmup_steps, "
-                  "p.steps, r.number "
+                  "p.steps, f.predicted_steady_tokens_per_s, f.predicted_steady_tokens_per_s_low, "
+                  "f.predicted_steady_tokens_per_s_high, f.steady_difference_percent, f.memory_difference_percent, "
+                  "r.number "
                   "FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep JOIN points AS p ON p.id = s.point_id "
                   "LEFT JOIN results AS r ON r.point_id = p.id AND r.attempt = (SELECT max(attempt) FROM results "
                   "WHERE point_id = p.id AND setup = ifnull(s.setup, w.setup) AND campaign = w.campaign) "
+                  "LEFT JOIN forecasts AS f ON f.result = r.number "
                   "WHERE s.sweep = {} ORDER BY s.ordinal",
                   fields, RunNoteSql(), SqlText(sweep.name)));
   const size_t first_figure = varying.size() + 1;
   const size_t first_of_spread = first_figure + 5;  // after planned, device peak, RSS and note
   std::vector<std::optional<int64_t>> results;
+  std::vector<std::vector<Cell>> predicted;
   std::set<std::string> told;
   for (const Field* field : varying) told.emplace(field->name);
   for (auto& row : table.rows) {
@@ -111,6 +146,7 @@ Table ResultTable(Store& store, const Sweep& sweep) {
     const int64_t steps = CellInteger(row[first_of_spread + 2]);
     const std::string spread =
         HalfOfInterval(row[first_figure], TextOf(row[first_of_spread]), CellInteger(row[first_of_spread + 1]), steps);
+    predicted.push_back(PredictedCells({row.begin() + static_cast<std::ptrdiff_t>(first_of_spread) + 3, row.end()}));
     row.resize(first_of_spread);
     row[first_figure] = Styled<double>(row[first_figure], FormatCount);
     if (!spread.empty()) row[first_figure] = CellText(row[first_figure]) + spread;
@@ -126,7 +162,10 @@ Table ResultTable(Store& store, const Sweep& sweep) {
     const std::string note = CellText(table.rows[i].back());
     table.rows[i].back() = note + (note.empty() ? "" : ", ") + differences[i];
   }
+  const size_t before_note = table.columns.size() - 1;
+  AddPredicted(predicted, table);
   DropWhereEmpty(table, table.columns.size() - 1);
+  for (size_t i = kPredictedColumns.size(); i-- > 0;) DropWhereEmpty(table, before_note + i);
   DropWhereEmpty(table, first_figure + 2);
   return table;
 }

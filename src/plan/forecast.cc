@@ -54,7 +54,8 @@ PointForecast ForecastOf(const Point& point, const Device& device, const Framewo
             std::move(memory.by_category),
             framework.name,
             framework.Basis(device.gpu),
-            ""};
+            "",
+            device.Has("cold.first_iteration") ? "the file of " + device.name : framework.first_iteration_from};
   } catch (const Error& e) {
     throw Error(e.kind(), fmt::format("point {}: {}", point.id, e.message()), e.hint());
   }
@@ -171,6 +172,19 @@ std::string OpTimes(const StepForecast& step) {
   return DumpJson(times);
 }
 
+// The interval of the cold throughput. What the first iteration takes is taken as its source says. Where that is
+// assumed, it may be nothing or twice as much.
+std::pair<double, double> ColdInterval(const RunSpec& spec, const PointForecast& forecast) {
+  const double unsure = forecast.first_from.empty() ? 1 : 0;
+  StepForecast slow = forecast.step;
+  slow.step_ns = slow.high_ns;
+  slow.first_ns *= 1 + unsure;
+  StepForecast fast = forecast.step;
+  fast.step_ns = fast.low_ns;
+  fast.first_ns *= 1 - unsure;
+  return {slow.cold_tokens_per_s(spec), fast.cold_tokens_per_s(spec)};
+}
+
 RunResult ResultOf(const Point& point, const PointForecast& forecast, const Device& device, int64_t unix_ns) {
   const StepForecast& step = forecast.step;
   const auto whole = [](double value) { return std::to_string(std::llround(value)); };
@@ -190,11 +204,15 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
   result.throughput = {step.steady_tokens_per_s(point.spec), step.cold_tokens_per_s(point.spec)};
   result.step_ns.median_ns = std::llround(step.step_ns);
   result.step_ns.cv = std::numeric_limits<double>::quiet_NaN();  // which the store keeps as no value
+  const auto [cold_low, cold_high] = ColdInterval(point.spec, forecast);
   result.evidence = {{"basis", forecast.basis.empty() ? std::string(ClockBasis(step.calibrated)) : forecast.basis},
                      {"bound", std::string(step.bound)},
+                     {"cold_high_tokens_per_s", fmt::format("{:.6g}", cold_high)},
+                     {"cold_low_tokens_per_s", fmt::format("{:.6g}", cold_low)},
                      {"communication_ns", whole(step.communication_ns)},
                      {"compute_ns", whole(step.compute_ns)},
                      {"exposed_ns", whole(step.exposed_ns)},
+                     {"first_from", forecast.first_from.empty() ? "assumed" : forecast.first_from},
                      {"first_ns", whole(step.first_ns)},
                      {"launch_ns", whole(step.launch_ns)},
                      {"memory_ns", whole(step.memory_ns)},

@@ -25,6 +25,7 @@ struct PointForecast {
   std::string as = {};                              // the framework; empty: nobody knows the trainer's steps
   std::string basis = {};                           // of another framework than ours, in words
   std::string why_not = {};                         // it is not predicted
+  std::string first_from = {};                      // who says what the first iteration takes; empty: it is assumed
 };
 
 // What the runs of a point come to, its first iteration and warm-up included.

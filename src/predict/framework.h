@@ -131,6 +131,7 @@ struct Framework {
   double overlap = 1;                            // of a collective's time, what calls can hide
   double overlap_full = 1;                       // the same with `shard: full`
   double first_iteration_s = 0.2;                // what the first one takes more, where the device does not say
+  std::string first_iteration_from;              // the source of that, in words; empty: it is assumed
   double start_s = 2;                            // before it, on a GPU; an H200's processes took one to three seconds
   std::map<std::string, Recomputed> recomputes;  // by policy: full, selective
   Recomputed again;                              // of the step that is priced

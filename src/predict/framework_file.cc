@@ -203,7 +203,12 @@ class FrameworkReader : public SourcedReader {
     const auto map = FigureOf(node, kind.name, kind.units);
     if (!map) return;
     if (map->contains("note")) Words(*map->at("note"), "note");
-    if (map->contains("source")) SourceOf(*map->at("source"));
+    if (map->contains("source")) {
+      const std::string source = SourceOf(*map->at("source"));
+      if (kind.name == "step.first_iteration" && !source.starts_with("assumed")) {
+        framework.first_iteration_from = source;
+      }
+    }
     if (!map->contains("value")) return;
     const YamlNode& value = *map->at("value");
     const std::string text = TextOf(value);

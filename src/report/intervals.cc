@@ -145,14 +145,31 @@ void AddIntervals(const Report& report, Table& table) {
   if (columns.empty()) return;
   std::vector<std::vector<Cell>> added(table.rows.size());
   std::vector<std::string> names;
+  // Where steps say nothing, the query's own interval counts, such as a prediction's.
+  const auto own = [&](const std::string& name) {
+    const auto it = std::find(table.columns.begin(), table.columns.end(), name);
+    return it == table.columns.end() ? std::nullopt : std::optional(static_cast<size_t>(it - table.columns.begin()));
+  };
   Intervals intervals(report, table);
   for (const ReportColumn* column : columns) {
     const size_t value = ColumnIndex(report, table, column->name);
     std::vector<size_t> results;
     for (const std::string& name : column->steps_of) results.push_back(ColumnIndex(report, table, name));
-    for (const ReportColumn& beside : IntervalColumns(*column)) names.push_back(beside.name);
+    const std::vector<ReportColumn> beside = IntervalColumns(*column);
+    std::vector<std::optional<size_t>> places;
+    for (const ReportColumn& each : beside) {
+      places.push_back(own(each.name));
+      if (!places.back()) names.push_back(each.name);
+    }
     for (size_t row = 0; row < table.rows.size(); ++row) {
-      for (Cell& cell : intervals.Of(*column, row, value, results)) added[row].push_back(std::move(cell));
+      std::vector<Cell> cells = intervals.Of(*column, row, value, results);
+      for (size_t i = 0; i < cells.size(); ++i) {
+        if (!places[i]) {
+          added[row].push_back(std::move(cells[i]));
+        } else if (!std::holds_alternative<std::monostate>(cells[i])) {
+          table.rows[row][*places[i]] = std::move(cells[i]);
+        }
+      }
     }
   }
   table.columns.insert(table.columns.end(), names.begin(), names.end());

@@ -148,7 +148,14 @@ constexpr std::string_view kRunNote = R"sql(CASE WHEN r.status = 'ok' AND r.prov
     '; '), '') END)sql";
 
 // What reports have in common, of r and p.
-constexpr std::array<Words, 9> kShared = {{
+constexpr std::array<Words, 13> kShared = {{
+    // The interval of a prediction; of a measurement it follows from its steps.
+    {"steady_tokens_per_s_low",
+     "r.steady_tokens_per_s * r.step_median_ns / CAST(r.evidence ->> '$.step_high_ns' AS REAL)"},
+    {"steady_tokens_per_s_high",
+     "r.steady_tokens_per_s * r.step_median_ns / CAST(r.evidence ->> '$.step_low_ns' AS REAL)"},
+    {"cold_tokens_per_s_low", "CAST(r.evidence ->> '$.cold_low_tokens_per_s' AS REAL)"},
+    {"cold_tokens_per_s_high", "CAST(r.evidence ->> '$.cold_high_tokens_per_s' AS REAL)"},
     {"run_note", kRunNote},
     // What a GPU held, as the trainer says it, and what that counts.
     {"device_bytes", "coalesce(r.device_peak_bytes, r.device_reserved_bytes)"},
@@ -203,9 +210,43 @@ std::string MeasurementColumns(Database& database) {
          ", p.spec ->> '$.own' AS own, r.setup ->> '$.cpus' AS cpus, e.machine, e.version, p.spec, e.environment";
 }
 
+// The prediction of each result that was measured or published: of the same point and trainer, on the device that a
+// published figure names or else on any, the newest. A throughput is compared where both or neither were emulated, and
+// memory with what a device held. A difference is the predicted figure over the other one, less 1.
+constexpr std::string_view kForecasts = R"sql(SELECT * FROM (SELECT m.number AS result,
+  p.number AS forecast, p.setup ->> '$.predicted_on' AS predicted_on, p.setup ->> '$.trainer[0]' AS predicted_as,
+  p.evidence ->> '$.basis' AS predicted_basis,
+  p.step_median_ns AS predicted_step_ns,
+  CAST(p.evidence ->> '$.step_low_ns' AS REAL) AS predicted_step_ns_low,
+  CAST(p.evidence ->> '$.step_high_ns' AS REAL) AS predicted_step_ns_high,
+  p.steady_tokens_per_s AS predicted_steady_tokens_per_s,
+  p.steady_tokens_per_s * p.step_median_ns / CAST(p.evidence ->> '$.step_high_ns' AS REAL)
+    AS predicted_steady_tokens_per_s_low,
+  p.steady_tokens_per_s * p.step_median_ns / CAST(p.evidence ->> '$.step_low_ns' AS REAL)
+    AS predicted_steady_tokens_per_s_high,
+  p.cold_tokens_per_s AS predicted_cold_tokens_per_s,
+  CAST(p.evidence ->> '$.cold_low_tokens_per_s' AS REAL) AS predicted_cold_tokens_per_s_low,
+  CAST(p.evidence ->> '$.cold_high_tokens_per_s' AS REAL) AS predicted_cold_tokens_per_s_high,
+  p.planned_peak_bytes AS predicted_peak_bytes,
+  iif(m.status = 'ok' AND m.emulated = p.emulated,
+      100 * (p.steady_tokens_per_s / m.steady_tokens_per_s - 1), NULL) AS steady_difference_percent,
+  iif(m.status = 'ok' AND m.emulated = p.emulated,
+      100 * (p.cold_tokens_per_s / m.cold_tokens_per_s - 1), NULL) AS cold_difference_percent,
+  iif(m.status = 'ok', 100 * (1.0 * p.planned_peak_bytes /
+      coalesce(m.device_peak_bytes, m.device_reserved_bytes) - 1), NULL) AS memory_difference_percent,
+  row_number() OVER (PARTITION BY m.number ORDER BY
+    ifnull(m.setup ->> '$.predicted_on' = p.setup ->> '$.predicted_on', 0) DESC, p.ended_unix_ns DESC, p.number DESC)
+    AS nth_forecast
+FROM results AS p JOIN points AS t ON t.id = p.point_id JOIN results AS m ON m.point_id = p.point_id
+  AND (t.trainer <> 'ridgeline'
+       OR m.setup ->> '$.trainer[0]' = ifnull(p.setup ->> '$.trainer[0]', 'ridgeline-train'))
+  AND (m.setup ->> '$.predicted_on' IS NULL OR m.setup ->> '$.predicted_on' = p.setup ->> '$.predicted_on')
+WHERE p.provenance = 'predicted' AND p.setup ->> '$.predicted_on' IS NOT NULL AND m.provenance <> 'predicted')
+WHERE nth_forecast = 1)sql";
+
 // Each reads tables and those before it.
-constexpr std::array<std::string_view, 8> kViews = {"latest",      "measured",   "runs",   "measurements",
-                                                    "sweep_cells", "sweep_runs", "series", "spreads"};
+constexpr std::array<std::string_view, 9> kViews = {"latest",     "measured", "runs",    "measurements", "sweep_cells",
+                                                    "sweep_runs", "series",   "spreads", "forecasts"};
 
 // The statements that make them.
 std::array<std::string, kViews.size()> ViewsSql(Database& database) {
@@ -238,6 +279,7 @@ std::array<std::string, kViews.size()> ViewsSql(Database& database) {
       "FROM measured WHERE status = 'ok' AND point_id IN "
       "(SELECT point_id FROM results GROUP BY point_id, setup HAVING count(*) > 1) "
       "GROUP BY point_id, setup, device_name, provenance, emulated HAVING count(*) > 1",
+      std::string(kForecasts),
   };
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = fmt::format("CREATE VIEW {} AS {}", kViews[i], rows[i]);
   return rows;

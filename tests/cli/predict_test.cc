@@ -125,6 +125,30 @@ TEST_F(PredictCommandTest, PredictsAnotherProgramsStep) {
   EXPECT_THAT(unknown.err, HasSubstr("there is no framework 'te'"));
 }
 
+// AWS's figures, and what stands beside them.
+TEST_F(PredictCommandTest, ReportsHoldPublishedFiguresAgainstPredictions) {
+  const std::string sweep = std::string(RIDGELINE_SOURCE_DIR) + "/sweeps/aws-blackwell.yaml";
+  ASSERT_TRUE(
+      cli_.Run({"predict", sweep, "--device", "p6-b200", "--framework", "te-fsdp", "--db", "aws.db"}).status.ok());
+  const auto output = cli_.Run({"report", "activation-checkpointing", "--db", "aws.db", "-o", "json"});
+  ASSERT_TRUE(output.status.ok()) << output.err;
+  const Json report = ParseJson(output.out, "ridgeline report");
+  size_t published = 0;
+  for (const Json& row : report.at("rows")) {
+    if (row.at("provenance") != "published") continue;
+    ++published;
+    EXPECT_NEAR(row.at("memory_difference_percent").get<double>(), 0, 10) << row;
+    EXPECT_EQ(row.at("predicted_as"), "te-fsdp");
+    EXPECT_EQ(row.at("steady_difference_percent"), nullptr) << "which nobody published";
+    if (!row.at("cold_tokens_per_s").is_null()) {
+      EXPECT_NEAR(row.at("cold_difference_percent").get<double>(), 0, 5) << row;
+    }
+  }
+  EXPECT_EQ(published, 3U);
+  const auto page = cli_.Run({"report", "activation-checkpointing", "--db", "aws.db", "-o", "html"});
+  EXPECT_THAT(page.out, AllOf(HasSubstr("Cold throughput of a rank"), HasSubstr("\xC2\xB1"), HasSubstr("52.3K")));
+}
+
 TEST_F(PredictCommandTest, FindsADeviceBesideTheSweep) {
   std::ofstream(cli_.dir / "ours.yaml") << "name: ours\nabout: our machine\ndevice: p5\n";
   const auto output = cli_.Run({"predict", "s.yaml", "--device", "ours"});

@@ -13,6 +13,7 @@
 namespace ridgeline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -46,6 +47,26 @@ TEST(ResultTable, SaysWhichPointsWereEmulated) {
             "name: other\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {precision: [bf16]}\n"
             "measure: {warmup_steps: 0, steps: 1}\n");
   EXPECT_THAT(cli.Run({"run", sweep}).out, Not(HasSubstr("note"))) << "where nothing was emulated, nothing is said";
+}
+
+TEST(ResultTable, HasWhatWasPredictedBesideWhatWasMeasured) {
+  Cli cli;
+  WriteFile(cli.dir.path() / "here.yaml", R"(name: here
+about: two cores
+gpu: none
+sources: {me: assumed}
+peaks: {fp32: {value: 100 GFLOP/s, source: me}, bf16: {value: 200 GFLOP/s, source: me}}
+memory: {size: {value: 8 GB, source: me}, bandwidth: {value: 20 GB/s, source: me}}
+chip: {multiprocessors: {value: 2, source: me}, launch: {value: 1 us, source: me}}
+)");
+  const auto sweep = cli.dir.path() / "sweep.yaml";
+  WriteFile(sweep,
+            "name: test\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {seed: [1]}\n"
+            "measure: {warmup_steps: 0, steps: 1}\n");
+  EXPECT_THAT(cli.Run({"run", sweep}).out, Not(HasSubstr("predicted"))) << "where nothing was, nothing is said";
+  ASSERT_TRUE(cli.Run({"predict", sweep, "--device", "here", "--db", "ridgeline.db"}).status.ok());
+  EXPECT_THAT(cli.Run({"run", sweep}).out,
+              AllOf(ContainsRegex("predicted tokens/s +predicted-measured\n"), ContainsRegex(" [-+][0-9.]+%\n")));
 }
 
 TEST(ResultTable, SaysWhatPointsTookOfADevice) {

@@ -5,6 +5,7 @@
 #include "report/lines.h"
 #include "report/page.h"
 #include "report/scatter.h"
+#include "run/presets.h"
 #include "run/result.h"
 #include "run/spec.h"
 #include "tests/base/temp_dir.h"
@@ -15,10 +16,13 @@ namespace {
 
 using report_sample::Runs;
 using report_sample::ShippedReport;
+using testing::AllOf;
 using testing::Contains;
+using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Optional;
 using testing::SizeIs;
 
 class PredictedPages : public testing::Test {
@@ -40,6 +44,9 @@ class PredictedPages : public testing::Test {
     result.status = RunStatus::kOk;
     result.provenance = Provenance::kPredicted;
     result.device = "p5";
+    result.parameters = CountParameters(spec);
+    result.emulated = emulated_;
+    result.throughput.cold_tokens_per_s = 0.9 * tokens_per_s;
     result.throughput.steady_tokens_per_s = tokens_per_s;
     result.step_ns.median_ns = 200'000'000;
     result.memory.planned_peak_bytes = peak_bytes;
@@ -50,13 +57,15 @@ class PredictedPages : public testing::Test {
                        {"usd_per_billion_tokens", "12.5"},
                        {"basis", "predicted, extrapolated"}};
     store_.PutPredictions(std::vector<Point>{{PointId(spec), spec}}, std::vector<RunResult>{result},
-                          {"predicted", R"({"cpus":0,"nodes":1,"predicted_on":"p5","trainer":["ridgeline-train"]})"});
+                          {"predicted", predicted_as_});
   }
 
   Rows Answer(const Report& report, const std::map<std::string, std::string>& texts = {}) {
     return {report, store_.Query(report.sql, texts)};
   }
 
+  std::string predicted_as_ = R"({"cpus":0,"nodes":1,"predicted_on":"p5","trainer":["ridgeline-train"]})";
+  bool emulated_ = false;
   TempDir dir_;
   Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
 };
@@ -153,6 +162,101 @@ TEST_F(PredictedPages, ScalingShowsPredictedRanksHollowBesideMeasuredOnes) {
   EXPECT_THAT(exposed.lines[0].points, SizeIs(5));
   EXPECT_DOUBLE_EQ(exposed.lines[0].points[0].y, 5);
   EXPECT_THAT(chart_of("cost", rows).lines, SizeIs(1));
+}
+
+// Of one configuration, by the report `batch-scaling`.
+TEST_F(PredictedPages, WhatWasMeasuredStandsBesideWhatWasPredictedOfIt) {
+  Runs runs(store_);
+  RunResult& first = Measure(runs, 1, "none", 1000, 100'000'000);
+  first.memory.device_peak_bytes = 200'000'000;
+  Measure(runs, 2, "none", 1800, 200'000'000);
+  runs.Put("s");
+  Predict({{"model", "llama-10m"}, {"batch_size", 1}}, 1100, 150'000'000);
+  const Report report = ShippedReport("batch-scaling");
+  const Rows rows = Answer(report);
+  ASSERT_EQ(rows.size(), 3U);
+  const auto row_of = [&](const char* provenance, const char* batch) {
+    for (size_t row = 0; row < rows.size(); ++row) {
+      if (rows.Text(row, "provenance") == provenance && rows.Text(row, "batch_size") == batch) return row;
+    }
+    ADD_FAILURE() << provenance << batch;
+    return size_t{0};
+  };
+  const size_t with = row_of("measured", "1");
+  EXPECT_THAT(rows.Number(with, "steady_difference_percent"), Optional(DoubleNear(10, 1e-6))) << "predicted too high";
+  EXPECT_THAT(rows.Number(with, "memory_difference_percent"), Optional(DoubleNear(-25, 1e-6)));
+  EXPECT_THAT(rows.Number(with, "predicted_steady_tokens_per_s_low"), Optional(DoubleNear(1100 * 200.0 / 270, 1e-6)));
+  EXPECT_EQ(rows.Text(with, "predicted_on"), "p5");
+  const size_t without = row_of("measured", "2");
+  EXPECT_EQ(rows.Number(without, "steady_difference_percent"), std::nullopt);
+  EXPECT_EQ(rows.Number(without, "memory_difference_percent"), std::nullopt);
+  const size_t itself = row_of("predicted", "1");
+  EXPECT_EQ(rows.Number(itself, "steady_difference_percent"), std::nullopt) << "it is not held against itself";
+  EXPECT_THAT(rows.Number(itself, "steady_tokens_per_s_high"), Optional(DoubleNear(1100 * 200.0 / 150, 1e-6)));
+  const std::vector<std::string> said = Conclude(report, rows, MakePanels(rows).at(0).rows);
+  EXPECT_THAT(said, Contains(HasSubstr("A prediction stands beside 1 of 2 runs. Steady throughput was predicted at "
+                                       "most 10.0\xC2\xA0% off: 1.10K tokens/s against 1.00K tokens/s")));
+  EXPECT_THAT(said, Contains(HasSubstr("No prediction supports 1 of 2 runs: their columns of predictions are empty")));
+  const std::string csv = Render(report, store_, {"", ReportFormat::kCsv}).bytes;
+  EXPECT_THAT(csv, HasSubstr("steady_difference_percent"));
+  EXPECT_THAT(Render(report, store_, {"", ReportFormat::kMarkdown}).bytes,
+              AllOf(HasSubstr("Predicted over it, less 1: steady"), HasSubstr("+10.0")));
+}
+
+TEST_F(PredictedPages, APredictionAsAnotherTrainerOrOfAnEmulatedStepIsComparedWithNoTime) {
+  Runs runs(store_);
+  Measure(runs, 1, "none", 1000, 100'000'000);
+  runs.Put("s");
+  predicted_as_ = R"({"cpus":0,"nodes":1,"predicted_on":"p5","trainer":["te-fsdp"]})";
+  Predict({{"model", "llama-10m"}, {"batch_size", 1}}, 1100, 150'000'000);
+  for (const char* name : {"batch-scaling", "prediction-audit"}) {
+    const Report report = ShippedReport(name);
+    const Rows rows = Answer(report);
+    for (size_t row = 0; row < rows.size(); ++row) {
+      EXPECT_EQ(rows.Number(row, "steady_difference_percent"), std::nullopt) << name;
+      EXPECT_EQ(rows.Number(row, "error_percent"), std::nullopt) << name;
+    }
+  }
+  predicted_as_ = R"({"cpus":0,"nodes":1,"predicted_on":"p5","trainer":["ridgeline-train"]})";
+  emulated_ = true;
+  Predict({{"model", "llama-10m"}, {"batch_size", 1}}, 1100, 150'000'000);
+  const Report report = ShippedReport("batch-scaling");
+  const Rows rows = Answer(report);
+  size_t beside = 0;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    EXPECT_EQ(rows.Number(row, "steady_difference_percent"), std::nullopt);
+    beside += rows.Number(row, "predicted_peak_bytes") ? 1 : 0;
+  }
+  EXPECT_EQ(beside, 1U) << "the run has a prediction, whose time is no measure of its own";
+}
+
+TEST_F(PredictedPages, FormatsBySizeTellAGainOnlyWhereTheIntervalsDo) {
+  const auto predict = [&](const char* model, const char* format, double tokens_per_s) {
+    Predict({{"model", model}, {"precision", format}, {"state_precision", "bf16"}}, tokens_per_s, 1'000'000);
+  };
+  // Of 150 to 270 ms each, a ratio lies within a factor of 1.52.
+  predict("stack-1b", "bf16", 1000);
+  predict("stack-1b", "mxfp8", 1400);
+  predict("stack-32b", "bf16", 100);
+  predict("stack-32b", "mxfp8", 180);
+  const Report report = ShippedReport("formats-by-size");
+  const Rows rows = Answer(report);
+  ASSERT_EQ(rows.size(), 4U);
+  const auto verdict = [&](const char* model) {
+    for (size_t row = 0; row < rows.size(); ++row) {
+      if (rows.Text(row, "model") == model && rows.Text(row, "precision") == "mxfp8") {
+        return rows.Text(row, "steady_verdict");
+      }
+    }
+    return std::string();
+  };
+  EXPECT_EQ(verdict("stack-1b"), "not told");
+  EXPECT_EQ(verdict("stack-32b"), "gain");
+  const std::vector<std::string> said = Conclude(report, rows, MakePanels(rows).at(0).rows);
+  EXPECT_THAT(said, Contains(HasSubstr("little, and alike. Cold, of 1 prediction, 0 gain more than a tenth, 0 less, 1 "
+                                       "are not told. This neither supports nor contradicts it")));
+  EXPECT_THAT(said, Contains(HasSubstr("gain large models most. ")));
+  EXPECT_THAT(said, testing::Not(Contains(HasSubstr("This supports it"))));
 }
 
 TEST_F(PredictedPages, ScalingThatIsOnlyPredictedSaysSo) {

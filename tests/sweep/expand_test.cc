@@ -391,6 +391,7 @@ TEST(ShippedSweeps, AllExpandWithoutAWarning) {
                                                 {"aws-blackwell.yaml", 16},
                                                 {"convergence.yaml", 18},
                                                 {"demo.yaml", 8},
+                                                {"formats-by-size.yaml", 24},
                                                 {"nightly.yaml", 18},
                                                 {"precision.yaml", 15},
                                                 {"scaling.yaml", 7},
