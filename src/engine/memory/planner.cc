@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -58,8 +59,16 @@ class Taken {
 // tensor costs what the tree is high, and not what lives beside it: of that, what lies side by side is one span.
 class Timeline {
  public:
-  explicit Timeline(int32_t calls)
-      : leaves_(std::bit_ceil(static_cast<size_t>(std::max(calls, 1)))), nodes_(2 * leaves_) {}
+  explicit Timeline(int32_t calls) { Restart(calls); }
+
+  // As if it were new, with the room that its nodes have.
+  void Restart(int32_t calls) {
+    leaves_ = std::bit_ceil(static_cast<size_t>(std::max(calls, 1)));
+    nodes_.resize(2 * leaves_);
+    Clear();
+  }
+
+  size_t leaves() const { return leaves_; }
 
   void Clear() {
     for (Node& node : nodes_) {
@@ -121,16 +130,38 @@ class Timeline {
     }
   }
 
-  size_t leaves_;
+  size_t leaves_ = 0;
   std::vector<Node> nodes_;  // from 1, the root; those of i are 2 i and 2 i + 1
   std::vector<Taken*> beside_;
 };
 
+constexpr size_t kMostKeptLeaves = 8192;  // a longer timeline's room is given back
+
+// A thread keeps its timeline for the next plan: who plans one step after another would spend most of the time on
+// allocating its nodes.
+class KeptTimeline {
+ public:
+  explicit KeptTimeline(int32_t calls) : timeline_(kept_ ? std::move(kept_) : std::make_unique<Timeline>(calls)) {
+    timeline_->Restart(calls);
+  }
+  KeptTimeline(const KeptTimeline&) = delete;
+  KeptTimeline& operator=(const KeptTimeline&) = delete;
+  ~KeptTimeline() {
+    if (timeline_->leaves() <= kMostKeptLeaves) kept_ = std::move(timeline_);
+  }
+  Timeline& operator*() { return *timeline_; }
+
+ private:
+  static thread_local std::unique_ptr<Timeline> kept_;
+  std::unique_ptr<Timeline> timeline_;
+};
+thread_local std::unique_ptr<Timeline> KeptTimeline::kept_;
+
 // First fit: each lifetime, in the given order, takes the lowest offset that is free all its life.
 class Placement {
  public:
-  Placement(std::span<const Lifetime> lifetimes, int32_t calls)
-      : lifetimes_(lifetimes), offsets_(lifetimes.size(), 0), placed_(calls) {}
+  Placement(std::span<const Lifetime> lifetimes, Timeline& timeline)
+      : lifetimes_(lifetimes), offsets_(lifetimes.size(), 0), placed_(timeline) {}
 
   // Gives up, and returns `enough`, where the slab takes that much.
   int64_t Place(const std::vector<int32_t>& order, int64_t enough) {
@@ -158,7 +189,7 @@ class Placement {
  private:
   std::span<const Lifetime> lifetimes_;
   std::vector<int64_t> offsets_;
-  Timeline placed_;
+  Timeline& placed_;
   int32_t top_ = -1;
 };
 
@@ -188,7 +219,8 @@ MemoryPlan PlanMemory(std::span<const Lifetime> lifetimes, int32_t calls) {
   plan.slab_bytes = std::numeric_limits<int64_t>::max();
   const auto good_enough = static_cast<int64_t>(static_cast<double>(plan.live_peak_bytes) * kGoodEnough);
 
-  Placement placement(lifetimes, calls);
+  KeptTimeline timeline(calls);
+  Placement placement(lifetimes, *timeline);
   std::vector<int32_t> best_order;
   const auto attempt = [&](const std::vector<int32_t>& order, int64_t enough) {
     const int64_t slab = placement.Place(order, enough);
