@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/error.h"
 #include "engine/step/program.h"
 #include "run/spec.h"
 #include "sweep/expand.h"
@@ -43,6 +44,20 @@ TEST(PredictMemory, OfManyMicroStepsIsThatOfTheStepItself) {
     }
   }
   EXPECT_EQ(steps, 3 * 120);
+}
+
+TEST(PredictMemory, OfAStepThatNobodyWaitsForIsRefused) {
+  const std::string sweep = R"(
+name: endless
+defaults: {device: meta, layers: 4096, hidden: 64, heads: 2, ffn: 96, vocab: 96, ranks: 2, grad_accumulation: 4096}
+)";
+  try {
+    PredictMemory(Expand(ParseSweep(sweep, "endless.yaml")).at(0).spec);
+    FAIL() << "it has half a billion calls";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    EXPECT_NE(e.message().find("4096 layers x 4096 micro-steps"), std::string::npos) << e.message();
+  }
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "engine/step/program.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "engine/ops/elementwise.h"
 #include "engine/ops/optimizer.h"
@@ -11,6 +13,19 @@
 namespace ridgeline {
 
 namespace {
+
+// Layers times micro-steps: some 30 calls each, and a gigabyte for 32,768 of them.
+constexpr int64_t kMostLayerPasses = 1 << 17;
+
+void RequireShortStep(const RunSpec& spec) {
+  const int64_t passes = spec.layers * spec.grad_accumulation;
+  if (passes <= kMostLayerPasses) return;
+  throw Error(ErrorKind::kInvalidInput,
+              fmt::format("a step of {} layers x {} micro-steps passes through {} layers, and {} are the most that are "
+                          "planned",
+                          spec.layers, spec.grad_accumulation, passes, kMostLayerPasses),
+              "set a smaller grad_accumulation, or fewer layers");
+}
 
 // The codes of weights that are kept so are state of their own: delayed scaling's were made with the scale of their
 // time, and stochastic rounding's cannot be made again.
@@ -40,6 +55,7 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
   if (const auto beyond = BeyondTheEngine(spec); !beyond.empty()) {
     throw Error(ErrorKind::kInvalidInput, beyond.front().message);
   }
+  RequireShortStep(spec);
   program.spec = spec;
   program.rank = rank;
   program.trace = Trace(DeviceOf(spec));
