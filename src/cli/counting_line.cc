@@ -33,15 +33,24 @@ CountingLine::~CountingLine() {
   if (written_ns_ != 0) write_(kEraseLine);
 }
 
-void CountingLine::At(size_t done, size_t points) {
-  if (!live_ || done == 0) return;
+bool CountingLine::IsTime() {
+  if (!live_) return false;
   const int64_t now_ns = clock_.MonotonicNs();
-  const int64_t elapsed_ns = now_ns - begin_ns_;
-  if (elapsed_ns < kQuietNs || now_ns - written_ns_ < kEveryNs) return;
+  if (now_ns - begin_ns_ < kQuietNs || now_ns - written_ns_ < kEveryNs) return false;
   written_ns_ = now_ns;
+  return true;
+}
+
+void CountingLine::At(size_t done, size_t points) {
+  if (done == 0 || !IsTime()) return;
   const double share = static_cast<double>(done) / static_cast<double>(points);
-  const int64_t left_ns = std::llround(static_cast<double>(elapsed_ns) * (1 - share) / share);
+  const int64_t left_ns = std::llround(static_cast<double>(written_ns_ - begin_ns_) * (1 - share) / share);
   write_(fmt::format("{}{} {} of {} points, about {} left", kEraseLine, doing_, done, points, FormatDuration(left_ns)));
+}
+
+void CountingLine::At(size_t done) {
+  if (!IsTime()) return;
+  write_(fmt::format("{}{}: {} tried in {}", kEraseLine, doing_, done, FormatDuration(written_ns_ - begin_ns_)));
 }
 
 }  // namespace ridgeline

@@ -25,9 +25,12 @@ class CountingLine {
 
   // As often as it likes to be said: it looks at the clock, and seldom writes.
   void At(size_t done, size_t points);
+  // The same where nobody knows how many there will be.
+  void At(size_t done);
 
  private:
   static const Clock& TheClock();
+  bool IsTime();
 
   const std::string doing_;
   const Clock& clock_;

@@ -126,10 +126,19 @@ PlannedFor PlannedForOf(const Sweep& sweep, const PlanArguments& arguments) {
   return to;
 }
 
+constexpr const char* kSearching = "searching for the largest that fit";
+
 int ShowLargest(Sweep sweep, const PlanArguments& arguments) {
   sweep.largest.reset();  // what it says of the field itself is not asked
   const PlannedFor to = PlannedForOf(sweep, arguments);
-  const std::vector<Largest> largest = FindLargest(sweep, arguments.largest, to.node, to.forecaster);
+  const std::vector<Largest> largest = [&] {
+    CountingLine line(kSearching);
+    size_t tried = 0;
+    return FindLargest(sweep, arguments.largest, to.node, [&](const RunSpec& spec) {
+      line.At(++tried);
+      return to.forecaster(spec);
+    });
+  }();
   const bool for_people = arguments.format == "text" || arguments.format == "md";
   Write(Format(LargestTable(sweep, arguments.largest, largest, for_people ? Audience::kPeople : Audience::kPrograms),
                arguments.format));
@@ -192,14 +201,22 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   std::optional<Store> store = StoreIfThere(arguments.db);
   BatchesThatFit::EndedForMemory ended;
   if (store && HasLargestBatch(sweep)) ended = EndedForMemoryIn(*store, store->CurrentCampaign(sweep.name), {});
-  const auto batches = UseLargestBatches(sweep, to.for_max, to.forecaster, std::move(ended));
+  std::optional<CountingLine> searching;
+  size_t tried = 0;
+  const Forecaster counted = [&](const RunSpec& spec) {
+    if (searching) searching->At(++tried);
+    return to.forecaster(spec);
+  };
+  const auto batches = UseLargestBatches(sweep, to.for_max, counted, std::move(ended));
   if (arguments.commands) {
     ShowCommands(sweep, {arguments.point, "", arguments.format});
     Flush();
     return 0;
   }
   Expansion expansion;
+  searching.emplace(kSearching);
   const std::vector<Point> points = Expand(sweep, &expansion);
+  searching.reset();
   PlanOptions options;
   options.node = to.node;
   options.frameworks = to.frameworks;

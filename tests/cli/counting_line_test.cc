@@ -26,6 +26,17 @@ TEST(CountingLine, ShowsHowFarItIsAndHowLongItTakes) {
   EXPECT_TRUE(shown.ends_with("left\r\x1b[K")) << "nothing of it stays";
 }
 
+TEST(CountingLine, CountsWhatNobodyKnowsTheNumberOf) {
+  FakeClock clock;
+  std::string shown;
+  CountingLine line("searching", clock, true, [&](std::string_view bytes) { shown += bytes; });
+  line.At(1);
+  EXPECT_EQ(shown, "") << "what takes no second needs no line";
+  clock.SleepNs(2'000'000'000);
+  line.At(40);
+  EXPECT_EQ(shown, "\r\x1b[Ksearching: 40 tried in 2 s");
+}
+
 TEST(CountingLine, IsForTerminalsAlone) {
   FakeClock clock;
   std::string shown;
