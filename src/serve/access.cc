@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/secret_file.h"
 #include "base/text.h"
 
 namespace ridgeline {
@@ -135,9 +136,9 @@ bool HasToken(std::string_view authorization, const std::string& token) {
 std::string ReadTokenFile(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) ThrowErrno("cannot read " + path);
-  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    throw Error(ErrorKind::kUsage, fmt::format("serve: others may read {}, which has the token", path),
-                fmt::format("chmod 600 {}", path));
+  if (const std::string others = WhoElseKnows(info); !others.empty()) {
+    throw Error(ErrorKind::kUsage, fmt::format("serve: {}, which has the token, {}", path, others),
+                "make it a file of yours that only you can read: chmod 600");
   }
   const std::string text = ReadFile(path);
   std::string token(Trim(std::string_view(text).substr(0, text.find_last_not_of("\r\n") + 1)));

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/secret_file.h"
 #include "tests/base/temp_dir.h"
 #include "tests/engine/comm/strangers.h"
 
@@ -120,6 +121,23 @@ TEST_F(Handshake, ASecretIsItsFilesBytes) {
   EXPECT_NE(Of(std::string(32, 'a')).MacOf("x"), Of(std::string(33, 'a')).MacOf("x"));
   EXPECT_NE(Of(std::string(32, 'a')).MacOf("x"), Of(std::string(32, 'a')).MacOf("y"));
   EXPECT_FALSE(Secret::Read(dir_ / "none"));
+}
+
+TEST(SecretFile, BelongsToItsOwnerAlone) {
+  const auto known = [](uid_t owner, mode_t mode) {
+    struct stat info {};
+    info.st_uid = owner;
+    info.st_mode = S_IFREG | mode;
+    return WhoElseKnows(info, 1000);
+  };
+  EXPECT_EQ(known(1000, 0600), "");
+  EXPECT_EQ(known(0, 0440), "") << "as Kubernetes mounts a pod's secrets";
+  EXPECT_EQ(known(65534, 0600), "") << "as a user namespace shows an owner it does not know";
+  EXPECT_EQ(known(1001, 0600), "belongs to another user (number 1001)");
+  EXPECT_EQ(known(1001, 0640), "belongs to another user (number 1001)");
+  EXPECT_EQ(known(1000, 0640), "is open to its group (mode 0640)");
+  EXPECT_EQ(known(0, 0660), "is open to its group (mode 0660)");
+  EXPECT_EQ(known(1000, 0604), "can be read by all (mode 0604)");
 }
 
 TEST_F(Handshake, WhatIsNoSecretIsSaid) {

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/secret_file.h"
 
 namespace ridgeline {
 namespace {
@@ -43,9 +44,7 @@ std::optional<Secret> Secret::Read(const fs::path& file) {
   if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0)
     ThrowErrno("cannot read the ranks' secret " + file.string(), kHint);
   if (!S_ISREG(info.st_mode)) Refuse(file, "is no regular file");
-  // A group may read what Kubernetes mounts: it is the pod's own.
-  if ((info.st_mode & S_IRWXO) != 0)
-    Refuse(file, fmt::format("can be read by all (mode {:04o})", info.st_mode & 07777U));
+  if (const std::string others = WhoElseKnows(info); !others.empty()) Refuse(file, others);
   if (info.st_size < kLeastBytes || info.st_size > kMostBytes) {
     Refuse(file, fmt::format("has {} bytes, and must have {} to {}", info.st_size, kLeastBytes, kMostBytes));
   }
