@@ -1,4 +1,5 @@
 // `ridgeline collect`: results of jobs that a person submitted, into the database.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -19,6 +20,7 @@
 #include "cli/output.h"
 #include "cli/result_table.h"
 #include "collect/collect.h"
+#include "collect/folders.h"
 #include "collect/rebuild.h"
 #include "driver/lock.h"
 #include "plan/largest.h"
@@ -32,7 +34,9 @@ namespace {
 namespace fs = std::filesystem;
 
 void WarnOfProblems(const std::vector<std::string>& problems) {
-  for (const std::string& problem : problems) SayAside("warning: {}\n", problem);
+  constexpr size_t kMostShown = 50;
+  for (size_t i = 0; i < std::min(problems.size(), kMostShown); ++i) SayAside("warning: {}\n", problems[i]);
+  if (problems.size() > kMostShown) SayAside("warning: and {} more like these\n", problems.size() - kMostShown);
 }
 
 std::string Count(int64_t count, const char* noun) {
@@ -61,17 +65,16 @@ int CollectRun(const fs::path& dir, const std::string& db, const std::string& ca
 // As what the points of jobs are measured, as the jobs say it: by a point's id.
 std::map<std::string, std::string> SetupsOfJobs(const fs::path& jobs_dir) {
   std::map<std::string, std::string> setups;
-  std::error_code ec;
-  for (const auto& folder : fs::directory_iterator(jobs_dir, ec)) {
+  ForEachEntry(jobs_dir, [&](const fs::directory_entry& folder) {
     try {
       const std::optional<Job> job = ReadJobFile(folder.path());
-      if (!job) continue;
+      if (!job) return;
       for (const JobPoint& point : job->points) setups.emplace(point.id, SetupOf(*job));
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInvalidInput) throw;
       WarnOfProblems({e.message()});
     }
-  }
+  });
   return setups;
 }
 

@@ -462,7 +462,6 @@ void PartsTold::Forget(const std::string& point_id) {
 
 void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const MeasuredAs& points,
                       FolderCollection& found) {
-  std::error_code ec;
   ResultsReader results(job_dir);
   PartsTold parts;
   OrProblem(found, [&] {
@@ -472,6 +471,8 @@ void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const 
     results.ReadNew([&](const JobLine& line) {
       if (const auto point = points.find(line.point_id); point != points.end()) {
         AddFound(store, point->first, line.payload, results.path().string(), point->second, parts, found);
+      } else {
+        found.strangers.Add(line.point_id);
       }
       return true;
     });
@@ -479,41 +480,61 @@ void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const 
   if (std::string broken = BrokenLines(results.path(), results.broken()); !broken.empty()) {
     found.problems.push_back(std::move(broken));
   }
-  for (const auto& file : std::filesystem::directory_iterator(ResultsDir(job_dir), ec)) {
+  ForEachEntry(ResultsDir(job_dir), [&](const auto& file) {
     const auto point = points.find(file.path().stem().string());
-    if (file.path().extension() != ".json" || point == points.end()) continue;
+    if (file.path().extension() != ".json" || point == points.end()) return;
     OrProblem(found, [&] {
       const auto text = ReadForeignFile(file.path(), kMaxJobLineBytes);
       if (text) {
         AddFound(store, point->first, *text, file.path().string(), point->second, parts, found);
       }
     });
-  }
+  });
+}
+
+// What was passed over, said once.
+void SayPassedOver(const std::filesystem::path& where, FolderCollection& found) {
+  if (found.strangers.empty()) return;
+  found.problems.push_back(
+      fmt::format("{} has results that were not read, of {}", where.string(),
+                  found.strangers.Words("point that is not the sweep's", "points that are not the sweep's")));
 }
 
 FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, const MeasuredAs& points) {
   FolderCollection found;
-  std::error_code ec;
+  PassedOver others;
   store.Transact([&] {
-    for (const auto& job : std::filesystem::directory_iterator(jobs_dir, ec)) {
+    ForEachEntry(jobs_dir, [&](const auto& job) {
+      std::error_code ec;
       CollectJobFolder(store, job.path(), points, found);
-    }
+      if (!std::filesystem::is_directory(job.path(), ec)) others.Add(job.path().filename().string());
+    });
   });
+  SayPassedOver(jobs_dir, found);
+  if (!others.empty()) {
+    found.problems.push_back(
+        fmt::format("{} has {}", jobs_dir.string(),
+                    others.Words("file that is no job's folder", "files that are no job's folders")));
+  }
   return found;
 }
 
 FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, const MeasuredAs& points) {
   FolderCollection found;
-  std::error_code ec;
   const auto each_line = [&](const std::function<void(const std::string& log, JobLine line)>& take) {
-    for (const auto& file : std::filesystem::directory_iterator(dir, ec)) {
-      if (file.path().extension() != ".log" || !file.is_regular_file(ec)) continue;
+    ForEachEntry(dir, [&](const auto& file) {
+      std::error_code ec;
+      if (file.path().extension() != ".log" || !file.is_regular_file(ec)) return;
       OrProblem(found, [&] {
         ReadPrintedLines(file.path(), [&](JobLine line) {
-          if (points.contains(line.point_id)) take(file.path().string(), std::move(line));
+          if (points.contains(line.point_id)) {
+            take(file.path().string(), std::move(line));
+          } else {
+            found.strangers.Add(line.point_id);
+          }
         });
       });
-    }
+    });
   };
   store.Transact([&] {
     PartsTold parts;
@@ -526,6 +547,7 @@ FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, con
       AddFound(store, line.point_id, line.payload, log, points.at(line.point_id), parts, found);
     });
   });
+  SayPassedOver(dir, found);
   return found;
 }
 

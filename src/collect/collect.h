@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "collect/folders.h"
 #include "ridgeline/job_line.h"
 #include "store/store.h"
 
@@ -88,7 +89,8 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
 // What was found in the folders of jobs that no driver submitted.
 struct FolderCollection {
   int64_t added = 0;
-  std::vector<std::string> problems;  // results that cannot be used, which and why; they are left as they are
+  std::vector<std::string> problems;  // what was not read, or cannot be used, and why; it is left as it is
+  PassedOver strangers;               // ids of points that nobody asked for
 };
 
 // Points by their ids, and what each is measured as.

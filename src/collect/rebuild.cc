@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "collect/collect.h"
+#include "collect/folders.h"
 #include "run/job.h"
 #include "run/spec.h"
 #include "sweep/expand.h"
@@ -78,12 +79,12 @@ class Rebuild {
 
   void ReadJobs() {
     int64_t without_campaign = 0;
-    std::error_code ec;
-    for (const auto& folder : fs::directory_iterator(output_dir_ / "jobs", ec)) {
+    PassedOver others;
+    ForEachEntry(output_dir_ / "jobs", [&](const fs::directory_entry& folder) {
       const fs::path file = JobFile(folder.path());
       try {
         std::optional<Job> read = ReadJobFile(folder.path());
-        if (!read) continue;
+        if (!read) return others.Add(folder.path().filename().string());
         Job& job = *read;
         for (const JobPoint& point : job.points) {
           if (PointId(point.spec) == point.id) continue;
@@ -101,6 +102,11 @@ class Rebuild {
         if (e.kind() != ErrorKind::kInvalidInput) throw;
         rebuilt_.problems.push_back(e.message());
       }
+    });
+    if (!others.empty()) {
+      rebuilt_.problems.push_back(fmt::format("{} has {}", (output_dir_ / "jobs").string(),
+                                              others.Words("entry without a job's file, which was not read",
+                                                           "entries without a job's file, which were not read")));
     }
     std::sort(jobs_.begin(), jobs_.end(), [](const Job& a, const Job& b) {
       return std::tie(a.created_unix_ns, a.key) < std::tie(b.created_unix_ns, b.key);

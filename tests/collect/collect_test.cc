@@ -453,7 +453,20 @@ TEST_F(CollectTest, ADamagedLineIsToldOfWhereItsResultIsMissing) {
   TempDir dir;  // and where nobody is asked for it
   std::filesystem::copy(job.job_dir, dir / "rl-1", std::filesystem::copy_options::recursive);
   EXPECT_THAT(CollectJobFolders(store_, dir.path(), {}).problems,
-              testing::ElementsAre(HasSubstr("results.log has a line that was cut or damaged")));
+              testing::ElementsAre(HasSubstr("results.log has a line that was cut or damaged"),
+                                   HasSubstr("results that were not read, of 1 point")));
+}
+
+TEST_F(CollectTest, WhatIsNotReadIsCountedAndAFolderThatCannotBeReadIsAnError) {
+  TempDir dir;
+  for (const char* name : {"1", "2", "3", "4", "5", "6"}) WriteFile(dir / name, "");
+  EXPECT_THAT(CollectJobFolders(store_, dir.path(), {}).problems,
+              testing::ElementsAre(HasSubstr("6 files that are no job's folders: 1, 2, 3, 4, 5, ...")));
+  const std::filesystem::path loop = dir / "loop";
+  std::filesystem::create_symlink(loop, loop);
+  EXPECT_THROW(CollectJobFolders(store_, loop, {}), Error);
+  EXPECT_THROW(CollectLogs(store_, loop, {}), Error);
+  EXPECT_THAT(CollectJobFolders(store_, dir / "none", {}).problems, testing::IsEmpty());
 }
 
 TEST_F(CollectTest, FoldersAndLogsThatAreNoneAreProblemsAndNoEnd) {
@@ -555,7 +568,8 @@ TEST_F(CollectTest, FoldersOfJobsThatNobodyRecordedAreCollectedOnce) {
   WriteFileOf(one, points_[4].id, DumpJson(EncodeResult(samples::Result(points_[4].id))));
   const FolderCollection found = CollectJobFolders(store_, jobs, MeasuredAsDefault());
   EXPECT_EQ(found.added, 2);
-  EXPECT_THAT(found.problems, testing::ElementsAre(HasSubstr("results.log"), HasSubstr(points_[3].id)));
+  EXPECT_THAT(found.problems, testing::ElementsAre(HasSubstr("results.log"), HasSubstr(points_[3].id),
+                                                   HasSubstr("1 point that is not the sweep's: not-of-this-sweep")));
   EXPECT_EQ(CollectJobFolders(store_, jobs, MeasuredAsDefault()).added, 0);
   EXPECT_EQ(Of(0, "status"), Cell("ok"));
   EXPECT_EQ(Of(4, "status"), Cell("ok"));
