@@ -55,6 +55,14 @@ Disbelief WhyNotBelieved(const JobPoint& point, const PointEnd& end) {
 Ending OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
   switch (watched.stopped) {
     case StopReason::kMeetLimit:
+      if (MeetLimitS(job, point) == 0) {
+        return {InfrastructureReason::kStart,
+                fmt::format("no step was seen, and for {} s its ranks on the first node printed nothing and hardly "
+                            "wrote or computed",
+                            kUsualQuietStartS),
+                "do all of its nodes reach each other? The logs of its ranks may say whom they waited for; with "
+                "meet_limit you set how long the first step may take"};
+      }
       return {InfrastructureReason::kStart, fmt::format("its ranks had not met after {} s", MeetLimitS(job, point)),
               "was it started on all of its nodes, and do they reach each other? The logs of its ranks say whom they "
               "waited for; meet_limit gives them more time"};

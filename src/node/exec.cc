@@ -298,8 +298,10 @@ class JobRunner : public NodeJob {
     }
     std::optional<HangWatch> hang;
     if (const Trainer* trainer = ReadTrainer()) {
-      hang.emplace(*trainer, here, PathsOf(dir, ranks), LogsElsewhere(point, dir), options_.hang_ns, clock_,
-                   [this] { return tree_.WrittenBytes(); });
+      hang.emplace(
+          *trainer, here, PathsOf(dir, ranks), LogsElsewhere(point, dir), options_.hang_ns, clock_,
+          [this] { return tree_.WrittenBytes(); },
+          WatchesStart(point) ? [this] { return tree_.UsedNs(); } : std::function<int64_t()>());
     }
     std::optional<OthersWatch> others;
     if (IsOnSeveralNodes(point)) {
@@ -309,6 +311,7 @@ class JobRunner : public NodeJob {
     if (hang || others) {
       look = [&] {
         if (follower) follower->Look();
+        if (hang && IsContained() && entered_ns == 0) hang->NotBegun();
         const StopReason hangs = hang ? hang->Look() : StopReason::kNone;
         return hangs != StopReason::kNone || !others ? hangs : others->Look();
       };
@@ -349,6 +352,14 @@ class JobRunner : public NodeJob {
       if (const auto unfit = CheckFolder(dir, ExecCheckName(nodes_.rank))) end.storage_problem = unfit->message;
     }
     return ran;
+  }
+
+  // The first node judges for all: its ranks are those that print steps. What a program starts elsewhere by itself is
+  // not seen from here.
+  bool WatchesStart(const JobPoint& point) const {
+    if (!IsFirst() || !HasSeveralProcesses(point.spec) || MeetLimitS(job_, point) > 0 || Defined() == nullptr)
+      return false;
+    return IsStep() || !IsOnSeveralNodes(point) || !Defined()->RunsOnFirstNodeAlone();
   }
 
   // What there is to know of a trainer that was started for us.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "node/feed_log.h"
+#include "run/job.h"
 #include "run/sense.h"
 #include "trainers/patterns.h"
 
@@ -19,6 +20,9 @@ constexpr int64_t kLongestSteps = 3;
 constexpr int64_t kElsewhereShare = 6;  // of the patience, between looks at other nodes' files
 constexpr size_t kMostElsewhere = 256;
 constexpr int64_t kLittleWritten = int64_t{1} << 20;  // a log's lines, and less than any checkpoint file
+constexpr int64_t kQuietStartNs = kUsualQuietStartS * 1'000'000'000;
+constexpr int64_t kUsePauseNs = 60'000'000'000;  // between looks at the processor time
+constexpr int64_t kLittleUsed = 20;              // of it: less than this part of one core, as polling threads take
 constexpr size_t kMostLastLine = 4096;
 constexpr std::chrono::seconds kClocksDiffer(60);
 
@@ -41,8 +45,8 @@ int64_t NumberOf(std::string_view text) {
 
 HangWatch::HangWatch(const Trainer& trainer, const RunSpec& spec, const std::vector<fs::path>& here,
                      const std::vector<fs::path>& elsewhere, int64_t hang_ns, const Clock& clock,
-                     std::function<int64_t()> written)
-    : steps_(StepsOf(spec)), hang_ns_(hang_ns), clock_(clock), written_(std::move(written)) {
+                     std::function<int64_t()> written, std::function<int64_t()> used)
+    : steps_(StepsOf(spec)), hang_ns_(hang_ns), clock_(clock), written_(std::move(written)), used_(std::move(used)) {
   for (const Metric& metric : trainer.metrics) {
     if (metric.pattern && metric.take == Take::kSeries) counts_.push_back({&metric});
   }
@@ -55,7 +59,7 @@ HangWatch::HangWatch(const Trainer& trainer, const RunSpec& spec, const std::vec
   for (size_t i = 0; i < std::min(elsewhere.size(), kMostElsewhere); ++i) follow(elsewhere[i], false);
   std::error_code ec;
   since_ = here.empty() ? fs::file_time_type::clock::now() : fs::last_write_time(here.front(), ec);
-  last_output_ns_ = last_written_ns_ = clock_.MonotonicNs();
+  last_output_ns_ = last_written_ns_ = last_used_ns_ = looked_at_use_ns_ = clock_.MonotonicNs();
 }
 
 void HangWatch::Line(Log& log, int64_t number, std::string_view line) {
@@ -134,16 +138,37 @@ std::optional<LogEnd> HangWatch::Pending() {
   return FirstCause(ends);
 }
 
+void HangWatch::NotBegun() { last_output_ns_ = clock_.MonotonicNs(); }
+
+void HangWatch::LookAtWritten() {
+  const int64_t written_bytes = written_();
+  if (std::abs(written_bytes - written_bytes_) < kLittleWritten) return;
+  written_bytes_ = written_bytes;
+  last_written_ns_ = clock_.MonotonicNs();
+}
+
+// Where no step can be seen, as the definition has no series, nothing is said.
+bool HangWatch::IsQuietAtStart() {
+  if (!used_ || counts_.empty() || seen_steps_ > 0) return false;
+  const int64_t now_ns = clock_.MonotonicNs();
+  const int64_t since_ns = now_ns - looked_at_use_ns_;
+  if (since_ns >= kUsePauseNs) {
+    LookAtWritten();
+    const int64_t used_ns = used_();
+    if (std::abs(used_ns - used_ns_) >= since_ns / kLittleUsed) last_used_ns_ = now_ns;
+    used_ns_ = used_ns;
+    looked_at_use_ns_ = now_ns;
+  }
+  return now_ns - std::max({last_output_ns_, last_written_ns_, last_used_ns_}) >= kQuietStartNs;
+}
+
 StopReason HangWatch::Look() {
   Read(/*all=*/false);
   if (Pending()) return StopReason::kSaidEnd;
+  if (IsQuietAtStart()) return StopReason::kMeetLimit;
   if (!IsDone()) return StopReason::kNone;
+  LookAtWritten();
   const int64_t now_ns = clock_.MonotonicNs();
-  const int64_t written_bytes = written_();
-  if (std::abs(written_bytes - written_bytes_) >= kLittleWritten) {
-    written_bytes_ = written_bytes;
-    last_written_ns_ = now_ns;
-  }
   const int64_t quiet_ns = now_ns - std::max(last_output_ns_, last_written_ns_);
   return quiet_ns >= Patience() && !IsBusy(last_line_) ? StopReason::kStepsDone : StopReason::kNone;
 }

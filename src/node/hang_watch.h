@@ -30,17 +30,22 @@ inline constexpr int64_t kHangNs = 60'000'000'000;
 // It has done its steps (kStepsDone) where the last one's number, or as many as there are, was printed, and for so long
 // nothing is printed, and next to nothing written to any file; what it said last must not be that it saves, evaluates
 // or the like.
+//
+// It has not started (kMeetLimit) where no step was seen and for kUsualQuietStartS nothing was printed, next to nothing
+// written, and hardly any processor time used. A trainer that compiles or downloads does one of these.
 class HangWatch {
  public:
   // `here`: the logs of the processes here; `elsewhere`: of those on other nodes, as far as they can be seen. Files of
   // these that are older than the first log here are of an earlier attempt. `written`: bytes that its processes have
-  // written by now. `trainer` and `clock` must outlive it.
+  // written by now. `used`: the processor time that they have used by now; none: how it starts is not watched.
+  // `trainer` and `clock` must outlive it.
   HangWatch(const Trainer& trainer, const RunSpec& spec, const std::vector<std::filesystem::path>& here,
             const std::vector<std::filesystem::path>& elsewhere, int64_t hang_ns, const Clock& clock,
-            std::function<int64_t()> written);
+            std::function<int64_t()> written, std::function<int64_t()> used = {});
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 
+  void NotBegun();           // it is still being started: that time is no silence of its own
   StopReason Look();         // kNone: it goes on
   StopReason AtTimeLimit();  // what the logs say by then; kTimeLimit where that is nothing
 
@@ -69,6 +74,8 @@ class HangWatch {
   void Read(bool all);
   void Line(Log& log, int64_t number, std::string_view line);
   bool IsDone() const;
+  bool IsQuietAtStart();
+  void LookAtWritten();
   std::optional<LogEnd> Pending();
   int64_t Patience() const;
 
@@ -76,6 +83,7 @@ class HangWatch {
   const int64_t hang_ns_;
   const Clock& clock_;
   const std::function<int64_t()> written_;
+  const std::function<int64_t()> used_;
   std::vector<Count> counts_;
   std::deque<Log> logs_;
   std::filesystem::file_time_type since_;
@@ -88,6 +96,9 @@ class HangWatch {
   int64_t last_output_ns_ = 0;
   int64_t last_written_ns_ = 0;
   int64_t written_bytes_ = 0;
+  int64_t last_used_ns_ = 0;  // when it was last seen to compute
+  int64_t used_ns_ = 0;       // as of `looked_at_use_ns_`
+  int64_t looked_at_use_ns_ = 0;
 };
 
 }  // namespace ridgeline

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <limits>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -157,6 +158,26 @@ int64_t ProcessTree::WrittenBytes() {
     }
   }
   return bytes;
+}
+
+int64_t ProcessTree::UsedNs() {
+  constexpr int kWordsBefore = 11;  // after the name, which may hold anything: utime is field 14, and stime 15
+  const int64_t ticks_per_s = ::sysconf(_SC_CLK_TCK);
+  int64_t ticks = 0;
+  for (const pid_t pid : All()) {
+    std::ifstream in(ProcOf(pid) + "/stat");
+    std::string line;
+    std::getline(in, line);
+    const size_t name_end = line.rfind(')');
+    if (name_end == std::string::npos) continue;
+    std::istringstream words(line.substr(name_end + 1));
+    std::string skipped;
+    for (int i = 0; i < kWordsBefore; ++i) words >> skipped;
+    int64_t user = 0;
+    int64_t system = 0;
+    if (words >> user >> system) ticks += user + system;
+  }
+  return ticks * (1'000'000'000 / ticks_per_s);
 }
 
 }  // namespace ridgeline

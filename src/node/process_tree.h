@@ -47,6 +47,9 @@ class ProcessTree {
   // Bytes that it has written by now, wherever to; fewer once a process of it has ended.
   int64_t WrittenBytes();
 
+  // Processor time that it has used by now; less once a process of it has ended.
+  int64_t UsedNs();
+
   // Kills all of it, reaps every child this process has, and those that thereby become its children, and waits a while
   // for the marked ones to be gone, which nobody reaps for us.
   void End();

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <optional>
 
+#include "run/job.h"
 #include "run/result.h"
 #include "run/sense.h"
 #include "tests/node/exec_fixture.h"
@@ -70,6 +71,38 @@ TEST_F(Hanging, OfOneRankWithoutMemoryTheOthersWaitAMinute) {
   EXPECT_EQ(After(60), StopReason::kNone);
   Print("waiting for rank 3\n", "log.1.txt");
   EXPECT_EQ(After(1), StopReason::kSaidEnd);
+}
+
+TEST_F(Hanging, ASilentStartEndsAndABusyOneDoesNot) {
+  int64_t used_ns = 0;
+  int64_t used_each_s = 0;
+  const auto watch = [&] {
+    watch_.emplace(
+        trainer_, spec_, std::vector<std::filesystem::path>{dir_ / "log.txt"}, std::vector<std::filesystem::path>(),
+        kHangNs, clock_, [this] { return written_; }, [&] { return used_ns += 60 * used_each_s; });
+  };
+  watch();
+  used_each_s = kSecond / 100;  // threads that poll
+  EXPECT_EQ(After(kUsualQuietStartS - 2), StopReason::kNone);
+  EXPECT_EQ(After(60), StopReason::kMeetLimit);
+  watch();
+  used_each_s = kSecond;
+  EXPECT_EQ(After(3 * kUsualQuietStartS), StopReason::kNone) << "it compiles";
+  used_each_s = 0;
+  for (int i = 0; i < 4; ++i) {
+    written_ += int64_t{1} << 30;
+    EXPECT_EQ(After(kUsualQuietStartS - 120), StopReason::kNone) << "it downloads";
+  }
+  for (int i = 0; i < 4; ++i) {
+    Print("waiting\n");
+    EXPECT_EQ(After(kUsualQuietStartS - 120), StopReason::kNone) << "it prints";
+  }
+  for (int i = 0; i < 4; ++i) {
+    watch_->NotBegun();
+    EXPECT_EQ(After(kUsualQuietStartS - 120), StopReason::kNone) << "its container is not ready";
+  }
+  Step(1);
+  EXPECT_EQ(After(3 * kUsualQuietStartS), StopReason::kNone) << "it has begun";
 }
 
 TEST_F(Hanging, WhatGoesOnHasOvercomeIt) {
