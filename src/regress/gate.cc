@@ -322,9 +322,6 @@ std::vector<ExpectedCell> MissingCells(const GateSides& sides, const CellsByPoin
   return missing;
 }
 
-// One night in a hundred may be an accident, however many cells it has.
-constexpr double kNightsRate = 0.01;
-
 void DecideByNights(Gate& gate) {
   std::vector<GateFinding*> judged;
   std::vector<double> chances;

@@ -55,6 +55,8 @@ bool IsLarge(std::span<const double> tonight, const Baseline& baseline);
 // observation however many runs it has.
 inline constexpr size_t kWindowNights = 6;
 inline constexpr size_t kBaseNights = 20;
+// Of nights in which nothing changed, this share may be red by accident, however many cells they have.
+inline constexpr double kNightsRate = 0.01;
 
 struct NightsJudgement {
   double change = 0;    // of the logarithm: the window's median night less the median night before it

@@ -14,7 +14,6 @@ constexpr size_t kCells = 100;
 constexpr size_t kNodes = 4;
 constexpr int kRuns = 3;
 constexpr size_t kMostRounds = 3;
-constexpr double kNightsRate = 0.01;  // as MakeGate has it
 
 double MedianNight(std::vector<double> runs) { return MedianOf(runs); }
 
