@@ -21,6 +21,7 @@
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "cli/sides.h"
+#include "regress/accepted.h"
 #include "regress/gate.h"
 #include "regress/gate_forms.h"
 #include "regress/measurements.h"
@@ -117,6 +118,8 @@ GateSides ReadSides(const GateOptions& options) {
   if (!options.pinned.empty()) {
     sides.pinned = ReadGateSide(FindSide(options.pinned, options.db, "gate"), 0, kMostPinned);
   }
+  sides.accepted = AcceptedOf(nights);
+  ShiftToAccepted(sides);
   return sides;
 }
 
@@ -157,6 +160,7 @@ int GateHead(const GateOptions& options) {
     SayAside("interrupted; the same command goes on\n");
     return kInterruptedExit;
   }
+  NameTakenChanges(gate);
   WriteForms(gate, options);
   const std::string text = form == "json" ? GateJson(gate) : GateText(gate);
   if (options.to.empty()) {

@@ -44,6 +44,7 @@ class TurnsOfBuilds {
       const std::string id = IdOfOneRun(cell->spec);
       runs.emplace_back(RunsIn(base, id), RunsIn(head, id));
       RememberBuilds(runs.back());
+      if (auto& first = runs.back().first) first->commit = BuildOf(*first);
     }
     return runs;
   }
@@ -71,6 +72,15 @@ class TurnsOfBuilds {
       kept_ = true;
       turns_.KeepTo(measured.host);
     }
+  }
+
+  // Base by its commit, as far as its programs say one, and the folder in which they are: what was accepted since is
+  // taken off as long as both stay.
+  std::string BuildOf(const MeasuredRuns& base) const {
+    const bool is_said = base.commit != base.campaign;
+    std::error_code ec;
+    const fs::path folder = fs::weakly_canonical(base_, ec);
+    return fmt::format("{}{}", is_said ? base.commit + " in " : "", (ec ? base_ : folder).string());
   }
 
   // A folder that was named wrongly would pass everything.

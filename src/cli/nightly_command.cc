@@ -19,11 +19,11 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/harness.h"
+#include "cli/nightly_accept.h"
 #include "cli/nightly_install.h"
 #include "cli/output.h"
 #include "metrics/exposition.h"
 #include "regress/gate.h"
-#include "regress/nightly.h"
 #include "regress/nights.h"
 #include "sweep/sweep.h"
 
@@ -43,8 +43,7 @@ struct NightlyOptions {
   std::string alert;
   std::string at = "1:00";
   std::string to;
-  std::string night;  // that is accepted
-  bool undo = false;  // it is no longer
+  AcceptOptions accept;
   bool cron = false;
   bool systemd = false;
   bool scrontab = false;
@@ -139,8 +138,8 @@ void Conclude(Night& night, const std::vector<std::string>& run, const NightlyOp
   std::error_code ec;
   fs::remove(findings, ec);  // of an attempt before
   int gate = GateNight(options, places, night);
-  if (fs::exists(findings) && AnythingFailsNow(ReadJsonFile(findings))) {
-    // One run in a thousand fails by chance, and a night has hundreds: what fails twice is told of.
+  // With a base build it was measured again in turns.
+  if (options.base_build.empty() && fs::exists(findings) && AnythingFailedOnce(ReadJsonFile(findings))) {
     std::vector<std::string> again = run;
     AddWords({"--retry", "failed"}, again);
     night.run_exit = RunAgain(again, folder / "run.log");
@@ -279,7 +278,7 @@ int ShowNights(const NightlyOptions& options) {
             ? FormatDuration(1'000'000'000 * std::max<int64_t>(1, night.ended_unix_s - night.started_unix_s))
             : "";
     table.rows.push_back({night.name, FormatUnixTime(1'000'000'000 * night.started_unix_s), took, NightAnswer(night),
-                          NightWords(night) + (night.accepted ? "; accepted" : "")});
+                          NightWords(night) + (night.accepted.empty() ? "" : "; " + AcceptedWords(night))});
   }
   Write(ToText(table) + "\n");
   const std::optional<Night> good = LastGoodNight(nights);
@@ -288,40 +287,6 @@ int ShowNights(const NightlyOptions& options) {
   } else {
     Say("The last good night was {}, {} ago.\n", good->name,
         FormatDuration(1'000'000'000 * std::max<int64_t>(1, NowUnixS() - good->ended_unix_s)));
-  }
-  return 0;
-}
-
-// What the night found worse is as it should be, and its baseline begins anew; or that is taken back.
-int Accept(const NightlyOptions& options) {
-  const NightlyPlaces places(options.folder);
-  std::vector<Night> nights = NightsIn(places);
-  const auto night =
-      std::find_if(nights.begin(), nights.end(), [&](const Night& each) { return each.name == options.night; });
-  if (night == nights.end()) {
-    std::vector<std::string> names;
-    for (const Night& each : nights) names.push_back(each.name);
-    throw Error(ErrorKind::kUsage,
-                fmt::format("nightly: there is no '{}' in {}{}", PrintableLine(options.night), options.folder,
-                            DidYouMean(options.night, names)),
-                "`ridgeline nightly status` lists the nights");
-  }
-  if (night->worse.empty()) {
-    throw Error(ErrorKind::kUsage, fmt::format("nightly: {} found nothing worse than its baseline", night->name),
-                "accept the night that did; what is worse than --pinned is accepted by naming a newer one");
-  }
-  if (options.undo && !night->accepted) {
-    throw Error(ErrorKind::kUsage, fmt::format("nightly: {} is not accepted", night->name),
-                "`ridgeline nightly status` says which nights are");
-  }
-  night->accepted = !options.undo;
-  WriteNight(*night, places.nights);
-  const std::string points = fmt::format("{} point{}", night->worse.size(), night->worse.size() == 1 ? " is" : "s are");
-  if (options.undo) {
-    Say("{}: {} no longer accepted, and in no baseline from this night\n", night->name, points);
-  } else {
-    Say("{}: {} accepted; with fewer than {} runs, a baseline that begins anew is INCONCLUSIVE for some nights\n",
-        night->name, points, kHistoryRuns);
   }
   return 0;
 }
@@ -413,17 +378,29 @@ Action NightlyCommand(CLI::App& self) {
   AddFolderOption(*status, *options);
   status->footer("Example:\n  ridgeline nightly status --dir /srv/nightly");
   CLI::App* accept = self.add_subcommand("accept", "say that what a night found worse is as it should be");
-  accept->add_option("night", options->night, "the night, as `nightly status` names it")
+  accept->add_option("night", options->accept.night, "the night, as `nightly status` names it")
       ->required()
       ->type_name("NIGHT");
-  accept->add_flag("--undo", options->undo, "take it back: it is worse as before");
+  CLI::Option* all = accept->add_flag("--all", options->accept.all, "every point that the night found worse");
+  accept->add_option("--point", options->accept.points, "one of them, as its gate names it; may be said several times")
+      ->excludes(all)
+      ->allow_extra_args(false)
+      ->type_name("NAME");
+  accept->add_option("--reason", options->accept.reason, "why it is as it should be: one line, for who reads the gate")
+      ->type_name("TEXT");
+  accept->add_option("--author", options->accept.author, "who accepts it; default: git's user.name, else the login")
+      ->type_name("NAME");
+  accept->add_flag("--undo", options->accept.undo, "take it back: it is worse as before");
   AddFolderOption(*accept, *options);
   accept->footer(
-      "What a night found worse stands in no baseline, and stays worse every night until it is mended. Accepted, its\n"
-      "baseline begins anew, with the first of the nights one after another that found it worse. --undo holds the "
-      "nights\n"
-      "to come to what they were held to without it; the answers of nights that were stay as they are.\n\n"
-      "Example:\n  ridgeline nightly accept night-2026-02-01 --dir /srv/nightly");
+      "What a night found worse stands in no baseline, and stays worse every night until it is mended. Once you "
+      "accept\n"
+      "it, what was measured before counts as if it had the change, and so does the base build: the nights to come "
+      "are\n"
+      "red only where they are worse than that. The gate says so beside the point, with the reason and the author.\n"
+      "--undo takes back all points, or those of --point, for the nights to come.\n\n"
+      "  ridgeline nightly accept night-2026-02-01 --point batch_size=2 --reason 'checks for NaN in each step'\n"
+      "  ridgeline nightly accept night-2026-02-01 --all --reason 'new driver' --author ada");
   CLI::App* install = self.add_subcommand("install", "print what has a scheduler run it every night");
   AddNightOptions(*install, *options);
   install->add_flag("--cron", options->cron, "for crontab");
@@ -440,7 +417,7 @@ Action NightlyCommand(CLI::App& self) {
   self.footer("Example:\n  ridgeline nightly run sweeps/nightly.yaml");
   return [options, run, status, accept] {
     if (run->parsed()) return RunNight(*options);
-    if (accept->parsed()) return Accept(*options);
+    if (accept->parsed()) return AcceptNight(options->accept, NightlyPlaces(options->folder).nights, options->folder);
     return status->parsed() ? ShowNights(*options) : Install(*options);
   };
 }

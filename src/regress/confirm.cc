@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "regress/accepted.h"
+
 namespace ridgeline {
 namespace {
 
@@ -20,8 +22,44 @@ std::span<const std::vector<RunPair>> RoundsOf(const SuspectCell& cell, GateMetr
   return has_device ? cell.device_peaks : cell.rss_peaks;
 }
 
+// The base as if it had what was accepted since.
+std::vector<std::vector<RunPair>> WithAccepted(const GateFinding& finding, const SuspectCell& cell) {
+  const auto rounds = RoundsOf(cell, finding.metric);
+  std::vector<std::vector<RunPair>> shifted(rounds.begin(), rounds.end());
+  const double log = LogOfTaken(TakenInTurns(finding, cell.base_build));
+  for (auto& round : shifted) {
+    for (RunPair& pair : round) pair.base += log;
+  }
+  return shifted;
+}
+
 Judgement JudgementOf(const GateFinding& finding, const SuspectCell& cell) {
-  return Judge(RoundsOf(cell, finding.metric), finding.tolerance);
+  return Judge(WithAccepted(finding, cell), finding.tolerance);
+}
+
+// Head that fails again, where base does not, is no flake.
+Decision DecisionOfFailures(const SuspectCell& cell) {
+  if (cell.base_failures > 0 || cell.whole_pairs == 0) return Decision::kInconclusive;
+  return cell.head_failures > 0 ? Decision::kRegressed : Decision::kPass;
+}
+
+void DecideFailure(const SuspectCell& cell, GateFinding& finding) {
+  const std::string runs = fmt::format("{} pair{}", cell.whole_pairs, cell.whole_pairs == 1 ? "" : "s");
+  switch (DecisionOfFailures(cell)) {
+    case Decision::kPass:
+      finding.answer = GateAnswer::kPass;
+      finding.words += fmt::format("; measured again in turns: not in {}", runs);
+      break;
+    case Decision::kRegressed:
+      finding.answer = GateAnswer::kRegressed;
+      finding.words += "; measured again in turns: head fails again, and base does not";
+      break;
+    case Decision::kInconclusive:
+      finding.answer = GateAnswer::kInconclusive;
+      finding.words += cell.base_failures > 0 ? "; measured again in turns: base fails, too"
+                                              : "; measured again in turns, without a result";
+      break;
+  }
 }
 
 std::vector<double> SideOf(std::span<const std::vector<RunPair>> rounds, double RunPair::*side) {
@@ -42,7 +80,9 @@ std::optional<double> GeometricMean(const std::vector<double>& logs) {
 std::optional<double> Share(double log) { return std::isfinite(log) ? std::optional(std::expm1(log)) : std::nullopt; }
 
 void Decide(const Judgement& judgement, bool is_discovery, const SuspectCell& cell, GateFinding& finding) {
-  const auto rounds = RoundsOf(cell, finding.metric);
+  const auto rounds = WithAccepted(finding, cell);
+  finding.taken = TakenInTurns(finding, cell.base_build);
+  finding.base_build = cell.base_build;
   const std::vector<double> base = SideOf(rounds, &RunPair::base);
   finding.base = GeometricMean(base);
   finding.head = GeometricMean(SideOf(rounds, &RunPair::head));
@@ -100,6 +140,12 @@ void AddPair(const RunsInTurn& runs, SuspectCell& cell) {
   ++cell.pairs;
   const std::optional<MeasuredRuns>& base = runs.first;
   const std::optional<MeasuredRuns>& head = runs.second;
+  if (base && base->failure.empty()) cell.base_build = base->commit;
+  if (base && head) {
+    ++cell.whole_pairs;
+    cell.base_failures += base->failure.empty() ? 0 : 1;
+    cell.head_failures += head->failure.empty() ? 0 : 1;
+  }
   if (!base || !head || !base->failure.empty() || !head->failure.empty()) return;
   if (!base->host.empty() && !head->host.empty() && base->host != head->host) return;
   if (!base->log_step_times.empty() && !head->log_step_times.empty()) {
@@ -117,8 +163,17 @@ void AddPair(const RunsInTurn& runs, SuspectCell& cell) {
 bool MeasureInTurns(const Gate& gate, std::vector<SuspectCell>& cells, const PairMeasurer& measure) {
   const auto is_open = [&](const SuspectCell& cell) {
     return std::any_of(gate.findings.begin(), gate.findings.end(), [&](const GateFinding& finding) {
-      return IsOf(finding, cell) && JudgementOf(finding, cell).decision == Decision::kInconclusive;
+      if (!IsOf(finding, cell)) return false;
+      if (finding.metric == GateMetric::kResult) return cell.pairs == 0;
+      return JudgementOf(finding, cell).decision == Decision::kInconclusive;
     });
+  };
+  // A point that hangs until its limit is not measured more often than that takes.
+  const auto is_decided_failure = [&](const SuspectCell* cell) {
+    return cell->base_failures + cell->head_failures > 0 &&
+           std::none_of(gate.findings.begin(), gate.findings.end(), [&](const GateFinding& finding) {
+             return IsOf(finding, *cell) && finding.metric != GateMetric::kResult;
+           });
   };
   for (size_t round = 1; round <= kMostRounds; ++round) {
     std::vector<SuspectCell*> open;
@@ -132,6 +187,8 @@ bool MeasureInTurns(const Gate& gate, std::vector<SuspectCell>& cells, const Pai
       cell->rss_peaks.emplace_back();
     }
     for (size_t pair = 0; pair < kPairsOfRound; ++pair) {
+      std::erase_if(open, is_decided_failure);
+      if (open.empty()) break;
       const std::optional<std::vector<RunsInTurn>> runs = measure(round, pair + 1, pair % 2 == 0, open);
       if (!runs) return false;
       for (size_t i = 0; i < open.size(); ++i) AddPair((*runs)[i], *open[i]);
@@ -151,6 +208,10 @@ void Confirm(Gate& gate, std::span<const SuspectCell> cells) {
   for (const SuspectCell& cell : cells) {
     for (GateFinding& finding : gate.findings) {
       if (!IsOf(finding, cell)) continue;
+      if (finding.metric == GateMetric::kResult) {
+        DecideFailure(cell, finding);
+        continue;
+      }
       const Judgement judgement = JudgementOf(finding, cell);
       judged.push_back({&finding, &cell, judgement});
       chances.push_back(judgement.decision == Decision::kRegressed ? judgement.chance : 1);

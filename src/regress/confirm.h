@@ -26,6 +26,10 @@ struct SuspectCell {
   std::vector<std::vector<RunPair>> device_peaks;  // the same of the accelerator's memory, where it was taken
   std::vector<std::vector<RunPair>> rss_peaks;     // and of the process's
   int64_t pairs = 0;                               // that were to be measured
+  int64_t whole_pairs = 0;                         // of which both gave a result, or failed by themselves
+  int64_t base_failures = 0;
+  int64_t head_failures = 0;
+  std::string base_build;  // that was measured; empty: nothing says which it is
 };
 
 std::vector<SuspectCell> SuspectsOf(const Gate& gate);

@@ -12,6 +12,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
+#include "regress/accepted.h"
 #include "regress/nightly.h"
 #include "regress/point_names.h"
 #include "regress/verdict.h"
@@ -114,6 +115,7 @@ class CellGate {
     } else {
       ScreenStepTimes(times, *rolling_, finding);
       HoldNightsTo(history, recent, finding);
+      NameTaken(history, finding);
     }
     findings_.push_back(std::move(finding));
     HoldMemoryTo(history, recent, GateMetric::kPeakMemory);
@@ -127,16 +129,30 @@ class CellGate {
       const Baseline pinned = PinnedBaseline(runs, *rolling_);
       ScreenStepTimes(times, pinned, finding);
       if (finding.suspect) HoldNightsToPinned(WithStepTimes(recent), pinned, finding);
+      NameTaken(history, finding);
       findings_.push_back(std::move(finding));
     }
     HoldMemoryTo(history, recent, GateMetric::kPinnedPeakMemory);
   }
 
-  void HoldFailure(const std::string& failure, const CellHistory& history) {
+  // One run in a thousand fails by chance, and a night has hundreds of runs: one failure is a suspect.
+  void HoldFailure(const MeasuredRuns& failed, const CellHistory& history, const CellHistory& recent) {
     GateFinding finding = Of(GateMetric::kResult);
-    const bool had_result = HasResult(history);
-    finding.answer = had_result ? GateAnswer::kRegressed : GateAnswer::kFails;
-    finding.words = fmt::format("{}: {}", had_result ? "fails now" : "fails, and the baseline has no result", failure);
+    const std::string& failure = failed.failure;
+    const bool failed_twice = failed.failures > 1;
+    const bool failed_before = !recent.empty() && !recent.back()->failure.empty();
+    if (!HasResult(history)) {
+      finding.answer = GateAnswer::kFails;
+      finding.words = "fails, and the baseline has no result: " + failure;
+    } else {
+      finding.suspect = true;
+      finding.answer = failed_twice || failed_before ? GateAnswer::kRegressed : GateAnswer::kInconclusive;
+      finding.words = fmt::format("{}: {}",
+                                  failed_twice    ? "fails now, and when it was run again"
+                                  : failed_before ? "fails, as the time before"
+                                                  : "failed once, a suspect until it is run again",
+                                  failure);
+    }
     finding.base_runs = std::ssize(StepTimesOf(history));
     findings_.push_back(std::move(finding));
   }
@@ -157,6 +173,18 @@ class CellGate {
     return finding;
   }
 
+  // The accepted changes that some of what it was held to does not have by itself (ShiftToAccepted).
+  static void NameTaken(const CellHistory& history, GateFinding& finding) {
+    for (const AcceptedChange& change : finding.accepted) {
+      const auto up = change.up.find(finding.metric);
+      if (up == change.up.end() || up->second == 0) continue;
+      if (std::none_of(history.begin(), history.end(), [&](const auto* runs) { return change.IsBefore(*runs); })) {
+        continue;
+      }
+      finding.taken.push_back({up->second, change.night, change.reason, change.author});
+    }
+  }
+
   static void ScreenStepTimes(const std::vector<double>& times, const Baseline& baseline, GateFinding& finding) {
     const Screening screening = Screen(times, baseline);
     finding.tolerance = kTolerance;
@@ -167,6 +195,7 @@ class CellGate {
     finding.change = std::expm1(screening.change);
     finding.detectable = std::expm1(screening.detectable);
     finding.suspect = screening.suspect;
+    finding.acceptable = std::expm1(screening.change + kAcceptedErrors * screening.error);
     if (screening.suspect) {
       finding.answer = GateAnswer::kInconclusive;
       finding.further_runs = static_cast<int64_t>(4 * kPairsOfRound);  // two rounds of pairs
@@ -244,7 +273,9 @@ class CellGate {
       finding.base = MedianOf(before);
       finding.head = *std::max_element(now.begin(), now.end());
       finding.change = *finding.head / *finding.base - 1;
+      finding.acceptable = finding.change;
       if (*finding.change > finding.tolerance) SuspectMemory(PeaksIn(recent, peak), peak.of, finding);
+      NameTaken(history, finding);
       findings_.push_back(std::move(finding));
       return;
     }
@@ -339,6 +370,7 @@ void DecideByNights(Gate& gate) {
     }
     finding.answer = GateAnswer::kRegressed;
     finding.suspect = true;
+    finding.acceptable = std::max(finding.acceptable.value_or(0), *finding.nights_change);
     finding.further_runs = 0;
     finding.words =
         fmt::format("slower in the nights since {}: {:+.1f} %", finding.since, 100 * *finding.nights_change);
@@ -414,6 +446,9 @@ Gate MakeGate(const GateSides& sides) {
   for (const MeasuredCell& cell : sides.head) {
     if (IsOvertaken(cell, head.at({cell.point_id, cell.setup}))) continue;
     cells.push_back(CellOf(cell.point_id, cell.spec, cell.setup, cell.machine));
+    for (const AcceptedChange& change : sides.accepted) {
+      if (change.IsOf(cell)) cells.back().accepted.push_back(change);
+    }
     measured.push_back(&cell);
   }
   const std::vector<ExpectedCell> missing = MissingCells(sides, head);
@@ -434,8 +469,8 @@ Gate MakeGate(const GateSides& sides) {
     const GatedPoint point = {cell.point_id, cell.setup};
     const CellHistory history = HistoryOf(baseline, point, cell.machine);
     CellGate of_cell(cells[i], HistoryOf(ByPoint({&cell, 1}), point, cell.machine));
-    if (const std::string& failure = cell.measurements.back().failure; !failure.empty()) {
-      of_cell.HoldFailure(failure, history);
+    if (!cell.measurements.back().failure.empty()) {
+      of_cell.HoldFailure(cell.measurements.back(), history, HistoryOf(recent, point, {}));
     } else {
       const size_t everywhere = StepTimesOf(HistoryOf(baseline, point, {})).size();
       const CellHistory before = HistoryOf(recent, point, cell.machine);

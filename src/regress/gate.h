@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +31,34 @@ std::string_view GateAnswerName(GateAnswer answer);  // "PASS", "FAILS", "INCONC
 enum class GateMetric { kResult, kStepTime, kPinnedStepTime, kPeakMemory, kPinnedPeakMemory };
 std::string_view GateMetricName(GateMetric metric);  // "step time", "step time since pinned", …
 bool IsMemory(GateMetric metric);
+
+// A change of one cell that a person accepted (nights.h). Its shares are the upper ends of intervals of 95 %, so that
+// noise makes no regression of it again. 0.05 is 5 %.
+struct AcceptedChange {
+  std::string point_id;
+  std::string setup;
+  std::string night;  // that found it
+  std::string reason;
+  std::string author;
+  std::set<std::string> before;              // nights without it
+  std::set<std::string> since;               // nights with it
+  int64_t begun_unix_ns = 0;                 // what no such night measured has it from then on
+  std::map<GateMetric, double> up;           // since the baseline, or since the pinned one
+  std::optional<double> step_time_in_turns;  // since the base build
+  std::optional<double> memory_in_turns;
+  std::string base_build;  // which that is; empty: it was not measured in turns
+
+  bool IsOf(const MeasuredCell& cell) const { return point_id == cell.point_id && setup == cell.setup; }
+  bool IsBefore(const MeasuredRuns& runs) const;
+};
+
+// What of it was taken off: what it was held to counts as if it had this change.
+struct TakenChange {
+  double change = 0;
+  std::string night;
+  std::string reason;
+  std::string author;
+};
 
 struct GateFinding {
   GateMetric metric = GateMetric::kResult;
@@ -56,7 +86,11 @@ struct GateFinding {
   std::optional<double> effective_steps;
   int64_t warm_up_steps = 0;
 
-  bool suspect = false;  // to be measured again
+  bool suspect = false;                  // to be measured again
+  std::optional<double> acceptable;      // of what is worse: the change, with what noise may add to it
+  std::string base_build;                // with which it was measured in turns
+  std::vector<AcceptedChange> accepted;  // of its cell
+  std::vector<TakenChange> taken;        // of those, what this finding is without
   // Of step time, where there are enough nights: the chance of the last ones' ranks where nothing changed, 1 where they
   // are no slower; and how much they are, a share.
   std::optional<double> nights_chance;
@@ -96,6 +130,7 @@ struct GateSides {
   std::vector<MeasuredCell> recent;    // the same with what the baseline leaves out because it looked worse
   std::vector<MeasuredCell> pinned;
   ExpectedCells expected;
+  std::vector<AcceptedChange> accepted;
 };
 
 // Step times are screened by the nightly rule (regress/nightly.h): a suspect is inconclusive until base and head have

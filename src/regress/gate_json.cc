@@ -13,6 +13,15 @@ Json NumberOrNull(const std::optional<double>& number) {
   return number && std::isfinite(*number) ? Json(*number) : Json();
 }
 
+// The changes that a person accepted, and that were taken off.
+Json TakenJson(const std::vector<TakenChange>& taken) {
+  Json all = Json::array();
+  for (const TakenChange& each : taken) {
+    all.push_back({{"change", each.change}, {"night", each.night}, {"reason", each.reason}, {"author", each.author}});
+  }
+  return all;
+}
+
 Json FindingJson(const GateFinding& finding) {
   const bool memory = IsMemory(finding.metric);
   Json json = {{"metric", GateMetricName(finding.metric)},
@@ -34,7 +43,10 @@ Json FindingJson(const GateFinding& finding) {
                {"nights_change", NumberOrNull(finding.nights_change)},
                {"nights_chance", NumberOrNull(finding.nights_chance)},
                {"since", finding.since},
-               {"further_runs", finding.further_runs}};
+               {"further_runs", finding.further_runs},
+               {"acceptable_change", NumberOrNull(finding.acceptable)},
+               {"base_build", finding.base_build},
+               {"accepted", TakenJson(finding.taken)}};
   json[memory ? "base_peak_bytes" : "base_step_ns"] = NumberOrNull(finding.base);
   json[memory ? "head_peak_bytes" : "head_step_ns"] = NumberOrNull(finding.head);
   return json;

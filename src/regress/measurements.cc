@@ -36,6 +36,7 @@ MeasuredRuns RunsOf(const std::vector<Cell>& row) {
     runs.device_reserved_bytes = CellInteger(row[16]);
     runs.note = CellText(row[17]);
   }
+  runs.failures = CellInteger(row[18]);
   runs.campaign = CellText(row[11]);
   runs.commit = CellText(row[12]);
   runs.host = CellText(row[13]);
@@ -70,7 +71,9 @@ std::string Query(const MeasurementChoice& choice) {
       "coalesce(nullif(environment ->> '$.git_commit', ''), nullif(version, ''), campaign), "
       "coalesce((SELECT nullif(evidence ->> '$.node', '') FROM jobs WHERE key = job_key), "
       "environment ->> '$.hostname', ''), ended_unix_ns, device_peak_kind, device_reserved_bytes, "
-      "ifnull(run_note, '') FROM {} WHERE {} "
+      "ifnull(run_note, ''), iif(failure IS NULL, 0, (SELECT count(*) FROM results AS a WHERE "
+      "a.point_id = m.point_id AND a.setup = m.setup AND a.campaign = m.campaign AND "
+      "a.status NOT IN ('ok', 'infrastructure', 'cancelled'))) FROM {} AS m WHERE {} "
       "ORDER BY (SELECT rowid FROM points WHERE id = point_id), setup, ifnull(machine, ''), ended_unix_ns, result",
       view, where);
 }

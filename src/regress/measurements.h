@@ -33,6 +33,7 @@ struct MeasuredRuns {
   std::string host;    // the node, as its scheduler calls it, else as itself; empty where neither says it
   int64_t ended_unix_ns = 0;
   std::string failure;                 // in words; empty where it went well
+  int64_t failures = 0;                // of its campaign's attempts, where the last of them failed
   std::vector<double> log_step_times;  // natural logarithm of each run's median steady step, in nanoseconds
   int64_t warm_up_steps = 0;           // found beyond the sweep's, in the run that has the most
   double effective_steps = 0;     // in the run that has the fewest: independent steps that tell as much; 0: unknown

@@ -60,6 +60,7 @@ Screening Screen(std::span<const double> tonight, const Baseline& baseline, doub
   const double error = ErrorOf(runs, baseline);
   Screening screening;
   screening.change = mean - baseline.log_step_time;
+  screening.error = error;
   screening.threshold = std::max(std::log1p(tolerance), 3 * error);
   screening.detectable = screening.threshold + kPower80 * error;
   screening.suspect = screening.change > screening.threshold;

@@ -35,6 +35,7 @@ struct Screening {
   double change = 0;      // of the logarithm: above 0 is slower
   double threshold = 0;   // suspect above this
   double detectable = 0;  // a slowdown of this much is suspect in 80 of 100 nights
+  double error = 0;       // the standard error of the change
   bool suspect = false;
 };
 

@@ -26,17 +26,18 @@ NightCell ParseCell(const Json& cell) { return {cell.at(0).get<std::string>(), c
 
 Json CellJson(const NightCell& cell) { return Json::array({cell.point_id, cell.setup}); }
 
-// Earlier versions said the cell alone.
-WorseCell ParseWorse(const Json& json) {
-  if (json.is_array()) return {.cell = ParseCell(json)};
-  return {.cell = ParseCell(json.at("cell")),
-          .point = json.at("point").get<std::string>(),
-          .is_open = json.at("open").get<bool>(),
-          .since = json.at("since").get<std::string>()};
+// The metric of this name; nothing where an earlier or a later version has it.
+std::optional<GateMetric> FindMetric(std::string_view name) {
+  using enum GateMetric;
+  for (const GateMetric metric : {kResult, kStepTime, kPinnedStepTime, kPeakMemory, kPinnedPeakMemory}) {
+    if (GateMetricName(metric) == name) return metric;
+  }
+  return std::nullopt;
 }
 
-Json WorseJson(const WorseCell& worse) {
-  return {{"cell", CellJson(worse.cell)}, {"point", worse.point}, {"open", worse.is_open}, {"since", worse.since}};
+std::optional<double> NumberIn(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found == json.end() || found->is_null() ? std::nullopt : std::optional(found->get<double>());
 }
 
 constexpr int64_t kLastUnixS = 253'402'300'799;  // of the year 9999
@@ -49,6 +50,66 @@ int64_t IntegerOf(const Json& json, const char* key, int64_t most) {
   const int64_t number = value.is_number_integer() ? value.get<int64_t>() : -1;
   if (number >= 0 && number <= most) return number;
   throw Error(ErrorKind::kInvalidInput, fmt::format("'{}' is no integer from 0 to {}", key, most));
+}
+
+// A change as a share: of less than nothing there is no logarithm.
+double ShareOf(const Json& json, const char* key) {
+  constexpr double kLeast = -0.99;
+  constexpr double kMost = 1000;
+  const auto share = json.at(key).get<double>();
+  if (share >= kLeast && share <= kMost) return share;
+  throw Error(ErrorKind::kInvalidInput, fmt::format("'{}' is no share from {} to {}", key, kLeast, kMost));
+}
+
+// Earlier versions said the cell alone, or no metrics.
+WorseCell ParseWorse(const Json& json) {
+  if (json.is_array()) return {.cell = ParseCell(json)};
+  WorseCell worse{.cell = ParseCell(json.at("cell")),
+                  .point = json.at("point").get<std::string>(),
+                  .is_open = json.at("open").get<bool>(),
+                  .since = json.at("since").get<std::string>()};
+  worse.base_build = json.value("base_build", "");
+  const Json metrics = json.value("metrics", Json::object());
+  for (const auto& [name, figures] : metrics.items()) {
+    const auto metric = FindMetric(name);
+    if (!metric) continue;
+    WorseMetric& of_metric = worse.metrics[*metric] = {ShareOf(figures, "up")};
+    if (figures.contains("in_turns")) of_metric.in_turns = ShareOf(figures, "in_turns");
+  }
+  return worse;
+}
+
+Json WorseJson(const WorseCell& worse) {
+  Json metrics = Json::object();
+  for (const auto& [metric, figures] : worse.metrics) {
+    Json json = {{"up", figures.up}};
+    if (figures.in_turns) json["in_turns"] = *figures.in_turns;
+    metrics[std::string(GateMetricName(metric))] = std::move(json);
+  }
+  return {{"cell", CellJson(worse.cell)}, {"point", worse.point},          {"open", worse.is_open},
+          {"since", worse.since},         {"metrics", std::move(metrics)}, {"base_build", worse.base_build}};
+}
+
+// Earlier versions accepted all that was worse, and knew no reason.
+void ParseAccepted(const Json& json, Night& night) {
+  if (!json.contains("acceptances")) {
+    if (!json.value("accepted", false)) return;
+    for (const WorseCell& worse : night.worse) night.accepted.push_back({.cell = worse.cell});
+    return;
+  }
+  for (const Json& each : json.at("acceptances")) {
+    night.accepted.push_back({ParseCell(each.at("cell")), each.at("reason").get<std::string>(),
+                              each.at("author").get<std::string>(), IntegerOf(each, "unix_s", kLastUnixS)});
+  }
+}
+
+Json AcceptedJson(const Night& night) {
+  Json all = Json::array();
+  for (const AcceptedCell& each : night.accepted) {
+    all.push_back(
+        {{"cell", CellJson(each.cell)}, {"reason", each.reason}, {"author", each.author}, {"unix_s", each.unix_s}});
+  }
+  return all;
 }
 
 Night ParseNight(const Json& json) {
@@ -67,7 +128,7 @@ Night ParseNight(const Json& json) {
   night.was_gated = json.value("was_gated", night.exit_code != ExitCode(ErrorKind::kInfrastructure));
   for (const Json& cell : json.value("worse", Json::array())) night.worse.push_back(ParseWorse(cell));
   for (const Json& cell : json.value("lost", Json::array())) night.lost.push_back(ParseCell(cell));
-  night.accepted = json.value("accepted", false);
+  ParseAccepted(json, night);
   return night;
 }
 
@@ -100,27 +161,45 @@ bool PassedAfter(const std::vector<Night>& nights, size_t place, const NightCell
   });
 }
 
-// The places of the nights with which the baseline of an accepted cell begins, and in which it was accepted last.
+// A cell's change that was accepted: the places of the first night that has it, and of the one that was accepted.
 struct Acceptance {
+  const AcceptedCell* said;
+  const WorseCell* worse;
   size_t begin = 0;
   size_t accepted = 0;
+
+  // What has no figure cannot be taken off what is before it.
+  bool HasFigures() const { return !worse->metrics.empty(); }
 };
 
-std::map<NightCell, Acceptance> AcceptancesOf(const std::vector<Night>& nights) {
-  std::map<NightCell, Acceptance> acceptances;
-  for (size_t i = nights.size(); i-- > 0;) {
-    if (!nights[i].accepted) continue;
-    for (const auto& [cell, point, is_open, since] : nights[i].worse) {
-      if (acceptances.contains(cell)) continue;
+// In the order of their nights. Where nights one after another were accepted, and none of them knew yet that one before
+// it was, what they found is one change: the last says it.
+std::vector<Acceptance> AcceptancesOf(const std::vector<Night>& nights) {
+  std::vector<Acceptance> acceptances;
+  for (size_t i = 0; i < nights.size(); ++i) {
+    for (const AcceptedCell& said : nights[i].accepted) {
+      const WorseCell* worse = FindWorse(nights[i], said.cell);
+      if (worse == nullptr) continue;
+      const auto is_known = [&](const Acceptance& other) {
+        return other.said->cell == said.cell && other.said->unix_s > 0 && other.said->unix_s <= nights[i].ended_unix_s;
+      };
+      size_t earliest = 0;
+      for (const Acceptance& other : acceptances) {
+        if (is_known(other)) earliest = std::max(earliest, other.accepted + 1);
+      }
       size_t begin = i;
-      for (size_t before = i; before-- > 0;) {
-        if (FindWorse(nights[before], cell) != nullptr || Lost(nights[before], cell)) {
+      for (size_t before = i; before-- > earliest;) {
+        if (FindWorse(nights[before], said.cell) != nullptr || Lost(nights[before], said.cell)) {
           begin = before;
         } else if (LendsToBaselines(nights[before])) {
           break;
         }
       }
-      acceptances[cell] = {std::min(begin, PlaceOf(nights, since)), i};
+      begin = std::max(earliest, std::min(begin, PlaceOf(nights, worse->since)));
+      std::erase_if(acceptances, [&](const Acceptance& other) {
+        return other.said->cell == said.cell && !is_known(other) && other.accepted >= begin;
+      });
+      acceptances.push_back({&said, worse, begin, i});
     }
   }
   return acceptances;
@@ -132,9 +211,11 @@ NightCell CellOfFinding(const Json& finding) {
 
 using CellInNight = std::pair<size_t, NightCell>;  // by the night's place
 
-std::vector<LeftOutMeasurements> LeftOut(const std::vector<Night>& nights,
-                                         const std::map<NightCell, Acceptance>& acceptances,
-                                         const std::set<CellInNight>& worse) {
+std::vector<LeftOutMeasurements> LeftOut(const std::vector<Night>& nights, const std::vector<Acceptance>& acceptances,
+                                         std::set<CellInNight> cells) {
+  for (const Acceptance& acceptance : acceptances) {
+    for (size_t i = 0; i < acceptance.begin && !acceptance.HasFigures(); ++i) cells.insert({i, acceptance.said->cell});
+  }
   std::vector<LeftOutMeasurements> left_out;
   for (size_t i = 0; i < nights.size(); ++i) {
     const std::string& name = nights[i].name;
@@ -142,14 +223,19 @@ std::vector<LeftOutMeasurements> LeftOut(const std::vector<Night>& nights,
       left_out.push_back({name, {}, {}});
       continue;
     }
-    for (const auto& [cell, acceptance] : acceptances) {
-      if (i < acceptance.begin) left_out.push_back({name, cell.point_id, cell.setup});
-    }
-    for (auto it = worse.lower_bound({i, NightCell{}}); it != worse.end() && it->first == i; ++it) {
+    for (auto it = cells.lower_bound({i, NightCell{}}); it != cells.end() && it->first == i; ++it) {
       left_out.push_back({name, it->second.point_id, it->second.setup});
     }
   }
   return left_out;
+}
+
+std::optional<double> InTurns(const WorseCell& worse, GateMetric metric, GateMetric pinned) {
+  for (const GateMetric each : {metric, pinned}) {
+    const auto found = worse.metrics.find(each);
+    if (found != worse.metrics.end() && found->second.in_turns) return found->second.in_turns;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -196,7 +282,8 @@ void WriteNight(const Night& night, const fs::path& folder) {
                      {"words", night.words},
                      {"worse", std::move(worse)},
                      {"lost", std::move(lost)},
-                     {"accepted", night.accepted}};
+                     {"accepted", !night.accepted.empty()},
+                     {"acceptances", AcceptedJson(night)}};
   MakeDirs(folder / night.name);
   WriteFileAtomic(folder / night.name / kRecord, DumpJson(json) + "\n");
 }
@@ -245,11 +332,11 @@ std::string NightWords(const Night& night) {
   return night.words.starts_with(answer) ? night.words.substr(answer.size()) : night.words;
 }
 
-bool AnythingFailsNow(const Json& gate) {
+bool AnythingFailedOnce(const Json& gate) {
   try {
     return std::ranges::any_of(gate.at("findings"), [](const Json& finding) {
       return finding.at("metric").get<std::string>() == GateMetricName(GateMetric::kResult) &&
-             finding.at("answer").get<std::string>() == GateAnswerName(GateAnswer::kRegressed);
+             finding.at("answer").get<std::string>() == GateAnswerName(GateAnswer::kInconclusive);
     });
   } catch (const Json::exception& e) {
     throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", JsonFault(e)));
@@ -268,27 +355,39 @@ bool MeasuredAnything(const Json& gate) {
 
 std::vector<WorseCell> WorseCells(const Json& gate) {
   std::map<NightCell, WorseCell> worse;
+  // Of pinned metrics those that are no worse, too: what is accepted moves them by nothing.
+  std::map<NightCell, std::map<GateMetric, WorseMetric>> since_pinned;
   try {
     for (const Json& finding : gate.at("findings")) {
-      const auto metric = finding.at("metric").get<std::string>();
-      if (metric == GateMetricName(GateMetric::kPinnedStepTime) ||
-          metric == GateMetricName(GateMetric::kPinnedPeakMemory)) {
-        continue;
-      }
+      const auto metric = FindMetric(finding.at("metric").get<std::string>());
       const auto answer = finding.at("answer").get<std::string>();
       const bool is_open = answer == GateAnswerName(GateAnswer::kInconclusive) && finding.at("suspect").get<bool>();
-      if (answer != GateAnswerName(GateAnswer::kRegressed) && !is_open) continue;
+      const bool is_worse = answer == GateAnswerName(GateAnswer::kRegressed) || is_open;
       const NightCell cell = CellOfFinding(finding);
+      WorseMetric figures;
+      const std::optional<double> up = NumberIn(finding, "acceptable_change");
+      if (is_worse) figures = {std::max(0.0, up.value_or(0)), NumberIn(finding, "change_high")};
+      if (metric == GateMetric::kPinnedStepTime || metric == GateMetric::kPinnedPeakMemory) {
+        since_pinned[cell][*metric] = figures;
+        continue;
+      }
+      if (!is_worse) continue;
       const auto [found, is_new] = worse.try_emplace(
           cell, WorseCell{.cell = cell, .point = finding.at("point").get<std::string>(), .is_open = is_open});
-      found->second.is_open &= is_open;
-      if (const auto since = finding.value("since", ""); !since.empty()) found->second.since = since;
+      WorseCell& of_cell = found->second;
+      of_cell.is_open &= is_open;
+      if (const auto since = finding.value("since", ""); !since.empty()) of_cell.since = since;
+      if (const auto build = finding.value("base_build", ""); !build.empty()) of_cell.base_build = build;
+      if (metric && up) of_cell.metrics[*metric] = figures;
     }
   } catch (const Json::exception& e) {
     throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", JsonFault(e)));
   }
   std::vector<WorseCell> all;
-  for (auto& [cell, each] : worse) all.push_back(std::move(each));
+  for (auto& [cell, each] : worse) {
+    if (!each.metrics.empty()) each.metrics.merge(since_pinned[cell]);
+    all.push_back(std::move(each));
+  }
   return all;
 }
 
@@ -310,18 +409,63 @@ std::vector<LeftOutMeasurements> VoidOf(const std::vector<Night>& nights) {
 }
 
 std::vector<LeftOutMeasurements> LeftOutOf(const std::vector<Night>& nights) {
-  const std::map<NightCell, Acceptance> acceptances = AcceptancesOf(nights);
+  const std::vector<Acceptance> acceptances = AcceptancesOf(nights);
   std::set<CellInNight> worse;
   for (size_t i = 0; i < nights.size(); ++i) {
     if (!LendsToBaselines(nights[i])) continue;
-    for (const auto& [cell, point, is_open, since] : nights[i].worse) {
-      const auto found = acceptances.find(cell);
-      const size_t first = found == acceptances.end() ? 0 : found->second.accepted + 1;
-      if (i < first || (is_open && PassedAfter(nights, i, cell))) continue;
-      for (size_t j = std::max(first, std::min(i, PlaceOf(nights, since))); j <= i; ++j) worse.insert({j, cell});
+    for (const WorseCell& each : nights[i].worse) {
+      size_t first = 0;  // of the nights that no acceptance before this one has
+      bool is_accepted = false;
+      for (const Acceptance& acceptance : acceptances) {
+        if (acceptance.said->cell != each.cell) continue;
+        is_accepted |= i <= acceptance.accepted && (i >= acceptance.begin || !acceptance.HasFigures());
+        if (acceptance.accepted < i) first = std::max(first, acceptance.accepted + 1);
+      }
+      if (is_accepted || (each.is_open && PassedAfter(nights, i, each.cell))) continue;
+      for (size_t j = std::max(first, std::min(i, PlaceOf(nights, each.since))); j <= i; ++j) {
+        worse.insert({j, each.cell});
+      }
     }
   }
   return LeftOut(nights, acceptances, worse);
+}
+
+std::vector<AcceptedChange> AcceptedOf(const std::vector<Night>& nights) {
+  using enum GateMetric;
+  std::vector<AcceptedChange> changes;
+  for (const Acceptance& acceptance : AcceptancesOf(nights)) {
+    if (!acceptance.HasFigures()) continue;
+    AcceptedChange& change = changes.emplace_back();
+    change.point_id = acceptance.said->cell.point_id;
+    change.setup = acceptance.said->cell.setup;
+    change.night = nights[acceptance.accepted].name;
+    change.reason = acceptance.said->reason;
+    change.author = acceptance.said->author;
+    for (size_t i = 0; i < nights.size(); ++i) {
+      (i < acceptance.begin ? change.before : change.since).insert(nights[i].name);
+    }
+    change.begun_unix_ns = 1'000'000'000 * nights[acceptance.begin].started_unix_s;
+    const WorseCell& worse = *acceptance.worse;
+    for (const auto& [metric, figures] : worse.metrics) change.up[metric] = figures.up;
+    // Where nothing was pinned that night, what is pinned later has the change as the baseline does.
+    if (change.up.contains(kStepTime)) change.up.try_emplace(kPinnedStepTime, change.up[kStepTime]);
+    if (change.up.contains(kPeakMemory)) change.up.try_emplace(kPinnedPeakMemory, change.up[kPeakMemory]);
+    change.step_time_in_turns = InTurns(worse, kStepTime, kPinnedStepTime);
+    change.memory_in_turns = InTurns(worse, kPeakMemory, kPinnedPeakMemory);
+    change.base_build = worse.base_build;
+  }
+  return changes;
+}
+
+std::string AcceptedWords(const Night& night) {
+  std::map<std::pair<std::string, std::string>, size_t> counts;
+  for (const AcceptedCell& each : night.accepted) ++counts[{each.author, each.reason}];
+  std::vector<std::string> words;
+  for (const auto& [said, count] : counts) {
+    words.push_back(fmt::format("accepted{}{} ({} point{})", said.first.empty() ? "" : " by " + said.first,
+                                said.second.empty() ? "" : ": " + said.second, count, count == 1 ? "" : "s"));
+  }
+  return Join(words, "; ");
 }
 
 }  // namespace ridgeline

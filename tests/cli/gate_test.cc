@@ -147,12 +147,34 @@ TEST_F(GateProgram, ARegressionStaysOneUntilItIsAccepted) {
   for (int i = 0; i < 8; ++i) {
     EXPECT_EQ(gate(106), i < 4 ? 4 : 1) << i << " nights later: a suspect, until the nights decide together";
   }
-  EXPECT_EQ(cli_.Run({"nightly", "accept", "night-16", "--dir", "."}).status.exit_code, 2);
-  EXPECT_THAT(cli_.Run({"nightly", "accept", "night-7", "--dir", "."}).err, HasSubstr("found nothing worse"));
-  const auto accepted = cli_.Run({"nightly", "accept", "night-15", "--dir", "."});
+  const auto accept = [&](const std::string& night, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"nightly", "accept", night, "--dir", "."};
+    words.insert(words.end(), more.begin(), more.end());
+    return cli_.Run(words);
+  };
+  EXPECT_EQ(accept("night-16", {"--all", "--reason", "x"}).status.exit_code, 2);
+  EXPECT_THAT(accept("night-7", {"--all", "--reason", "x"}).err, HasSubstr("found nothing worse"));
+  EXPECT_THAT(accept("night-15", {"--reason", "x"}).err, HasSubstr("--point NAME"));
+  EXPECT_THAT(accept("night-15", {"--all"}).err, HasSubstr("--reason"));
+  EXPECT_THAT(accept("night-15", {"--all", "--reason", "a\nb"}).err, HasSubstr("--reason takes one line"));
+  EXPECT_THAT(accept("night-15", {"--point", "seed=3", "--reason", "x"}).err, HasSubstr("did you mean"));
+  const auto one = accept("night-15", {"--point", "seed=1", "--reason", "NaN checks", "--author", "Ada L."});
+  EXPECT_THAT(one.out, HasSubstr("night-15: 1 point is accepted by Ada L.")) << one.err;
+  EXPECT_EQ(gate(106), 1) << "the other is not accepted";
+  const Json findings = ReadJsonFile(cli_.dir / "nights/night-16/gate.json").at("findings");
+  const auto found = std::ranges::find_if(findings, [](const Json& finding) {
+    return finding.at("point") == "seed=1" && finding.at("metric") == "step time";
+  });
+  ASSERT_NE(found, findings.end());
+  EXPECT_EQ(found->at("answer"), "PASS");
+  EXPECT_EQ(found->at("accepted").at(0).at("author"), "Ada L.");
+  EXPECT_EQ(found->at("accepted").at(0).at("night"), "night-15");
+  EXPECT_THAT(found->at("words").get<std::string>(), HasSubstr("accepted of night-15 by Ada L.: NaN checks"));
+  const auto accepted = accept("night-15", {"--all", "--reason", "NaN checks", "--author", "Ada L."});
   EXPECT_THAT(accepted.out, HasSubstr("night-15: 2 points are accepted")) << accepted.err;
-  EXPECT_THAT(cli_.Run({"nightly", "status", "--dir", "."}).out, HasSubstr("; accepted\n"));
-  EXPECT_EQ(gate(106), 0) << "its baseline has begun with the first that was slower";
+  EXPECT_THAT(cli_.Run({"nightly", "status", "--dir", "."}).out,
+              HasSubstr("; accepted by Ada L.: NaN checks (2 points)\n"));
+  EXPECT_EQ(gate(106), 0) << "what was before counts as if it had the change";
   EXPECT_EQ(gate(112), 4) << "slower again";
   EXPECT_EQ(gate(100), 0) << "mended";
 

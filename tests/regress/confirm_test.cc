@@ -153,6 +153,63 @@ TEST_F(Confirmed, WhatGaveNoResultIsNoPair) {
   EXPECT_FALSE(gate_.findings[0].high) << "of one pair there is none";
 }
 
+// A base build from before an accepted change counts as if it had it, and any other is held to as it is.
+TEST_F(Confirmed, WhatWasAcceptedIsTakenOffTheBaseBuildThatDoesNotHaveIt) {
+  const auto answer_of = [&](double slower, const std::string& base_build) {
+    gate_.findings = {Suspect("a")};
+    AcceptedChange& change = gate_.findings[0].accepted.emplace_back();
+    change.night = "night-3";
+    change.step_time_in_turns = 0.055;
+    change.base_build = base_build;
+    cells_ = SuspectsOf(gate_);
+    EXPECT_TRUE(MeasureInTurns(gate_, cells_, [&](size_t, size_t, bool, std::span<SuspectCell* const> open) {
+      std::vector<RunsInTurn> runs;
+      for (size_t i = 0; i < open.size(); ++i) {
+        const double noise = 1 + 0.005 * normal_(random_);
+        runs.emplace_back(OneRun(100), OneRun(100 * (1 + slower) * noise));
+        runs.back().first->commit = "v1 in /base";
+      }
+      return std::optional(runs);
+    }));
+    Confirm(gate_, cells_);
+    return gate_.findings[0].answer;
+  };
+  EXPECT_EQ(answer_of(0.05, "v1 in /base"), GateAnswer::kPass);
+  ASSERT_THAT(gate_.findings[0].taken, SizeIs(1));
+  EXPECT_EQ(gate_.findings[0].taken[0].night, "night-3");
+  EXPECT_EQ(gate_.findings[0].base_build, "v1 in /base");
+  EXPECT_EQ(answer_of(0.085, "v1 in /base"), GateAnswer::kRegressed) << "3 % more";
+  EXPECT_EQ(answer_of(0.05, "v2 in /base"), GateAnswer::kRegressed);
+  EXPECT_THAT(gate_.findings[0].taken, SizeIs(0));
+}
+
+// Head and base are run in turns; what fails again in head alone is red.
+TEST_F(Confirmed, AFailureIsRunAgainInTurns) {
+  struct Case {
+    size_t head_fails_in;  // the pair; 0: in none
+    bool base_fails;
+    GateAnswer answer;
+    size_t pairs;
+  };
+  for (const Case& each : {Case{0, false, GateAnswer::kPass, 6}, Case{2, false, GateAnswer::kRegressed, 2},
+                           Case{1, true, GateAnswer::kInconclusive, 1}}) {
+    gate_.findings = {Suspect("a", GateMetric::kResult)};
+    cells_ = SuspectsOf(gate_);
+    size_t pairs = 0;
+    EXPECT_TRUE(MeasureInTurns(gate_, cells_, [&](size_t, size_t pair, bool, std::span<SuspectCell* const> open) {
+      ++pairs;
+      EXPECT_THAT(open, SizeIs(1));
+      RunsInTurn runs = {OneRun(100), OneRun(100)};
+      if (pair == each.head_fails_in) runs.second->failure = "crashed";
+      if (each.base_fails) runs.first->failure = "crashed";
+      return std::optional(std::vector<RunsInTurn>{runs});
+    }));
+    Confirm(gate_, cells_);
+    EXPECT_EQ(gate_.findings[0].answer, each.answer) << gate_.findings[0].words;
+    EXPECT_EQ(pairs, each.pairs);
+  }
+}
+
 TEST_F(Confirmed, WhoIsInterruptedDecidesNothing) {
   gate_.findings = {Suspect("a")};
   cells_ = SuspectsOf(gate_);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "regress/accepted.h"
 #include "regress/nightly.h"
 #include "regress/verdict.h"
 #include "tests/regress/nights.h"
@@ -202,17 +203,79 @@ TEST_F(Gated, MemoryIsHeldToWhatCountsTheSame) {
   EXPECT_THAT(gate.findings[0].words, HasSubstr("(reserved)"));
 }
 
-TEST_F(Gated, AFailureWhereThereWasAResultHasRegressed) {
+TEST_F(Gated, AFailureIsASuspectUntilItFailsAgain) {
   nights_.AddSeveral(1);
-  AddTonight([](const Point& point) {
+  const auto fails = [](const Point& point) {
     RunResult result = samples::Result(point.id, RunStatus::kOomHost);
     result.environment.clear();  // it says no machine
     return result;
-  });
-  const Gate gate = GateOf("tonight");
-  EXPECT_EQ(gate.answer, kRegressed);
+  };
+  AddTonight(fails);
+  Gate gate = GateOf("tonight");
+  EXPECT_EQ(gate.answer, kInconclusive);
   EXPECT_EQ(gate.findings[0].metric, kResult);
-  EXPECT_EQ(gate.findings[0].words, "fails now: out of memory");
+  EXPECT_TRUE(gate.findings[0].suspect);
+  EXPECT_EQ(gate.findings[0].words, "failed once, a suspect until it is run again: out of memory");
+
+  GateSides sides = nights_.Sides("tonight");
+  const auto failed =
+      std::ranges::find_if(sides.head, [](const auto& cell) { return !cell.measurements[0].failure.empty(); });
+  EXPECT_EQ(failed->measurements[0].failures, 1);
+  failed->measurements[0].failures = 2;
+  gate = MakeGate(sides);
+  EXPECT_EQ(gate.answer, kRegressed);
+  EXPECT_EQ(gate.findings[0].words, "fails now, and when it was run again: out of memory");
+
+  nights_.Add("night-2", [&](const Point& point) {
+    return point.id == nights_.points()[0].id ? fails(point) : Timed(point, testing::ThreeRuns(100));
+  });
+  nights_.Add("night-3", [&](const Point& point) {
+    return point.id == nights_.points()[0].id ? fails(point) : Timed(point, testing::ThreeRuns(100));
+  });
+  gate = GateOf("night-3");
+  EXPECT_EQ(gate.answer, kRegressed);
+  EXPECT_EQ(gate.findings[0].words, "fails, as the time before: out of memory");
+}
+
+// What was accepted is taken off: what was before it counts as if it had it.
+TEST_F(Gated, WhatWasAcceptedIsTakenOff) {
+  nights_.AddSeveral(kEnoughNights);
+  nights_.Add("night-8", 105);
+  const Gate worse = GateOf("night-8");
+  const GateFinding& found = *Find(worse, "seed=0", kStepTime);
+  ASSERT_TRUE(found.suspect);
+  ASSERT_TRUE(found.acceptable);
+  EXPECT_GT(*found.acceptable, 0.05);
+  EXPECT_LT(*found.acceptable, 0.06);
+  AcceptedChange change;
+  change.point_id = found.point_id;
+  change.setup = found.setup;
+  change.night = "night-8";
+  change.reason = "a check";
+  change.author = "ada";
+  change.since = {"night-8"};
+  for (int i = 1; i <= kEnoughNights; ++i) change.before.insert("night-" + std::to_string(i));
+  change.up = {{kStepTime, *found.acceptable}, {kPinnedStepTime, *found.acceptable}};
+  const auto gate_of = [&](const std::string& head) {
+    GateSides sides = nights_.Sides(head, "night-1");
+    sides.accepted = {change};
+    ShiftToAccepted(sides);
+    Gate gate = MakeGate(sides);
+    NameTakenChanges(gate);
+    return gate;
+  };
+  nights_.Add("night-9", 105.5);
+  Gate gate = gate_of("night-9");
+  for (const GateMetric metric : {kStepTime, kPinnedStepTime}) {
+    EXPECT_EQ(Find(gate, "seed=0", metric)->answer, kPass);
+    EXPECT_THAT(Find(gate, "seed=0", metric)->words, HasSubstr(" % accepted of night-8 by ada: a check"));
+    EXPECT_TRUE(Find(gate, "seed=1", metric)->suspect) << "another cell";
+    EXPECT_EQ(Find(gate, "seed=1", metric)->words.find("accepted"), std::string::npos);
+  }
+  nights_.Add("night-10", 108.2);
+  gate = gate_of("night-10");
+  EXPECT_TRUE(Find(gate, "seed=0", kStepTime)->suspect) << "3 % more than what was accepted";
+  EXPECT_TRUE(Find(gate, "seed=0", kPinnedStepTime)->suspect);
 }
 
 TEST_F(Gated, AFailureThatWasAlwaysOneIsNoRegression) {
@@ -239,7 +302,7 @@ TEST_F(Gated, AFailureThatWasRunAgainAndWentWellIsNone) {
   sides.head.insert(sides.head.begin(), failed);
   EXPECT_NE(MakeGate(sides).answer, kRegressed);
   sides.head[0].measurements[0].ended_unix_ns += 2;
-  EXPECT_EQ(MakeGate(sides).answer, kRegressed) << "it is the last word";
+  EXPECT_EQ(MakeGate(sides).answer, kInconclusive) << "it is the last word";
 }
 
 TEST_F(Gated, WhatTheInfrastructureCostIsMissingAndNoPass) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "regress/accepted.h"
 #include "regress/nightly.h"
 #include "stats/median.h"
 
@@ -43,12 +44,12 @@ NightSimulation::CellNights NightSimulation::NewCell(int nights) {
   return cell;
 }
 
-Judgement NightSimulation::InTurns(double change) {
+Judgement NightSimulation::InTurns(double change, double base) {
   std::vector<std::vector<RunPair>> rounds;
   Judgement judgement;
   do {
     rounds.emplace_back();
-    for (size_t i = 0; i < kPairsOfRound; ++i) rounds.back().push_back({Run(0), Run(change)});
+    for (size_t i = 0; i < kPairsOfRound; ++i) rounds.back().push_back({Run(0) + base, Run(change)});
     judgement = Judge(rounds);
   } while (judgement.decision == Decision::kInconclusive && rounds.size() < kMostRounds);
   return judgement;
@@ -77,7 +78,11 @@ std::vector<NightSimulation::End> NightSimulation::Tonight(std::vector<CellNight
     }
     window.push_back(MedianNight(tonight));
     const auto baseline = RollingBaseline(history);
-    if (baseline && Screen(tonight, *baseline).suspect) ends[i] = End::kOpen;
+    if (baseline) {
+      const Screening screening = Screen(tonight, *baseline);
+      if (screening.suspect) ends[i] = End::kOpen;
+      cell.acceptable = screening.change + kAcceptedErrors * screening.error;
+    }
     bool is_red = baseline && IsLarge(tonight, *baseline);
     if (baseline && pinned) {
       const Baseline release = PinnedBaseline(cell.nights[0], *baseline);
@@ -91,6 +96,7 @@ std::vector<NightSimulation::End> NightSimulation::Tonight(std::vector<CellNight
       judged.push_back(i);
       chances.push_back(nights->slower ? nights->chance : 1);
       first[i] = begin + nights->first;
+      cell.acceptable = std::max(cell.acceptable, nights->change);
     }
     cell.nights.push_back(tonight);
     cell.open.push_back(false);
@@ -109,7 +115,8 @@ std::vector<NightSimulation::End> NightSimulation::Tonight(std::vector<CellNight
     std::vector<size_t> suspects;
     for (size_t i = 0; i < cells.size(); ++i) {
       if (ends[i] == End::kPass) continue;
-      const Judgement judgement = InTurns(changes[i]);
+      const Judgement judgement = InTurns(changes[i], cells[i].base_shift);
+      cells[i].acceptable_in_turns = judgement.high;
       suspects.push_back(i);
       of_turns.push_back(judgement.decision == Decision::kRegressed ? judgement.chance : 1);
       if (judgement.decision == Decision::kPass) ends[i] = End::kPass;
@@ -123,6 +130,7 @@ std::vector<NightSimulation::End> NightSimulation::Tonight(std::vector<CellNight
     CellNights& cell = cells[i];
     if (ends[i] == End::kPass) std::fill(cell.open.begin(), cell.open.end(), false);
     if (ends[i] == End::kOpen) cell.open.back() = true;
+    cell.first = std::min(first[i], cell.nights.size() - 1);
     if (ends[i] != End::kRed) continue;
     for (size_t night = std::min(first[i], cell.nights.size() - 1); night < cell.nights.size(); ++night) {
       cell.worse[night] = true;
@@ -142,6 +150,48 @@ NightRates NightSimulation::Quiet(int64_t nights) {
     const bool is_red = std::find(ends.begin(), ends.end(), End::kRed) != ends.end();
     rates.red += is_red ? 1 : 0;
     rates.inconclusive += !is_red && std::find(ends.begin(), ends.end(), End::kOpen) != ends.end() ? 1 : 0;
+  }
+  return rates;
+}
+
+void NightSimulation::Accept(CellNights& cell) {
+  // Nights one after another that were worse are one change.
+  while (cell.first > 0 && (cell.worse[cell.first - 1] || cell.open[cell.first - 1])) --cell.first;
+  for (size_t night = 0; night < cell.nights.size(); ++night) {
+    if (night >= cell.first) {
+      cell.worse[night] = cell.open[night] = false;
+      continue;
+    }
+    for (double& run : cell.nights[night]) run += cell.acceptable;
+  }
+  cell.base_shift += cell.acceptable_in_turns;
+}
+
+AcceptedRates NightSimulation::Accepted(int64_t times) {
+  constexpr double kAccepted = 0.05;
+  constexpr double kFurther = 0.03;
+  constexpr int kQuiet = 20;
+  AcceptedRates rates;
+  for (int64_t time = 0; time < times; ++time) {
+    std::vector<CellNights> cells;
+    while (cells.size() < kCells) cells.push_back(NewCell());
+    std::vector<double> changes(kCells);
+    changes[0] = std::log1p(kAccepted);
+    bool is_red = false;
+    for (int night = 0; night < 2 * kQuiet && !is_red; ++night) is_red = Tonight(cells, changes)[0] == End::kRed;
+    if (!is_red) continue;
+    Accept(cells[0]);
+    for (int night = 0; night < kQuiet; ++night, ++rates.nights) {
+      rates.red += Tonight(cells, changes)[0] == End::kRed ? 1 : 0;
+    }
+    changes[0] += std::log1p(kFurther);
+    ++rates.cells;
+    bool found = false;
+    for (size_t night = 0; night < kWindowNights && !found; ++night) {
+      found = Tonight(cells, changes)[0] == End::kRed;
+      rates.first_night += found && night == 0 ? 1 : 0;
+    }
+    rates.six_nights += found ? 1 : 0;
   }
   return rates;
 }

@@ -32,6 +32,14 @@ struct SlowdownRates {
   int64_t six_nights = 0;   // and by the sixth
 };
 
+struct AcceptedRates {
+  int64_t nights = 0;  // of the cells whose change was accepted, nothing further has changed
+  int64_t red = 0;
+  int64_t cells = 0;  // of those that got slower by 3 % more
+  int64_t first_night = 0;
+  int64_t six_nights = 0;
+};
+
 class NightSimulation {
  public:
   NightSimulation(const NightNoise& noise, bool has_turns, uint64_t seed)
@@ -43,6 +51,10 @@ class NightSimulation {
   // `times` over: one of 100 cells takes e^change as long from a night on, after 20 that made the baselines.
   SlowdownRates Slowdown(int64_t times, double change);
 
+  // `times` over: one of 100 cells is slower by 5 % until a night is red, which is accepted. It stays so for 20 nights,
+  // then gets slower by 3 % more. The base build of the turns stays the one without either.
+  AcceptedRates Accepted(int64_t times);
+
   // Of so many cells that get slower by this much every night, how many are found by then; `pinned`: held to the first
   // night, too.
   int64_t Creep(int64_t cells, double a_night, int nights, bool pinned);
@@ -53,6 +65,11 @@ class NightSimulation {
     std::vector<bool> open;     // a suspect that no later night has passed
     std::vector<bool> worse;    // regressed
     std::vector<double> nodes;  // what each of four nodes adds
+    // What accepting tonight would take off: of the baseline, of the base build, from which night on.
+    double acceptable = 0;
+    double acceptable_in_turns = 0;
+    size_t first = 0;
+    double base_shift = 0;  // what was accepted, on the base build
   };
   enum class End { kPass, kOpen, kRed };
 
@@ -61,7 +78,8 @@ class NightSimulation {
   CellNights NewCell(int nights = 20);
   // What comes of tonight, of each cell with the change it has.
   std::vector<End> Tonight(std::vector<CellNights>& cells, const std::vector<double>& changes, bool pinned = false);
-  Judgement InTurns(double change);
+  Judgement InTurns(double change, double base);
+  static void Accept(CellNights& cell);
 
   NightNoise noise_;
   bool has_turns_;

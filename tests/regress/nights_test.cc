@@ -44,6 +44,11 @@ Night NightThatSuspected(const std::string& name, const NightCell& cell) {
   return night;
 }
 
+// All that it found worse.
+void Accept(Night& night, int64_t unix_s = 0) {
+  for (const WorseCell& worse : night.worse) night.accepted.push_back({worse.cell, "why", "ada", unix_s});
+}
+
 // "night-1" of a whole night, "night-1 point" of a cell.
 std::vector<std::string> LeftOutNames(const std::vector<Night>& nights) {
   std::vector<std::string> names;
@@ -59,7 +64,9 @@ TEST(Nights, AreReadAsTheyWereWrittenInTheOrderOfTheirStarts) {
   written.worse = {{{"point", "{\"setup\": 1}"}, "seed=0", true, "night-0"}, {.cell = {"other", ""}}};
   written.lost = {{"lost", ""}};
   written.was_gated = true;
-  written.accepted = true;
+  written.worse[0].metrics = {{GateMetric::kStepTime, {0.05, 0.04}}, {GateMetric::kPinnedPeakMemory, {0.1}}};
+  written.worse[0].base_build = "v1 in /base";
+  written.accepted = {{written.worse[0].cell, "a reason", "ada", 30}};
   WriteNight(written, dir.path());
   WriteNight(NightOf("night-a", 3, 30, 0), dir.path());
   std::vector<std::string> problems;
@@ -72,8 +79,8 @@ TEST(Nights, AreReadAsTheyWereWrittenInTheOrderOfTheirStarts) {
   EXPECT_EQ(nights[0].worse, written.worse);
   EXPECT_EQ(nights[0].lost, written.lost);
   EXPECT_TRUE(nights[0].was_gated);
-  EXPECT_TRUE(nights[0].accepted);
-  EXPECT_FALSE(nights[1].accepted);
+  EXPECT_EQ(nights[0].accepted, written.accepted);
+  EXPECT_THAT(nights[1].accepted, IsEmpty());
   EXPECT_TRUE(nights[0].is_good());
   EXPECT_FALSE(nights[1].is_over());
 }
@@ -134,6 +141,7 @@ TEST(Nights, ARecordOfAnEarlierVersionIsRead) {
             R"({"version": 1, "night": "night-a", "sweep": "/s.yaml", "started_unix_s": 1, "ended_unix_s": 2,
                 "run_exit": 0, "exit_code": 1, "words": "", "worse": [["point", "setup"]], "accepted": true})");
   EXPECT_THAT(ReadNights(dir.path(), &problems).at(0).worse, ElementsAre(WorseCell{.cell = {"point", "setup"}}));
+  EXPECT_THAT(ReadNights(dir.path(), &problems).at(0).accepted, ElementsAre(AcceptedCell{.cell = {"point", "setup"}}));
 }
 
 TEST(Nights, WhatWasLostIsSaidBesideTheWorst) {
@@ -172,7 +180,7 @@ TEST(Nights, NightsThatShowedARegressionTogetherAreInNoBaseline) {
                                NightThatFoundWorse("4", {a}), NightThatFoundWorse("5", {})};
   nights[3].worse[0].since = "2";
   EXPECT_THAT(LeftOutNames(nights), ElementsAre("2 a", "3 a", "4 a"));
-  nights[3].accepted = true;
+  Accept(nights[3]);
   EXPECT_THAT(LeftOutNames(nights), ElementsAre("1 a")) << "the baseline begins with the first of them";
 }
 
@@ -191,11 +199,52 @@ TEST(Nights, WhatANightFoundWorseIsInNoBaselineUntilItIsAccepted) {
       NightThatFoundWorse("4", {a, b}), NightOf("5", 3, 1, 2),         NightThatFoundWorse("6", {a}),
       NightThatFoundWorse("7", {a, b}), NightThatFoundWorse("8", {})};
   EXPECT_THAT(LeftOutNames(nights), ElementsAre("2 a", "4 a", "4 b", "5", "6 a", "7 a", "7 b"));
-  nights[5].accepted = true;  // of a alone, which is worse since 4: nights that failed say nothing
+  Accept(nights[5]);  // of a alone, which is worse since 4: nights that failed say nothing
   EXPECT_THAT(LeftOutNames(nights), ElementsAre("1 a", "2 a", "3 a", "4 b", "5", "7 a", "7 b"))
       << "what is worse after it is worse than what was accepted";
-  nights[6].accepted = true;
+  Accept(nights[6]);
   EXPECT_THAT(LeftOutNames(nights), ElementsAre("1 a", "1 b", "2 a", "2 b", "3 a", "3 b", "4 b", "5", "6 b"));
+}
+
+// What is accepted moves its cell's older measurements by as much, and leaves none of them out.
+TEST(Nights, WhatWasAcceptedIsTakenOffWithItsFigures) {
+  const NightCell a{"a", ""};
+  std::vector<Night> nights = {NightThatFoundWorse("1", {}), NightThatFoundWorse("2", {a}),
+                               NightThatFoundWorse("3", {a}), NightThatFoundWorse("4", {a}),
+                               NightThatFoundWorse("5", {a})};
+  for (size_t i = 0; i < nights.size(); ++i) {
+    nights[i].started_unix_s = 100 * static_cast<int64_t>(i + 1);
+    nights[i].ended_unix_s = nights[i].started_unix_s + 50;
+    for (WorseCell& worse : nights[i].worse) {
+      worse.metrics[GateMetric::kStepTime] = {0.01 * static_cast<double>(i), 0.02};
+      worse.base_build = "v1 in /base";
+    }
+  }
+  Accept(nights[2], 460);
+  EXPECT_THAT(LeftOutNames(nights), ElementsAre("4 a", "5 a"));
+  std::vector<AcceptedChange> changes = AcceptedOf(nights);
+  ASSERT_THAT(changes, SizeIs(1));
+  EXPECT_EQ(changes[0].night, "3");
+  EXPECT_EQ(changes[0].author, "ada");
+  EXPECT_THAT(changes[0].before, ElementsAre("1"));
+  EXPECT_EQ(changes[0].begun_unix_ns, 200'000'000'000);
+  EXPECT_EQ(changes[0].up.at(GateMetric::kStepTime), 0.02);
+  EXPECT_EQ(changes[0].up.at(GateMetric::kPinnedStepTime), 0.02) << "nothing was pinned that night";
+  EXPECT_EQ(changes[0].step_time_in_turns, 0.02);
+  EXPECT_EQ(changes[0].base_build, "v1 in /base");
+
+  Accept(nights[3], 480);  // that night did not know yet that night 3 is accepted
+  changes = AcceptedOf(nights);
+  ASSERT_THAT(changes, SizeIs(1)) << "both found one change";
+  EXPECT_EQ(changes[0].night, "4");
+  EXPECT_THAT(changes[0].before, ElementsAre("1"));
+
+  Accept(nights[4], 600);  // that one knew: it found more
+  changes = AcceptedOf(nights);
+  ASSERT_THAT(changes, SizeIs(2));
+  EXPECT_THAT(changes[1].before, ElementsAre("1", "2", "3", "4"));
+  EXPECT_THAT(LeftOutNames(nights), IsEmpty());
+  EXPECT_EQ(AcceptedWords(nights[4]), "accepted by ada: why (1 point)");
 }
 
 TEST(Nights, WhatIsWorseIsWhatTheRollingBaselineFoundAndNobodyCleared) {
@@ -218,8 +267,17 @@ TEST(Nights, WhatIsWorseIsWhatTheRollingBaselineFoundAndNobodyCleared) {
   add(kPass, kStepTime, true, "cleared");
   add(kRegressed, kPinnedStepTime, true, "crept");
   add(kMissing, kResult, false, "missing");
+  gate.findings[3].acceptable = 0.06;
+  gate.findings[3].high = 0.05;
+  gate.findings[3].base_build = "v1 in /base";
+  add(kRegressed, kPinnedStepTime, true, "more memory");
+  gate.findings.back().acceptable = 0.07;
   EXPECT_THAT(WorseCells(ParseJson(GateJson(gate), "the gate")),
-              ElementsAre(WorseCell{{"fails", "setup"}, "fails"}, WorseCell{{"more memory", "setup"}, "more memory"},
+              ElementsAre(WorseCell{{"fails", "setup"}, "fails"},
+                          WorseCell{.cell = {"more memory", "setup"},
+                                    .point = "more memory",
+                                    .metrics = {{kStepTime, {0.06, 0.05}}, {kPinnedStepTime, {0.07}}},
+                                    .base_build = "v1 in /base"},
                           WorseCell{{"suspect", "setup"}, "suspect", true}));
   EXPECT_THAT(LostCells(ParseJson(GateJson(gate), "the gate")), ElementsAre(NightCell{"missing", "setup"}));
   EXPECT_TRUE(MeasuredAnything(ParseJson(GateJson(gate), "the gate")));
