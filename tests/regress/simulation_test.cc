@@ -53,6 +53,9 @@ TEST(GateSimulation, NightsTogetherDecideWithoutTurns) {
   const testing::SlowdownRates slow = NightSimulation({}, false, 2).Slowdown(15, std::log(1.03));
   EXPECT_GE(slow.six_nights, 14);
   EXPECT_EQ(NightSimulation({.lost = 0.01}, false, 2).Slowdown(5, std::log(1.5)).first_night, 5) << "red at once";
+  const testing::AcceptedRates accepted = NightSimulation({}, true, 4).Accepted(10);
+  EXPECT_EQ(accepted.red, 0) << "the base build stays the one without what was accepted";
+  EXPECT_EQ(accepted.six_nights, accepted.cells);
   EXPECT_GE(NightSimulation({}, false, 3).Creep(20, 0.0005, 60, true), 15);
 }
 
