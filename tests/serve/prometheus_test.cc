@@ -7,6 +7,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/json.h"
@@ -80,16 +81,62 @@ void AddGpuPoint(const std::filesystem::path& db) {
   store.AddResults({&added, 1});
 }
 
+// What two nights of a sweep of one point write for a textfile collector, the second of which passes.
+std::string MetricsOfNights(const TempDir& dir) {
+  const auto build = std::filesystem::path(RIDGELINE_BINARY_DIR);
+  WriteFile(
+      dir / "nights.yaml",
+      "name: nights\ndefaults: {model: llama-10m, seq_length: 64}\nmeasure: {warmup_steps: 1, steps: 2, repeats: 20}\n"
+      "launch: {trainer: ['" +
+          (build / "tests/fakes/fake_trainer").string() + "', ok]}\n");
+  for (const int exit_code : {4, 0}) {
+    const Captured night =
+        ridgeline::Run({(build / "bin/ridgeline").string(), "nightly", "run", (dir / "nights.yaml").string(), "--dir",
+                        (dir / "nightly").string(), "--pinned", "night-*"});
+    EXPECT_EQ(night.status.exit_code, exit_code) << night.stdout_text << night.stderr_text;
+  }
+  return ReadFile(dir / "nightly/nightly.prom") + ReadFile(dir / "nightly/last/gate.prom");
+}
+
+// Serves a text as node_exporter does, until it is gone.
+class TextServer {
+ public:
+  explicit TextServer(const std::string& text) {
+    server_.Get("/metrics", [text](const httplib::Request&, httplib::Response& answer) {
+      answer.set_content(text, "text/plain; version=0.0.4");
+    });
+    port_ = server_.bind_to_any_port("127.0.0.1");
+    thread_ = std::thread([this] { server_.listen_after_bind(); });
+    Eventually([this] { return server_.is_running(); });
+  }
+  ~TextServer() {
+    server_.stop();
+    thread_.join();
+  }
+  TextServer(const TextServer&) = delete;
+  TextServer& operator=(const TextServer&) = delete;
+  int port() const { return port_; }
+
+ private:
+  httplib::Server server_;
+  std::thread thread_;
+  int port_ = 0;
+};
+
 TEST(Prometheus, ScrapesARunningSweepAndAnswersEveryQueryOfTheDashboard) {
   if (!HasProgram("prometheus")) GTEST_SKIP() << "prometheus is not installed; packages.txt has it";
   WatchedSweep watched(3);
   AddGpuPoint(watched / "ridgeline.db");
   watched.StartServer();
+  const TempDir nights;
+  const TextServer textfiles(MetricsOfNights(nights));
   const ReservedPort port;
   const std::string target = "127.0.0.1:" + std::to_string(watched.port());
   WriteFile(watched / "prometheus.yml",
             "global: {scrape_interval: 1s}\nrule_files: ['" + Shipped("alerts.yaml").string() +
-                "']\nscrape_configs:\n  - job_name: ridgeline\n    static_configs: [{targets: ['" + target + "']}]\n");
+                "']\nscrape_configs:\n  - job_name: ridgeline\n    static_configs: [{targets: ['" + target + "']}]\n" +
+                "  - job_name: textfiles\n    static_configs: [{targets: ['127.0.0.1:" +
+                std::to_string(textfiles.port()) + "']}]\n");
   watched.StartBeside({"prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=tsdb",
                        "--web.listen-address=127.0.0.1:" + std::to_string(port.number()), "--log.level=error"},
                       "prometheus");
@@ -108,12 +155,17 @@ TEST(Prometheus, ScrapesARunningSweepAndAnswersEveryQueryOfTheDashboard) {
   EXPECT_EQ(value_of("ridgeline_running_throughput_tokens_per_second"), 1000);
   EXPECT_EQ(value_of("ridgeline_running_loss"), 2.5);
   const std::vector<std::string> queries = DashboardQueries();
-  EXPECT_GT(queries.size(), 25U);
+  EXPECT_GT(queries.size(), 37U);
   for (const std::string& query : queries) {
     EXPECT_TRUE(Eventually([&] { return !prometheus.Query(query).empty(); })) << query << " has no answer";
   }
-  const Json variable = prometheus.Ask("/api/v1/label/sweep/values", {{"match[]", "ridgeline_points"}});
-  EXPECT_THAT(variable.dump(), HasSubstr("\"watched\""));
+  // Of the variable: label_values(SELECTOR, sweep).
+  const Json dashboard = ReadJsonFile(Shipped("grafana.json"));
+  std::smatch selector;
+  const auto definition = dashboard.at("templating").at("list").at(1).at("definition").get<std::string>();
+  ASSERT_TRUE(std::regex_match(definition, selector, std::regex(R"(label_values\((.*), sweep\))"))) << definition;
+  const Json variable = prometheus.Ask("/api/v1/label/sweep/values", {{"match[]", selector[1].str()}});
+  EXPECT_THAT(variable.dump(), ::testing::AllOf(HasSubstr("\"watched\""), HasSubstr("\"nights\"")));
   const Json metadata = prometheus.Ask("/api/v1/metadata", {{"metric", "ridgeline_step_time_median_seconds"}});
   EXPECT_THAT(metadata.dump(), HasSubstr("\"unit\":\"seconds\"")) << "it was scraped as OpenMetrics";
   watched.Tell(2, WatchedSweep::kSteps);
