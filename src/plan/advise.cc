@@ -269,6 +269,12 @@ class Adviser {
     }
   }
 
+  // What follows from the best step, as far as that is known.
+  std::string IntervalOf(double value, std::string (*text)(double)) const {
+    const std::optional<double>& spread = best().step.spread;
+    return spread ? text(value / *spread) + " … " + text(value * *spread) : "interval unknown";
+  }
+
   void SayFastest() {
     const AdvisedPoint* bf16 = QuickestOf([](const RunSpec& spec) { return spec.precision == "bf16"; });
     std::vector<std::string> parts;
@@ -280,22 +286,21 @@ class Adviser {
           bf16 == nullptr || precision == "bf16" ? "" : fmt::format(" ({:.2f} x bf16)", point->rate() / bf16->rate())));
     }
     Predicted("fastest",
-              fmt::format("The fastest is {}: a step of {} ({} … {}). Formats at their best, in tokens/s a GPU: {}",
-                          Named(best().spec), Time(best().step.step_ns), Time(best().step.low_ns),
-                          Time(best().step.high_ns), Join(parts, ", ")),
+              fmt::format("The fastest is {}: a step of {} ({}). Formats at their best, in tokens/s a GPU: {}",
+                          Named(best().spec), Time(best().step.step_ns), IntervalOf(best().step.step_ns, Time),
+                          Join(parts, ", ")),
               best());
   }
 
   void SayTokens() {
     if (about_.tokens <= 0) return;
     const double seconds = SecondsOf(best());
-    const double spread = best().step.spread;
-    std::string text = fmt::format("{} tokens take {} ({} … {})", FormatCount(about_.tokens), Days(seconds),
-                                   Days(seconds / spread), Days(seconds * spread));
+    std::string text =
+        fmt::format("{} tokens take {} ({})", FormatCount(about_.tokens), Days(seconds), IntervalOf(seconds, Days));
     if (const DeviceFigure* price = PriceOf(device_); price != nullptr) {
       const double dollars = DollarsOf(best());
-      text += fmt::format(" and {} ({} … {}), at {:.2f} USD an hour and machine ({})", Dollars(dollars),
-                          Dollars(dollars / spread), Dollars(dollars * spread), price->value, price->date);
+      text += fmt::format(" and {} ({}), at {:.2f} USD an hour and machine ({})", Dollars(dollars),
+                          IntervalOf(dollars, Dollars), price->value, price->date);
       if (advice_.cheapest && advice_.cheapest->spec.ranks != best().spec.ranks) {
         text += fmt::format("; {} on {}, in {}", Dollars(DollarsOf(*advice_.cheapest)),
                             Gpus(advice_.cheapest->spec.ranks), Days(SecondsOf(*advice_.cheapest)));

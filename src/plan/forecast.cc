@@ -73,13 +73,18 @@ using Column = std::pair<std::string, Cell>;
 
 std::string TimeText(double ns) { return FormatDuration(std::llround(ns)); }
 
+std::string IntervalText(const StepForecast& step) {
+  const auto interval = step.interval();
+  return interval ? TimeText(interval->low_ns) + " … " + TimeText(interval->high_ns) : "unknown";
+}
+
 std::vector<Column> ColumnsForPeople(const RunSpec& spec, const PointForecast& forecast, const Device& device) {
   const StepForecast& step = forecast.step;
   const auto share = [&](double ns) { return fmt::format("{:.0f}%", 100 * ns / step.step_ns); };
   std::vector<Column> columns = {{"memory", FormatBytes(forecast.peak_bytes)},
                                  {"verdict", std::string(VerdictName(forecast.verdict))},
                                  {"predicted_step", TimeText(step.step_ns)},
-                                 {"90%_interval", TimeText(step.low_ns) + " … " + TimeText(step.high_ns)},
+                                 {"90%_interval", IntervalText(step)},
                                  {"steady_tokens/s", FormatCount(step.steady_tokens_per_s(spec))},
                                  {"cold_tokens/s", FormatCount(step.cold_tokens_per_s(spec))},
                                  {"compute", share(step.compute_ns)},
@@ -97,11 +102,12 @@ std::vector<Column> ColumnsForPeople(const RunSpec& spec, const PointForecast& f
 std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast& forecast, const Device& device) {
   const StepForecast& step = forecast.step;
   const RunCost run = CostOfRuns(spec, step.step_ns, step.cold_ns(), device);
+  const auto interval = step.interval();
   std::vector<Column> columns = {{"peak_bytes", forecast.peak_bytes},
                                  {"verdict", std::string(VerdictName(forecast.verdict))},
                                  {"step_ns", std::round(step.step_ns)},
-                                 {"step_low_ns", std::round(step.low_ns)},
-                                 {"step_high_ns", std::round(step.high_ns)},
+                                 {"step_low_ns", interval ? Cell(std::round(interval->low_ns)) : Cell()},
+                                 {"step_high_ns", interval ? Cell(std::round(interval->high_ns)) : Cell()},
                                  {"steady_tokens_per_s", step.steady_tokens_per_s(spec)},
                                  {"cold_tokens_per_s", step.cold_tokens_per_s(spec)},
                                  {"compute_ns", std::round(step.compute_ns)},
@@ -172,15 +178,16 @@ std::string OpTimes(const StepForecast& step) {
   return DumpJson(times);
 }
 
-// The interval of the cold throughput. What the first iteration takes is taken as its source says. Where that is
-// assumed, it may be nothing or twice as much.
-std::pair<double, double> ColdInterval(const RunSpec& spec, const PointForecast& forecast) {
+// The interval of the cold throughput. REQUIRES: the step has one. What the first iteration takes is taken as its
+// source says. Where that is assumed, it may be nothing or twice as much.
+std::pair<double, double> ColdInterval(const RunSpec& spec, const PointForecast& forecast,
+                                       const StepForecast::Interval& interval) {
   const double unsure = forecast.first_from.empty() ? 1 : 0;
   StepForecast slow = forecast.step;
-  slow.step_ns = slow.high_ns;
+  slow.step_ns = interval.high_ns;
   slow.first_ns *= 1 + unsure;
   StepForecast fast = forecast.step;
-  fast.step_ns = fast.low_ns;
+  fast.step_ns = interval.low_ns;
   fast.first_ns *= 1 - unsure;
   return {slow.cold_tokens_per_s(spec), fast.cold_tokens_per_s(spec)};
 }
@@ -204,11 +211,8 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
   result.throughput = {step.steady_tokens_per_s(point.spec), step.cold_tokens_per_s(point.spec)};
   result.step_ns.median_ns = std::llround(step.step_ns);
   result.step_ns.cv = std::numeric_limits<double>::quiet_NaN();  // which the store keeps as no value
-  const auto [cold_low, cold_high] = ColdInterval(point.spec, forecast);
   result.evidence = {{"basis", forecast.basis.empty() ? std::string(ClockBasis(step.calibrated)) : forecast.basis},
                      {"bound", std::string(step.bound)},
-                     {"cold_high_tokens_per_s", fmt::format("{:.6g}", cold_high)},
-                     {"cold_low_tokens_per_s", fmt::format("{:.6g}", cold_low)},
                      {"communication_ns", whole(step.communication_ns)},
                      {"compute_ns", whole(step.compute_ns)},
                      {"exposed_ns", whole(step.exposed_ns)},
@@ -216,9 +220,14 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
                      {"first_ns", whole(step.first_ns)},
                      {"launch_ns", whole(step.launch_ns)},
                      {"memory_ns", whole(step.memory_ns)},
-                     {"op_ns", OpTimes(step)},
-                     {"step_high_ns", whole(step.high_ns)},
-                     {"step_low_ns", whole(step.low_ns)}};
+                     {"op_ns", OpTimes(step)}};
+  if (const auto interval = step.interval()) {
+    result.evidence["step_low_ns"] = whole(interval->low_ns);
+    result.evidence["step_high_ns"] = whole(interval->high_ns);
+    const auto [cold_low, cold_high] = ColdInterval(point.spec, forecast, *interval);
+    result.evidence["cold_low_tokens_per_s"] = fmt::format("{:.6g}", cold_low);
+    result.evidence["cold_high_tokens_per_s"] = fmt::format("{:.6g}", cold_high);
+  }
   if (PriceOf(device) != nullptr) {
     result.evidence["usd_per_billion_tokens"] = fmt::format("{:.6g}", DollarsABillionTokens(point.spec, step, device));
   }
@@ -398,6 +407,7 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
   std::set<std::string> bases, reasons;
   int64_t calibrated = 0;
   int64_t emulated = 0;
+  int64_t unsure = 0;
   int64_t large = 0;
   size_t first_large = 0;
   RunCost all;
@@ -412,6 +422,7 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
     if (forecast.basis.empty()) ++ours;
     if (forecast.step.calibrated) ++calibrated;
     if (forecast.step.emulated) ++emulated;
+    if (!forecast.step.spread) ++unsure;
     if (forecast.verdict == Verdict::kOutOfMemory) {
       if (++large == 1) first_large = i;
       continue;
@@ -444,6 +455,7 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
   } else if (calibrated < ours) {
     text += fmt::format("; extrapolated: what steps get of the device is {} (docs/prediction.md)", SharesFrom(device));
   }
+  if (unsure > 0) text += fmt::format("; the interval of {} is unknown: {}", unsure, kNoInterval);
   for (const std::string& basis : bases) text += "; " + basis;
   for (const std::string& reason : reasons) text += "; not predicted: " + reason;
   return text;

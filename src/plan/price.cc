@@ -41,9 +41,9 @@ class StepTimesOn {
   std::unordered_map<std::string, StepForecast> known_;
 };
 
-std::string Interval(double low_s, double high_s) {
+std::string IntervalOf(const std::optional<PointPrice::Interval>& interval) {
   const auto text = [](double seconds) { return FormatDuration(std::llround(1e9 * seconds)); };
-  return text(low_s) + " … " + text(high_s);
+  return interval ? text(interval->low_s) + " … " + text(interval->high_s) : "unknown";
 }
 
 std::string Short(double value) { return value >= 100 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value); }
@@ -53,11 +53,24 @@ double KilowattHoursOf(const PointPrice& price, double seconds) { return seconds
 double DollarsOf(const PointPrice& price, double seconds) { return seconds / 3600 * price.usd_per_hour; }
 
 struct Total {
-  double seconds = 0, low_s = 0, high_s = 0;
+  double seconds = 0;
+  std::optional<PointPrice::Interval> interval = PointPrice::Interval{};  // of a sum that lacks one: nothing
   double node_hours = 0;
   double kilowatt_hours = 0;
   double usd = 0, low_usd = 0, high_usd = 0;
 };
+
+// A sum has an interval where each of its points does.
+void AddInterval(const PointPrice& price, Total& total) {
+  if (!price.interval || !total.interval) {
+    total.interval.reset();
+    return;
+  }
+  total.interval->low_s += price.interval->low_s;
+  total.interval->high_s += price.interval->high_s;
+  total.low_usd += DollarsOf(price, price.interval->low_s);
+  total.high_usd += DollarsOf(price, price.interval->high_s);
+}
 
 }  // namespace
 
@@ -118,8 +131,7 @@ std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>
       const double each_s = times->Seconds(RelativeCost(spec));
       price.basis = kMeasurements;
       price.seconds = repeats * within(each_s);
-      price.low_s = repeats * within(each_s / times->Spread());
-      price.high_s = repeats * within(each_s * times->Spread());
+      price.interval = {repeats * within(each_s / times->Spread()), repeats * within(each_s * times->Spread())};
     } else if (steps && (IsOurTrainer(launch) || framework != nullptr)) {
       const StepForecast& step = steps->Of(point, framework);
       const auto seconds = [&](double step_ns, double first_ns) {
@@ -129,8 +141,10 @@ std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>
       const double unsure = parts.device->Has("cold.first_iteration") ? 0 : 1;
       price.basis = framework != nullptr ? kEstimated : step.calibrated ? kCalibrated : kExtrapolated;
       price.seconds = seconds(step.step_ns, step.cold_ns());
-      price.low_s = seconds(step.low_ns, (1 - unsure) * step.cold_ns());
-      price.high_s = seconds(step.high_ns, (1 + unsure) * step.cold_ns());
+      if (const auto interval = step.interval()) {
+        price.interval = {seconds(interval->low_ns, (1 - unsure) * step.cold_ns()),
+                          seconds(interval->high_ns, (1 + unsure) * step.cold_ns())};
+      }
     }
     if (on_point) on_point(prices.size(), plan.points.size());
   }
@@ -145,25 +159,27 @@ void AddPrices(const std::vector<PointPrice>& prices, Audience audience, Table& 
     Value value;
   };
   static constexpr auto kTimed = [](const PointPrice& p) { return p.basis != PointPrice::Basis::kUnknown; };
+  static constexpr auto kBounded = [](const PointPrice& p) { return kTimed(p) && p.interval; };
   static constexpr auto kPowered = [](const PointPrice& p) { return kTimed(p) && p.watts > 0; };
   static constexpr auto kPriced = [](const PointPrice& p) { return kTimed(p) && p.usd_per_hour > 0; };
+  static constexpr auto kPricedBounds = [](const PointPrice& p) { return kPriced(p) && p.interval; };
   static constexpr Column kForPeople[] = {
       {"takes", kTimed, [](const PointPrice& p) { return Cell(FormatDuration(std::llround(1e9 * p.seconds))); }},
-      {"90%_interval", kTimed, [](const PointPrice& p) { return Cell(Interval(p.low_s, p.high_s)); }},
+      {"90%_interval", kTimed, [](const PointPrice& p) { return Cell(IntervalOf(p.interval)); }},
       {"node_hours", kTimed, [](const PointPrice& p) { return Cell(Short(HoursOf(p, p.seconds))); }},
       {"kWh", kPowered, [](const PointPrice& p) { return Cell(Short(KilowattHoursOf(p, p.seconds))); }},
       {"USD", kPriced, [](const PointPrice& p) { return Cell(fmt::format("{:.2f}", DollarsOf(p, p.seconds))); }},
       {"price", kTimed, [](const PointPrice& p) { return Cell(std::string(BasisName(p.basis))); }}};
   static constexpr Column kForPrograms[] = {
       {"run_s", kTimed, [](const PointPrice& p) { return Cell(p.seconds); }},
-      {"run_low_s", kTimed, [](const PointPrice& p) { return Cell(p.low_s); }},
-      {"run_high_s", kTimed, [](const PointPrice& p) { return Cell(p.high_s); }},
+      {"run_low_s", kBounded, [](const PointPrice& p) { return Cell(p.interval->low_s); }},
+      {"run_high_s", kBounded, [](const PointPrice& p) { return Cell(p.interval->high_s); }},
       {"nodes", kTimed, [](const PointPrice& p) { return Cell(static_cast<int64_t>(p.nodes)); }},
       {"node_hours", kTimed, [](const PointPrice& p) { return Cell(HoursOf(p, p.seconds)); }},
       {"kilowatt_hours", kPowered, [](const PointPrice& p) { return Cell(KilowattHoursOf(p, p.seconds)); }},
       {"usd", kPriced, [](const PointPrice& p) { return Cell(DollarsOf(p, p.seconds)); }},
-      {"usd_low", kPriced, [](const PointPrice& p) { return Cell(DollarsOf(p, p.low_s)); }},
-      {"usd_high", kPriced, [](const PointPrice& p) { return Cell(DollarsOf(p, p.high_s)); }},
+      {"usd_low", kPricedBounds, [](const PointPrice& p) { return Cell(DollarsOf(p, p.interval->low_s)); }},
+      {"usd_high", kPricedBounds, [](const PointPrice& p) { return Cell(DollarsOf(p, p.interval->high_s)); }},
       {"price_basis", kTimed, [](const PointPrice& p) { return Cell(std::string(BasisName(p.basis))); }},
       {"to_run", kTimed, [](const PointPrice& p) { return Cell(static_cast<int64_t>(p.runs)); }}};
   const std::span<const Column> columns =
@@ -189,22 +205,21 @@ std::string PriceSummary(const Sweep& sweep, const std::vector<PointPrice>& pric
     ++priced;
     bases.insert(BasisName(price.basis));
     total.seconds += price.seconds;
-    total.low_s += price.low_s;
-    total.high_s += price.high_s;
+    AddInterval(price, total);
     total.node_hours += HoursOf(price, price.seconds);
     total.kilowatt_hours += KilowattHoursOf(price, price.seconds);
     total.usd += DollarsOf(price, price.seconds);
-    total.low_usd += DollarsOf(price, price.low_s);
-    total.high_usd += DollarsOf(price, price.high_s);
   }
   if (priced == 0) return {};
   std::string text = fmt::format(
       "to run {}{} takes {} ({}) one after another, {} node-hours",
       priced < to_run ? fmt::format("{} of ", priced) : "", to_run == 1 ? "1 point" : fmt::format("{} points", to_run),
-      FormatDuration(std::llround(1e9 * total.seconds)), Interval(total.low_s, total.high_s), Short(total.node_hours));
+      FormatDuration(std::llround(1e9 * total.seconds)),
+      total.interval ? IntervalOf(total.interval) : "interval unknown", Short(total.node_hours));
   if (total.kilowatt_hours > 0) text += fmt::format(", at most {} kWh", Short(total.kilowatt_hours));
   if (total.usd > 0) {
-    text += fmt::format(", {:.2f} USD ({:.2f} … {:.2f})", total.usd, total.low_usd, total.high_usd);
+    text += fmt::format(", {:.2f} USD", total.usd);
+    if (total.interval) text += fmt::format(" ({:.2f} … {:.2f})", total.low_usd, total.high_usd);
     if (sweep.price.node_usd_per_hour > 0) {
       text += fmt::format(" at {:.2f} USD an hour and node ({}, as the sweep says)", sweep.price.node_usd_per_hour,
                           sweep.price.date);
@@ -214,6 +229,7 @@ std::string PriceSummary(const Sweep& sweep, const std::vector<PointPrice>& pric
     }
   }
   text += "; " + Join(std::vector<std::string>(bases.begin(), bases.end()), " and ");
+  if (!total.interval) text += fmt::format("; {}", kNoInterval);
   return text;
 }
 

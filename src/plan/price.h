@@ -41,8 +41,11 @@ struct PointPrice {
   };
   Basis basis = Basis::kUnknown;
   double seconds = 0;  // of all of its repeats, one after another
-  double low_s = 0;    // in 90 of 100 cases
-  double high_s = 0;
+  // The same in 90 of 100 cases. Nothing: nobody knows (kNoInterval).
+  struct Interval {
+    double low_s = 0, high_s = 0;
+  };
+  std::optional<Interval> interval = {};
   double nodes = 1;
   double usd_per_hour = 0;  // of all of its nodes; 0: not known
   double watts = 0;         // of all of its nodes, or GPUs, at their limit; 0: not known

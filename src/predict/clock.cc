@@ -222,12 +222,19 @@ void Scale(StepForecast& forecast, double factor) {
   }
 }
 
+// What published rows say of such a step. None of them is of processors, of fp32 and TF32, or of 4 bits.
+std::optional<double> SpreadOfRows(const RunSpec& spec, const Device& device, const Framework& framework) {
+  const bool has_rows = spec.precision != "fp32" && spec.precision != "tf32" && !spec.precision.ends_with("fp4");
+  if (device.is_cpu() || !has_rows) return std::nullopt;
+  return framework.Spread(device.gpu, spec.ranks * framework.replicas);
+}
+
 // Calls by what was measured of such calls on the device, as far as it was; else by its rates.
 class Times {
  public:
   Times(const StepCosts& costs, const Device& device, const Framework& framework, const Rates& rates)
       : ranks_(costs.spec.ranks),
-        spread_(framework.Spread(device.gpu, costs.spec.ranks * framework.replicas)),
+        spread_(SpreadOfRows(costs.spec, device, framework)),
         overlap_(framework.overlap),
         rates_(rates) {
     // What was measured between ranks has it.
@@ -268,7 +275,8 @@ class Times {
   // Of a step of so many seconds by its calls. Where nothing was measured, leaves it as it is.
   void Weigh(double step_s, StepForecast& forecast) const {
     if (!measured_) {
-      forecast.spread = spread_;  // of shares that a file says, too: no step was held against them
+      // Of shares that a file says, too: no step was held against them.
+      if (!forecast.emulated) forecast.spread = spread_;
       return;
     }
     forecast.extrapolated = step_s > 0 ? extrapolated_s_ / step_s : 0;
@@ -294,7 +302,7 @@ class Times {
   }
 
   const int64_t ranks_;
-  const double spread_;
+  const std::optional<double> spread_;
   double straggle_ = 0;
   const double overlap_;
   const Rates& rates_;
@@ -303,11 +311,13 @@ class Times {
   double error_s_ = 0;
 };
 
+constexpr std::string_view kLaunches = "launches";
+
 std::string_view LargestOf(const StepForecast& forecast) {
   const std::pair<double, std::string_view> parts[] = {{forecast.compute_ns, "compute"},
                                                        {forecast.memory_ns, "memory"},
                                                        {forecast.exposed_ns, "communication"},
-                                                       {forecast.launch_ns, "launches"}};
+                                                       {forecast.launch_ns, kLaunches}};
   return std::ranges::max_element(parts, {}, &std::pair<double, std::string_view>::first)->second;
 }
 
@@ -349,8 +359,6 @@ StepCosts Without(const StepCosts& costs, const Dropped& dropped) {
 
 // What follows from the sums.
 void Finish(StepForecast& forecast) {
-  forecast.low_ns = forecast.step_ns / forecast.spread;
-  forecast.high_ns = forecast.step_ns * forecast.spread;
   forecast.bound = LargestOf(forecast);
   std::sort(forecast.lines.begin(), forecast.lines.end(), [](const ForecastLine& a, const ForecastLine& b) {
     return a.ns != b.ns ? a.ns > b.ns : std::pair(a.op, a.phase) < std::pair(b.op, b.phase);
@@ -377,6 +385,18 @@ StepForecast Extrapolated(const StepForecast& less, const StepForecast& more, do
   return all;
 }
 
+bool IsOfGpusAlone(MathFormat format) {
+  using enum MathFormat;
+  return format == kTF32 || format == kFp8 || format == kMxfp8 || format == kFp4;
+}
+
+// No published row is of a step that launches bound. A device whose calls were measured has its own spread.
+StepForecast WithKnownSpread(StepForecast forecast, const Device& device, const Framework& framework) {
+  const bool by_rows = device.measured.empty() || !framework.is_ours();
+  if (by_rows && forecast.bound == kLaunches) forecast.spread.reset();
+  return forecast;
+}
+
 }  // namespace
 
 double StepForecast::steady_tokens_per_s(const RunSpec& spec) const {
@@ -388,15 +408,6 @@ double StepForecast::cold_tokens_per_s(const RunSpec& spec) const {
   const double ns = first_ns + steps * step_ns;
   return ns == 0 ? 0 : static_cast<double>(TokensAStep(spec)) * steps * 1e9 / ns;
 }
-
-namespace {
-
-bool IsOfGpusAlone(MathFormat format) {
-  using enum MathFormat;
-  return format == kTF32 || format == kFp8 || format == kMxfp8 || format == kFp4;
-}
-
-}  // namespace
 
 StepCosts CostsOf(RunSpec spec, const Device& device) {
   spec.device = "meta";
@@ -467,7 +478,10 @@ double TileShare(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
   return best;
 }
 
-StepForecast Forecast(const StepCosts& costs, const Device& device, const Framework& framework, Timeline* timeline) {
+namespace {
+
+StepForecast SumOf(const StepCosts& costs, const Device& device, const Framework& framework,
+                   Timeline* timeline = nullptr) {
   const Rates rates(costs, device, framework);
   Times times(costs, device, framework, rates);
   Streams streams;
@@ -532,6 +546,12 @@ StepForecast Forecast(const StepCosts& costs, const Device& device, const Framew
   return forecast;
 }
 
+}  // namespace
+
+StepForecast Forecast(const StepCosts& costs, const Device& device, const Framework& framework, Timeline* timeline) {
+  return WithKnownSpread(SumOf(costs, device, framework, timeline), device, framework);
+}
+
 TracedStep::TracedStep(const RunSpec& spec, const Device& device) {
   // Micro-steps but the first, which begins sums, and the last, which reduces them, are alike.
   constexpr int64_t kMicroSteps = 3;
@@ -560,13 +580,15 @@ TracedStep::TracedStep(const RunSpec& spec, const Device& device) {
 }
 
 StepForecast TracedStep::PriceLayers(const Layers& layers, const Device& device, const Framework& framework) const {
-  const StepForecast more = Forecast(layers.more, device, framework);
-  return layers_ == 0 ? more : Extrapolated(Forecast(layers.less, device, framework), more, layers_);
+  const StepForecast more = SumOf(layers.more, device, framework);
+  return layers_ == 0 ? more : Extrapolated(SumOf(layers.less, device, framework), more, layers_);
 }
 
 StepForecast TracedStep::Price(const Device& device, const Framework& framework) const {
   const StepForecast all = PriceLayers(all_, device, framework);
-  return micro_steps_ == 0 ? all : Extrapolated(PriceLayers(fewer_, device, framework), all, micro_steps_);
+  return WithKnownSpread(
+      micro_steps_ == 0 ? all : Extrapolated(PriceLayers(fewer_, device, framework), all, micro_steps_), device,
+      framework);
 }
 
 StepForecast PredictStep(const RunSpec& spec, const Device& device, const Framework& framework) {

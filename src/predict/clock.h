@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,6 +72,11 @@ constexpr std::string_view ClockBasis(bool calibrated) {
   return calibrated ? "predicted, calibrated" : "predicted, extrapolated";
 }
 
+// Why a step has no interval, in words.
+inline constexpr std::string_view kNoInterval =
+    "no measured row is of processors that nobody calibrated, of fp32, TF32, 4 bits or emulated formats on GPUs, or of "
+    "steps that launches bound";
+
 struct StepForecast {
   double step_ns = 0;  // the sum of the next four
   double compute_ns = 0;
@@ -78,11 +84,12 @@ struct StepForecast {
   double exposed_ns = 0;   // waiting for other ranks: for what they send, and for the slowest of them
   double straggle_ns = 0;  // of that, for the slowest
   double launch_ns = 0;
-  double communication_ns = 0;      // on its own stream, hidden or not
-  double first_ns = 0;              // what the first iteration takes more
-  double start_ns = 0;              // and what a process takes before it, with a GPU: libraries, first weights
-  double low_ns = 0, high_ns = 0;   // the step, in 90 of 100 cases as far as published figures tell, or measured ones
-  double spread = 1;                // by which, and times which, the step is the two before
+  double communication_ns = 0;  // on its own stream, hidden or not
+  double first_ns = 0;          // what the first iteration takes more
+  double start_ns = 0;          // and what a process takes before it, with a GPU: libraries, first weights
+  // By which, and times which, 90 of 100 such steps lie, as published rows or measured calls tell. Nothing: no row is
+  // of such a step (kNoInterval), and nobody knows.
+  std::optional<double> spread;
   bool calibrated = false;          // all that counts was measured on the device, of such shapes; else extrapolated
   bool emulated = false;            // some products are of a format that the device does not multiply, as in a result
   double extrapolated = 0;          // of a device whose calls were measured: the step's share in calls beyond them
@@ -91,6 +98,14 @@ struct StepForecast {
 
   // What a run takes beside its steps.
   double cold_ns() const { return start_ns + first_ns; }
+
+  // The step in 90 of 100 cases. Nothing: nobody knows.
+  struct Interval {
+    double low_ns = 0, high_ns = 0;
+  };
+  std::optional<Interval> interval() const {
+    return spread ? std::optional(Interval{step_ns / *spread, step_ns * *spread}) : std::nullopt;
+  }
 
   // Of all ranks: of a step, and of all that the spec has, warm-up and the first one included.
   double steady_tokens_per_s(const RunSpec& spec) const;

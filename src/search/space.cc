@@ -24,8 +24,9 @@ namespace {
 
 using Objective = SweepSearch::Objective;
 
-constexpr double kOf90 = 1.645;            // standard deviations on each side hold 90 of 100
-constexpr double kSpreadOfNoDevice = 3.0;  // the same as a factor, where nobody has described the processor
+constexpr double kOf90 = 1.645;          // standard deviations on each side hold 90 of 100
+constexpr double kSpreadOfNobody = 3.0;  // the same as a factor, where nobody knows: of a processor that is not
+                                         // described or a step that has no interval
 
 // A processor of which nothing is known but that it multiplies ten times for each byte that it moves. What is predicted
 // by it tells points apart, and says nothing of seconds.
@@ -185,7 +186,7 @@ SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSp
   made.tokens_per_s =
       static_cast<double>(TokensAStep(spec)) * 1e9 / prediction.step_ns * static_cast<double>(shared_by);
   space.spread = std::max(space.spread, prediction.spread);
-  space.knows_level = device != nullptr;
+  space.knows_level = (space.points.empty() || space.knows_level) && prediction.knows_level;
   space.basis = device == nullptr
                     ? "the work of a step, on a processor that nobody described"
                     : fmt::format("{}, {}", device->name, prediction.calibrated ? "calibrated" : "extrapolated");
@@ -231,7 +232,8 @@ SpaceMaker::Prediction SpaceMaker::PredictionOf(const Sweep& sweep, const Point&
     const StepForecast step = PredictStep(priced, on, as);
     at->second.step_ns = step.step_ns;
     at->second.calibrated = step.calibrated;
-    at->second.spread = std::log(device != nullptr ? step.high_ns / step.step_ns : kSpreadOfNoDevice) / kOf90;
+    at->second.knows_level = device != nullptr && step.spread;
+    at->second.spread = std::log(at->second.knows_level ? *step.spread : kSpreadOfNobody) / kOf90;
     // The ranks of a node share its processor.
     if (device == nullptr) at->second.step_ns *= static_cast<double>(on_a_node);
   } catch (const Error& e) {

@@ -63,6 +63,7 @@ class SpaceMaker {
     double step_ns = 0;
     double spread = 0;
     bool calibrated = false;
+    bool knows_level = false;
   };
 
   const Device* DeviceOf(const Sweep& sweep, const RunSpec& spec);

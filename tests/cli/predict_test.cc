@@ -98,8 +98,10 @@ TEST_F(PredictCommandTest, MarksFormatsThatTheDeviceDoesNotMultiply) {
   const Json rows = ParseJson(a100.out, "predict");
   EXPECT_EQ(rows.at(0).at("emulated"), 0);
   EXPECT_EQ(rows.at(1).at("emulated"), 1);
+  EXPECT_TRUE(rows.at(1).at("step_low_ns").is_null()) << "no row is like it";
+  EXPECT_THAT(cli_.Run({"predict", "fp8.yaml", "--device", "a100"}).out, HasSubstr("unknown"));
   EXPECT_THAT(a100.err, HasSubstr("1 emulated: a100 has no products of their format"));
-  EXPECT_EQ(cli_.Run({"predict", "fp8.yaml", "--device", "h100"}).err.find("emulated"), std::string::npos);
+  EXPECT_EQ(cli_.Run({"predict", "fp8.yaml", "--device", "h100"}).err.find("emulated:"), std::string::npos);
 }
 
 TEST_F(PredictCommandTest, NothingTakesTheUnknownsPlace) {

@@ -152,6 +152,16 @@ TEST(Advise, TriesTheFormatsThatTheDeviceMultiplies) {
   EXPECT_EQ(Configurations(trained, ShippedDevice("a100"), ours).precisions(), Formats{"bf16"});
 }
 
+TEST(Advise, AnIntervalThatNobodyKnowsIsSaidToBeUnknown) {
+  AdviceAbout about = AboutTwoLayers(1, 256);
+  about.trained.model = {{"model", "llama-8b"}};
+  const Advice advice = Advise(about, ShippedDevice("b200"));
+  ASSERT_FALSE(advice.fitting.empty());
+  ASSERT_EQ(advice.fitting.front().spec.precision, "nvfp4");
+  EXPECT_THAT(Says(advice, "fastest"), HasSubstr("(interval unknown)"));
+  EXPECT_THAT(Says(advice, "tokens"), HasSubstr("(interval unknown)"));
+}
+
 TEST(Advise, OfALoneGpuSaysNothingOfMoreThanItsDomain) {
   const Advice advice = Advise(AboutTwoLayers(8, 65'536), ShippedDevice("a100"));
   EXPECT_EQ(Says(advice, "GPUs"), "") << "16 of them need a network, and it has none";

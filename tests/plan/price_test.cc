@@ -84,7 +84,7 @@ TEST(PricePoints, MeasurementsScaleWithTheCost) {
   EXPECT_EQ(priced.prices[0].basis, kMeasurements);
   EXPECT_DOUBLE_EQ(priced.prices[0].seconds, 30) << "three repeats";
   EXPECT_DOUBLE_EQ(priced.prices[1].seconds, 120) << "of four times the tokens";
-  EXPECT_DOUBLE_EQ(priced.prices[1].low_s, 120) << "all of twenty took the same";
+  EXPECT_DOUBLE_EQ(priced.prices[1].interval->low_s, 120) << "all of twenty took the same";
   EXPECT_EQ(priced.Summary(),
             "to run 2 points takes 2 min 30 s (2 min 30 s … 2 min 30 s) one after another, 0.0417 node-hours, at most "
             "0.03 kWh, 1.50 USD (1.50 … 1.50) at 36.00 USD an hour and node (2026-03, as the sweep says); from "
@@ -95,8 +95,8 @@ TEST(PricePoints, OfFewMeasurementsTheIntervalIsWide) {
   PriceParts parts;
   parts.times.Took(Expand(ParseText("defaults: {model: llama-10m}"))[0].spec, 10);
   const Priced priced = Price("defaults: {model: llama-10m}", parts);
-  EXPECT_DOUBLE_EQ(priced.prices[0].low_s, 5);
-  EXPECT_DOUBLE_EQ(priced.prices[0].high_s, 20);
+  EXPECT_DOUBLE_EQ(priced.prices[0].interval->low_s, 5);
+  EXPECT_DOUBLE_EQ(priced.prices[0].interval->high_s, 20);
 }
 
 TEST(PricePoints, WhatAProcessorTookSaysNothingOfAGpu) {
@@ -135,8 +135,10 @@ TEST(PricePoints, OnADeviceTheClockSaysIt) {
   const RunCost cost = CostOfRuns(priced.points[0].spec, forecast.step.step_ns, forecast.step.cold_ns(), *parts.device);
   EXPECT_NEAR(price.seconds, cost.seconds, 1e-9) << "as `ridgeline predict` has it";
   EXPECT_NEAR(price.seconds * price.usd_per_hour / 3600, cost.dollars, 1e-9);
-  EXPECT_LT(price.low_s, price.seconds - 2 * 2.1) << "nobody knows what starting and the first iteration take";
-  EXPECT_GT(price.high_s, price.seconds + 2 * 2.1);
+  ASSERT_TRUE(price.interval);
+  EXPECT_LT(price.interval->low_s, price.seconds - 2 * 2.1)
+      << "nobody knows what starting and the first iteration take";
+  EXPECT_GT(price.interval->high_s, price.seconds + 2 * 2.1);
   EXPECT_THAT(priced.Summary(),
               AllOf(HasSubstr("USD an hour and node (p5, 20"), HasSubstr("; predicted, extrapolated")));
 }
@@ -166,6 +168,26 @@ TEST(AddPrices, EachRowHasItsPrice) {
   const Json rows = ParseJson(ToJson(table), "table");
   EXPECT_EQ(rows.at(1).at("price_basis"), "from measurements");
   EXPECT_NEAR(rows.at(1).at("usd").get<double>(), 0.4, 1e-9);
+}
+
+// A sum that lacks one interval has none.
+TEST(PricePoints, AnIntervalThatNobodyKnowsIsSaidToBeUnknown) {
+  PriceParts parts;
+  parts.device = DeviceOfCatalogue("p6-b200");
+  const Priced priced = Price("defaults: {model: llama-1b, ranks: 8}\nmatrix: {precision: [bf16, nvfp4]}\n", parts);
+  EXPECT_TRUE(priced.prices[0].interval);
+  EXPECT_FALSE(priced.prices[1].interval);
+  EXPECT_THAT(priced.Summary(), AllOf(HasSubstr("(interval unknown)"), HasSubstr(kNoInterval)));
+  Table table = PlanTable(priced.sweep, priced.points, priced.plan, Audience::kPrograms);
+  AddPrices(priced.prices, Audience::kPrograms, table);
+  const Json rows = ParseJson(ToJson(table), "table");
+  EXPECT_TRUE(rows.at(0).at("usd_low").is_number());
+  for (const char* column : {"run_low_s", "run_high_s", "usd_low", "usd_high"}) {
+    EXPECT_TRUE(rows.at(1).at(column).is_null()) << column;
+  }
+  table = PlanTable(priced.sweep, priced.points, priced.plan, Audience::kPeople);
+  AddPrices(priced.prices, Audience::kPeople, table);
+  EXPECT_EQ(ParseJson(ToJson(table), "table").at(1).at("90%_interval"), "unknown");
 }
 
 TEST(AssumedTimes, CountUntilOnePointIsMeasured) {

@@ -88,8 +88,10 @@ TEST(Forecast, SharesSumToTheStep) {
       double lines_ns = 0;
       for (const ForecastLine& line : forecast.lines) lines_ns += line.ns;
       EXPECT_NEAR(lines_ns / forecast.step_ns, 1, 1e-9);
-      EXPECT_LT(forecast.low_ns, forecast.step_ns);
-      EXPECT_GT(forecast.high_ns, forecast.step_ns);
+      if (const auto interval = forecast.interval()) {
+        EXPECT_LT(interval->low_ns, forecast.step_ns);
+        EXPECT_GT(interval->high_ns, forecast.step_ns);
+      }
       EXPECT_LE(forecast.exposed_ns - forecast.straggle_ns, forecast.communication_ns + 1);
       EXPECT_FALSE(forecast.calibrated);
     }
@@ -144,6 +146,26 @@ TEST(Forecast, SharesThatAFileSaysAreNoCalibration) {
   EXPECT_FALSE(forecast.calibrated);
   EXPECT_EQ(forecast.spread, ForecastOf(kModel, "h100").spread);
   EXPECT_GT(forecast.step_ns, ForecastOf(kModel, "h100").step_ns);
+}
+
+// A step that no row is like has no interval, and not one without width.
+TEST(Forecast, AStepThatNoRowIsLikeHasNoInterval) {
+  const auto has = [](const std::string& fields, const char* device) {
+    const StepForecast step = ForecastOf(fields, device);
+    EXPECT_EQ(step.interval().has_value(), step.spread.has_value());
+    if (step.spread) EXPECT_GT(*step.spread, 1) << fields << " on " << device;
+    return step.spread.has_value();
+  };
+  const std::string model = kModel;
+  EXPECT_TRUE(has(model + ", precision: bf16", "b200"));
+  EXPECT_TRUE(has(model + ", precision: mxfp8", "b200"));
+  EXPECT_FALSE(has(model + ", precision: nvfp4", "b200"));
+  EXPECT_FALSE(has(model + ", precision: fp32", "h100"));
+  EXPECT_FALSE(has(model + ", precision: tf32", "h100"));
+  EXPECT_FALSE(has(model + ", precision: fp8", "a100")) << "emulated";
+  const std::string small = "model: llama-10m, seq_length: 128, batch_size: 1";
+  EXPECT_EQ(ForecastOf(small, "b200").bound, "launches");
+  EXPECT_FALSE(has(small, "b200"));
 }
 
 TEST(Forecast, PowerHoldsClocksDown) {

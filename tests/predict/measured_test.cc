@@ -211,14 +211,16 @@ TEST(Calibration, MakesAnEntryThatPredictsOtherSteps) {
       EXPECT_NEAR(step.step_ns / by_law, 1, 0.08) << precision << more;
       EXPECT_NEAR((step.compute_ns + step.memory_ns + step.exposed_ns + step.launch_ns) / step.step_ns, 1, 1e-9);
       EXPECT_TRUE(step.calibrated);
-      EXPECT_LT(step.low_ns, by_law);
-      EXPECT_GT(step.high_ns, by_law);
+      ASSERT_TRUE(step.interval());
+      EXPECT_LT(step.interval()->low_ns, by_law);
+      EXPECT_GT(step.interval()->high_ns, by_law);
     }
   }
   const StepForecast large = PredictStep(PointOf("model: llama-1b, precision: bf16"), device);
   EXPECT_FALSE(large.calibrated) << "far beyond what was measured";
   EXPECT_GT(large.extrapolated, 0.5);
-  EXPECT_GT(large.high_ns / large.low_ns, 2);
+  ASSERT_TRUE(large.spread);
+  EXPECT_GT(*large.spread * *large.spread, 2);
   const StepForecast other = PredictStep(PointOf(StepByLaw(192, 448, 700, 2, 96, "bf16") + ", dropout: 0.1"), device);
   EXPECT_GT(other.extrapolated, 0) << "dropout was not measured";
 }

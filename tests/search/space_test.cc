@@ -71,10 +71,24 @@ TEST(SearchSpace, MemoryThatIsKnownSaysWhatFits) {
 
 TEST(SearchSpace, TimesAreOfTheGpuThatThePointsName) {
   const auto spaces = SpacesOf(
-      "matrix: {batch_size: [1, 2], device: [cuda], gpu: [h100]}\n"
+      "matrix: {model: [llama-1b], seq_length: [2048], batch_size: [1, 2], device: [cuda], gpu: [h100]}\n"
       "search: {maximize: tokens_per_s, over: [batch_size], budget: 3}\n");
   EXPECT_TRUE(spaces[0].knows_level);
   EXPECT_EQ(spaces[0].basis, "h100, extrapolated");
+}
+
+// One point without an interval makes the whole space unsure.
+TEST(SearchSpace, AnIntervalThatNobodyKnowsIsWide) {
+  const auto of = [](const std::string& precisions) {
+    return SpacesOf("matrix: {model: [llama-1b], seq_length: [2048], precision: [" + precisions +
+                    "], device: [cuda], gpu: [h100]}\n" +
+                    "search: {maximize: tokens_per_s, over: [precision], budget: 3}\n")[0];
+  };
+  EXPECT_TRUE(of("bf16, fp8").knows_level);
+  for (const char* precisions : {"fp32, bf16", "bf16, fp32"}) {
+    EXPECT_FALSE(of(precisions).knows_level) << precisions;
+    EXPECT_GT(of(precisions).spread, 2 * of("bf16, fp8").spread);
+  }
 }
 
 TEST(SearchSpace, CostIsByThePriceOfTheDeviceOrOfTheSweep) {
