@@ -1,10 +1,8 @@
 #include "predict/device.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +14,7 @@
 #include "predict/measured_section.h"
 #include "predict/sourced_reader.h"
 #include "run/gpus.h"
+#include "yaml/date.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
@@ -110,21 +109,6 @@ std::pair<double, double> Plausible(std::string_view kind) {
   if (kind.ends_with(".bandwidth")) return {1e4, 1e15};
   if (kind.ends_with(".latency")) return {1e-9, 1};
   return {0, std::numeric_limits<double>::infinity()};
-}
-
-// "2026", "2026-08" or "2026-08-26".
-bool IsDate(std::string_view text) {
-  const auto number = [&](size_t at, size_t digits) {
-    int value = -1;
-    const char* const first = text.data() + at;
-    const auto [end, error] = std::from_chars(first, first + digits, value);
-    return error == std::errc() && end == first + digits ? value : -1;
-  };
-  const auto is_from = [](int value, int least, int most) { return value >= least && value <= most; };
-  if (text.size() != 4 && text.size() != 7 && text.size() != 10) return false;
-  if (!is_from(number(0, 4), 2000, 2099)) return false;
-  if (text.size() >= 7 && (text[4] != '-' || !is_from(number(5, 2), 1, 12))) return false;
-  return text.size() < 10 || (text[7] == '-' && is_from(number(8, 2), 1, 31));
 }
 
 constexpr int kLongestChain = 4;  // of files that name another `device`
@@ -231,8 +215,7 @@ class DeviceReader : public SourcedReader {
     if (map.contains("date")) {
       figure.date = Words(*map.at("date"), "date");
       if (!figure.date.empty() && !IsDate(figure.date)) {
-        Wrong(*map.at("date"), fmt::format("'{}' is no date from 2000 to 2099: write 2026, 2026-08 or 2026-08-26",
-                                           ShortenToBytes(figure.date, 40)));
+        Wrong(*map.at("date"), NoDate(figure.date));
       }
     }
     return figure;

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "ridgeline/amount.h"
+#include "yaml/date.h"
 #include "yaml/entries.h"
 #include "yaml/slips.h"
 
@@ -71,6 +72,7 @@ class PriceReader {
     } else {
       price_.date = Line(node, "date", "2026-03", kLongestDate).value_or("");
     }
+    if (!price_.date.empty() && !IsDate(price_.date)) Add(node.place, "date of price: " + NoDate(price_.date));
   }
 
   void ReadAmount(const YamlNode& node, const char* key, std::span<const Unit> units, const char* example, double most,

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -18,6 +16,7 @@
 #include "run/step_figures.h"
 #include "trainers/requirements.h"
 #include "trainers/stamp.h"
+#include "yaml/date.h"
 #include "yaml/entries.h"
 #include "yaml/slips.h"
 
@@ -43,25 +42,6 @@ constexpr std::array<std::pair<std::string_view, Take>, 9> kTakes = {{{"last", T
 // What a log can tell of an end; the others are the harness's own.
 constexpr std::array<std::string_view, 6> kEnds = {"oom_device", "oom_host", "diverged",
                                                    "crashed",    "invalid",  "infrastructure"};
-
-// YYYY-MM-DD of the Gregorian calendar.
-bool IsDate(std::string_view text) {
-  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
-  const auto number = [&](size_t from, size_t digits) {
-    const std::string_view part = text.substr(from, digits);
-    int value = -1;
-    const bool all = part.find_first_not_of("0123456789") == std::string_view::npos;
-    if (all) std::from_chars(part.data(), part.data() + part.size(), value);
-    return value;
-  };
-  const int year = number(0, 4);
-  const int month = number(5, 2);
-  const int day = number(8, 2);
-  return year >= 0 && month >= 0 && day >= 0 &&
-         std::chrono::year_month_day(std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
-                                     std::chrono::day(static_cast<unsigned>(day)))
-             .ok();
-}
 
 class Reader {
  public:
@@ -197,7 +177,7 @@ class Reader {
       if (trainer.tested == "loader") Wrong(tested, "tested: loader has a date, `tested_on: YYYY-MM-DD`");
     } else if (trainer.tested == "source") {
       Wrong(*map.at("tested_on"), "tested_on goes with tested: loader or log");
-    } else if (!trainer.tested_on.empty() && !IsDate(trainer.tested_on)) {
+    } else if (!trainer.tested_on.empty() && (trainer.tested_on.size() != 10 || !IsDate(trainer.tested_on))) {
       Wrong(*map.at("tested_on"), "tested_on is a day of the calendar, YYYY-MM-DD");
     }
   }

@@ -147,7 +147,7 @@ TEST(DeviceFile, WhatNoDeviceCanBeIsRefused) {
   };
   EXPECT_NO_THROW(Taken(priced("2026-08-26")));
   EXPECT_NO_THROW(Taken(priced("2026-08")));
-  for (const char* date : {"2099-13-77", "26-08-26", "2026-8", "August 2026"}) {
+  for (const char* date : {"2099-13-77", "2026-02-30", "26-08-26", "2026-8", "August 2026"}) {
     EXPECT_THAT(RefusalOfDevice(priced(date)), HasSubstr("is no date from 2000 to 2099")) << date;
   }
 }

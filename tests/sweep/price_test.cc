@@ -42,16 +42,22 @@ TEST(ReadPrice, OfADeviceOrOfANode) {
 
 TEST(ReadPrice, WhatIsNoPriceIsToldAtItsPlace) {
   EXPECT_THAT(RefusalOfSection("price: 31.50"), HasSubstr("s.yaml:3:8: price is a mapping such as"));
-  EXPECT_THAT(RefusalOfSection("price: {node: -3 USD/h, date: x}"),
+  EXPECT_THAT(RefusalOfSection("price: {node: -3 USD/h, date: 2026}"),
               HasSubstr("s.yaml:3:15: node of price is negative, which it cannot be"));
-  EXPECT_THAT(RefusalOfSection("price: {node: 31.50, date: x}"),
+  EXPECT_THAT(RefusalOfSection("price: {node: 31.50, date: 2026}"),
               AllOf(HasSubstr("s.yaml:3:15: node of price is an amount such as 31.50 USD/h"), HasSubstr("not 31.5")));
-  EXPECT_THAT(RefusalOfSection("price: {node: 31.50 EUR/h, date: x}"), HasSubstr("s.yaml:3:15: node of price is an"));
-  EXPECT_THAT(RefusalOfSection("price: {node: 0 USD/h, date: x}"), HasSubstr("more than 0 and at most 1000000 USD/h"));
-  EXPECT_THAT(RefusalOfSection("price: {node: 1e9 USD/h, date: x}"), HasSubstr("at most 1000000 USD/h"));
+  EXPECT_THAT(RefusalOfSection("price: {node: 31.50 EUR/h, date: 2026}"),
+              HasSubstr("s.yaml:3:15: node of price is an"));
+  EXPECT_THAT(RefusalOfSection("price: {node: 0 USD/h, date: 2026}"),
+              HasSubstr("more than 0 and at most 1000000 USD/h"));
+  EXPECT_THAT(RefusalOfSection("price: {node: 1e9 USD/h, date: 2026}"), HasSubstr("at most 1000000 USD/h"));
   EXPECT_THAT(RefusalOfSection("price: {node: 3 USD/h}"),
               HasSubstr("s.yaml:3:8: price has a node's price and no date"));
   EXPECT_THAT(RefusalOfSection("price: {date: 2026-03}"), HasSubstr("price has a date and no price of a node"));
+  for (const char* date : {"2026-13", "2026-02-30", "2199", "yesterday", "1", "26"}) {
+    EXPECT_THAT(RefusalOfSection("price: {node: 3 USD/h, date: " + std::string(date) + "}"),
+                HasSubstr("date of price: '" + std::string(date) + "' is no date from 2000 to 2099"));
+  }
   EXPECT_THAT(RefusalOfSection("price: {power: 700}"), HasSubstr("s.yaml:3:16: power of price is an amount such as"));
   EXPECT_THAT(RefusalOfSection("price: {device: [p5]}"), HasSubstr("s.yaml:3:17: device of price is text such as p5"));
   EXPECT_THAT(RefusalOfSection("price: {devices: p5}"), HasSubstr("'devices'"));
