@@ -112,7 +112,7 @@ double TokensOf(const std::string& text) {
 // Those of as many GPUs a machine and with a price or without one, as the device is: by what they multiply.
 std::vector<Device> OthersLike(const Device& device, const std::vector<fs::path>& folders) {
   std::vector<Device> others;
-  for (const fs::path& file : NamedFiles(folders)) {
+  for (const fs::path& file : DeviceFiles(folders)) {
     try {
       Device other = LoadDevice(file, folders);
       const bool is_alike = !other.is_cpu() && other.gpu != device.gpu && other.gpus() == device.gpus() &&

@@ -83,7 +83,7 @@ std::vector<std::string> TrainerNames() {
 std::vector<std::string> DeviceNames() {
   try {
     std::vector<std::string> names;
-    for (const fs::path& device : NamedFiles(DeviceFolders({}))) names.push_back(device.stem().string());
+    for (const fs::path& device : DeviceFiles(DeviceFolders({}))) names.push_back(device.stem().string());
     return names;
   } catch (const std::exception&) {
     return {};

@@ -41,7 +41,7 @@ std::string Shown(const Device& device, std::string_view figure) {
 int ListDevices(const DevicesOptions& options) {
   Table table{{"device", "gpu", "gpus", "bf16", "memory", "bandwidth", "network", "about", "folder"}, {}};
   const std::vector<fs::path> folders = DeviceFolders(options.folders);
-  for (const fs::path& file : NamedFiles(folders)) {
+  for (const fs::path& file : DeviceFiles(folders)) {
     const std::string folder = file.parent_path().string();
     try {
       const Device device = LoadDevice(file, folders);

@@ -79,13 +79,11 @@ Names SectionNames() {
   return names;
 }
 
-// A sweep of an h100 may be called h100.yaml, too.
+// A sweep of an h100 may be called h100.yaml, too. These keys are a device's alone: a sweep has a `price`, a framework
+// `memory` and `sources`, and a trainer's definition an `about`.
 bool MayBeDevice(const fs::path& file) {
-  static const Names keys = [] {
-    Names all = SectionNames();
-    all.insert(all.end(), {"name", "about", "gpu", "device", "sources", "measured"});
-    return all;
-  }();
+  static const Names keys = {"name", "gpu",     "device",  "peaks", "ceilings", "chip",
+                             "link", "machine", "network", "cold",  "measured"};
   return !IsOfAnotherKind(file, keys);
 }
 
@@ -296,6 +294,8 @@ std::vector<fs::path> DeviceFolders(std::vector<fs::path> own) {
   own.emplace_back("devices");
   return FoldersOf("devices", std::move(own));
 }
+
+std::vector<fs::path> DeviceFiles(const std::vector<fs::path>& folders) { return NamedFiles(folders, MayBeDevice); }
 
 Device ParseDevice(std::string_view text, const fs::path& file, const std::vector<fs::path>& folders) {
   return DeviceReader::ParseAt(text, file, folders, 0);

@@ -71,6 +71,10 @@ Device ParseDevice(std::string_view text, const std::filesystem::path& file,
 // Throws Error(kInfrastructure), too, where it cannot be read.
 Device LoadDevice(const std::filesystem::path& file, const std::vector<std::filesystem::path>& folders);
 
+// The files of all devices in these folders, the first of each name. What lies beside them and is no device is left
+// out.
+std::vector<std::filesystem::path> DeviceFiles(const std::vector<std::filesystem::path>& folders);
+
 // By its file's name, or as the driver calls its GPU ("NVIDIA H100 80GB HBM3"). Throws Error(kUsage) with the nearest
 // where there is none: nothing takes its place, and a slice of a GPU or another part of that name is told so.
 Device FindDevice(const std::string& name, const std::vector<std::filesystem::path>& folders);

@@ -268,7 +268,11 @@ class FrameworkReader : public SourcedReader {
   const fs::path& file_;
 };
 
-bool MayBeFramework(const fs::path& file) { return !IsOfAnotherKind(file, KeysOfFrameworks()); }
+// By keys that are a framework's alone: a device has `memory` and `sources`, a trainer's definition `supports`.
+bool MayBeFramework(const fs::path& file) {
+  static const Names keys = {"name", "trainers", "evidence", "step", "kept", "kept_selective", "full", "selective"};
+  return !IsOfAnotherKind(file, keys);
+}
 
 }  // namespace
 

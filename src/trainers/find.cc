@@ -16,10 +16,9 @@ namespace ridgeline {
 namespace fs = std::filesystem;
 namespace {
 
-// A sweep of torchtitan is often called torchtitan.yaml, too.
+// A sweep of torchtitan is often called torchtitan.yaml, too. Devices and frameworks have an `about`, too.
 bool MayBeTrainer(const fs::path& file) {
-  static const Names kKeys = {"name",   "about",   "version", "tested", "tested_on",
-                              "result", "metrics", "ends",    "command"};
+  static const Names kKeys = {"name", "version", "tested", "tested_on", "result", "metrics", "ends", "command"};
   return !IsOfAnotherKind(file, kKeys);
 }
 

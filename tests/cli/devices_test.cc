@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "tests/cli/cli.h"
@@ -56,6 +58,33 @@ TEST(DevicesCommand, FindsOnesOwnFirst) {
   const auto shown = cli.Run({"devices", "--devices", "mine", "p5"});
   EXPECT_TRUE(shown.status.ok()) << shown.err;
   EXPECT_THAT(shown.out, HasSubstr("p5: ours\\x1b[31m (gpu: h100)")) << "no terminal obeys it";
+  EXPECT_THAT(cli.Run({"devices", "p5"}).out, HasSubstr("AWS p5.48xlarge"));
+}
+
+// What lies beside devices is neither listed nor in the way of a device of its name.
+TEST(DevicesCommand, ListsNothingOfAnotherKind) {
+  Cli cli;
+  fs::create_directories(cli.dir / "devices");
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(cli.dir / "devices" / (name + ".yaml")) << "name: " << name << "\n" << text;
+  };
+  write("p5", "price: {device: p5}\nmatrix: {model: [llama-10m]}\n");
+  write("a-sweep", "price: {device: p5}\ndefaults: {model: llama-10m}\n");
+  write("a-trainer", "about: x\nversion: v1\ntested: log\ncommand: [x]\n");
+  write("a-framework", "about: x\nsources: {s: x}\nmemory: {}\nefficiency: {}\nevidence: {}\n");
+  write("mine", "about: mine\ndevice: h100\n");
+  const auto list = cli.Run({"devices", "-o", "json"});
+  ASSERT_TRUE(list.status.ok()) << list.err;
+  std::vector<std::string> names;
+  for (const Json& row : ParseJson(list.out, "ridgeline devices")) {
+    names.push_back(row.at("device"));
+    EXPECT_FALSE(row.at("bf16").is_null()) << row;
+  }
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"mine", "p5", "p5e"}));
+  for (const char* other : {"a-sweep", "a-trainer", "a-framework"}) {
+    EXPECT_THAT(names, ::testing::Not(::testing::Contains(other)));
+    EXPECT_THAT(cli.Run({"devices", other}).err, HasSubstr("there is no device"));
+  }
   EXPECT_THAT(cli.Run({"devices", "p5"}).out, HasSubstr("AWS p5.48xlarge"));
 }
 

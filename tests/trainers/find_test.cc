@@ -46,6 +46,7 @@ TEST_F(Find, AFileOfAnotherKindIsNoDefinition) {
     return path;
   };
   write("sweeps/torchtitan.yaml", "name: torchtitan\nmatrix: {trainer: torchtitan}\n");
+  write("sweeps/framework.yaml", "name: framework\nabout: x\nsources: {s: x}\nmemory: {}\n");
   write("sweeps/nemo.yaml", "trainer: {devices: 8}\nmodel: {name: llama}\n");
   const auto broken = write("sweeps/mine.yaml", "name: mine\ncommand: [x\n");
   const auto near = write("sweeps/near.yaml", "name: near\ntested: log\nmetric: []\n");
@@ -55,6 +56,7 @@ TEST_F(Find, AFileOfAnotherKindIsNoDefinition) {
   EXPECT_EQ(FindTrainer("mine", folders), broken) << "its faults are said";
   EXPECT_EQ(FindTrainer("near", folders), near);
   EXPECT_THROW(FindTrainer("nemo", folders), Error);
+  EXPECT_THROW(FindTrainer("framework", folders), Error);
 }
 
 TEST_F(Find, ANameThatIsNoneIsSaidWithTheNearest) {
