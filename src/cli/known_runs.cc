@@ -1,9 +1,13 @@
 #include "cli/known_runs.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,8 +17,10 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/harness.h"
+#include "cli/output.h"
 #include "predict/known_runs.h"
 #include "ridgeline/amount.h"
+#include "run/gpus.h"
 #include "run/spec.h"
 #include "store/store.h"
 #include "sweep/expand.h"
@@ -25,23 +31,43 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostFileBytes = size_t{16} << 20;
 
+// The GPU that a run was on: the one that it recorded, or the one that its spec names where it recorded none. Nothing:
+// they differ, or it was on a part that no device is.
+std::optional<std::string> GpuOf(const RunSpec& spec, const std::string& recorded) {
+  if (spec.device != "cuda" || recorded.empty()) return spec.gpu;
+  const Gpu* gpu = FindGpuOfDriver(recorded);
+  if (gpu == nullptr || (spec.gpu != "none" && spec.gpu != gpu->name)) return std::nullopt;
+  return std::string(gpu->name);
+}
+
 // The newest of each point.
 void AddOfDatabase(const std::string& path, std::vector<KnownRun>& runs) {
   Store store = OpenStore(path, Store::Mode::kReadOnly);
   Table table = store.Query(fmt::format(
-      "SELECT p.spec, iif(r.step_median_ns > 0, r.step_median_ns, CAST(1e9 * r.tokens_per_step / "
+      "SELECT p.spec, r.device_name, iif(r.step_median_ns > 0, r.step_median_ns, CAST(1e9 * r.tokens_per_step / "
       "r.steady_tokens_per_s AS INTEGER)) AS step_ns, max(r.number) FROM results AS r JOIN points AS p ON p.id = "
       "r.point_id WHERE r.provenance = 'measured' AND r.status = 'ok' AND r.emulated = 0 AND "
       "(r.step_median_ns > 0 OR r.steady_tokens_per_s > 0) GROUP BY r.point_id ORDER BY max(r.number) DESC LIMIT {}",
       100 * kMostKnownRuns));
   std::reverse(table.rows.begin(), table.rows.end());
+  const std::string from = PrintableLine(fs::path(path).filename().string());
+  std::map<std::string, int64_t> elsewhere;  // runs that were not on the GPU that they name
   for (const auto& row : table.rows) {
     RunSpec spec = DecodeSpec(ParseJson(CellText(row[0]), "a point"), "a point");
-    std::string gpu = spec.gpu;
+    const std::string recorded = CellText(row[1]);
+    std::optional<std::string> gpu = GpuOf(spec, recorded);
+    if (!gpu) {
+      ++elsewhere[fmt::format("gpu {}, and ran on {}", spec.gpu, PrintableLine(ShortenToBytes(recorded, 80)))];
+      continue;
+    }
     runs.push_back({.spec = std::move(spec),
-                    .gpu = std::move(gpu),
-                    .step_ns = static_cast<double>(CellInteger(row[1])),
-                    .from = PrintableLine(fs::path(path).filename().string())});
+                    .gpu = std::move(*gpu),
+                    .step_ns = static_cast<double>(CellInteger(row[2])),
+                    .from = from});
+  }
+  for (const auto& [what, count] : elsewhere) {
+    SayAside("--known: {} of {} left out: {} {}\n", count == 1 ? "1 run" : fmt::format("{} runs", count), from,
+             count == 1 ? "it names" : "they name", what);
   }
 }
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/json.h"
+#include "run/spec.h"
+#include "store/store.h"
 #include "tests/cli/cli.h"
 
 namespace ridgeline {
@@ -69,6 +71,78 @@ TEST_F(PredictCommandTest, IsCorrectedByWhatIsKnown) {
   const auto nothing = predict({"--known", "there-is-no-such.db"});
   EXPECT_EQ(nothing.status.exit_code, 2);
   EXPECT_THAT(nothing.err, HasSubstr("a file that is there, or a point and what its step takes"));
+}
+
+// A run counts for the GPU that it was on, whatever its spec names.
+TEST_F(PredictCommandTest, ARunOfADatabaseIsOfTheGpuThatItRecorded) {
+  const auto measure = [&](const std::string& file, int64_t batch, const std::string& gpu, const std::string& device) {
+    std::vector<Problem> problems;
+    Point point;
+    point.spec = BuildSpec(
+        {{"model", "llama-1b"}, {"seq_length", 2048}, {"batch_size", batch}, {"device", "cuda"}, {"gpu", gpu}},
+        problems);
+    ASSERT_TRUE(problems.empty()) << problems.front().message;
+    point.id = PointId(point.spec);
+    RunResult result;
+    result.point_id = point.id;
+    result.status = RunStatus::kOk;
+    result.provenance = Provenance::kMeasured;
+    result.device = device;
+    result.step_ns.median_ns = 1'000'000'000;
+    Store store = Store::Open(cli_.dir / file, Store::Mode::kReadWrite);
+    store.PutPredictions({&point, 1}, {&result, 1}, {});
+  };
+  measure("runs.db", 1, "h100", "NVIDIA H100 80GB HBM3");
+  measure("runs.db", 2, "h100", "");  // another trainer's, which says nothing of it
+  measure("runs.db", 3, "h100", "NVIDIA H200");
+  measure("runs.db", 4, "h100", "NVIDIA H100 80GB HBM3 MIG 1g.10gb");
+  const auto known = cli_.Run({"predict", "s.yaml", "--device", "p5", "--known", "runs.db", "-o", "json"});
+  ASSERT_TRUE(known.status.ok()) << known.err;
+  for (const Json& row : ParseJson(known.out, "ridgeline predict")) {
+    EXPECT_THAT(row.at("basis"), HasSubstr("by 2 runs (runs.db)")) << row;
+  }
+  EXPECT_THAT(known.err, HasSubstr("--known: 1 run of runs.db left out: it names gpu h100, and ran on NVIDIA H200\n"));
+  EXPECT_THAT(known.err, HasSubstr("it names gpu h100, and ran on NVIDIA H100 80GB HBM3 MIG 1g.10gb"));
+  measure("elsewhere.db", 1, "h100", "NVIDIA H200");
+  const auto none = cli_.Run({"predict", "s.yaml", "--device", "p5", "--known", "elsewhere.db"});
+  EXPECT_EQ(none.status.exit_code, 2);
+  EXPECT_THAT(none.err, AllOf(HasSubstr("left out"), HasSubstr("of 0 known runs none is of gpu h100")));
+}
+
+// A posted log says what a step took, and that corrects the others.
+TEST_F(PredictCommandTest, IsCorrectedByAPostedLog) {
+  std::ofstream(cli_.dir / "titan.yaml")
+      << "name: titan\ndefaults: {trainer: torchtitan, model: llama-8b, seq_length: 8192, ranks: 8, shard: full, "
+         "device: cuda, gpu: h100, checkpointing: full, warmup_steps: 2, steps: 3}\nmatrix: {batch_size: [1, 2]}\n";
+  std::ofstream log(cli_.dir / "posted.log");
+  for (int step = 1; step <= 5; ++step) {
+    log << "[rank0]:[titan] 2025-01-01 00:00:0" << step << ",000 - root - INFO - step: " << step
+        << "  loss: 10.1234  grad_norm: 1.2345  memory: 60.00GiB(75.00%)  tps: 5,000  tflops: 290.00  mfu: 29.00%\n";
+  }
+  log.close();
+  const auto before = cli_.Run({"predict", "titan.yaml", "--device", "p5", "-o", "json"});
+  ASSERT_TRUE(before.status.ok()) << before.err;
+  const Json rows = ParseJson(before.out, "ridgeline predict");
+  const std::string id = rows.at(0).at("point");
+  const auto line =
+      cli_.Run({"trainers", "try", "torchtitan", "--log", "posted.log", "--as-calibration", "titan.yaml:" + id});
+  ASSERT_TRUE(line.status.ok()) << line.err;
+  const Json known = ParseJson(line.out, "a known run");
+  EXPECT_EQ(known.at("gpu"), "h100");
+  EXPECT_EQ(known.at("from"), "posted.log");
+  EXPECT_NEAR(known.at("step_ns").get<double>(), 8192 / 5000.0 * 1e9, 1e6);
+  std::ofstream(cli_.dir / "known.jsonl") << line.out;
+  const auto after = cli_.Run({"predict", "titan.yaml", "--device", "p5", "--known", "known.jsonl", "-o", "json"});
+  ASSERT_TRUE(after.status.ok()) << after.err;
+  for (const Json& row : ParseJson(after.out, "ridgeline predict")) {
+    EXPECT_THAT(row.at("basis"), HasSubstr("by 1 run (posted.log)")) << row;
+  }
+  const auto b200 = cli_.Run({"predict", "titan.yaml", "--device", "p6-b200", "--known", "known.jsonl"});
+  EXPECT_EQ(b200.status.exit_code, 2) << "it ran on another GPU";
+  std::ofstream(cli_.dir / "broken.jsonl") << line.out << "{\"version\": 1}\n";
+  const auto broken = cli_.Run({"predict", "titan.yaml", "--device", "p5", "--known", "broken.jsonl"});
+  EXPECT_EQ(broken.status.exit_code, 2);
+  EXPECT_THAT(broken.err, HasSubstr("broken.jsonl:2: no known run"));
 }
 
 TEST_F(PredictCommandTest, ShowsWhereTheTimeOfOnePointGoes) {
