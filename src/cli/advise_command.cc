@@ -24,6 +24,7 @@
 #include "predict/device.h"
 #include "predict/framework.h"
 #include "ridgeline/amount.h"
+#include "run/families.h"
 #include "run/fields.h"
 #include "run/hugging_face.h"
 #include "run/presets.h"
@@ -81,7 +82,7 @@ Json ShapeOfText(const std::string& text) {
   return shape;
 }
 
-AdvisedModel ModelOf(const std::string& name) {
+AdvisedModel ModelOf(const std::string& name, const Framework& framework) {
   if (name.ends_with(".json")) {
     const std::optional<std::string> text = ReadFileIfThere(name, kMostConfigBytes);
     if (!text) throw Error(ErrorKind::kUsage, fmt::format("advise: there is no file '{}'", name));
@@ -89,13 +90,15 @@ AdvisedModel ModelOf(const std::string& name) {
   }
   if (name.find('=') != std::string::npos) return {"this shape", ShapeOfText(name)};
   const Preset* model = FindPreset(name);
-  if (model != nullptr && model->is_ours()) return {std::string(model->name), {{"model", std::string(model->name)}}};
+  if (model != nullptr && (model->is_ours() || !framework.is_ours())) {
+    return {std::string(model->name), {{"model", std::string(model->name)}}};
+  }
   const std::string hint = "the models are " + Join(OurPresetNames(), ", ") +
-                           "; or give the config.json of a model of Hugging Face's, of type llama, mistral or gpt2, or "
-                           "a shape, family=llama,layers=32,…";
+                           "; or give the config.json of a model of Hugging Face's, of type " + HuggingFaceTypes() +
+                           ", or a shape, family=llama,layers=32,…";
   if (model != nullptr) {
     throw Error(ErrorKind::kUsage, fmt::format("advise: no step of {} is known: it is for other trainers", model->name),
-                hint);
+                "--framework NAME prices it as another trainer's; " + hint);
   }
   throw Error(ErrorKind::kUsage,
               fmt::format("advise: there is no model '{}'{}", name, DidYouMean(name, OurPresetNames())), hint);
@@ -205,7 +208,6 @@ void SayInWords(const AdvisedModel& model, const RunSpec& shape, const AdviceAbo
 }
 
 int Advise(const AdviseArguments& arguments) {
-  const AdvisedModel model = ModelOf(arguments.model);
   const std::vector<fs::path> folders = DeviceFolders(arguments.devices);
   const Device device = FindDevice(arguments.device, folders);
   if (device.is_cpu()) {
@@ -213,9 +215,16 @@ int Advise(const AdviseArguments& arguments) {
                 "`ridgeline devices` lists those with a gpu");
   }
   const Framework framework = FindFramework(arguments.framework, FrameworkFolders(arguments.frameworks));
+  const AdvisedModel model = ModelOf(arguments.model, framework);
   std::vector<Problem> problems;
   const RunSpec shape = BuildSpec(model.fields, problems);
   if (!problems.empty()) throw Error(ErrorKind::kUsage, "advise: " + problems.front().message);
+  if (framework.is_ours() && !FindFamily(shape.family).ours) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("advise: no step of {} is known: models of family {} are for other trainers",
+                            PrintableLine(model.name), shape.family),
+                "--framework NAME prices it as another trainer's: docs/frameworks.md lists them");
+  }
   AdviceAbout about;
   about.trained = {model.fields, arguments.seq_length, arguments.state, arguments.grad_clip};
   about.ranks = arguments.ranks > 0 ? arguments.ranks : device.gpus();

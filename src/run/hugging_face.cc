@@ -1,6 +1,7 @@
 #include "run/hugging_face.h"
 
 #include <cstdint>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -8,25 +9,89 @@
 #include "base/text.h"
 
 namespace ridgeline {
+namespace {
 
-// Names of fields: transformers, models/llama/configuration_llama.py and models/gpt2/configuration_gpt2.py.
+// A decoder whose fields are called as Llama's are. Names and defaults: transformers,
+// models/TYPE/configuration_TYPE.py.
+struct LlamaLike {
+  std::string_view type;
+  std::string_view family;
+  bool tied_head = false;  // where tie_word_embeddings is not said
+};
+
+// Phi-3 has its three products of attention in one, and two of its MLP; Gemma has another activation: both count alike.
+constexpr LlamaLike kLlamaLike[] = {
+    {"llama", "llama"}, {"mistral", "llama"}, {"phi3", "llama"},          {"gemma", "llama", true},
+    {"qwen2", "qwen2"}, {"qwen3", "qwen3"},   {"gemma2", "gemma2", true}, {"gemma3_text", "gemma3", true},
+};
+
+// What other types have that no family here does.
+struct Foreign {
+  std::string_view type;
+  std::string_view what;
+};
+constexpr std::string_view kMixture = "is a mixture of experts, whose steps nobody here can price";
+constexpr Foreign kForeign[] = {
+    {"mixtral", kMixture},
+    {"qwen2_moe", kMixture},
+    {"qwen3_moe", kMixture},
+    {"olmoe", kMixture},
+    {"gpt_oss", kMixture},
+    {"deepseek_v2", kMixture},
+    {"deepseek_v3", kMixture},
+    {"llama4", kMixture},
+    {"olmo2", "normalizes queries and keys over all heads, which no family here does"},
+    {"olmo", "has norms without weights, which no family here has"},
+    {"phi", "runs attention and MLP side by side, which no family here does"},
+    {"gpt_neox", "runs attention and MLP side by side, which no family here does"},
+    {"falcon", "runs attention and MLP side by side, which no family here does"},
+    {"gemma3", "reads images, too: give its text_config as a file of its own, with model_type gemma3_text"},
+};
+
+}  // namespace
+
+std::string HuggingFaceTypes() {
+  std::vector<std::string> types;
+  for (const LlamaLike& each : kLlamaLike) types.emplace_back(each.type);
+  return Join(types, ", ") + " and gpt2";
+}
+
+// Names of GPT-2's fields: transformers, models/gpt2/configuration_gpt2.py.
 Json ShapeOfConfig(const Json& config, const std::string& source) {
   const auto has = [&](const char* key) { return config.contains(key) && !config.at(key).is_null(); };
+  const auto refuse = [&](const std::string& why) {
+    return Error(ErrorKind::kInvalidInput, fmt::format("{}: {}", source, why),
+                 fmt::format("models of type {} are known", HuggingFaceTypes()));
+  };
   const auto number = [&](const char* key) {
     if (has(key) && config.at(key).is_number_integer() && config.at(key) > 0) return config.at(key).get<int64_t>();
     throw Error(ErrorKind::kInvalidInput,
                 fmt::format("{}: '{}' {}", source, key, has(key) ? "is no whole number above 0" : "is missing"));
   };
   const Json type = config.is_object() ? config.value("model_type", Json()) : Json();
-  if (type == "llama" || type == "mistral") {
-    Json shape = {{"family", "llama"},
-                  {"layers", number("num_hidden_layers")},
-                  {"hidden", number("hidden_size")},
-                  {"heads", number("num_attention_heads")},
-                  {"kv_heads", number(has("num_key_value_heads") ? "num_key_value_heads" : "num_attention_heads")},
-                  {"ffn", number("intermediate_size")},
-                  {"vocab", number("vocab_size")},
-                  {"tied_head", config.value("tie_word_embeddings", Json(false)) == true}};
+  for (const LlamaLike& like : kLlamaLike) {
+    if (type != like.type) continue;
+    // Their parameters would not be counted.
+    for (const char* key : {"attention_bias", "mlp_bias"}) {
+      if (has(key) && config.at(key) != false) {
+        throw refuse(fmt::format("'{}' adds biases that no family of type {} has here", key, like.type));
+      }
+    }
+    for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts"}) {
+      if (has(key)) throw refuse(fmt::format("'{}': the model {}", key, kMixture));
+    }
+    if (has("partial_rotary_factor") && config.at("partial_rotary_factor") != 1) {
+      throw refuse("'partial_rotary_factor': only a part of each head is rotated, which no family here does");
+    }
+    Json shape = {
+        {"family", like.family},
+        {"layers", number("num_hidden_layers")},
+        {"hidden", number("hidden_size")},
+        {"heads", number("num_attention_heads")},
+        {"kv_heads", number(has("num_key_value_heads") ? "num_key_value_heads" : "num_attention_heads")},
+        {"ffn", number("intermediate_size")},
+        {"vocab", number("vocab_size")},
+        {"tied_head", has("tie_word_embeddings") ? config.at("tie_word_embeddings") == true : like.tied_head}};
     if (has("head_dim")) shape["head_dim"] = number("head_dim");
     return shape;
   }
@@ -40,11 +105,12 @@ Json ShapeOfConfig(const Json& config, const std::string& source) {
             {"vocab", number("vocab_size")},
             {"positions", number("n_positions")}};
   }
-  throw Error(
-      ErrorKind::kInvalidInput,
-      fmt::format("{}: a model of type {} has layers that are none of ours", source,
-                  type.is_string() ? "'" + ShortenToBytes(type.get<std::string>(), 80) + "'" : "that is not said"),
-      "llama, mistral and gpt2 are known");
+  for (const Foreign& foreign : kForeign) {
+    if (type == foreign.type) throw refuse(fmt::format("a model of type '{}' {}", foreign.type, foreign.what));
+  }
+  throw refuse(fmt::format(
+      "a model of type {} has layers that are none of ours",
+      type.is_string() ? "'" + PrintableLine(ShortenToBytes(type.get<std::string>(), 80)) + "'" : "that is not said"));
 }
 
 }  // namespace ridgeline
