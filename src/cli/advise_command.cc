@@ -162,7 +162,7 @@ Table ChosenTable(const Advice& advice, const Device& device) {
   const auto add = [&](const char* what, const AdvisedPoint& point) {
     std::vector<Cell> row = {std::string(what),
                              point.spec.ranks,
-                             point.spec.shard,
+                             SplitName(point.spec.shard, point.spec.shard_ranks),
                              point.spec.precision,
                              point.spec.checkpointing,
                              point.spec.batch_size,
@@ -216,14 +216,14 @@ int Advise(const AdviseArguments& arguments) {
   }
   const Framework framework = FindFramework(arguments.framework, FrameworkFolders(arguments.frameworks));
   const AdvisedModel model = ModelOf(arguments.model, framework);
+  Json fields = model.fields;
+  fields["trainer"] = TrainerOf(framework);
   std::vector<Problem> problems;
-  const RunSpec shape = BuildSpec(model.fields, problems);
-  if (!problems.empty()) throw Error(ErrorKind::kUsage, "advise: " + problems.front().message);
-  if (framework.is_ours() && !FindFamily(shape.family).ours) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("advise: no step of {} is known: models of family {} are for other trainers",
-                            PrintableLine(model.name), shape.family),
-                "--framework NAME prices it as another trainer's: docs/frameworks.md lists them");
+  const RunSpec shape = BuildSpec(fields, problems);
+  if (!problems.empty()) {
+    const bool is_of_others = framework.is_ours() && !FindFamily(shape.family).ours;
+    throw Error(ErrorKind::kUsage, "advise: " + problems.front().message,
+                is_of_others ? "--framework NAME prices it as another trainer's: docs/frameworks.md lists them" : "");
   }
   AdviceAbout about;
   about.trained = {model.fields, arguments.seq_length, arguments.state, arguments.grad_clip};

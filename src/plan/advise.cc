@@ -82,39 +82,47 @@ class Adviser {
   }
   static int64_t RanksOf(const Device& device, int64_t machines) { return machines * device.gpus(); }
 
-  // The most machines with which it stays within the budget: the quickest that is paid for.
+  // The most machines with which it stays within the budget: the quickest that is paid for. Tokens cost more on more
+  // machines, for what they wait.
   void SpendBudget() {
     if (PriceOf(device_) == nullptr) {
       throw Error(ErrorKind::kInvalidInput,
                   fmt::format("advise: a budget needs a price, and {} has none", device_.name),
                   "name a machine that has one, such as p5: `ridgeline devices` shows prices");
     }
+    const int64_t most = device_.Has("network.bandwidth") ? kMostMachines : 1;
     double least = 0;
-    for (int64_t machines = 1; machines <= kMostMachines; machines *= 2) {
-      if (machines > 1 && !device_.Has("network.bandwidth")) break;
-      const int64_t ranks = RanksOf(device_, machines);
-      advice_.ranks = advice_.fitting.empty() ? ranks : advice_.ranks;
-      const std::optional<AdvisedPoint> point = configurations_.Quickest(ranks, "");
-      if (!point) continue;
+    int64_t paid = 0;      // machines
+    int64_t too_many = 0;  // 0: none was
+    const auto is_paid_of = [&](int64_t machines) -> std::optional<bool> {
+      const std::optional<AdvisedPoint> point = configurations_.Quickest(RanksOf(device_, machines), "");
+      if (!point) return std::nullopt;
       const double dollars = DollarsOf(*point);
       if (least == 0 || dollars < least) least = dollars;
-      const bool is_paid = dollars <= about_.budget_usd;
-      if (!is_paid && !advice_.fitting.empty()) break;
-      advice_.ranks = ranks;
-      advice_.fitting = {*point};
-      if (!is_paid) break;
+      return dollars <= about_.budget_usd;
+    };
+    int64_t fewest = 0;  // that hold it
+    for (int64_t machines = 1; machines <= most && too_many == 0; machines *= 2) {
+      const std::optional<bool> is_paid = is_paid_of(machines);
+      if (!is_paid) continue;
+      if (fewest == 0) fewest = machines;
+      (*is_paid ? paid : too_many) = machines;
     }
+    while (paid > 0 && too_many - paid > 1) {
+      const int64_t between = paid + (too_many - paid) / 2;
+      (is_paid_of(between).value_or(false) ? paid : too_many) = between;
+    }
+    advice_.ranks = RanksOf(device_, std::max<int64_t>(1, paid > 0 ? paid : fewest));
     Choose(advice_.ranks, configurations_.Try(advice_.ranks));
     if (advice_.fitting.empty()) return;
     const bool is_paid = DollarsOf(best()) <= about_.budget_usd;
     Predicted("budget",
-              is_paid
-                  ? fmt::format("{} of {} are the most, in powers of two up to {}, with which {} tokens stay within {}",
-                                Machines(advice_.ranks), device_.name, kMostMachines, FormatCount(about_.tokens),
-                                Dollars(about_.budget_usd))
-                  : fmt::format("{} do not pay for {} tokens: they take {} at the least, or {} tokens are paid for",
-                                Dollars(about_.budget_usd), FormatCount(about_.tokens), Dollars(least),
-                                FormatCount(about_.tokens * about_.budget_usd / least)),
+              is_paid ? fmt::format("{} of {} are the most, of up to {}, with which {} tokens stay within {}",
+                                    Machines(advice_.ranks), device_.name, kMostMachines, FormatCount(about_.tokens),
+                                    Dollars(about_.budget_usd))
+                      : fmt::format("{} do not pay for {} tokens: they take {} at the least, or {} tokens are paid for",
+                                    Dollars(about_.budget_usd), FormatCount(about_.tokens), Dollars(least),
+                                    FormatCount(about_.tokens * about_.budget_usd / least)),
               best());
   }
 
@@ -127,7 +135,7 @@ class Adviser {
   static std::string Named(const RunSpec& spec) {
     std::string name =
         fmt::format("{}, checkpointing {}, batch {}", spec.precision, spec.checkpointing, spec.batch_size);
-    return spec.ranks > 1 ? fmt::format("shard {}, {}", spec.shard, name) : name;
+    return spec.ranks > 1 ? fmt::format("shard {}, {}", SplitName(spec.shard, spec.shard_ranks), name) : name;
   }
   static std::string Rate(const AdvisedPoint& point) { return FormatCount(point.rate()); }
 
@@ -152,7 +160,7 @@ class Adviser {
     return LeastOf([](const TriedWay&) { return true; });
   }
   RunSpec SpecOf(const TriedWay& way, int64_t batch, const Json& other = Json::object()) const {
-    return configurations_.SpecOf(way.shard, way.precision, way.checkpointing, batch, way.ranks, other);
+    return configurations_.SpecOf(way, batch, other);
   }
 
   void Planned(const char* topic, std::string text) {
@@ -231,22 +239,25 @@ class Adviser {
   int64_t BytesShared(const TriedWay& least, int64_t ranks) const {
     return configurations_.BytesOf(configurations_.SpecOf("full", least.precision, least.checkpointing, 1, ranks));
   }
-  // The fewest: GPUs within a machine, else whole machines. What a rank holds only shrinks with them.
+  // The fewest: a part of a machine that divides it, else whole machines. What a rank holds only shrinks with them.
   std::optional<int64_t> RanksThatHold(const TriedWay& least) const {
     if (!configurations_.IsSupported("shard", "full")) return std::nullopt;
-    const int64_t unit = advice_.ranks < device_.gpus() ? 1 : device_.gpus();
-    const auto holds = [&](int64_t units) { return BytesShared(least, units * unit) <= configurations_.limit().bytes; };
-    int64_t too_few = advice_.ranks / unit;
-    int64_t enough = std::max<int64_t>(2, 2 * too_few);
-    for (; !holds(enough); enough *= 2) {
-      if (enough * unit > kMostRanks) return std::nullopt;
+    const auto holds = [&](int64_t ranks) { return BytesShared(least, ranks) <= configurations_.limit().bytes; };
+    const int64_t machine = device_.gpus();
+    for (int64_t ranks = advice_.ranks + 1; ranks < machine; ++ranks) {
+      if (machine % ranks == 0 && holds(ranks)) return ranks;
+    }
+    int64_t too_few = advice_.ranks / machine;  // machines
+    int64_t enough = std::max<int64_t>(machine == 1 ? 2 : 1, 2 * too_few);
+    for (; !holds(enough * machine); enough *= 2) {
+      if (enough * machine > kMostRanks) return std::nullopt;
       too_few = enough;
     }
     while (enough - too_few > 1) {
       const int64_t between = too_few + (enough - too_few) / 2;
-      (holds(between) ? enough : too_few) = between;
+      (holds(between * machine) ? enough : too_few) = between;
     }
-    return enough * unit;
+    return enough * machine;
   }
 
   void FindSmallest() {
@@ -255,11 +266,12 @@ class Adviser {
     advice_.smallest->peak_bytes = least.bytes_of_one;
   }
 
-  // Of as many machines as there are and fewer, in powers of two: which GPUs cost least a token.
+  // Of as many machines as there are and fewer: which GPUs cost least a token. Of many, not each number is tried.
   void FindCheapest() {
     if (PriceOf(device_) == nullptr) return;
     advice_.cheapest = best();
-    for (int64_t machines = 1; RanksOf(device_, machines) < advice_.ranks; machines *= 2) {
+    for (int64_t machines = 1; RanksOf(device_, machines) < advice_.ranks;
+         machines += std::max<int64_t>(1, machines / 4)) {
       std::optional<AdvisedPoint> point = configurations_.Quickest(RanksOf(device_, machines), best().spec.shard);
       if (!point) continue;
       const auto dollars = [&](const AdvisedPoint& p) { return DollarsABillionTokens(p.spec, p.step, device_); };
@@ -312,12 +324,16 @@ class Adviser {
   // Of several ranks: what each way to split comes to at its best.
   void SayShard() {
     std::vector<std::string> parts;
-    for (const char* shard : {"none", "optimizer", "gradients", "full"}) {
-      if (std::ranges::none_of(ways_, [&](const TriedWay& way) { return way.shard == shard; })) continue;
-      const AdvisedPoint* point = QuickestOf([&](const RunSpec& spec) { return spec.shard == shard; });
+    std::vector<std::string> named;
+    for (const TriedWay& way : ways_) {
+      const std::string name = SplitName(way.shard, way.shard_ranks);
+      if (std::ranges::find(named, name) != named.end()) continue;
+      named.push_back(name);
+      const AdvisedPoint* point =
+          QuickestOf([&](const RunSpec& spec) { return SplitName(spec.shard, spec.shard_ranks) == name; });
       parts.push_back(point == nullptr
-                          ? fmt::format("{} does not fit", shard)
-                          : fmt::format("{} {} ({:.2f} x)", shard, Rate(*point), point->rate() / best().rate()));
+                          ? fmt::format("{} does not fit", name)
+                          : fmt::format("{} {} ({:.2f} x)", name, Rate(*point), point->rate() / best().rate()));
     }
     if (parts.size() < 2) return;
     Predicted("shard", "Ways to split the state at their best, in tokens/s a GPU: " + Join(parts, ", "), best());
@@ -359,7 +375,8 @@ class Adviser {
   const TriedWay& WayOfBest() const {
     const RunSpec& spec = best().spec;
     return *std::ranges::find_if(ways_, [&](const TriedWay& way) {
-      return way.shard == spec.shard && way.precision == spec.precision && way.checkpointing == spec.checkpointing;
+      return way.shard == spec.shard && way.shard_ranks == spec.shard_ranks && way.precision == spec.precision &&
+             way.checkpointing == spec.checkpointing;
     });
   }
 
@@ -431,7 +448,8 @@ class Adviser {
   // The next batch without checkpointing, which does not fit.
   void SayMemory() {
     const auto found = std::ranges::find_if(ways_, [&](const TriedWay& way) {
-      return way.shard == best().spec.shard && way.precision == best().spec.precision && way.checkpointing == "none";
+      return way.shard == best().spec.shard && way.shard_ranks == best().spec.shard_ranks &&
+             way.precision == best().spec.precision && way.checkpointing == "none";
     });
     if (found == ways_.end()) return;
     int64_t batch = 1;
@@ -470,7 +488,7 @@ std::string SweepOfAdvice(const Advice& advice, const AdviceAbout& about, const 
   std::vector<RunSpec> specs;
   const auto is_new_way = [&](const RunSpec& spec) {
     return std::ranges::none_of(specs, [&](const RunSpec& known) {
-      return known.shard == spec.shard && known.precision == spec.precision &&
+      return known.shard == spec.shard && known.shard_ranks == spec.shard_ranks && known.precision == spec.precision &&
              known.checkpointing == spec.checkpointing;
     });
   };
@@ -507,6 +525,9 @@ std::string SweepOfAdvice(const Advice& advice, const AdviceAbout& about, const 
     text += fmt::format("  {}: {}\n", name, DumpJson(values));
   };
   column("shard", [](const RunSpec& spec) { return Json(spec.shard); });
+  if (std::ranges::any_of(specs, [](const RunSpec& spec) { return spec.shard_ranks > 0; })) {
+    column("shard_ranks", [](const RunSpec& spec) { return Json(spec.shard_ranks); });
+  }
   column("precision", [](const RunSpec& spec) { return Json(spec.precision); });
   column("checkpointing", [](const RunSpec& spec) { return Json(spec.checkpointing); });
   column("batch_size", [](const RunSpec& spec) { return Json(spec.batch_size); });

@@ -55,28 +55,38 @@ std::vector<TriedWay> Configurations::Try(int64_t ranks, std::string_view shard,
     return (!shard.empty() && each != shard) || (ranks > 1 && !IsSupported("shard", std::string(each)));
   });
   std::vector<TriedWay> ways;
-  for (const std::string_view each : shards) {
+  const auto add = [&](std::string_view each, int64_t shard_ranks) {
     for (const std::string& precision : precisions_) {
-      for (const std::string& policy : policies_) ways.push_back(TryWay(each, precision, policy, ranks, batches));
+      for (const std::string& policy : policies_) {
+        ways.push_back({.shard = std::string(each),
+                        .precision = precision,
+                        .checkpointing = policy,
+                        .ranks = ranks,
+                        .shard_ranks = shard_ranks});
+        TryWay(ways.back(), batches);
+      }
     }
+  };
+  // Shards within a machine, and copies across machines: this engine splits over all ranks.
+  const int64_t machine = device_.gpus();
+  const bool is_hybrid = !framework_.is_ours() && machine > 1 && ranks > machine && ranks % machine == 0;
+  for (const std::string_view each : shards) {
+    add(each, 0);
+    if (is_hybrid && (each == "full" || each == "gradients")) add(each, machine);
   }
   return ways;
 }
 
-TriedWay Configurations::TryWay(std::string_view shard, const std::string& precision, const std::string& checkpointing,
-                                int64_t ranks, Batches batches) const {
-  TriedWay way{.shard = std::string(shard), .precision = precision, .checkpointing = checkpointing, .ranks = ranks};
-  const auto spec_of = [&](int64_t batch) { return SpecOf(shard, precision, checkpointing, batch, ranks); };
-  way.bytes_of_one = BytesOf(spec_of(1));
+void Configurations::TryWay(TriedWay& way, Batches batches) const {
+  way.bytes_of_one = BytesOf(SpecOf(way, 1));
   way.largest = LargestThatFits(way);
   const auto add = [&](int64_t batch) {
     AdvisedPoint& point = way.points.emplace_back();
-    point.spec = spec_of(batch);
+    point.spec = SpecOf(way, batch);
     point.step = StepOf(point.spec);
   };
   for (int64_t batch = 1; batches == Batches::kPowersToo && batch < way.largest; batch *= 2) add(batch);
   if (way.fits()) add(way.largest);
-  return way;
 }
 
 // Memory is nearly straight in the batch, and only grows: a few plans find where it ends.
@@ -87,7 +97,7 @@ int64_t Configurations::LargestThatFits(const TriedWay& way) const {
   int64_t fits_bytes = way.bytes_of_one;
   int64_t batch = 2;
   while (too_much - fits > 1) {
-    const int64_t bytes = BytesOf(SpecOf(way.shard, way.precision, way.checkpointing, batch, way.ranks));
+    const int64_t bytes = BytesOf(SpecOf(way, batch));
     const double each = std::max(1.0, static_cast<double>(bytes - way.bytes_of_one) / static_cast<double>(batch - 1));
     if (bytes <= limit_.bytes) {
       fits = batch;
@@ -106,7 +116,8 @@ int64_t Configurations::LargestThatFits(const TriedWay& way) const {
 RunSpec Configurations::SpecOf(std::string_view shard, std::string_view precision, std::string_view checkpointing,
                                int64_t batch, int64_t ranks, const Json& other) const {
   std::vector<Problem> problems;
-  Json values = {{"precision", precision},
+  Json values = {{"trainer", TrainerOf(framework_)},
+                 {"precision", precision},
                  {"checkpointing", checkpointing},
                  {"batch_size", batch},
                  {"seq_length", model_.seq_length},
@@ -124,8 +135,16 @@ RunSpec Configurations::SpecOf(std::string_view shard, std::string_view precisio
   throw Error(ErrorKind::kInvalidInput, fmt::format("advise: {}", why));
 }
 
+RunSpec Configurations::SpecOf(const TriedWay& way, int64_t batch, const Json& other) const {
+  Json values = {{"shard_ranks", way.shard_ranks}};
+  values.update(other);
+  return SpecOf(way.shard, way.precision, way.checkpointing, batch, way.ranks, values);
+}
+
 RunSpec Configurations::With(const RunSpec& spec, const Json& other) const {
-  return SpecOf(spec.shard, spec.precision, spec.checkpointing, spec.batch_size, spec.ranks, other);
+  Json values = {{"shard_ranks", spec.shard_ranks}};
+  values.update(other);
+  return SpecOf(spec.shard, spec.precision, spec.checkpointing, spec.batch_size, spec.ranks, values);
 }
 
 int64_t Configurations::BytesOf(const RunSpec& spec) const {
@@ -135,6 +154,14 @@ int64_t Configurations::BytesOf(const RunSpec& spec) const {
 StepForecast Configurations::StepOf(const RunSpec& spec) const {
   const auto [priced, as] = AsPriced(framework_, spec);
   return PredictStep(priced, device_, as);
+}
+
+std::string TrainerOf(const Framework& framework) {
+  return framework.trainers.empty() ? framework.name : framework.trainers.front();
+}
+
+std::string SplitName(const std::string& shard, int64_t shard_ranks) {
+  return shard_ranks > 0 ? fmt::format("{} over {}", shard, shard_ranks) : shard;
 }
 
 std::vector<AdvisedPoint> FittingPoints(const std::vector<TriedWay>& ways) {

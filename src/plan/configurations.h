@@ -26,6 +26,9 @@ struct TrainedModel {
   double grad_clip = 1;                  // the largest norm of gradients; 0: none
 };
 
+// A trainer that the framework stands for, as a spec has it.
+std::string TrainerOf(const Framework& framework);
+
 struct AdvisedPoint {
   RunSpec spec;
   int64_t peak_bytes = 0;  // of a GPU; 0: not asked yet
@@ -39,6 +42,7 @@ struct AdvisedPoint {
 struct TriedWay {
   std::string shard, precision, checkpointing;
   int64_t ranks = 1;
+  int64_t shard_ranks = 0;                // that share what is split, each group with a copy (HSDP); 0: all
   int64_t bytes_of_one = 0;               // with a batch of 1
   int64_t largest = 0;                    // batch that fits; 0: not even 1
   std::vector<AdvisedPoint> points = {};  // powers of two that fit, and the largest
@@ -57,6 +61,7 @@ class Configurations {
 
   RunSpec SpecOf(std::string_view shard, std::string_view precision, std::string_view checkpointing, int64_t batch,
                  int64_t ranks, const Json& other = Json::object()) const;
+  RunSpec SpecOf(const TriedWay& way, int64_t batch, const Json& other = Json::object()) const;
   // The same way as `spec`, but for `other`.
   RunSpec With(const RunSpec& spec, const Json& other) const;
   int64_t BytesOf(const RunSpec& spec) const;
@@ -70,8 +75,7 @@ class Configurations {
  private:
   enum class Batches : uint8_t { kPowersToo, kLargestAlone };
   std::vector<TriedWay> Try(int64_t ranks, std::string_view shard, Batches batches) const;
-  TriedWay TryWay(std::string_view shard, const std::string& precision, const std::string& checkpointing, int64_t ranks,
-                  Batches batches) const;
+  void TryWay(TriedWay& way, Batches batches) const;
   int64_t LargestThatFits(const TriedWay& way) const;
 
   const TrainedModel& model_;
@@ -80,6 +84,9 @@ class Configurations {
   std::vector<std::string> precisions_, policies_;
   SlabLimit limit_;
 };
+
+// "full", or "full over 8" where groups of 8 share what is split.
+std::string SplitName(const std::string& shard, int64_t shard_ranks);
 
 // Of all ways, the quickest first.
 std::vector<AdvisedPoint> FittingPoints(const std::vector<TriedWay>& ways);

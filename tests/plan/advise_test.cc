@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "plan/forecast.h"
 #include "plan/memory.h"
 #include "predict/memory.h"
 #include "run/spec.h"
@@ -184,6 +185,40 @@ TEST(Advise, ABudgetPaysForMachines) {
   EXPECT_EQ(poor.ranks, 8);
   EXPECT_THAT(Says(poor, "budget"), HasSubstr("1.00 USD do not pay for 1.00T tokens"));
   EXPECT_THROW(Advise(about, ShippedDevice("h100"), torchtitan), Error);
+}
+
+TEST(Advise, ABudgetIsSpentOnAnyNumberOfWholeMachines) {
+  const Device p5 = ShippedDevice("p5");
+  AdviceAbout about = AboutTwoLayers(1, 1024);
+  const auto cost_of = [&](int64_t machines) {
+    about.budget_usd = 0;
+    about.ranks = machines * 8;
+    const AdvisedPoint best = Advise(about, p5).fitting.front();
+    return about.tokens / 1e9 * DollarsABillionTokens(best.spec, best.step, p5);
+  };
+  const double between = (cost_of(6) + cost_of(7)) / 2;
+  ASSERT_LT(cost_of(6), cost_of(7));
+  about.budget_usd = between;
+  EXPECT_EQ(Advise(about, p5).ranks, 6 * 8);
+}
+
+// Shards within a machine, and copies across machines.
+TEST(Advise, TriesHybridSharding) {
+  const Framework torchtitan =
+      FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});
+  const Device p5 = ShippedDevice("p5");
+  const AdviceAbout about = AboutTwoLayers(32, 4096);
+  const Advice advice = Advise(about, p5, torchtitan);
+  EXPECT_THAT(Says(advice, "shard"), AllOf(HasSubstr("full over 8 "), HasSubstr("gradients over 8 ")));
+  const auto hybrid =
+      std::ranges::find_if(advice.fitting, [](const AdvisedPoint& point) { return point.spec.shard_ranks == 8; });
+  ASSERT_NE(hybrid, advice.fitting.end());
+  EXPECT_EQ(hybrid->spec.ranks, 32);
+  Advice of_hybrid = advice;
+  of_hybrid.fitting.assign(1, *hybrid);
+  EXPECT_THAT(SweepOfAdvice(of_hybrid, about, p5, "torchtitan"), HasSubstr("shard_ranks: [8"));
+  EXPECT_EQ(Says(Advise(about, p5), "shard").find("over 8"), std::string::npos) << "this engine splits over all ranks";
+  EXPECT_EQ(Says(Advise(AboutTwoLayers(8, 4096), p5, torchtitan), "shard").find("over 8"), std::string::npos);
 }
 
 TEST(Advise, OtherDevicesAreHeldBesideIt) {
