@@ -12,7 +12,7 @@ SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.c
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages configure build programs demo test test-cuda test-cluster build-sanitized test-sanitized fuzz torture test-mutations test-kubelet test-bare test-trixie test-newest-slurm lint format bench install picture clean
+.PHONY: help packages configure build programs demo test test-cuda test-cluster build-sanitized test-sanitized fuzz torture test-mutations test-kubelet test-bare test-trixie test-newest-slurm lint format bench install bundle test-bundle picture clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -136,6 +136,13 @@ bench: packages ## Build and run the benchmarks of bench/
 install: programs ## Install under PREFIX (default /usr/local)
 	cmake --build build -j $(JOBS)
 	cmake --install build --prefix '$(PREFIX)'
+
+bundle: programs ## Make ridgeline-VERSION-ARCHITECTURE.tar.xz, which runs where nothing is installed (docs/install.md)
+	cmake --build build -j $(JOBS)
+	scripts/bundle.sh build
+
+test-bundle: bundle ## Run the bundle's demo on Debian 11, 12 and 13 that have nothing installed (as root, by debootstrap)
+	tests/install/other-systems.sh ridgeline-*-$(shell uname -m).tar.xz bullseye bookworm trixie
 
 picture: demo ## Draw docs/report.png, the README's picture, from the demo's report
 	scripts/picture.sh

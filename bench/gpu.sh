@@ -65,7 +65,7 @@ bundle() {
   cp "$here/gpu/pytorch/pytorch.yaml" "$work/share/ridgeline/trainers/"
   cp -r "$here/gpu.sh" "$here/gpu/stages.sh" "$here/gpu/pytorch" "$work/"
   [ "${3:-}" != --rehearse ] || touch "$work/rehearsal"
-  "$here/../plugins/kubernetes/deploy/copy-libraries.sh" "$work"
+  "$here/../scripts/copy-libraries.sh" "$work"
   tar -C "$work" -czf "$file" .
   echo "$file: $(($(stat -c %s "$file") / 1024 / 1024)) MiB"
 }

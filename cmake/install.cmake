@@ -1,7 +1,7 @@
 # Where things go, so that they find each other (DataDir() in src/base/files.h): in the build tree beside the programs,
 # installed under PREFIX:
 #   bin/ridgeline  bin/ridgeline-train  bin/ridgeline-train-cuda (where the CUDA toolkit is)
-#   lib/ridgeline/plugins/  share/ridgeline/{reports,sweeps,profiles,trainers,devices,frameworks,metrics,docs}/
+#   lib/ridgeline/{plugins,libraries}/  share/ridgeline/{reports,sweeps,profiles,trainers,devices,frameworks,metrics,docs}/
 #   share/{bash-completion/completions/ridgeline,zsh/site-functions/_ridgeline,fish/vendor_completions.d/ridgeline.fish}
 #   share/ridgeline/kubernetes/: what a cluster's people apply
 foreach(data reports sweeps profiles trainers devices frameworks metrics docs)
@@ -45,3 +45,7 @@ if(TARGET ridgeline)
   endforeach()
   add_custom_target(completion ALL DEPENDS ${completions})
 endif()
+
+# The libraries that the programs are linked with, so that a copy of PREFIX runs on machines without these packages.
+install(CODE "execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/scripts/copy-libraries.sh\"
+                                      \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\" COMMAND_ERROR_IS_FATAL ANY)")

@@ -124,10 +124,9 @@ function(rl_test_flags)
   target_precompile_headers(rl_test_headers PRIVATE ${RIDGELINE_TEST_HEADERS})
 endfunction()
 
-# rl_brings_libraries(program): a copy of its folder may bring its libraries along, for a system without our packages: a
-# container image does (plugins/kubernetes/deploy/copy-libraries.sh). RPATH, not RUNPATH: it holds for what libraries need in
-# turn, and for plugins. The same in the build tree, where the folder is missing, so that nothing is patched when it is
-# installed.
+# rl_brings_libraries(program): the program looks for its libraries in its installation first (scripts/copy-libraries.sh
+# puts them there), and then in the system. RPATH, not RUNPATH: it holds for what libraries need in turn, and for plugins.
+# The build tree has the same RPATH and no such folder, so that nothing is patched when it is installed.
 function(rl_brings_libraries program)
   set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/ridgeline/libraries"
                         BUILD_WITH_INSTALL_RPATH ON)

@@ -6,7 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -214,11 +218,28 @@ FileLock::~FileLock() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-fs::path ProgramDir() {
+fs::path ProgramFile() {
   std::error_code ec;
   const fs::path self = fs::read_symlink("/proc/self/exe", ec);
-  return ec ? fs::current_path() : self.parent_path();
+  if (ec) return fs::current_path() / "ridgeline";
+  if (!self.filename().string().starts_with("ld")) return self;
+  // The loader was started with the program as its argument. The program is the file that this function's code is of.
+  const auto here = reinterpret_cast<uintptr_t>(&ProgramFile);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+    const char* const text = line.c_str();
+    const auto [dash, error] = std::from_chars(text, text + line.size(), begin, 16);
+    if (error != std::errc() || *dash != '-') continue;
+    std::from_chars(dash + 1, text + line.size(), end, 16);
+    const size_t path = line.find('/');
+    if (begin <= here && here < end && path != std::string::npos) return line.substr(path);
+  }
+  return self;
 }
+
+fs::path ProgramDir() { return ProgramFile().parent_path(); }
 
 std::optional<fs::path> FindDataDir(const std::string& name) {
   if (const char* home = std::getenv("RIDGELINE_HOME")) return fs::path(home) / name;

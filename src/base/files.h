@@ -130,6 +130,8 @@ class FileLock {
   int fd_;
 };
 
+// The running program's file, also where a loader was started with the program as its argument.
+std::filesystem::path ProgramFile();
 // The folder that holds the running program, and the installed or build tree's data folder for `name` ("plugins",
 // "reports", "sweeps", "docs"): $RIDGELINE_HOME/NAME, else beside the program (build tree), else
 // ../lib|share/ridgeline/NAME.

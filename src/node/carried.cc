@@ -42,10 +42,6 @@ std::vector<fs::path> LibrariesOfThisProgram() {
 
 void CarryTo(const fs::path& folder) {
   std::error_code ec;
-  if (fs::read_symlink("/proc/self/exe", ec).filename() == kLoaderName) {
-    throw Error(ErrorKind::kUsage, "this is a copy already, started by the loader beside it",
-                "copy the folder that it is in");
-  }
   MakeDirs(folder);
   fs::path c_library;
   for (const fs::path& library : LibrariesOfThisProgram()) {
@@ -54,7 +50,7 @@ void CarryTo(const fs::path& folder) {
     if (name.starts_with("libc.so")) c_library = library;
     Copy(library, folder / (is_loader ? kLoaderName : name));
   }
-  Copy("/proc/self/exe", folder / "ridgeline");
+  Copy(ProgramFile(), folder / "ridgeline");
   // What is loaded later, as NVML is, asks for parts of the C library by names of their own. Those of the image are of
   // another release, and would not go with ours.
   for (const char* part : {"libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}) {

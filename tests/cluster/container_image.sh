@@ -44,7 +44,7 @@ sed -n '/^  sweep.yaml: |$/,/^---$/s/^    //p' "$deploy/nightly.yaml" >"$work/ni
 "$build/bin/ridgeline" plan --expand-only "$work/nightly-sweep.yaml" >"$work/log" 2>&1 || fail "the nightly's sweep is wrong"
 
 cmake --install "$build" --prefix "$work/programs/opt/ridgeline" --strip >/dev/null
-"$deploy/copy-libraries.sh" "$work/programs/opt/ridgeline"
+rm -f "$work/programs/opt/ridgeline/lib/ridgeline/plugins/ridgeline-slurm-agent"
 say "installed, with $(find "$work/programs/opt/ridgeline/lib/ridgeline/libraries" -type f | wc -l) libraries"
 
 # --- What makes images. In a machine without the rights (most containers) it ends here.

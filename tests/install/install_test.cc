@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr char kSweep[] = R"(name: installed
 defaults: {family: llama, layers: 1, hidden: 32, heads: 2, ffn: 64, vocab: 64, precision: fp32, seq_length: 16}
@@ -94,6 +96,32 @@ TEST_F(Install, DoctorFindsTheInstalledPluginsAndTrainer) {
   EXPECT_THAT(text, HasSubstr("local"));
   EXPECT_THAT(text, HasSubstr(fs::canonical(Prefix()).string()));
   EXPECT_THAT(text, Not(HasSubstr(RIDGELINE_BINARY_DIR)));
+}
+
+// As a bundle starts it where the C library is older than the one it was built with.
+TEST_F(Install, IsFoundWhereALoaderStartsTheProgram) {
+  const Captured linked = ridgeline::Run({"ldd", (Prefix() / "bin/ridgeline").string()});
+  ASSERT_TRUE(linked.status.ok());
+  std::string loader;
+  std::istringstream lines(linked.stdout_text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = line.find("/ld-");
+    if (at == std::string::npos) continue;
+    const size_t begin = line.find('/');
+    loader = line.substr(begin, line.find(' ', begin) - begin);
+  }
+  ASSERT_FALSE(loader.empty()) << linked.stdout_text;
+  const Captured doctor = ridgeline::Run({loader, (Prefix() / "bin/ridgeline").string(), "doctor"});
+  EXPECT_THAT(doctor.stdout_text, HasSubstr("in " + (Prefix() / "share/ridgeline/sweeps").string()));
+  EXPECT_THAT(doctor.stdout_text, Not(HasSubstr("is not there")));
+}
+
+// Copied to another machine, it needs no package there: each library comes from the installation or the C library.
+TEST_F(Install, BringsItsLibraries) {
+  const Captured linked = ridgeline::Run({"ldd", (Prefix() / "bin/ridgeline").string()});
+  EXPECT_THAT(linked.stdout_text, HasSubstr("lib/ridgeline/libraries/libyaml-cpp.so"));
+  EXPECT_THAT(linked.stdout_text, HasSubstr("lib/ridgeline/libraries/libstdc++.so"));
+  EXPECT_TRUE(fs::is_regular_file(Prefix() / "share/ridgeline/libraries.txt"));
 }
 
 TEST_F(Install, PlansASweepThatShips) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# copy-libraries.sh PREFIX: makes an installed Ridgeline need nothing of its system but the C library. Copies the libraries its
-# programs are linked with to PREFIX/lib/ridgeline/libraries, where the programs look first (cmake/install.cmake). Which
-# Debian packages they are from stands in PREFIX/share/ridgeline/libraries.txt: an image's scanner finds no dpkg that knows.
+# copy-libraries.sh PREFIX: completes an installation, so that it needs nothing of its system but the C library.
+# `cmake --install` runs it. It copies the libraries that the programs are linked with to PREFIX/lib/ridgeline/libraries,
+# where the programs look first (rl_brings_libraries in cmake/options.cmake). PREFIX/share/ridgeline/libraries.txt lists
+# the Debian packages they are from, for scanners: there is no dpkg database beside them.
 set -euo pipefail
 
 if [ $# -ne 1 ] || [ ! -x "$1/bin/ridgeline" ]; then
@@ -12,12 +13,10 @@ prefix=$(realpath "$1")
 libraries=$prefix/lib/ridgeline/libraries
 packages=$prefix/share/ridgeline/libraries.txt
 
-# Slurm's own library looks for a cluster's plugins and configuration, which are not in a pod.
-rm -f "$prefix/lib/ridgeline/plugins/ridgeline-slurm-agent"
-
-# linked FILE…: "SONAME PATH" of every library they are linked with, whoever of them asks for it.
+# linked FILE…: "SONAME PATH" of every library that the files are linked with, directly or through another library. ldd
+# fails for a file that is linked statically.
 linked() {
-  ldd "$@" | awk '/not found/ { print "error: " $1 " is not found" >"/dev/stderr"; failed = 1 }
+  { ldd "$@" 2>/dev/null || true; } | awk '/not found/ { print "error: " $1 " is not found" >"/dev/stderr"; failed = 1 }
                   $2 == "=>" && $3 ~ "^/" { print $1, $3 }
                   END { exit failed }' | sort -u
 }
@@ -34,7 +33,8 @@ package() {
 
 rm -rf "$libraries"
 mkdir -p "$libraries"
-mapfile -t programs < <(find "$prefix/bin" "$prefix/lib/ridgeline/plugins" -type f)
+# Slurm's agent is for the machine that it was built on: libslurm finds a cluster's plugins and configuration there.
+mapfile -t programs < <(find "$prefix/bin" "$prefix/lib/ridgeline/plugins" -type f ! -name ridgeline-slurm-agent)
 found=$(linked "${programs[@]}")
 while read -r soname path; do
   owner=$(package "$path")
@@ -44,7 +44,7 @@ while read -r soname path; do
   dpkg-query -W -f='${Package} ${Version}\n' "$owner"
 done <<<"$found" | sort -u >"$packages"
 
-# What the programs now find of their own must be here: else they would find it on this machine, and nowhere else.
+# The programs must find their libraries here now. If they found one on this machine, they would miss it elsewhere.
 astray=$(linked "$prefix"/bin/* | grep -v "/../lib/ridgeline/libraries/" | while read -r soname path; do
   [ "$(package "$path")" = libc6 ] || echo "$soname at $path"
 done)
