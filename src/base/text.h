@@ -53,4 +53,7 @@ std::string Join(const std::vector<std::string>& parts, std::string_view separat
 // Without the spaces at its ends.
 std::string_view Trim(std::string_view text);
 
+// `text` up to its first line break.
+std::string FirstLine(const std::string& text);
+
 }  // namespace ridgeline

@@ -49,8 +49,6 @@ Check Try(const std::string& name, const std::function<Check()>& check) {
   }
 }
 
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 Check TrainerCheck(const fs::path& trainer) {
   if (!fs::exists(trainer)) {
     return {CheckState::kFail, "trainer", trainer.string() + " is not there", "build or install ridgeline-train"};

@@ -56,8 +56,6 @@ std::vector<NightCell> CellsToAccept(const AcceptOptions& options, const Night& 
   return cells;
 }
 
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 // As the commits of the same person have it; else as the machine calls the person.
 std::string WhoAccepts() {
   try {

@@ -153,7 +153,9 @@ TEST(Forecast, AStepThatNoRowIsLikeHasNoInterval) {
   const auto has = [](const std::string& fields, const char* device) {
     const StepForecast step = ForecastOf(fields, device);
     EXPECT_EQ(step.interval().has_value(), step.spread.has_value());
-    if (step.spread) EXPECT_GT(*step.spread, 1) << fields << " on " << device;
+    if (step.spread) {
+      EXPECT_GT(*step.spread, 1) << fields << " on " << device;
+    }
     return step.spread.has_value();
   };
   const std::string model = kModel;
