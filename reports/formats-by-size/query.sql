@@ -13,11 +13,12 @@ named AS MATERIALIZED (
     -- The logarithm of the factor, either way, of the step's interval.
     ln(CAST(evidence ->> '$.step_high_ns' AS REAL) / CAST(evidence ->> '$.step_low_ns' AS REAL)) / 2 AS spread,
     -- How the state is kept, and what else is not the model or the format, is the panel's.
-    'Family ' || family || iif(state_precision = 'fp32', '', ', ' || state_precision || ' state')
-      || ', batch ' || batch_size || ' of ' || seq_length || ' a rank'
-      || CASE checkpointing WHEN 'none' THEN '' ELSE ', checkpointing ' || checkpointing END
-      || step_words || ranks_words || ', on ' || device_name
-      || iif(trainer = 'ridgeline-train', '', ', by ' || trainer) AS panel,
+    -- A trainer that has no field says nothing of it.
+    'Family ' || ifnull(family, 'unknown') || iif(state_precision <> 'fp32', ', ' || state_precision || ' state', '')
+      || ifnull(', batch ' || batch_size || ' of ' || seq_length || ' a rank', '')
+      || iif(checkpointing <> 'none', ', checkpointing ' || checkpointing, '')
+      || ifnull(step_words, '') || ifnull(ranks_words, '') || ', on ' || ifnull(device_name, 'an unknown device')
+      || iif(trainer <> 'ridgeline-train', ', by ' || trainer, '') AS panel,
     CASE precision WHEN 'bf16' THEN 0 WHEN 'fp16' THEN 1 WHEN 'fp8' THEN 2 WHEN 'mxfp8' THEN 3 WHEN 'nvfp4' THEN 4
                    ELSE 5 END AS format_rank
   FROM runs

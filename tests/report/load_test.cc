@@ -44,7 +44,7 @@ class LoadTest : public testing::Test {
 TEST_F(LoadTest, ReadsTheReportThatShips) {
   const Report report = report_sample::ShippedReport();
   EXPECT_EQ(report.name, "activation-checkpointing");
-  EXPECT_EQ(report.charts.size(), 3U);
+  EXPECT_EQ(report.charts.size(), 4U);
   EXPECT_THAT(report.sql, HasSubstr("FROM runs"));
   for (const ReportColumn& column : report.columns) {
     const bool bytes = column.style == ValueStyle::kBytes;

@@ -118,9 +118,9 @@ TEST_F(PageTest, IsWellFormedWithUniqueIdsThatAllRefer) {
   const std::set<std::string> ids(elements.ids.begin(), elements.ids.end());
   EXPECT_EQ(ids.size(), elements.ids.size());
   for (const std::string& reference : elements.references) EXPECT_THAT(ids, Contains(reference));
-  // A chart is drawn for a phone, a small screen, and a large one where it has all of its width. Two panels have three
-  // charts, the last two side by side; the third has two, one below the other.
-  EXPECT_EQ(elements.Count("svg"), 2U * (3 + 2 + 2) + (3 + 3));
+  // A chart is drawn for a phone, a small screen, and a large one where it has all of its width. Two panels have four
+  // charts, the middle two side by side; the third has three, the last two side by side.
+  EXPECT_EQ(elements.Count("svg"), 2U * (3 + 2 + 2 + 3) + (3 + 2 + 2));
 }
 
 TEST_F(PageTest, IsWellFormedToXmllintToo) {

@@ -68,7 +68,7 @@ TEST_F(LockTest, EndsInWordsWhereItIsNotGivenBack) {
     FAIL() << "two have the lock";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
-    EXPECT_THAT(e.message(), HasSubstr(file_.string() + ": another process keeps it locked"));
+    EXPECT_THAT(e.message(), HasSubstr(file_.string() + ": another process has kept it locked"));
     EXPECT_THAT(e.hint(), HasSubstr("wait for the other command to end"));
   }
   other.Rollback();

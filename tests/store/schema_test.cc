@@ -23,7 +23,8 @@ using testing::IsEmpty;
 
 // Columns that a view names cannot be dropped.
 const std::string kDropViews =
-    "DROP VIEW forecasts; DROP VIEW series; DROP VIEW spreads; DROP VIEW sweep_runs; DROP VIEW sweep_cells; DROP VIEW runs; "
+    "DROP VIEW forecasts; DROP VIEW series; DROP VIEW spreads; DROP VIEW sweep_runs; DROP VIEW sweep_cells; DROP VIEW "
+    "runs; "
     "DROP VIEW measurements; DROP VIEW measured; DROP VIEW latest;";
 
 class SchemaTest : public testing::Test {
