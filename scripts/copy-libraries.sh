@@ -21,13 +21,12 @@ linked() {
                   END { exit failed }' | sort -u
 }
 
-# package FILE: the Debian package it is from. dpkg may know it without /usr, or with it, wherever ldd found it.
-package() {
-  local name
-  for name in "$1" "${1#/usr}" "/usr$1"; do
-    dpkg-query -S "$name" 2>/dev/null | cut -d : -f 1 && return
-  done
-  echo "error: no package has $1" >&2
+# of_the_c_library SONAME: it belongs to its system, whose loader, name services and locales go with it.
+of_the_c_library() {
+  case $1 in
+    libc.so.* | libm.so.* | libmvec.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.* | libutil.so.* | \
+      libanl.so.*) return 0 ;;
+  esac
   return 1
 }
 
@@ -36,17 +35,18 @@ mkdir -p "$libraries"
 # Slurm's agent is for the machine that it was built on: libslurm finds a cluster's plugins and configuration there.
 mapfile -t programs < <(find "$prefix/bin" "$prefix/lib/ridgeline/plugins" -type f ! -name ridgeline-slurm-agent)
 found=$(linked "${programs[@]}")
+names=() # dpkg may know a file without /usr, or with it, wherever ldd found it
 while read -r soname path; do
-  owner=$(package "$path")
-  # The C library belongs to its system: its loader, name services and locales are there.
-  [ "$owner" != libc6 ] || continue
+  if of_the_c_library "$soname"; then continue; fi
   cp --dereference "$path" "$libraries/$soname"
-  dpkg-query -W -f='${Package} ${Version}\n' "$owner"
-done <<<"$found" | sort -u >"$packages"
+  names+=("$path" "${path#/usr}" "/usr$path")
+done <<<"$found"
+mapfile -t owners < <(dpkg-query -S "${names[@]}" 2>/dev/null | cut -d : -f 1 | sort -u)
+dpkg-query -W -f='${Package} ${Version}\n' "${owners[@]}" | sort -u >"$packages"
 
 # The programs must find their libraries here now. If they found one on this machine, they would miss it elsewhere.
 astray=$(linked "$prefix"/bin/* | grep -v "/../lib/ridgeline/libraries/" | while read -r soname path; do
-  [ "$(package "$path")" = libc6 ] || echo "$soname at $path"
+  of_the_c_library "$soname" || echo "$soname at $path"
 done)
 if [ -n "$astray" ]; then
   echo "error: the programs do not look in $libraries for ${astray//$'\n'/, }" >&2

@@ -220,7 +220,7 @@ FileLock::~FileLock() {
 
 fs::path ProgramFile() {
   std::error_code ec;
-  const fs::path self = fs::read_symlink("/proc/self/exe", ec);
+  fs::path self = fs::read_symlink("/proc/self/exe", ec);
   if (ec) return fs::current_path() / "ridgeline";
   if (!self.filename().string().starts_with("ld")) return self;
   // The loader was started with the program as its argument. The program is the file that this function's code is of.

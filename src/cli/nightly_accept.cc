@@ -60,7 +60,7 @@ std::vector<NightCell> CellsToAccept(const AcceptOptions& options, const Night& 
 std::string WhoAccepts() {
   try {
     const Captured git = Run({"git", "config", "user.name"});
-    if (const std::string name = FirstLine(git.stdout_text); git.status.ok() && !name.empty()) return name;
+    if (std::string name = FirstLine(git.stdout_text); git.status.ok() && !name.empty()) return name;
   } catch (const Error&) {  // there is no git
   }
   const passwd* login = getpwuid(geteuid());  // NOLINT(concurrency-mt-unsafe): the program has one thread here

@@ -526,9 +526,9 @@ FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, con
       std::error_code ec;
       if (file.path().extension() != ".log" || !file.is_regular_file(ec)) return;
       OrProblem(found, [&] {
-        ReadPrintedLines(file.path(), [&](JobLine line) {
+        ReadPrintedLines(file.path(), [&](const JobLine& line) {
           if (points.contains(line.point_id)) {
-            take(file.path().string(), std::move(line));
+            take(file.path().string(), line);
           } else {
             found.strangers.Add(line.point_id);
           }

@@ -134,8 +134,8 @@ class SiteServer::Impl final : public httplib::Server {
   int port() const { return port_; }
 
   void RunUntil(const std::function<bool()>& stop, const std::function<void()>& give_up) {
-    Connections connections(listening_,
-                            [this](uint64_t id, int socket, std::string head) { return Take(id, socket, head); });
+    Connections connections(
+        listening_, [this](uint64_t id, int socket, const std::string& head) { return Take(id, socket, head); });
     connections_ = &connections;
     // Behind the connections: their threads end before.
     Lane pages(kPages, kWaiting);
