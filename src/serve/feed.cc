@@ -35,8 +35,8 @@ LiveNow LiveFeed::Look() const {
 }
 
 std::shared_ptr<const LiveNow> LiveFeed::Latest() {
-  const std::unique_lock lock(mutex_, kLookPatience);
-  if (!lock.owns_lock()) {
+  const Turnstile::Place place = one_looks_.Enter(kLookPatience);
+  if (place == nullptr) {
     LiveNow live;
     live.trouble = "the database " + db_.string() + " does not answer: its disk may hang, or it is locked";
     return std::make_shared<const LiveNow>(std::move(live));

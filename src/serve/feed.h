@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/clock.h"
 #include "metrics/live.h"
+#include "serve/turnstile.h"
 
 namespace ridgeline {
 
@@ -34,7 +34,7 @@ class LiveFeed {
 
   const std::filesystem::path db_;
   const Clock& clock_;
-  std::timed_mutex mutex_;
+  Turnstile one_looks_{1};                 // and has what follows
   std::shared_ptr<const LiveNow> latest_;  // nullptr: nobody has looked
   int64_t next_ns_ = 0;                    // not before
 };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <functional>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -26,21 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLeastCompressed = 1000;
-
-class Turn {
- public:
-  Turn(auto& semaphore, std::chrono::seconds patience) : release_([&semaphore] { semaphore.release(); }) {
-    if (semaphore.try_acquire_for(patience)) return;
-    throw Error(ErrorKind::kInfrastructure, "other pages take all there is to make pages with",
-                "ask again in a moment");
-  }
-  ~Turn() { release_(); }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  std::function<void()> release_;
-};
 
 // "/runs/12" is {"runs", "12"}; a name behind the first part may have slashes of its own.
 std::vector<std::string> PartsOf(const std::string& path) {
@@ -166,7 +150,11 @@ PageAnswer Site::Route(const PageRequest& request) {
   const std::string& first = parts.front();
   if (parts.size() == 1 && first == "metrics") return Metrics(request);
   if (parts.size() == 1 && first == "healthz") return HealthAnswer();
-  const Turn turn(readers_, kReaderPatience);
+  const Turnstile::Place place = readers_.Enter(kReaderPatience);
+  if (place == nullptr) {
+    throw Error(ErrorKind::kInfrastructure, "other pages take all there is to make pages with",
+                "ask again in a moment");
+  }
   Store store = Store::Open(db_, Store::Mode::kReadOnly, {}, kLimits);
   if (parts.size() == 1) {
     if (first == "runs") return RunsPage(store, links_, request);

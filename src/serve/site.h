@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
-#include <semaphore>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "serve/health.h"
 #include "serve/http.h"
 #include "serve/page_cache.h"
+#include "serve/turnstile.h"
 #include "store/store.h"
 
 namespace ridgeline {
@@ -39,7 +39,7 @@ class Site {
 
  private:
   // Reading a large store takes memory and a core: so many pages at once, and the others wait, but not for ever.
-  static constexpr std::ptrdiff_t kReadersAtOnce = 2;
+  static constexpr int64_t kReadersAtOnce = 2;
   static constexpr std::chrono::seconds kReaderPatience{30};
 
   PageAnswer Made(const PageRequest& request);
@@ -56,7 +56,7 @@ class Site {
   LiveFeed feed_;
   Health health_;
   PageCache cache_;
-  std::counting_semaphore<kReadersAtOnce> readers_{kReadersAtOnce};
+  Turnstile readers_{kReadersAtOnce};
 };
 
 }  // namespace ridgeline

@@ -1,0 +1,37 @@
+// Lets so many threads in at once, in the order in which they came.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+namespace ridgeline {
+
+// Thread safety: all of it.
+class Turnstile {
+ public:
+  explicit Turnstile(int64_t places) : free_(places) {}
+
+  struct Leave {
+    void operator()(Turnstile* turnstile) const { turnstile->GiveBack(); }
+  };
+  // A place, held until it is destroyed.
+  using Place = std::unique_ptr<Turnstile, Leave>;
+
+  // Waits for a place, behind those who came before. Null where none was free within `patience`.
+  Place Enter(std::chrono::seconds patience);
+
+ private:
+  void GiveBack();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t free_;
+  std::deque<int64_t> waiting_;  // by the numbers that they drew
+  int64_t next_number_ = 0;
+};
+
+}  // namespace ridgeline
