@@ -20,8 +20,8 @@ inline constexpr int64_t kJobVersion = 1;
 // Of a gang of ridgeline-train, where nothing is said: containers may have to be pulled, libraries read from far away.
 inline constexpr int64_t kUsualMeetLimitS = 600;
 
-// Of a gang of a trainer that a definition describes, where nothing is said: it may compile or download for long, so
-// only silence counts. A trainer that waits for others longer than this has its own time-out, which is at most as long.
+// The same for a trainer that a definition describes. It may compile or download for long, so only silence counts.
+// PyTorch's process groups wait no longer for each other by default (30 minutes; NCCL's 10). Other trainers: assumed.
 inline constexpr int64_t kUsualQuietStartS = 1800;
 
 struct JobPoint {
