@@ -112,7 +112,7 @@ PageAnswer RunsSideBySide(Store& store, const Links& to, const std::vector<int64
     ListRow row{{{label}}};
     bool differs = false;
     for (size_t i = 0; i < runs.size(); ++i) {
-      row.cells.push_back({text_of(i)});
+      row.cells.emplace_back().value = text_of(i);
       differs = differs || CellText(row.cells.back().value) != CellText(row.cells[1].value);
     }
     if (differs) list.rows.push_back(std::move(row));
