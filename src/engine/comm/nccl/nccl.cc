@@ -36,7 +36,7 @@ const char* NameOf(ncclResult_t result) {
 
 const Nccl& LoadNccl() {
   static const Nccl table = [] {
-    const SharedLibrary library("NCCL", {"libnccl.so.2"}, "NVIDIA's libnccl2");
+    const SharedLibrary library("NCCL", {"libnccl.so.2"}, "NVIDIA's libnccl2", BroughtBy::kCudaPackage);
     Nccl found;
 #define RIDGELINE_FIND(name) library.Find(#name, found.name);
     RIDGELINE_NCCL_FUNCTIONS(RIDGELINE_FIND)

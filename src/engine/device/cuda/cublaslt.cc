@@ -36,7 +36,8 @@ const char* NameOf(cublasStatus_t status) {
 const CublasLt& LoadCublasLt() {
   static const CublasLt table = [] {
     const SharedLibrary library("cuBLASLt", {"libcublasLt.so." RIDGELINE_TEXT(CUBLAS_VER_MAJOR)},
-                                "cuBLAS " RIDGELINE_TEXT(CUBLAS_VER_MAJOR) " of NVIDIA's CUDA toolkit");
+                                "cuBLAS " RIDGELINE_TEXT(CUBLAS_VER_MAJOR) " of NVIDIA's CUDA toolkit",
+                                BroughtBy::kCudaPackage);
     CublasLt found;
 #define RIDGELINE_FIND(name) library.Find(#name, found.name);
     RIDGELINE_CUBLASLT_FUNCTIONS(RIDGELINE_FIND)

@@ -12,7 +12,7 @@ namespace ridgeline {
 
 const Cudnn& LoadCudnn() {
   static const Cudnn table = [] {
-    const SharedLibrary library("cuDNN", {"libcudnn.so.9"}, "cuDNN 9 for CUDA 13");
+    const SharedLibrary library("cuDNN", {"libcudnn.so.9"}, "cuDNN 9 for CUDA 13", BroughtBy::kCudaPackage);
     static_assert(CUDNN_MAJOR == 9);
     Cudnn found;
 #define RIDGELINE_FIND(name) library.Find(#name, found.name);
