@@ -4,6 +4,7 @@
 # where the programs look first (rl_brings_libraries in cmake/options.cmake). PREFIX/share/ridgeline/libraries.txt lists
 # the Debian packages they are from, for scanners: there is no dpkg database beside them.
 set -euo pipefail
+export LC_ALL=C
 
 if [ $# -ne 1 ] || [ ! -x "$1/bin/ridgeline" ]; then
   echo "usage: copy-libraries.sh PREFIX, where cmake --install has put Ridgeline" >&2

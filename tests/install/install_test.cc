@@ -124,6 +124,41 @@ TEST_F(Install, BringsItsLibraries) {
   EXPECT_TRUE(fs::is_regular_file(Prefix() / "share/ridgeline/libraries.txt"));
 }
 
+// Where a bundle's programs run by its own C library, what they start runs by the machine's.
+TEST_F(Install, ABundleHandsItsCLibraryToNoChild) {
+  const TempDir bundle;
+  fs::copy(Prefix(), bundle.path(), fs::copy_options::recursive | fs::copy_options::create_hard_links);
+  const Captured added = ridgeline::Run({RIDGELINE_SOURCE_DIR "/scripts/add-c-library.sh", bundle.path().string()});
+  ASSERT_TRUE(added.status.ok()) << added.stderr_text;
+  for (const char* program : {"ridgeline", "ridgeline-train"}) {
+    std::string script = ReadFile(bundle.path() / "bin" / program);
+    const size_t needed = script.find("needed=");
+    ASSERT_NE(needed, std::string::npos);
+    script.insert(needed + 7, "9");  // as where the C library is older
+    WriteFileAtomic(bundle.path() / "bin" / program, script);
+    fs::permissions(bundle.path() / "bin" / program, fs::perms::owner_all);
+  }
+  WriteFileAtomic("trainer.sh", R"(here=$(dirname "$0")
+readlink /proc/$PPID/exe >"$here/parent"
+env | grep ^LD_ >"$here/variables"
+cat /proc/self/maps >"$here/maps"
+exec "$here/ridgeline-train" "$@"
+)");
+  fs::create_symlink(bundle.path() / "bin/ridgeline-train", "ridgeline-train");
+  std::string sweep = kSweep;
+  const std::string launcher = "launcher: local";
+  sweep.insert(sweep.find(launcher) + launcher.size(),
+               ", trainer: [sh, \"" + (fs::current_path() / "trainer.sh").string() + "\"]");
+  WriteFileAtomic("sweep.yaml", sweep);
+  ::setenv("LD_LIBRARY_PATH", "/a/folder/of/the/user", 1);
+  const Captured ran = ridgeline::Run({(bundle.path() / "bin/ridgeline").string(), "run", "sweep.yaml"});
+  ::unsetenv("LD_LIBRARY_PATH");
+  EXPECT_TRUE(ran.status.ok()) << ran.stdout_text << ran.stderr_text;
+  EXPECT_THAT(ReadFile("parent"), HasSubstr("lib/ridgeline/glibc/ld-linux"));
+  EXPECT_EQ(ReadFile("variables"), "LD_LIBRARY_PATH=/a/folder/of/the/user\n");
+  EXPECT_THAT(ReadFile("maps"), Not(HasSubstr(bundle.path().string())));
+}
+
 TEST_F(Install, PlansASweepThatShips) {
   EXPECT_THAT(Ridgeline({"plan", (Prefix() / "share/ridgeline/sweeps/demo.yaml").string()}), HasSubstr("fits"));
 }
