@@ -2,6 +2,7 @@
 # installed under PREFIX:
 #   bin/ridgeline  bin/ridgeline-train  bin/ridgeline-train-cuda (where the CUDA toolkit is)
 #   lib/ridgeline/{plugins,libraries}/  share/ridgeline/{reports,sweeps,profiles,trainers,devices,frameworks,metrics,docs}/
+#   share/ridgeline/{LICENSE,NOTICE,libraries.txt,licenses/}: what it is linked with, and under which licences
 #   share/{bash-completion/completions/ridgeline,zsh/site-functions/_ridgeline,fish/vendor_completions.d/ridgeline.fish}
 #   share/ridgeline/kubernetes/: what a cluster's people apply
 foreach(data reports sweeps profiles trainers devices frameworks metrics docs)
@@ -12,11 +13,12 @@ foreach(data reports sweeps profiles trainers devices frameworks metrics docs)
   endif()
 endforeach()
 
+install(FILES LICENSE NOTICE DESTINATION share/ridgeline)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/plugins/kubernetes/deploy ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/kubernetes SYMBOLIC)
 
 foreach(program ridgeline ridgeline-train ridgeline-train-cuda)
   if(TARGET ${program})
-    rl_brings_libraries(${program})
+    rl_brings_libraries(${program} ../lib/ridgeline/libraries)
     install(TARGETS ${program} RUNTIME DESTINATION bin)
   endif()
 endforeach()

@@ -40,6 +40,11 @@ elseif(RIDGELINE_SANITIZE STREQUAL "thread")
   target_link_options(rl_flags INTERFACE -fsanitize=thread)
 elseif(RIDGELINE_SANITIZE)
   message(FATAL_ERROR "RIDGELINE_SANITIZE is '${RIDGELINE_SANITIZE}': use address or thread")
+else()
+  # Programs read bytes of strangers: what the linker filled in is written to no more once they run. To find all functions at
+  # the start costs no time that counts: there are some hundred. Compilers link so that code lies anywhere by themselves.
+  # tests/install asks for all of it.
+  target_link_options(rl_flags INTERFACE -Wl,-z,relro,-z,now)
 endif()
 
 # rl_precompile(target HEADERS…|REUSE_FROM TARGET): reads what nearly every source of a target includes, and takes most of
@@ -101,6 +106,7 @@ function(rl_plugin name)
   target_link_libraries(ridgeline-launcher-${name} PRIVATE rl_flags rl_launcher_${name} fmt::fmt)
   set_target_properties(ridgeline-launcher-${name} PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden
                         LIBRARY_OUTPUT_DIRECTORY ${RIDGELINE_PLUGIN_DIR})
+  rl_brings_libraries(ridgeline-launcher-${name} ../libraries)
   set_property(GLOBAL APPEND PROPERTY RIDGELINE_PLUGINS ridgeline-launcher-${name})
 endfunction()
 
@@ -124,13 +130,13 @@ function(rl_test_flags)
   target_precompile_headers(rl_test_headers PRIVATE ${RIDGELINE_TEST_HEADERS})
 endfunction()
 
-# rl_brings_libraries(program): the program looks for its libraries in its installation first (scripts/copy-libraries.sh
-# puts them there), and then in the system. RPATH, not RUNPATH: it holds for what libraries need in turn, and for plugins.
-# The build tree has the same RPATH and no such folder, so that nothing is patched when it is installed.
-function(rl_brings_libraries program)
-  set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/ridgeline/libraries"
-                        BUILD_WITH_INSTALL_RPATH ON)
-  target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
+# rl_brings_libraries(target FOLDER): the program or launcher looks for its libraries where LD_LIBRARY_PATH says, then in
+# FOLDER of its installation, named from its own (scripts/copy-libraries.sh puts them there), and then in the system. It has
+# a RUNPATH, which LD_LIBRARY_PATH comes before: CUDA's libraries may need a newer libstdc++ than an installation brings. The
+# build tree has the same RUNPATH and no such folder, so that nothing is patched when it is installed.
+function(rl_brings_libraries target folder)
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${folder}" BUILD_WITH_INSTALL_RPATH ON)
+  target_link_options(${target} PRIVATE -Wl,--enable-new-dtags)
 endfunction()
 
 # rl_test(room LINK…): tests/<room>/*_test.cc as one program, test_<room>, with every case a CTest test; under sanitizers,

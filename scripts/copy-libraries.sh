@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # copy-libraries.sh PREFIX: completes an installation, so that it needs nothing of its system but the C library.
 # `cmake --install` runs it. It copies the libraries that the programs are linked with to PREFIX/lib/ridgeline/libraries,
-# where the programs look first (rl_brings_libraries in cmake/options.cmake). PREFIX/share/ridgeline/libraries.txt lists
-# the Debian packages they are from, for scanners: there is no dpkg database beside them.
+# where programs and launchers look (rl_brings_libraries in cmake/options.cmake), and has each look there for what it needs
+# itself. PREFIX/share/ridgeline/libraries.txt lists the Debian packages they are from, for scanners: there is no dpkg
+# database beside them. PREFIX/share/ridgeline/licenses holds the packages' licences, which NOTICE names.
 set -euo pipefail
 export LC_ALL=C
 
@@ -13,6 +14,12 @@ fi
 prefix=$(realpath "$1")
 libraries=$prefix/lib/ridgeline/libraries
 packages=$prefix/share/ridgeline/libraries.txt
+licenses=$prefix/share/ridgeline/licenses
+compiled_in=(libcli11-dev nlohmann-json3-dev libprotozero-dev libsqlitecpp-dev libc6)
+if ! command -v patchelf >/dev/null; then
+  echo "error: patchelf is not there: install it (Debian: patchelf)" >&2
+  exit 1
+fi
 
 # linked FILE…: "SONAME PATH" of every library that the files are linked with, directly or through another library. ldd
 # fails for a file that is linked statically.
@@ -31,8 +38,8 @@ of_the_c_library() {
   return 1
 }
 
-rm -rf "$libraries"
-mkdir -p "$libraries"
+rm -rf "$libraries" "$licenses"
+mkdir -p "$libraries" "$licenses"
 # Slurm's agent is for the machine that it was built on: libslurm finds a cluster's plugins and configuration there.
 mapfile -t programs < <(find "$prefix/bin" "$prefix/lib/ridgeline/plugins" -type f ! -name ridgeline-slurm-agent)
 found=$(linked "${programs[@]}")
@@ -42,14 +49,27 @@ while read -r soname path; do
   cp --dereference "$path" "$libraries/$soname"
   names+=("$path" "${path#/usr}" "/usr$path")
 done <<<"$found"
+chmod u+w "$libraries"/*
+patchelf --set-rpath "\$ORIGIN" "$libraries"/*
 mapfile -t owners < <(dpkg-query -S "${names[@]}" 2>/dev/null | cut -d : -f 1 | sort -u)
 dpkg-query -W -f='${Package} ${Version}\n' "${owners[@]}" | sort -u >"$packages"
+for package in "${owners[@]}" "${compiled_in[@]}"; do
+  [ ! -e "/usr/share/doc/$package/copyright" ] ||
+    cp --dereference "/usr/share/doc/$package/copyright" "$licenses/$package"
+done
+# Debian's files name the longer licences by where they lie.
+{ grep -ohE '/usr/share/common-licenses/[A-Za-z]+(-[0-9.]*[0-9])?' "$licenses"/* || true; } | sort -u |
+  while read -r text; do
+    [ ! -e "$text" ] || cp --dereference "$text" "$licenses/"
+  done
 
-# The programs must find their libraries here now. If they found one on this machine, they would miss it elsewhere.
-astray=$(linked "$prefix"/bin/* | grep -v "/../lib/ridgeline/libraries/" | while read -r soname path; do
+# They must find their libraries here now. If they found one on this machine, they would miss it elsewhere.
+unset LD_LIBRARY_PATH
+astray=$(linked "${programs[@]}" "$libraries"/* | while read -r soname path; do
+  case $path in "$libraries"/* | *"/../lib/ridgeline/libraries/"* | *"/../libraries/"*) continue ;; esac
   of_the_c_library "$soname" || echo "$soname at $path"
 done)
 if [ -n "$astray" ]; then
-  echo "error: the programs do not look in $libraries for ${astray//$'\n'/, }" >&2
+  echo "error: what is installed does not look in $libraries for ${astray//$'\n'/, }" >&2
   exit 1
 fi

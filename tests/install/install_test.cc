@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -157,6 +159,102 @@ exec "$here/ridgeline-train" "$@"
   EXPECT_THAT(ReadFile("parent"), HasSubstr("lib/ridgeline/glibc/ld-linux"));
   EXPECT_EQ(ReadFile("variables"), "LD_LIBRARY_PATH=/a/folder/of/the/user\n");
   EXPECT_THAT(ReadFile("maps"), Not(HasSubstr(bundle.path().string())));
+}
+
+// Each program and launcher that was built, as it is installed, and nothing else of an ELF file's kind.
+std::vector<fs::path> InstalledPrograms(const fs::path& prefix) {
+  std::vector<fs::path> programs;
+  for (const char* folder : {"bin", "lib/ridgeline/plugins"}) {
+    for (const auto& entry : fs::directory_iterator(prefix / folder)) programs.push_back(entry.path());
+  }
+  return programs;
+}
+
+std::string Readelf(std::vector<std::string> options, const fs::path& file) {
+  options.insert(options.begin(), {"readelf", "-W"});
+  options.push_back(file.string());
+  const Captured captured = ridgeline::Run(options);
+  EXPECT_TRUE(captured.status.ok()) << captured.stderr_text;
+  return captured.stdout_text;
+}
+
+// They read bytes of strangers (rl_flags in cmake/options.cmake).
+TEST_F(Install, ItsProgramsAreHardened) {
+  if (ReadFile(RIDGELINE_BINARY_DIR "/CMakeCache.txt").find("CMAKE_BUILD_TYPE:STRING=Release") == std::string::npos) {
+    GTEST_SKIP() << "a build for debugging, or with sanitizers, is not hardened";
+  }
+  const std::vector<fs::path> programs = InstalledPrograms(Prefix());
+  ASSERT_THAT(programs.size(), testing::Ge(6));
+  for (const fs::path& program : programs) {
+    const std::string name = program.filename().string();
+    SCOPED_TRACE(name);
+    const std::string headers = Readelf({"-h", "-l", "-d"}, program);
+    EXPECT_THAT(headers, testing::ContainsRegex("Type: +DYN")) << "its code lies where it was linked";
+    EXPECT_THAT(headers, HasSubstr("GNU_RELRO")) << "its tables stay writable";
+    EXPECT_THAT(headers, testing::ContainsRegex("FLAGS_1\\).*NOW")) << "functions are found late";
+    EXPECT_THAT(headers, testing::ContainsRegex("GNU_STACK .* RW ")) << "its stack can be executed";
+    if (program.extension() != ".so") {
+      EXPECT_THAT(headers, testing::ContainsRegex("FLAGS_1\\).*PIE"));
+    }
+  }
+}
+
+// Libraries of CUDA may need a newer libstdc++ than an installation brings: LD_LIBRARY_PATH comes first.
+TEST_F(Install, LooksForLibrariesWhereTheEnvironmentSaysFirst) {
+  std::vector<fs::path> files = InstalledPrograms(Prefix());
+  for (const auto& entry : fs::directory_iterator(Prefix() / "lib/ridgeline/libraries")) files.push_back(entry.path());
+  for (const fs::path& file : files) {
+    const std::string name = file.filename().string();
+    if (name == "ridgeline-local-keeper" || name == "ridgeline-slurm-agent") continue;  // they bring none
+    const std::string dynamic = Readelf({"-d"}, file);
+    EXPECT_THAT(dynamic, HasSubstr("(RUNPATH)")) << name;
+    EXPECT_THAT(dynamic, Not(HasSubstr("(RPATH)"))) << name;
+  }
+  const TempDir newer;
+  fs::copy_file(Prefix() / "lib/ridgeline/libraries/libstdc++.so.6", newer.path() / "libstdc++.so.6");
+  for (const char* program : {"bin/ridgeline", "lib/ridgeline/plugins/ridgeline-launcher-kubernetes.so"}) {
+    const Captured linked =
+        ridgeline::Run({"env", "LD_LIBRARY_PATH=" + newer.path().string(), "ldd", (Prefix() / program).string()});
+    EXPECT_THAT(linked.stdout_text, HasSubstr("libstdc++.so.6 => " + newer.path().string()));
+    EXPECT_THAT(linked.stdout_text, HasSubstr("/libraries/libgcc_s.so.1"));
+  }
+}
+
+// "libldap" of libldap-2.5.so.0: a library's name as NOTICE has it.
+std::string WithoutVersions(const std::string& soname) {
+  static const std::regex versions("(-[0-9.]+)?\\.so.*$");
+  return std::regex_replace(soname, versions, "");
+}
+
+TEST_F(Install, NamesEachLibraryAndItsLicense) {
+  const std::string notice = ReadFile(Prefix() / "share/ridgeline/NOTICE");
+  std::vector<fs::path> files = InstalledPrograms(Prefix());
+  for (const auto& entry : fs::directory_iterator(Prefix() / "lib/ridgeline/libraries")) files.push_back(entry.path());
+  std::set<std::string> names;
+  for (const fs::path& file : files) {
+    std::istringstream lines(Readelf({"-d"}, file));
+    for (std::string line; std::getline(lines, line);) {
+      std::smatch soname;
+      static const std::regex needed("\\(NEEDED\\).*\\[(.*)\\]");
+      if (std::regex_search(line, soname, needed) && !soname[1].str().starts_with("ld-linux")) {
+        names.insert(WithoutVersions(soname[1]));
+      }
+    }
+  }
+  EXPECT_THAT(names, testing::IsSupersetOf({"libcurl", "libdnnl", "libsqlite3", "libslurm"}));
+  for (const std::string& name : names) EXPECT_THAT(notice, HasSubstr("\n  " + name + " ")) << "add it and its license";
+
+  // Those that are compiled in come of the packages that compiling takes.
+  std::istringstream packages(ReadFile(RIDGELINE_SOURCE_DIR "/packages.txt"));
+  std::string line;
+  while (std::getline(packages, line) && line != "# Libraries") continue;
+  while (std::getline(packages, line) && !line.empty()) {
+    EXPECT_THAT(notice, HasSubstr(line.substr(0, line.find(' ')))) << "add it and its license";
+  }
+  for (const char* text : {"libcurl4", "libcli11-dev", "libc6", "LGPL-2.1"}) {
+    EXPECT_TRUE(fs::is_regular_file(Prefix() / "share/ridgeline/licenses" / text)) << text;
+  }
+  EXPECT_TRUE(fs::is_regular_file(Prefix() / "share/ridgeline/LICENSE"));
 }
 
 TEST_F(Install, PlansASweepThatShips) {
