@@ -164,9 +164,18 @@ class JobReading {
     return IsFinal(result.status) && !MayBeOfALostNode(result) && !AwaitsNodes(result);
   }
 
+  static bool EndedWellAlone(const RunResult& first) {
+    return first.evidence.at(kAwaitsNodesEvidence) == EndName(RunStatus::kOk);
+  }
+
+  static bool LacksParts(const RunResult& result) {
+    return result.status == RunStatus::kOk && result.evidence.contains(kMissingPartsEvidence);
+  }
+
   // Of points whose nodes share no folder: those of which each has told its part by now.
   void TakeAwaiting(std::vector<NewResult>& found) {
     bool looked = false;
+    read_.awaiting.clear();
     for (const auto& [point_id, text] : std::map(read_.unfinished)) {
       if (text.find(kAwaitsNodesEvidence) == std::string::npos || !Wanted().contains(point_id)) continue;
       try {
@@ -174,7 +183,10 @@ class JobReading {
         if (!AwaitsNodes(first)) continue;
         if (!std::exchange(looked, true)) LookForParts();
         std::optional<RunResult> whole = CompleteResult(first, read_.parts.Of(point_id), /*last=*/false, Told());
-        if (!whole) continue;
+        if (!whole) {
+          if (read_.awaiting.empty() && EndedWellAlone(first)) read_.awaiting = point_id;
+          continue;
+        }
         if (Stands(*whole)) {
           Keep(*std::move(whole), found);
         } else {
@@ -262,7 +274,11 @@ class JobReading {
         LookForParts();
         result = *CompleteResult(result, read_.parts.Of(point_id), /*last=*/true, Told());
       }
-      if (!live_) MayBeOfALostNode(result) ? CorrectEndOfSeveral(from_, result) : CorrectEnd(from_, result);
+      if (!live_ && (MayBeOfALostNode(result) || LacksParts(result))) {
+        CorrectEndOfSeveral(from_, result);
+      } else if (!live_) {
+        CorrectEnd(from_, result);
+      }
       return result;
     } catch (const Error& e) {
       // A file that is there and cannot be read is the disk's fault, not the point's: that is for the caller.

@@ -38,6 +38,7 @@ struct JobResults {
   PartsTold parts;
   // How a node failed in a point that has no result, while others may wait for it for ever; empty: none has.
   std::string failed_part;
+  std::string awaiting;      // a point that has ended well on its first node, and awaits others'; empty: none
   bool lacks_lines = false;  // the job has ended, and a point has no line yet (JobToCollect::lines_may_come)
 };
 

@@ -112,10 +112,11 @@ void CorrectEnd(const JobToCollect& from, RunResult& result) {
 void CorrectEndOfSeveral(const JobToCollect& from, RunResult& result) {
   const bool cancelled = from.state == JobRecord::State::kCancelled;
   const std::optional<RunEnd> end = cancelled ? RunEnd(RunStatus::kCancelled) : ScheduledEnd(from);
-  if (!end || IsFinal(end->status) || end->reason == InfrastructureReason::kLost) return;
+  const bool ok = result.status == RunStatus::kOk;
+  if (!end || (!ok && (IsFinal(end->status) || end->reason == InfrastructureReason::kLost))) return;
   const std::string said = Said(from, said::kMessage);
-  result.message = fmt::format("{}; on its first node it was {}: {}", said.empty() ? EndName(*end) : said,
-                               EndName(EndOf(result)), result.message);
+  result.message = fmt::format("{}; on its first node it was {}{}", said.empty() ? EndName(*end) : said,
+                               EndName(EndOf(result)), ok ? "" : ": " + result.message);
   result.hint = Said(from, said::kHint);
   SetEnd(*end, result);
   result.evidence.erase(said::kNode);  // of the crash

@@ -19,7 +19,8 @@ inline constexpr char kMessage[] = "message";
 inline constexpr char kHint[] = "hint";
 inline constexpr char kNode[] = "node";
 inline constexpr char kEndedUnixS[] = "ended_unix_s";
-// The driver's own, of a job that it ended because a node had failed and others waited for it: how that node failed.
+// The driver's own, of a job that it ended because a node had failed and others waited for it, or hung: how that node
+// failed.
 inline constexpr char kGangEnded[] = "gang_ended";
 }  // namespace said
 
@@ -38,8 +39,9 @@ RunEnd EndOfJob(const JobToCollect& from, bool began);
 // scheduler does. A run that saved its state goes on, even if its time was up.
 void CorrectEnd(const JobToCollect& from, RunResult& result);
 
-// Corrects what one node saw of a point on several nodes: where the infrastructure took another of them, or a person
-// ended them all, it was that. Such an end is no result, so it costs a trainer's own crash a second measurement at
+// Corrects what one node saw of a point on several nodes, or what is known of it without some: where the infrastructure
+// took another of them, or a person ended them all, it was that. What ended well, but for nodes of which nothing is
+// known, ended as its job did. Such an end is no result, so it costs a trainer's own crash a second measurement at
 // most.
 void CorrectEndOfSeveral(const JobToCollect& from, RunResult& result);
 

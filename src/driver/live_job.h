@@ -32,11 +32,13 @@ struct LiveJob {
   int64_t ended_since_ns = 0;    // the launcher has said since that it ended; 0: it has not
   int64_t done_since_ns = 0;     // it has been running since, with a result of every point; 0: it is not done
   int64_t broken_since_ns = 0;   // a node of it has failed, and others are still at the point; 0: none has
+  std::string awaiting;          // as its results said (JobResults)
+  int64_t awaiting_since_ns = 0;
   int64_t no_node_since_ns = 0;  // there has been no node for it since; 0: there may be one
   JobPhase phase = JobPhase::kQueued;
   std::string withdrawn;     // why it was told to end before it began; empty: it was not
   bool told_to_end = false;  // for that
-  std::string gang_ended;    // how a node failed, for which it was told to end; empty: it was not
+  std::string gang_ended;    // how a node failed or hung, for which it was told to end; empty: it was not
   std::string kept_off;      // the nodes that it may not go to, as jobs failed there; empty: it may go to any
   std::string pending;       // the scheduler's word for why it is queued; empty: not said
   std::string no_node;       // its words for that there is no node for it

@@ -35,6 +35,8 @@ inline constexpr int64_t kSingleCollectNs = 10'000'000'000;  // the same of a jo
 inline constexpr int64_t kLinesMayComeNs = 65'000'000'000;
 // A node that has failed in a point that others are still at: they have so long to say how it ended for them.
 inline constexpr int64_t kBrokenGangNs = 60'000'000'000;
+// A point that has ended well on its first node: the others have so long to say how it ended for them, or they hang.
+inline constexpr int64_t kOthersEndNs = 600'000'000'000;
 // A job that has a result of every point and still runs hangs, or its node does: then nothing waits for it.
 inline constexpr int64_t kDoneButRunningNs = 60'000'000'000;
 

@@ -95,14 +95,25 @@ bool Poller::EndedWell(const JobState& answer) {
          !answer.evidence.contains("signal") && (code == answer.evidence.end() || code->second == "0");
 }
 
-// The others of a gang that share no folder would wait for the failed one until their time is up.
+// Of nodes that share no folder nobody there ends the others: these would wait for one that failed until their time is
+// up, and one that hangs would hold them all.
 bool Poller::IsBrokenGang(LiveJob& job) {
-  if (job.results.failed_part.empty() || job.told_to_end) {
-    job.broken_since_ns = 0;
-    return false;
+  const JobResults& results = job.results;
+  if (std::exchange(job.awaiting, results.awaiting) != results.awaiting) job.awaiting_since_ns = 0;
+  if (results.awaiting.empty() || job.told_to_end) {
+    job.awaiting_since_ns = 0;
+  } else if (job.awaiting_since_ns == 0) {
+    job.awaiting_since_ns = Now();
   }
-  if (job.broken_since_ns == 0) job.broken_since_ns = Now();
-  return Now() - job.broken_since_ns >= kBrokenGangNs;
+  if (results.failed_part.empty() || job.told_to_end) {
+    job.broken_since_ns = 0;
+  } else if (job.broken_since_ns == 0) {
+    job.broken_since_ns = Now();
+  }
+  const auto is_over = [&](int64_t since_ns, int64_t patience_ns) {
+    return since_ns != 0 && Now() - since_ns >= patience_ns;
+  };
+  return is_over(job.broken_since_ns, kBrokenGangNs) || is_over(job.awaiting_since_ns, kOthersEndNs);
 }
 
 // A node may be stuck while it ends a job, and a rank may hang after the last result.
@@ -130,12 +141,16 @@ bool Poller::TellToEnd(const std::vector<LiveJob*>& jobs, const std::string& why
 // Its results come when it has ended.
 void Poller::EndBrokenGangs(const std::vector<LiveJob*>& broken) {
   for (LiveJob* job : broken) {
-    job->gang_ended = job->results.failed_part;
+    const bool failed = !job->results.failed_part.empty();
+    job->gang_ended = failed ? job->results.failed_part : "a node hangs, or is gone";
     parts_.store.SetJobState(job->record.key, job->record.state, {{said::kGangEnded, job->gang_ended}},
                              parts_.clock.UnixNs());
-    job->told_to_end = TellToEnd({job}, fmt::format("job {} has a node that failed while others went on ({})",
-                                                    job->record.key, PrintableLine(job->gang_ended)));
-    job->broken_since_ns = 0;  // where it could not be told, it is told later
+    const std::string why =
+        failed ? fmt::format("a node that failed while others went on ({})", PrintableLine(job->gang_ended))
+               : fmt::format("a node that has not ended {} minutes after the first had ended well",
+                             kOthersEndNs / 60'000'000'000);
+    job->told_to_end = TellToEnd({job}, fmt::format("job {} has {}", job->record.key, why));
+    job->broken_since_ns = job->awaiting_since_ns = 0;  // where it could not be told, it is told later
   }
 }
 

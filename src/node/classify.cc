@@ -78,6 +78,8 @@ Ending OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
       return {RunStatus::kCrashed, "its log told of an end, and it had to be ended", kSeeLog};
     case StopReason::kElsewhere:
       return {RunStatus::kCrashed, "it was ended, as the point had failed on another node", kSeeLog};
+    case StopReason::kOthersEnded:
+      return {InfrastructureReason::kNode, "it went on long after rank 0 had ended well, and was ended", kSeeLog};
     case StopReason::kStepsDone:
       return {RunStatus::kCrashed, "its steps were done, and it had to be ended", kSeeLog};
     case StopReason::kPreempted:

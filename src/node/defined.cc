@@ -46,7 +46,8 @@ LogSource SourceOf(const fs::path& log) {
 // log says had not ended by itself.
 std::optional<int> ExitCodeOf(const Watched& watched) {
   if (watched.stopped == StopReason::kStepsDone) return 0;
-  const bool ended = watched.stopped == StopReason::kSaidEnd || watched.stopped == StopReason::kElsewhere;
+  const bool ended = watched.stopped == StopReason::kSaidEnd || watched.stopped == StopReason::kElsewhere ||
+                     watched.stopped == StopReason::kOthersEnded;
   if (ended || watched.status.signal != 0) return std::nullopt;
   return watched.status.exit_code;
 }

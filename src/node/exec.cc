@@ -57,9 +57,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kLookAgainNs = 100'000'000;
 constexpr int64_t kSecondNs = 1'000'000'000;
-constexpr int64_t kPartEndsNs = 10 * kSecondNs;    // to say how its ranks ended; more than enough
-constexpr int64_t kEndsAfterNs = 600 * kSecondNs;  // a node that no limit ends, after the first has ended well
-constexpr int kSignalled = 128;                    // and the signal, is how srun says that one ended its task
+constexpr int64_t kPartEndsNs = 10 * kSecondNs;  // to say how its ranks ended; more than enough
+constexpr int kSignalled = 128;                  // and the signal, is how srun says that one ended its task
 
 // A launcher's locks come to us open across exec; a trainer must not carry them on.
 void KeepDescriptorsFromChildren() {
@@ -170,7 +169,8 @@ class JobRunner : public NodeJob {
     }
     if (stopped == StopReason::kElsewhere || stopped == StopReason::kSaidEnd) return weight::kEnded;
     if (stopped == StopReason::kTold || stopped == StopReason::kPreempted) return weight::kStopped;
-    if (stopped == StopReason::kTimeLimit || stopped == StopReason::kMeetLimit) return weight::kHung;
+    const bool hung = stopped == StopReason::kTimeLimit || stopped == StopReason::kMeetLimit;
+    if (hung || stopped == StopReason::kOthersEnded) return weight::kHung;
     if (result.status != RunStatus::kCrashed) return weight::kCause;
     if (end.own && end.own->message == result.message) return weight::kCrash;
     return end.watched.killed || end.watched.status.signal != 0 ? weight::kKilled : weight::kCodeAlone;
@@ -208,7 +208,10 @@ class JobRunner : public NodeJob {
     };
     // Who prints what it has to say may share no folder.
     PartsWait wait{soon_ns, ours ? 0 : soon_ns, ok && !options_.on_part, give_up};
-    if (ok) wait.at_it_ns = limit_ns > 0 ? std::max(limit_ns - since_ns, int64_t{0}) + soon_ns : kEndsAfterNs;
+    if (ok) {
+      const int64_t left_ns = limit_ns > 0 ? std::max(limit_ns - since_ns, int64_t{0}) : options_.others_end_ns;
+      wait.at_it_ns = std::min(left_ns, options_.others_end_ns) + soon_ns;
+    }
     OtherParts others = WaitForParts(PartsOfPoint(point), part.end, wait);
     if (!others.at_it.empty() && Told() && ok) return EndedWhileOthersRan(part.end);
     if (!ok && ran->end.watched.stopped == StopReason::kNone) {
@@ -225,7 +228,7 @@ class JobRunner : public NodeJob {
     }
     std::vector<NodePart> parts = {std::move(part)};
     for (NodePart& other : others.ended) parts.push_back(std::move(other));
-    if (ok && !others.at_it.empty()) return Hung(parts.front().end, others.at_it.front());
+    if (ok && !others.at_it.empty()) return HungElsewhere(parts.front().end, others.at_it.front());
     if (ours) return parts.front().end;
     RunResult result = ResultOfNodes(ReadTrainer(), SpecOfRun(point), nodes_.count, parts);
     const bool all = std::ssize(parts) == nodes_.count;
@@ -242,15 +245,6 @@ class JobRunner : public NodeJob {
     const bool cancelled = stop_.Reason() == StopReason::kTold;
     SetEnd(cancelled ? RunEnd(RunStatus::kCancelled) : RunEnd(InfrastructureReason::kPreempted), result);
     result.message = "told to leave while other nodes were still at the point";
-    return result;
-  }
-
-  static RunResult Hung(RunResult result, const std::string& node) {
-    SetEnd(InfrastructureReason::kNode, result);
-    result.message =
-        fmt::format("the first node has ended well; {} is gone, or hangs: it has not ended its part", node);
-    result.hint = "see what became of that node";
-    result.evidence["node"] = node;
     return result;
   }
 
@@ -305,7 +299,8 @@ class JobRunner : public NodeJob {
     }
     std::optional<OthersWatch> others;
     if (IsOnSeveralNodes(point)) {
-      others.emplace(PartsOfPoint(point), nodes_.rank, begin.unix_ns, options_.grace_ns, clock_);
+      others.emplace(PartsOfPoint(point), nodes_.rank, begin.unix_ns,
+                     OthersPatience{options_.grace_ns, options_.others_end_ns}, clock_);
     }
     std::function<StopReason()> look;
     if (hang || others) {

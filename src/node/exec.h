@@ -54,7 +54,9 @@ namespace ridgeline {
 struct ExecOptions {
   int64_t grace_ns = 10'000'000'000;  // between SIGINT or SIGTERM and SIGKILL
   int64_t hang_ns = kHangNs;          // how long a defined trainer may hang (node/hang_watch.h)
-  std::filesystem::path job_dir;      // the job's folder, where it is not what its file says
+  // How long ranks may go on after rank 0 has ended well.
+  int64_t others_end_ns = 600'000'000'000;
+  std::filesystem::path job_dir;  // the job's folder, where it is not what its file says
   // Of a point. The log is of the first of its ranks here.
   std::function<void(const std::string& point_id, const std::filesystem::path& progress_file,
                      const std::filesystem::path& log_file)>

@@ -170,6 +170,7 @@ WatchLimits NodeJob::LimitsOf(const JobPoint& point) {
   if (IsContained()) limits.meet_ns += starts_.LimitNs();
   // Another node does not see when the ranks have met. The first does, and when it ends its ranks, the others end.
   if (point.time_limit_s > 0) limits.time_ns = point.time_limit_s * kNsPerSecond + (first ? 0 : meet_ns);
+  if (first) limits.others_ns = options_.others_end_ns;
   limits.memory_bytes = job_.memory_limit_bytes;
   if (defined_ || IsContained()) limits.tree = &tree_;
   limits.grace_ns = options_.grace_ns;

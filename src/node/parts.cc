@@ -121,10 +121,11 @@ bool HasEndedPart(const fs::path& point_dir, int64_t node) {
 
 int64_t EndsOthersNs(int64_t grace_ns) { return PauseOf(grace_ns) + 2 * grace_ns; }
 
-int64_t OthersWatch::PauseNs() const { return PauseOf(grace_ns_); }
+int64_t OthersWatch::PauseNs() const { return PauseOf(patience_.grace_ns); }
 
-OthersWatch::OthersWatch(PartsOf parts, int64_t node, int64_t begin_unix_ns, int64_t grace_ns, const Clock& clock)
-    : parts_(std::move(parts)), node_(node), begin_unix_ns_(begin_unix_ns), grace_ns_(grace_ns), clock_(clock) {
+OthersWatch::OthersWatch(PartsOf parts, int64_t node, int64_t begin_unix_ns, const OthersPatience& patience,
+                         const Clock& clock)
+    : parts_(std::move(parts)), node_(node), begin_unix_ns_(begin_unix_ns), patience_(patience), clock_(clock) {
   next_look_ns_ = clock.MonotonicNs() + PauseNs();
 }
 
@@ -134,7 +135,9 @@ StopReason OthersWatch::Look() {
     next_look_ns_ = now_ns + PauseNs();
     if (AnotherFailed()) failed_ns_ = now_ns;
   }
-  return failed_ns_ && now_ns >= *failed_ns_ + grace_ns_ ? StopReason::kElsewhere : StopReason::kNone;
+  if (failed_ns_ && now_ns >= *failed_ns_ + patience_.grace_ns) return StopReason::kElsewhere;
+  const bool hangs = first_ended_ns_ && now_ns >= *first_ended_ns_ + patience_.others_end_ns;
+  return hangs ? StopReason::kOthersEnded : StopReason::kNone;
 }
 
 // The first node looks at all, and the others at the first, which ends when any of them has failed.
@@ -150,6 +153,7 @@ bool OthersWatch::AnotherFailed() {
     if (!said.part) continue;
     if (said.part->end.status != RunStatus::kOk) return true;
     done_.insert(node);
+    if (node == 0) first_ended_ns_ = clock_.MonotonicNs();
   }
   return false;
 }

@@ -55,11 +55,18 @@ bool HasEndedPart(const std::filesystem::path& point_dir, int64_t node);
 // How long it takes at most, after a point has failed on one node, until OthersWatch has ended it on the others.
 int64_t EndsOthersNs(int64_t grace_ns);
 
+struct OthersPatience {
+  int64_t grace_ns = 0;
+  int64_t others_end_ns = 0;  // after the first node has ended well
+};
+
 // Looks on while a point runs on several nodes, whether it has failed on another: its processes here would wait for
-// those until their time is up. They have the grace time to end by themselves, as they may be able to say why.
+// those until their time is up. They have the grace time to end by themselves, as they may be able to say why. On any
+// node but the first they are ended, too, that still run long after the first has ended well: whoever submitted the job
+// by hand would have nobody else who ends it. The first may have more to do than others, as saving for all.
 class OthersWatch {
  public:
-  OthersWatch(PartsOf parts, int64_t node, int64_t begin_unix_ns, int64_t grace_ns, const Clock& clock);
+  OthersWatch(PartsOf parts, int64_t node, int64_t begin_unix_ns, const OthersPatience& patience, const Clock& clock);
   StopReason Look();  // kNone: they may go on
 
  private:
@@ -69,11 +76,12 @@ class OthersWatch {
   PartsOf parts_;
   int64_t node_;
   int64_t begin_unix_ns_;
-  int64_t grace_ns_;
+  OthersPatience patience_;
   const Clock& clock_;
   int64_t next_look_ns_ = 0;
-  std::optional<int64_t> failed_ns_;  // since when that is known
-  std::set<int64_t> done_;            // nodes that have ended well
+  std::optional<int64_t> failed_ns_;       // since when that is known
+  std::optional<int64_t> first_ended_ns_;  // well
+  std::set<int64_t> done_;                 // nodes that have ended well
 };
 
 }  // namespace ridgeline

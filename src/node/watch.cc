@@ -161,6 +161,7 @@ class Watcher {
       }
       wait_ns = std::min(wait_ns, next_look_ns_ - clock_.MonotonicNs());
     }
+    if (others_end_ns_ != kForeverNs) wait_ns = std::min(wait_ns, others_end_ns_ - clock_.MonotonicNs());
     const StopReason told = Wait(wait_ns, stop_.fd()) ? stop_.Reason() : StopReason::kNone;
     if (told == StopReason::kTold) {
       watched_.stopped = told;
@@ -168,6 +169,8 @@ class Watcher {
       watched_.stopped = told;
       SignalAll(SIGTERM);
       end_ns_ = std::min(end_ns_, clock_.MonotonicNs() + limits_.save_ns);
+    } else if (running() > 0 && !failed_ && !saving() && clock_.MonotonicNs() >= others_end_ns_) {
+      watched_.stopped = StopReason::kOthersEnded;
     } else if (running() > 0 && clock_.MonotonicNs() >= end_ns_) {
       if (failed_ || saving()) return false;
       LookWhetherItBegan();
@@ -211,6 +214,9 @@ class Watcher {
     if (!ended_[i]) ended_[i] = children_[i].Wait();
     const bool killed = ended_[i]->signal == SIGKILL || ended_[i]->exit_code == kShellsKilled;
     if (by_itself && killed && !killed_) killed_ = i;
+    if (ended_[i]->ok() && i == 0 && by_itself && limits_.others_ns > 0) {
+      others_end_ns_ = clock_.MonotonicNs() + limits_.others_ns;
+    }
     if (ended_[i]->ok() || failed_) return;
     failed_ = i;
     end_ns_ = std::min(end_ns_, clock_.MonotonicNs() + limits_.grace_ns);
@@ -228,6 +234,7 @@ class Watcher {
   std::optional<size_t> failed_;  // the first
   std::optional<size_t> killed_;  // the first that we did not kill
   int64_t end_ns_ = kForeverNs;
+  int64_t others_end_ns_ = kForeverNs;
   Watched watched_;
 };
 

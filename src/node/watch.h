@@ -23,11 +23,13 @@ enum class StopReason {
   kSaidEnd,      // its log tells how it ends, and it hangs: as the time limit
   kStepsDone,    // it has done its steps, and hangs: as the time limit
   kElsewhere,    // its point has failed on another node: as the time limit
+  kOthersEnded,  // rank 0 ended well long ago, and it hangs: as the time limit
 };
 
 struct WatchLimits {
   int64_t meet_ns = 0;       // until it has begun; 0: it begins as it is started
   int64_t time_ns = 0;       // from when it has begun; 0: none
+  int64_t others_ns = 0;     // for the others, from when the first process has ended well; 0: none
   int64_t memory_bytes = 0;  // resident, of all processes together; 0: none
   // Whose memory that is; nullptr: of the processes alone. Where it has a mark, they wait for what has that.
   ProcessTree* tree = nullptr;

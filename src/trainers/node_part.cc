@@ -238,6 +238,18 @@ FoundMetric* LongestOf(Reading& reading) {
   return longest;
 }
 
+// Whether a node never ended its part by itself, and no other says why; `part`: that node's, where it told one.
+bool IsHung(const std::vector<NodePart>& parts, int64_t nodes, const NodePart** part) {
+  int64_t well = 0;
+  for (const NodePart& told : parts) {
+    const bool ok = told.end.status == RunStatus::kOk;
+    if (!ok && told.weight < weight::kEnded) return false;
+    if (!ok && *part == nullptr) *part = &told;
+    well += ok ? 1 : 0;
+  }
+  return well < nodes;
+}
+
 }  // namespace
 
 RunResult EndAlone(const Reading& reading) {
@@ -317,6 +329,15 @@ std::optional<RunResult> FirstFailure(const std::vector<std::string>& payloads, 
   return result;
 }
 
+RunResult HungElsewhere(RunResult first, const std::string& node) {
+  SetEnd(InfrastructureReason::kNode, first);
+  first.message = fmt::format("the first node has ended well; {} is gone, or hangs: it has not ended its part",
+                              node.empty() ? "another" : node);
+  first.hint = "see what became of that node";
+  if (!node.empty()) first.evidence["node"] = node;
+  return first;
+}
+
 std::optional<RunResult> CompleteResult(const RunResult& first, const std::vector<std::string>& payloads, bool last,
                                         ToldBy told) {
   RunResult alone = first;
@@ -345,6 +366,10 @@ std::optional<RunResult> CompleteResult(const RunResult& first, const std::vecto
     }
   }
   if (!last && std::ssize(parts) < nodes) return std::nullopt;
+  const NodePart* hung = nullptr;
+  if (told == ToldBy::kUs && first.status == RunStatus::kOk && IsHung(parts, nodes, &hung)) {
+    return HungElsewhere(std::move(alone), hung == nullptr ? "" : NameOf(*hung));
+  }
   // Without what node 0 says the others' figures mean nothing: what it has stands, and says what is missing.
   if (parts.empty() || parts.front().node != 0 || !common.spec) return alone;
   const Trainer* trainer = common.trainer ? &*common.trainer : nullptr;

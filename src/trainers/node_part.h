@@ -71,11 +71,16 @@ inline constexpr const char* kMissingPartsEvidence = "missing_parts";
 // Who ended the nodes that say that they were told to leave.
 enum class ToldBy {
   kOthers,  // a person or a scheduler: that is how the point ended
-  kUs,      // because another node had failed: that one decides
+  kUs,      // because another node had failed, or hung: that one decides
 };
 
+// The result of a point that ended well on its first node, which says `first`, while another never ended its part.
+// `node`: its name; empty: not known.
+RunResult HungElsewhere(RunResult first, const std::string& node);
+
 // What such a result comes to with the payloads of its point's parts. What is no part of it counts as missing. Nothing
-// where one is missing, unless `last`: no more will come.
+// where one is missing, unless `last`: no more will come. Where we ended the nodes, and none says why one failed, the
+// missing hung.
 std::optional<RunResult> CompleteResult(const RunResult& first, const std::vector<std::string>& payloads, bool last,
                                         ToldBy told = ToldBy::kOthers);
 

@@ -1,4 +1,6 @@
 // Of nodes that share no folder one fails in a point, and nobody there ends the others.
+#include <tuple>
+
 #include "run/result.h"
 #include "tests/collect/collect_fixture.h"
 #include "trainers/node_part.h"
@@ -84,6 +86,67 @@ TEST_F(CollectBrokenGang, WhoseFirstNodeSaidNothingIsAResultAllTheSame) {
   EXPECT_EQ(Of(0, "status"), Cell("oom_device"));
   EXPECT_EQ(Of(0, "evidence ->> '$.node'"), Cell("n2"));
   EXPECT_EQ(Of(0, "evidence ->> '$.log_tail'"), Cell("the log of n2"));
+}
+
+// Its first node has ended well, and says no more than half of the result.
+class CollectHungGang : public CollectBrokenGang {
+ protected:
+  CollectHungGang() {
+    const NodePart first = Part(0, RunStatus::kOk, weight::kCause, 950);
+    Tell(first);
+    RunResult result = first.end;
+    result.message.clear();
+    result.evidence[kAwaitsNodesEvidence] = EndName(EndOf(result));
+    WriteResult(job_, result);
+  }
+  std::string Awaiting() { return FailedPart(), results_.awaiting; }
+};
+
+TEST_F(CollectHungGang, APointThatAwaitsNodesIsKnown) {
+  EXPECT_EQ(Awaiting(), points_[0].id);
+  for (const int node : {1, 2, 3}) Tell(Part(node, RunStatus::kOk, weight::kCause, 950));
+  const JobToCollect live{job_, State::kRunning, {}, &results_};
+  EXPECT_THAT(Collect(store_, {&live, 1}, 1), SizeIs(1));
+  EXPECT_EQ(results_.awaiting, "");
+}
+
+TEST_F(CollectHungGang, WhoSaysNothingHung) {
+  for (const int node : {1, 3}) Tell(Part(node, RunStatus::kOk, weight::kCause, 950));
+  EXPECT_EQ(EndGang().at(0).end, InfrastructureReason::kNode);
+  EXPECT_THAT(std::get<std::string>(Of(0, "message")), HasSubstr("another is gone, or hangs"));
+}
+
+TEST_F(CollectHungGang, WhoSaysThatItWasToldIsNamed) {
+  for (const int node : {1, 3}) Tell(Part(node, RunStatus::kOk, weight::kCause, 950));
+  Tell(Part(2, InfrastructureReason::kPreempted, weight::kStopped, 1600));
+  EXPECT_EQ(EndGang().at(0).end, InfrastructureReason::kNode);
+  EXPECT_THAT(std::get<std::string>(Of(0, "message")), HasSubstr("n2 is gone, or hangs"));
+}
+
+TEST_F(CollectHungGang, WhoEndsWellInTheLastMomentIsBelieved) {
+  for (const int node : {1, 2, 3}) Tell(Part(node, RunStatus::kOk, weight::kCause, 1600));
+  EXPECT_EQ(EndGang().at(0).end, RunEnd(RunStatus::kOk));
+}
+
+TEST_F(CollectHungGang, HalfTheNodesMakeNoResultOfAJobThatDidNotEndWell) {
+  const std::tuple<std::map<std::string, std::string>, State, RunEnd> cases[] = {
+      {{{"end", "infrastructure"}, {"reason", "node"}}, State::kEnded, InfrastructureReason::kNode},
+      {{{"end", "infrastructure"}, {"reason", "lost"}}, State::kEnded, InfrastructureReason::kLost},
+      {{{"end", "timeout"}}, State::kEnded, RunStatus::kTimeout},
+      {{{"end", "oom_host"}}, State::kEnded, RunStatus::kOomHost},
+      {{}, State::kCancelled, RunStatus::kCancelled},
+  };
+  EndGang();
+  RunResult result = Part(0, RunStatus::kOk, weight::kCause, 950).end;
+  result.message.clear();
+  result.evidence[kAwaitsNodesEvidence] = EndName(EndOf(result));
+  for (const auto& [evidence, state, end] : cases) {
+    job_ = Submit("rl-" + EndName(end), {points_[0]});
+    Tell(Part(0, RunStatus::kOk, weight::kCause, 950));
+    WriteResult(job_, result);
+    EXPECT_EQ(End(job_, evidence, state).at(0).end, end);
+    EXPECT_THAT(std::get<std::string>(Of(0, "message")), HasSubstr("on its first node it was ok"));
+  }
 }
 
 TEST_F(CollectBrokenGang, WhatAPersonEndedIsNoBrokenGang) {

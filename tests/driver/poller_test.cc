@@ -120,6 +120,27 @@ TEST_F(PollerTest, AGangWithANodeThatFailedIsToldToEndAMinuteLater) {
   EXPECT_EQ(outcome->to_collect.at(1).evidence.at("end"), "cancelled");
 }
 
+TEST_F(PollerTest, AGangWhoseFirstNodeEndedWellLongAgoIsToldToEnd) {
+  phase_ = JobPhase::kRunning;
+  First().results.awaiting = "a";
+  poller_.Poll(jobs_);
+  clock_.SleepNs(kOthersEndNs - 1);
+  First().results.awaiting = "b";
+  poller_.Poll(jobs_);
+  clock_.SleepNs(kOthersEndNs - 1);
+  poller_.Poll(jobs_);
+  EXPECT_THAT(world_.launcher.cancelled, IsEmpty()) << "each point has its time";
+  clock_.SleepNs(1);
+  poller_.Poll(jobs_);
+  poller_.Poll(jobs_);
+  EXPECT_THAT(world_.launcher.cancelled, ElementsAre(First().record.key));
+  EXPECT_FALSE(AdoptJob(store_.LiveJobs().at(0), {}).gang_ended.empty());
+  EXPECT_THAT(world_.observer.notes,
+              ElementsAre("job " + First().record.key +
+                          " has a node that has not ended 10 minutes after the first had ended well, and was told to "
+                          "end"));
+}
+
 TEST_F(PollerTest, ALogThatCannotBeReadIsSaidOnceAndCounted) {
   phase_ = JobPhase::kRunning;
   evidence_ = {{"log_problem", "cannot read the log of pod x"}};

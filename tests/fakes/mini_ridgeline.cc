@@ -1,5 +1,5 @@
 // `ridgeline exec` alone, with the grace time to choose, and how long a trainer may hang: mini_ridgeline exec JOB.json
-// [GRACE_MS [HANG_MS]]
+// [GRACE_MS [HANG_MS [OTHERS_END_MS]]]
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   ridgeline::ExecOptions options;
   if (argc > 3) options.grace_ns = std::atoll(argv[3]) * 1'000'000;
   if (argc > 4) options.hang_ns = std::atoll(argv[4]) * 1'000'000;
+  if (argc > 5) options.others_end_ns = std::atoll(argv[5]) * 1'000'000;
   try {
     const ridgeline::ExecSummary summary = ridgeline::ExecJobFile(argv[2], options);
     std::printf("ran %lld skipped %lld\n", static_cast<long long>(summary.ran),

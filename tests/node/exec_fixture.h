@@ -31,7 +31,8 @@ class Exec : public ::testing::Test {
     options.stdout_file = options.stderr_file = dir_.path() / "exec.log";
     options.new_process_group = true;
     options.die_with_parent = true;
-    return Child::Spawn({testing::FakeProgram("mini_ridgeline"), "exec", JobFile(job), std::to_string(grace_ms)},
+    return Child::Spawn({testing::FakeProgram("mini_ridgeline"), "exec", JobFile(job), std::to_string(grace_ms),
+                         "60000", std::to_string(others_end_ms_)},
                         options);
   }
   // The exit code of exec.
@@ -52,6 +53,7 @@ class Exec : public ::testing::Test {
   }
 
   TempDir dir_;
+  int64_t others_end_ms_ = 600'000;  // how long ranks may go on after rank 0 has ended well
 };
 
 }  // namespace ridgeline

@@ -226,6 +226,23 @@ TEST_F(ExecNodesOfOthers, WhoIsToldToLeaveWhileAnotherIsAtItIsPreempted) {
   EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kPreempted) << ResultOf(job).message;
 }
 
+// Nobody looks on who would end the job.
+TEST_F(ExecNodesOfOthers, ANodeThatHangsAfterTheFirstEndedWellEndsItself) {
+  const Job job = MakeNodes(kFirst, "echo 'step 1: 99 ms loss 1'; sleep 600");
+  others_end_ms_ = 1000;
+  const RunResult result = RunBoth(job);
+  EXPECT_EQ(EndOf(result), InfrastructureReason::kNode) << result.message;
+  EXPECT_THAT(result.message, AllOf(HasSubstr("n1 (node 1 of 2, rank 1)"), HasSubstr("after rank 0 had ended well")));
+  EXPECT_EQ(result.evidence.at("node"), "n1");
+}
+
+TEST_F(ExecNodesOfOthers, ARankThatHangsAfterTheFirstEndedWellIsEnded) {
+  Job job = MakeNodes(kFirst, "echo 'step 1: 99 ms loss 1'; sleep 600", "ours");
+  others_end_ms_ = 1000;
+  EXPECT_EQ(Start(job, 500).Wait().exit_code, 0) << Log();
+  EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kNode) << ResultOf(job).message;
+}
+
 TEST_F(ExecNodesOfOthers, PartsOfAnEarlierAttemptAreNone) {
   const Job job = MakeNodes(kFirst, kSteps);
   NodePart part;
