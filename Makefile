@@ -12,7 +12,7 @@ SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.c
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages configure build programs demo test test-cuda test-cluster build-sanitized test-sanitized fuzz torture test-mutations test-kubelet test-bare test-trixie test-newest-slurm lint format bench install bundle test-bundle picture clean
+.PHONY: help packages configure build programs demo test test-cuda test-cluster build-sanitized test-sanitized fuzz torture test-mutations test-kubelet test-bare test-trixie test-newest-slurm lint format bench install bundle test-bundle test-bundle-bytes release picture clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -141,8 +141,15 @@ bundle: programs ## Make ridgeline-VERSION-ARCHITECTURE.tar.xz, which runs where
 	cmake --build build -j $(JOBS)
 	scripts/bundle.sh build
 
-test-bundle: bundle ## Run the bundle's demo on Debian 11, 12 and 13 that have nothing installed (as root, by debootstrap)
-	tests/install/other-systems.sh ridgeline-*-$(shell uname -m).tar.xz bullseye bookworm trixie
+SUITES ?= bullseye bookworm trixie focal jammy noble
+test-bundle: bundle ## Run the bundle on Debian 11-13 and Ubuntu 20.04-24.04, through Slurm too (as root, by debootstrap)
+	tests/install/other-systems.sh ridgeline-*-$(shell uname -m).tar.xz $(SUITES)
+
+test-bundle-bytes: packages ## Build the last commit in two folders, and ask that both bundles are the same bytes
+	tests/install/same-bytes.sh
+
+release: bundle ## Make release/: the bundle and its checksum; and the container images, by podman, buildah or docker
+	scripts/release.sh ridgeline-*-$(shell uname -m).tar.xz
 
 picture: demo ## Draw docs/report.png, the README's picture, from the demo's report
 	scripts/picture.sh
