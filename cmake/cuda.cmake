@@ -74,6 +74,8 @@ target_link_libraries(cudart INTERFACE ${RIDGELINE_CUDART} Threads::Threads ${CM
 # is compiled for sm_100 or sm_120, so that both have the same PTX, and it is made once.
 # What a kernel computes does not hang on which products and sums nvcc contracts, which differs between forms of one kernel:
 # it fuses those that are written fmaf, as every other compiler of these sources does.
+# nvcc hashes the path of a source into its kernels' names. Each is given a path that is the same in every clone, so that
+# two builds of a commit have the same bytes.
 function(rl_cuda_objects out)
   set(codes "")
   foreach(architecture IN LISTS RIDGELINE_CUDA_ARCHITECTURES)
@@ -87,12 +89,15 @@ function(rl_cuda_objects out)
   foreach(source IN LISTS ARGN)
     cmake_path(GET source STEM name)
     cmake_path(ABSOLUTE_PATH source)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE named)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o)
     set(report ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.ptxas)
     file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
     add_custom_command(OUTPUT ${object} BYPRODUCTS ${report}
       COMMAND ${PROJECT_SOURCE_DIR}/cmake/nvcc.sh ${report}
               ${RIDGELINE_NVCC} -std=c++20 -O3 --fmad=false -Xcompiler=-fPIC --Werror all-warnings ${codes}
+              -frandom-seed=${named} -Xcudafe=--orig_src_path_name=/${named}
+              -Xcicc=--orig_src_path_name -Xcicc=/${named}
               -I ${PROJECT_SOURCE_DIR}/src -I ${PROJECT_SOURCE_DIR}/include -MD -MF ${object}.d
               -c ${source} -o ${object}
       DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/nvcc.sh DEPFILE ${object}.d COMMENT "Compiling ${name}.cu by nvcc" VERBATIM)
