@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the container images of plugins/kubernetes/deploy/Containerfile and runs them as a pod is run: uid 65532, no
-# capability, a root file system that cannot be written.
+# Builds the container images of Containerfile and Containerfile.cuda in plugins/kubernetes/deploy, and runs them as a pod is
+# run: uid 65532, no capability, a root file system that cannot be written.
 #
 #   container_image.sh BUILD_DIR [--compile]
 #
@@ -118,12 +118,24 @@ build worker "${layers[@]}" --build-arg COMMIT=$commit
 say "built worker"
 build driver "${layers[@]}" --build-arg COMMIT=$commit
 say "built driver"
+# The image for GPUs, from a bundle. Where the CUDA toolkit is missing, a program that knows nothing of GPUs has the name of
+# its trainer.
+cp -al "$work/programs/opt/ridgeline" "$work/ridgeline-0-test"
+[ -e "$work/ridgeline-0-test/bin/ridgeline-train-cuda" ] ||
+  cp "$work/ridgeline-0-test/bin/ridgeline" "$work/ridgeline-0-test/bin/ridgeline-train-cuda"
+"$root/scripts/add-c-library.sh" "$work/ridgeline-0-test"
+mkdir "$work/gpu"
+tar -C "$work" -cf - ridgeline-0-test | xz -0 >"$work/gpu/ridgeline-0-test.tar.xz"
+"${buildah[@]}" build --isolation chroot --pull-never --format oci --file "$deploy/Containerfile.cuda" \
+  --build-arg BASE=localhost/base --build-arg COMMIT=$commit --tag localhost/cuda "$work/gpu" >"$work/log" 2>&1 ||
+  { tail -n 20 "$work/log"; fail "buildah build of Containerfile.cuda"; }
+say "built cuda"
 
 # --- What the images say of themselves.
 
 config() { "${buildah[@]}" inspect --type image --format "$2" "localhost/$1"; }
 expect() { [ "$2" = "$3" ] || fail "$1 is $2, not $3"; }
-for image in worker driver; do
+for image in worker driver cuda; do
   expect "$image: user" "$(config "$image" '{{.OCIv1.Config.User}}')" 65532:65532
   expect "$image: entry point" "$(config "$image" '{{len .OCIv1.Config.Entrypoint}}')" 0
   expect "$image: command" "$(config "$image" '{{.OCIv1.Config.Cmd}}')" '[ridgeline --help]'
@@ -229,6 +241,10 @@ container worker sh /test/as-a-pod.sh || fail "worker is not as a pod needs it"
 say "worker runs as a pod"
 container worker sh /test/job.sh || fail "worker runs no job"
 say "worker ran a job"
+container cuda ridgeline doctor >"$work/log" || true # of the stand-in's cards it says that there are none
+grep -q '^ok    trainer ' "$work/log" || { cat "$work/log"; fail "cuda is not as a pod needs it"; }
+container cuda ridgeline-train-cuda --help >"$work/log" || fail "the CUDA trainer does not start"
+say "cuda runs as a pod"
 container driver sh /test/driver.sh || fail "driver"
 say "driver ran a sweep"
 
