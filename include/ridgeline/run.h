@@ -116,6 +116,8 @@ struct RunSpec {
   std::string state_precision;  // fp32 | bf16: master weights, gradients and moments
   // high_precision: bf16 weights, quantized for each product | quantized: quantized layers have their codes alone
   std::string primary_weights = "high_precision";
+  // On device cuda. fastest: cuDNN's plans, whose gradients need not repeat to the bit | deterministic: those that do
+  std::string attention_backward = "fastest";
 
   // Workload.
   int64_t batch_size = 1;              // sequences a data-parallel rank and micro-step
@@ -176,10 +178,14 @@ struct RunSpec {
   int64_t checkpoint_every_steps = 100;
   int64_t checkpoint_keep = 2;  // newest ones; older ones are removed
 
-  // `measure: {min_steps, refuse_throttled}` in JSON, settings too. A run whose steady figures are of fewer measured
-  // steps is invalid, and one whose GPU was throttled is nobody's result.
+  // `measure: {min_steps, refuse_throttled, seconds, warmup_seconds}` in JSON, settings too. A run whose steady figures
+  // are of fewer measured steps is invalid, and one whose GPU was throttled is nobody's result. On device cuda the same
+  // steps are run for warmup_seconds before the run begins, and blocks of `steps` steps are measured until `seconds`
+  // have passed: clocks settle in seconds, not in steps.
   int64_t min_steps = 1;
   bool refuse_throttled = false;
+  double measured_seconds = 10;
+  double warmup_seconds = 5;
 };
 
 // Where a figure comes from.
@@ -223,7 +229,9 @@ struct CoreFigures {
 // How rank 0's GPU fared, as its driver says: of the card, whoever uses it. What the driver does not say, or a run
 // without a GPU, is nothing.
 struct GpuFigures {
-  std::optional<double> power_w;       // drawn, mean over the measured steps
+  std::optional<double> power_w;      // drawn, mean over the measured steps
+  std::optional<double> power_max_w;  // the most at a moment of them
+  std::optional<double> power_limit_w;
   std::optional<double> energy_j;      // taken in the measured steps
   std::optional<double> sm_clock_mhz;  // mean over the measured steps
   std::optional<double> sm_clock_min_mhz;

@@ -33,6 +33,21 @@ struct NvmlMemory {
   unsigned long long total = 0, reserved = 0, free = 0, used = 0;  // bytes
 };
 
+// nvmlFieldValue_t, of a field that is an unsigned integer.
+struct NvmlFieldValue {
+  unsigned field = 0, scope = 0;
+  long long timestamp = 0, latency_us = 0;
+  int type = 0;  // nvmlValueType_t
+  NvmlReturn said = kNvmlSuccess;
+  union {
+    unsigned number;
+    unsigned long long wide;
+    double real;
+  } value = {};
+};
+inline constexpr unsigned kNvmlPowerInstant = 186;  // NVML_FI_DEV_POWER_INSTANT, in milliwatts
+inline constexpr int kNvmlUnsigned = 1;             // NVML_VALUE_TYPE_UNSIGNED_INT
+
 // nvmlPciInfo_t
 struct NvmlPci {
   char legacy_bus_id[16];
@@ -61,7 +76,8 @@ inline constexpr unsigned long long kNvmlValueNotAvailable = ~0ULL;
   IF_THERE(nvmlDeviceGetPciInfo_v3, (NvmlDevice, NvmlPci*))                                              \
   IF_THERE(nvmlDeviceGetMemoryInfo_v2, (NvmlDevice, NvmlMemory*))                                        \
   IF_THERE(nvmlDeviceGetMigMode, (NvmlDevice, unsigned* current, unsigned* pending))                     \
-  IF_THERE(nvmlDeviceGetPowerUsage, (NvmlDevice, unsigned* milliwatts))                                  \
+  IF_THERE(nvmlDeviceGetFieldValues, (NvmlDevice, int count, NvmlFieldValue*))                           \
+  IF_THERE(nvmlDeviceGetEnforcedPowerLimit, (NvmlDevice, unsigned* milliwatts))                          \
   IF_THERE(nvmlDeviceGetTotalEnergyConsumption, (NvmlDevice, unsigned long long* millijoules))           \
   IF_THERE(nvmlDeviceGetClockInfo, (NvmlDevice, NvmlClock, unsigned* mhz))                               \
   IF_THERE(nvmlDeviceGetTemperature, (NvmlDevice, NvmlTemperatureSensor, unsigned* celsius))             \

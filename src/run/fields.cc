@@ -21,6 +21,11 @@ const Field kFields[] = {
      "", 0, kBig, F::kOfHarness | F::kSparesMemory, "0"},
     {"amax_history", &RunSpec::amax_history, "fp8 with delayed scaling: steps whose amaxes it remembers (default 1024)",
      "", 0, 1 << 20, 0, "0"},
+    {"attention_backward", &RunSpec::attention_backward,
+     "on device cuda: fastest, whose gradients need not repeat to the bit, or deterministic, slower and with more "
+     "memory (default "
+     "fastest)",
+     "fastest|deterministic", 0, 0, F::kSparesLoss, "fastest"},
     {"batch_size", &RunSpec::batch_size, "sequences a data-parallel rank processes in one micro-step (default 1)", "",
      1, 1 << 20},
     {"beta1", &RunSpec::beta1, "decay of Adam's first moment (default 0.9)", "", 0, 0.999999, F::kSparesMemory},
@@ -178,6 +183,12 @@ const Field kSettings[] = {
      "whether a run whose GPU was throttled is no measurement: it ends as infrastructure, and is run again (default "
      "false)",
      "", 0, 0, F::kSparesMemory | F::kSparesLoss},
+    {"measure.seconds", &RunSpec::measured_seconds,
+     "on device cuda: how long is measured at least, in blocks of `steps` steps (default 10)", "", 0, 86400,
+     F::kSparesMemory | F::kSparesLoss},
+    {"measure.warmup_seconds", &RunSpec::warmup_seconds,
+     "on device cuda: how long the same steps are run before the run begins, so that clocks settle (default 5)", "", 0,
+     86400, F::kSparesMemory | F::kSparesLoss},
 };
 
 const Field* Find(std::span<const Field> table, std::string_view name) {

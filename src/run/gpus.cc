@@ -11,25 +11,25 @@ namespace {
 constexpr int64_t MiB(int64_t number) { return number << 20; }
 constexpr int64_t GiB(double number) { return static_cast<int64_t>(number * 0x1p30); }
 
-// Compute capabilities: the CUDA C++ Programming Guide. Memory: nvidia-smi's total of the part, and PyTorch's "total
-// capacity" of it, the least of several reports, as releases of the driver keep more or less. Each figure's source
-// stands in devices/, where the part is described.
+// Compute capabilities: the CUDA C++ Programming Guide. Multiprocessors: the data sheets. Memory: nvidia-smi's total of
+// the part, and PyTorch's "total capacity" of it, the least of several reports, as releases of the driver keep more or
+// less. Each figure's source stands in devices/, where the part is described.
 constexpr Gpu kGpus[] = {
-    {"a100", "A100", "NVIDIA A100-SXM4-80GB", 80, MiB(81920), GiB(79.14)},
-    {"a100-40gb", "A100 40GB", "NVIDIA A100-SXM4-40GB", 80, MiB(40960), GiB(39.38)},
-    {"a100-pcie", "A100 PCIe", "NVIDIA A100 80GB PCIe", 80, MiB(81920), GiB(79.14)},
-    {"b200", "B200", "NVIDIA B200", 100, MiB(183359), GiB(178.35)},
-    {"b300", "B300", "NVIDIA B300 SXM6 AC", 103, MiB(275040), GiB(267.69)},
-    {"gb200", "GB200", "NVIDIA GB200", 100, MiB(189471), GiB(184.31)},
-    {"gb300", "GB300", "NVIDIA GB300", 103, MiB(284208), GiB(276.50)},
-    {"h100", "H100", "NVIDIA H100 80GB HBM3", 90, MiB(81559), GiB(79.10)},
-    {"h100-nvl", "H100 NVL", "NVIDIA H100 NVL", 90, MiB(95830), GiB(93.00)},
-    {"h100-pcie", "H100 PCIe", "NVIDIA H100 PCIe", 90, MiB(81559), GiB(79.10)},
-    {"h200", "H200", "NVIDIA H200", 90, MiB(143771), GiB(139.72)},
-    {"h200-nvl", "H200 NVL", "NVIDIA H200 NVL", 90, MiB(143771), GiB(139.72)},
-    {"l40s", "L40S", "NVIDIA L40S", 89, MiB(46068), GiB(44.39)},
-    {"rtx-4090", "RTX 4090", "NVIDIA GeForce RTX 4090", 89, MiB(24564), GiB(23.52)},
-    {"rtx-5090", "RTX 5090", "NVIDIA GeForce RTX 5090", 120, MiB(32607), GiB(31.36)},
+    {"a100", "A100", "NVIDIA A100-SXM4-80GB", 80, 108, MiB(81920), GiB(79.14)},
+    {"a100-40gb", "A100 40GB", "NVIDIA A100-SXM4-40GB", 80, 108, MiB(40960), GiB(39.38)},
+    {"a100-pcie", "A100 PCIe", "NVIDIA A100 80GB PCIe", 80, 108, MiB(81920), GiB(79.14)},
+    {"b200", "B200", "NVIDIA B200", 100, 148, MiB(183359), GiB(178.35)},
+    {"b300", "B300", "NVIDIA B300 SXM6 AC", 103, 148, MiB(275040), GiB(267.69)},
+    {"gb200", "GB200", "NVIDIA GB200", 100, 152, MiB(189471), GiB(184.31)},
+    {"gb300", "GB300", "NVIDIA GB300", 103, 152, MiB(284208), GiB(276.50)},
+    {"h100", "H100", "NVIDIA H100 80GB HBM3", 90, 132, MiB(81559), GiB(79.10)},
+    {"h100-nvl", "H100 NVL", "NVIDIA H100 NVL", 90, 132, MiB(95830), GiB(93.00)},
+    {"h100-pcie", "H100 PCIe", "NVIDIA H100 PCIe", 90, 114, MiB(81559), GiB(79.10)},
+    {"h200", "H200", "NVIDIA H200", 90, 132, MiB(143771), GiB(139.72)},
+    {"h200-nvl", "H200 NVL", "NVIDIA H200 NVL", 90, 132, MiB(143771), GiB(139.72)},
+    {"l40s", "L40S", "NVIDIA L40S", 89, 142, MiB(46068), GiB(44.39)},
+    {"rtx-4090", "RTX 4090", "NVIDIA GeForce RTX 4090", 89, 128, MiB(24564), GiB(23.52)},
+    {"rtx-5090", "RTX 5090", "NVIDIA GeForce RTX 5090", 120, 170, MiB(32607), GiB(31.36)},
 };
 
 // The first word of a product is what its variants share: "H100 NVL" and "H100 80GB HBM3".

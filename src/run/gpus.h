@@ -14,8 +14,9 @@ struct Gpu {
   std::string_view product;      // as people call it: "H100"
   std::string_view driver_name;  // what the driver calls it, exactly: "NVIDIA H100 80GB HBM3"
   int compute_capability;        // 10 x major + minor
-  int64_t total_bytes;           // as nvidia-smi says it
-  int64_t usable_bytes;          // what CUDA shows a program of that: the driver and the ECC keep the rest
+  int multiprocessors;
+  int64_t total_bytes;   // as nvidia-smi says it
+  int64_t usable_bytes;  // what CUDA shows a program of that: the driver and the ECC keep the rest
 };
 
 // Each is of an architecture that kernels are compiled for.

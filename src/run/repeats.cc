@@ -26,6 +26,8 @@ void MergeGpu(const GpuFigures& earlier, double runs, GpuFigures& own) {
   const auto sum = [](auto a, auto b) { return a + b; };
   const auto most = [](auto a, auto b) { return std::max(a, b); };
   Merge(earlier.power_w, own.power_w, mean);
+  Merge(earlier.power_max_w, own.power_max_w, most);
+  Merge(earlier.power_limit_w, own.power_limit_w, most);
   own.energy_j = own.energy_j && earlier.energy_j ? std::optional(*own.energy_j + *earlier.energy_j) : std::nullopt;
   Merge(earlier.sm_clock_mhz, own.sm_clock_mhz, mean);
   Merge(earlier.sm_clock_min_mhz, own.sm_clock_min_mhz, [](double a, double b) { return std::min(a, b); });

@@ -115,7 +115,8 @@ class SweepReader {
   }
 
   void ReadMeasure(const YamlNode& node) {
-    static const Names kKnown = {"warmup_steps", "steps", "repeats", "min_steps", "refuse_throttled"};
+    static const Names kKnown = {"warmup_steps",     "steps",   "repeats",       "min_steps",
+                                 "refuse_throttled", "seconds", "warmup_seconds"};
     if (node.kind != YamlNode::Kind::kMap) return Add(node.place, NotAMapping("measure is a mapping of fields", node));
     for (const auto& [name, value] : Entries(node, "field", kKnown, faults)) {
       const Field* field = FindField(name);

@@ -35,6 +35,7 @@ struct Descriptor {
   std::map<int, Attribute> attributes;
   bool finalized = false;
   bool fails = false;  // a proposal that cannot be built
+  int64_t number = 0;  // of a proposal, and of its engine
 
   template <typename T>
   T Get(cudnnBackendAttributeName_t name, size_t index = 0) const {
@@ -174,7 +175,9 @@ class Evaluation {
         sum += double{Load(a, {at[0], at[1] / (heads / a.dims[1]), at[2], k})} *
                Load(b, {at[0], at[1] / (heads / b.dims[1]), k, at[3]});
       }
-      Store(c, at, static_cast<float>(sum));
+      // The blocks of a product whose result is stored in fp32 add to what lies there.
+      const bool adds = !c.is_virtual && c.type == CUDNN_DATA_FLOAT;
+      Store(c, at, static_cast<float>(adds ? sum + Load(c, at) : sum));
     });
   }
   void Pointwise(const Descriptor& op) {
@@ -327,7 +330,27 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudn
       proposal.attributes = d.attributes;
       proposal.finalized = true;
       proposal.fails = options.first_fails && i == 0;
+      proposal.number = i;
     }
+    return CUDNN_STATUS_SUCCESS;
+  }
+  if (name == CUDNN_ATTR_ENGINECFG_ENGINE && type == CUDNN_TYPE_BACKEND_DESCRIPTOR && room == 1) {
+    *count = 1;
+    Descriptor& engine = *Of(*static_cast<cudnnBackendDescriptor_t*>(values));
+    engine.finalized = true;
+    engine.number = d.number;
+    return CUDNN_STATUS_SUCCESS;
+  }
+  if (name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX && type == CUDNN_TYPE_INT64 && room == 1) {
+    *count = 1;
+    *static_cast<int64_t*>(values) = d.number;
+    return CUDNN_STATUS_SUCCESS;
+  }
+  if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && type == CUDNN_TYPE_NUMERICAL_NOTE && room >= 2) {
+    auto* notes = static_cast<cudnnBackendNumericalNote_t*>(values);
+    notes[0] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+    *count = 1;
+    if (options.first_is_nondeterministic && d.number == 0) notes[(*count)++] = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
     return CUDNN_STATUS_SUCCESS;
   }
   if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == CUDNN_TYPE_INT64 && room == 1) {

@@ -8,7 +8,8 @@ namespace cuda_on_cpu {
 struct CudnnOptions {
   int64_t proposals = 1;  // that it makes for a graph
   int64_t workspace_bytes = 256;
-  bool first_fails = false;  // to be built
+  bool first_fails = false;                // to be built
+  bool first_is_nondeterministic = false;  // as its engine notes
 };
 // Forgets what was asked before.
 void ResetCudnn(const CudnnOptions& options = {});

@@ -74,6 +74,19 @@ TEST(Kernels, ABarrierThatOneHalfReachesIsNamedAndTheDeviceLost) {
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 
+TEST(Kernels, TwoBlocksThatWriteToOnePlaceAreSeen) {
+  ResetMachine({.seed = 1});
+  {
+    const Numbers x;
+    EXPECT_THROW(RaiseWithoutAtomic(x.data()), ridgeline::Error);
+  }
+  EXPECT_THAT(LastFailure(), HasSubstr("two blocks write to one place, byte "));
+  ResetMachine({.seed = 1});
+  const Numbers x;
+  RaiseByAtomic(x.data());
+  EXPECT_EQ(LastFailure(), "");
+}
+
 TEST(Kernels, WhatCannotMeetIsNamed) {
   EXPECT_THAT(Failure(BarriersInTwoPlaces), HasSubstr("for others that wait in __syncthreads at faulty.cu:"));
   EXPECT_THAT(Failure(ShuffleWithLanesThatReturned), HasSubstr("32 threads wait in __shfl_xor_sync at faulty.cu:"));

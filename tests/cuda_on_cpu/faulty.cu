@@ -29,6 +29,13 @@ __global__ void WithoutBarrier(float* x) {
   x[threadIdx.x] = held[kThreads - 1 - threadIdx.x];
 }
 
+__global__ void Raise(float* x) {
+  if (threadIdx.x == 0) x[0] += 1;
+}
+__global__ void RaiseSafely(float* x) {
+  if (threadIdx.x == 0) atomicAdd(x, 1.0F);
+}
+
 __global__ void OneHalf(float* x) {
   if (threadIdx.x < kThreads / 2) {
     x[threadIdx.x] = 1;
@@ -85,8 +92,8 @@ __global__ void Misaligned(float* x) {
   if (threadIdx.x == 0) ridgeline::StoreVec<float, 4>(x, ridgeline::LoadVec<float, 4>(x + 1));
 }
 
-void Start(void (*kernel)(float*), float* x, size_t shared_bytes = 0) {
-  ridgeline::Launch(nullptr, {{1}, {kThreads}, shared_bytes}, kernel, x);
+void Start(void (*kernel)(float*), float* x, size_t shared_bytes = 0, unsigned blocks = 1) {
+  ridgeline::Launch(nullptr, {{blocks}, {kThreads}, shared_bytes}, kernel, x);
 }
 
 }  // namespace
@@ -99,6 +106,8 @@ void BarriersInTwoPlaces(float* x) { Start(TwoPlaces, x); }
 void ShuffleWithLanesThatReturned(float* x) { Start(LanesThatReturned, x); }
 void ShuffleByLanesOutsideOfTheMask(float* x) { Start(OutsideOfTheMask, x); }
 void DifferentIntrinsicsOfOneMask(float* x) { Start(DifferentIntrinsics, x); }
+void RaiseWithoutAtomic(float* x) { Start(Raise, x, 0, 2); }
+void RaiseByAtomic(float* x) { Start(RaiseSafely, x, 0, 2); }
 void ReadUnwrittenShared(float* x) { Start(UnwrittenShared, x); }
 void WriteBeyondShared(float* x) { Start(BeyondShared, x); }
 void WriteBeyondDynamicShared(float* x) { Start(BeyondDynamicShared, x, kThreads * sizeof(float)); }

@@ -14,6 +14,8 @@ void BarriersInTwoPlaces(float* x);             // all come, to different ones
 void ShuffleWithLanesThatReturned(float* x);    // named by the mask, and gone
 void ShuffleByLanesOutsideOfTheMask(float* x);  // not named by it, and there
 void DifferentIntrinsicsOfOneMask(float* x);
+void RaiseWithoutAtomic(float* x);  // x[0], by two blocks
+void RaiseByAtomic(float* x);       // right
 void ReadUnwrittenShared(float* x);
 void WriteBeyondShared(float* x);  // by one element, as all below
 void WriteBeyondDynamicShared(float* x);

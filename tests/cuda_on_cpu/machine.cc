@@ -7,6 +7,7 @@
 
 #include "cuda_on_cpu/block.h"
 #include "cuda_on_cpu/machine_state.h"
+#include "cuda_on_cpu/writes.h"
 
 namespace cuda_on_cpu {
 namespace {
@@ -99,8 +100,11 @@ cudaError_t Finish(Machine& m, Lock& lock, CUstream_st& stream) {
   return RunUntil(m, lock, [&] { return stream.queue.empty(); });
 }
 bool Records(const Machine& m) {
-  return std::any_of(m.streams.begin(), m.streams.end(),
-                     [](const auto& s) { return s->device == this_device && s->capture != nullptr; });
+  return std::any_of(m.streams.begin(), m.streams.end(), [](const auto& s) {
+    if (s->capture == nullptr || s->capture->mode == cudaStreamCaptureModeRelaxed) return false;
+    return s->capture->mode == cudaStreamCaptureModeGlobal ||
+           (s->capture->by == std::this_thread::get_id() && s->device == this_device);
+  });
 }
 cudaError_t FinishDevice(Machine& m, Lock& lock) {
   if (Records(m)) return cudaErrorStreamCaptureUnsupported;
@@ -181,7 +185,16 @@ cudaError_t Launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
     Machine& machine = TheMachine();
     const uint64_t number = static_cast<uint64_t>(++machine.grids);
     const uint64_t seed = machine.options.seed == 0 ? 0 : machine.options.seed * 1'000'003 + number;
-    machine.failure = RunGrid(grid, thread, seed);
+    // What is small is watched: every block costs a look at all of the memory.
+    constexpr uint64_t kWatchedBlocks = 32;
+    constexpr size_t kWatchedBytes = 256 << 10;
+    const uint64_t blocks = uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z;
+    std::optional<WriteWatch> watch;
+    if (seed != 0 && blocks > 1 && blocks <= kWatchedBlocks && machine.memory->allocated_bytes() <= kWatchedBytes) {
+      watch.emplace(*machine.memory);
+    }
+    machine.failure =
+        RunGrid(grid, thread, seed, watch ? [&] { return watch->AfterBlock(); } : std::function<std::string()>());
     if (machine.failure.empty()) return cudaSuccess;
     std::fprintf(stderr, "cuda_on_cpu: %s\n", machine.failure.c_str());
     return cudaErrorLaunchFailure;
@@ -222,6 +235,12 @@ void FailCall(int64_t number, cudaError_t error) {
 }
 int64_t AllocationsMade() { return TheMachine().allocations; }
 void FailAllocation(int64_t number) { TheMachine().failing_allocation = number; }
+uint64_t AnyOrder() {
+  Machine& m = TheMachine();
+  const Lock lock(m.mutex);
+  return m.options.seed == 0 ? 0 : 1 + m.random.Below(1 << 20);
+}
+bool GraphKeepsPriorities() { return TheMachine().keeps_priorities; }
 int64_t GridsRun() { return TheMachine().grids; }
 
 }  // namespace cuda_on_cpu

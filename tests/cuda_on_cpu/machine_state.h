@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -28,6 +29,8 @@ struct CUgraph_st {
     std::vector<size_t> after;
   };
   std::vector<Node> nodes;
+  std::thread::id by;  // who recorded it
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 };
 struct CUgraphExec_st : CUgraph_st {};
 struct CUevent_st {
@@ -65,7 +68,8 @@ struct Machine {
   std::map<const void*, size_t> dynamic_shared_limits;     // of kernels that asked for more
   Random random{0};
   int64_t grids = 0;
-  int64_t nodes = 0;  // of graphs, that ran
+  int64_t nodes = 0;              // of graphs, that ran
+  bool keeps_priorities = false;  // of streams, in the graph that was instantiated last
   std::string failure;
   cudaError_t sticky = cudaSuccess;  // a machine that failed does nothing any more
   int64_t calls = 0;                 // of the runtime, as MayFail counts them
@@ -98,7 +102,8 @@ bool Advance(Machine& m);
 // Runs whatever can run until `done`. Other threads may have to bring what is waited for.
 cudaError_t RunUntil(Machine& m, Lock& lock, const std::function<bool()>& done);
 cudaError_t Finish(Machine& m, Lock& lock, CUstream_st& stream);
-// Whether a stream of the thread's device is recorded into a graph. What others record is no concern of it.
+// Whether a stream is recorded into a graph that forbids this thread calls which no graph can hold: of its device, by
+// this thread, or of any device by anybody in the global mode.
 bool Records(const Machine& m);
 cudaError_t FinishDevice(Machine& m, Lock& lock);
 // Puts work behind the stream's last, or into the graph that it records.

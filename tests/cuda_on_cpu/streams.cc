@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "cuda_on_cpu/machine_state.h"
@@ -118,11 +119,13 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
 }
 
 // Graphs.
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   if (const cudaError_t error = MayFail(kTakes); error != cudaSuccess) return Said(error);
   const Lock lock(TheMachine().mutex);
   if (stream == nullptr || stream->capture != nullptr) return Said(cudaErrorStreamCaptureUnsupported);
   stream->capture = new CUgraph_st;
+  stream->capture->by = std::this_thread::get_id();
+  stream->capture->mode = mode;
   ++TheMachine().handles;
   stream->captured_after.clear();
   return cudaSuccess;
@@ -160,9 +163,10 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   const bool capturing = stream != nullptr && stream->capture != nullptr;
   return *status = capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone, cudaSuccess;
 }
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long /*flags*/) {
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
   if (const cudaError_t error = MayFail(kTakes); error != cudaSuccess) return Said(error);
   *exec = new CUgraphExec_st{*graph};
+  TheMachine().keeps_priorities = (flags & cudaGraphInstantiateFlagUseNodePriority) != 0;
   return ++TheMachine().handles, cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {

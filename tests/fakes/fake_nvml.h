@@ -106,8 +106,16 @@ inline Nvml MakeFakeNvml() {
   fake.nvmlDeviceGetMigMode = [](NvmlDevice, unsigned* current, unsigned* pending) {
     return Call("mig", [&](FakeCard& card) { *current = *pending = card.mig ? 1 : 0; });
   };
-  fake.nvmlDeviceGetPowerUsage = [](NvmlDevice, unsigned* to) {
-    return Call("power", [&](FakeCard& card) { *to = card.milliwatts; });
+  fake.nvmlDeviceGetFieldValues = [](NvmlDevice, int count, NvmlFieldValue* values) {
+    for (int i = 0; i < count; ++i) {
+      values[i].said = Call("power", [&](FakeCard& card) { values[i].value.number = card.milliwatts; });
+      values[i].type = kNvmlUnsigned;
+      if (values[i].field != kNvmlPowerInstant) values[i].said = kNvmlNotSupported;
+    }
+    return kNvmlSuccess;
+  };
+  fake.nvmlDeviceGetEnforcedPowerLimit = [](NvmlDevice, unsigned* to) {
+    return Call("power limit", [&](FakeCard&) { *to = 700'000; });
   };
   fake.nvmlDeviceGetTotalEnergyConsumption = [](NvmlDevice, unsigned long long* to) {
     return Call("energy", [&](FakeCard& card) { *to = card.millijoules += card.millijoules_a_look; });
@@ -132,7 +140,9 @@ inline Nvml MakeFakeNvml() {
     const unsigned room = list == nullptr ? 0 : *count;
     const NvmlReturn said = Call("processes", [&](FakeCard& card) {
       *count = std::max(card.others, static_cast<unsigned>(card.processes.size()));
-      if (*count <= room) std::copy(card.processes.begin(), card.processes.end(), list);
+      if (*count > room) return;
+      std::fill_n(list, *count, NvmlProcess{});
+      std::copy(card.processes.begin(), card.processes.end(), list);
     });
     return said == kNvmlSuccess && *count > room ? kNvmlInsufficientSize : said;
   };

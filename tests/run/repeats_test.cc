@@ -48,12 +48,13 @@ TEST(Repeats, AreOneMeasurement) {
 
 TEST(Repeats, AreDisturbedOnAGpuAsTheWorstOfThem) {
   RunResult first = RunOf({1'000'000, 100'000, 120'000}, 2);  // two of them
-  first.gpu = {400, 10, 1800, 1500, 2600, 70, 0.5, {{"sw_power_cap", 5}}, 1, 2, 3, 4096};
+  first.gpu = {400, 650, 700, 10, 1800, 1500, 2600, 70, 0.5, {{"sw_power_cap", 5}}, 1, 2, 3, 4096};
   RunResult second = RunOf({2'000'000, 200'000, 110'000});
-  second.gpu = {700, 20, 1500, 1600, 2600, 60, 0.25, {{"sw_power_cap", 1}, {"hw_slowdown", 1}}, 1, 0, 0, 0};
+  second.gpu = {700, 710, 700, 20, 1500, 1600, 2600, 60, 0.25, {{"sw_power_cap", 1}, {"hw_slowdown", 1}}, 1, 0, 0, 0};
   AddEarlierRepeats(first, kWarmup, second);
   const GpuFigures& gpu = second.gpu;
   EXPECT_EQ(gpu.power_w, 500) << "over three runs";
+  EXPECT_EQ(gpu.power_max_w, 710);
   EXPECT_EQ(gpu.energy_j, 30);
   EXPECT_EQ(gpu.sm_clock_mhz, 1700);
   EXPECT_EQ(gpu.sm_clock_min_mhz, 1500);

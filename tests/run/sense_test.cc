@@ -150,6 +150,18 @@ TEST(Sense, MeasuredStepsAreThoseOfThePoint) {
               HasSubstr("memory.device_peak_kind is 'a guess', and is one of allocated, in use and NVML"));
 }
 
+// Which measure until measure.seconds have passed.
+TEST(Sense, OnGpusMoreStepsMayBeMeasured) {
+  RunSpec spec = Spec();
+  spec.device = "cuda";
+  RunResult result = Right();
+  result.measured_steps = 40;
+  result.loss.push_back(1);
+  EXPECT_EQ(Contradiction(spec, result), "");
+  result.step_ns.all_ns.pop_back();
+  EXPECT_THAT(Contradiction(spec, result), HasSubstr("step_ns.all has 4 numbers"));
+}
+
 TEST(Sense, FewerMeasuredStepsThanAskedForAreSaid) {
   RunSpec spec = Spec();
   spec.min_steps = 3;

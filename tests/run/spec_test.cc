@@ -395,7 +395,10 @@ TEST(Spec, EachGroupOfSettingsHasItsPlace) {
   EXPECT_TRUE(spec.refuse_throttled);
   EXPECT_EQ(PointId(spec), PointId(Good({{"model", "llama-10m"}})));
   const std::string text = EncodeSpec(spec);
-  EXPECT_THAT(text, HasSubstr(R"("lr_warmup_steps":0,"measure":{"min_steps":1,"refuse_throttled":true},"model")"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          R"("lr_warmup_steps":0,"measure":{"min_steps":1,"refuse_throttled":true,"seconds":10,"warmup_seconds":5},"model")"));
   EXPECT_THAT(text, Not(HasSubstr("\"checkpoint\"")));
   EXPECT_EQ(EncodeSpec(DecodeSpec(ParseJson(text, "spec"), "spec")), text);
   const RunSpec both =
@@ -417,7 +420,8 @@ TEST(Spec, WrongSettingsAreRefused) {
   EXPECT_THAT(refusal({{"dir", "x"}}, "virtual"), HasSubstr("virtual rank"));
   std::vector<Problem> problems;
   BuildSpec({{"model", "llama-10m"}, {"measure", true}}, problems);
-  EXPECT_EQ(problems.at(0).message, "measure is a mapping of min_steps and refuse_throttled, not true");
+  EXPECT_EQ(problems.at(0).message,
+            "measure is a mapping of min_steps, refuse_throttled, seconds and warmup_seconds, not true");
 }
 
 TEST(Spec, DecodesWhatItEncodes) {

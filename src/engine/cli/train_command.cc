@@ -250,6 +250,11 @@ int RunTrainCommand(int argc, char* const* argv, const CudaSupport& cuda) {
   TrainOptions options;
   options.command_line.assign(argv, argv + argc);
   options.profile = command->profile || !command->export_trace.empty();
+  // An emulated machine has no clocks to settle.
+  if (spec.device == "cuda" && !cuda.emulated) {
+    options.warmup_seconds = spec.warmup_seconds;
+    options.measured_seconds = spec.measured_seconds;
+  }
   options.open_cuda = cuda.open;
   options.device = command->device;
   options.resume = command->resume;

@@ -48,6 +48,8 @@ class Executor {
   }
   // Of a contiguous tensor.
   virtual void Zero(const Tensor& tensor) = 0;
+  // All that was written reads as zeros again, as before the first step.
+  virtual void Clear() = 0;
   // Has the device write the numbers from the `first` on to a contiguous tensor. False where it leaves that to the
   // host.
   virtual bool WriteNormal(const Tensor& /*to*/, int64_t /*first*/, const NormalNumbers& /*numbers*/) { return false; }

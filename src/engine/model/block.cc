@@ -7,7 +7,9 @@
 namespace ridgeline {
 namespace {
 
-AttentionShape AttentionOf(const RunSpec& s) { return {s.batch_size, s.seq_length, s.heads, s.kv_heads, s.head_dim}; }
+AttentionShape AttentionOf(const RunSpec& s) {
+  return {s.batch_size, s.seq_length, s.heads, s.kv_heads, s.head_dim, s.attention_backward == "deterministic"};
+}
 
 }  // namespace
 

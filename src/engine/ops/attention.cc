@@ -64,14 +64,19 @@ bool ForCudnn(const DeviceDescription& device, std::initializer_list<Tensor> ten
 Tensor Workspace(Trace& trace, int64_t bytes) { return trace.Temporary(DType::kU8, 1, bytes, Category::kWorkspace); }
 
 // What the plans of cuDNN 9.19 want, or more: up to 256 bytes; where heads share keys, dk and dv of every head in 16
-// bits; and from 10.0 on, for short sequences, dq of rows in groups of 8 in fp32. A plan that wants more is not taken.
+// bits; from 10.0 on, for short sequences, dq of rows in groups of 8 in fp32; and where dq is to repeat to the bit, the
+// scores' gradients in 16 bits, in whole tiles. A plan that wants more is not taken.
 constexpr int64_t kForwardWorkspaceBytes = 256;
 int64_t BackwardWorkspaceBytes(const DeviceDescription& device, const AttentionShape& s) {
   constexpr int64_t kShort = 128;
+  const auto up = [](int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; };
   int64_t bytes = 256;
+  if (s.repeats) {
+    bytes += 2 * s.batch * s.heads * up(s.seq, 64) * up(s.seq, device.compute_capability >= 100 ? 64 : 128);
+  }
   if (s.heads > s.kv_heads) bytes += 4 * s.batch * s.heads * s.seq * s.head_dim;
-  if (device.compute_capability >= 100 && s.seq <= kShort) {
-    bytes += 4 * s.batch * s.heads * ((s.seq + 7) / 8 * 8) * s.head_dim;
+  if (device.compute_capability >= 100 && s.seq <= kShort && !s.repeats) {
+    bytes += 4 * s.batch * s.heads * up(s.seq, 8) * s.head_dim;
   }
   return bytes;
 }
@@ -107,8 +112,10 @@ void AttentionBackward(Trace& trace, Tensor d_o, Tensor q, Tensor k, Tensor v, T
 
   const double flops = 5 * CausalProductFlops(shape);  // scores again, dp, dq, dk, dv
   const Tensor delta = trace.Temporary(DType::kF32, shape.batch * shape.heads, shape.seq, Category::kWorkspace);
-  const Tensor dq_sum =
-      trace.Temporary(DType::kF32, shape.batch * shape.heads * shape.seq, shape.head_dim, Category::kWorkspace);
+  Tensor dq_sum;
+  if (!shape.repeats || !trace.device().cuda()) {
+    dq_sum = trace.Temporary(DType::kF32, shape.batch * shape.heads * shape.seq, shape.head_dim, Category::kWorkspace);
+  }
   AttentionBackwardOperands on = {{d_o, q, k, v, o, lse}, {dq, dk, dv}, {delta, dq_sum, {}}};
   const int64_t most_head_dim = trace.device().compute_capability >= 100 ? 128 : 256;
   if (ForCudnn(trace.device(), {d_o, q, k, v, o, dq, dk, dv}, shape.head_dim, most_head_dim)) {

@@ -11,6 +11,7 @@ struct AttentionShape {
   int64_t heads = 0;
   int64_t kv_heads = 0;  // heads % kv_heads == 0; query head h reads key-value head h / (heads / kv_heads)
   int64_t head_dim = 0;
+  bool repeats = false;  // gradients are the same bits at every run
 };
 
 struct AttentionForwardOperands {
@@ -34,8 +35,9 @@ struct AttentionBackwardOperands {
     Tensor dq, dk, dv;
   } writes;
   struct {
-    Tensor delta;      // (batch*heads, seq) fp32: the sums of o * d_o over a head
-    Tensor dq_sum;     // (batch*heads*seq, head_dim) fp32: dq summed over blocks of keys
+    Tensor delta;  // (batch*heads, seq) fp32: the sums of o * d_o over a head
+    Tensor
+        dq_sum;  // (batch*heads*seq, head_dim) fp32: dq summed over blocks of keys; undefined where no device needs it
     Tensor workspace;  // as the forward call's
   } scratch;
 };
@@ -51,8 +53,9 @@ extern const Op<AttentionBackwardOperands, AttentionShape> kAttentionBackward;
 void AttentionForward(Trace& trace, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, const AttentionShape& shape);
 
 // Writes dq, dk, dv (views as q, k, v; overwritten, not accumulated) from d_o. Takes what workspace it needs from the
-// trace, its size independent of the number of threads. dq, dk, dv may not alias q, k, v. Deterministic, but for
-// cuDNN's dq, whose terms are added in no fixed order.
+// trace, its size independent of the number of threads. dq, dk, dv may not alias q, k, v. Deterministic, but for dq by
+// cuDNN where `shape.repeats` is false: several blocks add its terms, in no fixed order. Where it is true cuDNN keeps
+// the scores' gradients, (batch*heads, seq, seq) in 16 bits, and sums dq of them by itself.
 void AttentionBackward(Trace& trace, Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor dq,
                        Tensor dk, Tensor dv, const AttentionShape& shape);
 

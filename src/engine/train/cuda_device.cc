@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,6 +23,7 @@
 #include "engine/ops/cuda/gemm_epilogue.h"
 #include "engine/ops/cuda/kernels.h"
 #include "run/gpus.h"
+#include "run/sense.h"
 
 namespace ridgeline {
 namespace {
@@ -58,6 +60,12 @@ std::string VersionText(int version) { return fmt::format("{}.{}", version / 100
 // Their libraries' have two digits for each part behind the first.
 std::string LibraryVersion(size_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+}
+
+std::string NcclVersion(const Nccl& nccl) {
+  int version = 0;
+  CheckNccl(nccl, nccl.ncclGetVersion(&version), "ncclGetVersion");
+  return LibraryVersion(static_cast<size_t>(version));
 }
 
 std::string CudaVersions() {
@@ -127,9 +135,13 @@ class CudaDeviceOfRank final : public TrainingDevice {
                       ? WhyNoGpu(name_) + "; run it where such a GPU is"
                       : fmt::format("run it where such a GPU is, or say which one is here: gpu: {}", here->name));
     }
+    memory_bytes_ = static_cast<int64_t>(properties.totalGlobalMem);
+    multiprocessors_ = properties.multiProcessorCount;
     watch_.emplace(BusIdOf(number_), libraries_.nvml);
+    HoldAgainst(asked);
     CheckCuda(cudaSetDevice(number_), "cudaSetDevice");  // with a context on it, which no watch may see
     free_at_first_ = FreeBytes();
+    own_at_first_ = watch_->OwnBytes();
   }
 
   std::string name() const override { return name_; }
@@ -137,6 +149,16 @@ class CudaDeviceOfRank final : public TrainingDevice {
   void Describe(std::map<std::string, std::string>& environment) const override {
     environment["gpus"] = name_;
     environment["cuda"] = CudaVersions();
+    environment["cublaslt"] = LibraryVersion(libraries_.cuda.cublaslt().cublasLtGetVersion());
+    environment["gpu_memory_bytes"] = std::to_string(memory_bytes_);
+    environment["gpu_multiprocessors"] = std::to_string(multiprocessors_);
+    if (const std::string driver = watch_->driver(); !driver.empty()) environment["driver"] = driver;
+    if (const std::string mig = watch_->mig(); !mig.empty()) environment["gpu_mig"] = mig;
+    if (!nccl_.empty()) environment["nccl"] = nccl_;
+    const bool by_cudnn =
+        std::ranges::any_of(notes_, [](const auto& note) { return note.second.find("cuDNN's engine") == 0; });
+    if (by_cudnn) environment["cudnn"] = LibraryVersion(libraries_.cuda.cudnn().cudnnGetVersion());
+    environment.insert(notes_.begin(), notes_.end());
     std::string& algorithms = environment["gemm_algorithms"];
     algorithms = "cuBLASLt's first";
     if (!algorithms_) return;
@@ -148,10 +170,11 @@ class CudaDeviceOfRank final : public TrainingDevice {
 
   std::unique_ptr<Executor> MakeExecutor(const StepProgram& program, Communicator& communicator) override {
     OpenAlgorithms(communicator);
-    return std::make_unique<CudaExecutor>(
-        program.trace, program.layout, CudaKernels(),
-        CudaOptions{number_, &libraries_.cuda, options_.graph, algorithms_.get(), GemmEpilogue, WriteNormalCuda},
-        MakeCudaCollectives(communicator, libraries_.nccl));
+    if (communicator.world() > 1 && communicator.name() != "virtual") nccl_ = NcclVersion(libraries_.nccl());
+    return std::make_unique<CudaExecutor>(program.trace, program.layout, CudaKernels(),
+                                          CudaOptions{number_, &libraries_.cuda, options_.graph, algorithms_.get(),
+                                                      GemmEpilogue, WriteNormalCuda, &notes_},
+                                          MakeCudaCollectives(communicator, libraries_.nccl));
   }
 
   int64_t AvailableSlabBytes() const override { return FreeBytes(); }
@@ -159,9 +182,34 @@ class CudaDeviceOfRank final : public TrainingDevice {
   void BeginMeasuring() override { watch_->Begin(); }
   void EndMeasuring() override { watch_->End(); }
   GpuFigures Figures() const override { return watch_->Figures(); }
-  int64_t TakenBytes() const override { return std::max<int64_t>(free_at_first_ - FreeBytes(), 0); }
+  // By the process's own bytes where NVML tells them, else by what the card has less, which others change, too.
+  std::pair<int64_t, std::string> Taken() const override {
+    const auto most = own_at_first_ ? watch_->MostOwnBytes() : std::nullopt;
+    if (most && *most > *own_at_first_) return {*most - *own_at_first_, std::string(kOfNvml)};
+    return {std::max<int64_t>(free_at_first_ - FreeBytes(), 0), std::string(kInUse)};
+  }
 
  private:
+  // A part of the same name may be another: cut into instances, with other memory, or with multiprocessors left out.
+  void HoldAgainst(const Gpu& asked) const {
+    const auto refuse = [&](const std::string& what) {
+      throw Error(
+          ErrorKind::kInfrastructure,
+          fmt::format("GPU {} calls itself '{}', as the spec's gpu: {}, but {}", number_, name_, asked.name, what),
+          "run it on a whole GPU of that kind; `ridgeline-train --gpus` says what is here");
+    };
+    if (watch_->mig() == "on") refuse("it is cut into instances (MIG)");
+    // The driver keeps more of it or less, release by release.
+    const auto usable = static_cast<double>(asked.usable_bytes);
+    if (static_cast<double>(memory_bytes_) < 0.95 * usable || memory_bytes_ > asked.total_bytes) {
+      refuse(fmt::format("has {} of memory, and such a one shows {}", FormatBytes(memory_bytes_),
+                         FormatBytes(asked.usable_bytes)));
+    }
+    if (multiprocessors_ != asked.multiprocessors) {
+      refuse(fmt::format("has {} multiprocessors, and such a one {}", multiprocessors_, asked.multiprocessors));
+    }
+  }
+
   // Ranks that hold the same must compute the same, to the bit, and clocks do not agree to the bit. So several ranks
   // measure nothing: they take what one rank has kept before, where all of them read the same of it, which ranks on
   // several machines, or beside somebody who writes, need not; else all take what the library names first.
@@ -191,9 +239,14 @@ class CudaDeviceOfRank final : public TrainingDevice {
   const NvidiaLibraries libraries_;
   int number_ = 0;
   std::string name_;
+  int64_t memory_bytes_ = 0;
+  int multiprocessors_ = 0;
+  std::string nccl_;  // its version, where ranks use it
   std::optional<GpuWatch> watch_;
   std::unique_ptr<AlgorithmFile> algorithms_;  // null: the library's first
+  std::map<std::string, std::string> notes_;   // of the executor's kernels
   int64_t free_at_first_ = 0;                  // with CUDA's context made
+  std::optional<int64_t> own_at_first_;
 };
 
 }  // namespace
@@ -228,11 +281,7 @@ std::string DescribeGpus(const NvidiaLibraries& libraries) {
   add("CUDA", CudaVersions);
   add("cuBLASLt", [&] { return LibraryVersion(libraries.cuda.cublaslt().cublasLtGetVersion()); });
   add("cuDNN", [&] { return LibraryVersion(libraries.cuda.cudnn().cudnnGetVersion()); });
-  add("NCCL", [&] {
-    int version = 0;
-    CheckNccl(libraries.nccl(), libraries.nccl().ncclGetVersion(&version), "ncclGetVersion");
-    return LibraryVersion(static_cast<size_t>(version));
-  });
+  add("NCCL", [&] { return NcclVersion(libraries.nccl()); });
   return lines;
 }
 

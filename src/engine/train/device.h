@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "engine/comm/communicator.h"
 #include "engine/device/executor.h"
@@ -47,8 +48,9 @@ class TrainingDevice {
   // How long steps have waited so far for other ranks and for what they send; nothing where the device does not know.
   virtual std::optional<int64_t> WaitedNs() const { return std::nullopt; }
 
-  // What this process has taken so far of memory that is the device's own, in bytes; 0 where it has none.
-  virtual int64_t TakenBytes() const { return 0; }
+  // What this process has taken so far of memory that is the device's own, in bytes, and what that counts
+  // (MemoryFigures::device_peak_kind); 0 where it has none.
+  virtual std::pair<int64_t, std::string> Taken() const { return {}; }
 };
 
 // What a person may say of how a device works, and no spec does.

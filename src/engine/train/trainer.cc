@@ -10,6 +10,7 @@
 #include <numbers>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -81,7 +82,8 @@ class Training {
         options_(options),
         outcome_(outcome),
         result_(outcome.result),
-        total_(StepsOf(spec_)),
+        planned_(StepsOf(spec_)),
+        total_(planned_),
         data_(program.tensors.ids.defined() ? OfStorage([&] { return MakeTokenSource(spec_, program.rank); })
                                             : nullptr),
         executor_(device.MakeExecutor(program, communicator)),
@@ -98,6 +100,7 @@ class Training {
       result_.evidence["checkpoint_dir"] = spec_.checkpoint_dir;
     }
     std::optional<SavedState> saved = FindSaved();
+    WarmUp();
     if (saved) {
       model_.Initialize();
       Continue(*std::move(saved));
@@ -124,7 +127,7 @@ class Training {
     result_.skipped_steps = model_.SkippedSteps();
     result_.step_ns.all_ns = history_.step_ns;
     result_.memory.rss_peak_bytes = PeakRssBytes();
-    result_.memory.device_peak_bytes = device_.TakenBytes();
+    std::tie(result_.memory.device_peak_bytes, result_.memory.device_peak_kind) = device_.Taken();
     device_.Describe(result_.environment);
     result_.gpu = device_.Figures();
     // A run that left before its first measured step has none of their figures.
@@ -145,8 +148,41 @@ class Training {
   }
 
  private:
+  // Runs steps, of a model that is then thrown away, until the device's clocks have settled: what the run computes is
+  // the same without them. The first of them is the cold one.
+  void WarmUp() {
+    if (options_.warmup_seconds <= 0) return;
+    model_.Initialize();
+    const int64_t begin_ns = clock_.MonotonicNs();
+    int64_t queued = 0;
+    int64_t taken = 0;
+    for (bool over = false; !over || taken < queued;) {
+      if (!over && queued - taken <= executor_->steps_ahead()) {
+        QueueStep(++queued);
+      } else {
+        executor_->TakeScalars();
+        if (++taken == 1) cold_ns_ = clock_.MonotonicNs() - begin_ns;
+      }
+      over = over || ToldToLeave() || AnyRankSays(Since(begin_ns) >= options_.warmup_seconds);
+    }
+    executor_->Clear();
+  }
+
+  double Since(int64_t begin_ns) const { return static_cast<double>(clock_.MonotonicNs() - begin_ns) * 1e-9; }
+
+  // Another block of steps, where too little was measured. Of a run that was continued, what is left is too little to
+  // tell.
+  bool MayMeasureOn() {
+    if (options_.measured_seconds <= 0) return false;
+    const bool measures = measuring_since_ns_ != 0 && saved_step_ == 0;
+    if (!AnyRankSays(measures && Since(measuring_since_ns_) < options_.measured_seconds)) return false;
+    total_ += spec_.steps;
+    return true;
+  }
+
   void BeginMeasuring() {
     device_.BeginMeasuring();
+    measuring_since_ns_ = clock_.MonotonicNs();
     measured_from_ = history_.steps();
     waited_before_ns_ = device_.WaitedNs();
   }
@@ -163,12 +199,14 @@ class Training {
     if (options_.on_note) options_.on_note(text);
   }
 
-  // Ranks leave after the same step: all of them once one is told to.
-  bool ToldToLeave() const {
-    int64_t told = options_.told_to_leave && options_.told_to_leave() ? 1 : 0;
-    communicator_.AllReduce(std::span(&told, 1), Reduction::kMax);
-    return told != 0;
+  // Ranks decide alike.
+  bool AnyRankSays(bool yes) const {
+    int64_t said = yes ? 1 : 0;
+    communicator_.AllReduce(std::span(&said, 1), Reduction::kMax);
+    return said != 0;
   }
+  // Ranks leave after the same step: all of them once one is told to.
+  bool ToldToLeave() const { return AnyRankSays(options_.told_to_leave && options_.told_to_leave()); }
 
   std::optional<SavedState> FindSaved() const {
     if (!options_.resume.empty()) return OpenSaved(options_.resume);
@@ -200,7 +238,8 @@ class Training {
   // behind one step, and nobody begins another once we were told to leave.
   bool MayQueue() {
     const int64_t ahead = queued_ - history_.steps();
-    if (queued_ == total_ || leaving_ || ahead > executor_->steps_ahead()) return false;
+    if (leaving_ || ahead > executor_->steps_ahead()) return false;
+    if (queued_ == total_ && !MayMeasureOn()) return false;
     if (ahead > 0 && SavesBehind(queued_)) return false;
     leaving_ = ToldToLeave();
     return !leaving_;
@@ -210,6 +249,10 @@ class Training {
     const int64_t step = ++queued_;
     if (options_.profile && step > spec_.warmup_steps && profiled_steps_++ == 0) executor_->EnableTiming();
     begun_ns_.push_back(clock_.MonotonicNs());
+    QueueStep(step);
+  }
+
+  void QueueStep(int64_t step) {
     if (data_) {
       const auto tokens = static_cast<size_t>(program_.tokens_per_step());
       ids_.resize(tokens);
@@ -218,7 +261,7 @@ class Training {
       executor_->Write<int32_t>(program_.tensors.ids, 0, ids_);
       executor_->Write<int32_t>(program_.tensors.targets, 0, targets_);
     }
-    executor_->Step({step, LearningRate(spec_, step, total_), static_cast<uint64_t>(spec_.seed)});
+    executor_->Step({step, LearningRate(spec_, std::min(step, planned_), planned_), static_cast<uint64_t>(spec_.seed)});
     std::vector<Tensor> scalars = {program_.tensors.loss};
     if (program_.grad_norm.defined()) scalars.push_back(program_.grad_norm);
     executor_->QueueScalars(scalars);
@@ -231,8 +274,8 @@ class Training {
     const auto [scalars, since_last_ns] = executor_->TakeScalars();
     const int64_t now_ns = clock_.MonotonicNs();
     const int64_t begun_ns = begun_ns_.front();
-    const int64_t step_ns =
-        since_last_ns && begun_ns < taken_ns_ ? *since_last_ns : now_ns - std::max(taken_ns_, begun_ns);
+    int64_t step_ns = since_last_ns && begun_ns < taken_ns_ ? *since_last_ns : now_ns - std::max(taken_ns_, begun_ns);
+    if (history_.steps() == 0 && cold_ns_ != 0) step_ns = cold_ns_;  // of the first step that this process ran
     taken_ns_ = now_ns;
     begun_ns_.pop_front();
     const double loss = MeanOverRanks(scalars[0], communicator_);
@@ -298,7 +341,8 @@ class Training {
   const TrainOptions& options_;
   TrainOutcome& outcome_;
   RunResult& result_;
-  const int64_t total_;
+  const int64_t planned_;  // the spec's steps
+  int64_t total_;          // those, and what more is measured
   SystemClock clock_;
   std::unique_ptr<TokenSource> data_;
   std::vector<int32_t> ids_, targets_;  // of a step
@@ -311,6 +355,8 @@ class Training {
   std::deque<int64_t> begun_ns_;  // when, of those that were not taken
   int64_t taken_ns_ = 0;          // when the last one was
   bool leaving_ = false;
+  int64_t cold_ns_ = 0;                      // the first step of the warm-up; 0: there was none
+  int64_t measuring_since_ns_ = 0;           // 0: not yet
   int64_t measured_from_ = 0;                // the steps before the measured ones
   std::optional<int64_t> waited_before_ns_;  // in them, for other ranks; nothing before they begin
   int64_t saved_step_ = 0;                   // of the newest checkpoint files that hold our state; 0: none

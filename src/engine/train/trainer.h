@@ -36,6 +36,10 @@ struct TrainOptions {
   // Asked between steps: true once we were told to leave. The state is then saved, and the end is `preempted`.
   std::function<bool()> told_to_leave;
   bool profile = false;
+  // How long steps are run, and thrown away, before the run begins; and how long is measured at least, in blocks of the
+  // spec's steps. On a GPU the spec's settings, by which clocks settle.
+  double warmup_seconds = 0;
+  double measured_seconds = 0;
   DeviceMaker open_cuda;  // empty: this program has no CUDA device
   DeviceOptions device;
 };

@@ -108,6 +108,13 @@ TEST(CudnnAttentionOnCuda, ComputesAttention) {
   }
 }
 
+TEST(CudnnAttentionOnCuda, ComputesItToRepeatToTheBit) {
+  for (const int capability : {90, 100}) {
+    ExpectPlans({{2, 33, 4, 2, 16, true}, DType::kBF16, capability}, 2);
+    ExpectPlans({{1, 17, 2, 2, 24, true}, DType::kF16, capability}, 2);
+  }
+}
+
 TEST(CudnnAttentionOnCuda, LeavesWhatItDoesNotTakeToOtherKernels) {
   ExpectPlans({{1, 20, 2, 2, 16}, DType::kF32}, 0);
   ExpectPlans({{1, 20, 2, 1, 20}}, 0);
@@ -126,6 +133,10 @@ TEST(CudnnAttentionOnCuda, TakesTheFirstPlanThatCanBeBuiltAndFits) {
   ExpectPlans({{1, 20, 2, 1, 16}}, 1,
               {.workspace_bytes = 257});  // which the backward call has, and the forward has not
   ExpectPlans({{1, 20, 2, 2, 16}}, 0, {.workspace_bytes = 257});
+  // Whose engine notes that its results do not repeat is taken where nobody asks that they do.
+  ExpectPlans({{1, 21, 2, 1, 16}}, 2, {.first_is_nondeterministic = true});
+  ExpectPlans({{1, 21, 2, 1, 16, true}}, 0, {.first_is_nondeterministic = true});
+  ExpectPlans({{1, 21, 2, 1, 16, true}}, 2, {.proposals = 2, .first_is_nondeterministic = true});
 }
 
 // Layers are alike: a plan takes seconds to make.

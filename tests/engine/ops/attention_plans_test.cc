@@ -167,6 +167,10 @@ TEST_P(CudnnPlansOnCuda, FitTheTraceForShortAndLongSequences) {
   for (const int64_t seq : {7, 100, 128, 129}) Check(GetParam()(), {2, seq, 4, 2, 64});
   for (const int64_t seq : {128, 8192}) Check(GetParam()(), {2, seq, 4, 4, 128});
 }
+TEST_P(CudnnPlansOnCuda, FitTheTraceWhereGradientsAreToRepeat) {
+  for (const int64_t seq : {7, 129}) Check(GetParam()(), {2, seq, 4, 2, 64, true});
+  Check(GetParam()(), {1, 2048, 4, 4, 128, true});
+}
 TEST_P(CudnnPlansOnCuda, FitTheTraceForOtherHeads) {
   Check(GetParam()(), {1, 512, 4, 2, 8});
   Check(GetParam()(), {1, 512, 4, 2, 48});

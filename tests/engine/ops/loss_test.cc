@@ -62,6 +62,22 @@ TEST_P(Loss, CrossEntropyIsItsFormula) {
   }
 }
 
+// Of rows as long a device keeps a part where it is read twice.
+TEST_P(Loss, CrossEntropyTakesLongRows) {
+  constexpr int64_t kVocab = 100'003;
+  const auto logits = RepresentableNormal(DType::kBF16, kVocab, 3, 3.0F);
+  const std::vector<float> targets = {99'000};
+  const LossReference expected = CrossEntropyReference(logits, targets, kVocab, 1);
+  OpRunner runner;
+  const Tensor x = runner.Make(DType::kBF16, 1, kVocab, logits);
+  const Tensor t = runner.Make(DType::kI32, 1, 1, targets);
+  const Tensor loss = runner.Make(DType::kF32, 1, 1, {0});
+  CrossEntropy(runner.trace, x, t, loss, 1);
+  runner.Run(table_);
+  EXPECT_NEAR(runner.Read(loss)[0], expected.loss, 1e-5 * expected.loss);
+  ExpectClose(runner.Read(x), expected.gradient, DType::kBF16, 1e-12, 5e-6);
+}
+
 TEST_P(Loss, CrossEntropyTakesStridedRowsAndAnyOrderOfMagnitudes) {
   // Rising logits make every piece of the row raise the maximum; beside them lies something else.
   constexpr int64_t kVocab = 9000, kPad = 5;

@@ -26,6 +26,7 @@
 
 #ifdef RIDGELINE_CUDA_ON_CPU
 #include "cuda_on_cpu/cublaslt.h"
+#include "cuda_on_cpu/cudnn.h"
 #endif
 
 namespace ridgeline {
@@ -332,6 +333,82 @@ TEST_F(CudaTrainer, RefusesASliceOfTheSpecsGpu) {
   EXPECT_THAT(result.hint, HasSubstr("is a slice (MIG) of a GPU"));
 }
 
+// By its name it is the one.
+TEST_F(CudaTrainer, RefusesAPartThatIsNotWhole) {
+  const auto refusal = [&] {
+    const RunResult result = Run(OnCuda(TinyOnCuda()));
+    EXPECT_EQ(result.reason, InfrastructureReason::kNode);
+    return result.message;
+  };
+  cuda_machine::ResetMachine({.told_bytes = size_t{70} << 30});
+  EXPECT_THAT(refusal(), HasSubstr("as the spec's gpu: h200, but has 75.2 GB of memory, and such a one shows 150 GB"));
+  cuda_machine::ResetMachine({.multiprocessors = 114});
+  EXPECT_THAT(refusal(), HasSubstr("but has 114 multiprocessors, and such a one 132"));
+  cuda_machine::ResetMachine();
+  card_.mig = true;
+  EXPECT_THAT(refusal(), HasSubstr("but it is cut into instances (MIG)"));
+}
+
+// What computed it is part of a result.
+TEST_F(CudaTrainer, SaysWhatComputedIt) {
+  Json values = TinyOnCuda();
+  values.update({{"steps", 1}, {"precision", "bf16"}, {"hidden", 16}, {"heads", 2}, {"kv_heads", 1}, {"head_dim", 8}});
+  TrainOptions options;
+  options.open_cuda = [](const RunSpec& spec, const DeviceOptions& device) {
+    NvidiaLibraries libraries = AllLibrariesHere();
+    libraries.cuda.cudnn = FakeCudnn;
+    return OpenCudaDevice(spec, device, LocalRank(), libraries);
+  };
+  const auto environment = [&] {
+    const RunResult result = Run(OnCuda(values), options);
+    EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+    return result.environment;
+  };
+  cuda_on_cpu::ResetCudnn();
+  auto said = environment();
+  for (const char* what : {"driver", "cublaslt", "cudnn", "gpu_memory_bytes"}) EXPECT_TRUE(said.contains(what)) << what;
+  EXPECT_EQ(said["gpu_multiprocessors"], "132");
+  EXPECT_EQ(said["gpu_mig"], "off");
+  EXPECT_FALSE(said.contains("nccl")) << "nobody uses it";
+  EXPECT_EQ(said["attention_forward"], "cuDNN's engine 0");
+  EXPECT_EQ(said["attention_backward"], "cuDNN's engine 0, bits may differ between runs");
+  values["attention_backward"] = "deterministic";
+  EXPECT_EQ(environment()["attention_backward"], "cuDNN's engine 0");
+  values["seq_length"] = 24;  // states of equal calls are shared
+  cuda_on_cpu::ResetCudnn({.proposals = 2, .first_is_nondeterministic = true});
+  said = environment();
+  EXPECT_EQ(said["attention_forward"], "cuDNN's engine 1");
+  EXPECT_EQ(said["attention_backward"], "cuDNN's engine 1");
+  values["seq_length"] = 16;
+  cuda_on_cpu::ResetCudnn({.proposals = 0});
+  EXPECT_EQ(environment()["attention_backward"], "ours, many times slower: cuDNN refuses it: cuDNN proposes nothing");
+  values["precision"] = "fp32";
+  EXPECT_THAT(environment()["attention_forward"], HasSubstr("ours: cuDNN is asked for 16 bits"));
+}
+
+// Clocks settle in seconds: steps are run and thrown away before the run, which computes what it does without them, and
+// blocks of its steps are measured until there are enough.
+TEST_F(CudaTrainer, WarmsUpAndMeasuresForSeconds) {
+  for (const auto& [family, precision] :
+       {std::pair("llama", "fp8"), std::pair("gpt", "fp16"), std::pair("stack", "bf16")}) {
+    SCOPED_TRACE(family);
+    Json values = TinyOnCuda(family);
+    values.update({{"precision", precision}, {"dropout", 0.1}, {"steps", 3}, {"seq_length", 8}, {"batch_size", 1}});
+    const RunResult cold = Run(OnCuda(values));
+    ASSERT_EQ(cold.status, RunStatus::kOk) << cold.message;
+    TrainOptions options;
+    options.warmup_seconds = 0.001;
+    const RunResult warm = Run(OnCuda(values), options);
+    EXPECT_EQ(warm.loss, cold.loss);
+    EXPECT_EQ(warm.grad_norm, cold.grad_norm);
+    options.measured_seconds = 3600;
+    const RunResult long_one = Run(OnCuda(values), options, 9);
+    EXPECT_GE(long_one.loss.size(), 9U) << "it went on until it was told to leave";
+    options.measured_seconds = 1e-9;
+    EXPECT_EQ(Run(OnCuda(values), options).loss, cold.loss) << "that much was measured anyway";
+  }
+}
+
 TEST_F(CudaTrainer, SaysThatThereIsNoGpu) {
   cuda_machine::ResetMachine({.devices = 0});
   const RunResult result = Run(OnCuda(TinyOnCuda()));
@@ -350,7 +427,9 @@ TEST_F(CudaTrainer, SaysHowTheGpuFared) {
   RunResult result = Run(spec);
   ASSERT_EQ(result.status, RunStatus::kOk) << result.message;
   EXPECT_EQ(result.gpu.others, 2);
-  EXPECT_EQ(result.gpu.power_w, 500);
+  EXPECT_GT(result.gpu.power_w, 0);
+  EXPECT_EQ(result.gpu.power_max_w, 500);
+  EXPECT_EQ(result.gpu.power_limit_w, 700);
   EXPECT_GT(result.gpu.energy_j, 0);
   EXPECT_EQ(result.gpu.throttled_share, 0);
   for (const GpuClockLimit& limit : GpuClockLimits()) {
@@ -373,7 +452,7 @@ TEST_F(CudaTrainer, NamesTheGpusHereAndWhatComputesOnThem) {
   libraries.cuda.cudnn = FakeCudnn;
   card_.uncorrected = 3;
   const std::string lines = DescribeGpus(libraries);
-  EXPECT_THAT(lines, HasSubstr("GPU 1: NVIDIA H200, compute capability 9.0, 151 GB, gpu: h200\n"));
+  EXPECT_THAT(lines, HasSubstr("GPU 1: NVIDIA H200, compute capability 9.0, 150 GB, gpu: h200\n"));
   EXPECT_THAT(lines, HasSubstr(": 3 uncorrected ECC errors\n"));
   for (const char* what : {"driver: ", "CUDA: driver for ", "cuBLASLt: ", "cuDNN: ", "NCCL: "})
     EXPECT_THAT(lines, HasSubstr(what));
@@ -471,8 +550,8 @@ TEST_F(CudaTrainer, EndsForWantOfMemoryWhicheverCallOfALibraryFindsNone) {
     return result;
   };
   ASSERT_EQ(run(0).status, RunStatus::kOk);
-  // Every third: their own tests have each call of a product and of attention.
-  for (int call = 1, calls = watch.calls; call <= calls; call += 3) {
+  // Every fifth: their own tests have each call of a product and of attention.
+  for (int call = 1, calls = watch.calls; call <= calls; call += 5) {
     const RunResult result = run(call);
     EXPECT_EQ(result.status, RunStatus::kOomDevice) << watch.failed << ": " << result.message;
     EXPECT_THAT(result.message, ::testing::AnyOf(HasSubstr("cuBLASLt: "), HasSubstr("cuDNN: ")));

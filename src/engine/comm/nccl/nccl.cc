@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <string_view>
+
 #include "base/error.h"
 #include "base/shared_library.h"
+#include "engine/device/cuda/runtime.h"
 
 namespace ridgeline {
 namespace {
 
-// The first whose communicators can be asked whether they are ready, and given up, while they connect.
-constexpr int kOldest = NCCL_VERSION(2, 14, 0);
+// The first that NVIDIA builds for CUDA 13, whose runtime it has to share a device with.
+constexpr int kOldest = NCCL_VERSION(2, 27, 7);
 
 const char* NameOf(ncclResult_t result) {
   switch (result) {
@@ -46,7 +50,7 @@ const Nccl& LoadNccl() {
     if (version < kOldest) {
       throw Error(ErrorKind::kInfrastructure,
                   fmt::format("NCCL {}.{} is too old", version / 10000, version / 100 % 100),
-                  "install NVIDIA's libnccl2 of 2.14 or later");
+                  "install NVIDIA's libnccl2 for CUDA 13: 2.27.7 or later");
     }
     return found;
   }();
@@ -55,10 +59,17 @@ const Nccl& LoadNccl() {
 
 void CheckNccl(const Nccl& nccl, ncclResult_t result, const char* what) {
   if (result == ncclSuccess) return;
-  const char* last = nccl.ncclGetLastError(nullptr);
-  throw Error(ErrorKind::kInfrastructure,
-              fmt::format("NCCL: {} failed: {} ({}){}{}", what, NameOf(result), nccl.ncclGetErrorString(result),
-                          last != nullptr && *last != '\0' ? ": " : "", last != nullptr ? last : ""),
+  CheckLost();
+  const char* said = nccl.ncclGetLastError(nullptr);
+  const std::string_view last = said == nullptr ? "" : said;
+  const std::string words = fmt::format("NCCL: {} failed: {} ({}){}{}", what, NameOf(result),
+                                        nccl.ncclGetErrorString(result), last.empty() ? "" : ": ", last);
+  // It has no result of its own for that.
+  if (result == ncclUnhandledCudaError && last.find("out of memory") != last.npos) {
+    throw Error(ErrorKind::kOutOfMemory, words,
+                "NCCL's buffers lie beside the slab: leave it more, or set NCCL_BUFFSIZE or NCCL_MAX_NCHANNELS lower");
+  }
+  throw Error(ErrorKind::kInfrastructure, words,
               "NCCL_DEBUG=INFO makes NCCL say more; NCCL_SOCKET_IFNAME names the network that it may use");
 }
 

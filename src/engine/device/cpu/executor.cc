@@ -32,6 +32,13 @@ int64_t LeftOfDataLimit() {
   return static_cast<int64_t>(limit.rlim_cur);
 }
 
+// By all cores.
+void ZeroBytes(std::byte* data, int64_t bytes) {
+  constexpr int64_t kGrain = int64_t{1} << 20;
+  ParallelFor(bytes, kGrain,
+              [&](int64_t begin, int64_t end) { std::memset(data + begin, 0, static_cast<size_t>(end - begin)); });
+}
+
 }  // namespace
 
 int64_t AvailableBytes() { return std::max<int64_t>(std::min(AvailableMemoryBytes(), LeftOfDataLimit()), 0); }
@@ -72,11 +79,10 @@ CpuExecutor::CpuExecutor(const Trace& trace, const Layout& layout, const CpuKern
 }
 
 void CpuExecutor::Zero(const Tensor& tensor) {
-  constexpr int64_t kGrain = int64_t{1} << 20;
-  std::byte* data = slab_.data() + run_.offsets[tensor.storage] + tensor.offset * SizeOf(tensor.dtype);
-  ParallelFor(tensor.bytes(), kGrain,
-              [&](int64_t begin, int64_t end) { std::memset(data + begin, 0, static_cast<size_t>(end - begin)); });
+  ZeroBytes(slab_.data() + run_.offsets[tensor.storage] + tensor.offset * SizeOf(tensor.dtype), tensor.bytes());
 }
+
+void CpuExecutor::Clear() { ZeroBytes(slab_.data(), slab_.bytes()); }
 
 void CpuExecutor::Upload(const Tensor& to, int64_t byte, std::span<const std::byte> from) {
   std::copy(from.begin(), from.end(), slab_.data() + run_.offsets[to.storage] + byte);

@@ -44,6 +44,7 @@ class CpuExecutor final : public Executor {
   void QueueScalars(std::span<const Tensor> scalars) override;
   Scalars TakeScalars() override { return {std::move(scalars_), std::nullopt}; }
   void Zero(const Tensor& tensor) override;
+  void Clear() override;
   int64_t slab_bytes() const override { return slab_.bytes(); }
   bool Multiplies(MathFormat format) const override {
     return format == MathFormat::kF32 || format == MathFormat::kBF16;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/shared_library.h"
+#include "engine/device/cuda/runtime.h"
 
 namespace ridgeline {
 
@@ -55,6 +56,7 @@ bool IsOfMachine(cudnnStatus_t status) {
 
 void CheckCudnn(const Cudnn& cudnn, cudnnStatus_t status, const char* what) {
   if (status == CUDNN_STATUS_SUCCESS) return;
+  CheckLost();
   const ErrorKind kind = IsOfMemory(status)    ? ErrorKind::kOutOfMemory
                          : IsOfMachine(status) ? ErrorKind::kInfrastructure
                                                : ErrorKind::kInternal;

@@ -145,14 +145,12 @@ CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaK
   run_.libraries = options_.libraries;
   run_.collectives = collectives_.get();
   run_.algorithms = options_.algorithms;
-  const auto fill = [&](int byte) {
-    CheckCuda(cudaMemsetAsync(slab_.get(), byte, static_cast<size_t>(slab_bytes_), stream_.get()), "cudaMemsetAsync");
-  };
+  run_.notes = options_.notes;
   // What is measured is measured where it will run, in the slab, which needs no memory beside it and has the alignments
   // that there will be. Nothing lies there yet. These bytes are ordinary numbers in every format, 1.5 in e4m3 and 0.01
   // in bf16: no NaN that a device may take longer for. As all of them are the same, few wires change and the device may
   // clock higher than in a step; but it does so for all algorithms, which are held against each other alone.
-  if (options_.algorithms != nullptr) fill(0x3c);
+  if (options_.algorithms != nullptr) Fill(0x3c);
   calls_.reserve(trace.calls().size());
   for (const OpCall& call : trace.calls()) {
     const auto kernel = kernels.find(call.op);
@@ -166,10 +164,14 @@ CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaK
     if (options_.epilogue != nullptr) ChooseEpilogues(trace);
     options_.algorithms->Save();
   }
-  fill(0);  // as the CPU's slab: what nothing has written yet reads as zeros
+  Clear();  // as the CPU's slab: what nothing has written yet reads as zeros
   for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
     if (calls_[i].run_together != nullptr) calls_[i].together = CountTogether(trace, layout, i);
   }
+}
+
+void CudaExecutor::Fill(int byte) {
+  CheckCuda(cudaMemsetAsync(slab_.get(), byte, static_cast<size_t>(slab_bytes_), stream_.get()), "cudaMemsetAsync");
 }
 
 // A call that makes what a product reads stands right before it, or one that changes what a product made a few calls
@@ -312,7 +314,9 @@ void CudaExecutor::Capture() {
   const CudaGraph graph(recorded);
   CheckCuda(ended, "cudaStreamEndCapture");
   cudaGraphExec_t instance = nullptr;
-  CheckCuda(cudaGraphInstantiate(&instance, graph.get(), 0), "cudaGraphInstantiate");
+  // Without the flag all nodes have one priority, and a collective's blocks wait behind those of the computation.
+  CheckCuda(cudaGraphInstantiate(&instance, graph.get(), cudaGraphInstantiateFlagUseNodePriority),
+            "cudaGraphInstantiate");
   graph_.reset(instance);
 }
 

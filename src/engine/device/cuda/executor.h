@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/device/algorithm_file.h"
@@ -70,6 +72,7 @@ struct CudaOptions {
   FindEpilogue epilogue = nullptr;      // of which those are taken that are the faster, as the algorithms say
   void (*write_normal)(cudaStream_t stream, DType dtype, std::byte* to, int64_t first, int64_t count,
                        const NormalNumbers& numbers) = nullptr;  // WriteNormalCuda; null: the host makes first weights
+  std::map<std::string, std::string>* notes = nullptr;           // as CudaRun's
 };
 
 class CudaExecutor final : public Executor {
@@ -87,6 +90,7 @@ class CudaExecutor final : public Executor {
   void QueueScalars(std::span<const Tensor> scalars) override;
   Scalars TakeScalars() override { return scalars_.Take(run_.collectives); }
   void Zero(const Tensor& tensor) override;
+  void Clear() override { Fill(0); }
   bool WriteNormal(const Tensor& to, int64_t first, const NormalNumbers& numbers) override;
   int64_t slab_bytes() const override { return slab_bytes_; }
   bool Multiplies(MathFormat format) const override;
@@ -106,6 +110,7 @@ class CudaExecutor final : public Executor {
     void (*run_together)(std::span<const OpCall>, const CudaRun&);
     size_t together;  // calls from this one on that run_together runs at once; 1: it runs alone
   };
+  void Fill(int byte);  // the slab
   void ChooseEpilogues(const Trace& trace);
   std::shared_ptr<KernelState> TakeEpilogue(const Bound& call, const Bound& other, const CudaEpilogue& epilogue);
   void RunCalls() const;

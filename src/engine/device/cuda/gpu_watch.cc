@@ -1,13 +1,16 @@
 #include "engine/device/cuda/gpu_watch.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <thread>
 
@@ -17,10 +20,12 @@
 namespace ridgeline {
 class GpuWatch::Card {
  public:
-  Card(const std::string& pci_bus_id, const Nvml& (*load)(), std::chrono::milliseconds period)
+  Card(const std::string& pci_bus_id, const Nvml& (*load)(), std::chrono::milliseconds period,
+       std::chrono::milliseconds energy_tells)
       : session_(load),
         device_(session_.Device(pci_bus_id)),
         period_(period),
+        energy_tells_(energy_tells),
         mig_(session_.IsMig(device_)),
         corrected_before_(EccErrors(kNvmlCorrected)),
         uncorrected_before_(EccErrors(kNvmlUncorrected)) {
@@ -29,10 +34,14 @@ class GpuWatch::Card {
 
   void Begin() {
     energy_before_ = Energy();
+    began_ = Clock::now();
     thread_ = std::jthread([this](const std::stop_token& stop) {
       std::unique_lock lock(mutex_);
       do {
         Sample();
+        lock.unlock();
+        OwnBytes();
+        lock.lock();
       } while (!wake_.wait_for(lock, stop, period_, [&] { return stop.stop_requested(); }));
       Sample();  // the last step's: of a short run it may be the only one
     });
@@ -40,6 +49,7 @@ class GpuWatch::Card {
 
   void End() {
     const std::optional<double> energy = Energy();
+    seconds_ = std::chrono::duration<double>(Clock::now() - began_).count();
     if (energy && energy_before_) energy_j_ = std::max(0.0, *energy - *energy_before_);
     thread_ = {};  // asks it to stop, and waits
   }
@@ -47,7 +57,12 @@ class GpuWatch::Card {
   GpuFigures Figures() {
     const std::lock_guard lock(mutex_);
     GpuFigures figures;
-    figures.power_w = samples_.power_w.value();
+    // The counter of energy misses nothing between the looks.
+    figures.power_w = energy_j_ && seconds_ > 0 && seconds_ >= std::chrono::duration<double>(energy_tells_).count()
+                          ? *energy_j_ / seconds_
+                          : samples_.power_w.value();
+    figures.power_max_w = samples_.power_max_w;
+    figures.power_limit_w = PowerLimit();
     figures.energy_j = energy_j_;
     figures.sm_clock_mhz = samples_.sm_clock_mhz.value();
     figures.sm_clock_min_mhz = samples_.sm_clock_min_mhz;
@@ -62,7 +77,36 @@ class GpuWatch::Card {
     return figures;
   }
 
+  std::optional<int64_t> OwnBytes() {
+    if (mig_) return {};
+    std::array<NvmlProcess, kMostProcesses> list;
+    auto count = static_cast<unsigned>(list.size());
+    if (!session_.Said(&Nvml::nvmlDeviceGetComputeRunningProcesses_v3, device_, &count, list.data())) return {};
+    const auto listed = std::span(list).first(std::min<size_t>(count, list.size()));
+    auto own = std::ranges::find(listed, static_cast<unsigned>(::getpid()), &NvmlProcess::pid);
+    // In a container the driver's number of this process is another.
+    if (own == listed.end() && listed.size() == 1 && others_ == 0) own = listed.begin();
+    if (own == listed.end() || own->used_bytes == kNvmlValueNotAvailable) return {};
+    const auto bytes = static_cast<int64_t>(own->used_bytes);
+    const std::lock_guard lock(mutex_);
+    samples_.own_bytes = std::max(samples_.own_bytes.value_or(0), bytes);
+    return bytes;
+  }
+  std::optional<int64_t> MostOwnBytes() {
+    const std::lock_guard lock(mutex_);
+    return samples_.own_bytes;
+  }
+
+  std::string Driver() const {
+    std::array<char, 96> text{};
+    return session_.Said(&Nvml::nvmlSystemGetDriverVersion, text.data(), 95U) ? text.data() : "";
+  }
+  bool mig() const { return mig_; }
+
  private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr size_t kMostProcesses = 64;
+
   struct Mean {
     double sum = 0;
     int64_t count = 0;
@@ -77,7 +121,8 @@ class GpuWatch::Card {
   // What was seen in the measured steps.
   struct Samples {
     Mean power_w, sm_clock_mhz, memory_clock_mhz, throttled;
-    std::optional<double> sm_clock_min_mhz, temperature_c;
+    std::optional<double> power_max_w, sm_clock_min_mhz, temperature_c;
+    std::optional<int64_t> own_bytes;
     std::map<std::string, int64_t> clock_limits;
   };
 
@@ -112,20 +157,38 @@ class GpuWatch::Card {
     others_bytes_ = std::max<int64_t>(0, *others_bytes_);
   }
 
-  std::optional<double> Clock(NvmlClock of) const {
+  std::optional<double> PowerLimit() const {
+    unsigned milliwatts = 0;
+    if (mig_ || !session_.Said(&Nvml::nvmlDeviceGetEnforcedPowerLimit, device_, &milliwatts)) return {};
+    return milliwatts * 1e-3;
+  }
+
+  // Of this moment. What nvmlDeviceGetPowerUsage gives is a mean over the last second on most cards, which is not that.
+  std::optional<double> PowerNow() const {
+    NvmlFieldValue power;
+    power.field = kNvmlPowerInstant;
+    if (mig_ || !session_.Said(&Nvml::nvmlDeviceGetFieldValues, device_, 1, &power)) return {};
+    if (power.said != kNvmlSuccess || power.type != kNvmlUnsigned) return {};
+    return power.value.number * 1e-3;
+  }
+
+  std::optional<double> ClockOf(NvmlClock of) const {
     unsigned mhz = 0;
     if (!session_.Said(&Nvml::nvmlDeviceGetClockInfo, device_, of, &mhz)) return {};
     return mhz;
   }
 
   void Sample() {
-    unsigned number = 0;
-    if (!mig_ && session_.Said(&Nvml::nvmlDeviceGetPowerUsage, device_, &number)) samples_.power_w.Add(number * 1e-3);
-    if (const auto mhz = Clock(kNvmlClockSm)) {
+    if (const auto power_w = PowerNow()) {
+      samples_.power_w.Add(*power_w);
+      samples_.power_max_w = std::max(samples_.power_max_w.value_or(0), *power_w);
+    }
+    if (const auto mhz = ClockOf(kNvmlClockSm)) {
       samples_.sm_clock_mhz.Add(*mhz);
       samples_.sm_clock_min_mhz = std::min(samples_.sm_clock_min_mhz.value_or(*mhz), *mhz);
     }
-    if (const auto mhz = Clock(kNvmlClockMemory)) samples_.memory_clock_mhz.Add(*mhz);
+    if (const auto mhz = ClockOf(kNvmlClockMemory)) samples_.memory_clock_mhz.Add(*mhz);
+    unsigned number = 0;
     if (session_.Said(&Nvml::nvmlDeviceGetTemperature, device_, kNvmlTemperatureGpu, &number)) {
       samples_.temperature_c = std::max(samples_.temperature_c.value_or(0), static_cast<double>(number));
     }
@@ -143,10 +206,13 @@ class GpuWatch::Card {
   const NvmlSession session_;
   const NvmlDevice device_;
   const std::chrono::milliseconds period_;
+  const std::chrono::milliseconds energy_tells_;
   const bool mig_;
   const std::optional<int64_t> corrected_before_, uncorrected_before_;
   std::optional<int64_t> others_, others_bytes_;
   std::optional<double> energy_before_, energy_j_;
+  Clock::time_point began_;
+  double seconds_ = 0;
 
   std::mutex mutex_;
   Samples samples_;  // under it
@@ -154,9 +220,10 @@ class GpuWatch::Card {
   std::jthread thread_;  // last: it is over before what it uses
 };
 
-GpuWatch::GpuWatch(const std::string& pci_bus_id, const Nvml& (*load)(), std::chrono::milliseconds period) {
+GpuWatch::GpuWatch(const std::string& pci_bus_id, const Nvml& (*load)(), std::chrono::milliseconds period,
+                   std::chrono::milliseconds energy_tells) {
   try {
-    card_ = std::make_unique<Card>(pci_bus_id, load, period);
+    card_ = std::make_unique<Card>(pci_bus_id, load, period, energy_tells);
   } catch (const Error& e) {
     problem_ = e.hint().empty() ? e.message() : fmt::format("{}; {}", e.message(), e.hint());
   }
@@ -171,6 +238,11 @@ void GpuWatch::Begin() {
 void GpuWatch::End() {
   if (card_) card_->End();
 }
+
+std::optional<int64_t> GpuWatch::OwnBytes() { return card_ ? card_->OwnBytes() : std::nullopt; }
+std::optional<int64_t> GpuWatch::MostOwnBytes() const { return card_ ? card_->MostOwnBytes() : std::nullopt; }
+std::string GpuWatch::driver() const { return card_ ? card_->Driver() : ""; }
+std::string GpuWatch::mig() const { return card_ ? card_->mig() ? "on" : "off" : ""; }
 
 GpuFigures GpuWatch::Figures() const { return card_ ? card_->Figures() : GpuFigures(); }
 

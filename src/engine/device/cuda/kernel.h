@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 
 #include <cuda_runtime_api.h>
@@ -29,6 +31,8 @@ struct CudaRun {
   const CudaLibraries* libraries = nullptr;  // cuBLASLt and cuDNN, for the kernels that are theirs
   CudaCollectives* collectives = nullptr;    // where other ranks are reached; needed by programs of several ranks
   AlgorithmFile* algorithms = nullptr;       // where libraries' algorithms are chosen by time and kept; may be null
+  // What a result is to say of who computes what, by names of an environment's; may be null. Written by `prepare`.
+  std::map<std::string, std::string>* notes = nullptr;
 
   // A pointer to device memory.
   template <typename T>

@@ -37,8 +37,23 @@ Meaning MeaningOf(cudaError_t error) {
     case cudaErrorHardwareStackError:
     case cudaErrorContained:
     case cudaErrorUnknown:
-    case cudaErrorSystemNotReady:
       return {ErrorKind::kInfrastructure, "nvidia-smi -q and the kernel's log (Xid) say what is wrong with the GPU",
+              true};
+    case cudaErrorSystemNotReady:
+      return {ErrorKind::kInfrastructure,
+              "a machine with NVSwitches needs its fabric manager, of the driver's version: systemctl status "
+              "nvidia-fabricmanager"};
+    case cudaErrorMpsConnectionFailed:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorMpsServerNotReady:
+      return {
+          ErrorKind::kInfrastructure,
+          "the daemon of MPS (nvidia-cuda-mps-control) does not answer: start it, or unset CUDA_MPS_PIPE_DIRECTORY"};
+    case cudaErrorMpsMaxClientsReached:
+    case cudaErrorMpsMaxConnectionsReached:
+      return {ErrorKind::kInfrastructure, "others use the GPU by MPS, as many as may: end some, or use another GPU"};
+    case cudaErrorMpsClientTerminated:
+      return {ErrorKind::kInfrastructure, "another process under the same MPS failed, and ended this one: use no MPS",
               true};
     case cudaErrorIllegalAddress:
     case cudaErrorMisalignedAddress:
@@ -65,6 +80,13 @@ void CheckCuda(cudaError_t error, const char* what) {
               fmt::format("{}: {} ({}){}", what, cudaGetErrorString(error), cudaGetErrorName(error),
                           meaning.lost ? "; the GPU computes nothing more for this process" : ""),
               meaning.hint);
+}
+
+void CheckLost() {
+  size_t free = 0;
+  size_t total = 0;
+  const cudaError_t error = cudaMemGetInfo(&free, &total);
+  if (error != cudaSuccess && MeaningOf(error).lost) CheckCuda(error, "an earlier call");
 }
 
 CudaStream NewCudaStream() {

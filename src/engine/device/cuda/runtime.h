@@ -14,6 +14,10 @@ namespace ridgeline {
 // run needs; kInternal where we used CUDA wrongly.
 void CheckCuda(cudaError_t error, const char* what);
 
+// Throws as CheckCuda where an earlier error has ended the device for this process: what a library says then is but its
+// echo.
+void CheckLost();
+
 // What an owner gives back when it goes. An error that comes up then is an earlier call's, and was told by whoever
 // waited.
 struct CudaDeleter {

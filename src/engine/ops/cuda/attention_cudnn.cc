@@ -2,7 +2,10 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "engine/device/cuda/libraries.h"
 #include "engine/device/cuda/runtime.h"
@@ -35,6 +38,7 @@ class Handle {
 struct State : KernelState {
   std::shared_ptr<Handle> handle;
   std::optional<CudnnPlan> plan;  // empty: cuDNN refuses the call
+  std::string why;                // and in which words
   // cuDNN reads them as a plan is started.
   float scale = 0;
   float minus_infinity = -std::numeric_limits<float>::infinity();
@@ -45,32 +49,48 @@ void* At(const CudaRun& run, const Tensor& t) { return run.slab + run.offsets[t.
 
 using Plan = std::optional<CudnnPlan> (*)(const Cudnn&, const CudnnAttention&, const CudnnDevice&, std::string&);
 
+// Who computes a pass, for a result. Of several shapes that have other words the last is said.
+void Tell(const CudaRun& run, Plan plan, const std::string& who) {
+  if (run.notes == nullptr) return;
+  (*run.notes)[plan == PlanAttentionBackward ? "attention_backward" : "attention_forward"] = who;
+}
+
+// Ours sum in a fixed order; cuDNN's backward pass does so only where it keeps the scores' gradients.
+std::string WhoOf(const State& state, bool backward, bool repeats) {
+  if (!state.plan) return fmt::format("ours, many times slower: cuDNN refuses it: {}", state.why);
+  const bool in_any_order = !state.plan->repeats() || (backward && !repeats);
+  return fmt::format("cuDNN's engine {}{}", state.plan->engine(), in_any_order ? ", bits may differ between runs" : "");
+}
+
 std::shared_ptr<KernelState> Prepare(const OpCall& call, const CudaRun& run, const Tensor& workspace, Plan plan) {
-  if (!workspace.defined() || run.libraries == nullptr || run.libraries->cudnn == nullptr) return nullptr;
+  const bool there = run.libraries != nullptr && run.libraries->cudnn != nullptr;
+  if (!workspace.defined() || !there) {
+    Tell(run, plan,
+         there ? "ours: cuDNN is asked for 16 bits and heads of multiples of 8 alone" : "ours: without cuDNN");
+    return nullptr;
+  }
   const Cudnn& cudnn = run.libraries->cudnn();
   const CudnnAttention attention(call);
   int device = 0;
   CheckCuda(cudaGetDevice(&device), "cudaGetDevice");
   const AttentionShape& s = attention.shape;
-  std::vector<int64_t> key = {device,
-                              plan == PlanAttentionBackward,
-                              static_cast<int64_t>(attention.dtype),
-                              s.batch,
-                              s.seq,
-                              s.heads,
-                              s.kv_heads,
+  std::vector<int64_t> key = {device,    plan == PlanAttentionBackward,
+                              s.repeats, static_cast<int64_t>(attention.dtype),
+                              s.batch,   s.seq,
+                              s.heads,   s.kv_heads,
                               s.head_dim};
   key.insert(key.end(), attention.row_strides.begin(), attention.row_strides.end());
   static SharedCache<int, Handle> handles;
   static SharedCache<std::vector<int64_t>, State> states;
-  return states.Get(key, [&] {
+  std::shared_ptr<State> state = states.Get(key, [&] {
     auto made = std::make_shared<State>();
     made->handle = handles.Get(device, [&] { return std::make_shared<Handle>(cudnn); });
-    std::string why;
-    made->plan = plan(cudnn, attention, CudnnDevice(made->handle->On(run.stream)), why);
+    made->plan = plan(cudnn, attention, CudnnDevice(made->handle->On(run.stream)), made->why);
     made->scale = 1 / std::sqrt(static_cast<float>(s.head_dim));
     return made;
   });
+  Tell(run, plan, WhoOf(*state, plan == PlanAttentionBackward, s.repeats));
+  return state;
 }
 
 }  // namespace
@@ -97,15 +117,18 @@ bool AttentionBackwardCudnn(const OpCall& call, const CudaRun& run, KernelState*
   auto* with = static_cast<State*>(state);
   if (with == nullptr || !with->plan) return false;
   const auto [reads, writes, scratch] = call.operands(kAttentionBackward);
-  // Its blocks add to dq's sums. Whether cuDNN zeroes them itself no GPU has shown us.
-  CheckCuda(cudaMemsetAsync(At(run, scratch.dq_sum), 0, static_cast<size_t>(scratch.dq_sum.bytes()), run.stream),
-            "cudaMemsetAsync");
-  const std::array<int64_t, 14> ids = {kQ,  kK,     kV,     kO,     kLse,           kDO, kDQ, kDK,
-                                       kDV, kDelta, kDqSum, kScale, kMinusInfinity, kOne};
-  const std::array<void*, 14> data = {
-      At(run, reads.q),        At(run, reads.k),   At(run, reads.v),      At(run, reads.o),   At(run, reads.lse),
-      At(run, reads.d_o),      At(run, writes.dq), At(run, writes.dk),    At(run, writes.dv), At(run, scratch.delta),
-      At(run, scratch.dq_sum), &with->scale,       &with->minus_infinity, &with->one};
+  std::vector<int64_t> ids = {kQ, kK, kV, kO, kLse, kDO, kDQ, kDK, kDV, kDelta, kScale, kMinusInfinity, kOne};
+  std::vector<void*> data = {At(run, reads.q),   At(run, reads.k),       At(run, reads.v),   At(run, reads.o),
+                             At(run, reads.lse), At(run, reads.d_o),     At(run, writes.dq), At(run, writes.dk),
+                             At(run, writes.dv), At(run, scratch.delta), &with->scale,       &with->minus_infinity,
+                             &with->one};
+  if (scratch.dq_sum.defined()) {
+    // Its blocks add to dq's sums. Whether cuDNN zeroes them itself no GPU has shown us.
+    CheckCuda(cudaMemsetAsync(At(run, scratch.dq_sum), 0, static_cast<size_t>(scratch.dq_sum.bytes()), run.stream),
+              "cudaMemsetAsync");
+    ids.push_back(kDqSum);
+    data.push_back(At(run, scratch.dq_sum));
+  }
   with->plan->Run(with->handle->On(run.stream), ids, data, At(run, scratch.workspace));
   return true;
 }

@@ -53,7 +53,8 @@ void AddForward(CudnnGraph& g, const CudnnAttention& attention) {
 }
 
 // p = exp(scores - lse), ds = p (d_o v^T - delta) scale; dv = p^T d_o, dk = ds^T q, dq = ds k. cuDNN knows the graph by
-// delta and dq's sums being stored: they go from one of its kernels to the next.
+// delta and dq's sums being stored: they go from one of its kernels to the next. Without those sums it keeps ds, and
+// each number of dq is summed by one block.
 void AddBackward(CudnnGraph& g, const CudnnAttention& attention) {
   const View view(attention);
   const AttentionShape& s = attention.shape;
@@ -68,7 +69,6 @@ void AddBackward(CudnnGraph& g, const CudnnAttention& attention) {
   const CudnnTensor dk = view.Stored(g, kDK, s.kv_heads, kPlaceDK);
   const CudnnTensor dv = view.Stored(g, kDV, s.kv_heads, kPlaceDV);
   const CudnnTensor delta = g.Stored(kDelta, CUDNN_DATA_FLOAT, view.Rows(), CudnnPacked(view.Rows()));
-  const CudnnTensor dq_sum = g.Stored(kDqSum, CUDNN_DATA_FLOAT, heads, CudnnPacked(heads));
   const CudnnTensor scale = g.Scalar(kScale);
   const CudnnTensor minus_infinity = g.Scalar(kMinusInfinity);
   const CudnnTensor one = g.Scalar(kOne);
@@ -97,7 +97,10 @@ void AddBackward(CudnnGraph& g, const CudnnAttention& attention) {
   const CudnnTensor p_dp = g.Binary(CUDNN_POINTWISE_MUL, g.Binary(CUDNN_POINTWISE_SUB, dp, delta), p);
   const CudnnTensor ds = g.Binary(CUDNN_POINTWISE_MUL, p_dp, scale, view.type);
   to_kv_heads(g.Transposed(ds, view.type), q, dk);
-  g.Matmul(ds, g.Transposed(k_turned, view.type), dq_sum);
+  const CudnnTensor k = g.Transposed(k_turned, view.type);
+  if (s.repeats) return g.Matmul(ds, k, dq);
+  const CudnnTensor dq_sum = g.Stored(kDqSum, CUDNN_DATA_FLOAT, heads, CudnnPacked(heads));
+  g.Matmul(ds, k, dq_sum);
   g.Unary(CUDNN_POINTWISE_IDENTITY, dq_sum, dq);
 }
 
@@ -124,13 +127,13 @@ std::optional<CudnnPlan> PlanAttentionForward(const Cudnn& cudnn, const CudnnAtt
                                               const CudnnDevice& device, std::string& why) {
   CudnnGraph graph(cudnn);
   AddForward(graph, attention);
-  return CudnnPlan::Make(graph, device, attention.workspace_bytes, why);
+  return CudnnPlan::Make(graph, device, {attention.workspace_bytes, attention.shape.repeats}, why);
 }
 std::optional<CudnnPlan> PlanAttentionBackward(const Cudnn& cudnn, const CudnnAttention& attention,
                                                const CudnnDevice& device, std::string& why) {
   CudnnGraph graph(cudnn);
   AddBackward(graph, attention);
-  return CudnnPlan::Make(graph, device, attention.workspace_bytes, why);
+  return CudnnPlan::Make(graph, device, {attention.workspace_bytes, attention.shape.repeats}, why);
 }
 
 }  // namespace ridgeline

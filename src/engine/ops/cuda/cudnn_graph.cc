@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace ridgeline {
 
@@ -84,6 +85,16 @@ std::string CudnnDescriptor::Text(cudnnBackendAttributeName_t name) const {
   read(text.data());
   if (const size_t end = text.find('\0'); end != text.npos) text.resize(end);
   return text;
+}
+bool CudnnDescriptor::HasNote(cudnnBackendNumericalNote_t note) const {
+  std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
+  int64_t count = 0;
+  CheckCudnn(*cudnn_,
+             cudnn_->cudnnBackendGetAttribute(raw_.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                              std::ssize(notes), &count, notes.data()),
+             "reading an engine's notes");
+  const auto end = notes.begin() + std::min<int64_t>(count, std::ssize(notes));
+  return std::find(notes.begin(), end, note) != end;
 }
 std::vector<CudnnDescriptor> CudnnDescriptor::Descriptors(cudnnBackendAttributeName_t name,
                                                           cudnnBackendDescriptorType_t type, int64_t most) const {
@@ -229,17 +240,21 @@ std::string CudnnDevice::Describe(const Cudnn& cudnn) const {
   return device.Text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
 }
 
-CudnnPlan::CudnnPlan(CudnnDescriptor plan)
-    : plan_(std::move(plan)), workspace_bytes_(plan_.Int(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) {}
+CudnnPlan::CudnnPlan(CudnnDescriptor plan, const CudnnDescriptor& engine)
+    : plan_(std::move(plan)),
+      workspace_bytes_(plan_.Int(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)),
+      engine_(engine.Int(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)),
+      repeats_(!engine.HasNote(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) {}
 
-std::optional<CudnnPlan> CudnnPlan::Make(const CudnnGraph& graph, const CudnnDevice& device,
-                                         int64_t most_workspace_bytes, std::string& why) {
+std::optional<CudnnPlan> CudnnPlan::Make(const CudnnGraph& graph, const CudnnDevice& device, const Needs& needs,
+                                         std::string& why) {
   constexpr int64_t kMostProposals = 16;  // it makes at most four of attention
   const Cudnn& cudnn = graph.cudnn();
   cudnnStatus_t machines = CUDNN_STATUS_SUCCESS;
+  const auto add = [&](const std::string& words) { why += (why.empty() ? "" : "; ") + words; };
   const auto refused = [&](cudnnStatus_t status) {
     if (IsOfMachine(status)) machines = status;
-    why += fmt::format("{}{}", why.empty() ? "" : "; ", CudnnWords(cudnn, status));
+    add(CudnnWords(cudnn, status));
   };
   why.clear();
   CudnnDescriptor whole(cudnn, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
@@ -271,10 +286,15 @@ std::optional<CudnnPlan> CudnnPlan::Make(const CudnnGraph& graph, const CudnnDev
       refused(built);
       continue;
     }
-    CudnnPlan plan(made);
-    if (plan.workspace_bytes() <= most_workspace_bytes) return plan;
-    why += fmt::format("{}a plan wants {} bytes and may have {}", why.empty() ? "" : "; ", plan.workspace_bytes(),
-                       most_workspace_bytes);
+    const auto engines = proposal.Descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
+    CudnnPlan plan(made, engines.at(0));
+    if (plan.workspace_bytes() > needs.most_workspace_bytes) {
+      add(fmt::format("a plan wants {} bytes and may have {}", plan.workspace_bytes(), needs.most_workspace_bytes));
+    } else if (needs.repeats && !plan.repeats()) {
+      add(fmt::format("cuDNN's engine {} gives other bits at every run", plan.engine()));
+    } else {
+      return plan;
+    }
   }
   CheckCudnn(cudnn, machines, "building a plan");
   if (why.empty()) why = "cuDNN proposes nothing";

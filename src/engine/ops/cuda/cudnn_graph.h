@@ -38,6 +38,7 @@ class CudnnDescriptor {
 
   int64_t Int(cudnnBackendAttributeName_t name) const;
   std::string Text(cudnnBackendAttributeName_t name) const;
+  bool HasNote(cudnnBackendNumericalNote_t note) const;  // of an engine
   // At most `most` of them, all of one type.
   std::vector<CudnnDescriptor> Descriptors(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                                            int64_t most) const;
@@ -122,22 +123,30 @@ class CudnnDevice {
 
 class CudnnPlan {
  public:
-  // The first of cuDNN's proposals that can be built and wants at most `most_workspace_bytes`. Nothing where cuDNN has
-  // none; `why` says in its words what became of each. Takes seconds where kernels are compiled. Throws as CheckCudnn
+  struct Needs {
+    int64_t most_workspace_bytes = 0;
+    bool repeats = false;  // cuDNN does not note of its engine that results are other bits at every run
+  };
+  // The first of cuDNN's proposals that can be built and is as needed. Nothing where cuDNN has none; `why` says in its
+  // words what became of each. Takes seconds where kernels are compiled. Throws as CheckCudnn
   // where there is none because the machine fails, and not because cuDNN refuses the graph: other kernels in the plan's
   // place would be slower, and nobody would know why.
-  static std::optional<CudnnPlan> Make(const CudnnGraph& graph, const CudnnDevice& device, int64_t most_workspace_bytes,
+  static std::optional<CudnnPlan> Make(const CudnnGraph& graph, const CudnnDevice& device, const Needs& needs,
                                        std::string& why);
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
+  int64_t engine() const { return engine_; }  // cuDNN's number of it
+  bool repeats() const { return repeats_; }   // as Needs has it
   // data[i] is the tensor ids[i]. Queued on the handle's stream; scalars are read at once.
   void Run(cudnnHandle_t handle, std::span<const int64_t> ids, std::span<void* const> data, void* workspace) const;
 
  private:
-  explicit CudnnPlan(CudnnDescriptor plan);
+  CudnnPlan(CudnnDescriptor plan, const CudnnDescriptor& engine);
 
   CudnnDescriptor plan_;
   int64_t workspace_bytes_;
+  int64_t engine_;
+  bool repeats_;
 };
 
 }  // namespace ridgeline

@@ -91,6 +91,32 @@ class SlowToSay final : public Communicator {
   mutable int64_t entered_ = 0;
 };
 
+TEST(CheckNccl, TellsMemoryThatRanOut) {
+  cuda_on_cpu::ResetMachine();
+  Nccl nccl = FakeNccl();
+  nccl.ncclGetLastError = [](ncclComm_t) { return "Cuda failure 2 'out of memory'"; };
+  try {
+    CheckNccl(nccl, ncclUnhandledCudaError, "ncclCommInitRankConfig");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kOutOfMemory);
+    EXPECT_THAT(error.message(), HasSubstr("out of memory"));
+    EXPECT_THAT(error.hint(), HasSubstr("NCCL_BUFFSIZE"));
+  }
+  // What ended the device is told in its place.
+  const CudaStream stream = NewCudaStream();
+  EXPECT_EQ(cuda_on_cpu::Enqueue(stream.get(), [] { return cudaErrorIllegalAddress; }), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaErrorIllegalAddress);
+  try {
+    CheckNccl(nccl, ncclUnhandledCudaError, "a collective");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInternal);
+    EXPECT_THAT(error.message(), HasSubstr("cudaErrorIllegalAddress"));
+  }
+  cuda_on_cpu::ResetMachine();
+}
+
 class NcclRanks : public ::testing::Test {
  protected:
   NcclRanks() {
@@ -336,6 +362,7 @@ TEST_F(NcclRanks, EndWhereADeviceFailsInAReplayedStep) {
 }
 
 TEST(Nccl, SaysErrorsByNameWithWhatItKnowsOfThem) {
+  cuda_on_cpu::ResetMachine();
   Nccl nccl = FakeNccl();
   nccl.ncclGetLastError = [](ncclComm_t) { return "the link is down"; };
   CheckNccl(nccl, ncclSuccess, "ncclAllReduce");

@@ -6,13 +6,16 @@
 #include <array>
 #include <functional>
 #include <numeric>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "engine/device/cuda/order.h"
 #include "engine/ops/cuda/kernels.h"
 #include "engine/ops/norm.h"
 #include "engine/ops/optimizer.h"
+#include "tests/base/temp_dir.h"
 #include "tests/engine/device/cuda_machine.h"
 
 namespace ridgeline {
@@ -131,6 +134,28 @@ TEST(CudaExecutor, AReplayedStepReadsItsOwnInputs) {
   EXPECT_NE(moved, before);
 }
 
+// Of three calls of one op the first two are joined where the third touches what one of them changes.
+TEST(CallsTogether, EndBeforeOneThatTouchesWhatAnotherChanges) {
+  enum Third { kReadsWhatTheFirstWrote, kWritesWhatTheFirstRead, kWritesWhatTheSecondWrote, kTouchesNothing };
+  for (const Third third :
+       {kReadsWhatTheFirstWrote, kWritesWhatTheFirstRead, kWritesWhatTheSecondWrote, kTouchesNothing}) {
+    Trace trace;
+    const auto make = [&](int64_t rows) { return trace.Persistent(DType::kF32, rows, 8, Category::kData); };
+    const Tensor x[3] = {make(2), make(2), make(2)};
+    const Tensor y[3] = {make(2), make(2), make(2)};
+    const Tensor weight = make(1);
+    const auto norm = [&](const Tensor& from, const Tensor& to) {
+      RmsNorm(trace, from, weight, to, trace.Persistent(DType::kF32, 1, 2, Category::kData), 1e-5);
+    };
+    norm(x[0], y[0]);
+    norm(x[1], y[1]);
+    norm(third == kReadsWhatTheFirstWrote ? y[0] : x[2], third == kWritesWhatTheFirstRead     ? x[0]
+                                                         : third == kWritesWhatTheSecondWrote ? y[1]
+                                                                                              : y[2]);
+    EXPECT_EQ(CountTogether(trace, PlanLayout(trace), 0), third == kTouchesNothing ? 3U : 2U) << third;
+  }
+}
+
 TEST(CudaExecutor, RefusesAnOpThatItHasNoKernelFor) {
   cuda_machine::ResetMachine();
   const Small small;
@@ -163,6 +188,28 @@ TEST(CudaExecutor, AStepIsQueuedAndNotWaitedFor) {
   EXPECT_EQ(cuda_machine::GridsRun(), 0);
   small.Results(executor);
   EXPECT_GE(cuda_machine::GridsRun(), 6);
+}
+
+TEST(CudaExecutor, AGraphKeepsThePrioritiesOfItsStreams) {
+  cuda_machine::ResetMachine();
+  const Small small;
+  const CudaKernelTable kernels = ExecutorKernels();
+  CudaExecutor executor(small.trace, small.layout, kernels);
+  for (int64_t step = 1; step <= 2; ++step) executor.Step(InputsOf(step));
+  EXPECT_TRUE(cuda_machine::GraphKeepsPriorities());
+}
+
+TEST(CudaExecutor, WhatIsMeasuredLeavesNothingInTheSlab) {
+  cuda_machine::ResetMachine();
+  const TempDir dir;
+  const Small small;
+  const CudaKernelTable kernels = ExecutorKernels();
+  AlgorithmFile algorithms(dir / "algorithms.json", "here", AlgorithmFile::Use::kMeasure);
+  CudaExecutor executor(small.trace, small.layout, kernels, {.algorithms = &algorithms});
+  EXPECT_EQ(executor.Read<float>(small.m, 0, Small::kCols), std::vector<float>(Small::kCols));
+  executor.Write<float>(small.m, 0, std::vector<float>(Small::kCols, 1));
+  executor.Clear();
+  EXPECT_EQ(executor.Read<float>(small.m, 0, Small::kCols), std::vector<float>(Small::kCols));
 }
 
 TEST(CudaExecutor, TakesThePlansBytesAndGivesAllBack) {
@@ -269,6 +316,24 @@ TEST(CudaExecutor, AStepThatCannotBeRecordedIsToldAndLeavesNothing) {
   }
   EXPECT_EQ(cuda_machine::AllocatedBytes(), 0U);
   EXPECT_EQ(cuda_machine::OpenHandles(), 0);
+}
+
+// NCCL's threads do, and a checkpoint's.
+TEST(CudaExecutor, OtherThreadsMayTakeMemoryWhileAStepIsRecorded) {
+  cuda_machine::ResetMachine();
+  const Faulty faulty;
+  const CudaKernelTable kernels = {{&kFaulty, {[](const OpCall&, const CudaRun& run, KernelState*) {
+                                      cudaError_t other = cudaErrorUnknown;
+                                      std::thread([&] {
+                                        void* memory = nullptr;
+                                        other = cudaMalloc(&memory, 16);
+                                        cudaFree(memory);
+                                      }).join();
+                                      CheckCuda(other, "another thread's cudaMalloc");
+                                      CheckCuda(cudaMemsetAsync(run.slab, 0, 4, run.stream), "cudaMemsetAsync");
+                                    }}}};
+  CudaExecutor executor(faulty.trace, faulty.layout, kernels);
+  for (int step = 0; step < 2; ++step) EXPECT_NO_THROW(executor.Step({}));
 }
 
 // Each call of the runtime fails once, from the first to the last of a run with all of an executor's parts.

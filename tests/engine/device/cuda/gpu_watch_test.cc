@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <optional>
@@ -35,8 +36,8 @@ class GpuWatched : public ::testing::Test {
     };
     for (const int enough = looks() + count; looks() < enough;) std::this_thread::sleep_for(kSoon);
   }
-  GpuFigures Measured(const Nvml& (*load)() = FakeNvml) {
-    GpuWatch watch(card_.bus_id, load, kSoon);
+  GpuFigures Measured(const Nvml& (*load)() = FakeNvml, milliseconds energy_tells = std::chrono::hours(1)) {
+    GpuWatch watch(card_.bus_id, load, kSoon, energy_tells);
     EXPECT_EQ(watch.problem(), "");
     watch.Begin();
     if (load == FakeNvml && !card_.says.contains("limits")) WaitForLooks(3);
@@ -50,6 +51,8 @@ class GpuWatched : public ::testing::Test {
 TEST_F(GpuWatched, SaysHowItFared) {
   const GpuFigures gpu = Measured();
   EXPECT_EQ(gpu.power_w, 500);
+  EXPECT_EQ(gpu.power_max_w, 500);
+  EXPECT_EQ(gpu.power_limit_w, 700);
   EXPECT_EQ(gpu.energy_j, 25) << "between the first look and the last";
   EXPECT_EQ(gpu.sm_clock_mhz, 1800);
   EXPECT_EQ(gpu.sm_clock_min_mhz, 1800);
@@ -61,6 +64,53 @@ TEST_F(GpuWatched, SaysHowItFared) {
   EXPECT_EQ(gpu.ecc_uncorrected, 0);
   EXPECT_EQ(gpu.others, 0);
   EXPECT_EQ(gpu.others_bytes, 0);
+}
+
+// What nvmlDeviceGetPowerUsage says is a mean of the last second, which a short run is not all of.
+TEST_F(GpuWatched, PowerIsEnergyOverTimeWhereThatTells) {
+  card_.millijoules_a_look = 3'600'000'000;
+  const GpuFigures gpu = Measured(FakeNvml, milliseconds(0));
+  EXPECT_EQ(gpu.energy_j, 3'600'000);
+  EXPECT_GT(gpu.power_w, 1000.0);
+  card_.says = {{"energy", kNvmlNotSupported}};
+  EXPECT_EQ(Measured(FakeNvml, milliseconds(0)).power_w, 500) << "of its moments";
+}
+
+TEST_F(GpuWatched, TellsThisProcessFromOthers) {
+  const auto process = [](unsigned pid, unsigned long long bytes) {
+    NvmlProcess one;
+    one.pid = pid;
+    one.used_bytes = bytes;
+    return one;
+  };
+  const auto own = static_cast<unsigned>(::getpid());
+  card_.others = 1;
+  card_.processes = {process(own + 1, 5000)};
+  GpuWatch watch(card_.bus_id, FakeNvml, kSoon);
+  EXPECT_EQ(watch.OwnBytes(), std::nullopt) << "it may be anybody";
+  card_.processes = {process(own + 1, 5000), process(own, 700)};
+  EXPECT_EQ(watch.OwnBytes(), 700);
+  card_.processes[1].used_bytes = 300;
+  EXPECT_EQ(watch.OwnBytes(), 300);
+  EXPECT_EQ(watch.MostOwnBytes(), 700);
+  card_.processes[1].used_bytes = kNvmlValueNotAvailable;
+  EXPECT_EQ(watch.OwnBytes(), std::nullopt);
+  // In a container its number is another, and it is the only one that came.
+  card_.others = 0;
+  card_.processes.clear();
+  GpuWatch alone(card_.bus_id, FakeNvml, kSoon);
+  card_.processes = {process(own + 7, 900)};
+  EXPECT_EQ(alone.OwnBytes(), 900);
+  alone.Begin();
+  WaitForLooks(2);
+  Now([&] { card_.processes[0].used_bytes = 1200; });
+  WaitForLooks(2);
+  Now([&] { card_.processes[0].used_bytes = 100; });
+  WaitForLooks(2);
+  alone.End();
+  EXPECT_EQ(alone.MostOwnBytes(), 1200);
+  EXPECT_EQ(alone.driver(), "580.65.06");
+  EXPECT_EQ(alone.mig(), "off");
 }
 
 TEST_F(GpuWatched, SaysWhatHeldItBackAndHowLong) {
@@ -163,7 +213,7 @@ TEST_F(GpuWatched, SaysWhatItHasSeenWhileItLooks) {
   GpuWatch watch(card_.bus_id, FakeNvml, kSoon);
   watch.Begin();
   WaitForLooks(3);
-  EXPECT_EQ(watch.Figures().power_w, 500);
+  EXPECT_EQ(watch.Figures().power_w, 500) << "its energy is taken at the end";
   EXPECT_EQ(watch.Figures().throttled_share, 0);
 }
 

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "cuda_on_cpu/machine.h"
+#include "tests/engine/device/fake_libraries.h"
 
 namespace ridgeline {
 namespace {
@@ -43,6 +45,43 @@ TEST(CheckCuda, SaysWhenTheDeviceIsLost) {
       ErrorOf(cudaErrorIllegalAddress).message(),
       AllOf(HasSubstr("cudaStreamSynchronize: "), HasSubstr("(cudaErrorIllegalAddress); the GPU computes nothing")));
   EXPECT_THAT(ErrorOf(cudaErrorInvalidValue).message(), testing::Not(HasSubstr("nothing more")));
+}
+
+TEST(CheckCuda, NamesWhatIsMissingBesideTheGpu) {
+  EXPECT_THAT(ErrorOf(cudaErrorSystemNotReady).hint(), HasSubstr("fabric manager"));
+  for (const cudaError_t error :
+       {cudaErrorMpsConnectionFailed, cudaErrorMpsRpcFailure, cudaErrorMpsServerNotReady, cudaErrorMpsMaxClientsReached,
+        cudaErrorMpsMaxConnectionsReached, cudaErrorMpsClientTerminated}) {
+    EXPECT_EQ(ErrorOf(error).kind(), ErrorKind::kInfrastructure) << error;
+    EXPECT_THAT(ErrorOf(error).hint(), HasSubstr("MPS")) << error;
+  }
+}
+
+// A fault of ours ends the device, and who is told may be a library.
+TEST(CheckCuda, FindsTheFaultBehindWhatALibrarySays) {
+  const auto error_of = [](const auto& check) {
+    try {
+      check();
+    } catch (const Error& error) {
+      return std::pair(error.kind(), error.message());
+    }
+    return std::pair(ErrorKind::kUsage, std::string("none"));
+  };
+  const auto check_all = [&](ErrorKind kind, const std::string& words) {
+    for (const auto& [said_kind, said] :
+         {error_of([] { CheckCublasLt(CUBLAS_STATUS_EXECUTION_FAILED, "a product"); }),
+          error_of([] { CheckCudnn(FakeCudnn(), CUDNN_STATUS_EXECUTION_FAILED, "a plan"); })}) {
+      EXPECT_EQ(said_kind, kind);
+      EXPECT_THAT(said, HasSubstr(words));
+    }
+  };
+  cuda_on_cpu::ResetMachine();
+  check_all(ErrorKind::kInfrastructure, "failed");
+  const CudaStream stream = NewCudaStream();
+  EXPECT_EQ(cuda_on_cpu::Enqueue(stream.get(), [] { return cudaErrorIllegalAddress; }), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaErrorIllegalAddress);
+  check_all(ErrorKind::kInternal, "cudaErrorIllegalAddress");
+  cuda_on_cpu::ResetMachine();
 }
 
 TEST(CheckCuda, LeavesNoErrorToTheCallsThatFollow) {
