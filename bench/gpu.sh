@@ -8,6 +8,8 @@
 #                                                      fails, and a table. BUNDLE: the file, or the folder it was
 #                                                      unpacked to. Called again with the same OUT it goes on: points
 #                                                      that are measured stay so
+#   bench/gpu.sh run BUNDLE OUT --call N               what a card that is there for five minutes is asked first (1), and
+#                                                      then (2)
 #   bench/gpu.sh stages                                their names, and how many seconds each may take
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -18,11 +20,14 @@ stages='facts 60
 tests 180 beside
 verify 150 beside
 bits 240 beside
+two-ranks 240 beside
 memcheck 240 beside
 racecheck 240 beside
 synccheck 120 beside
 ceilings 60
 profile 90
+sustained 120
+pytorch-cudnn 240
 against-pytorch 560
 counters 90
 products 240
@@ -31,7 +36,24 @@ llama-1b 480
 llama-8b 500
 llama-3b 500
 virtual 300
+fp32-state 90
+batches 150
 report 60'
+
+# What no card has told, in the order of its use. A stage's limit is shorter here than above.
+calls='1 two-ranks 80 beside
+1 changed 80 beside
+1 bits 50
+1 pytorch-cudnn 70
+1 sustained 70
+1 fp32-state 30
+1 batches 40
+1 virtual 40
+1 report 20
+2 products 120
+2 kernels 60
+2 against-pytorch 240
+2 report 20'
 
 usage() {
   sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$here/gpu.sh" >&2
@@ -63,7 +85,7 @@ bundle() {
   (cd "$here/.." && cp --parents tests/engine/cases/*.{json,safetensors} tests/engine/precision/*.csv "$work/sources/")
   cp "$here"/gpu/*.yaml "$work/share/ridgeline/sweeps/"
   cp "$here/gpu/pytorch/pytorch.yaml" "$work/share/ridgeline/trainers/"
-  cp -r "$here/gpu.sh" "$here/gpu/stages.sh" "$here/gpu/pytorch" "$work/"
+  cp -r "$here/gpu.sh" "$here"/gpu/{stages,two_ranks}.sh "$here/gpu/pytorch" "$work/"
   [ "${3:-}" != --rehearse ] || touch "$work/rehearsal"
   "$here/../scripts/copy-libraries.sh" "$work"
   tar -C "$work" -czf "$file" .
@@ -91,12 +113,14 @@ stage() {
     124 | 137) ended="time limit" ;;
     *) ended="FAILED ($status): $(tail -n 1 "$OUT/$1.log")" ;;
   esac
-  printf '%-10s %8s  %s\n' "$1" $((SECONDS - began)) "$ended"
+  printf '%-13s %5s  %s\n' "$1" $((SECONDS - began)) "$ended"
 }
 
-# run BUNDLE OUT ONLY
+# run BUNDLE OUT ONLY CALL
 run() {
-  local only=$3 name limit how
+  local only=$3 chosen=$stages name limit how
+  [ -z "$4" ] || chosen=$(sed -n "s/^$4 //p" <<<"$calls")
+  [ -n "$chosen" ] || usage
   BUNDLE=$(realpath "$1")
   mkdir -p "$2"
   OUT=$(realpath "$2")
@@ -117,7 +141,7 @@ run() {
   export GPU
   echo "GPU 0: ${GPU:-none that a spec can name}"
   {
-    printf '%-10s %8s  %s\n' stage seconds ended
+    printf '%-13s %5s  %s\n' stage seconds ended
     while read -r name limit how; do
       [ -z "$only" ] || [[ ",$only," == *",$name,"* ]] || continue
       if [ "$how" = beside ]; then
@@ -126,7 +150,7 @@ run() {
         wait
         stage "$name" "$limit"
       fi
-    done <<<"$stages"
+    done <<<"$chosen"
     wait
   } | tee "$OUT/table.txt"
 }
@@ -138,8 +162,9 @@ case ${1:-} in
     ;;
   run)
     case $#-${4:-} in
-      3-) run "$2" "$3" "" ;;
-      5---only) run "$2" "$3" "$5" ;;
+      3-) run "$2" "$3" "" "" ;;
+      5---only) run "$2" "$3" "$5" "" ;;
+      5---call) run "$2" "$3" "" "$5" ;;
       *) usage ;;
     esac
     ;;

@@ -20,6 +20,8 @@ chosen=()
 rows=8192
 products=(8192)
 models=(llama-124m gpt-124m stack-1b)
+long=(--model llama-8b --layers 2 --seq-length 8192 --batch-size 1 --state-precision bf16)
+changed='*Cudnn*:CudaExecutor*:CallsTogether*:CudaTrainer*:*Loss*'
 verified=("$BUNDLE"/sources/tests/engine/cases/*.json)
 shape=(--seq-length 1024 --batch-size 2 --layers 2)
 large=(--model llama-1b --seq-length 8192 --state-precision bf16)
@@ -33,12 +35,16 @@ if [ -e "$BUNDLE/rehearsal" ]; then
   verified=("$BUNDLE/sources/tests/engine/cases/llama-one-token.json")
   shape=(--seq-length 16 --batch-size 1 --layers 1 --hidden 64 --heads 4 --kv-heads 4 --head-dim 16 --ffn 96)
   large=(--model llama-5m "${shape[@]}")
+  long=("${large[@]}")
+  changed=$small
   # After a sweep's seq_length, which is the last of its defaults.
   shrink=(-e 's/^  seq_length: .*/  seq_length: 16\n  layers: 1\n  hidden: 64\n  heads: 4\n  kv_heads: 4\n  head_dim: 16\n  ffn: 96/'
     -e '/model: llama/s/$/\n  vocab: 128/')
 fi
 
 train() { ridgeline-train "$@" --device cuda --gpu "$GPU"; }
+# Of what is not timed.
+at_once() { train "$@" --warmup-seconds 0 --seconds 0; }
 
 facts() {
   uname -a
@@ -52,6 +58,7 @@ facts() {
 # A part of them on each core: what they compare with is computed there.
 tests() {
   local parts part failed=0 running=()
+  [ $# = 0 ] || chosen=("--gtest_filter=$1")
   parts=$(nproc)
   export OMP_WAIT_POLICY=passive  # more threads wait for each other than there are cores
   for ((part = 0; part < parts; ++part)); do
@@ -97,7 +104,7 @@ bits_of() {
   for way in graph again calls; do
     graph=()
     [ "$way" != calls ] || graph=(--no-graph)
-    train --model "$model" "${shape[@]}" --precision "$precision" --steps 4 --warmup-steps 1 --grad-clip 1 \
+    at_once --model "$model" "${shape[@]}" --precision "$precision" --steps 4 --warmup-steps 1 --grad-clip 1 \
       --algorithms "$name.algorithms" "${graph[@]}" --result "$name.$way.json" >"$name.$way.log" 2>&1 ||
       { cat "$name.$way.log" && return 1; }
     series "$name.$way.json" >"$name.$way.series"
@@ -112,10 +119,39 @@ bits_of() {
   echo "$model $precision: algorithms of products: $(said "$name.graph.json" gemm_algorithms)"
   return "$failed"
 }
+
+# One precision of a long sequence, 4 steps under three policies and once again. With `deterministic` all have the same
+# bits; with `fastest` it is told whether they do.
+bits_of_long() {
+  local precision=$1 attention=$2 name=$OUT/bits/long-$1-$2 policy failed=0
+  for policy in none again selective full; do
+    at_once "${long[@]}" --precision "$precision" --attention-backward "$attention" --steps 3 --warmup-steps 1 \
+      --grad-clip 1 --algorithms "$name.algorithms" --checkpointing "${policy/again/none}" \
+      --result "$name.$policy.json" >"$name.$policy.log" 2>&1 || { cat "$name.$policy.log" && return 1; }
+    series "$name.$policy.json" >"$name.$policy.series"
+  done
+  for policy in again selective full; do
+    if cmp "$name.none.series" "$name.$policy.series"; then
+      echo "long $precision, attention $attention: none and $policy have the same bits"
+    else
+      echo "long $precision, attention $attention: none and $policy differ"
+      [ "$attention" = fastest ] || failed=1
+    fi
+  done
+  echo "long $precision, attention $attention: $(said "$name.none.json" attention_backward)"
+  return "$failed"
+}
+
 bits() {
   need_gpu
-  local model precision one failed=0 running=()
+  local model precision attention one failed=0 running=()
   mkdir -p "$OUT/bits"
+  for precision in bf16 fp8; do
+    for attention in fastest deterministic; do
+      bits_of_long "$precision" "$attention" &
+      running+=($!)
+    done
+  done
   for model in "${models[@]}"; do
     for precision in bf16 fp8; do
       bits_of "$model" "$precision" &
@@ -163,28 +199,46 @@ report() {
     FROM runs ORDER BY model, precision, checkpointing, batch_size"
 }
 
-# What holds each of our kernels back, by Nsight Compute, in a step of one layer.
+# What holds each of our kernels back, or those that a pattern names, by Nsight Compute, in a step of one layer.
 counters() {
   need_gpu
   need ncu
   local precision
   for precision in bf16 fp8; do
-    ncu --clock-control none --csv --kernel-name-base mangled --kernel-name regex:ridgeline --section SpeedOfLight \
+    ncu --clock-control none --csv --kernel-name-base mangled --kernel-name "regex:${1:-ridgeline}" --section SpeedOfLight \
       --section Occupancy --section WarpStateStats --section LaunchStats ridgeline-train-cuda "${large[@]}" --layers 1 \
-      --precision "$precision" --steps 1 --warmup-steps 0 --no-graph --algorithms off --device cuda --gpu "$GPU" \
+      --precision "$precision" --steps 1 --warmup-steps 0 --warmup-seconds 0 --seconds 0 --no-graph --algorithms off \
+      --device cuda --gpu "$GPU" \
       >"$OUT/counters-$precision.csv"
     tail -n 1 "$OUT/counters-$precision.csv"
   done
 }
 
-against_pytorch() {
+with_pytorch() {
   python3 -c 'import torch; torch.zeros(1, device="cuda")' || skip "no PyTorch here that sees a GPU"
-  sweep against-pytorch
+  sweep "$1"
+}
+
+# Two ranks take turns on the card: beside what measures nothing.
+two_ranks() {
+  need_gpu
+  local gpu=$GPU
+  [ ! -e "$BUNDLE/rehearsal" ] || gpu=cpu # its NCCL knows the threads of one process alone
+  "$BUNDLE/two_ranks.sh" "$OUT/two-ranks" "$gpu"
+}
+
+# The step that the comparison is about, for as long as clocks need, and where its time goes.
+sustained() {
+  sweep sustained
+  train "${large[@]/llama-1b/llama-8b}" --precision bf16 --steps 5 --warmup-steps 2 --profile
 }
 
 case $1 in
   memcheck | racecheck | synccheck) sanitizer "$1" ;;
-  facts | tests | verify | bits | ceilings | profile | counters | products | report) "$1" ;;
-  against-pytorch) against_pytorch ;;
+  facts | tests | verify | bits | ceilings | profile | counters | products | report | sustained) "$1" ;;
+  changed) tests "$changed" ;;
+  kernels) counters 'ridgeline.*(CrossEntropyRow|8Backward|4Turn)' ;;
+  two-ranks) two_ranks ;;
+  against-pytorch | pytorch-cudnn) with_pytorch "$1" ;;
   *) sweep "$1" ;;
 esac

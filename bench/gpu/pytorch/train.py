@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Trains a llama or stack model of a RunSpec with PyTorch on one GPU, on random tokens, and says how long each step took.
+"""Trains a llama or stack model of a RunSpec with PyTorch on one GPU, and says how long each step took.
+
+Its tokens are Ridgeline's, new ones at every step. It runs steps for measure.warmup_seconds first, and throws them
+away, and measures blocks of `steps` steps until measure.seconds have passed, as Ridgeline does on a GPU.
 
 Written to be as fast as PyTorch goes without another library: q, k and v, and gate and up, are one product each; attention
 is one kernel for grouped heads; AdamW is fused; logits live for some rows at a time, and their gradients are made with
@@ -7,8 +10,10 @@ them; blocks are compiled once and used for all. Weights, gradients and moments 
 fp8 is by one scale a tensor, of its own largest number, in the blocks' products (torch._scaled_mm).
 """
 import argparse
+import ctypes
 import json
 import sys
+import threading
 import time
 
 import torch
@@ -136,6 +141,14 @@ class Model(nn.Module):
             frequency = spec["rope_theta"] ** (-torch.arange(0, half, 2, device=device).float() / half)
             angle = (torch.arange(spec["seq_length"], device=device).float()[:, None] * frequency)[:, None, :]
             self.cos, self.sin = angle.cos().bfloat16(), angle.sin().bfloat16()  # (T, 1, D / 2)
+
+    @torch.no_grad()
+    def begin_anew(self):
+        for module in self.modules():
+            if isinstance(module, (nn.RMSNorm, nn.LayerNorm)):
+                module.reset_parameters()
+            elif getattr(module, "bias", None) is not None:
+                module.bias.zero_()
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 nn.init.normal_(parameter, std=0.02)
@@ -157,13 +170,85 @@ class Model(nn.Module):
         return HeadLoss.apply(self.norm(x).flatten(0, 1), self.head.weight, targets.flatten(), self.rows_loss)
 
 
-def batch_of(spec, device):
-    shape = (spec["batch_size"], spec["seq_length"])
+WORD = 0xFFFFFFFF
+
+
+def product(a, by):
+    """Of 32-bit numbers, by tensors or one by one: the upper and the lower 32 bits."""
+    low, high = (a & 0xFFFF) * by, (a >> 16) * by
+    return (high + (low >> 16)) >> 16 & WORD, low + ((high & 0xFFFF) << 16) & WORD
+
+
+def random_words(seed, step, stream, group):
+    """Four random words (Philox 4x32-10, src/engine/ops/philox.h)."""
+    x = [group & WORD, group >> 32, stream + 0 * group, step + 0 * group]
+    key = [seed & WORD, seed >> 32]
+    for _ in range(10):
+        high0, low0 = product(x[0], 0xD2511F53)
+        high1, low1 = product(x[2], 0xCD9E8D57)
+        x = [high1 ^ x[1] ^ key[0], low1, high0 ^ x[3] ^ key[1], low0]
+        key = [key[0] + 0x9E3779B9 & WORD, key[1] + 0xBB67AE85 & WORD]
+    return x
+
+
+def tokens_of(spec, step, device):
+    """Ridgeline's synthetic tokens of a step (src/engine/train/data.cc), and those that follow each."""
+    each = spec["seq_length"] + 1
+    sequence = torch.arange(spec["batch_size"], device=device)[:, None]
+    place = torch.arange(0, each, 4, device=device)[None, :]
+    words = random_words(spec["seed"], step, 0xDA7A0000, (sequence * each + place) // 4)
+    tokens = (torch.stack(words, dim=-1).flatten(1)[:, :each] * spec["vocab"]) >> 32
+    return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+
+
+def batches_of(spec, first, count, device):
     if spec["family"] == "llama":
-        tokens = torch.randint(spec["vocab"], (shape[0], shape[1] + 1), device=device)
-        return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+        return [tokens_of(spec, step, device) for step in range(first, first + count)]
+    shape = (spec["batch_size"], spec["seq_length"], spec["hidden"])
     # Its gradient is wanted, so that every block is compiled alike.
-    return torch.rand(*shape, spec["hidden"], device=device, dtype=torch.bfloat16).requires_grad_(), None
+    return [(torch.rand(*shape, device=device, dtype=torch.bfloat16).requires_grad_(), None) for _ in range(count)]
+
+
+class Watch:
+    """What the card draws and its clock, by NVML, ten times a second. Without NVML it says nothing."""
+
+    def __init__(self):
+        self.power, self.clock, self.over = [], [], threading.Event()
+        try:
+            self.nvml, self.card = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
+            begun = self.nvml.nvmlInit_v2() == 0
+            self.said = begun and self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.card)) == 0
+        except OSError:
+            self.said = False
+        self.thread = threading.Thread(target=self.look, daemon=True)
+
+    def energy(self):
+        """In joules, since the driver was loaded."""
+        millijoules = ctypes.c_ulonglong()
+        self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.card, ctypes.byref(millijoules))
+        return millijoules.value * 1e-3
+
+    def look(self):
+        mhz = ctypes.c_uint()
+        while not self.over.wait(0.1):
+            if self.nvml.nvmlDeviceGetClockInfo(self.card, 1, ctypes.byref(mhz)) == 0:
+                self.clock.append(mhz.value)
+
+    def __enter__(self):
+        if self.said:
+            self.begin, self.before = time.perf_counter(), self.energy()
+            self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        if not self.said:
+            return
+        seconds, joules = time.perf_counter() - self.begin, self.energy() - self.before
+        self.over.set()
+        self.thread.join()
+        print(f"power {joules / seconds:.1f} W over {seconds:.1f} s")
+        if self.clock:
+            print(f"clock {sum(self.clock) / len(self.clock):.0f} MHz")
 
 
 def train(spec, compiled, attention, device):
@@ -173,7 +258,6 @@ def train(spec, compiled, attention, device):
         torch.backends.cuda.enable_cudnn_sdp(attention == "cudnn")
         torch.backends.cuda.enable_mem_efficient_sdp(False)
         torch.backends.cuda.enable_math_sdp(False)
-    torch.manual_seed(spec["seed"])
     torch.set_default_dtype(torch.bfloat16)
     with torch.device(device):
         model = Model(spec)
@@ -181,11 +265,15 @@ def train(spec, compiled, attention, device):
     print(sum(p.numel() for p in model.parameters()), "parameters", flush=True)
     if compiled:
         model.compile_blocks()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=spec["learning_rate"], betas=(spec["beta1"], spec["beta2"]),
-                                  eps=spec["epsilon"], weight_decay=spec["weight_decay"], fused=True)
-    data, targets = batch_of(spec, device)
 
-    def step():
+    def begin_anew():
+        torch.manual_seed(spec["seed"])
+        model.begin_anew()
+        return torch.optim.AdamW(model.parameters(), lr=spec["learning_rate"], betas=(spec["beta1"], spec["beta2"]),
+                                 eps=spec["epsilon"], weight_decay=spec["weight_decay"], fused=True)
+
+    def step(optimizer, batch):
+        data, targets = batch
         loss = model(data, targets)
         loss.backward()
         optimizer.step()
@@ -193,27 +281,41 @@ def train(spec, compiled, attention, device):
         data.grad = None
         return loss.detach()
 
+    measure = spec.get("measure", {})
+    begin, optimizer = time.perf_counter(), begin_anew()
+    while cuda and time.perf_counter() - begin < measure.get("warmup_seconds", 5):
+        for batch in batches_of(spec, 1, 2, device):
+            step(optimizer, batch)
+        torch.cuda.synchronize()
+    del optimizer
+    optimizer = begin_anew()
+
     # Warming up waits for each step; the measured ones queue behind each other, as in training.
-    warm, measured = spec["warmup_steps"], spec["steps"] * spec["repeats"]
+    warm, block = spec["warmup_steps"], spec["steps"] * spec["repeats"]
     ms, losses = [], []
-    for _ in range(warm):
+    for batch in batches_of(spec, 1, warm, device):
         begin = time.perf_counter()
-        losses.append(step().item())
+        losses.append(step(optimizer, batch).item())
         ms.append(1e3 * (time.perf_counter() - begin))
     if cuda:
-        marks = [torch.cuda.Event(enable_timing=True) for _ in range(measured + 1)]
-        marks[0].record()
-        for mark in marks[1:]:
-            losses.append(step())
-            mark.record()
-        torch.cuda.synchronize()
-        ms += [a.elapsed_time(b) for a, b in zip(marks, marks[1:])]
+        torch.cuda.reset_peak_memory_stats()
+        begin = time.perf_counter()
+        with Watch():
+            while not ms[warm:] or time.perf_counter() - begin < measure.get("seconds", 10):
+                batches = batches_of(spec, len(ms) + 1, block, device)
+                marks = [torch.cuda.Event(enable_timing=True) for _ in range(block + 1)]
+                marks[0].record()
+                for batch, mark in zip(batches, marks[1:]):
+                    losses.append(step(optimizer, batch))
+                    mark.record()
+                torch.cuda.synchronize()
+                ms += [a.elapsed_time(b) for a, b in zip(marks, marks[1:])]
         print(f"allocated at most {torch.cuda.max_memory_allocated()} bytes, "
               f"reserved {torch.cuda.max_memory_reserved()} bytes")
     else:
-        for _ in range(measured):
+        for batch in batches_of(spec, warm + 1, block, device):
             begin = time.perf_counter()
-            losses.append(step())
+            losses.append(step(optimizer, batch))
             ms.append(1e3 * (time.perf_counter() - begin))
     for number, (one, loss) in enumerate(zip(ms, losses)):
         print(f"step {number}: {one:.4f} ms, loss {float(loss):.5f}")
