@@ -62,7 +62,10 @@ std::string ReadText(const fs::path& path, size_t max_bytes, ForeignFile::Links 
 }
 
 std::string ReadTextTail(const fs::path& path, size_t max_bytes) {
-  return ForeignFile(path).ReadTail(max_bytes).value_or("");
+  ForeignFile file(path);
+  std::optional<std::string> tail = file.ReadTail(max_bytes);
+  if (tail || file.state() != ForeignFile::State::kUnreadable) return std::move(tail).value_or("");
+  return "[this log " + file.problem() + "]";
 }
 
 void WriteText(const fs::path& path, std::string_view text) { Write(path, text, false); }
@@ -71,12 +74,16 @@ void WriteTextSynced(const fs::path& path, std::string_view text) { Write(path, 
 
 void ReadLines(const fs::path& path, const std::function<void(std::string_view line)>& take) {
   const ForeignFile file(path);
+  if (file.state() == ForeignFile::State::kUnreadable) {
+    throw Failure(Failure::Kind::kInfrastructure, path.string() + " " + file.problem());
+  }
   if (!file.is_open() || file.size() > static_cast<int64_t>(kMaxResultsFileBytes)) return;
   int64_t offset = 0;
-  ReadWholeLines(file.fd(), offset, [&](std::string_view line) {
+  const bool read = ReadWholeLines(file.fd(), offset, [&](std::string_view line) {
     take(line);
     return true;
   });
+  if (!read) Fail("cannot read " + path.string());
 }
 
 void AppendLineSynced(const fs::path& path, std::string_view line) {

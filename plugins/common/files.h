@@ -15,14 +15,15 @@ namespace ridgeline::plugin {
 // regular file, longer than that, or cannot be read.
 std::string ReadText(const std::filesystem::path& path, size_t max_bytes = kMaxRecordBytes,
                      ForeignFile::Links links = ForeignFile::Links::kRefused);
-// The end of such a file; empty where there is none to be read.
+// The end of such a log; empty where there is none. Where it cannot be read, a line in brackets says why.
 std::string ReadTextTail(const std::filesystem::path& path, size_t max_bytes = kLogTailBytes);
 // Old bytes or new ones for whoever reads, whenever we are killed. Throws Failure.
 void WriteText(const std::filesystem::path& path, std::string_view text);
 // The same, on the disk when it returns.
 void WriteTextSynced(const std::filesystem::path& path, std::string_view text);
 // Hands over the lines of such a file that end, without their ends; none where there is no regular file, or one longer
-// than any job's. What is longer than any line of a job (job_line.h) is passed over.
+// than any job's. What is longer than any line of a job (job_line.h) is passed over. Throws Failure where the system
+// does not let it be read.
 void ReadLines(const std::filesystem::path& path, const std::function<void(std::string_view line)>& take);
 // Appends a line, which ends in a line end, to a file that is made where it is missing: on the disk when it returns. A
 // line that an earlier writer was killed at stays a line of its own. Throws Failure.

@@ -1,4 +1,5 @@
 #include "common/journal_folder.h"
+#include "common/failure.h"
 
 #include <utility>
 
@@ -21,8 +22,13 @@ JournalFolder::JournalFolder(fs::path dir, std::string remedy) : dir_(std::move(
 
 std::vector<std::string> JournalFolder::Names() const {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(dir_)) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  std::error_code ec;
+  fs::directory_iterator at(dir_, ec);
+  for (; !ec && at != fs::directory_iterator(); at.increment(ec)) {
+    if (at->path().extension() == ".json") names.push_back(at->path().stem().string());
+  }
+  if (ec) {
+    throw Failure(Failure::Kind::kInfrastructure, "cannot read the folder " + dir_.string() + ": " + ec.message());
   }
   return names;
 }

@@ -37,8 +37,6 @@ const char* HintFor(int error) {
     case ENOSPC:
     case EDQUOT:
       return "the disk is full: free some space, or files if it has no inodes left (`df -i`)";
-    case EAGAIN:
-      return "you may have as many processes as you are allowed to: end some, or raise `ulimit -u`";
     case EMFILE:
     case ENFILE:
       return "too many files are open: raise `ulimit -n`";

@@ -85,6 +85,13 @@ std::string ReadTail(const fs::path& path, size_t max_bytes) {
   return ForeignFile(path).ReadTail(max_bytes).value_or("");
 }
 
+std::string ReadLogTail(const fs::path& path, size_t max_bytes) {
+  ForeignFile file(path);
+  std::optional<std::string> tail = file.ReadTail(max_bytes);
+  if (tail || file.state() != ForeignFile::State::kUnreadable) return std::move(tail).value_or("");
+  return "[this log " + file.problem() + "]";
+}
+
 namespace {
 
 // A new file beside `path`, called after it. As readable as the umask lets a new file be: a mode that is set afterwards

@@ -32,6 +32,8 @@ int64_t ModifiedUnixNs(const std::filesystem::path& path);
 
 // The last `max_bytes` of such a file; empty where it is no regular file, or cannot be read.
 std::string ReadTail(const std::filesystem::path& path, size_t max_bytes);
+// The same of a log, for people: where the system does not let it be read, a line in brackets says why.
+std::string ReadLogTail(const std::filesystem::path& path, size_t max_bytes);
 
 // What is made here is readable to all and writable to its owner, less what the umask takes away.
 

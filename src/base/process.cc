@@ -26,6 +26,9 @@ extern char** environ;
 namespace ridgeline {
 namespace {
 
+constexpr char kTooManyProcesses[] =
+    "you may have as many processes as you are allowed to: end some, or raise `ulimit -u`";
+
 // Everything the child needs, made before fork: between fork and exec only async-signal-safe calls are allowed.
 struct Prepared {
   std::vector<std::string> argv_text;
@@ -97,7 +100,7 @@ Child Child::Spawn(const std::vector<std::string>& argv, const SpawnOptions& opt
   if (pid < 0) {
     ::close(report[0]);
     ::close(report[1]);
-    ThrowErrno("cannot start " + argv[0]);
+    ThrowErrno("cannot start " + argv[0], errno == EAGAIN ? kTooManyProcesses : "");
   }
   if (pid == 0) {
     SetUpAndExec(*prepared, options, out, err, dir, cpus, parent);
@@ -115,7 +118,9 @@ Child Child::Spawn(const std::vector<std::string>& argv, const SpawnOptions& opt
   if (n == static_cast<ssize_t>(sizeof code)) {
     ::waitpid(pid, nullptr, 0);
     errno = code;
-    ThrowErrno("cannot start " + argv[0], code == ENOENT ? "is it installed, and on PATH?" : "");
+    ThrowErrno("cannot start " + argv[0], code == ENOENT   ? "is it installed, and on PATH?"
+                                          : code == EAGAIN ? kTooManyProcesses
+                                                           : "");
   }
   return Child(pid);
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "base/folders.h"
 #include "base/text.h"
 
 namespace ridgeline {
@@ -43,15 +44,14 @@ std::vector<fs::path> NamedFiles(const std::vector<fs::path>& folders, const IsO
   std::vector<fs::path> files;
   std::set<std::string> names;
   for (const fs::path& folder : folders) {
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(folder, none)) {
+    ForEachEntry(folder, [&](const fs::directory_entry& entry) {
       const fs::path& file = entry.path();
       std::error_code ignored;
       if (file.extension() == ".yaml" && file.filename().string().front() != '.' && entry.is_regular_file(ignored) &&
           (!is_of_kind || is_of_kind(file)) && names.insert(file.stem().string()).second) {
         files.push_back(file);
       }
-    }
+    });
   }
   std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) { return a.stem() < b.stem(); });
   return files;

@@ -156,7 +156,7 @@ class CalibratingRanks {
   fs::path Log(int64_t rank) const { return folder_ / fmt::format("log-{}-{}.txt", ranks_, rank); }
 
   [[noreturn]] void Fail(size_t rank, const ExitStatus& ended) const {
-    const std::string said = ReadTail(Log(static_cast<int64_t>(rank)), 2000);
+    const std::string said = ReadLogTail(Log(static_cast<int64_t>(rank)), 2000);
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("calibrate: the trainer ended with {}: {}", Describe(ended), PrintableText(Trim(said))));
   }

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folders.h"
 #include "base/process.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -156,15 +157,15 @@ std::vector<Check> SweepChecks() {
   const fs::path folder = DataDir("sweeps");
   std::vector<Check> checks;
   int64_t sweeps = 0;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() != ".yaml") continue;
+  ForEachEntry(folder, [&](const fs::directory_entry& entry) {
+    if (entry.path().extension() != ".yaml") return;
     Check check = Try("sweep", [&]() -> Check { return {CheckState::kOk, LoadSweep(entry.path()).name, "", ""}; });
     if (check.state == CheckState::kOk) {
       ++sweeps;
     } else {
       checks.push_back(std::move(check));
     }
-  }
+  });
   checks.insert(checks.begin(), {CheckState::kOk, "sweeps", fmt::format("{} in {}", sweeps, folder.string()), ""});
   return checks;
 }

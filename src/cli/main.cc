@@ -1,7 +1,10 @@
 // ridgeline: plans, runs and reports sweeps. See commands.cc for what it can do.
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
+#include <string>
+#include <system_error>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -23,6 +26,11 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     ridgeline::SayAside("ridgeline: this machine has too little memory free for that\n");
     return ridgeline::ExitCode(ErrorKind::kOutOfMemory);
+  } catch (const std::system_error& e) {  // the standard library's, where nothing asked for it
+    const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&e);
+    const std::string place = file == nullptr ? "the system" : file->path1().string();
+    ridgeline::WriteAside("ridgeline: " + ridgeline::PrintableText(place + ": " + e.code().message()) + "\n");
+    return ridgeline::ExitCode(ErrorKind::kInfrastructure);
   } catch (const std::exception& e) {
     ridgeline::SayAside("ridgeline: a fault of its own: {}\n", e.what());
     return ridgeline::ExitCode(ErrorKind::kInternal);

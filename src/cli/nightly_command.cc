@@ -86,7 +86,7 @@ int RunAgain(const std::vector<std::string>& arguments, const fs::path& log) {
 std::string LastWordOf(const fs::path& log) {
   constexpr size_t kTail = 4096;
   std::string last;
-  std::istringstream lines(ReadTail(log, kTail));
+  std::istringstream lines(ReadLogTail(log, kTail));
   for (std::string line; std::getline(lines, line);) {
     if (!line.empty() && line.front() != ' ') last = line;
   }

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folders.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "collect/job_ends.h"
@@ -46,7 +47,7 @@ RunResult WithoutResult(const JobToCollect& from, const std::string& point_id, c
   result.message = std::move(message);
   result.hint = std::move(hint);
   result.evidence = from.evidence;
-  if (std::string tail = ReadTail(PointDir(from.job.job_dir, point_id) / LogName(0), kLogTailBytes); !tail.empty()) {
+  if (std::string tail = ReadLogTail(PointDir(from.job.job_dir, point_id) / LogName(0), kLogTailBytes); !tail.empty()) {
     result.evidence["log_tail"] = std::move(tail);
   }
   result.ended_unix_ns = now_unix_ns;

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collect/folders.h"
+#include "collect/passed_over.h"
 #include "ridgeline/job_line.h"
 #include "store/store.h"
 

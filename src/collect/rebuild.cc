@@ -14,10 +14,11 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folders.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "collect/collect.h"
-#include "collect/folders.h"
+#include "collect/passed_over.h"
 #include "run/job.h"
 #include "run/spec.h"
 #include "sweep/expand.h"

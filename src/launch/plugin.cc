@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "base/folders.h"
 #include "base/text.h"
 #include "launch/launcher.h"
 #include "ridgeline/json_fault.h"
@@ -296,13 +297,12 @@ const ridgeline_launcher_table& CheckTable(const ridgeline_launcher_table* table
 
 std::vector<std::string> AvailableLaunchers(const fs::path& plugin_dir) {
   std::vector<std::string> names;
-  std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(plugin_dir, ec)) {
+  ForEachEntry(plugin_dir, [&](const fs::directory_entry& entry) {
     const std::string file = entry.path().filename().string();
     if (file.starts_with(kPrefix) && file.ends_with(kSuffix) && file.size() > kPrefix.size() + kSuffix.size()) {
       names.push_back(file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size()));
     }
-  }
+  });
   std::sort(names.begin(), names.end());
   return names;
 }

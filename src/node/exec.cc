@@ -320,7 +320,7 @@ class JobRunner : public NodeJob {
     if (hang && end.watched.stopped == StopReason::kTimeLimit) end.watched.stopped = hang->AtTimeLimit();
     tree_.End();
     end.oom = oom.Since();
-    end.log_tail = ReadTail(dir / ranks[end.watched.process].log, kLogTailBytes);
+    end.log_tail = ReadLogTail(dir / ranks[end.watched.process].log, kLogTailBytes);
     LookIntoStep(end);
     if (IsContained() && entered_ns == 0 && (late || end.watched.stopped == StopReason::kNone)) {
       end.not_begun = WhyNotInContainer(dir, ranks[end.watched.process].rank, late ? limits.meet_ns : 0, end);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folders.h"
 #include "base/json.h"
 #include "ridgeline/foreign_file.h"
 #include "ridgeline/limits.h"
@@ -34,9 +35,9 @@ void CheckId(const std::string& id, const fs::path& job_file) {
 std::string ReadParts(const fs::path& path) {
   std::vector<fs::path> parts;
   if (fs::is_directory(path)) {
-    for (const auto& entry : fs::directory_iterator(path)) {
+    ForEachEntry(path, [&](const fs::directory_entry& entry) {
       if (!entry.path().filename().string().starts_with('.')) parts.push_back(entry.path());
-    }
+    });
   } else {
     parts.push_back(path);
   }

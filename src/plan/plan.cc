@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -16,6 +15,7 @@
 #include "base/text.h"
 #include "plan/trainer.h"
 #include "ridgeline/amount.h"
+#include "ridgeline/foreign_file.h"
 #include "run/presets.h"
 #include "run/spec.h"
 #include "run/step_figures.h"
@@ -143,11 +143,12 @@ void RequireDataFiles(const Sweep& sweep, const std::vector<Point>& points) {
   for (const Point& point : points) {
     const std::string& path = point.spec.data;
     if (path == "synthetic" || !seen.insert(path).second) continue;
-    if (std::filesystem::is_regular_file(path) && std::ifstream(path)) continue;
+    const ForeignFile file(path, ForeignFile::Links::kFollowed);
+    if (file.is_open()) continue;
     const Place place = PlaceOf(sweep, "data", path);
     throw Error(ErrorKind::kInvalidInput,
-                fmt::format("{}:{}:{}: the data file '{}' cannot be read here", sweep.file.string(), place.line,
-                            place.column, path),
+                fmt::format("{}:{}:{}: the data file '{}' {}", sweep.file.string(), place.line, place.column, path,
+                            file.problem()),
                 "name any text file as `data`, or install the package that has this one");
   }
 }

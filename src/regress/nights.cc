@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folders.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "regress/gate.h"
@@ -242,10 +243,10 @@ std::optional<double> InTurns(const WorseCell& worse, GateMetric metric, GateMet
 
 std::vector<Night> ReadNights(const fs::path& folder, std::vector<std::string>* problems) {
   std::vector<Night> nights;
-  std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(folder, ec)) {
+  ForEachEntry(folder, [&](const fs::directory_entry& entry) {
     const fs::path file = entry.path() / kRecord;
-    if (!fs::is_regular_file(file, ec)) continue;
+    std::error_code ec;
+    if (!fs::is_regular_file(file, ec)) return;
     try {
       Night night = ParseNight(ParseJson(ReadForeignFile(file, kMaxNightBytes).value_or(""), file.string()));
       // A night is written where its name says, which must not be outside.
@@ -259,7 +260,7 @@ std::vector<Night> ReadNights(const fs::path& folder, std::vector<std::string>* 
     } catch (const Json::exception& e) {
       problems->push_back(fmt::format("{}: {}", file.string(), JsonFault(e)));
     }
-  }
+  });
   std::sort(nights.begin(), nights.end(), [](const Night& a, const Night& b) {
     return std::pair(a.started_unix_s, a.name) < std::pair(b.started_unix_s, b.name);
   });

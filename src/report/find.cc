@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "base/folders.h"
 #include "base/user_folders.h"
 #include "report/report.h"
 
@@ -24,11 +25,10 @@ std::vector<fs::path> FindReports(const std::vector<fs::path>& folders) {
   std::vector<fs::path> reports;
   std::set<std::string> names;
   for (const fs::path& folder : folders) {
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(folder, none)) {
+    ForEachEntry(folder, [&](const fs::directory_entry& entry) {
       const std::string name = entry.path().filename().string();
       if (name.front() != '.' && IsReport(entry.path()) && names.insert(name).second) reports.push_back(entry.path());
-    }
+    });
   }
   std::sort(reports.begin(), reports.end(),
             [](const fs::path& a, const fs::path& b) { return a.filename() < b.filename(); });

@@ -105,7 +105,7 @@ FactList TextsOf(const std::string& json, const std::string& source) {
 std::string LogHtml(const std::string& job_dir, const std::string& point_id) {
   if (job_dir.empty()) return {};
   const std::filesystem::path log = PointDir(job_dir, point_id) / LogName(0);
-  std::string tail = ReadTail(log, kShownLogBytes);
+  std::string tail = ReadLogTail(log, kShownLogBytes);
   if (tail.empty()) return {};
   if (tail.size() == kShownLogBytes) tail = tail.substr(std::min(tail.find('\n') + 1, tail.size()));
   return "<h2>The end of its log</h2>\n<p class=\"note\">" + EscapeHtml(log.string()) + "</p>\n<div class=\"log\">\n" +

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/folders.h"
 #include "base/text.h"
 #include "sweep/launch.h"
 #include "yaml/yaml.h"
@@ -85,10 +86,9 @@ class Profiles {
 
   std::vector<std::string> Shipped() const {
     std::vector<std::string> names;
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(folder_, none)) {
+    ForEachEntry(folder_, [&](const fs::directory_entry& entry) {
       if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-    }
+    });
     std::sort(names.begin(), names.end());
     return names;
   }

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "run/result.h"
 #include "run/spec.h"
+#include "tests/base/no_files_left.h"
 #include "tests/base/temp_dir.h"
 #include "tests/plan/texts.h"
 
@@ -113,11 +114,18 @@ TEST(Plan, ADataFileThatIsMissingHereIsAnErrorAtItsPlace) {
     ADD_FAILURE() << "it was planned";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
-    EXPECT_EQ(e.message(), "s.yaml:4:21: the data file '" + text + "' cannot be read here");
+    EXPECT_EQ(e.message(), "s.yaml:4:21: the data file '" + text + "' is missing");
     EXPECT_FALSE(e.hint().empty());
   }
   WriteFileAtomic(text, "some text");
   EXPECT_THAT(PlanText(sweep, options).plan.jobs, SizeIs(2));
+  try {
+    const NoFilesLeft none;
+    PlanText(sweep, options);
+    ADD_FAILURE() << "it was planned";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.message(), testing::HasSubstr("' cannot be read: Too many open files"));
+  }
   EXPECT_THROW(PlanText("defaults: {model: llama-10m, data: " + dir.path().string() + "}\n", options), Error);
 }
 

@@ -17,6 +17,7 @@
 #include "common/keys.h"
 #include "common/process.h"
 #include "ridgeline/job_dir.h"
+#include "tests/base/no_files_left.h"
 #include "tests/base/temp_dir.h"
 
 namespace ridgeline::plugin {
@@ -176,6 +177,10 @@ TEST(Files, OfOthersAreReadWithinBoundsOrNamed) {
   std::filesystem::resize_file(dir / "giant", std::uintmax_t{1} << 40);
   ReadLines(dir / "giant", count);
   EXPECT_EQ(lines, 0);
+  WriteText(dir / "lines", "line\n");
+  const NoFilesLeft none;
+  EXPECT_EQ(ReadTextTail(dir / "lines"), "[this log cannot be read: Too many open files]");
+  EXPECT_THROW(ReadLines(dir / "lines", count), Failure);
 }
 
 }  // namespace

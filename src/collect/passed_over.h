@@ -1,29 +1,16 @@
-// What lies in folders that others fill: each entry of one, and the count of what was passed over.
+// What was passed over in folders that others fill.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <set>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace ridgeline {
-
-// Each entry of a folder; none where there is no such folder. Throws Error(kInfrastructure) where it cannot be read.
-template <typename Take>
-void ForEachEntry(const std::filesystem::path& folder, Take take) {
-  std::error_code ec;
-  std::filesystem::directory_iterator at(folder, ec);
-  for (; !ec && at != std::filesystem::directory_iterator(); at.increment(ec)) take(*at);
-  if (!ec || ec == std::errc::no_such_file_or_directory || ec == std::errc::not_a_directory) return;
-  throw Error(ErrorKind::kInfrastructure, fmt::format("cannot read the folder {}: {}", folder.string(), ec.message()));
-}
 
 // What was not read, each once, as a count and the first few names.
 class PassedOver {

@@ -1,0 +1,24 @@
+// What lies in a folder.
+#pragma once
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace ridgeline {
+
+// Each entry of a folder; none where there is no such folder. Throws Error(kInfrastructure) where it cannot be read:
+// with too many open files, say, it is not empty.
+template <typename Take>
+void ForEachEntry(const std::filesystem::path& folder, Take take) {
+  std::error_code ec;
+  std::filesystem::directory_iterator at(folder, ec);
+  for (; !ec && at != std::filesystem::directory_iterator(); at.increment(ec)) take(*at);
+  if (!ec || ec == std::errc::no_such_file_or_directory || ec == std::errc::not_a_directory) return;
+  errno = ec.value();
+  ThrowErrno("cannot read the folder " + folder.string());
+}
+
+}  // namespace ridgeline
