@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -151,9 +152,14 @@ class SlurmLauncher final : public plugin::Launcher {
                     fmt::format("ridgeline-slurm-agent speaks to this machine's own cluster, and not to {}", cluster),
                     "leave client: out, or say client: tools; where SLURM_CLUSTERS says it, unset that");
     }
-    if (cluster.empty() && options_.client != ClientKind::kTools) {
+    const fs::path agent = plugin::ProgramBesideUs("ridgeline-slurm-agent");
+    std::error_code ec;
+    // A bundle has none, which is nothing to speak of.
+    const bool wanted =
+        options_.client == ClientKind::kAgent || (options_.client == ClientKind::kAuto && fs::exists(agent, ec));
+    if (cluster.empty() && wanted) {
       try {
-        return With(MakeAgentClient(plugin::ProgramBesideUs("ridgeline-slurm-agent")));
+        return With(MakeAgentClient(agent));
       } catch (const SlurmError& e) {
         // Without these the tools would fail the same, and some only after a minute.
         if (options_.client == ClientKind::kAgent || !MissingHere(e.what()).empty()) throw;
