@@ -11,6 +11,10 @@ namespace ridgeline {
 // More of its cores' time than this, taken by others, disturbs a run. Interrupts and the rounding of ticks take less.
 inline constexpr double kDisturbingShare = 0.05;
 
+// More than this, and its times are mostly of the others: a step that shares its cores so takes a quarter longer, and
+// no interval of its own steps says so. Reports form no sentence about such times, and mark each of them.
+inline constexpr double kHeadlineShare = 0.20;
+
 // A GPU that was throttled in more than this share of a run's measured steps: of twenty steps one or more are slower
 // than it is by itself, and with it the 95th percentile of them. Less moves neither that nor the median.
 inline constexpr double kThrottledShare = 0.05;

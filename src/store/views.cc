@@ -3,13 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+#include "predict/peak.h"
+#include "run/disturbance.h"
 #include "run/families.h"
 #include "run/fields.h"
 #include "run/figures.h"
+#include "run/gpus.h"
 #include "run/result.h"
 #include "store/store.h"
 
@@ -176,6 +181,55 @@ constexpr std::array<Words, 13> kShared = {{
   ELSE 2 + CAST(substr(p.checkpointing, 6) AS INTEGER) END)sql"},
 }};
 
+// The peak of a GPU in the precision of p, in TFLOP/s; NULL where none is known.
+std::string PeakSql() {
+  std::string sql = "CASE p.gpu";
+  for (const Gpu& gpu : Gpus()) {
+    std::string of_gpu;
+    std::string_view rest = FindField("precision")->choices;
+    while (!rest.empty()) {
+      const std::string_view precision = rest.substr(0, rest.find('|'));
+      rest.remove_prefix(std::min(precision.size() + 1, rest.size()));
+      if (const auto peak = PeakFlops(gpu.name, precision)) {
+        of_gpu += fmt::format(" WHEN '{}' THEN {:.1f}", precision, *peak / 1e12);
+      }
+    }
+    if (!of_gpu.empty()) sql += fmt::format(" WHEN '{}' THEN CASE p.precision{} END", gpu.name, of_gpu);
+  }
+  return sql + " END";
+}
+
+// Figures that follow from a result's, of r and p. Those of a GPU are of runs on GPUs, where each rank has one. FLOPs
+// are the model's, without recomputation; causal counts attention as the half that the mask leaves. Where a format was
+// emulated there is no share of its peak.
+std::vector<std::pair<std::string, std::string>> DerivedFigures() {
+  const auto of_gpu = [](std::string_view value) {
+    return fmt::format("iif(p.device = 'cuda' AND r.status = 'ok', {}, NULL)", value);
+  };
+  const auto tflops = [](std::string_view kind) {
+    return fmt::format("r.model_{}_flops_per_step / r.step_median_ns / 1000", kind);
+  };
+  const auto mfu = [&](std::string_view kind) {
+    return of_gpu(fmt::format("iif(r.emulated, NULL, {} / ({}))", tflops(kind), PeakSql()));
+  };
+  return {
+      {"step_mean_ns",
+       "(SELECT CAST(round(avg(s.value)) AS INTEGER) FROM json_each(r.all_steps_ns) AS s "
+       "WHERE s.key >= p.warmup_steps AND r.status = 'ok')"},
+      {"tokens_per_s_per_gpu", of_gpu("r.steady_tokens_per_s / p.ranks")},
+      {"tflops_per_gpu", of_gpu(tflops("causal"))},
+      {"mfu", mfu("causal")},
+      {"tflops_per_gpu_noncausal", of_gpu(tflops("noncausal"))},
+      {"mfu_noncausal", mfu("noncausal")},
+      {"peak_tflops_per_gpu", of_gpu(PeakSql())},
+      // Of the GPU of rank 0, and over its share of the tokens.
+      {"energy_j_per_step", "r.gpu_energy_j / r.measured_steps"},
+      {"energy_j_per_token", "r.gpu_energy_j / r.measured_steps * p.ranks / r.tokens_per_step"},
+      {"disturbed_by_others",
+       fmt::format("iif(r.cores_others_share > {}, r.cores_others_share, NULL)", kHeadlineShare)},
+  };
+}
+
 // The figure that is called as the field: where it was taken it is what counts.
 const Figure* FigureOf(const Field& field) {
   const auto it =
@@ -206,6 +260,7 @@ std::string MeasurementColumns(Database& database) {
     columns += fmt::format(", {} AS {}", sql, words.column);
   }
   for (const Words& shared : kShared) columns += fmt::format(", {} AS {}", shared.sql, shared.column);
+  for (const auto& [column, sql] : DerivedFigures()) columns += fmt::format(", {} AS {}", sql, column);
   return columns + fmt::format(", {} AS failure, {} AS trainer", kFailure, kTrainer) +
          ", p.spec ->> '$.own' AS own, r.setup ->> '$.cpus' AS cpus, e.machine, e.version, p.spec, e.environment";
 }
@@ -296,6 +351,13 @@ std::vector<std::string> ColumnsOf(Database& database, const std::string& table)
 }
 
 std::string RunNoteSql() { return std::string(kRunNote); }
+
+std::string DerivedSql(std::string_view column) {
+  for (const auto& [name, sql] : DerivedFigures()) {
+    if (name == column) return sql;
+  }
+  throw Error(ErrorKind::kInternal, fmt::format("no figure is called {}", column));
+}
 
 std::string FieldSql(const Field& field) {
   if (field.type() == "text") return fmt::format("p.{}", field.name);

@@ -18,6 +18,10 @@ std::string StandsSql(std::string_view row = "r");
 // "steps 4 of 103", or what asks for the unit of its times; NULL where nothing is.
 std::string RunNoteSql();
 
+// SQL of a figure that follows from a result's others, of `r` and `p`, by its column in the views: "mfu". Throws
+// Error(kInternal) for a name that is none.
+std::string DerivedSql(std::string_view column);
+
 // A field of `p`, of `points`, as the views have it: NULL where nobody knows it.
 std::string FieldSql(const Field& field);
 
