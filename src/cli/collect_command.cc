@@ -107,7 +107,8 @@ int CollectRendered(const fs::path& dir, const std::string& db, const std::strin
     added += found.added;
   }
   Say("{} new result{}\n\n", added, added == 1 ? "" : "s");
-  Write(ToText(ResultTable(store, sweep)) + "\n");
+  const Table table = ResultTable(store, sweep);
+  Write(ToText(table) + BelowTable(table) + "\n");
   WriteReports(reports, sweep.name, store, dir);
   Say("{}\n", EndsText(store.Progress(sweep.name)));
   return 0;

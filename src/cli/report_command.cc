@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
@@ -23,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kAll = "all";
-constexpr std::initializer_list<const char*> kForms = {"md", "html", "csv", "json"};
+constexpr std::initializer_list<const char*> kForms = {"md", "html", "csv", "json", "text"};
 
 struct ReportOptions {
   std::string name;
@@ -108,7 +110,8 @@ int Show(const ReportOptions& options) {
   }
   // What is wrong with the request is said before anything is read.
   RenderOptions render;
-  render.format = ReportFormatNamed(FormOf(options.format, options.to, kForms));
+  const bool on_terminal = options.format.empty() && options.to.empty() && ::isatty(STDOUT_FILENO) == 1;
+  render.format = ReportFormatNamed(on_terminal ? "text" : FormOf(options.format, options.to, kForms));
   render.campaign = options.campaign;
   render.all_measurements = options.all;
   render.input = InputOf(options);

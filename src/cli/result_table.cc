@@ -17,6 +17,7 @@
 #include "report/intervals.h"
 #include "report/rows.h"
 #include "report/said.h"
+#include "run/disturbance.h"
 #include "store/views.h"
 #include "sweep/sweep.h"
 
@@ -63,22 +64,42 @@ std::string ColumnSql(const Field& field) {
   return fmt::format("p.spec {} '$.own.{}' AS \"{}\"", as, field.name, field.name);
 }
 
-// What trainers say of themselves, beside the memory of a device at `place`, and behind that of the process. The note
-// is there already.
+// What follows from a run's figures, behind its throughput at `place`; what trainers say of themselves, beside the
+// memory of a device, and behind that of the process. The note is there already. A throughput whose run others
+// disturbed is marked.
 void AddSaid(const std::vector<SaidColumn>& columns, size_t place, Table& table) {
-  bool behind_memory = false;  // of the process
+  constexpr size_t kToDevice = 2;  // from the throughput: planned, device peak, RSS
+  size_t behind_throughput = place + 1;
+  size_t beside_device = behind_throughput + kToDevice;
+  size_t behind_memory = beside_device + 1;
+  const auto peaks = std::find_if(columns.begin(), columns.end(),
+                                  [](const SaidColumn& said) { return said.column.name == "peak_tflops_per_gpu"; });
   for (const SaidColumn& said : columns) {
     const ReportColumn& column = said.column;
-    if (column.name == "run_note") continue;
-    if (!column.name.starts_with("device_") && !std::exchange(behind_memory, true)) ++place;
-    const auto at = static_cast<std::ptrdiff_t>(place++);
+    if (column.name == report_columns::kDisturbed) {
+      for (const auto& [row, share] : said.cells) {
+        table.rows[row][place] = fmt::format("{} {}", CellText(table.rows[row][place]), kDisturbedMark);
+      }
+      continue;
+    }
+    if (column.name == "run_note" || column.hide == ReportColumn::Hide::kInTables) continue;
+    const bool of_device = column.name.starts_with("device_");
+    const bool follows = column.name.starts_with("step_") || IsOfGpu(column.name);
+    size_t& next = follows ? behind_throughput : of_device ? beside_device : behind_memory;
+    const auto at = static_cast<std::ptrdiff_t>(next);
     table.columns.insert(table.columns.begin() + at,
                          column.unit.empty() ? column.label : fmt::format("{} ({})", column.label, column.unit));
     for (size_t row = 0; row < table.rows.size(); ++row) {
       const auto cell = said.cells.find(row);
-      const Cell text = cell == said.cells.end() ? Cell() : Cell(FormatValue(column.style, cell->second));
+      Cell text = cell == said.cells.end() ? Cell() : Cell(FormatValue(column.style, cell->second));
+      if (peaks != columns.end() && peaks->cells.contains(row) && column.name == "mfu") {
+        text = CellText(text) + " of " + FormatValue(peaks->column.style, peaks->cells.at(row));
+      }
       table.rows[row].insert(table.rows[row].begin() + at, text);
     }
+    if (follows) ++behind_throughput;
+    if (follows || of_device) ++beside_device;
+    ++behind_memory;
   }
 }
 
@@ -155,7 +176,7 @@ Table ResultTable(Store& store, const Sweep& sweep) {
     }
   }
   table.columns.resize(first_of_spread);
-  AddSaid(WhatTheySay(store, results), first_figure + 3, table);
+  AddSaid(WhatTheySay(store, results), first_figure, table);
   const std::vector<std::string> differences = TellApart(store, results, told);
   for (size_t i = 0; i < differences.size(); ++i) {
     if (differences[i].empty()) continue;
@@ -166,8 +187,28 @@ Table ResultTable(Store& store, const Sweep& sweep) {
   AddPredicted(predicted, table);
   DropWhereEmpty(table, table.columns.size() - 1);
   for (size_t i = kPredictedColumns.size(); i-- > 0;) DropWhereEmpty(table, before_note + i);
-  DropWhereEmpty(table, first_figure + 2);
+  const auto device = std::find(table.columns.begin(), table.columns.end(), "device peak") - table.columns.begin();
+  DropWhereEmpty(table, static_cast<size_t>(device));
   return table;
+}
+
+std::string BelowTable(const Table& table) {
+  std::string text;
+  const auto is_marked = [](const std::vector<Cell>& row) {
+    return std::any_of(row.begin(), row.end(), [](const Cell& cell) { return TextOf(cell).ends_with(kDisturbedMark); });
+  };
+  if (std::any_of(table.rows.begin(), table.rows.end(), is_marked)) {
+    text += fmt::format(
+        "{}: others held more than {:.0f} % of the cores: measure it again on a quiet machine "
+        "(--again)\n",
+        kDisturbedMark, 100 * kHeadlineShare);
+  }
+  if (std::find(table.columns.begin(), table.columns.end(), "MFU") != table.columns.end()) {
+    text +=
+        "MFU: the model's FLOPs, causal attention counted as half, recomputation not, over the GPU's dense peak in "
+        "TFLOP/s\n";
+  }
+  return text;
 }
 
 }  // namespace ridgeline

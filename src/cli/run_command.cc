@@ -136,7 +136,8 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_pre
 void ShowWhatStands(const Sweep& sweep, Store& store, const std::vector<Report>& reports, const fs::path& output_dir) {
   try {
     const SweepProgress progress = store.Progress(sweep.name);
-    Write("\n" + ToText(ResultTable(store, sweep)) + "\n");
+    const Table table = ResultTable(store, sweep);
+    Write("\n" + ToText(table) + BelowTable(table) + "\n");
     Say("{}\n", EndsText(progress));
     const std::vector<JobRecord> live = store.LiveJobs(sweep.name);
     const auto left = std::count_if(live.begin(), live.end(),
@@ -233,7 +234,8 @@ int Run(const RunOptions& options) {
     Say("to continue: {}\n", CommandLine(options));
     return kInterruptedExit;
   }
-  Write("\n" + ToText(ResultTable(store, sweep)) + "\n");
+  const Table table = ResultTable(store, sweep);
+  Write("\n" + ToText(table) + BelowTable(table) + "\n");
   WriteReports(reports, sweep.name, store, output_dir);
   Say("{}\n", EndsText(store.Progress(sweep.name)));
   for (const std::string& line : answer) Say("{}\n", line);

@@ -144,7 +144,13 @@ class Renderer {
     return static_cast<double>(row.size()) * slot_width_ + RowGaps(row);
   }
 
-  std::string Number(double value) const { return ShortNumber(value / scale_.divisor).append(scale_.suffix); }
+  // As tables write it, so that a bar and its row agree to the digit; bytes in the axis's unit.
+  std::string Number(double value) const {
+    if (chart_.scale == AxisScale::kCount) return FormatCount(value);
+    if (chart_.scale == AxisScale::kPlain) return ShortNumber(value);
+    const double shown = value / scale_.divisor;
+    return fmt::format("{:.{}f}", shown, shown >= 99.95 ? 0 : shown >= 9.995 ? 1 : shown >= 0.9995 ? 2 : 3);
+  }
   std::string Tick(double tick) const {
     return fmt::format("{:.10g}{}", tick, tick == 0 ? std::string_view() : scale_.suffix);
   }

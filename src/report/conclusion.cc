@@ -1,6 +1,9 @@
 // Sentences with figures in them, said only where there is something to say.
 #include <algorithm>
 #include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
 
 #include "report/rows.h"
 
@@ -29,6 +32,98 @@ std::optional<size_t> Pick(const Rows& rows, std::span<const size_t> panel, cons
     }
   }
   return best;
+}
+
+// The column whose interval or comparison this name is of, else the report's column of this name.
+const ReportColumn* ColumnBehind(const Report& report, const std::string& name) {
+  for (const std::string_view end : {"_low", "_high", "_change", "_within_percent", "_more_repeats", "_then_percent"}) {
+    if (!name.ends_with(end)) continue;
+    const ReportColumn* column = FindColumn(report, name.substr(0, name.size() - end.size()));
+    if (column != nullptr && !column->steps_of.empty()) return column;
+  }
+  return FindColumn(report, name);
+}
+
+// The column of time that a sentence names; nothing where it is of something else. One that only the query has is known
+// by its name.
+std::optional<ReportColumn> TimeColumn(const Report& report, const std::string& name) {
+  ReportColumn column;
+  column.name = name;
+  if (const ReportColumn* declared = ColumnBehind(report, name)) {
+    column = *declared;
+  } else if (name.ends_with("tokens_per_s")) {
+    column.unit = "tokens/s";
+  }
+  return IsOfTime(column) ? std::optional(column) : std::nullopt;
+}
+
+// Those that the sentence is about.
+std::vector<ReportColumn> TimesOf(const Report& report, const Sentence& sentence) {
+  std::vector<ReportColumn> columns;
+  const auto add = [&](const std::string& name) {
+    if (std::optional<ReportColumn> column = TimeColumn(report, name)) columns.push_back(std::move(*column));
+  };
+  for (const Sentence::Piece& piece : sentence.pieces) add(piece.column);
+  for (const auto& [name, pick] : sentence.picks) {
+    for (const auto& [column, texts] : pick.where) add(column);
+    add(pick.max.empty() ? pick.min : pick.max);
+  }
+  return columns;
+}
+
+// Whether it would be about times that others disturbed: of a row that it picks, or, where the time decides which it
+// picks, of one that it could have picked.
+bool IsOfDisturbedTimes(const Report& report, const Rows& rows, std::span<const size_t> panel,
+                        const Sentence& sentence) {
+  const std::vector<ReportColumn> times = TimesOf(report, sentence);
+  const auto is_disturbed = [&](size_t row) {
+    return std::any_of(times.begin(), times.end(),
+                       [&](const ReportColumn& column) { return rows.Disturbed(row, column); });
+  };
+  return std::any_of(sentence.picks.begin(), sentence.picks.end(), [&](const auto& entry) {
+    const RowPick& pick = entry.second;
+    if (!TimeColumn(report, pick.max.empty() ? pick.min : pick.max)) {
+      const std::optional<size_t> row = Pick(rows, panel, pick);
+      return row && is_disturbed(*row);
+    }
+    return std::any_of(panel.begin(), panel.end(),
+                       [&](size_t row) { return Meets(rows, row, pick) && is_disturbed(row); });
+  });
+}
+
+// "Nothing is said of time: others held 78 to 94 % of the cores in 5 of 6 runs."
+std::string DisturbedSentence(const Rows& rows, std::span<const size_t> panel) {
+  double least = 1;
+  double most = 0;
+  size_t runs = 0;
+  for (const size_t row : panel) {
+    const std::optional<double> share = rows.DisturbedShare(row);
+    if (!share) continue;
+    ++runs;
+    least = std::min(least, *share);
+    most = std::max(most, *share);
+  }
+  if (runs == 0) return "Nothing is said of time: others disturbed the run that these are compared with.";
+  std::string held = fmt::format("{:.0f}", 100 * least);
+  if (const std::string to = fmt::format("{:.0f}", 100 * most); to != held) held += " to " + to;
+  return fmt::format("Nothing is said of time: others held {} % of the cores in {} of {}.", held, runs,
+                     rows.Counted(panel.size()));
+}
+
+// Where cold is above steady, which counts the first step, too, a reader asks why. Empty where it is of no run.
+std::string ColdSentence(const Rows& rows, std::span<const size_t> panel) {
+  constexpr double kAbove = 1.01;  // nearer is the noise of steps
+  const auto runs = std::count_if(panel.begin(), panel.end(), [&](size_t row) {
+    const std::optional<double> steady = rows.Number(row, "steady_tokens_per_s");
+    const std::optional<double> cold = rows.Number(row, "cold_tokens_per_s");
+    return steady && cold && *cold > kAbove * *steady && rows.Number(row, "too_few").value_or(0) == 0 &&
+           rows.Text(row, report_columns::kProvenance) == "measured";
+  });
+  if (runs == 0) return {};
+  return fmt::format(
+      "Cold throughput is above steady in {}: the mean of all their steps is below the median of the measured ones, as "
+      "where a machine grows slower during a run.",
+      rows.Counted(static_cast<size_t>(runs)));
 }
 
 std::optional<std::string> Say(const Report& report, const Rows& rows, std::span<const size_t> panel,
@@ -62,12 +157,17 @@ std::optional<std::string> Say(const Report& report, const Rows& rows, std::span
 }
 
 void SayAll(const Report& report, const Rows& rows, std::span<const size_t> panel,
-            const std::vector<Sentence>& sentences, std::vector<std::string>& said) {
+            const std::vector<Sentence>& sentences, std::vector<std::string>& said, bool& withheld) {
   for (const Sentence& sentence : sentences) {
-    if (std::optional<std::string> words = Say(report, rows, panel, sentence)) {
+    std::optional<std::string> words = Say(report, rows, panel, sentence);
+    if (words && IsOfDisturbedTimes(report, rows, panel, sentence)) {
+      withheld = true;
+      words.reset();
+    }
+    if (words) {
       said.push_back(std::move(*words));
     } else {
-      SayAll(report, rows, panel, sentence.otherwise, said);
+      SayAll(report, rows, panel, sentence.otherwise, said, withheld);
     }
   }
 }
@@ -76,7 +176,10 @@ void SayAll(const Report& report, const Rows& rows, std::span<const size_t> pane
 
 std::vector<std::string> Conclude(const Report& report, const Rows& rows, std::span<const size_t> panel) {
   std::vector<std::string> said;
-  SayAll(report, rows, panel, report.conclusion, said);
+  bool withheld = false;
+  SayAll(report, rows, panel, report.conclusion, said, withheld);
+  if (std::string cold = ColdSentence(rows, panel); !cold.empty()) said.push_back(std::move(cold));
+  if (withheld) said.insert(said.begin(), DisturbedSentence(rows, panel));
   return said;
 }
 

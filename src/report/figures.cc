@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "report/intervals.h"
 #include "report/page.h"
+#include "run/disturbance.h"
 
 namespace ridgeline {
 namespace {
@@ -63,6 +64,7 @@ std::string NoteOf(const Rows& rows, size_t row) {
   std::string note = rows.Text(row, report_columns::kProvenance);
   if (note == "measured") note.clear();
   if (rows.Emulated(row)) note += note.empty() ? "emulated" : ", emulated";
+  if (rows.DisturbedShare(row)) note += note.empty() ? "disturbed" : ", disturbed";
   const std::string differs = rows.Text(row, report_columns::kDiffers);
   if (!differs.empty()) note += (note.empty() ? "" : ", ") + differs;
   return note;
@@ -187,12 +189,14 @@ std::string ChoiceSentence(const RenderOptions& options) {
 std::string ProvenanceSentence(const Rows& rows, std::span<const size_t> panel) {
   std::map<std::string, size_t> counts;
   size_t emulated = 0;
+  size_t disturbed = 0;
   std::set<std::string> trainers;
   for (const size_t row : panel) {
     if (rows.Failed(row)) continue;
     ++counts[rows.Text(row, report_columns::kProvenance)];
     if (rows.Text(row, report_columns::kProvenance) == "measured") trainers.insert(TrainerOf(rows, row));
     emulated += rows.Emulated(row) ? 1 : 0;
+    disturbed += rows.DisturbedShare(row) ? 1 : 0;
   }
   std::string text;
   for (const auto& [provenance, count] : counts) {
@@ -201,6 +205,10 @@ std::string ProvenanceSentence(const Rows& rows, std::span<const size_t> panel) 
     text += provenance;
     if (counts.size() > 1) text += fmt::format(" {} run{}", count, count == 1 ? "" : "s");
     if (fill != Fill::kSolid) text += fill == Fill::kHatched ? " (hatched)" : " (dotted)";
+  }
+  if (disturbed > 0) {
+    text += fmt::format("; {} disturbed ({}: others held more than {:.0f} % of the cores)", disturbed, kDisturbedMark,
+                        100 * kHeadlineShare);
   }
   if (emulated > 0) text += fmt::format("; {} emulated", emulated);
   trainers.erase("");

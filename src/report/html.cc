@@ -212,6 +212,7 @@ std::string RenderHtml(const Report& report, const Rows& rows, const RenderOptio
   std::string facts = CountsSentence(rows, panels.size());
   facts = ChoiceSentence(options) + facts;
   if (!options.sweep.empty()) facts = "Sweep " + ShortenToCodePoints(options.sweep, kMaxHeading) + ". " + facts;
+  if (!report.measured.empty()) facts += " " + report.measured;
   out += "<p class=\"facts\">" + EscapeHtml(facts) + "</p>\n" + LeftOut(rows, panels, shown) + "</header>\n";
   if (shown > 1) {
     out += "<nav aria-label=\"Panels\"><ul>\n";

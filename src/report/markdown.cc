@@ -1,4 +1,4 @@
-// The same as a document: headings, sentences and tables.
+// The same as a document, headings, sentences and tables; and the short of it for a terminal.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -33,7 +33,47 @@ Table MakeTable(const Rows& rows, const std::vector<const ReportColumn*>& column
   return table;
 }
 
+// Headings for a terminal: the group is said where two columns are called alike.
+Table TerminalTable(const Rows& rows, const std::vector<const ReportColumn*>& columns,
+                    std::span<const size_t> all_rows) {
+  Table table = MakeTable(rows, columns, all_rows);
+  for (size_t c = 0; c < columns.size(); ++c) {
+    const auto called = std::count_if(columns.begin(), columns.end(),
+                                      [&](const ReportColumn* other) { return other->label == columns[c]->label; });
+    if (called == 1) table.columns[c] = columns[c]->label + (columns[c]->unit.empty() ? "" : ", " + columns[c]->unit);
+  }
+  return table;
+}
+
 }  // namespace
+
+std::string RenderText(const Report& report, const Rows& rows, const RenderOptions& options) {
+  const std::vector<Panel> panels = MakePanels(rows);
+  std::string out = PrintableLine(report.title) + "\n";
+  if (!options.sweep.empty()) out += "Sweep " + PrintableLine(options.sweep) + ". ";
+  out += PrintableLine(ChoiceSentence(options)) + CountsSentence(rows, panels.size());
+  if (!report.measured.empty()) out += " " + PrintableLine(report.measured);
+  out += "\n";
+  bool short_of = false;
+  const size_t shown = std::min(panels.size(), kMaxPanels);
+  for (const Panel& panel : std::span(panels).first(shown)) {
+    out += "\n" + PrintableLine(panel.title) + "\n";
+    for (const std::string& sentence : Conclude(report, rows, panel.rows)) out += PrintableLine(sentence) + "\n";
+    if (const std::string from = ProvenanceSentence(rows, panel.rows); !from.empty()) out += PrintableLine(from) + "\n";
+    std::vector<const ReportColumn*> columns = TableColumns(report, rows, panel.rows);
+    const auto is_key = [](const ReportColumn* column) { return column->key; };
+    if (std::any_of(columns.begin(), columns.end(), is_key)) {
+      short_of = short_of || !std::all_of(columns.begin(), columns.end(), is_key);
+      std::erase_if(columns, [&](const ReportColumn* column) { return !is_key(column); });
+    }
+    out += "\n" + ToText(TerminalTable(rows, columns, panel.rows));
+    short_of = short_of || panel.rows.size() > kMaxTableRows;
+  }
+  if (short_of || shown < panels.size()) {
+    out += "\n-o md has every column, -o csv every run, and --to FILE.html the charts\n";
+  }
+  return out;
+}
 
 std::string RenderMarkdown(const Report& report, const Rows& rows, const RenderOptions& options) {
   const std::vector<Panel> panels = MakePanels(rows);
@@ -42,6 +82,7 @@ std::string RenderMarkdown(const Report& report, const Rows& rows, const RenderO
   if (!options.sweep.empty()) out += "Sweep " + Line(options.sweep) + ". ";
   out += Line(ChoiceSentence(options));
   out += CountsSentence(rows, panels.size()) + "\n";
+  if (!report.measured.empty()) out += "\n" + Line(report.measured) + "\n";
   const size_t shown = std::min(panels.size(), kMaxPanels);
   for (const Panel& panel : std::span(panels).first(shown)) {
     out += "\n## " + Line(panel.title) + "\n";

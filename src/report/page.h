@@ -26,6 +26,8 @@ inline constexpr size_t kMaxEnvironments = 12;
 
 std::string RenderHtml(const Report& report, const Rows& rows, const RenderOptions& options);
 std::string RenderMarkdown(const Report& report, const Rows& rows, const RenderOptions& options);
+// For a terminal: each panel's answer, and a table of its key columns.
+std::string RenderText(const Report& report, const Rows& rows, const RenderOptions& options);
 std::string RenderJson(const Report& report, const Rows& rows, const RenderOptions& options);
 
 // A chart over a panel's rows; no slots where it has nothing to show. `id` is unique in the page.

@@ -10,10 +10,12 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "report/differences.h"
+#include "report/origin.h"
 #include "report/page.h"
 #include "report/report.h"
 #include "report/rows.h"
 #include "report/said.h"
+#include "report/swept.h"
 #include "store/store.h"
 
 namespace ridgeline {
@@ -23,7 +25,9 @@ ReportFormat ReportFormatNamed(std::string_view name) {
   if (name == "csv") return ReportFormat::kCsv;
   if (name == "md") return ReportFormat::kMarkdown;
   if (name == "json") return ReportFormat::kJson;
-  throw Error(ErrorKind::kUsage, fmt::format("no report can be written as '{}'", name), "as html, csv, md or json");
+  if (name == "text") return ReportFormat::kText;
+  throw Error(ErrorKind::kUsage, fmt::format("no report can be written as '{}'", name),
+              "as html, csv, md, json or text");
 }
 
 // Every run, and the panels in words. Rows by ToJson, which keeps the order of the columns.
@@ -48,6 +52,7 @@ std::string RenderJson(const Report& report, const Rows& rows, const RenderOptio
   Json head = {{"report", report.name},       {"title", report.title},
                {"sweep", options.sweep},      {"columns", std::move(columns)},
                {"panels", std::move(panels)}, {"environments", std::move(environments)}};
+  if (!report.measured.empty()) head["measured"] = report.measured;
   if (!options.campaign.empty()) head["campaign"] = options.campaign;
   if (options.all_measurements) head["all_measurements"] = true;
   std::string text = ShowJson(head, 2);
@@ -82,6 +87,9 @@ RenderedReport RenderRows(const Report& report, Table table, const RenderOptions
     case ReportFormat::kMarkdown:
       rendered.bytes = RenderMarkdown(report, rows, options);
       break;
+    case ReportFormat::kText:
+      rendered.bytes = RenderText(report, rows, options);
+      break;
     case ReportFormat::kJson:
       rendered.bytes = RenderJson(report, rows, options);
       break;
@@ -103,9 +111,14 @@ RenderedReport Render(const Report& of_all, Store& store, const RenderOptions& o
   store.ChooseRuns({options.all_measurements, options.campaign});
   Table rows = store.Query(of_all.sql, parameters);
   Report report = of_all;
+  report.measured = MeasuredSentence(store, rows);
   AddWhatTheySay(report, store, rows);
-  const bool for_people = options.format == ReportFormat::kHtml || options.format == ReportFormat::kMarkdown;
-  if (for_people) AddDifferences(report, store, rows);
+  const bool for_people = options.format != ReportFormat::kCsv && options.format != ReportFormat::kJson;
+  if (for_people) {
+    AddDifferences(report, store, rows);
+  } else {
+    AddWhatDiffers(report, store, rows);
+  }
   return RenderRows(report, std::move(rows), options);
 }
 

@@ -166,7 +166,8 @@ struct Report {
   std::string name;
   std::string title;
   std::string description;
-  std::string empty;  // said where there are no rows; empty: that there are no runs yet
+  std::string measured;  // when and where, in a sentence: not the folder's, but of its answer; may be empty
+  std::string empty;     // said where there are no rows; empty: that there are no runs yet
   ReportRows rows;
   std::vector<std::string> notes;  // how to read it, a paragraph each
   std::vector<ReportColumn> columns;
@@ -188,7 +189,9 @@ inline constexpr std::string_view kTrainer = "trainer";        // who measured, 
 inline constexpr std::string_view kVersion = "version";
 inline constexpr std::string_view kEnvironment = "environment";  // JSON object of texts, or NULL
 inline constexpr std::string_view kCommand = "command";          // what was run, or NULL
-inline constexpr std::string_view kDiffers = "differs";          // not the query's: what AddDifferences found
+// Not the query's: the share of its cores that others held, where that disturbed a run's times (run/disturbance.h).
+inline constexpr std::string_view kDisturbed = "disturbed_by_others";
+inline constexpr std::string_view kDiffers = "differs";  // not the query's: what AddDifferences found
 }  // namespace report_columns
 
 // Where reports are looked for, one a folder, each by its name: the folders of one's own, then that of the user's
@@ -203,9 +206,9 @@ Report LoadReport(const std::string& name, const std::vector<std::filesystem::pa
 // The same from a folder, whatever its name.
 Report LoadReportFolder(const std::filesystem::path& folder);
 
-enum class ReportFormat { kHtml, kCsv, kMarkdown, kJson };
+enum class ReportFormat { kHtml, kCsv, kMarkdown, kJson, kText };
 
-// "html", "csv", "md" or "json". Throws Error(kUsage) for any other.
+// "html", "csv", "md", "json" or "text". Throws Error(kUsage) for any other.
 ReportFormat ReportFormatNamed(std::string_view name);
 
 struct RenderOptions {

@@ -17,6 +17,19 @@ namespace ridgeline {
 
 namespace {
 
+// Whether a row's figure is that of another column again, for which a table has no room: the mean step where no step
+// stalls, the throughput of a GPU where it is the only one.
+bool SaysNoMore(const Rows& rows, size_t row, std::string_view column) {
+  const std::string_view other = column == "step_mean_ns"           ? "step_median_ns"
+                                 : column == "tokens_per_s_per_gpu" ? "steady_tokens_per_s"
+                                                                    : "";
+  if (other.empty()) return false;
+  constexpr double kTelling = 0.01;
+  const std::optional<double> value = rows.Number(row, column);
+  const std::optional<double> known = rows.Number(row, other);
+  return !value || !known || std::abs(*value - *known) < kTelling * *known;
+}
+
 void AddWanted(const Sentence& sentence, std::vector<std::string>& wanted) {
   for (const Sentence::Piece& piece : sentence.pieces) {
     if (!piece.pick.empty()) wanted.push_back(piece.column);
@@ -43,6 +56,10 @@ Rows::Rows(const Report& report, Table table) : report_(report), table_(std::mov
   AddIntervals(report_, table_);
   AddChanges(report_, table_);
   for (size_t c = 0; c < table_.columns.size(); ++c) index_.emplace(table_.columns[c], c);
+  for (size_t row = 0; row < size(); ++row) {
+    const auto* result = std::get_if<int64_t>(&At(row, "result"));
+    if (result != nullptr && DisturbedShare(row)) disturbed_.insert(*result);
+  }
   std::vector<std::string> wanted;
   for (const std::string_view name :
        {report_columns::kPanel, report_columns::kFailure, report_columns::kProvenance, report_columns::kEmulated,
@@ -115,6 +132,15 @@ std::vector<double> Rows::Series(size_t row, std::string_view column) const {
     series.push_back(value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN());
   }
   return series;
+}
+
+bool Rows::Disturbed(size_t row, const ReportColumn& column) const {
+  if (disturbed_.empty() || !IsOfTime(column)) return false;
+  const auto is_disturbed = [&](std::string_view name) {
+    const auto* result = std::get_if<int64_t>(&At(row, name));
+    return result != nullptr && disturbed_.contains(*result);
+  };
+  return is_disturbed("result") || std::any_of(column.steps_of.begin(), column.steps_of.end(), is_disturbed);
 }
 
 std::string Rows::Counted(size_t count) const {
@@ -198,6 +224,7 @@ std::vector<const ReportColumn*> TableColumns(const Report& report, const Rows& 
         return CellText(cell).empty() || rows.Number(row, column.name) == 0;
       });
     }
+    hidden = hidden || all([&](size_t row) { return SaysNoMore(rows, row, column.name); });
     if (!hidden) columns.push_back(&column);
   }
   static const ReportColumn kDiffers = [] {
@@ -232,6 +259,15 @@ const ReportColumn* FindColumn(const Report& report, std::string_view name) {
   const auto it = std::find_if(report.columns.begin(), report.columns.end(),
                                [&](const ReportColumn& column) { return column.name == name; });
   return it == report.columns.end() ? nullptr : &*it;
+}
+
+bool IsOfTime(const ReportColumn& column) {
+  const std::string& name = column.name;
+  if (name.starts_with("predicted_")) return false;
+  return column.style == ValueStyle::kDuration || column.style == ValueStyle::kFactor || column.unit == "tokens/s" ||
+         !column.steps_of.empty() || name.starts_with("step_") || name.starts_with("steady_") ||
+         name.starts_with("cold_") || name.starts_with("mfu") || name.starts_with("tflops_per_gpu") ||
+         name.starts_with("tokens_per_s");
 }
 
 std::string FormatValue(ValueStyle style, const Cell& cell) {
@@ -288,15 +324,22 @@ std::string FormatValue(ValueStyle style, const Cell& cell) {
 
 std::string FormatFigure(const ReportColumn& column, const Rows& rows, size_t row) {
   std::string text = FormatValue(column.style, rows.At(row, column.name));
+  // A share of a peak says which.
+  if (const std::optional<double> peak = rows.Number(row, "peak_tflops_per_gpu"); peak && column.name == "mfu") {
+    text += " of " + FormatValue(ValueStyle::kNumber, *peak);
+  }
+  const bool has_value = !std::holds_alternative<std::monostate>(rows.At(row, column.name));
+  const std::string mark =
+      has_value && rows.Disturbed(row, column) ? "\xC2\xA0" + std::string(kDisturbedMark) : std::string();
   const std::optional<double> low = rows.Number(row, LowColumn(column.name));
   const std::optional<double> high = rows.Number(row, HighColumn(column.name));
-  if (!low || !high) return text;
+  if (!low || !high) return text + mark;
   // What it says of the value need not be said of the half again: its sign, and that it is a factor.
   const double half = (*high - *low) / 2;
   const std::string written = column.style == ValueStyle::kSignedPercent ? FormatValue(ValueStyle::kPercent, half)
                               : column.style == ValueStyle::kFactor      ? fmt::format("{:.2f}", half)
                                                                          : FormatValue(column.style, half);
-  return text + " \xC2\xB1\xC2\xA0" + written;
+  return text + " \xC2\xB1\xC2\xA0" + written + mark;
 }
 
 std::string FormatInSentence(const ReportColumn& column, const Cell& cell) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,12 @@ class Rows {
   bool Failed(size_t row) const { return !Text(row, report_columns::kFailure).empty(); }
   bool Emulated(size_t row) const { return Number(row, report_columns::kEmulated).value_or(0) != 0; }
 
+  // Whether the column's figure is of times that others disturbed: the row's run's, or that's with which it is
+  // compared.
+  bool Disturbed(size_t row, const ReportColumn& column) const;
+  // Of the row's own run; nothing where it was not disturbed.
+  std::optional<double> DisturbedShare(size_t row) const { return Number(row, report_columns::kDisturbed); }
+
   // "3 runs", or what else the report calls its rows.
   std::string Counted(size_t count) const;
   const Report& report() const { return report_; }
@@ -50,6 +57,7 @@ class Rows {
   const Report& report_;
   Table table_;
   std::map<std::string, size_t, std::less<>> index_;  // of the columns
+  std::set<int64_t> disturbed_;                       // results
 };
 
 std::vector<Panel> MakePanels(const Rows& rows);
@@ -80,10 +88,17 @@ SummaryTable Summarize(const Report& report, const Rows& rows, std::span<const s
 // The report's column of that name, else nullptr.
 const ReportColumn* FindColumn(const Report& report, std::string_view name);
 
+// Whether it says how long something took, or what follows from that. By its style, unit and name; of no prediction.
+bool IsOfTime(const ReportColumn& column);
+
+// Stands at a figure of times that others disturbed.
+inline constexpr std::string_view kDisturbedMark = "\xE2\x80\xA0";
+
 // A value for people; an en dash where there is none.
 std::string FormatValue(ValueStyle style, const Cell& cell);
 
-// A row's value of a column, with half of its interval where NAME_low and NAME_high say one: "2.47 × ± 0.31".
+// A row's value of a column, with half of its interval where NAME_low and NAME_high say one: "2.47 × ± 0.31", and a
+// mark where others disturbed it.
 std::string FormatFigure(const ReportColumn& column, const Rows& rows, size_t row);
 
 // The value inside a sentence: with its unit.

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::string_view kMemory = "device_peak_bytes";
 constexpr std::string_view kNote = "run_note";
+constexpr std::string_view kMedian = "step_median_ns";
+constexpr std::string_view kSteady = "steady_tokens_per_s";
 
 ReportColumn Column(std::string name, std::string label, ValueStyle style, std::string help) {
   ReportColumn column;
@@ -28,39 +30,98 @@ ReportColumn Column(std::string name, std::string label, ValueStyle style, std::
   return column;
 }
 
-// Those that every result may have, as the query below gives them.
-std::vector<SaidColumn> FixedColumns() {
+// One that every result may have, with its SQL over `r`, its row of `results`, and `p`, its point.
+struct FixedColumn {
+  std::string_view name;
+  std::string_view label;
+  ValueStyle style;
+  std::string_view help;
+  std::string sql;
+  std::string_view group = {};
+  ReportColumn::Hide hide = ReportColumn::Hide::kEmpty;
+  bool key = false;
+};
+
+// In the order of a table. Beside the memory come those of memory, behind the steps' median those of steps, and behind
+// the throughput those of a GPU.
+std::vector<FixedColumn> FixedColumns() {
+  constexpr std::string_view kOfGpu = "Model FLOPs, causal attention as half";
+  constexpr std::string_view kOfEnergy = "Energy of a GPU";
+  constexpr auto kInTables = ReportColumn::Hide::kInTables;
+  constexpr auto kEmpty = ReportColumn::Hide::kEmpty;
+  return {
+      {"device_peak_kind", "of the device, as", ValueStyle::kText,
+       "What the device's memory counts: allocated (what tensors took), in use (of the card, whoever has it), or "
+       "NVML (what the trainer's processes held).",
+       "nullif(r.device_peak_kind, '')"},
+      {"device_reserved_bytes", "reserved", ValueStyle::kBytes,
+       "The most of the device's memory that the trainer's allocator had reserved, tensors in it or not.",
+       "r.device_reserved_bytes"},
+      {kMedian, "step median", ValueStyle::kDuration, "Over the measured steps.", "r.step_median_ns"},
+      {"step_mean_ns", "mean", ValueStyle::kDuration,
+       "Of the measured steps. Far above the median: some steps stall, such as at every tenth.",
+       DerivedSql("step_mean_ns")},
+      {"step_cv", "cv", ValueStyle::kFraction,
+       "Coefficient of variation of the measured steps: standard deviation over mean.", "r.step_cv"},
+      {"tokens_per_s_per_gpu", "tokens/s a GPU", ValueStyle::kCount, "Steady throughput over the GPUs that had it.",
+       DerivedSql("tokens_per_s_per_gpu")},
+      {"tflops_per_gpu", "TFLOP/s a GPU", ValueStyle::kNumber,
+       "Of the model, over the median step: causal attention is counted as half, recomputation is not counted.",
+       DerivedSql("tflops_per_gpu"), kOfGpu},
+      {"mfu", "MFU", ValueStyle::kFraction,
+       "Model FLOPs utilization: those TFLOP/s as a share of the GPU's peak, which stands behind it. The CSV has it "
+       "with attention over the full "
+       "square, too.",
+       DerivedSql("mfu"), kOfGpu, kEmpty, true},
+      {"peak_tflops_per_gpu", "peak TFLOP/s", ValueStyle::kNumber,
+       "Of the GPU, dense, in the run's precision, as its maker's data sheet says it.",
+       DerivedSql("peak_tflops_per_gpu"), kOfGpu, kInTables},
+      {"tflops_per_gpu_noncausal", "TFLOP/s a GPU, full square", ValueStyle::kNumber,
+       "Of the model, attention counted over the full square.", DerivedSql("tflops_per_gpu_noncausal"), kOfGpu,
+       kInTables},
+      {"mfu_noncausal", "MFU, full square", ValueStyle::kFraction,
+       "Model FLOPs utilization, attention counted over the full square.", DerivedSql("mfu_noncausal"), kOfGpu,
+       kInTables},
+      {"printed_mfu", "MFU, as printed", ValueStyle::kFraction,
+       "Model FLOPs utilization, as the trainer prints it by its own convention.", "r.printed_mfu"},
+      {"printed_tflops_per_gpu", "TFLOP/s, as printed", ValueStyle::kNumber,
+       "Of a GPU, as the trainer prints it by its own convention.", "r.printed_tflops_per_gpu"},
+      {"energy_j_per_step", "J a step", ValueStyle::kNumber,
+       "Taken by the GPU of rank 0 in the measured steps, as NVML counts it.", DerivedSql("energy_j_per_step"),
+       kOfEnergy},
+      {"energy_j_per_token", "J a token", ValueStyle::kNumber, "The same, over that GPU's share of the tokens.",
+       DerivedSql("energy_j_per_token"), kOfEnergy},
+      {report_columns::kDisturbed, "Cores held by others", ValueStyle::kFraction,
+       "Of the cores' time, where that was so much that nothing is concluded from the run's times.",
+       DerivedSql(report_columns::kDisturbed), "", kInTables},
+      {kNote, "Note", ValueStyle::kText, "What there is to say of the measurement.", RunNoteSql(), "", kEmpty, true},
+  };
+}
+
+std::vector<SaidColumn> EmptyColumns(const std::vector<FixedColumn>& fixed) {
   std::vector<SaidColumn> columns;
-  const auto add = [&](ReportColumn column) { columns.push_back({std::move(column), {}}); };
-  add(Column("device_peak_kind", "of the device, as", ValueStyle::kText,
-             "What the device's memory counts: allocated (what tensors took), in use (of the card, whoever has it), or "
-             "NVML (what the trainer's processes held)."));
-  add(Column("device_reserved_bytes", "reserved", ValueStyle::kBytes,
-             "The most of the device's memory that the trainer's allocator had reserved, tensors in it or not."));
-  add(Column("printed_mfu", "MFU, as printed", ValueStyle::kFraction,
-             "Model FLOPs utilization, as the trainer prints it by its own convention."));
-  add(Column("printed_tflops_per_gpu", "TFLOP/s, as printed", ValueStyle::kNumber,
-             "Of a GPU, as the trainer prints it by its own convention."));
-  add(Column(std::string(kNote), "Note", ValueStyle::kText, "What there is to say of the measurement."));
-  columns.back().column.key = true;
+  for (const FixedColumn& from : fixed) {
+    ReportColumn column = Column(std::string(from.name), std::string(from.label), from.style, std::string(from.help));
+    column.group = from.group;
+    column.hide = from.hide;
+    column.key = from.key;
+    columns.push_back({std::move(column), {}});
+  }
   return columns;
 }
 
-// All results that say something of this.
-Table Said(Store& store, const std::vector<std::optional<int64_t>>& results) {
+// The results' numbers, those columns of them, and their own metrics.
+Table Said(Store& store, const std::vector<FixedColumn>& fixed, const std::vector<std::optional<int64_t>>& results) {
   Json numbers = Json::array();
   for (const auto& result : results) {
     if (result) numbers.push_back(*result);
   }
-  return store.Query(
-      fmt::format("SELECT * FROM (SELECT r.number, nullif(r.device_peak_kind, '') AS kind, r.device_reserved_bytes, "
-                  "r.printed_mfu, r.printed_tflops_per_gpu, {} AS note, r.metrics "
-                  "FROM results AS r JOIN points AS p ON p.id = r.point_id "
-                  "WHERE r.number IN (SELECT value FROM json_each(:numbers))) "
-                  "WHERE coalesce(kind, device_reserved_bytes, printed_mfu, printed_tflops_per_gpu, note) IS NOT NULL "
-                  "OR metrics <> '{{}}'",
-                  RunNoteSql()),
-      {{"numbers", DumpJson(numbers)}});
+  std::string sql = "SELECT r.number";
+  for (const FixedColumn& column : fixed) sql += fmt::format(", {} AS {}", column.sql, column.name);
+  return store.Query(sql +
+                         ", r.metrics FROM results AS r JOIN points AS p ON p.id = r.point_id "
+                         "WHERE r.number IN (SELECT value FROM json_each(:numbers))",
+                     {{"numbers", DumpJson(numbers)}});
 }
 
 using ByName = std::map<std::string, std::map<std::string, SaidColumn>>;  // then by unit
@@ -87,20 +148,25 @@ void Append(ByName& own, std::vector<SaidColumn>& columns) {
 
 }  // namespace
 
+bool IsOfGpu(std::string_view name) {
+  return !name.starts_with("printed_") && (name.find("_per_gpu") != std::string_view::npos || name.starts_with("mfu"));
+}
+
 std::vector<SaidColumn> WhatTheySay(Store& store, const std::vector<std::optional<int64_t>>& results) {
   std::multimap<int64_t, size_t> places;
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i]) places.emplace(*results[i], i);
   }
-  std::vector<SaidColumn> columns = FixedColumns();
+  const std::vector<FixedColumn> fixed = FixedColumns();
+  std::vector<SaidColumn> columns = EmptyColumns(fixed);
   ByName own;
-  for (const auto& row : Said(store, results).rows) {
+  for (const auto& row : Said(store, fixed, results).rows) {
     const auto [begin, end] = places.equal_range(std::get<int64_t>(row[0]));
     for (auto it = begin; it != end; ++it) {
       for (size_t c = 0; c < columns.size(); ++c) {
         if (!CellText(row[c + 1]).empty()) columns[c].cells[it->second] = row[c + 1];
       }
-      AddOwn(CellText(row.back()), it->second, own);
+      if (const std::string metrics = CellText(row.back()); metrics != "{}") AddOwn(metrics, it->second, own);
     }
   }
   SaidColumn note = std::move(columns.back());
@@ -123,21 +189,38 @@ void AddWhatTheySay(Report& report, Store& store, Table& table) {
     return std::find_if(report.columns.begin(), report.columns.end(),
                         [&](const ReportColumn& column) { return column.name == name; });
   };
+  // Behind `name`, and what follows it there.
+  const auto behind = [&](std::string_view name, const auto& follows) {
+    const auto first = at(name);
+    return first == report.columns.end() ? first : std::find_if_not(first + 1, report.columns.end(), follows);
+  };
   for (SaidColumn& said : WhatTheySay(store, results)) {
-    if (at(said.column.name) != report.columns.end()) continue;
+    const std::string& name = said.column.name;
+    if (at(name) != report.columns.end()) continue;
     auto before = at(report_columns::kProvenance);
-    if (said.column.name.starts_with("device_")) {
+    if (name.starts_with("device_")) {
       const auto memory = at(kMemory);
       if (memory == report.columns.end()) continue;
       said.column.group = memory->group;
-      before = std::find_if(memory + 1, report.columns.end(),
-                            [](const ReportColumn& column) { return !column.name.starts_with("device_"); });
-    } else if (said.column.name == kNote && at(report_columns::kFailure) != report.columns.end()) {
+      before = behind(kMemory, [](const ReportColumn& column) { return column.name.starts_with("device_"); });
+    } else if (name.starts_with("step_")) {
+      const auto median = at(kMedian);
+      if (median == report.columns.end()) continue;
+      said.column.group = median->group;
+      if (median->group.empty() && name == "step_mean_ns") said.column.label = "Mean step";
+      before = behind(kMedian, [](const ReportColumn& column) { return column.name == "step_mean_ns"; });
+    } else if (IsOfGpu(name)) {
+      if (at(kSteady) == report.columns.end()) continue;
+      before = behind(kSteady, [](const ReportColumn& column) {
+        return column.name.starts_with(kSteady) || column.name.starts_with("cold_tokens_per_s") ||
+               column.name == "rank_tokens_per_s" || IsOfGpu(column.name);
+      });
+    } else if (name == kNote && at(report_columns::kFailure) != report.columns.end()) {
       before = at(report_columns::kFailure) + 1;
     }
     // A query that has it, and does not show it, has the same.
-    if (std::find(table.columns.begin(), table.columns.end(), said.column.name) == table.columns.end()) {
-      table.columns.push_back(said.column.name);
+    if (std::find(table.columns.begin(), table.columns.end(), name) == table.columns.end()) {
+      table.columns.push_back(name);
       for (size_t row = 0; row < table.rows.size(); ++row) {
         const auto cell = said.cells.find(row);
         table.rows[row].push_back(cell == said.cells.end() ? Cell() : cell->second);

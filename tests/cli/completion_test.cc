@@ -117,7 +117,7 @@ TEST_P(Completion, KnowsWhatOptionsTake) {
   EXPECT_THAT(Complete({"ridgeline", "run", "--retry", ""}), ElementsAre("failed"));
   EXPECT_THAT(Complete({"ridgeline", "run", "--launcher", ""}), Contains("local"));
   EXPECT_THAT(Complete({"ridgeline", "plan", "-o", ""}), UnorderedElementsAre("text", "md", "csv", "json", "jsonl"));
-  EXPECT_THAT(Complete({"ridgeline", "report", "-o", ""}), UnorderedElementsAre("md", "html", "csv", "json"));
+  EXPECT_THAT(Complete({"ridgeline", "report", "-o", ""}), UnorderedElementsAre("md", "html", "csv", "json", "text"));
   EXPECT_THAT(Complete({"ridgeline", "report", "act"}), ElementsAre("activation-checkpointing"));
   EXPECT_THAT(Complete({"ridgeline", "trainers", "show", "nanog"}), ElementsAre("nanogpt"));
   EXPECT_THAT(Complete({"ridgeline", "devices", "p4"}), ElementsAre("p4de"));

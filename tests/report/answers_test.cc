@@ -169,5 +169,114 @@ TEST_F(Answers, WithoutAnyRunThatEndedWellSaySo) {
   }
 }
 
+// Two runs of each comparison, of whose cores others held so much; as a report of this form.
+std::string Disturbed(const Compared& compared, double share, ReportFormat format) {
+  const TempDir dir;
+  Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
+  Runs runs(store);
+  for (const Json& spec : {compared.base, compared.other}) {
+    Json whole = {{"model", "llama-10m"}, {"warmup_steps", 2}, {"steps", 5}};
+    whole.update(spec);
+    RunResult& run = runs.Add(whole);
+    if (spec == compared.other) run.cores = {1, share, 0};
+  }
+  runs.Put("s");
+  return Render(ShippedReport(compared.report), store, {"", format}).bytes;
+}
+
+TEST(DisturbedTimes, MakeNoSentence) {
+  for (const Compared& compared : kCompared) {
+    const Json panel = ParseJson(Disturbed(compared, 0.78, ReportFormat::kJson), "a report").at("panels").at(0);
+    const auto said = panel.at("conclusion").get<std::vector<std::string>>();
+    ASSERT_FALSE(said.empty()) << compared.report;
+    EXPECT_EQ(said[0], "Nothing is said of time: others held 78 % of the cores in 1 of 2 runs.") << compared.report;
+    EXPECT_THAT(said, Each(Not(HasSubstr("step time by")))) << compared.report;
+    EXPECT_THAT(said, Each(Not(HasSubstr("times as fast")))) << compared.report;
+    EXPECT_THAT(said, Each(Not(HasSubstr("tokens/s")))) << compared.report;
+    EXPECT_THAT(said, Each(Not(HasSubstr("throughput")))) << compared.report;
+    const Json quiet = ParseJson(Disturbed(compared, 0.19, ReportFormat::kJson), "a report").at("panels").at(0);
+    EXPECT_THAT(quiet.at("conclusion").get<std::vector<std::string>>(), Each(Not(HasSubstr("Nothing is said"))));
+  }
+}
+
+// Of a comparison both runs count: that which others disturbed may be the one that is compared with.
+TEST(DisturbedTimes, OfTheOtherRunMakeNoSentenceEither) {
+  for (const double slower : {1.0, 1.3}) {
+    const TempDir dir;
+    Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
+    Runs runs(store);
+    for (const char* policy : {"none", "full"}) {
+      RunResult& run = runs.Add({{"model", "llama-10m"}, {"checkpointing", policy}, {"warmup_steps", 2}, {"steps", 5}});
+      run.step_ns.all_ns = {9, 9};
+      const double factor = policy == std::string("full") ? slower : 1;
+      for (const double share : {1.0, 1.01, 0.99, 1.015, 0.985}) {
+        run.step_ns.all_ns.push_back(static_cast<int64_t>(1e9 * share * factor));
+      }
+      run.step_ns.median_ns = static_cast<int64_t>(1e9 * factor);
+      if (policy == std::string("none")) run.cores = {1, 0.9, 0};
+    }
+    runs.Put("s");
+    const auto said = [&](const Json& panel) { return panel.at("conclusion").get<std::vector<std::string>>(); };
+    const std::string json = Render(ShippedReport("activation-checkpointing"), store, {"", ReportFormat::kJson}).bytes;
+    const std::vector<std::string> sentences = said(ParseJson(json, "a report").at("panels").at(0));
+    EXPECT_EQ(sentences.at(0), "Nothing is said of time: others held 90 % of the cores in 1 of 2 runs.");
+    EXPECT_THAT(sentences, Each(Not(HasSubstr("step time")))) << slower;
+  }
+}
+
+TEST(DisturbedTimes, AreMarkedInEveryForm) {
+  for (const Compared& compared : kCompared) {
+    const std::string markdown = Disturbed(compared, 0.78, ReportFormat::kMarkdown);
+    EXPECT_THAT(markdown, HasSubstr("\xE2\x80\xA0")) << compared.report;
+    EXPECT_THAT(markdown, HasSubstr("1 disturbed (\xE2\x80\xA0: others held more than 20 % of the cores)"));
+    EXPECT_THAT(Disturbed(compared, 0.78, ReportFormat::kHtml), HasSubstr("\xE2\x80\xA0</td>")) << compared.report;
+    const std::string csv = Disturbed(compared, 0.78, ReportFormat::kCsv);
+    EXPECT_THAT(csv.substr(0, csv.find('\n')), HasSubstr("disturbed_by_others")) << compared.report;
+    EXPECT_THAT(csv, HasSubstr(",0.78,")) << compared.report;
+    EXPECT_THAT(csv, Not(HasSubstr("\xE2\x80\xA0"))) << "figures of programs are figures";
+    EXPECT_THAT(Disturbed(compared, 0.19, ReportFormat::kMarkdown), Not(HasSubstr("\xE2\x80\xA0")));
+  }
+}
+
+// Every fifth step stalls, which no median shows.
+TEST(PeriodicStalls, ShowInTheMeanBesideTheMedian) {
+  const TempDir dir;
+  Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
+  Runs runs(store);
+  RunResult& run = runs.Add({{"model", "llama-10m"}, {"warmup_steps", 1}, {"steps", 5}});
+  run.step_ns.median_ns = 1'000'000'000;
+  run.step_ns.all_ns = {2'000'000'000, 1'000'000'000, 1'000'000'000, 1'000'000'000, 1'000'000'000, 6'000'000'000};
+  runs.Put("s");
+  for (const char* name : {"activation-checkpointing", "precision", "sweep"}) {
+    const std::string page = Render(ShippedReport(name), store, {"", ReportFormat::kMarkdown}).bytes;
+    EXPECT_THAT(page, HasSubstr("| 1 s | 2 s | ")) << name;
+  }
+}
+
+TEST(FiguresOfAGpu, AreInEveryReportOfThroughput) {
+  const TempDir dir;
+  Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
+  Runs runs(store);
+  for (const int ranks : {1, 8}) {
+    RunResult& run = runs.Add({{"model", "llama-10m"}, {"device", "cuda"}, {"gpu", "h200"}, {"ranks", ranks}});
+    run.step_ns.median_ns = 10'000'000;
+    run.flops = {4.945e12, 9.89e12, 12e12};
+  }
+  runs.Put("s");
+  for (const char* name : {"activation-checkpointing", "precision", "scaling", "pareto", "sweep", "batch-scaling"}) {
+    const Report report = ShippedReport(name);
+    const std::string csv = Render(report, store, {"", ReportFormat::kCsv}).bytes;
+    if (csv.find('\n') + 1 == csv.size()) continue;  // nothing to compare
+    EXPECT_THAT(csv.substr(0, csv.find('\n')),
+                HasSubstr("tokens_per_s_per_gpu,tflops_per_gpu,mfu,peak_tflops_per_gpu,tflops_per_gpu_noncausal,"
+                          "mfu_noncausal"))
+        << name;
+    EXPECT_THAT(csv, HasSubstr(",494.5,0.5,989,989,1,")) << name;
+    const std::string page = Render(report, store, {"", ReportFormat::kHtml}).bytes;
+    EXPECT_THAT(page, HasSubstr("Model FLOPs, causal attention as half")) << name;
+    EXPECT_THAT(page, HasSubstr(">50.0\xC2\xA0% of 989</td>")) << name;
+  }
+}
+
 }  // namespace
 }  // namespace ridgeline

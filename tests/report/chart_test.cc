@@ -142,7 +142,7 @@ TEST(Chart, AStackIsAsHighAsItsSum) {
   std::vector<std::string> labels;
   for (const auto& shape : elements.shapes) {
     if (shape.name == "rect" && shape.Attribute("rx").empty()) tops.push_back(shape.Number("y"));
-    if (shape.name == "text" && shape.text == "1000" && shape.Attribute("text-anchor") == "middle") {
+    if (shape.name == "text" && shape.text == "1.00K" && shape.Attribute("text-anchor") == "middle") {
       labels.push_back(shape.text);
     }
   }

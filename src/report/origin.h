@@ -1,0 +1,16 @@
+// When and where a report's runs were measured.
+#pragma once
+
+#include <string>
+
+#include "base/table.h"
+
+namespace ridgeline {
+
+class Store;
+
+// "Measured 2026-11-26 to 2026-11-28 on Intel Xeon 8480C, 2 cores, NVIDIA H200." of the answer's results that were
+// measured, in UTC; empty where there are none, or nothing is known of them. Its texts come from outside.
+std::string MeasuredSentence(Store& store, const Table& table);
+
+}  // namespace ridgeline
