@@ -16,7 +16,6 @@
 #include "base/json.h"
 #include "base/version.h"
 #include "predict/memory.h"
-#include "predict/peak.h"
 #include "run/result.h"
 
 namespace ridgeline {
@@ -227,8 +226,8 @@ class Writer {
   void Figures() {
     const Table points = store_.Query(
         fmt::format(
-            "SELECT sweep, point_id, step_median_ns, step_p95_ns, steady_tokens_per_s, model_noncausal_flops_per_step, "
-            "planned_peak_bytes, rss_peak_bytes, device_bytes, observed_peak_bytes, measured_steps, gpu, precision "
+            "SELECT sweep, point_id, step_median_ns, step_p95_ns, steady_tokens_per_s, model_causal_flops_per_step, "
+            "planned_peak_bytes, rss_peak_bytes, device_bytes, observed_peak_bytes, measured_steps, mfu "
             "FROM "
             "sweep_runs WHERE status = 'ok' "
             "AND "
@@ -248,15 +247,11 @@ class Writer {
     OfPoints(points, "ridgeline_measured_steps", "", "Steps that a point's steady figures are of.",
              [](const PointRow& p) { return IfTaken(p.Number("measured_steps")); });
     OfPoints(points, "ridgeline_model_flops_per_second", "",
-             "FLOPs of the model a second and rank, without recomputation, attention over the full square.",
+             "FLOPs of the model a second and rank, without recomputation, causal attention counted as half.",
              [](const PointRow& p) { return FlopsPerSecond(p); });
     OfPoints(points, "ridgeline_mfu_ratio", "ratio",
              "Model FLOPs utilization: the model's FLOPs a second over the most that its GPU can do in its precision.",
-             [](const PointRow& p) -> std::optional<double> {
-               const auto flops = FlopsPerSecond(p);
-               const auto peak = PeakFlops(p.Text("gpu"), p.Text("precision"));
-               return flops && peak ? std::optional(*flops / *peak) : std::nullopt;
-             });
+             [](const PointRow& p) { return IfTaken(p.Number("mfu")); });
     OfPoints(points, "ridgeline_planned_peak_bytes", "bytes", "Peak memory of a rank's tensors, as planned.",
              [](const PointRow& p) { return IfTaken(p.Number("planned_peak_bytes")); });
     OfPoints(points, "ridgeline_observed_peak_bytes", "bytes",
@@ -278,7 +273,7 @@ class Writer {
   static std::optional<double> Observed(const PointRow& p) { return IfTaken(p.Number("observed_peak_bytes")); }
   static std::optional<double> FlopsPerSecond(const PointRow& p) {
     const double step_s = p.Number("step_median_ns") / 1e9;
-    return step_s > 0 ? IfTaken(p.Number("model_noncausal_flops_per_step") / step_s) : std::nullopt;
+    return step_s > 0 ? IfTaken(p.Number("model_causal_flops_per_step") / step_s) : std::nullopt;
   }
 
   void OfRunning(std::string_view name, std::string_view help,

@@ -65,6 +65,26 @@ std::string OwnFiguresText(const std::string& json) {
   return Join(parts, ", ");
 }
 
+// What follows from the figures (docs/store.md): those of a GPU count causal attention as half, and have the other
+// convention beside them.
+struct FollowingFigure {
+  const char* name;
+  ValueStyle style;
+  const char* help;
+};
+constexpr FollowingFigure kFollowing[] = {
+    {"step_mean_ns", ValueStyle::kDuration, "mean of the measured steps: far above the median where some stall"},
+    {"tokens_per_s_per_gpu", ValueStyle::kCount, "steady throughput over its GPUs"},
+    {"tflops_per_gpu", ValueStyle::kNumber, "of the model, causal attention counted as half, recomputation not"},
+    {"mfu", ValueStyle::kFraction, "those over the GPU's peak"},
+    {"tflops_per_gpu_noncausal", ValueStyle::kNumber, "of the model, attention over the full square"},
+    {"mfu_noncausal", ValueStyle::kFraction, "those over the GPU's peak"},
+    {"peak_tflops_per_gpu", ValueStyle::kNumber, "dense, in the run's precision, of the maker's data sheet"},
+    {"energy_j_per_step", ValueStyle::kNumber, "joules of the GPU of rank 0, a measured step"},
+    {"energy_j_per_token", ValueStyle::kNumber, "the same over its share of the tokens"},
+    {"disturbed_by_others", ValueStyle::kFraction, "of its cores' time, held by others: nothing is concluded from it"},
+};
+
 std::string FiguresHtml(const QueryAnswer& run) {
   List list{"figures", {{"figure"}, {"value"}, {"what it is", ValueStyle::kText, false}}, {}, {}, /*sorts=*/false};
   for (const Figure& figure : Figures()) {
@@ -75,6 +95,11 @@ std::string FiguresHtml(const QueryAnswer& run) {
                                                           : WithUnit(figure, value);
     if (text.empty()) continue;
     list.rows.push_back({{{std::string(figure.name)}, {"", "", EscapeHtml(text)}, {"", "", EscapeHtml(figure.help)}}});
+  }
+  for (const FollowingFigure& figure : kFollowing) {
+    if (!run.Has(0, figure.name)) continue;
+    const std::string text = FormatValue(figure.style, run.At(0, figure.name));
+    list.rows.push_back({{{figure.name}, {"", "", EscapeHtml(text)}, {"", "", EscapeHtml(figure.help)}}});
   }
   return ListHtml(list);
 }
@@ -131,6 +156,14 @@ PageAnswer RunPage(Store& store, const Links& to, const std::string& number) {
   std::string answer = status == "ok" ? "ok" : run.Text(0, "failure");
   if (run.Has(0, "steady_tokens_per_s") && status == "ok") {
     answer = FormatValue(ValueStyle::kCount, run.At(0, "steady_tokens_per_s")) + " tokens/s";
+    if (run.Has(0, "mfu")) {
+      answer += fmt::format(", {} MFU", FormatValue(ValueStyle::kFraction, run.At(0, "mfu")));
+    }
+    if (run.Has(0, "disturbed_by_others")) {
+      answer =
+          fmt::format("Others held {} of its cores, so nothing is said of its time. It had {} {}.",
+                      FormatValue(ValueStyle::kFraction, run.At(0, "disturbed_by_others")), answer, kDisturbedMark);
+    }
   }
   std::string main = "<p class=\"answer\">" + EscapeHtml(answer) + "</p>\n";
   for (const char* words : {"message", "hint", "run_note"}) {

@@ -90,13 +90,14 @@ RunsShown RunsTable(Store& store, const Links& to, const QueryValues& filters, i
     conditions += fmt::format(" AND {}", filter->condition);
   }
   if (before > 0) conditions += fmt::format(" AND result < {}", before);
-  Table table = store.Query(
-      fmt::format("SELECT result, point_id, spec, status, failure, steady_tokens_per_s, step_median_ns, "
-                  "observed_peak_bytes AS peak_bytes, campaign, "
-                  "environment ->> '$.git_commit' AS git_commit, ended_unix_ns, provenance, emulated, trainer "
-                  "FROM measurements WHERE true{} ORDER BY result DESC LIMIT {}",
-                  conditions, most + 1),
-      texts);
+  Table table =
+      store.Query(fmt::format("SELECT result, point_id, spec, status, failure, steady_tokens_per_s, step_median_ns, "
+                              "observed_peak_bytes AS peak_bytes, campaign, "
+                              "environment ->> '$.git_commit' AS git_commit, ended_unix_ns, provenance, emulated, "
+                              "trainer, disturbed_by_others "
+                              "FROM measurements WHERE true{} ORDER BY result DESC LIMIT {}",
+                              conditions, most + 1),
+                  texts);
   RunsShown shown;
   const bool more = std::ssize(table.rows) > most;
   if (more) table.rows.pop_back();
@@ -128,6 +129,7 @@ RunsShown RunsTable(Store& store, const Links& to, const QueryValues& filters, i
     std::string end = runs.Has(row, "failure") ? runs.Text(row, "failure") : "ok";
     if (runs.Text(row, "provenance") != "measured" && end == "ok") end = runs.Text(row, "provenance");
     if (runs.Integer(row, "emulated") != 0) end += ", emulated";
+    if (runs.Has(row, "disturbed_by_others")) end += ", disturbed";
     ListRow shown_row;
     shown_row.failed = runs.Has(row, "failure");
     shown_row.cells = {

@@ -137,7 +137,8 @@ TEST_F(MetricsTest, AreOfTheGpuWhereThereIsOne) {
   store_.PutSweep(samples::Sweep("test"), {&point, 1});
   RunResult result = samples::Result(point.id);
   result.step_ns.median_ns = 10'000'000;
-  result.flops.model_non_causal = 4.945e12;
+  result.flops.model_causal = 4.945e12;
+  result.flops.model_non_causal = 9.89e12;
   result.memory.planned_peak_bytes = 1000;
   result.memory.device_peak_bytes = 1250;
   const NewResult added{result, "", 0, store_.Progress("test").sweep.measured_as};
