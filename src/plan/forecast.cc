@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <set>
 #include <thread>
 #include <unordered_map>
@@ -18,6 +19,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "plan/memory.h"
+#include "predict/peak.h"
 #include "run/presets.h"
 #include "run/spec.h"
 #include "run/step_figures.h"
@@ -93,6 +95,12 @@ std::vector<Column> ColumnsForPeople(const RunSpec& spec, const PointForecast& f
                                  {"launches", share(step.launch_ns)},
                                  {"bound", std::string(step.bound) + (step.emulated ? ", emulated" : "")},
                                  {"first", "+" + TimeText(step.first_ns)}};
+  const GpuRates rates = RatesOn(spec, step, device);
+  if (!device.is_cpu()) {
+    columns.emplace_back("tokens/s_a_GPU", FormatCount(rates.tokens_per_s));
+    columns.emplace_back("TFLOP/s_a_GPU", rates.tflops ? Cell(fmt::format("{:.0f}", *rates.tflops)) : Cell());
+    columns.emplace_back("MFU", MfuText(rates));
+  }
   if (PriceOf(device) != nullptr) {
     columns.emplace_back("USD/1B tokens", fmt::format("{:.2f}", DollarsABillionTokens(spec, step, device)));
   }
@@ -120,6 +128,16 @@ std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast&
                                  {"run_s", run.seconds},
                                  {"machine_hours", run.machine_hours},
                                  {"kilowatt_hours", run.kilowatt_hours > 0 ? Cell(run.kilowatt_hours) : Cell()}};
+  const GpuRates rates = RatesOn(spec, step, device);
+  if (!device.is_cpu()) {
+    const auto cell = [](const std::optional<double>& value) { return value ? Cell(*value) : Cell(); };
+    columns.emplace_back("tokens_per_s_per_gpu", rates.tokens_per_s);
+    columns.emplace_back("tflops_per_gpu", cell(rates.tflops));
+    columns.emplace_back("mfu", cell(rates.mfu));
+    columns.emplace_back("tflops_per_gpu_noncausal", cell(rates.tflops_noncausal));
+    columns.emplace_back("mfu_noncausal", cell(rates.mfu_noncausal));
+    columns.emplace_back("peak_tflops_per_gpu", cell(rates.peak_tflops));
+  }
   if (PriceOf(device) != nullptr) {
     columns.emplace_back("usd", run.dollars);
     columns.emplace_back("usd_per_billion_tokens", DollarsABillionTokens(spec, step, device));
@@ -210,6 +228,7 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
   }
   result.throughput = {step.steady_tokens_per_s(point.spec), step.cold_tokens_per_s(point.spec)};
   result.step_ns.median_ns = std::llround(step.step_ns);
+  result.flops = ModelFlops(point.spec);
   result.step_ns.cv = std::numeric_limits<double>::quiet_NaN();  // which the store keeps as no value
   result.evidence = {{"basis", forecast.basis.empty() ? std::string(ClockBasis(step.calibrated)) : forecast.basis},
                      {"bound", std::string(step.bound)},
@@ -235,6 +254,29 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
 }
 
 }  // namespace
+
+GpuRates RatesOn(const RunSpec& spec, const StepForecast& step, const Device& device) {
+  GpuRates rates;
+  if (device.is_cpu() || step.step_ns <= 0) return rates;
+  rates.tokens_per_s = step.steady_tokens_per_s(spec) / static_cast<double>(spec.ranks);
+  // As of a measured run, so that both are shares of one peak; of a GPU that it does not know, the device's own.
+  const double own = device.Or("peaks." + (spec.precision == "nvfp4" ? "fp4" : spec.precision), 0);
+  const double peak = PeakFlops(device.gpu, spec.precision).value_or(own) / 1e12;
+  const FlopFigures flops = ModelFlops(spec);
+  if (flops.model_causal <= 0) return rates;
+  rates.tflops = flops.model_causal / step.step_ns / 1e3;
+  rates.tflops_noncausal = flops.model_non_causal / step.step_ns / 1e3;
+  if (step.emulated || peak <= 0) return rates;
+  rates.peak_tflops = peak;
+  rates.mfu = *rates.tflops / peak;
+  rates.mfu_noncausal = *rates.tflops_noncausal / peak;
+  return rates;
+}
+
+std::string MfuText(const GpuRates& rates) {
+  if (!rates.mfu) return {};
+  return fmt::format("{:.1f}% of {:.0f}", 100 * *rates.mfu, *rates.peak_tflops);
+}
 
 const DeviceFigure* PriceOf(const Device& device) {
   for (const char* price : {"price.on_demand", "price.capacity_block"}) {
@@ -442,6 +484,14 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
   if (emulated > 0) {
     text += fmt::format("; {} emulated: {} has no products of their format, so their speed is not that format's",
                         emulated, device.name);
+  }
+  if (ours > 0 && predicted > 0) {
+    text += ours == predicted ? "; steps are of Ridgeline's own trainer"
+                              : fmt::format("; {} are of Ridgeline's own trainer", ours);
+  }
+  if (predicted > 0 && !device.is_cpu()) {
+    text +=
+        "; steady and cold tokens/s are of all ranks; MFU is of the peak in TFLOP/s, causal attention counted as half";
   }
   if (predicted > large) {
     text += fmt::format("; to run those that fit takes {} one after another, {:.2f} machine-hours",

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,21 @@ struct PointForecast {
   std::string why_not = {};                         // it is not predicted
   std::string first_from = {};                      // who says what the first iteration takes; empty: it is assumed
 };
+
+// What a step comes to on each GPU: tokens, and the model's FLOPs without recomputation, causal attention counted as
+// half, or (`noncausal`) over the full square. 0 and nothing where it is not known, as of processors; of a format that
+// the device emulates there is no share of its peak.
+struct GpuRates {
+  double tokens_per_s = 0;
+  std::optional<double> tflops = {};
+  std::optional<double> mfu = {};
+  std::optional<double> tflops_noncausal = {};
+  std::optional<double> mfu_noncausal = {};
+  std::optional<double> peak_tflops = {};  // of which `mfu` is a share
+};
+GpuRates RatesOn(const RunSpec& spec, const StepForecast& step, const Device& device);
+// "57.0% of 989", of the peak in TFLOP/s; empty where it has none.
+std::string MfuText(const GpuRates& rates);
 
 // What the runs of a point come to, its first iteration and warm-up included.
 struct RunCost {

@@ -141,6 +141,7 @@ std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>
       const double unsure = parts.device->Has("cold.first_iteration") ? 0 : 1;
       price.basis = framework != nullptr ? kEstimated : step.calibrated ? kCalibrated : kExtrapolated;
       price.seconds = seconds(step.step_ns, step.cold_ns());
+      price.rates = RatesOn(spec, step, *parts.device);
       if (const auto interval = step.interval()) {
         price.interval = {seconds(interval->low_ns, (1 - unsure) * step.cold_ns()),
                           seconds(interval->high_ns, (1 + unsure) * step.cold_ns())};
@@ -163,7 +164,12 @@ void AddPrices(const std::vector<PointPrice>& prices, Audience audience, Table& 
   static constexpr auto kPowered = [](const PointPrice& p) { return kTimed(p) && p.watts > 0; };
   static constexpr auto kPriced = [](const PointPrice& p) { return kTimed(p) && p.usd_per_hour > 0; };
   static constexpr auto kPricedBounds = [](const PointPrice& p) { return kPriced(p) && p.interval; };
+  static constexpr auto kRated = [](const PointPrice& p) { return p.rates.tokens_per_s > 0; };
+  static constexpr auto kOfPeak = [](const PointPrice& p) { return p.rates.mfu.has_value(); };
   static constexpr Column kForPeople[] = {
+      {"tokens/s_a_GPU", kRated, [](const PointPrice& p) { return Cell(FormatCount(p.rates.tokens_per_s)); }},
+      {"TFLOP/s_a_GPU", kOfPeak, [](const PointPrice& p) { return Cell(fmt::format("{:.0f}", *p.rates.tflops)); }},
+      {"MFU", kOfPeak, [](const PointPrice& p) { return Cell(MfuText(p.rates)); }},
       {"takes", kTimed, [](const PointPrice& p) { return Cell(FormatDuration(std::llround(1e9 * p.seconds))); }},
       {"90%_interval", kTimed, [](const PointPrice& p) { return Cell(IntervalOf(p.interval)); }},
       {"node_hours", kTimed, [](const PointPrice& p) { return Cell(Short(HoursOf(p, p.seconds))); }},
@@ -171,6 +177,12 @@ void AddPrices(const std::vector<PointPrice>& prices, Audience audience, Table& 
       {"USD", kPriced, [](const PointPrice& p) { return Cell(fmt::format("{:.2f}", DollarsOf(p, p.seconds))); }},
       {"price", kTimed, [](const PointPrice& p) { return Cell(std::string(BasisName(p.basis))); }}};
   static constexpr Column kForPrograms[] = {
+      {"tokens_per_s_per_gpu", kRated, [](const PointPrice& p) { return Cell(p.rates.tokens_per_s); }},
+      {"tflops_per_gpu", kOfPeak, [](const PointPrice& p) { return Cell(*p.rates.tflops); }},
+      {"mfu", kOfPeak, [](const PointPrice& p) { return Cell(*p.rates.mfu); }},
+      {"tflops_per_gpu_noncausal", kOfPeak, [](const PointPrice& p) { return Cell(*p.rates.tflops_noncausal); }},
+      {"mfu_noncausal", kOfPeak, [](const PointPrice& p) { return Cell(*p.rates.mfu_noncausal); }},
+      {"peak_tflops_per_gpu", kOfPeak, [](const PointPrice& p) { return Cell(*p.rates.peak_tflops); }},
       {"run_s", kTimed, [](const PointPrice& p) { return Cell(p.seconds); }},
       {"run_low_s", kBounded, [](const PointPrice& p) { return Cell(p.interval->low_s); }},
       {"run_high_s", kBounded, [](const PointPrice& p) { return Cell(p.interval->high_s); }},

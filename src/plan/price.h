@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/table.h"
+#include "plan/forecast.h"
 #include "plan/plan.h"
 #include "plan/show.h"
 #include "predict/device.h"
@@ -49,6 +50,7 @@ struct PointPrice {
   double nodes = 1;
   double usd_per_hour = 0;  // of all of its nodes; 0: not known
   double watts = 0;         // of all of its nodes, or GPUs, at their limit; 0: not known
+  GpuRates rates = {};      // of a step, as the clock says; what points were measured to take says none
   bool runs = true;         // false: it has a result, or cannot fit, and is in no sum
 };
 
