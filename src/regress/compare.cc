@@ -57,6 +57,9 @@ std::optional<SideCell> On(const std::string& machine, const ByMachine& cells) {
   return std::nullopt;
 }
 
+// An interval from half of a ratio to twice it says nothing of two builds: of two runs a side it may be hundredfold.
+constexpr double kWidest = 2;
+
 // On the scale of logarithms: a side's mean over its runs, which are at least two.
 Estimate MeanOfRuns(const std::vector<double>& logs) {
   const auto runs = static_cast<double>(logs.size());
@@ -70,6 +73,7 @@ std::string WithoutInterval(const ComparedCell& cell) {
   const size_t base = cell.base->log_step_times.size();
   const size_t head = cell.head->log_step_times.size();
   if (base == 1 && head == 1) return "one run each: no interval";
+  if (base > 1 && head > 1) return fmt::format("too few runs for an interval: {} of base, {} of head", base, head);
   return fmt::format("one run of {}: no interval", base == 1 ? "base" : "head");
 }
 
@@ -175,9 +179,10 @@ std::optional<StepRatio> RatioOf(const ComparedCell& cell) {
   const Estimate head = MeanOfRuns(head_runs);
   const Estimate estimate = Ratio(head, base);
   StepRatio ratio{base.value, head.value, estimate.value, std::nullopt, std::nullopt};
-  if (base_runs.size() > 1 && head_runs.size() > 1) {
-    ratio.low = estimate.value / Factor(estimate);
-    ratio.high = estimate.value * Factor(estimate);
+  const double factor = Factor(estimate);
+  if (base_runs.size() > 1 && head_runs.size() > 1 && factor <= kWidest) {
+    ratio.low = estimate.value / factor;
+    ratio.high = estimate.value * factor;
   }
   return ratio;
 }

@@ -52,7 +52,8 @@ struct ComparedCell {
 std::vector<ComparedCell> MatchSides(std::span<const SideCell> base, std::span<const SideCell> head);
 
 // How a cell's step takes longer in head than in base, as the ratio of the geometric means over runs, with its interval
-// of 95 % where both sides have several (Welch, 1947). Nothing where a side has no run.
+// of 95 % where both sides have several, and enough that it is no wider than half to twice (Welch, 1947). Nothing where
+// a side has no run.
 struct StepRatio {
   double base_step_ns = 0;
   double head_step_ns = 0;

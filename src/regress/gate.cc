@@ -215,7 +215,13 @@ class CellGate {
   // chance is no accident.
   void HoldNightsTo(const CellHistory& history, const CellHistory& recent, GateFinding& finding) {
     CellHistory window = WithStepTimes(recent);
-    if (window.size() + 1 < kWindowNights) return;
+    if (window.size() + 1 < kWindowNights) {
+      const size_t left = kWindowNights - window.size() - 1;
+      if (finding.answer == GateAnswer::kInconclusive) {
+        finding.words += fmt::format(", or {} more night{}, which then decide together", left, left == 1 ? "" : "s");
+      }
+      return;
+    }
     window.erase(window.begin(), window.end() - (kWindowNights - 1));
     CellHistory before = WithStepTimes(history);
     std::erase_if(before, [&](const MeasuredRuns* runs) { return runs->ended_unix_ns >= window[0]->ended_unix_ns; });

@@ -26,10 +26,16 @@ std::string ChangeText(const GateFinding& finding) {
 std::string NoteOf(const GateFinding& finding) {
   if (finding.further_runs == 0) return finding.words;
   const bool is_most = finding.further_runs >= kMostRuns;
-  return fmt::format("{}; {} more {} would decide", finding.words, finding.further_runs,
-                     is_most                     ? "runs, or yet more,"
-                     : finding.further_runs == 1 ? "run"
-                                                 : "runs");
+  std::string note = fmt::format("{}; {} more {} would decide", finding.words, finding.further_runs,
+                                 is_most                     ? "runs, or yet more,"
+                                 : finding.further_runs == 1 ? "run"
+                                                             : "runs");
+  // Of a baseline that is too short nights bring what lacks, as many runs each as tonight.
+  if (!finding.base && finding.head_runs > 0) {
+    const int64_t nights = (finding.further_runs + finding.head_runs - 1) / finding.head_runs;
+    note += fmt::format(": {} more night{} like this one", nights, nights == 1 ? "" : "s");
+  }
+  return note;
 }
 
 }  // namespace

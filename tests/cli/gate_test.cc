@@ -202,7 +202,9 @@ TEST_F(GateProgram, ANightThatFailedMovesNoBaseline) {
   night.exit_code = 3;
   WriteNight(night, cli_.dir / "nights");
   const std::vector<std::string> gate = {"gate", "tonight", "--baseline", "night-*", "--records", "nights"};
-  EXPECT_THAT(cli_.Run(gate).out, HasSubstr("18 runs of the 20 that a baseline takes; 2 more runs would decide"));
+  EXPECT_THAT(
+      cli_.Run(gate).out,
+      HasSubstr("18 runs of the 20 that a baseline takes; 2 more runs would decide: 1 more night like this one"));
   night.exit_code = 0;  // it was gone on with
   WriteNight(night, cli_.dir / "nights");
   EXPECT_EQ(cli_.Run(gate).status.exit_code, 0);

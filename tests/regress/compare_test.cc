@@ -83,6 +83,14 @@ TEST_F(Compared, OneRunOfASideHasNoInterval) {
   EXPECT_THAT(Column("step_time"), ElementsAre("one run of head: no interval", "one run of head: no interval"));
 }
 
+TEST_F(Compared, TooFewRunsAreSaidAndNoIntervalOfThem) {
+  MeasureBoth({100 * kMs, 160 * kMs}, {110 * kMs, 170 * kMs});
+  const std::string words = "too few runs for an interval: 2 of base, 2 of head";
+  EXPECT_THAT(Column("step_time"), ElementsAre(words, words));
+  EXPECT_THAT(Column("ratio_low"), ElementsAre("", ""));
+  EXPECT_THAT(Column("ratio_high"), ElementsAre("", ""));
+}
+
 TEST_F(Compared, ATrainerWithoutTimesOfStepsHasItsMedian) {
   const auto end = [](const Point& point) {
     RunResult result = Timed(point, {});
