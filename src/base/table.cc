@@ -207,7 +207,9 @@ std::string ToJson(const Table& table, const std::vector<std::string>& as_json) 
   return "[\n" + JsonRows(table, "  {", "\n    ", ": ", "\n  }", ",\n", as_json) + "\n]\n";
 }
 
-std::string ToJsonLines(const Table& table) { return JsonRows(table, "{", "", ":", "}\n", "", {}); }
+std::string ToJsonLines(const Table& table, const std::vector<std::string>& as_json) {
+  return JsonRows(table, "{", "", ":", "}\n", "", as_json);
+}
 
 std::string ToCsv(const Table& table) {
   std::string out;

@@ -24,7 +24,7 @@ std::string ToText(const Table& table);      // aligned columns for a terminal
 std::string ToMarkdown(const Table& table);  // a GitHub table; `|` and line ends escaped
 // An array of objects, indented. A text in one of the columns `as_json` is JSON, and is written as it is.
 std::string ToJson(const Table& table, const std::vector<std::string>& as_json = {});
-std::string ToJsonLines(const Table& table);
+std::string ToJsonLines(const Table& table, const std::vector<std::string>& as_json = {});  // an object a line
 // RFC 4180: CRLF, quotes doubled; line feeds and tabs stay. A text cell that begins with = + - @, as they are or
 // fullwidth, or with a tab or a line's end, is prefixed with ', so that a spreadsheet shows it and does not compute it;
 // numbers are left alone.

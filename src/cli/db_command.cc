@@ -1,8 +1,11 @@
 // `ridgeline db`: looking after the results database.
 #include <time.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -13,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -94,28 +98,91 @@ int Vacuum(const std::string& file) {
 }
 
 // A store may be larger than memory: it is written as it is read.
-int ExportSql(const std::string& file, const std::string& to) {
-  Store store = OpenStore(file, Store::Mode::kReadOnly);
-  if (to.empty()) {
-    store.WriteSql([](const std::string& text) { Write(text); });
-    return 0;
+constexpr int64_t kLinesAtOnce = 200;  // what is held of a database of any size
+
+// What is JSON in a measurement's columns, and so in its line.
+const std::vector<std::string> kJsonColumns = {"metrics",
+                                               "own",
+                                               "spec",
+                                               "environment",
+                                               "evidence",
+                                               "loss",
+                                               "grad_norm",
+                                               "planned_bytes_by_category",
+                                               "all_steps_ns",
+                                               "setup",
+                                               "gpu_clock_limits"};
+
+// What is no JSON, as in a database that others wrote to, stays a text.
+void MakeJson(Cell& cell) {
+  const auto* text = std::get_if<std::string>(&cell);
+  if (text == nullptr) return;
+  try {
+    cell = DumpJson(ParseJson(*text, "a measurement"));
+  } catch (const Error&) {
+    cell = DumpJson(Json(*text));
   }
+}
+
+// A measurement a line, each written as it is read.
+int64_t WriteLines(Store& store, const std::function<void(const std::string&)>& write) {
+  int64_t lines = 0;
+  for (int64_t last = 0;;) {
+    Table some = store.Query(
+        fmt::format("SELECT * FROM measurements WHERE result > {} ORDER BY result LIMIT {}", last, kLinesAtOnce));
+    if (some.rows.empty()) return lines;
+    const auto result = std::find(some.columns.begin(), some.columns.end(), "result") - some.columns.begin();
+    last = CellInteger(some.rows.back()[static_cast<size_t>(result)]);
+    lines += std::ssize(some.rows);
+    for (size_t column = 0; column < some.columns.size(); ++column) {
+      if (std::find(kJsonColumns.begin(), kJsonColumns.end(), some.columns[column]) == kJsonColumns.end()) continue;
+      for (auto& row : some.rows) MakeJson(row[column]);
+    }
+    write(ToJsonLines(some, kJsonColumns));
+  }
+}
+
+// `fill` gets what appends to the file. There is no half of a file: it has another name until it is whole.
+template <typename Fill>
+void WriteWhole(const std::string& to, const Fill& fill) {
   const std::string part = to + ".part";
   std::ofstream out(part, std::ios::binary);
-  store.WriteSql([&](const std::string& text) { out << text; });
+  fill([&](const std::string& text) { out << text; });
   out.close();
   if (!out) {
     std::filesystem::remove(part);
     throw Error(ErrorKind::kInfrastructure, fmt::format("{} cannot be written", to), "has its folder room?");
   }
   std::filesystem::rename(part, to);
+}
+
+int ExportSql(const std::string& file, const std::string& to) {
+  Store store = OpenStore(file, Store::Mode::kReadOnly);
+  if (to.empty()) {
+    store.WriteSql([](const std::string& text) { Write(text); });
+    return 0;
+  }
+  WriteWhole(to, [&](const auto& write) { store.WriteSql(write); });
   Say("{}: all of {}\n", to, file);
+  return 0;
+}
+
+int ExportLines(const std::string& file, const std::string& to) {
+  Store store = OpenStore(file, Store::Mode::kReadOnly);
+  if (to.empty()) {
+    WriteLines(store, [](const std::string& text) { Write(text); });
+    return 0;
+  }
+  int64_t lines = 0;
+  WriteWhole(to, [&](const auto& write) { lines = WriteLines(store, write); });
+  Say("{}: {} measurement{} of {}\n", to, lines, lines == 1 ? "" : "s", file);
   return 0;
 }
 
 int Export(const std::string& file, const std::string& format, const std::string& to) {
   const std::string form = FormOf(format, to, kExportForms);
   if (form == "sql") return ExportSql(file, to);
+  if (form == "jsonl") return ExportLines(file, to);
   Store store = OpenStore(file, Store::Mode::kReadOnly);
   const Table measurements = store.Query("SELECT * FROM measurements ORDER BY result");
   const std::string text = Format(measurements, form);
@@ -168,9 +235,13 @@ Action DbCommand(CLI::App& self) {
   exported->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
   exported->footer(
       "A row each, with the point's fields, its figures, its campaign, trainer, machine and version\n"
-      "(docs/store.md). `ridgeline query` asks for less. As sql it is the whole database, which `sqlite3 FILE` makes\n"
-      "again.\n\n"
-      "Example:\n  ridgeline db export --to measurements.csv");
+      "(docs/store.md). `ridgeline query` asks for less. As jsonl each is a line, written as it is read, in which "
+      "metrics,\n"
+      "step times and the like are JSON: for MLflow, W&B and TensorBoard (docs/store.md#other-tools).\n"
+      "As sql it is the whole database, which `sqlite3 FILE` makes again.\n\n"
+      "Examples:\n"
+      "  ridgeline db export --to measurements.csv\n"
+      "  ridgeline db export -o jsonl | jq -c '{model, precision, mfu, metrics}'");
   CLI::App* prune = self.add_subcommand("prune", "let old measurements go");
   prune->add_option("--before", options->before, "those that ended before this day began, in UTC")
       ->required()

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -68,7 +69,7 @@ TEST(Output, AReportAndAnExportArePrintedOrWritten) {
   EXPECT_THAT(ReadFile(cli.dir.path() / "page.txt"), StartsWith("<!DOCTYPE html>"));
   EXPECT_EQ(cli.Run({"report", "activation-checkpointing", "--to", "page.txt"}).err,
             "ridgeline: the ending of 'page.txt' does not say in which form it is to be written\n"
-            "  say it with -o: md, html, csv, json; or end the name so\n");
+            "  say it with -o: md, html, csv, json, text; or end the name so\n");
   WriteFile(cli.dir.path() / "gate.json", R"({"head": "h", "findings": [{"metric": "result", "answer": "MISSING"}]})");
   EXPECT_THAT(cli.Run({"report", "regression", "--input", "gate.json"}).out,
               HasSubstr("1 finding in 1 panel: 1 MISSING."));
@@ -83,7 +84,18 @@ TEST(Output, AReportAndAnExportArePrintedOrWritten) {
   EXPECT_EQ(cli.Run({"report", "--list", "-o", "html"}).err,
             "ridgeline: report: --list has no form html\n  say -o md, csv or json, or nothing\n");
   EXPECT_THAT(cli.Run({"db", "export"}).out, StartsWith("point_id,result,"));
-  EXPECT_THAT(cli.Run({"db", "export", "-o", "jsonl"}).out, StartsWith("{\"point_id\":"));
+  const std::string lines = cli.Run({"db", "export", "-o", "jsonl"}).out;
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << "a measurement a line";
+  const Json line = ParseJson(lines, "a line");
+  EXPECT_EQ(line.at("status"), "ok");
+  for (const char* column : {"metrics", "spec", "setup", "environment", "evidence"}) {
+    EXPECT_TRUE(line.at(column).is_object()) << column;
+  }
+  EXPECT_TRUE(line.at("all_steps_ns").is_array());
+  EXPECT_TRUE(line.contains("mfu"));
+  EXPECT_TRUE(line.contains("energy_j_per_token"));
+  EXPECT_EQ(cli.Run({"db", "export", "--to", "all.jsonl"}).out, "all.jsonl: 1 measurement of ridgeline.db\n");
+  EXPECT_EQ(ReadFile(cli.dir.path() / "all.jsonl"), lines);
   const auto help = cli.Run({"help"});
   EXPECT_THAT(help.out, HasSubstr("-o FORMAT is the form of what it prints or writes, and --to PATH the file"));
   EXPECT_THAT(help.err, IsEmpty());
