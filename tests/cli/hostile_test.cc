@@ -106,7 +106,8 @@ TEST_F(HostileTest, NothingInTheDatabaseReachesATerminal) {
   }
   for (const char* form : {"csv", "json", "jsonl", "sql"}) commands.push_back({"db", "export", "-o", form});
   for (const char* report : {"activation-checkpointing", "convergence", "precision", "scaling"}) {
-    for (const char* form : {"md", "html", "csv", "json", "text"}) commands.push_back({"report", report, "-o", form, "--all"});
+    for (const char* form : {"md", "html", "csv", "json", "text"})
+      commands.push_back({"report", report, "-o", form, "--all"});
   }
   size_t showed = 0;
   for (const auto& command : commands) {
