@@ -157,7 +157,7 @@ std::string Wrapped(std::string_view text, size_t indent) {
 // The fastest, the cheapest and the smallest, a row each.
 Table ChosenTable(const Advice& advice, const Device& device) {
   const bool priced = PriceOf(device) != nullptr;
-  Table table{{"", "GPUs", "shard", "format", "recompute", "batch", "memory", "tokens/s", "TFLOP/s", "MFU"}, {}};
+  Table table{{"", "GPUs", "shard", "format", "recompute", "batch", "memory", "tokens/s", "MFU"}, {}};
   if (priced) table.columns.emplace_back("USD/1B");
   const auto add = [&](const char* what, const AdvisedPoint& point) {
     std::vector<Cell> row = {std::string(what),
@@ -168,9 +168,7 @@ Table ChosenTable(const Advice& advice, const Device& device) {
                              point.spec.batch_size,
                              FormatBytes(point.peak_bytes),
                              FormatCount(point.rate())};
-    const GpuRates rates = RatesOn(point.spec, point.step, device);
-    row.push_back(rates.tflops ? Cell(fmt::format("{:.0f}", *rates.tflops)) : Cell());
-    row.emplace_back(MfuText(rates));
+    row.emplace_back(MfuText(RatesOn(point.spec, point.step, device)));
     if (priced) row.emplace_back(fmt::format("{:.2f}", DollarsABillionTokens(point.spec, point.step, device)));
     table.rows.push_back(std::move(row));
   };
@@ -197,11 +195,10 @@ void SayInWords(const AdvisedModel& model, const RunSpec& shape, const AdviceAbo
   if (!advice.fitting.empty()) {
     Write("\n" + ToText(ChosenTable(advice, device)));
     Write(Wrapped(
-        fmt::format(
-            "memory, tokens/s and TFLOP/s are of one GPU, whose step is {}; MFU is of the peak in TFLOP/s, causal "
-            "attention counted as half",
-            framework.is_ours() ? "of Ridgeline's own trainer"
-                                : "estimated as " + PrintableLine(framework.name) + "'s"),
+        fmt::format("memory and tokens/s are of one GPU, whose step is {}; MFU is of the peak in TFLOP/s, causal "
+                    "attention counted as half",
+                    framework.is_ours() ? "of Ridgeline's own trainer"
+                                        : "estimated as " + PrintableLine(framework.name) + "'s"),
         2));
   }
   Write("\n");
