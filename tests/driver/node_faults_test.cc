@@ -6,7 +6,10 @@
 #include <string>
 
 #include "driver/driver.h"
+#include "ridgeline/job_line.h"
+#include "ridgeline/limits.h"
 #include "tests/driver/world.h"
+#include "trainers/node_part.h"
 
 namespace ridgeline {
 namespace {
@@ -198,6 +201,42 @@ TEST(NodeFaults, JobsOfAnEarlierRunThatMayGoToAnyNodeKeepTheirPlace) {
   EXPECT_EQ(world.Run().ok, 2);
   EXPECT_THAT(world.launcher.cancelled, ::testing::IsEmpty());
   EXPECT_EQ(world.launcher.jobs.size(), 2);
+}
+
+// Of pods that share no folder: what the first says of a point, whose other node never ends.
+void LeaveHalfAResult(World& world, const LaunchJob& job) {
+  for (const JobPoint& point : DecodeJob(ReadJsonFile(job.job_file), job.job_file.string()).points) {
+    RunResult result;
+    result.point_id = point.id;
+    result.status = RunStatus::kOk;
+    result.throughput.steady_tokens_per_s = 1234;
+    result.evidence = {{kNodesEvidence, "2"}};
+    NodePart part;
+    part.end = result;
+    result.evidence[kAwaitsNodesEvidence] = EndName(EndOf(result));
+    ResultsWriter(job.job_dir).Append(result);
+    WriteFile(PartsFile(job.job_dir),
+              FormatJobLine({std::string(kPartLine), point.id, EncodePart(nullptr, part, kMaxPartBytes, &point.spec)}));
+    ++world.measured[point.id];
+  }
+}
+
+TEST(NodeFaults, AGangThatHangsAfterItsFirstNodeEndedWellIsEndedAndRunAgain) {
+  World world(1);
+  world.launcher.max_jobs = 10;
+  world.launcher.poll_pause_ns = 1'000'000'000;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    if (world.launcher.jobs.size() > 1) return world.Finish(entry);
+    if (entry.phase != JobPhase::kRunning) LeaveHalfAResult(world, entry.job);
+    entry.phase = JobPhase::kRunning;
+  };
+  EXPECT_EQ(world.Run().ok, 1);
+  EXPECT_THAT(world.launcher.cancelled, SizeIs(1));
+  EXPECT_THAT(world.observer.notes, Contains(HasSubstr("not ended 10 minutes after the first had ended well")));
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'infrastructure' AND reason = 'node' AND message "
+                        "LIKE 'the first node has ended well; another is gone, or hangs%'"),
+            1);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results"), 2);
 }
 
 TEST(NodeFaults, FailuresThatAreAlikeStopTheSweepAndNothingIsLost) {
