@@ -293,7 +293,7 @@ class JobRunner : public NodeJob {
     std::optional<HangWatch> hang;
     if (const Trainer* trainer = ReadTrainer()) {
       hang.emplace(
-          *trainer, here, PathsOf(dir, ranks), LogsElsewhere(point, dir), options_.hang_ns, clock_,
+          *trainer, here, PathsOf(dir, ranks), LogsElsewhere(point, dir), options_.hang, clock_,
           [this] { return tree_.WrittenBytes(); },
           WatchesStart(point) ? [this] { return tree_.UsedNs(); } : std::function<int64_t()>());
     }

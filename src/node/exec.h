@@ -53,7 +53,7 @@ namespace ridgeline {
 
 struct ExecOptions {
   int64_t grace_ns = 10'000'000'000;  // between SIGINT or SIGTERM and SIGKILL
-  int64_t hang_ns = kHangNs;          // how long a defined trainer may hang (node/hang_watch.h)
+  HangPatience hang;                  // how long a defined trainer may hang (node/hang_watch.h)
   // How long ranks may go on after rank 0 has ended well.
   int64_t others_end_ns = 600'000'000'000;
   std::filesystem::path job_dir;  // the job's folder, where it is not what its file says

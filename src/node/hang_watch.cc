@@ -20,9 +20,8 @@ constexpr int64_t kLongestSteps = 3;
 constexpr int64_t kElsewhereShare = 6;  // of the patience, between looks at other nodes' files
 constexpr size_t kMostElsewhere = 256;
 constexpr int64_t kLittleWritten = int64_t{1} << 20;  // a log's lines, and less than any checkpoint file
-constexpr int64_t kQuietStartNs = kUsualQuietStartS * 1'000'000'000;
-constexpr int64_t kUsePauseNs = 60'000'000'000;  // between looks at the processor time
-constexpr int64_t kLittleUsed = 20;              // of it: less than this part of one core, as polling threads take
+constexpr int64_t kUseShare = 30;    // of the patience at the start, between looks at the processor time
+constexpr int64_t kLittleUsed = 20;  // of it: less than this part of one core, as polling threads take
 constexpr size_t kMostLastLine = 4096;
 constexpr std::chrono::seconds kClocksDiffer(60);
 
@@ -44,9 +43,9 @@ int64_t NumberOf(std::string_view text) {
 }  // namespace
 
 HangWatch::HangWatch(const Trainer& trainer, const RunSpec& spec, const std::vector<fs::path>& here,
-                     const std::vector<fs::path>& elsewhere, int64_t hang_ns, const Clock& clock,
+                     const std::vector<fs::path>& elsewhere, const HangPatience& patience, const Clock& clock,
                      std::function<int64_t()> written, std::function<int64_t()> used)
-    : steps_(StepsOf(spec)), hang_ns_(hang_ns), clock_(clock), written_(std::move(written)), used_(std::move(used)) {
+    : steps_(StepsOf(spec)), patience_(patience), clock_(clock), written_(std::move(written)), used_(std::move(used)) {
   for (const Metric& metric : trainer.metrics) {
     if (metric.pattern && metric.take == Take::kSeries) counts_.push_back({&metric});
   }
@@ -89,7 +88,7 @@ void HangWatch::Line(Log& log, int64_t number, std::string_view line) {
 void HangWatch::Read(bool all) {
   const int64_t now_ns = clock_.MonotonicNs();
   const bool elsewhere = all || now_ns >= next_elsewhere_ns_;
-  if (elsewhere) next_elsewhere_ns_ = now_ns + hang_ns_ / kElsewhereShare;
+  if (elsewhere) next_elsewhere_ns_ = now_ns + patience_.hang_ns / kElsewhereShare;
   for (Log& log : logs_) {
     if (!log.is_here) {
       std::error_code ec;
@@ -111,7 +110,7 @@ bool HangWatch::IsDone() const {
   });
 }
 
-int64_t HangWatch::Patience() const { return std::max(hang_ns_, kLongestSteps * longest_step_ns_); }
+int64_t HangWatch::Patience() const { return std::max(patience_.hang_ns, kLongestSteps * longest_step_ns_); }
 
 // The first cause that nothing went on behind, with when it was seen.
 std::optional<LogEnd> HangWatch::Pending() {
@@ -152,14 +151,14 @@ bool HangWatch::IsQuietAtStart() {
   if (!used_ || counts_.empty() || seen_steps_ > 0) return false;
   const int64_t now_ns = clock_.MonotonicNs();
   const int64_t since_ns = now_ns - looked_at_use_ns_;
-  if (since_ns >= kUsePauseNs) {
+  if (since_ns >= patience_.quiet_start_ns / kUseShare) {
     LookAtWritten();
     const int64_t used_ns = used_();
     if (std::abs(used_ns - used_ns_) >= since_ns / kLittleUsed) last_used_ns_ = now_ns;
     used_ns_ = used_ns;
     looked_at_use_ns_ = now_ns;
   }
-  return now_ns - std::max({last_output_ns_, last_written_ns_, last_used_ns_}) >= kQuietStartNs;
+  return now_ns - std::max({last_output_ns_, last_written_ns_, last_used_ns_}) >= patience_.quiet_start_ns;
 }
 
 StopReason HangWatch::Look() {

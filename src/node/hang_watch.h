@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "node/watch.h"
 #include "ridgeline/run.h"
+#include "run/job.h"
 #include "trainers/definition.h"
 #include "trainers/ends.h"
 #include "trainers/log_lines.h"
@@ -23,6 +24,11 @@ namespace ridgeline {
 // How long it may hang. Less than any trainer's own time-out, and more than a step of most: where steps are longer, it
 // has three times the longest.
 inline constexpr int64_t kHangNs = 60'000'000'000;
+
+struct HangPatience {
+  int64_t hang_ns = kHangNs;
+  int64_t quiet_start_ns = kUsualQuietStartS * 1'000'000'000;
+};
 
 // It has said its end (StopReason::kSaidEnd) where its logs tell of want of memory, and no step came for so long: two
 // steps more, and it has overcome that. Of a crash, too, where it had done steps before and nothing at all is printed.
@@ -40,7 +46,7 @@ class HangWatch {
   // written by now. `used`: the processor time that they have used by now; none: how it starts is not watched.
   // `trainer` and `clock` must outlive it.
   HangWatch(const Trainer& trainer, const RunSpec& spec, const std::vector<std::filesystem::path>& here,
-            const std::vector<std::filesystem::path>& elsewhere, int64_t hang_ns, const Clock& clock,
+            const std::vector<std::filesystem::path>& elsewhere, const HangPatience& patience, const Clock& clock,
             std::function<int64_t()> written, std::function<int64_t()> used = {});
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
@@ -80,7 +86,7 @@ class HangWatch {
   int64_t Patience() const;
 
   const int64_t steps_;
-  const int64_t hang_ns_;
+  const HangPatience patience_;
   const Clock& clock_;
   const std::function<int64_t()> written_;
   const std::function<int64_t()> used_;

@@ -1,5 +1,5 @@
 // `ridgeline exec` alone, with the grace time to choose, and how long a trainer may hang: mini_ridgeline exec JOB.json
-// [GRACE_MS [HANG_MS [OTHERS_END_MS]]]
+// [GRACE_MS [HANG_MS [OTHERS_END_MS [QUIET_START_MS]]]]
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -11,8 +11,9 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   ridgeline::ExecOptions options;
   if (argc > 3) options.grace_ns = std::atoll(argv[3]) * 1'000'000;
-  if (argc > 4) options.hang_ns = std::atoll(argv[4]) * 1'000'000;
+  if (argc > 4) options.hang.hang_ns = std::atoll(argv[4]) * 1'000'000;
   if (argc > 5) options.others_end_ns = std::atoll(argv[5]) * 1'000'000;
+  if (argc > 6) options.hang.quiet_start_ns = std::atoll(argv[6]) * 1'000'000;
   try {
     const ridgeline::ExecSummary summary = ridgeline::ExecJobFile(argv[2], options);
     std::printf("ran %lld skipped %lld\n", static_cast<long long>(summary.ran),

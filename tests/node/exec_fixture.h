@@ -32,7 +32,7 @@ class Exec : public ::testing::Test {
     options.new_process_group = true;
     options.die_with_parent = true;
     return Child::Spawn({testing::FakeProgram("mini_ridgeline"), "exec", JobFile(job), std::to_string(grace_ms),
-                         "60000", std::to_string(others_end_ms_)},
+                         "60000", std::to_string(others_end_ms_), std::to_string(quiet_start_ms_)},
                         options);
   }
   // The exit code of exec.
@@ -53,6 +53,7 @@ class Exec : public ::testing::Test {
   }
 
   TempDir dir_;
+  int64_t quiet_start_ms_ = 1'800'000;
   int64_t others_end_ms_ = 600'000;  // how long ranks may go on after rank 0 has ended well
 };
 

@@ -243,6 +243,18 @@ TEST_F(ExecNodesOfOthers, ARankThatHangsAfterTheFirstEndedWellIsEnded) {
   EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kNode) << ResultOf(job).message;
 }
 
+TEST_F(ExecNodesOfOthers, RanksThatNeverStartAreEndedButNotThoseThatCompute) {
+  quiet_start_ms_ = 2000;
+  for (const auto& [start, end] : {std::pair("sleep 600", RunEnd(InfrastructureReason::kStart)),
+                                   std::pair("timeout 3 sh -c 'while :; do :; done'", RunEnd(RunStatus::kOk))}) {
+    SCOPED_TRACE(start);
+    const Job job = MakeNodes(std::string(start) + "\n" + kFirst, std::string(start) + "\n" + kSteps, "ours");
+    EXPECT_EQ(Start(job, 500).Wait().exit_code, 0) << Log();
+    EXPECT_EQ(EndOf(ResultOf(job)), end) << ResultOf(job).message;
+    std::filesystem::remove_all(job.job_dir);
+  }
+}
+
 TEST_F(ExecNodesOfOthers, PartsOfAnEarlierAttemptAreNone) {
   const Job job = MakeNodes(kFirst, kSteps);
   NodePart part;

@@ -45,7 +45,7 @@ class Hanging : public ::testing::Test {
   void Step(int64_t number) { Print(fmt::format("step {}: 5 ms\n", number)); }
   void Watched(const std::vector<std::filesystem::path>& elsewhere = {}) {
     watch_.emplace(trainer_, spec_, std::vector<std::filesystem::path>{dir_ / "log.txt", dir_ / "log.1.txt"}, elsewhere,
-                   kHangNs, clock_, [this] { return written_; });
+                   HangPatience(), clock_, [this] { return written_; });
   }
   // Looked at every second, as exec does. What is said then, or nothing but that it goes on.
   StopReason After(int64_t seconds) {
@@ -79,7 +79,7 @@ TEST_F(Hanging, ASilentStartEndsAndABusyOneDoesNot) {
   const auto watch = [&] {
     watch_.emplace(
         trainer_, spec_, std::vector<std::filesystem::path>{dir_ / "log.txt"}, std::vector<std::filesystem::path>(),
-        kHangNs, clock_, [this] { return written_; }, [&] { return used_ns += 60 * used_each_s; });
+        HangPatience(), clock_, [this] { return written_; }, [&] { return used_ns += 60 * used_each_s; });
   };
   watch();
   used_each_s = kSecond / 100;  // threads that poll
