@@ -168,7 +168,8 @@ Table ChosenTable(const Advice& advice, const Device& device) {
                              point.spec.batch_size,
                              FormatBytes(point.peak_bytes),
                              FormatCount(point.rate())};
-    row.emplace_back(MfuText(RatesOn(point.spec, point.step, device)));
+    const std::optional<double> mfu = RatesOn(point.spec, point.step, device).mfu;
+    row.push_back(mfu ? Cell(fmt::format("{:.1f}%", 100 * *mfu)) : Cell());
     if (priced) row.emplace_back(fmt::format("{:.2f}", DollarsABillionTokens(point.spec, point.step, device)));
     table.rows.push_back(std::move(row));
   };
@@ -194,12 +195,12 @@ void SayInWords(const AdvisedModel& model, const RunSpec& shape, const AdviceAbo
   Write(Wrapped("  " + assumed, 4));
   if (!advice.fitting.empty()) {
     Write("\n" + ToText(ChosenTable(advice, device)));
-    Write(Wrapped(
-        fmt::format("memory and tokens/s are of one GPU, whose step is {}; MFU is of the peak in TFLOP/s, causal "
-                    "attention counted as half",
-                    framework.is_ours() ? "of Ridgeline's own trainer"
-                                        : "estimated as " + PrintableLine(framework.name) + "'s"),
-        2));
+    Write(
+        Wrapped(fmt::format("memory and tokens/s are of one GPU, whose step is {}; MFU is of its peak in that format, "
+                            "causal attention counted as half",
+                            framework.is_ours() ? "of Ridgeline's own trainer"
+                                                : "estimated as " + PrintableLine(framework.name) + "'s"),
+                2));
   }
   Write("\n");
   // What all say alike is said once.
