@@ -152,15 +152,28 @@ constexpr std::string_view kRunNote = R"sql(CASE WHEN r.status = 'ok' AND r.prov
     ifnull('; ' || (r.evidence ->> '$.unit_question'), '') || ifnull('; ' || (r.evidence ->> '$.hung'), ''),
     '; '), '') END)sql";
 
-// What reports have in common, of r and p.
-constexpr std::array<Words, 13> kShared = {{
-    // The interval of a prediction; of a measurement it follows from its steps.
+// The interval of a prediction; of a measurement it follows from its steps.
+constexpr std::array<Words, 4> kIntervals = {{
     {"steady_tokens_per_s_low",
-     "r.steady_tokens_per_s * r.step_median_ns / CAST(r.evidence ->> '$.step_high_ns' AS REAL)"},
+     "{row}.steady_tokens_per_s * {row}.step_median_ns / CAST({row}.evidence ->> '$.step_high_ns' AS REAL)"},
     {"steady_tokens_per_s_high",
-     "r.steady_tokens_per_s * r.step_median_ns / CAST(r.evidence ->> '$.step_low_ns' AS REAL)"},
-    {"cold_tokens_per_s_low", "CAST(r.evidence ->> '$.cold_low_tokens_per_s' AS REAL)"},
-    {"cold_tokens_per_s_high", "CAST(r.evidence ->> '$.cold_high_tokens_per_s' AS REAL)"},
+     "{row}.steady_tokens_per_s * {row}.step_median_ns / CAST({row}.evidence ->> '$.step_low_ns' AS REAL)"},
+    {"cold_tokens_per_s_low", "CAST({row}.evidence ->> '$.cold_low_tokens_per_s' AS REAL)"},
+    {"cold_tokens_per_s_high", "CAST({row}.evidence ->> '$.cold_high_tokens_per_s' AS REAL)"},
+}};
+
+// As columns of `row`, of results, whose names begin so.
+std::string IntervalColumns(std::string_view row, std::string_view prefix) {
+  std::string columns;
+  for (const Words& interval : kIntervals) {
+    const std::string sql = fmt::format(fmt::runtime(interval.sql), fmt::arg("row", row));
+    columns += fmt::format(", {} AS {}{}", sql, prefix, interval.column);
+  }
+  return columns;
+}
+
+// What reports have in common, of r and p.
+constexpr std::array<Words, 9> kShared = {{
     {"run_note", kRunNote},
     // What a GPU held, as the trainer says it, and what that counts.
     {"device_bytes", "coalesce(r.device_peak_bytes, r.device_reserved_bytes)"},
@@ -259,6 +272,7 @@ std::string MeasurementColumns(Database& database) {
         fmt::format(fmt::runtime(words.sql), fmt::arg("trainer", kTrainer), fmt::arg("parallel", kParallel));
     columns += fmt::format(", {} AS {}", sql, words.column);
   }
+  columns += IntervalColumns("r", "");
   for (const Words& shared : kShared) columns += fmt::format(", {} AS {}", shared.sql, shared.column);
   for (const auto& [column, sql] : DerivedFigures()) columns += fmt::format(", {} AS {}", sql, column);
   return columns + fmt::format(", {} AS failure, {} AS trainer", kFailure, kTrainer) +
@@ -267,21 +281,17 @@ std::string MeasurementColumns(Database& database) {
 
 // The prediction of each result that was measured or published: of the same point and trainer, on the device that a
 // published figure names or else on any, the newest. A throughput is compared where both or neither were emulated, and
-// memory with what a device held. A difference is the predicted figure over the other one, less 1.
-constexpr std::string_view kForecasts = R"sql(SELECT * FROM (SELECT m.number AS result,
+// memory with what a device held. A difference is the predicted figure over the other one, less 1; how far it is off
+// has no sign.
+constexpr std::string_view kForecasts = R"sql(SELECT *, abs(steady_difference_percent) AS steady_off_percent,
+  abs(cold_difference_percent) AS cold_off_percent, abs(memory_difference_percent) AS memory_off_percent
+FROM (SELECT m.number AS result,
   p.number AS forecast, p.setup ->> '$.predicted_on' AS predicted_on, p.setup ->> '$.trainer[0]' AS predicted_as,
   p.evidence ->> '$.basis' AS predicted_basis,
   p.step_median_ns AS predicted_step_ns,
   CAST(p.evidence ->> '$.step_low_ns' AS REAL) AS predicted_step_ns_low,
   CAST(p.evidence ->> '$.step_high_ns' AS REAL) AS predicted_step_ns_high,
-  p.steady_tokens_per_s AS predicted_steady_tokens_per_s,
-  p.steady_tokens_per_s * p.step_median_ns / CAST(p.evidence ->> '$.step_high_ns' AS REAL)
-    AS predicted_steady_tokens_per_s_low,
-  p.steady_tokens_per_s * p.step_median_ns / CAST(p.evidence ->> '$.step_low_ns' AS REAL)
-    AS predicted_steady_tokens_per_s_high,
-  p.cold_tokens_per_s AS predicted_cold_tokens_per_s,
-  CAST(p.evidence ->> '$.cold_low_tokens_per_s' AS REAL) AS predicted_cold_tokens_per_s_low,
-  CAST(p.evidence ->> '$.cold_high_tokens_per_s' AS REAL) AS predicted_cold_tokens_per_s_high,
+  p.steady_tokens_per_s AS predicted_steady_tokens_per_s, p.cold_tokens_per_s AS predicted_cold_tokens_per_s{intervals},
   p.planned_peak_bytes AS predicted_peak_bytes,
   iif(m.status = 'ok' AND m.emulated = p.emulated,
       100 * (p.steady_tokens_per_s / m.steady_tokens_per_s - 1), NULL) AS steady_difference_percent,
@@ -334,7 +344,7 @@ std::array<std::string, kViews.size()> ViewsSql(Database& database) {
       "FROM measured WHERE status = 'ok' AND point_id IN "
       "(SELECT point_id FROM results GROUP BY point_id, setup HAVING count(*) > 1) "
       "GROUP BY point_id, setup, device_name, provenance, emulated HAVING count(*) > 1",
-      std::string(kForecasts),
+      fmt::format(kForecasts, fmt::arg("intervals", IntervalColumns("p", "predicted_"))),
   };
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = fmt::format("CREATE VIEW {} AS {}", kViews[i], rows[i]);
   return rows;
