@@ -22,8 +22,12 @@ struct SitePlace {
   const char* path;
   const char* name;
 };
-constexpr std::array<SitePlace, 5> kPlaces = {
-    {{"/", "Now"}, {"/runs", "Runs"}, {"/history", "History"}, {"/compare", "Compare"}, {"/reports", "Reports"}}};
+constexpr std::array<SitePlace, 6> kPlaces = {{{"/", "Now"},
+                                               {"/runs", "Runs"},
+                                               {"/history", "History"},
+                                               {"/nights", "Nights"},
+                                               {"/compare", "Compare"},
+                                               {"/reports", "Reports"}}};
 
 std::string ListCellHtml(const ListColumn& column, const ListCell& cell, bool folds) {
   const bool words = column.style == ValueStyle::kText;

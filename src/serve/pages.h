@@ -44,6 +44,9 @@ std::string LogHtml(const std::string& job_dir, const std::string& point_id);
 PageAnswer HistoriesPage(Store& store, const Links& to);
 PageAnswer HistoryPage(Store& store, const Links& to, const std::string& point_id);
 
+// Of the nights whose records are in `folder`, as `ridgeline nightly` keeps them beside its database.
+PageAnswer NightsPage(const Links& to, const std::filesystem::path& folder);
+
 PageAnswer ComparePage(Store& store, const Links& to, const PageRequest& request);
 
 // `file`: "NAME", "NAME.csv", "NAME.md", "NAME.json". Throws Error as LoadReport and Render do.

@@ -159,6 +159,7 @@ PageAnswer Site::Route(const PageRequest& request) {
   if (parts.size() == 1) {
     if (first == "runs") return RunsPage(store, links_, request);
     if (first == "history") return HistoriesPage(store, links_);
+    if (first == "nights") return NightsPage(links_, db_.parent_path() / "nights");
     if (first == "compare") return ComparePage(store, links_, request);
     if (first == "reports") return ReportsPage(store, links_, report_folders_);
   } else {

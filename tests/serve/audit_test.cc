@@ -208,10 +208,11 @@ TEST_F(Audit, FindsNothingInAnyPageThatIsServed) {
     crashed = CellText(store.Query("SELECT result FROM measurements WHERE status = 'crashed'").rows.at(0).at(0));
     point = CellText(store.Query("SELECT point_id FROM measurements WHERE campaign = 'night-2'").rows.at(0).at(0));
   }
-  for (const std::string& page : {std::string("/"), std::string("/runs"), std::string("/runs/1"), "/runs/" + crashed,
-                                  std::string("/sweeps/nights"), std::string("/history"), "/history/" + point,
-                                  std::string("/compare"), std::string("/compare?run=1&run=2"), std::string("/reports"),
-                                  std::string("/reports/history"), std::string("/no-such-page")}) {
+  for (const std::string& page :
+       {std::string("/"), std::string("/runs"), std::string("/runs/1"), "/runs/" + crashed,
+        std::string("/sweeps/nights"), std::string("/nights"), std::string("/history"), "/history/" + point,
+        std::string("/compare"), std::string("/compare?run=1&run=2"), std::string("/reports"),
+        std::string("/reports/history"), std::string("/no-such-page")}) {
     EXPECT_THAT(Wrong("http://" + at + page), IsEmpty()) << page;
   }
   server.Signal(SIGTERM);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "regress/nights.h"
 #include "report/assets.h"
 #include "ridgeline/job_dir.h"
 #include "serve/gzip.h"
@@ -68,7 +69,32 @@ TEST_F(SiteTest, SaysThatThereIsNothingYet) {
   Open();
   clock_.SleepNs(2'000'000'000);
   EXPECT_THAT(Page("/"), AllOf(HasSubstr("Nothing runs now."), HasSubstr("No sweeps yet")));
-  for (const char* path : {"/runs", "/history", "/compare", "/reports"}) Page(path);
+  for (const char* path : {"/runs", "/history", "/nights", "/compare", "/reports"}) Page(path);
+}
+
+TEST_F(SiteTest, ShowsNightsAndWhatWasAcceptedOfThem) {
+  Open();
+  EXPECT_THAT(Page("/nights"), HasSubstr("There are no nights beside this database"));
+  Night night;
+  night.name = "night-2026-02-01";
+  night.started_unix_s = 1'770'000'000;
+  night.ended_unix_s = 1'770'000'100;
+  night.exit_code = 1;
+  night.was_gated = true;
+  night.words = "REGRESSED: 1 <regressed>";
+  WorseCell worse{.cell = {"0123", "{}"}, .point = "batch_size=<2>"};
+  worse.metrics[GateMetric::kStepTime] = {0.053};
+  night.worse = {worse};
+  night.accepted = {{worse.cell, "checks for <NaN>", "ada & co", 1'770'000'200}};
+  WriteNight(night, dir_ / "nights");
+  const std::string page = Page("/nights");
+  for (const char* words : {"night-2026-02-01", "REGRESSED", "1 &lt;regressed&gt;", "batch_size=&lt;2&gt;",
+                            "step time +5.3 %", "checks for &lt;NaN&gt;", "ada &amp; co", "/history/0123"}) {
+    EXPECT_THAT(page, HasSubstr(words));
+  }
+  MakeDirs(dir_ / "nights/night-2026-02-02");
+  WriteFileAtomic(dir_ / "nights/night-2026-02-02/night.json", "{");
+  EXPECT_THAT(Page("/nights"), AllOf(HasSubstr("night-2026-02-02"), HasSubstr("checks for &lt;NaN&gt;")));
 }
 
 TEST_F(SiteTest, ShowsEverySweepAndWhatRuns) {
