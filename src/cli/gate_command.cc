@@ -114,7 +114,7 @@ GateSides ReadSides(const GateOptions& options) {
   const std::vector<Night> nights = NightsOf(options.records);
   constexpr auto kMost = static_cast<int64_t>(kBaseNights + kWindowNights);
   sides.baseline = ReadGateSide(baseline, is_one ? 0 : first_end, kMost, LeftOutOf(nights));
-  if (!is_one) sides.recent = ReadGateSide(baseline, first_end, static_cast<int64_t>(kWindowNights), VoidOf(nights));
+  if (!is_one) sides.recent = ReadGateSide(baseline, first_end, kMost, VoidOf(nights));
   if (!options.pinned.empty()) {
     sides.pinned = ReadGateSide(FindSide(options.pinned, options.db, "gate"), 0, kMostPinned);
   }

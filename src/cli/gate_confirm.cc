@@ -108,7 +108,7 @@ bool ConfirmSuspects(const ConfirmOptions& options, Gate& gate) {
   const fs::path folder = FolderOfTurns(gate.head, {gate.head, fs::absolute(base).string(), options.head_build});
   Turns turns(LoadSweepFor(options.sweep, options.launcher, options.trainers), folder);
   for (const GateFinding& finding : gate.findings) {
-    if (!finding.suspect || turns.Has(IdOfOneRun(finding.spec))) continue;
+    if (!IsMeasuredAgain(finding) || turns.Has(IdOfOneRun(finding.spec))) continue;
     throw Error(ErrorKind::kUsage, fmt::format("gate: the suspect {} is no point of {}", finding.point, options.sweep),
                 "--confirm takes the sweep that HEAD was measured with");
   }

@@ -11,7 +11,7 @@ namespace ridgeline {
 namespace {
 
 bool IsOf(const GateFinding& finding, const SuspectCell& cell) {
-  return finding.suspect && finding.point_id == cell.point_id && finding.setup == cell.setup;
+  return IsMeasuredAgain(finding) && finding.point_id == cell.point_id && finding.setup == cell.setup;
 }
 
 // Of a metric, the accelerator's memory where its turns say it.
@@ -106,6 +106,12 @@ void Decide(const Judgement& judgement, bool is_discovery, const SuspectCell& ce
                        : fmt::format("measured again in turns: {}, as one of so many suspects may be by chance", grown);
       break;
     case Decision::kInconclusive:
+      // It looked slower than most nights do, as some always do.
+      if (finding.faint) {
+        finding.words = fmt::format("measured again in turns: not {} for certain", grown);
+        finding.further_runs = 0;
+        break;
+      }
       // What is decided without turns stays so.
       if (finding.answer == GateAnswer::kRegressed) {
         finding.words += "; measured again in turns, and open there";
@@ -127,7 +133,7 @@ std::vector<SuspectCell> SuspectsOf(const Gate& gate) {
   for (const GateFinding& finding : gate.findings) {
     const bool is_known =
         std::any_of(cells.begin(), cells.end(), [&](const SuspectCell& cell) { return IsOf(finding, cell); });
-    if (!finding.suspect || is_known) continue;
+    if (!IsMeasuredAgain(finding) || is_known) continue;
     SuspectCell& cell = cells.emplace_back();
     cell.point_id = finding.point_id;
     cell.spec = finding.spec;
@@ -165,7 +171,7 @@ bool MeasureInTurns(const Gate& gate, std::vector<SuspectCell>& cells, const Pai
     return std::any_of(gate.findings.begin(), gate.findings.end(), [&](const GateFinding& finding) {
       if (!IsOf(finding, cell)) return false;
       if (finding.metric == GateMetric::kResult) return cell.pairs == 0;
-      return JudgementOf(finding, cell).decision == Decision::kInconclusive;
+      return MeasuresOn(JudgementOf(finding, cell), finding.faint, finding.tolerance);
     });
   };
   // A point that hangs until its limit is not measured more often than that takes.
@@ -217,7 +223,7 @@ void Confirm(Gate& gate, std::span<const SuspectCell> cells) {
       chances.push_back(judgement.decision == Decision::kRegressed ? judgement.chance : 1);
     }
   }
-  const std::vector<bool> discovered = Discoveries(chances);
+  const std::vector<bool> discovered = Discoveries(chances, kTurnsRate);
   for (size_t i = 0; i < judged.size(); ++i) {
     Decide(judged[i].judgement, discovered[i], *judged[i].cell, *judged[i].finding);
   }

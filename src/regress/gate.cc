@@ -16,6 +16,7 @@
 #include "regress/nightly.h"
 #include "regress/point_names.h"
 #include "regress/verdict.h"
+#include "run/disturbance.h"
 #include "stats/median.h"
 #include "store/store.h"
 
@@ -55,6 +56,8 @@ std::vector<double> StepTimesOf(const CellHistory& history) {
   }
   return times;
 }
+
+bool IsDisturbed(const MeasuredRuns* runs) { return runs->others_share > kDisturbingShare; }
 
 bool HasResult(const CellHistory& history) {
   return std::any_of(history.begin(), history.end(), [](const auto* runs) { return runs->failure.empty(); });
@@ -97,10 +100,13 @@ class CellGate {
 
   // `recent`: what was measured of the cell before tonight, whatever came of it.
   void HoldToBaseline(const CellHistory& history, const CellHistory& recent, size_t elsewhere) {
-    const std::vector<double> runs = StepTimesOf(history);
+    const CellHistory still = Undisturbed(history);
+    tells_disturbed_ = StepTimesOf(still).size() >= kHistoryRuns;
+    const CellHistory& held_to = tells_disturbed_ ? still : history;
+    const std::vector<double> runs = StepTimesOf(held_to);
     GateFinding finding = Of(GateMetric::kStepTime);
     const std::vector<double> times = StepTimesOf(tonight_);
-    rolling_ = RollingBaseline(runs);
+    rolling_ = RollingBaseline(runs, MeanNights(held_to));
     if (times.empty()) {
       finding.answer = GateAnswer::kInconclusive;
       finding.words = "its trainer says no step times";
@@ -114,8 +120,8 @@ class CellGate {
       if (elsewhere > 0) finding.words += fmt::format(", {} on other machines", elsewhere);
     } else {
       ScreenStepTimes(times, *rolling_, finding);
-      HoldNightsTo(history, recent, finding);
-      NameTaken(history, finding);
+      HoldNightsTo(held_to, recent, finding);
+      NameTaken(held_to, finding);
     }
     findings_.push_back(std::move(finding));
     HoldMemoryTo(history, recent, GateMetric::kPeakMemory);
@@ -128,7 +134,7 @@ class CellGate {
       GateFinding finding = Of(GateMetric::kPinnedStepTime);
       const Baseline pinned = PinnedBaseline(runs, *rolling_);
       ScreenStepTimes(times, pinned, finding);
-      if (finding.suspect) HoldNightsToPinned(WithStepTimes(recent), pinned, finding);
+      if (finding.suspect && !IsDisturbedTonight()) HoldNightsToPinned(NightsIn(recent), pinned, finding);
       NameTaken(history, finding);
       findings_.push_back(std::move(finding));
     }
@@ -185,7 +191,20 @@ class CellGate {
     }
   }
 
-  static void ScreenStepTimes(const std::vector<double>& times, const Baseline& baseline, GateFinding& finding) {
+  static CellHistory Undisturbed(const CellHistory& history) {
+    CellHistory still = history;
+    std::erase_if(still, IsDisturbed);
+    return still;
+  }
+
+  // A disturbed night says nothing of the program. On a machine that always is disturbed, that is its noise.
+  bool IsDisturbedTonight() const { return tells_disturbed_ && std::ranges::any_of(tonight_, IsDisturbed); }
+
+  CellHistory NightsIn(const CellHistory& history) const {
+    return WithStepTimes(tells_disturbed_ ? Undisturbed(history) : history);
+  }
+
+  void ScreenStepTimes(const std::vector<double>& times, const Baseline& baseline, GateFinding& finding) const {
     const Screening screening = Screen(times, baseline);
     finding.tolerance = kTolerance;
     finding.base = std::exp(baseline.log_step_time);
@@ -195,13 +214,17 @@ class CellGate {
     finding.change = std::expm1(screening.change);
     finding.detectable = std::expm1(screening.detectable);
     finding.suspect = screening.suspect;
+    finding.faint = screening.faint && !screening.suspect;
     finding.acceptable = std::expm1(screening.change + kAcceptedErrors * screening.error);
     if (screening.suspect) {
       finding.answer = GateAnswer::kInconclusive;
       finding.further_runs = static_cast<int64_t>(4 * kPairsOfRound);  // two rounds of pairs
       finding.words =
           fmt::format("a suspect, beyond {:.1f} %: to be measured again", 100 * std::expm1(screening.threshold));
-      if (IsLarge(times, baseline)) {
+      if (IsDisturbedTonight()) {
+        const auto* most = *std::ranges::max_element(tonight_, {}, &MeasuredRuns::others_share);
+        finding.words += fmt::format("; others took {:.0f} % of its cores' time", 100 * most->others_share);
+      } else if (IsLarge(times, baseline)) {
         finding.answer = GateAnswer::kRegressed;
         finding.further_runs = 0;
         finding.words = "slower by more than 10 % and 6 standard errors";
@@ -214,7 +237,8 @@ class CellGate {
   // The last nights together against those before them, which are in the baseline. MakeGate says of which cells their
   // chance is no accident.
   void HoldNightsTo(const CellHistory& history, const CellHistory& recent, GateFinding& finding) {
-    CellHistory window = WithStepTimes(recent);
+    if (IsDisturbedTonight()) return;
+    CellHistory window = NightsIn(recent);
     if (window.size() + 1 < kWindowNights) {
       const size_t left = kWindowNights - window.size() - 1;
       if (finding.answer == GateAnswer::kInconclusive) {
@@ -253,6 +277,12 @@ class CellGate {
     std::copy_if(history.begin(), history.end(), std::back_inserter(with),
                  [](const MeasuredRuns* runs) { return !runs->log_step_times.empty(); });
     return with;
+  }
+
+  static std::vector<double> MeanNights(const CellHistory& history) {
+    std::vector<double> nights;
+    for (const MeasuredRuns* runs : WithStepTimes(history)) nights.push_back(MeanOfLogs(runs->log_step_times));
+    return nights;
   }
 
   static std::vector<double> MedianNights(const CellHistory& history) {
@@ -301,6 +331,7 @@ class CellGate {
   GateFinding cell_;
   CellHistory tonight_;
   std::optional<Baseline> rolling_;
+  bool tells_disturbed_ = false;  // the baseline is of runs that nobody disturbed
   std::vector<GateFinding> findings_;
 };
 

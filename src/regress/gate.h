@@ -87,6 +87,7 @@ struct GateFinding {
   int64_t warm_up_steps = 0;
 
   bool suspect = false;                  // to be measured again
+  bool faint = false;                    // no suspect, but worth turns with an older build
   std::optional<double> acceptable;      // of what is worse: the change, with what noise may add to it
   std::string base_build;                // with which it was measured in turns
   std::vector<AcceptedChange> accepted;  // of its cell
@@ -98,6 +99,9 @@ struct GateFinding {
   std::string since;         // the campaign of the first of the nights that decided together; empty: tonight decided
   int64_t further_runs = 0;  // of an inconclusive one: so many would decide
 };
+
+// In turns, with an older build.
+inline bool IsMeasuredAgain(const GateFinding& finding) { return finding.suspect || finding.faint; }
 
 struct Gate {
   std::string head;  // as they were named

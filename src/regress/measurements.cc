@@ -37,6 +37,7 @@ MeasuredRuns RunsOf(const std::vector<Cell>& row) {
     runs.note = CellText(row[17]);
   }
   runs.failures = CellInteger(row[18]);
+  if (const auto* share = std::get_if<double>(&row[19])) runs.others_share = *share;
   runs.campaign = CellText(row[11]);
   runs.commit = CellText(row[12]);
   runs.host = CellText(row[13]);
@@ -73,7 +74,8 @@ std::string Query(const MeasurementChoice& choice) {
       "environment ->> '$.hostname', ''), ended_unix_ns, device_peak_kind, device_reserved_bytes, "
       "ifnull(run_note, ''), iif(failure IS NULL, 0, (SELECT count(*) FROM results AS a WHERE "
       "a.point_id = m.point_id AND a.setup = m.setup AND a.campaign = m.campaign AND "
-      "a.status NOT IN ('ok', 'infrastructure', 'cancelled'))) FROM {} AS m WHERE {} "
+      "a.status NOT IN ('ok', 'infrastructure', 'cancelled'))), "
+      "cores_others_share FROM {} AS m WHERE {} "
       "ORDER BY (SELECT rowid FROM points WHERE id = point_id), setup, ifnull(machine, ''), ended_unix_ns, result",
       view, where);
 }

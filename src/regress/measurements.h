@@ -36,6 +36,7 @@ struct MeasuredRuns {
   int64_t failures = 0;                // of its campaign's attempts, where the last of them failed
   std::vector<double> log_step_times;  // natural logarithm of each run's median steady step, in nanoseconds
   int64_t warm_up_steps = 0;           // found beyond the sweep's, in the run that has the most
+  double others_share = 0;             // of its cores' time, that others took; 0: none, or not taken
   double effective_steps = 0;     // in the run that has the fewest: independent steps that tell as much; 0: unknown
   int64_t device_peak_bytes = 0;  // the largest of its runs; 0: not taken
   int64_t rss_peak_bytes = 0;

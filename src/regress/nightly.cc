@@ -14,15 +14,30 @@ namespace {
 constexpr double kPower80 = 0.8416;  // the normal quantile of 80 %
 constexpr double kMemoryBytes = 64 << 20;
 constexpr double kMemoryShare = 0.005;
+constexpr double kOfMedian = std::numbers::pi / 2;  // the variance of a median, in that of a mean
 
 double MedianOfRuns(std::span<const double> runs) {
   std::vector<double> values(runs.begin(), runs.end());
   return MedianOf(values);
 }
 
+// Of one alone it is 0. Of two levels in turns a robust deviation may be 0, too.
+double DeviationButLargest(std::span<const double> values) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.size() > 2) sorted.pop_back();
+  const auto count = static_cast<double>(sorted.size());
+  const double mean = std::accumulate(sorted.begin(), sorted.end(), 0.0) / count;
+  double squares = 0;
+  for (const double value : sorted) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / std::max(1.0, count - 1));
+}
+
 // Of the difference of a mean of so many runs from the baseline.
 double ErrorOf(double runs, const Baseline& baseline) {
-  return baseline.sigma * std::sqrt(1 / runs + std::numbers::pi / 2 / static_cast<double>(baseline.runs));
+  const double of_runs = baseline.sigma * std::sqrt(1 / runs + kOfMedian / static_cast<double>(baseline.runs));
+  if (baseline.nights == 0) return of_runs;
+  return std::max(of_runs, baseline.nights_sigma * std::sqrt(1 + kOfMedian / static_cast<double>(baseline.nights)));
 }
 
 // The chance that so many or more of the m n pairs are won where all orders are equally likely (Mann and Whitney,
@@ -44,10 +59,15 @@ double ChanceOfWins(size_t wins, size_t m, size_t n) {
 
 }  // namespace
 
-std::optional<Baseline> RollingBaseline(std::span<const double> history) {
+std::optional<Baseline> RollingBaseline(std::span<const double> history, std::span<const double> nights) {
   if (history.size() < kHistoryRuns) return std::nullopt;
   const auto last = history.last(kHistoryRuns);
-  return Baseline{MedianOfRuns(last), RobustSigma(last), last.size()};
+  Baseline baseline{MedianOfRuns(last), RobustSigma(last), last.size()};
+  if (nights.size() < kSigmaNights) return baseline;
+  nights = nights.last(std::min(nights.size(), kBaseNights));
+  baseline.nights_sigma = DeviationButLargest(nights);
+  baseline.nights = nights.size();
+  return baseline;
 }
 
 Baseline PinnedBaseline(std::span<const double> runs, const Baseline& rolling) {
@@ -61,9 +81,11 @@ Screening Screen(std::span<const double> tonight, const Baseline& baseline, doub
   Screening screening;
   screening.change = mean - baseline.log_step_time;
   screening.error = error;
-  screening.threshold = std::max(std::log1p(tolerance), 3 * error);
+  screening.threshold = std::max(std::log1p(tolerance), kSuspectErrors * error);
   screening.detectable = screening.threshold + kPower80 * error;
-  screening.suspect = screening.change > screening.threshold;
+  const double median = MedianOfRuns(tonight) - baseline.log_step_time;
+  screening.suspect = std::min(screening.change, median) > screening.threshold;
+  screening.faint = screening.change > std::max(std::log1p(tolerance), kFaintErrors * error);
   return screening;
 }
 
@@ -85,9 +107,11 @@ std::optional<NightsJudgement> JudgeNights(std::span<const double> before, std::
   const double base = MedianOfRuns(before);
   NightsJudgement judgement;
   judgement.change = MedianOfRuns(window) - base;
-  judgement.chance = ChanceOfWins(static_cast<size_t>(std::floor(wins)), window.size(), before.size());
   const double limit = std::log1p(tolerance);
   judgement.slower = judgement.change > limit && window.back() - base > limit;
+  if (judgement.slower) {
+    judgement.chance = ChanceOfWins(static_cast<size_t>(std::floor(wins)), window.size(), before.size());
+  }
   const auto first = std::ranges::find_if(window, [&](double night) { return night - base > limit; });
   judgement.first = static_cast<size_t>(first - window.begin());
   return judgement;
@@ -99,15 +123,9 @@ bool MemoryGrew(int64_t base_bytes, int64_t head_bytes) {
 }
 
 double MemoryTolerance(std::span<const double> before) {
-  std::vector<double> peaks(before.begin(), before.end());
-  std::sort(peaks.begin(), peaks.end());
   const double base = MedianOfRuns(before);
-  if (peaks.size() > 2) peaks.pop_back();
-  const auto count = static_cast<double>(peaks.size());
-  const double mean = std::accumulate(peaks.begin(), peaks.end(), 0.0) / count;
-  double squares = 0;
-  for (const double peak : peaks) squares += (peak - mean) * (peak - mean);
-  const double error = std::sqrt(squares / std::max(1.0, count - 1) * (1 + std::numbers::pi / 2 / count));
+  const auto count = static_cast<double>(before.size() > 2 ? before.size() - 1 : before.size());
+  const double error = DeviationButLargest(before) * std::sqrt(1 + kOfMedian / count);
   return std::max(std::max(kMemoryBytes, 3 * error) / base, kMemoryShare);
 }
 

@@ -21,11 +21,13 @@ struct Baseline {
   double log_step_time = 0;  // their median
   double sigma = 0;          // how runs differ, of the logarithm: its standard deviation
   size_t runs = 0;
+  double nights_sigma = 0;  // how its nights' means differ, likewise; 0: too few nights to say
+  size_t nights = 0;
 };
 
 // The last kHistoryRuns of the history, the latest last. Nothing of a shorter one: it says too little of how runs
-// differ.
-std::optional<Baseline> RollingBaseline(std::span<const double> history);
+// differ. `nights`: the means of its nights' runs. The last kBaseNights count; fewer than kSigmaNights do not.
+std::optional<Baseline> RollingBaseline(std::span<const double> history, std::span<const double> nights = {});
 
 // Runs that were chosen once and stay, such as a release's, which a slow creep moves away from as no rolling baseline
 // does. How runs differ is known from the rolling one. REQUIRES: at least one run.
@@ -37,12 +39,19 @@ struct Screening {
   double detectable = 0;  // a slowdown of this much is suspect in 80 of 100 nights
   double error = 0;       // the standard error of the change
   bool suspect = false;
+  bool faint = false;  // worth turns where there is an older build; suspects are
 };
 
-// The change d of tonight's mean from the baseline is suspect where
-//   d > max(ln(1 + tolerance), 3 sigma sqrt(1 / R + 1.57 / H)),
-// for R runs tonight and H of the baseline: 1 / R is the variance of a mean, pi / 2 / H that of a median, in sigma².
-// REQUIRES: at least one run tonight.
+inline constexpr double kSuspectErrors = 3;
+inline constexpr double kFaintErrors = 1.5;
+
+// Tonight's change d from the baseline is suspect where
+//   d > max(ln(1 + tolerance), 3 max(sigma sqrt(1 / R + 1.57 / H), sigma_n sqrt(1 + 1.57 / N))),
+// for R runs tonight, H runs of the baseline and N nights of it: 1 / R is the variance of a mean, pi / 2 / H that of a
+// median, in sigma². sigma_n alone has what all runs of a night share, such as a boot or a node. d is the lower of the
+// mean's change and the median's, so that one disturbed run makes no suspect. It is faint where the mean is beyond 1.5
+// of those errors: bench/gate_rates.cc says what that finds, and how many runs it costs. REQUIRES: at least one run
+// tonight.
 Screening Screen(std::span<const double> tonight, const Baseline& baseline, double tolerance = kTolerance);
 
 // A slowdown that no chance makes is one the same night, without a measurement that confirms it: the median of
@@ -56,12 +65,13 @@ bool IsLarge(std::span<const double> tonight, const Baseline& baseline);
 // observation however many runs it has.
 inline constexpr size_t kWindowNights = 6;
 inline constexpr size_t kBaseNights = 20;
+inline constexpr size_t kSigmaNights = 10;  // so many say how nights differ
 // Of nights in which nothing changed, this share may be red by accident, however many cells they have.
 inline constexpr double kNightsRate = 0.01;
 
 struct NightsJudgement {
   double change = 0;    // of the logarithm: the window's median night less the median night before it
-  double chance = 1;    // of such ranks or higher where nothing changed: one-sided
+  double chance = 1;    // of such ranks or higher where nothing changed, one-sided; 1 where it is no slower
   bool slower = false;  // by more than the tolerance, tonight as well; its chance says whether that is an accident
   size_t first = 0;     // the place in the window of the first night that is slower so
 };

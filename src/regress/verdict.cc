@@ -103,6 +103,11 @@ Judgement Judge(std::span<const std::vector<RunPair>> rounds, double tolerance) 
   return judgement;
 }
 
+bool MeasuresOn(const Judgement& judgement, bool is_faint, double tolerance) {
+  if (judgement.decision != Decision::kInconclusive) return false;
+  return !is_faint || !std::isfinite(judgement.low) || judgement.change > std::log1p(tolerance);
+}
+
 std::vector<bool> Discoveries(std::span<const double> chances, double rate) {
   std::vector<double> sorted(chances.begin(), chances.end());
   std::sort(sorted.begin(), sorted.end());

@@ -42,9 +42,16 @@ inline constexpr int64_t kMostRuns = 1000;
 // together have an interval above 0 and a change beyond the tolerance. INCONCLUSIVE where neither is so, or both were.
 Judgement Judge(std::span<const std::vector<RunPair>> rounds, double tolerance = kTolerance);
 
+// Whether another round is worth its runs: the judgement is open and, where the night's change was faint, still slower
+// than the tolerance.
+bool MeasuresOn(const Judgement& judgement, bool is_faint, double tolerance = kTolerance);
+
+// Turns may find a regression by accident in this share of nights, however many suspects they have.
+inline constexpr double kTurnsRate = 0.005;
+
 // Which of these chances, one a suspect cell and metric, are no accident: at most the share `rate` of those that are
 // said to be are (Benjamini and Hochberg, 1995). Suspects were chosen by other runs than those that their chances are
 // of, so the cells that were no suspects are no part of it (Bourgon, Gentleman and Huber, 2010).
-std::vector<bool> Discoveries(std::span<const double> chances, double rate = 0.05);
+std::vector<bool> Discoveries(std::span<const double> chances, double rate);
 
 }  // namespace ridgeline

@@ -71,6 +71,24 @@ TEST_F(Confirmed, ASlowdownIsFoundInTwoRoundsOfTurns) {
   EXPECT_EQ(finding.base_runs, 12);
 }
 
+GateFinding Faint(const std::string& point) {
+  GateFinding finding = Suspect(point);
+  finding.answer = GateAnswer::kPass;
+  finding.suspect = false;
+  finding.faint = true;
+  return finding;
+}
+
+TEST_F(Confirmed, WhatIsFaintIsMeasuredOnAsLongAsItIsSlower) {
+  gate_.findings = {Faint("a"), Faint("b")};
+  MeasureAll({0.0, 0.05});
+  EXPECT_THAT(turns_, SizeIs(2 * kPairsOfRound));
+  EXPECT_THAT(cells_[0].step_times, SizeIs(1)) << "it was not slower in the first round";
+  EXPECT_EQ(gate_.findings[0].point, "b");
+  EXPECT_EQ(gate_.findings[0].answer, GateAnswer::kRegressed);
+  EXPECT_EQ(gate_.findings[1].answer, GateAnswer::kPass);
+}
+
 TEST_F(Confirmed, AFalseAlarmIsAPassThatSaysWhatItDetects) {
   gate_.findings = {Suspect("a"), Suspect("b")};
   MeasureAll({0.0, 0.05});

@@ -77,6 +77,40 @@ TEST_F(Gated, WhatIsSlowerIsASuspectUntilItIsMeasuredAgain) {
   EXPECT_EQ(GateCounts(gate), "1 inconclusive, 3 pass");
 }
 
+RunResult Disturbed(RunResult result) {
+  result.cores.busy_share = 0.9;
+  result.cores.others_share = 0.4;
+  return result;
+}
+
+TEST_F(Gated, ANightThatOthersDisturbedIsNeverRedByItself) {
+  nights_.AddSeveral(kEnoughNights);
+  AddTonight([](const Point& point) { return Disturbed(Timed(point, testing::ThreeRuns(130))); });
+  const Gate gate = GateOf("tonight");
+  EXPECT_EQ(gate.answer, kInconclusive) << "30 % would be red at once";
+  EXPECT_TRUE(gate.findings[0].suspect);
+  EXPECT_THAT(gate.findings[0].words, HasSubstr("others took 40 % of its cores' time"));
+}
+
+TEST_F(Gated, NightsThatOthersDisturbedAreNoBaselineWhereThereAreEnoughOthers) {
+  nights_.AddSeveral(kEnoughNights);
+  const auto disturbed = [](const Point& point) { return Disturbed(Timed(point, testing::ThreeRuns(130))); };
+  for (int i = kEnoughNights + 1; i < kEnoughNights + 5; ++i) nights_.Add("night-" + std::to_string(i), disturbed);
+  nights_.Add("tonight", 100);
+  const Gate gate = GateOf("tonight");
+  EXPECT_EQ(gate.answer, kPass);
+  EXPECT_NEAR(*Find(gate, "seed=0", kStepTime)->base, 1e8, 1e5);
+}
+
+TEST_F(Gated, WhereEveryNightIsDisturbedThatIsTheUsual) {
+  const auto disturbed = [](double ms) {
+    return [ms](const Point& point) { return Disturbed(Timed(point, testing::ThreeRuns(ms))); };
+  };
+  for (int i = 1; i <= kEnoughNights; ++i) nights_.Add("night-" + std::to_string(i), disturbed(100));
+  nights_.Add("tonight", disturbed(130));
+  EXPECT_EQ(GateOf("tonight").answer, kRegressed);
+}
+
 TEST_F(Gated, AShortHistoryIsNoBaseline) {
   nights_.AddSeveral(kEnoughNights - 1);
   nights_.Add("tonight", 100);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "regress/accepted.h"
@@ -18,40 +19,53 @@ constexpr size_t kMostRounds = 3;
 
 double MedianNight(std::vector<double> runs) { return MedianOf(runs); }
 
+double MeanNight(const std::vector<double>& runs) {
+  return std::accumulate(runs.begin(), runs.end(), 0.0) / static_cast<double>(runs.size());
+}
+
 }  // namespace
 
-double NightSimulation::Run(double level) {
+double NightSimulation::Run(double level, bool* disturbed) {
   double run = level + noise_.runs * normal_(random_);
-  if (uniform_(random_) < noise_.disturbed) run += std::log(1.05);
+  if (uniform_(random_) < noise_.disturbed) {
+    run += std::log(1.05);
+    if (disturbed != nullptr) *disturbed = noise_.is_seen;
+  }
   if (uniform_(random_) < noise_.slow_clock) run += std::log(1.04);
   return run;
 }
 
-std::vector<double> NightSimulation::Night(const CellNights& cell, double change) {
+void NightSimulation::AddNight(CellNights& cell, double change) {
   const auto node = static_cast<size_t>(uniform_(random_) * kNodes);
-  const double level = change + cell.nodes[std::min(node, kNodes - 1)] + noise_.nights * normal_(random_);
-  std::vector<double> runs;
-  while (runs.size() < kRuns) runs.push_back(Run(level));
-  return runs;
+  double level = change + cell.nodes[std::min(node, kNodes - 1)] + noise_.nights * normal_(random_);
+  std::vector<double>& runs = cell.nights.emplace_back();
+  bool disturbed = false;
+  if (noise_.disturbed_nights > 0 && uniform_(random_) < noise_.disturbed_nights) {
+    level += std::log(1.2);
+    disturbed = noise_.is_seen;
+  }
+  while (runs.size() < kRuns) runs.push_back(Run(level, &disturbed));
+  cell.disturbed.push_back(disturbed);
+  cell.open.push_back(false);
+  cell.worse.push_back(false);
 }
 
 NightSimulation::CellNights NightSimulation::NewCell(int nights) {
   CellNights cell;
   while (cell.nodes.size() < kNodes) cell.nodes.push_back(noise_.nodes * normal_(random_));
-  for (int i = 0; i < nights; ++i) cell.nights.push_back(Night(cell, 0));
-  cell.open.resize(cell.nights.size());
-  cell.worse.resize(cell.nights.size());
+  for (int i = 0; i < nights; ++i) AddNight(cell, 0);
   return cell;
 }
 
-Judgement NightSimulation::InTurns(double change, double base) {
+Judgement NightSimulation::InTurns(double change, double base, bool is_faint) {
   std::vector<std::vector<RunPair>> rounds;
   Judgement judgement;
   do {
     rounds.emplace_back();
     for (size_t i = 0; i < kPairsOfRound; ++i) rounds.back().push_back({Run(0) + base, Run(change)});
     judgement = Judge(rounds);
-  } while (judgement.decision == Decision::kInconclusive && rounds.size() < kMostRounds);
+    runs_in_turns_ += 2 * static_cast<int64_t>(kPairsOfRound);
+  } while (MeasuresOn(judgement, is_faint) && rounds.size() < kMostRounds);
   return judgement;
 }
 
@@ -59,48 +73,59 @@ std::vector<NightSimulation::End> NightSimulation::Tonight(std::vector<CellNight
                                                            const std::vector<double>& changes, bool pinned) {
   std::vector<End> ends(cells.size(), End::kPass);
   std::vector<double> chances;
-  std::vector<size_t> judged;               // the cells of those chances
+  std::vector<size_t> judged;  // the cells of those chances
+  std::vector<bool> faint(cells.size());
   std::vector<size_t> first(cells.size());  // of the nights that show it together
   for (size_t i = 0; i < cells.size(); ++i) {
     CellNights& cell = cells[i];
     first[i] = cell.nights.size();
     if (uniform_(random_) < noise_.lost) continue;
-    const std::vector<double> tonight = Night(cell, changes[i]);
+    // Of the nights before, that nobody disturbed.
+    std::vector<size_t> places;
+    for (size_t night = 0; night < cell.nights.size(); ++night) {
+      if (!cell.disturbed[night]) places.push_back(night);
+    }
+    AddNight(cell, changes[i]);
+    const std::vector<double>& tonight = cell.nights.back();
+    const bool is_disturbed = cell.disturbed.back();
     std::vector<double> history;
+    std::vector<double> means;
     std::vector<double> before;
     std::vector<double> window;
-    const size_t begin = cell.nights.size() - std::min(cell.nights.size(), kWindowNights - 1);
-    for (size_t night = 0; night < cell.nights.size(); ++night) {
+    const size_t begin = places[places.size() - std::min(places.size(), kWindowNights - 1)];
+    std::vector<size_t> of_window;
+    for (const size_t night : places) {
+      if (night >= begin) of_window.push_back(night);
       if (night >= begin) window.push_back(MedianNight(cell.nights[night]));
       if (cell.open[night] || cell.worse[night]) continue;
       history.insert(history.end(), cell.nights[night].begin(), cell.nights[night].end());
+      means.push_back(MeanNight(cell.nights[night]));
       if (night < begin) before.push_back(MedianNight(cell.nights[night]));
     }
+    of_window.push_back(first[i]);
     window.push_back(MedianNight(tonight));
-    const auto baseline = RollingBaseline(history);
+    const auto baseline = RollingBaseline(history, means);
     if (baseline) {
+      faint[i] = Screen(tonight, *baseline).faint;
       const Screening screening = Screen(tonight, *baseline);
       if (screening.suspect) ends[i] = End::kOpen;
       cell.acceptable = screening.change + kAcceptedErrors * screening.error;
     }
-    bool is_red = baseline && IsLarge(tonight, *baseline);
-    if (baseline && pinned) {
+    bool is_red = baseline && !is_disturbed && IsLarge(tonight, *baseline);
+    if (baseline && pinned && !is_disturbed) {
       const Baseline release = PinnedBaseline(cell.nights[0], *baseline);
-      is_red |= Screen(tonight, release).suspect &&
-                std::all_of(cell.nights.begin() + static_cast<std::ptrdiff_t>(begin), cell.nights.end(),
-                            [&](const auto& night) { return Screen(night, release).suspect; });
+      is_red |= Screen(tonight, release).suspect && std::ranges::all_of(of_window, [&](size_t night) {
+                  return Screen(cell.nights[night], release).suspect;
+                });
     }
     if (is_red) ends[i] = End::kRed;
     const auto nights = JudgeNights(before, window);
-    if (nights) {
+    if (nights && !is_disturbed) {
       judged.push_back(i);
       chances.push_back(nights->slower ? nights->chance : 1);
-      first[i] = begin + nights->first;
+      if (nights->slower) first[i] = of_window[nights->first];
       cell.acceptable = std::max(cell.acceptable, nights->change);
     }
-    cell.nights.push_back(tonight);
-    cell.open.push_back(false);
-    cell.worse.push_back(false);
   }
   const std::vector<bool> found = Discoveries(chances, kNightsRate);
   for (size_t j = 0; j < judged.size(); ++j) {
@@ -114,14 +139,16 @@ std::vector<NightSimulation::End> NightSimulation::Tonight(std::vector<CellNight
     std::vector<double> of_turns;
     std::vector<size_t> suspects;
     for (size_t i = 0; i < cells.size(); ++i) {
-      if (ends[i] == End::kPass) continue;
-      const Judgement judgement = InTurns(changes[i], cells[i].base_shift);
+      const bool is_faint = ends[i] == End::kPass;
+      if (is_faint && !faint[i]) continue;
+      const Judgement judgement = InTurns(changes[i], cells[i].base_shift, is_faint);
       cells[i].acceptable_in_turns = judgement.high;
       suspects.push_back(i);
       of_turns.push_back(judgement.decision == Decision::kRegressed ? judgement.chance : 1);
       if (judgement.decision == Decision::kPass) ends[i] = End::kPass;
+      if (judgement.decision == Decision::kRegressed && is_faint) ends[i] = End::kOpen;
     }
-    const std::vector<bool> regressed = Discoveries(of_turns);
+    const std::vector<bool> regressed = Discoveries(of_turns, kTurnsRate);
     for (size_t j = 0; j < suspects.size(); ++j) {
       if (regressed[j] && of_turns[j] < 1) ends[suspects[j]] = End::kRed;
     }
@@ -145,12 +172,14 @@ NightRates NightSimulation::Quiet(int64_t nights) {
   const std::vector<double> changes(kCells);
   NightRates rates;
   rates.nights = nights;
+  runs_in_turns_ = 0;
   for (int64_t night = 0; night < nights; ++night) {
     const std::vector<End> ends = Tonight(cells, changes);
     const bool is_red = std::find(ends.begin(), ends.end(), End::kRed) != ends.end();
     rates.red += is_red ? 1 : 0;
     rates.inconclusive += !is_red && std::find(ends.begin(), ends.end(), End::kOpen) != ends.end() ? 1 : 0;
   }
+  rates.runs_in_turns = runs_in_turns_;
   return rates;
 }
 

@@ -12,18 +12,21 @@ namespace ridgeline::testing {
 
 // How runs differ, of the logarithm.
 struct NightNoise {
-  double runs = 0.01;     // standard deviation of a run
-  double nights = 0;      // of what all runs of a cell's night share: a boot, its memory's layout
-  double nodes = 0;       // of what a node adds, on one of four of which each night's cell is run
-  double disturbed = 0;   // the share of runs that something slows by 5 %
-  double slow_clock = 0;  // the share of runs at the lower of two clocks, 4 % slower
-  double lost = 0;        // the share of cells' nights without a result
+  double runs = 0.01;           // standard deviation of a run
+  double nights = 0;            // of what all runs of a cell's night share: a boot, its memory's layout
+  double nodes = 0;             // of what a node adds, on one of four of which each night's cell is run
+  double disturbed = 0;         // the share of runs that something slows by 5 %
+  double disturbed_nights = 0;  // the share of cells' nights that something slows by 20 % from end to end
+  bool is_seen = false;         // others_share says which runs were disturbed
+  double slow_clock = 0;        // the share of runs at the lower of two clocks, 4 % slower
+  double lost = 0;              // the share of cells' nights without a result
 };
 
 struct NightRates {
   int64_t nights = 0;
   int64_t red = 0;           // nights with a regression
   int64_t inconclusive = 0;  // of the others, nights with a suspect
+  int64_t runs_in_turns = 0;
 };
 
 struct SlowdownRates {
@@ -62,9 +65,10 @@ class NightSimulation {
  private:
   struct CellNights {
     std::vector<std::vector<double>> nights;
-    std::vector<bool> open;     // a suspect that no later night has passed
-    std::vector<bool> worse;    // regressed
-    std::vector<double> nodes;  // what each of four nodes adds
+    std::vector<bool> disturbed;  // and seen to be
+    std::vector<bool> open;       // a suspect that no later night has passed
+    std::vector<bool> worse;      // regressed
+    std::vector<double> nodes;    // what each of four nodes adds
     // What accepting tonight would take off: of the baseline, of the base build, from which night on.
     double acceptable = 0;
     double acceptable_in_turns = 0;
@@ -73,16 +77,17 @@ class NightSimulation {
   };
   enum class End { kPass, kOpen, kRed };
 
-  double Run(double level);
-  std::vector<double> Night(const CellNights& cell, double change);
+  double Run(double level, bool* disturbed = nullptr);
+  void AddNight(CellNights& cell, double change);
   CellNights NewCell(int nights = 20);
   // What comes of tonight, of each cell with the change it has.
   std::vector<End> Tonight(std::vector<CellNights>& cells, const std::vector<double>& changes, bool pinned = false);
-  Judgement InTurns(double change, double base);
+  Judgement InTurns(double change, double base, bool is_faint);
   static void Accept(CellNights& cell);
 
   NightNoise noise_;
   bool has_turns_;
+  int64_t runs_in_turns_ = 0;
   std::mt19937_64 random_;
   std::normal_distribution<double> normal_;
   std::uniform_real_distribution<double> uniform_;

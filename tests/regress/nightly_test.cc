@@ -47,6 +47,29 @@ TEST(Nightly, OnALoudMachineTheNoiseIs) {
   EXPECT_FALSE(Screen(std::vector<double>{-0.5, -0.5}, {0, 0.01, 20}).suspect) << "faster is no suspect";
 }
 
+TEST(Nightly, WhatAllRunsOfANightShareIsNoiseToo) {
+  const std::vector<double> runs = History(0.01);
+  std::vector<double> nights;
+  for (size_t i = 0; i < kSigmaNights; ++i) nights.push_back(i % 2 == 0 ? 0.02 : -0.02);
+  const Baseline of_few = *RollingBaseline(runs, std::span(nights).first(kSigmaNights - 1));
+  EXPECT_EQ(of_few.nights, 0U) << "too few nights to say how they differ";
+  const Baseline baseline = *RollingBaseline(runs, nights);
+  EXPECT_EQ(baseline.nights, kSigmaNights);
+  EXPECT_NEAR(baseline.nights_sigma, 0.021, 1e-3);
+  const std::vector<double> tonight = {0.05, 0.05, 0.05};
+  EXPECT_TRUE(Screen(tonight, of_few).suspect);
+  EXPECT_FALSE(Screen(tonight, baseline).suspect);
+  EXPECT_TRUE(Screen(tonight, baseline).faint);
+}
+
+TEST(Nightly, OneDisturbedRunIsFaintAndNoSuspect) {
+  const Screening screening = Screen(std::vector<double>{0, 0.001, 0.08}, {0, 0.01, kHistoryRuns});
+  EXPECT_GT(screening.change, screening.threshold);
+  EXPECT_FALSE(screening.suspect) << "its median is as ever";
+  EXPECT_TRUE(screening.faint);
+  EXPECT_FALSE(Screen(std::vector<double>{0, 0.001, 0.002}, {0, 0.01, kHistoryRuns}).faint);
+}
+
 TEST(Nightly, APinnedBaselineSeesTheCreepThatARollingOneGoesAlongWith) {
   testing::MachineNoise noise;
   noise.between_runs = 0.004;

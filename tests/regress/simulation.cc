@@ -41,8 +41,11 @@ std::vector<double> MachineSimulation::NewHistory() {
 CellNight MachineSimulation::Night(const std::vector<double>& history, double level, double change) {
   CellNight night;
   for (double& run : night.runs) run = Run(level + change);
-  night.suspect = Screen(night.runs, *RollingBaseline(history)).suspect;
-  if (!night.suspect) return night;
+  const Screening screening = Screen(night.runs, *RollingBaseline(history));
+  night.suspect = screening.suspect;
+  night.faint = screening.faint && !screening.suspect;
+  if (!night.suspect && !night.faint) return night;
+  Judgement judgement;
   std::vector<std::vector<RunPair>> rounds;
   do {
     rounds.emplace_back();
@@ -53,10 +56,11 @@ CellNight MachineSimulation::Night(const std::vector<double>& history, double le
       const double base = Run(level, base_first ? at : next);
       rounds.back().push_back({base, Run(level + change, base_first ? next : at)});
     }
-    const Judgement judgement = Judge(rounds);
-    night.decision = judgement.decision;
-    night.chance = judgement.chance;
-  } while (night.decision == Decision::kInconclusive && rounds.size() < kMostRounds);
+    judgement = Judge(rounds);
+  } while (MeasuresOn(judgement, night.faint) && rounds.size() < kMostRounds);
+  night.decision = judgement.decision;
+  night.chance = judgement.chance;
+  if (night.faint && night.decision == Decision::kInconclusive) night.decision = Decision::kPass;
   return night;
 }
 
@@ -73,12 +77,12 @@ NightCounts MachineSimulation::CountRedNights(int64_t nights) {
       const CellNight cell = Night(history, level, 0);
       counts.suspects += cell.suspect ? 1 : 0;
       inconclusive |= cell.decision == Decision::kInconclusive;
-      if (cell.suspect) chances.push_back(cell.decision == Decision::kRegressed ? cell.chance : 1);
+      if (cell.suspect || cell.faint) chances.push_back(cell.decision == Decision::kRegressed ? cell.chance : 1);
       if (cell.decision != Decision::kPass) continue;  // no baseline has what looked worse
       history.insert(history.end(), cell.runs.begin(), cell.runs.end());
       history.erase(history.begin(), history.end() - kHistoryRuns);
     }
-    const std::vector<bool> found = Discoveries(chances);
+    const std::vector<bool> found = Discoveries(chances, kTurnsRate);
     const bool red = std::find(found.begin(), found.end(), true) != found.end();
     counts.red += red ? 1 : 0;
     counts.inconclusive += !red && inconclusive ? 1 : 0;

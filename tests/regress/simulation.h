@@ -24,6 +24,7 @@ struct MachineNoise {
 struct CellNight {
   std::array<double, 3> runs = {};  // of the night itself
   bool suspect = false;
+  bool faint = false;
   Decision decision = Decision::kPass;
   double chance = 1;
 };

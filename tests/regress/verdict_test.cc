@@ -82,10 +82,11 @@ TEST(Verdict, HasAName) {
 }
 
 TEST(Discoveries, AreThoseBelowTheLineOfBenjaminiAndHochberg) {
-  EXPECT_THAT(Discoveries(std::vector<double>{}), ElementsAre());
-  EXPECT_THAT(Discoveries(std::vector<double>{0.2, 0.01, 0.04, 0.02}), ElementsAre(false, true, false, true));
-  EXPECT_THAT(Discoveries(std::vector<double>{0.049, 0.05}), ElementsAre(true, true)) << "the largest draws the rest";
-  EXPECT_THAT(Discoveries(std::vector<double>{0.03, 1}), ElementsAre(false, false));
+  EXPECT_THAT(Discoveries(std::vector<double>{}, 0.05), ElementsAre());
+  EXPECT_THAT(Discoveries(std::vector<double>{0.2, 0.01, 0.04, 0.02}, 0.05), ElementsAre(false, true, false, true));
+  EXPECT_THAT(Discoveries(std::vector<double>{0.049, 0.05}, 0.05), ElementsAre(true, true))
+      << "the largest draws the rest";
+  EXPECT_THAT(Discoveries(std::vector<double>{0.03, 1}, 0.05), ElementsAre(false, false));
   EXPECT_THAT(Discoveries(std::vector<double>{0.03, 1}, 0.1), ElementsAre(true, false));
 }
 
