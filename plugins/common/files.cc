@@ -28,7 +28,7 @@ void Sync(const fs::path& path) {
 
 // False with errno where it cannot be written.
 bool WriteNew(const fs::path& path, std::string_view text, bool synced) {
-  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file) return false;
   while (!text.empty()) {
     const ssize_t n = ::write(file.get(), text.data(), text.size());
@@ -87,7 +87,7 @@ void ReadLines(const fs::path& path, const std::function<void(std::string_view l
 }
 
 void AppendLineSynced(const fs::path& path, std::string_view line) {
-  const Fd file(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
+  const Fd file(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
   if (!file || !ridgeline::AppendLineSynced(file.get(), line)) Fail("cannot write " + path.string());
 }
 

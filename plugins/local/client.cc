@@ -40,7 +40,7 @@ void Check(int error, const std::string& what) {
 // A process in a session of its own, with our environment and only these descriptors.
 pid_t StartKeeper(const std::vector<std::string>& argv, int release_fd, const Lock& job_lock, const Lock& slot_lock,
                   const fs::path& log) {
-  const plugin::Fd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  const plugin::Fd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!out) Check(errno, "cannot write " + log.string());
   plugin::SpawnOptions spawn;
   // As keeper.cc has them.

@@ -86,7 +86,7 @@ bool WriteExit(const std::string& file, int status) {
       ridgeline::SealedLine(WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
                                                 : "exit_code " + std::to_string(WEXITSTATUS(status)));
   const std::string temporary = file + ".tmp";
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return false;
   const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   return ::close(fd) == 0 && written && ::rename(temporary.c_str(), file.c_str()) == 0;

@@ -23,7 +23,7 @@ using plugin::Failure;
 // A regular file, through no link: one would have us make a file elsewhere, and a pipe wait for somebody. -1 with errno
 // where it cannot be opened.
 int Open(const fs::path& path, int flags) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0644);
+  const int fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0666);
   struct stat info {};
   if (fd < 0 && errno != ELOOP) return fd;
   if (fd >= 0 && ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return fd;

@@ -105,7 +105,7 @@ int MakeTemporary(const fs::path& path, const fs::path& dir, mode_t mode, std::s
 }
 
 // Writes a temporary file beside `path` and renames it over `path`.
-void Replace(const fs::path& path, std::string_view bytes, bool synced, mode_t mode = 0644) {
+void Replace(const fs::path& path, std::string_view bytes, bool synced, mode_t mode = 0666) {
   const fs::path dir = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::string temporary;
   {
@@ -139,13 +139,13 @@ void WriteFile(const fs::path& path, std::string_view bytes) { Replace(path, byt
 void WritePrivateFile(const fs::path& path, std::string_view bytes) { Replace(path, bytes, false, 0600); }
 
 void OverwriteFile(const fs::path& path, std::string_view bytes) {
-  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (fd.get() < 0) ThrowErrno("cannot write " + path.string());
   WriteAll(fd.get(), bytes, path);
 }
 
 FileWriter::FileWriter(fs::path path)
-    : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
+    : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
   if (fd_ < 0) ThrowErrno("cannot write " + path_.string());
 }
 
@@ -202,7 +202,7 @@ void MakeDirs(const fs::path& path) {
 
 std::optional<FileLock> FileLock::Try(const fs::path& path) {
   // A link would have us make a file elsewhere, and a pipe wait for somebody.
-  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
+  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
   struct stat info {};
   if (fd.get() < 0 && errno != ELOOP) ThrowErrno("cannot open the lock " + path.string());
   if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {

@@ -35,7 +35,7 @@ std::string ReadTail(const std::filesystem::path& path, size_t max_bytes);
 // The same of a log, for people: where the system does not let it be read, a line in brackets says why.
 std::string ReadLogTail(const std::filesystem::path& path, size_t max_bytes);
 
-// What is made here is readable to all and writable to its owner, less what the umask takes away.
+// What is made here is for all to read and to write, less what the umask takes away.
 
 // Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the folder: after a crash at any
 // moment `path` holds the old bytes or the new ones. Throws Error(kInfrastructure); the temporary is removed.

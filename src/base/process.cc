@@ -52,7 +52,7 @@ std::unique_ptr<Prepared> Prepare(const std::vector<std::string>& argv, const Sp
 
 bool Redirect(const std::string& file, int to) {
   if (file.empty()) return true;
-  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   return fd >= 0 && ::dup2(fd, to) >= 0;
 }
 

@@ -72,6 +72,11 @@ int Cancel(const std::string& sweep, const std::string& db) {
   bool had_driver = false;
   int64_t cancelled = 0;
   if (const auto driver = RunningDriver(db)) {
+    if (!driver->is_here()) {
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("{} is at work on this database", PrintableLine(driver->Text())),
+                  fmt::format("cancel on {}", PrintableLine(driver->host)));
+    }
     if (driver->sweep != name) {
       throw Error(ErrorKind::kInfrastructure,
                   fmt::format("process {} is at work on the sweep {} in this database", driver->pid,

@@ -194,7 +194,8 @@ std::string TextOf(const Snapshot& seen, int64_t now_unix_ns) {
   if (!seen.jobs.empty()) text += ShownText(JobTable(seen.jobs, now_unix_ns), {"campaign", "setup"}) + "\n";
   text += seen.not_asked;
   if (seen.driver) {
-    text += fmt::format("process {} is at work on {}\n", seen.driver->pid, PrintableLine(seen.driver->sweep));
+    const std::string where = seen.driver->is_here() ? "" : " on " + PrintableLine(seen.driver->host);
+    text += fmt::format("process {}{} is at work on {}\n", seen.driver->pid, where, PrintableLine(seen.driver->sweep));
   } else if (seen.HasJobsThatRun()) {
     text += "nobody is at work on these jobs: `ridgeline run` goes on with them, `ridgeline cancel` ends them\n";
   } else if (!seen.jobs.empty()) {
@@ -232,7 +233,11 @@ int Status(const std::string& sweep, const std::string& db, const std::string& f
   Write(ShowJson({{"sweeps", JsonOf(SweepTable(seen.sweeps))},
                   {"latest_results", JsonOf(seen.ends)},
                   {"jobs", JobsJson(seen.jobs, looking.UnixNs())},
-                  {"driver", seen.driver ? Json{{"pid", seen.driver->pid}, {"sweep", seen.driver->sweep}} : Json()}}) +
+                  {"driver", seen.driver ? Json{{"pid", seen.driver->pid},
+                                                {"sweep", seen.driver->sweep},
+                                                {"host", seen.driver->host},
+                                                {"user", seen.driver->user}}
+                                         : Json()}}) +
         "\n");
   return 0;
 }

@@ -219,7 +219,7 @@ std::optional<Unfit> CheckFolder(const fs::path& folder, const std::string& name
   const std::string written(kProbeBytes, 'r');
   try {
     {
-      const Fd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
+      const Fd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
       if (fd.get() < 0) ThrowErrno("cannot write in " + folder.string());
       WriteAll(fd.get(), written, file);
       if (::fsync(fd.get()) != 0) ThrowErrno("cannot write " + file.string());

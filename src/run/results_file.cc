@@ -40,7 +40,7 @@ std::string LineOf(const RunResult& result) {
 
 ResultsWriter::ResultsWriter(const fs::path& job_dir)
     : path_(ResultsFile(job_dir)),
-      fd_(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644)) {
+      fd_(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666)) {
   struct stat info {};
   if (fd_.get() < 0 || ::fstat(fd_.get(), &info) != 0) ThrowErrno("cannot write " + path_.string());
   if (!S_ISREG(info.st_mode)) {

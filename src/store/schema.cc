@@ -215,9 +215,9 @@ void Migrate(Database& database, std::span<const std::string_view> migrations) {
            OtherViews(database).empty();
   };
   if (up_to_date()) return;
-  // Both are kept in the file. Results are wide: large pages halve the calls that writing 100,000 takes. With a
-  // write-ahead log readers never wait for the writer, nor it for them.
-  database.Execute("PRAGMA page_size = 16384; PRAGMA journal_mode = WAL");
+  // Both are kept in the file. Results are wide: large pages halve the calls that writing 100,000 takes.
+  database.Execute("PRAGMA page_size = 16384");
+  database.ChooseJournal();
   database.Begin();
   try {
     // Asked again under the lock: another process may have been quicker.

@@ -1,12 +1,15 @@
 #include "store/sqlite.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -14,6 +17,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/file_system.h"
+#include "base/files.h"
 
 namespace ridgeline {
 namespace {
@@ -49,7 +54,7 @@ Error Translated(int extended_code, const std::string& message, const std::strin
     case SQLITE_CANTOPEN:
       return infrastructure(
           "cannot be opened",
-          "its folder must exist, and be writable even for reading, since SQLite keeps its lock there");
+          "its folder must exist, and you must be allowed to read it, and to write to it where the file is written");
     case SQLITE_IOERR:
       return infrastructure(fmt::format("the disk failed or is full ({}); what was stored before is safe", message),
                             "check the disk and its free space, then run the same command again");
@@ -77,30 +82,105 @@ void RequireRegular(const std::string& file) {
   }
 }
 
+constexpr int kHeaderBytes = 100;
+constexpr std::string_view kMagic("SQLite format 3\0", 16);
+
+// The beginning of an open database, and its size. Read through SQLite: to close a file of our own would let go of all
+// locks that this process has on it (fcntl(2), "Record locking and file descriptors").
+struct Header {
+  std::array<char, kHeaderBytes> bytes{};
+  int64_t file_size = 0;
+
+  uint64_t BigEndian(size_t at, size_t count) const {
+    uint64_t value = 0;
+    for (size_t i = 0; i < count; ++i) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+    return value;
+  }
+  bool has_write_ahead_log() const { return file_size >= kHeaderBytes && bytes[18] == 2; }
+};
+
+Header HeaderOf(sqlite3* handle, const std::string& name) {
+  Header header;
+  struct stat info {};
+  if (::stat(name.c_str(), &info) != 0) return header;  // SQLite itself takes one byte for none
+  sqlite3_file* file = nullptr;
+  if (sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, static_cast<void*>(&file)) != SQLITE_OK ||
+      file == nullptr || file->pMethods == nullptr) {
+    return header;
+  }
+  const int code = file->pMethods->xRead(file, header.bytes.data(), kHeaderBytes, 0);
+  if (code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ) header.file_size = info.st_size;
+  return header;
+}
+
 // What SQLite does not see by itself: it takes a file shorter than a page for a new database, and would write over it,
 // and does not miss the end of the last page.
-void RequireWhole(const std::string& file) {
-  constexpr std::string_view kMagic("SQLite format 3\0", 16);
-  constexpr std::streamsize kHeaderBytes = 100;
+void RequireWhole(sqlite3* handle, const std::string& file) {
   if (HasHotJournal(file)) return;  // a change that was cut off: SQLite takes it back before it reads
-  std::ifstream in(file, std::ios::binary);
-  std::array<char, kHeaderBytes> header{};
-  in.read(header.data(), kHeaderBytes);
-  if (in.gcount() == 0) return;  // missing, empty or unreadable: SQLite's to say
-  if (in.gcount() < kHeaderBytes || !std::string_view(header.data(), header.size()).starts_with(kMagic)) {
+  const Header header = HeaderOf(handle, file);
+  if (header.file_size == 0) return;  // missing, empty or unreadable: SQLite's to say
+  if (header.file_size < kHeaderBytes ||
+      !std::string_view(header.bytes.data(), header.bytes.size()).starts_with(kMagic)) {
     throw Translated(SQLITE_NOTADB, "", file);
   }
-  const auto big_endian = [&](size_t at, size_t bytes) {
-    uint64_t value = 0;
-    for (size_t i = 0; i < bytes; ++i) value = value << 8 | static_cast<unsigned char>(header[at + i]);
-    return value;
-  };
-  const uint64_t page_bytes = big_endian(16, 2) == 1 ? 65536 : big_endian(16, 2);
+  const uint64_t page_bytes = header.BigEndian(16, 2) == 1 ? 65536 : header.BigEndian(16, 2);
   std::error_code error;
   const bool has_log = std::filesystem::file_size(file + "-wal", error) > 0 && !error;  // it may hold the rest
-  if (!has_log && std::filesystem::file_size(file) < page_bytes * big_endian(28, 4)) {
+  if (!has_log && static_cast<uint64_t>(header.file_size) < page_bytes * header.BigEndian(28, 4)) {
     throw Translated(SQLITE_CORRUPT, "it is cut short", file);
   }
+}
+
+// By what a file is seen to have been written to.
+struct Stamp {
+  int64_t modified_ns = 0;
+  int64_t size = 0;
+  uint64_t inode = 0;
+  int64_t log_size = 0;
+  bool operator==(const Stamp&) const = default;
+};
+
+Stamp StampOf(const std::string& file) {
+  struct stat info {};
+  struct stat log {};
+  if (::stat(file.c_str(), &info) != 0) return {};
+  if (::stat((file + "-wal").c_str(), &log) != 0) log.st_size = 0;
+  return {info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec, info.st_size, info.st_ino, log.st_size};
+}
+
+std::string FolderOf(const std::string& file) { return std::filesystem::absolute(file).parent_path().string(); }
+
+// What a reader of a file with a write-ahead log lacks, where SQLite could not say it: it asks for the log and its
+// index, and makes the index where there is none (sqlite.org/wal.html, "Read-Only Databases"). True where it can do
+// without, since there is no log: nobody writes to the file now.
+bool IsToBeReadAsUnchanging(const std::string& file) {
+  const auto is_there = [&](const char* suffix) { return ::access((file + suffix).c_str(), F_OK) == 0; };
+  std::error_code error;
+  const bool has_log = is_there("-wal") && (std::filesystem::file_size(file + "-wal", error) > 0 || error);
+  for (const char* suffix : {"-wal", "-shm"}) {
+    if (!has_log || !is_there(suffix) || ::access((file + suffix).c_str(), R_OK) == 0) continue;
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{} cannot be read without {}{}, which you may not read", file, file, suffix),
+                "ask its owner to let you read it, or for a copy: `ridgeline db backup --to FILE`");
+  }
+  if (is_there("-shm") || ::access(FolderOf(file).c_str(), W_OK) == 0) return false;
+  if (!has_log) return true;
+  throw Error(
+      ErrorKind::kInfrastructure,
+      fmt::format("{0} has changes in {0}-wal, which can only be read where its folder can be written to", file),
+      "run any command on it from where it can be written to, such as `ridgeline db check`, or make a copy "
+      "there: `ridgeline db backup --to FILE`");
+}
+
+// An URI with which SQLite opens the file without locks and without a log.
+std::string UnchangingUri(const std::string& file) {
+  std::string uri = "file:";
+  for (const char c : file) {
+    const bool is_plain = c == '/' || c == '.' || c == '-' || c == '_' || (c >= '0' && c <= '9') ||
+                          (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    uri += is_plain ? std::string(1, c) : fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  }
+  return uri + "?immutable=1";
 }
 
 // Calls `work`, which may throw SQLiteCpp's exception.
@@ -197,8 +277,48 @@ Cell CellOf(sqlite3_stmt* statement, int column) {
 
 }  // namespace
 
-Statement::Statement(std::unique_ptr<SQLite::Statement> statement, std::string file, TimePoint& began)
-    : statement_(std::move(statement)), file_(std::move(file)), began_(&began) {}
+// What is asked of a connection now, and what its questions may take.
+struct Questioning {
+  std::string file;
+  Patience patience;
+  std::chrono::steady_clock::time_point since = {};  // of a lock that is waited for
+  bool said = false;
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();  // what SQLite is asked now
+  bool is_timed = false;                 // that may take `longest_look`, no longer
+  std::optional<Stamp> unchanging = {};  // the file as it was, where SQLite believes that it stays so
+
+  // SQLite's progress handler: whether to stop.
+  static int IsTooLong(void* context) {
+    const auto& self = *static_cast<Questioning*>(context);
+    return self.is_timed && std::chrono::steady_clock::now() - self.began > self.patience.longest_look ? 1 : 0;
+  }
+
+  // SQLite's busy handler: whether to try again, after some sleep. `tries` begins with 0 at each wait.
+  static int Wait(void* context, int tries) {
+    auto& self = *static_cast<Questioning*>(context);
+    const auto now = std::chrono::steady_clock::now();
+    if (tries == 0) {
+      self.since = now;
+      self.said = false;
+    }
+    if (now - self.since >= self.patience.give_up_after) return 0;
+    if (now - self.since >= self.patience.note_after && !self.said && self.patience.note) {
+      self.said = true;
+      self.patience.note(fmt::format("{} is locked by another process, which is waited for", self.file));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::min(1 + tries, 50)));
+    return 1;
+  }
+
+  void RequireUnchanged() const {
+    if (!unchanging || unchanging == StampOf(file)) return;
+    throw Error(ErrorKind::kInfrastructure, fmt::format("{} was written to while it was read", file),
+                "ask again; where its folder can be written to, readers need not do so");
+  }
+};
+
+Statement::Statement(std::unique_ptr<SQLite::Statement> statement, std::string file, Questioning& questioning)
+    : statement_(std::move(statement)), file_(std::move(file)), questioning_(&questioning) {}
 Statement::Statement(Statement&&) noexcept = default;
 Statement::~Statement() = default;
 
@@ -220,8 +340,10 @@ void Statement::BindNull(int index) {
 }
 
 bool Statement::Step() {
-  *began_ = std::chrono::steady_clock::now();
-  return Guard(file_, [&] { return statement_->executeStep(); });
+  questioning_->began = std::chrono::steady_clock::now();
+  const bool has_row = Guard(file_, [&] { return statement_->executeStep(); });
+  questioning_->RequireUnchanged();
+  return has_row;
 }
 void Statement::Run() {
   while (Step()) {
@@ -251,80 +373,70 @@ Cell Statement::Value(int column) const {
   });
 }
 
-struct Database::Waiting {
-  std::string file;
-  Patience patience;
-  TimePoint since = {};  // of a lock that is waited for
-  bool said = false;
-  TimePoint began = std::chrono::steady_clock::now();  // what SQLite is asked now
-  bool is_timed = false;                               // that may take `longest_look`, no longer
-
-  // SQLite's progress handler: whether to stop.
-  static int IsTooLong(void* context) {
-    const auto& self = *static_cast<Waiting*>(context);
-    return self.is_timed && std::chrono::steady_clock::now() - self.began > self.patience.longest_look ? 1 : 0;
-  }
-
-  // SQLite's busy handler: whether to try again, after some sleep. `tries` begins with 0 at each wait.
-  static int Wait(void* context, int tries) {
-    auto& self = *static_cast<Waiting*>(context);
-    const auto now = std::chrono::steady_clock::now();
-    if (tries == 0) {
-      self.since = now;
-      self.said = false;
-    }
-    if (now - self.since >= self.patience.give_up_after) return 0;
-    if (now - self.since >= self.patience.note_after && !self.said && self.patience.note) {
-      self.said = true;
-      self.patience.note(fmt::format("{} is locked by another process, which is waited for", self.file));
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(std::min(1 + tries, 50)));
-    return 1;
-  }
-};
-
 Database::Database(const std::filesystem::path& file, Access access, Patience patience)
-    : file_(file.string()), waiting_(new Waiting{.file = file_, .patience = std::move(patience)}) {
+    : file_(file.string()), questioning_(new Questioning{.file = file_, .patience = std::move(patience)}) {
   const int flags = SQLite::OPEN_NOMUTEX | (access == Access::kReadOnly ? SQLite::OPEN_READONLY
                                                                         : SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
   RequireRegular(file_);
-  RequireWhole(file_);
+  // As SQLite makes a file, the umask has no say in who else may write to it; its logs take the file's mode and group.
+  if (access == Access::kReadWrite) {
+    const Fd made(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  }
   Guard(file_, [&] {
     database_ = std::make_unique<SQLite::Database>(file_, flags);
+    if (access == Access::kReadOnly && HeaderOf(database_->getHandle(), file_).has_write_ahead_log() &&
+        IsToBeReadAsUnchanging(file_)) {
+      questioning_->unchanging = StampOf(file_);
+      database_ = std::make_unique<SQLite::Database>(UnchangingUri(file_), flags | SQLITE_OPEN_URI);
+    }
     sqlite3* handle = database_->getHandle();
+    RequireWhole(handle, file_);
     sqlite3_extended_result_codes(handle, 1);
-    sqlite3_busy_handler(handle, Waiting::Wait, waiting_.get());
+    sqlite3_busy_handler(handle, Questioning::Wait, questioning_.get());
     sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     constexpr int kInstructions = 100'000;  // of SQLite's machine, between two looks at the clock: about 1 ms
-    sqlite3_progress_handler(handle, kInstructions, Waiting::IsTooLong, waiting_.get());
-    waiting_->is_timed = access == Access::kReadOnly;
+    sqlite3_progress_handler(handle, kInstructions, Questioning::IsTooLong, questioning_.get());
+    questioning_->is_timed = access == Access::kReadOnly;
     database_->exec("PRAGMA foreign_keys = ON; SELECT count(*) FROM sqlite_master");
   });
-  RequireWhole(file_);  // where a change was taken back, it was not looked at before
+  RequireWhole(database_->getHandle(), file_);  // where a change was taken back, it was not looked at before
 }
 Database::Database(Database&&) noexcept = default;
 Database& Database::operator=(Database&& other) noexcept {
   std::swap(file_, other.file_);
-  std::swap(waiting_, other.waiting_);
+  std::swap(questioning_, other.questioning_);
   std::swap(database_, other.database_);
   return *this;
 }
 Database::~Database() = default;
 
 void Database::Execute(const std::string& sql) {
-  waiting_->began = std::chrono::steady_clock::now();
+  questioning_->began = std::chrono::steady_clock::now();
   Guard(file_, [&] { database_->exec(sql); });
+  questioning_->RequireUnchanged();
 }
 Statement Database::Prepare(const std::string& sql) {
   return Guard(file_,
-               [&] { return Statement(std::make_unique<SQLite::Statement>(*database_, sql), file_, waiting_->began); });
+               [&] { return Statement(std::make_unique<SQLite::Statement>(*database_, sql), file_, *questioning_); });
 }
 int64_t Database::Integer(const std::string& sql) {
   Statement statement = Prepare(sql);
   return statement.Step() ? statement.Integer(0) : 0;
 }
 int64_t Database::Changes() const { return database_->getChanges(); }
+
+void Database::ChooseJournal() {
+  const std::string_view network = NetworkFileSystemOf(file_);
+  Statement now = Prepare("PRAGMA journal_mode");
+  const std::string wanted = network.empty() ? "wal" : "delete";
+  const bool is_as_wanted = now.Step() && now.Text(0) == wanted;
+  now.Reset();
+  if (!is_as_wanted) Execute("PRAGMA journal_mode = " + wanted);
+  // With a log not FULL: after a power cut the last commits may be missing, and the jobs' own files have what they
+  // held. A journal that is not synced may be of no use after one.
+  Execute(network.empty() ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL");
+}
 
 void Database::Begin() { Execute("BEGIN IMMEDIATE"); }
 void Database::Commit() { Execute("COMMIT"); }
@@ -336,7 +448,7 @@ void Database::Rollback() noexcept {
 Table Database::Select(const std::string& sql, const std::map<std::string, std::string>& texts) {
   sqlite3* handle = database_->getHandle();
   const ReadingOnly guard(handle);
-  const Timed timed(waiting_->is_timed);
+  const Timed timed(questioning_->is_timed);
   const auto prepare = [&](std::string_view text, std::string_view& rest) {
     sqlite3_stmt* statement = nullptr;
     const char* tail = nullptr;
@@ -382,9 +494,9 @@ Table Database::Select(const std::string& sql, const std::map<std::string, std::
   const int columns = sqlite3_column_count(statement.get());
   for (int c = 0; c < columns; ++c) table.columns.emplace_back(sqlite3_column_name(statement.get(), c));
   int code = 0;
-  const size_t most = waiting_->patience.most_answer_bytes;
+  const size_t most = questioning_->patience.most_answer_bytes;
   size_t bytes = 0;
-  waiting_->began = std::chrono::steady_clock::now();
+  questioning_->began = std::chrono::steady_clock::now();
   while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {
     std::vector<Cell>& row = table.rows.emplace_back();
     row.reserve(static_cast<size_t>(columns));
@@ -400,6 +512,7 @@ Table Database::Select(const std::string& sql, const std::map<std::string, std::
           "ask for less: for one sweep or campaign, or with LIMIT");
     }
   }
+  questioning_->RequireUnchanged();
   if (code == SQLITE_DONE) return table;
   // Such as a text that is not JSON, or a pragma behind a table's name.
   if (code == SQLITE_ERROR || code == SQLITE_AUTH || code == SQLITE_MISMATCH || code == SQLITE_TOOBIG) {

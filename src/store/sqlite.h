@@ -21,7 +21,7 @@ class Statement;
 
 namespace ridgeline {
 
-using TimePoint = std::chrono::steady_clock::time_point;
+struct Questioning;
 
 // A prepared statement; indices of parameters and of columns count from 1 and 0, as SQLite's do. REQUIRES: its
 // Database outlives it.
@@ -48,10 +48,10 @@ class Statement {
 
  private:
   friend class Database;
-  Statement(std::unique_ptr<SQLite::Statement> statement, std::string file, TimePoint& began);
+  Statement(std::unique_ptr<SQLite::Statement> statement, std::string file, Questioning& questioning);
   std::unique_ptr<SQLite::Statement> statement_;
   std::string file_;
-  TimePoint* began_;  // its Database's: when its present statement began to look for a row
+  Questioning* questioning_;  // its Database's
 };
 
 // How long a lock of another process is waited for, and what is said of it meanwhile. How long a reader's statement
@@ -70,7 +70,9 @@ class Database {
   enum class Access { kReadOnly, kReadWrite };  // kReadWrite makes the file where it is missing
 
   // Opens the file and proves that it can be read. Foreign keys are enforced; a lock is waited for. A stranger's
-  // file's triggers are off.
+  // file's triggers are off. kReadOnly reads where nothing may be written, too, on a read-only mount as well: then a
+  // file with a write-ahead log, which SQLite needs its folder for, is taken as one that does not change, and every
+  // call throws Error(kInfrastructure) if it did.
   Database(const std::filesystem::path& file, Access access, Patience patience = {});
   Database(Database&&) noexcept;
   Database& operator=(Database&&) noexcept;
@@ -80,7 +82,12 @@ class Database {
   void Execute(const std::string& sql);  // one or more statements
   Statement Prepare(const std::string& sql);
   int64_t Integer(const std::string& sql);  // the first value of the first row
-  int64_t Changes() const;                  // rows the last statement changed
+  // How a change is taken back that is cut off: by a rollback journal where other machines may have the file's file
+  // system mounted, since those do not share the memory that a write-ahead log needs; else by such a log, with which
+  // readers never wait for the writer, nor it for them. REQUIRES: opened to write, outside a transaction. Throws
+  // Error(kInfrastructure) where it is another and somebody has the file open.
+  void ChooseJournal();
+  int64_t Changes() const;  // rows the last statement changed
 
   void Begin();  // takes the write lock now, so that a commit never waits
   void Commit();
@@ -91,9 +98,8 @@ class Database {
   Table Select(const std::string& sql, const std::map<std::string, std::string>& texts = {});
 
  private:
-  struct Waiting;
   std::string file_;
-  std::unique_ptr<Waiting> waiting_;  // outlives the connection, which calls it
+  std::unique_ptr<Questioning> questioning_;  // outlives the connection, which calls it
   std::unique_ptr<SQLite::Database> database_;
 };
 

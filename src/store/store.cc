@@ -63,8 +63,7 @@ Store Store::Open(const std::filesystem::path& file, Mode mode, std::function<vo
                                                     .most_answer_bytes = limits.most_answer_bytes})});
   if (writing) {
     Migrate(impl->database, Migrations());
-    // Not FULL: after a power cut the last commits may be missing, and the jobs' own files have what they held.
-    impl->database.Execute("PRAGMA synchronous = NORMAL");
+    impl->database.ChooseJournal();
   } else {
     RequireSchema(impl->database, Migrations());
     // What a query sorts and looks up in between goes into its answer, which is held in memory, too.

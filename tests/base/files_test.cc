@@ -301,7 +301,7 @@ TEST(Files, AreAsPrivateAsTheUmaskSays) {
     EXPECT_EQ(::stat((dir / name).c_str(), &info), 0) << name;
     return info.st_mode & 0777;
   };
-  for (const mode_t mask : {mode_t{077}, mode_t{027}, mode_t{022}, mode_t{0}}) {
+  for (const mode_t mask : {mode_t{077}, mode_t{027}, mode_t{022}, mode_t{002}, mode_t{0}}) {
     const mode_t before = ::umask(mask);
     for (const char* name : {"atomic", "plain", "over", "synced", "lock"}) fs::remove(dir / name);
     WriteFileAtomic(dir / "atomic", "x");
@@ -311,7 +311,7 @@ TEST(Files, AreAsPrivateAsTheUmaskSays) {
     const auto lock = FileLock::Try(dir / "lock");
     ::umask(before);
     for (const char* name : {"atomic", "plain", "over", "synced", "lock"}) {
-      EXPECT_EQ(mode_of(name), 0644U & ~mask) << name << " under the umask " << std::oct << mask;
+      EXPECT_EQ(mode_of(name), 0666U & ~mask) << name << " under the umask " << std::oct << mask;
     }
   }
 }

@@ -5,12 +5,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <thread>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "driver/places.h"
+#include "tests/base/network_folder.h"
 #include "tests/base/temp_dir.h"
 
 namespace ridgeline {
@@ -37,6 +40,61 @@ TEST(DriverLock, IsFreeAgainWhenItsHolderIsGoneAndTheNextNamesItself) {
   { const DriverLock lock = DriverLock::Take(dir / "a.db", "a sweep with a long name"); }
   const DriverLock lock = DriverLock::Take(dir / "a.db", "s");
   EXPECT_EQ(RunningDriver(dir / "a.db")->sweep, "s");
+}
+
+TEST(DriverLock, SaysWhoseItIsAndOnWhichHost) {
+  const TempDir dir;
+  const DriverLock lock = DriverLock::Take(dir / "a.db", "s");
+  const auto driver = RunningDriver(dir / "a.db");
+  ASSERT_TRUE(driver);
+  EXPECT_TRUE(driver->is_here());
+  EXPECT_EQ(driver->host, HostName());
+  EXPECT_NE(driver->user, "");
+  EXPECT_THAT(driver->Text(), HasSubstr("on " + HostName() + ", of " + driver->user));
+}
+
+TEST(DriverLock, OfAnotherHostIsRespectedOnANetworkFileSystemAlone) {
+  const TempDir dir;
+  std::ofstream(DriverLockFile(dir / "a.db")) << "7\ntheirs\nlogin1\nanother-boot\nada\n";
+  EXPECT_FALSE(RunningDriver(dir / "a.db")) << "on a disk of this host: it was called otherwise before";
+  network_folder = dir.path();
+  const auto driver = RunningDriver(dir / "a.db");
+  ASSERT_TRUE(driver);
+  EXPECT_FALSE(driver->is_here());
+  try {
+    DriverLock::Take(dir / "a.db", "ours");
+    ADD_FAILURE() << "two hosts write";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.message(), HasSubstr("(process 7 on login1, of ada, sweep theirs)"));
+    EXPECT_THAT(e.hint(), HasSubstr("work on login1"));
+  }
+  std::ofstream(DriverLockFile(dir / "a.db")) << "7\ntheirs\n" << HostName() << "\nanother-boot\nada\n";
+  { const DriverLock lock = DriverLock::Take(dir / "a.db", "ours"); }
+  EXPECT_EQ(std::filesystem::file_size(DriverLockFile(dir / "a.db")), 0U) << "who ends takes its name out";
+  network_folder.clear();
+}
+
+TEST(DriverLock, OfWhoMayNotWriteIsSaidToBeAnothers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another";
+  const TempDir dir;
+  std::filesystem::permissions(dir.path(), std::filesystem::perms(0755));
+  std::ofstream(DriverLockFile(dir / "a.db")) << "";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(65534) != 0) ::_exit(1);
+    try {
+      DriverLock::Take(dir / "a.db", "ours");
+    } catch (const Error& e) {
+      ::_exit(e.message().find("is root's, and you may not write to it") != std::string::npos &&
+                      !DriverLock::TakeForAMoment(dir / "a.db")
+                  ? 0
+                  : 2);
+    }
+    ::_exit(3);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(DriverLock, WaitsForAForkedChildOfADriverThatWasKilled) {

@@ -37,7 +37,7 @@ class ProgressLine {
  public:
   ProgressLine() {
     if (const char* path = std::getenv("RIDGELINE_PROGRESS")) {
-      fd_ = ::open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+      fd_ = ::open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     }
   }
   ProgressLine(const ProgressLine&) = delete;
