@@ -184,6 +184,7 @@ void AddMeasured(const Sweep& sweep, Store& store, const std::string& db, PriceP
       times.Took(RelativeCost(point.spec), seconds);
     }
     for (std::string& id : store.FinishedPoints(sweep.name)) parts.finished.insert(std::move(id));
+    for (const auto& [id, by] : store.PredictedNotToFit(sweep.name)) parts.finished.erase(id);  // judged anew
   } catch (const Error& e) {
     WarnOf(db, e);
   }

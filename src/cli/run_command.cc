@@ -260,8 +260,7 @@ Action RunCommand(CLI::App& self) {
       ->excludes(again);
   self.add_flag("--detach", options->detach,
                 "hand the jobs to the launcher's queue and end; the next run follows them");
-  self.add_flag("--include-oom", options->include_oom,
-                "run points, too, that are predicted not to fit; those skipped before, with --retry failed");
+  self.add_flag("--include-oom", options->include_oom, "run points, too, that are predicted not to fit");
   self.add_option("--max-parallel", options->max_parallel,
                   "jobs at once; default: what the sweep says, else 1, so that none disturbs another")
       ->check(CLI::Range(int64_t{1}, int64_t{100'000}))

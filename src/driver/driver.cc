@@ -99,8 +99,9 @@ class Driver {
     if (options_.retry_failed) start_.retried = parts_.store.RetryFailed(sweep_.name);
     start_.points = static_cast<int64_t>(points_.all().size());
     const SweepProgress had = parts_.store.Progress(sweep_.name);
-    tally_.Begin(start_.points, had.ok, had.failed);
-    start_.finished = had.finished();
+    const int64_t judged_anew = planner_.JudgeAnew();
+    tally_.Begin(start_.points, had.ok, had.failed - judged_anew);
+    start_.finished = had.finished() - judged_anew;
     trainer_faults().has_worked = trainer_faults().has_worked || had.ok > 0;
     for (const PointOrigins& origins : parts_.store.OriginsOfFinished(sweep_.name)) {
       if (!AgreeOnOrigin(origins.environment, options_.here)) start_.elsewhere += origins.points;

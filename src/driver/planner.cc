@@ -34,7 +34,13 @@ void Planner::Begin() {
   }
 }
 
+int64_t Planner::JudgeAnew() {
+  judged_ = parts_.store.PredictedNotToFit(sweep_.name);
+  return std::ssize(judged_);
+}
+
 Planner::Skipped Planner::PlanAllBut(std::set<std::string> taken) {
+  for (const auto& [id, by] : judged_) taken.erase(id);
   for (const Again& again : again_) taken.insert(again.point.id);
   std::vector<Point> todo;
   std::copy_if(points_.all().begin(), points_.all().end(), std::back_inserter(todo),
@@ -63,13 +69,25 @@ Planner::Skipped Planner::PlanPoints(const std::vector<Point>& points, const std
   options_.repeats = parts_.store.RepeatsSoFar(sweep_.name);
   options_.times = tally_.times();
   Plan plan = MakePlan(sweep_, points, options_, parts_.forecaster);
+  for (const std::string& warning : plan.warnings) {
+    if (warned_.insert(warning).second) parts_.observer.Note("warning: " + warning);
+  }
   std::vector<NewResult> skipped;
+  std::set<std::string> taken_back;
+  for (const auto& [id, by] : judged_) taken_back.insert(id);
   for (RunResult& result : plan.skipped) {
     result.ended_unix_ns = parts_.clock.UnixNs();
     const MeasurementKey key = points_.KeyOf(*points_.Find(result.point_id));
     tally_.Ended(points_.Find(result.point_id)->spec, result.status, 0);
-    skipped.push_back({std::move(result), "", 0, key});
+    const auto before = judged_.find(result.point_id);
+    if (before != judged_.end() && before->second == Store::PredictionOf(result)) {
+      taken_back.erase(result.point_id);
+    } else {
+      skipped.push_back({std::move(result), "", 0, key});
+    }
   }
+  judged_.clear();
+  parts_.store.TakeBackPredictions(sweep_.name, taken_back);
   parts_.store.AddResults(skipped);
   for (Job& job : plan.jobs) {
     for (const JobPoint& point : job.points) {

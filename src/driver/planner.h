@@ -23,6 +23,10 @@ class Planner {
   // To be called first: records the sweep, and learns what its points took before, in whichever run.
   void Begin();
 
+  // That a point is predicted not to fit holds for what memory it was to have then: PlanAllBut judges it anew, whether
+  // or not it is among the taken. Returns how many such points have that result.
+  int64_t JudgeAnew();
+
   // Points that cannot fit: they have their results now.
   struct Skipped {
     int64_t points = 0;
@@ -70,6 +74,8 @@ class Planner {
   PlanOptions options_;
   PendingJobs pending_;
   std::vector<Again> again_;
+  std::set<std::string> warned_;
+  std::map<std::string, std::string> judged_;  // points predicted not to fit, and by what (Store::PredictedNotToFit)
 };
 
 }  // namespace ridgeline

@@ -82,7 +82,8 @@ RunResult SkippedResult(const Point& point, const PlannedPoint& planned) {
                     ? "with `shard: full` it fits: its ranks then share weights, gradients and optimizer state"
                     : "use activation checkpointing, a smaller batch_size, seq_length or model, or a larger machine";
   result.evidence = {{"wanted_bytes", std::to_string(planned.forecast.planned_peak_bytes)},
-                     {"available_bytes", std::to_string(planned.limit.bytes)}};
+                     {"available_bytes", std::to_string(planned.limit.bytes)},
+                     {"basis", planned.limit.basis}};
   result.communicator = point.spec.communicator;
   result.parameters = CountParameters(point.spec);
   result.tokens_per_step = TokensAStep(point.spec);

@@ -259,6 +259,39 @@ int64_t Store::RetryFailed(const std::string& sweep) {
   return retried;
 }
 
+std::map<std::string, std::string> Store::PredictedNotToFit(const std::string& sweep) {
+  Statement each = impl_->database.Prepare(fmt::format(
+      "SELECT s.point_id, ifnull(r.evidence ->> '$.wanted_bytes', '') || ' ' || "
+      "ifnull(r.evidence ->> '$.basis', '') {} WHERE s.sweep = ? AND r.status = 'skipped_predicted_oom' AND {}",
+      kSweepPoints, StandsSql()));
+  each.Bind(1, sweep);
+  std::map<std::string, std::string> points;
+  while (each.Step()) points.emplace(each.Text(0), each.Text(1));
+  return points;
+}
+
+std::string Store::PredictionOf(const RunResult& skipped) {
+  const auto said = [&](const char* name) {
+    const auto found = skipped.evidence.find(name);
+    return found == skipped.evidence.end() ? "" : found->second;
+  };
+  return said("wanted_bytes") + " " + said("basis");
+}
+
+void Store::TakeBackPredictions(const std::string& sweep, const std::set<std::string>& point_ids) {
+  Transact([&] {
+    Statement mark = impl_->database.Prepare(
+        fmt::format("UPDATE results SET retry = 1 WHERE number IN (SELECT r.number {} WHERE s.sweep = ? AND "
+                    "s.point_id = ? AND r.status = 'skipped_predicted_oom' AND {})",
+                    kSweepPoints, StandsSql()));
+    mark.Bind(1, sweep);
+    for (const std::string& id : point_ids) {
+      mark.Bind(2, id);
+      mark.Run();
+    }
+  });
+}
+
 std::vector<size_t> Store::AddResults(std::span<const NewResult> results) {
   std::vector<size_t> added;
   if (results.empty()) return added;

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -189,6 +190,13 @@ class Store {
   // They keep that result until they have a newer one, and stay asked for if the driver is killed before. Returns how
   // many there are.
   int64_t RetryFailed(const std::string& sweep);
+
+  // The sweep's points whose latest result, measured as the sweep says now, is that they are predicted not to fit, each
+  // with what that went by: the bytes it wants, and why it has no more (plan/memory.h's basis).
+  std::map<std::string, std::string> PredictedNotToFit(const std::string& sweep);
+  static std::string PredictionOf(const RunResult& skipped);  // the same of such a result
+  // Such predictions do not hold any more: their points are to be run, or judged anew, as RetryFailed has it.
+  void TakeBackPredictions(const std::string& sweep, const std::set<std::string>& point_ids);
 
   // Failures of these jobs that another attempt followed, of the same campaign and setup, were run again because a
   // person asked for it: for jobs that are put back, where nobody asks once more.

@@ -130,10 +130,33 @@ TEST(Driver, APointPredictedNotToFitRunsWhereThatIsAskedFor) {
   world.forecast = [](const RunSpec& spec) { return spec.batch_size == 4 ? 6000 : 1000; };
   EXPECT_EQ(world.Run().ok, 2);
   world.options.include_oom = true;
-  EXPECT_EQ(world.Run().ok, 2) << "that it was skipped is its result";
-  world.options.retry_failed = true;
   EXPECT_EQ(world.Run().ok, 3);
   EXPECT_EQ(world.measured.size(), 3);
+}
+
+TEST(Driver, APointPredictedNotToFitIsJudgedAnewAtEachRun) {
+  World world;
+  world.yaml = "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {batch_size: [1, 4]}\n";
+  world.options.node = {5000 + kProcessBaseBytes, "free here"};
+  world.forecast = [](const RunSpec& spec) { return spec.batch_size == 4 ? 6000 : 1000; };
+  const std::string skipped = "SELECT count(*) FROM results WHERE status = 'skipped_predicted_oom'";
+  world.Run();
+  world.options.node = {5500 + kProcessBaseBytes, "free here"};
+  RunSummary summary = world.Run();
+  EXPECT_EQ(summary.failed, 1);
+  EXPECT_EQ(world.observer.start.finished, 1) << "nobody measured the other";
+  EXPECT_EQ(world.observer.start.predicted_oom, 1);
+  EXPECT_EQ(world.Count(skipped), 1) << "as before";
+  world.options.node = {5500 + kProcessBaseBytes, "memory_limit 5 kB"};
+  EXPECT_EQ(world.Run().failed, 1);
+  EXPECT_EQ(world.Count(skipped), 2) << "for another reason";
+  world.options.node = {9000 + kProcessBaseBytes, "free here"};
+  summary = world.Run();
+  EXPECT_EQ(summary.ok, 2);
+  EXPECT_EQ(summary.failed, 0);
+  EXPECT_EQ(world.observer.start.predicted_oom, 0);
+  world.options.node = {5000 + kProcessBaseBytes, "free here"};
+  EXPECT_EQ(world.Run().ok, 2) << "what was measured stays so";
 }
 
 TEST(Driver, FailedPointsAreResultsUntilARetryIsAskedFor) {
