@@ -1,5 +1,6 @@
 // `ridgeline db`: looking after the results database.
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <initializer_list>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -85,6 +87,54 @@ int Prune(const std::string& file, const std::string& before) {
   const Pruned pruned = store.Prune(before_unix_ns);
   Say("{}: {} measurement{} before {} and {} job{} are gone; `ridgeline db vacuum` gives their room back\n", file,
       pruned.results, pruned.results == 1 ? "" : "s", before, pruned.jobs, pruned.jobs == 1 ? "" : "s");
+  return 0;
+}
+
+struct DeleteOptions {
+  std::string run;
+  std::string campaign;
+  std::string sweep;
+  bool dry_run = false;
+  bool yes = false;
+};
+
+// Whether a person says so at a terminal.
+bool IsConfirmed(const std::string& question) {
+  Say("{} [y/N] ", question);
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "yes";
+}
+
+int Delete(const std::string& file, const DeleteOptions& options) {
+  using enum Deletion::What;
+  const auto what = !options.run.empty() ? kRun : !options.campaign.empty() ? kCampaign : kSweep;
+  const std::string& name = what == kRun ? options.run : what == kCampaign ? options.campaign : options.sweep;
+  if (name.empty()) {
+    throw Error(ErrorKind::kUsage, "db delete: nothing is named", "name it with --run, --campaign or --sweep");
+  }
+  const DriverLock lock = DriverLock::Take(file, "db delete");
+  Store store = OpenStore(file, Store::Mode::kReadWrite);
+  const Deletion going = store.Delete(what, name, /*dry_run=*/true);
+  const auto count = [](int64_t number, const char* noun) {
+    return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+  };
+  const std::string all = fmt::format("{}, {}{}", count(going.results, "result"), count(going.jobs, "job"),
+                                      going.sweeps > 0 ? ", 1 sweep" : "");
+  if (options.dry_run) {
+    Say("{}: {} would go; nothing was changed\n", file, all);
+    return 0;
+  }
+  if (!options.yes && ::isatty(STDIN_FILENO) == 0) {
+    throw Error(ErrorKind::kUsage, fmt::format("db delete: {} would go, and nobody is here to confirm it", all),
+                "--yes confirms it; --dry-run only says what would go");
+  }
+  if (!options.yes && !IsConfirmed(fmt::format("{}: delete {}?", file, all))) {
+    Say("nothing was changed\n");
+    return 1;
+  }
+  store.Delete(what, name, /*dry_run=*/false);
+  Say("{}: {} are gone; `ridgeline db vacuum` gives their room back, and jobs' folders keep theirs\n", file, all);
   return 0;
 }
 
@@ -204,6 +254,7 @@ Action DbCommand(CLI::App& self) {
     std::string format;
     std::string to;
     std::string before;
+    DeleteOptions del;
   };
   const auto options = std::make_shared<Options>();
   self.require_subcommand(1);
@@ -251,11 +302,31 @@ Action DbCommand(CLI::App& self) {
       "The latest measurement of each point and setup stays, however old: no report loses a point. What is gone is\n"
       "gone from histories and baselines: `ridgeline db backup` first.\n\n"
       "Example:\n  ridgeline db prune --before 2026-01-31");
+  CLI::App* del = self.add_subcommand("delete", "forget a run, a campaign or a sweep");
+  CLI::Option* run =
+      del->add_option("--run", options->del.run, "the run of this number, or POINT.ENDED as its page says")
+          ->type_name("RUN");
+  CLI::Option* campaign = del->add_option("--campaign", options->del.campaign, "all that was measured for it")
+                              ->type_name("NAME")
+                              ->excludes(run);
+  del->add_option("--sweep", options->del.sweep, "the sweep, and the results of points that no other sweep has")
+      ->type_name("NAME")
+      ->excludes(run)
+      ->excludes(campaign);
+  del->add_flag("--dry-run", options->del.dry_run, "say what would go, and change nothing");
+  del->add_flag("--yes", options->del.yes, "do not ask");
+  del->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
+  del->footer(
+      "Asks before it deletes. A sweep with live jobs is cancelled first. The next `ridgeline run` measures anew what "
+      "is\n"
+      "forgotten. The jobs' folders stay: `ridgeline collect` on them would bring it back.\n\n"
+      "Examples:\n  ridgeline db delete --campaign try-1 --dry-run\n  ridgeline db delete --sweep demo --yes");
   CLI::App* vacuum = self.add_subcommand("vacuum", "give the room back that what is gone has left in the file");
   vacuum->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
   vacuum->footer("Needs as much room again beside the file meanwhile.\n\nExample:\n  ridgeline db vacuum");
   self.footer("Example:\n  ridgeline db check");
-  return [options, merge, backup, exported, prune, vacuum] {
+  return [options, merge, backup, exported, prune, del, vacuum] {
+    if (del->parsed()) return Delete(options->file, options->del);
     if (prune->parsed()) return Prune(options->file, options->before);
     if (vacuum->parsed()) return Vacuum(options->file);
     if (merge->parsed()) return Merge(options->file, options->other);

@@ -44,8 +44,7 @@ void RunDisplay::Started(const RunStart& start) {
 }
 
 void RunDisplay::PointEnded(const std::string& label, const std::string& outcome, const RunProgress& progress) {
-  Line(fmt::format("[{}/{}] {}: {}", progress.done + progress.failed, progress.total, PrintableLine(label),
-                   Coloured(PrintableLine(outcome))));
+  Line(fmt::format("{} {}: {}", EndedOf(progress), PrintableLine(label), Coloured(PrintableLine(outcome))));
 }
 
 void RunDisplay::Note(const std::string& text) { Line(PrintableLine(text)); }

@@ -100,7 +100,7 @@ class Driver {
     start_.points = static_cast<int64_t>(points_.all().size());
     const SweepProgress had = parts_.store.Progress(sweep_.name);
     const int64_t judged_anew = planner_.JudgeAnew();
-    tally_.Begin(start_.points, had.ok, had.failed - judged_anew);
+    tally_.Begin(start_.points, had.ok, had.failed - judged_anew, points_.runs());
     start_.finished = had.finished() - judged_anew;
     trainer_faults().has_worked = trainer_faults().has_worked || had.ok > 0;
     for (const PointOrigins& origins : parts_.store.OriginsOfFinished(sweep_.name)) {

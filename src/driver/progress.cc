@@ -65,7 +65,7 @@ std::string ProgressLine(const RunProgress& p, size_t columns) {
   std::string left = p.left_ns > 0 ? "  left " + FormatDuration(WholeSeconds(p.left_ns)) : "";
   if (columns <= left.size()) left.clear();
   const size_t room = columns - left.size();
-  std::string line = Fit(fmt::format("[{}/{}]", p.done + p.failed, p.total), room);
+  std::string line = Fit(EndedOf(p), room);
   // A figure is whole or not there: half of one is another.
   const auto add = [&](const std::string& text) {
     if (Width(line) + Width(text) <= room) line += text;
@@ -80,6 +80,11 @@ std::string ProgressLine(const RunProgress& p, size_t columns) {
   if (p.queued_jobs > 0) add(fmt::format("  {} queued", p.queued_jobs));
   if (!p.queued_for.empty()) line += Fit(fmt::format(" ({})", p.queued_for), room - Width(line));
   return line + left;
+}
+
+std::string EndedOf(const RunProgress& p) {
+  return p.runs > p.total ? fmt::format("[{}/{} runs]", p.runs - p.runs_left, p.runs)
+                          : fmt::format("[{}/{}]", p.done + p.failed, p.total);
 }
 
 std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& varying) {

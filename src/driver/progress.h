@@ -29,9 +29,11 @@ struct LivePoint {
 };
 
 struct RunProgress {
-  int64_t total = 0;   // points of the sweep
-  int64_t done = 0;    // ended ok, in this run or before
-  int64_t failed = 0;  // ended any other way, the same
+  int64_t total = 0;      // points of the sweep
+  int64_t done = 0;       // ended ok, in this run or before
+  int64_t failed = 0;     // ended any other way, the same
+  int64_t runs = 0;       // of all points: each has as many as it has repeats
+  int64_t runs_left = 0;  // of those, to be done, or without a result
   int64_t queued_jobs = 0;
   std::string queued_for = {};  // QueueText of the first of them that says why
   std::vector<LivePoint> live;
@@ -41,6 +43,9 @@ struct RunProgress {
 // One line of at most `columns` characters, without the figures that do not fit: "[3/8] 1 failed  batch_size=8
 // checkpointing=full  step 4/17  1.2K tokens/s left 3 min 10 s".
 std::string ProgressLine(const RunProgress& progress, size_t columns);
+
+// "[3/8]": points that have ended; where points have several repeats, runs.
+std::string EndedOf(const RunProgress& progress);
 
 // "batch_size=8 checkpointing=full"; the model's name where nothing varies. Control characters are shown as escapes.
 std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& varying);

@@ -14,6 +14,7 @@ SweepPoints::SweepPoints(const Sweep& sweep, const std::filesystem::path& folder
   points_ = Expand(sweep, &expansion);
   warnings_ = std::move(expansion.warnings);
   for (Point& point : points_) PlaceCheckpointFiles(point, folder, KeyOf(point));
+  for (const Point& point : points_) runs_ += point.spec.repeats;
   for (size_t i = 0; i < points_.size(); ++i) index_.emplace(points_[i].id, i);
 }
 

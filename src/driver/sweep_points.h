@@ -23,6 +23,7 @@ class SweepPoints {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   const std::vector<Point>& all() const { return points_; }
+  int64_t runs() const { return runs_; }              // of all of them: each has as many as it has repeats
   const Point* Find(const std::string& id) const;     // nullptr for a point that is none of them
   MeasurementKey KeyOf(const Point& point) const;     // what this run measures it as
   const MeasurementKey& key() const { return key_; }  // of those that no rule of the sweep speaks of
@@ -33,6 +34,7 @@ class SweepPoints {
   const std::vector<std::string> trainer_;
   const MeasurementKey key_;
   std::vector<Point> points_;
+  int64_t runs_ = 0;
   std::vector<std::string> warnings_;
   std::vector<const Field*> varying_;
   std::unordered_map<std::string, size_t> index_;

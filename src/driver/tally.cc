@@ -9,7 +9,8 @@ constexpr size_t kShownJobs = 3;
 
 }  // namespace
 
-void Tally::Begin(int64_t points, int64_t ok, int64_t failed) {
+void Tally::Begin(int64_t points, int64_t ok, int64_t failed, int64_t runs) {
+  counts_.runs = runs;
   counts_.total = points;
   counts_.done = ok;
   counts_.failed = failed;
@@ -18,6 +19,7 @@ void Tally::Begin(int64_t points, int64_t ok, int64_t failed) {
 void Tally::ToDo(const RunSpec& spec, int64_t runs) {
   const double cost = RelativeCost(spec);
   left_cost_ += static_cast<double>(runs) * cost;
+  counts_.runs_left += runs;
   if (cost == 0) left_unknown_ += runs;
 }
 
@@ -33,6 +35,7 @@ void Tally::Ran(const RunSpec& spec, const Collected& result, int64_t spent_ns) 
 void Tally::Ended(const RunSpec& spec, RunStatus status, int64_t runs_left) {
   if (IsFinal(status)) ++(status == RunStatus::kOk ? counts_.done : counts_.failed);
   if (runs_left > 0) ToDo(spec, -runs_left);
+  if (!IsFinal(status)) counts_.runs_left += 1 + runs_left;
 }
 
 RunProgress Tally::Now(JobTable& jobs, const SweepPoints& points, int64_t now_ns, int64_t window) const {

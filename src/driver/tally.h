@@ -18,8 +18,8 @@ class Tally {
   TimeModel& times() { return times_; }
   const TimeModel& times() const { return times_; }
 
-  // All points of the sweep count, and those that have a result before the run begins.
-  void Begin(int64_t points, int64_t ok, int64_t failed);
+  // All points of the sweep count, and those that have a result before the run begins. `runs`: of all of them.
+  void Begin(int64_t points, int64_t ok, int64_t failed, int64_t runs = 0);
   // A point of which so many runs are to be done.
   void ToDo(const RunSpec& spec, int64_t runs);
   // One of them is done once more.

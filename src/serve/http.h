@@ -28,6 +28,7 @@ struct PageAnswer {
   std::string type = "text/html; charset=utf-8";
   std::string body;
   std::string policy;     // Content-Security-Policy
+  std::string location;   // of another page that is to be asked for instead, with status 302
   std::string file_name;  // where it is to be kept as a file
   std::string encoding;   // of the body: "gzip"; empty: none
   std::string etag;       // with its quotes; empty: it is not to be kept

@@ -77,9 +77,13 @@ std::string About(int64_t ns) { return FormatDuration((ns + kSecondNs - 1) / kSe
 std::string SweepHtml(const SweepNow& sweep, const LiveNow& live, const Links& to, bool linked) {
   const SweepProgress& p = sweep.progress;
   const bool followed = live.now.driver && live.now.driver->sweep == p.sweep.name;
-  std::string said = fmt::format("{} of {} points are done", p.finished(), p.points);
+  const std::string runs = p.runs > p.points ? fmt::format(" ({} of {} runs)", p.runs_done, p.runs) : "";
+  std::string said = fmt::format("{} of {} points are done{}", p.finished(), p.points, runs);
   if (sweep.left_ns > 0) said += fmt::format(", about {} left", About(sweep.left_ns));
-  if (followed) said += fmt::format("; process {} is at work", live.now.driver->pid);
+  if (followed) {
+    const DriverIdentity& driver = *live.now.driver;
+    said += fmt::format("; process {}{} is at work", driver.pid, driver.is_here() ? "" : " on " + driver.host);
+  }
   if (!followed && sweep.is_live()) said += "; nobody follows its jobs: ridgeline run goes on with them";
   if (sweep.queued_jobs > 0) {
     said += fmt::format("; {} job{} queued", sweep.queued_jobs, sweep.queued_jobs == 1 ? "" : "s");

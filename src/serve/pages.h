@@ -34,8 +34,10 @@ struct RunsShown {
 RunsShown RunsTable(Store& store, const Links& to, const QueryValues& filters, int64_t before, int64_t most);
 PageAnswer RunsPage(Store& store, const Links& to, const PageRequest& request);
 
-// A measurement by its number in the store. Throws Error(kUsage) for one that is not there.
-PageAnswer RunPage(Store& store, const Links& to, const std::string& number);
+// A measurement by "POINT.ENDED", its point's id and when it ended (unix_ns), which stay as they are in a store that is
+// merged or made again; or by its number, which leads there. One that a further repeat has replaced leads to that.
+// Throws Error(kUsage) for one that is not there.
+PageAnswer RunPage(Store& store, const Links& to, const std::string& name);
 
 // The end of a point's log, from the folder of its job where that is on this machine: there while the point runs, and
 // where it did not end well. Empty where there is none.

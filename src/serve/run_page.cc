@@ -137,20 +137,61 @@ std::string LogHtml(const std::string& job_dir, const std::string& point_id) {
          PreHtml(tail) + "</div>\n";
 }
 
-PageAnswer RunPage(Store& store, const Links& to, const std::string& number) {
-  int64_t result = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), result);
-  const bool is_number = error == std::errc() && end == number.data() + number.size();
+namespace {
+
+// -1: it is none.
+int64_t WholeOf(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : -1;
+}
+
+// The rows of this point that ended then: one, but for what was made by hand.
+QueryAnswer EndedThen(Store& store, const std::string& point_id, int64_t ended_unix_ns) {
+  return QueryAnswer(store.Query(
+      fmt::format("SELECT number FROM results WHERE point_id = :point AND ended_unix_ns = {}", ended_unix_ns),
+      {{"point", point_id}}));
+}
+
+// The number of the measurement that this is, or that a later attempt has made of it; 0: there is none.
+int64_t MeasurementOf(Store& store, const std::string& name) {
+  const size_t dot = name.find('.');
+  int64_t number = WholeOf(name);
+  if (dot != std::string::npos) {
+    const QueryAnswer then = EndedThen(store, name.substr(0, dot), WholeOf(std::string_view(name).substr(dot + 1)));
+    number = then.size() == 1 ? then.Integer(0, "number") : -1;
+  }
+  const QueryAnswer measured(store.Query(
+      fmt::format("SELECT m.result FROM results AS r JOIN measurements AS m ON m.point_id = r.point_id AND "
+                  "m.setup = r.setup AND m.campaign = r.campaign WHERE r.number = {} AND m.attempt >= r.attempt "
+                  "ORDER BY m.result = r.number DESC, m.attempt DESC LIMIT 1",
+                  number)));
+  return measured.size() == 0 ? 0 : measured.Integer(0, "result");
+}
+
+}  // namespace
+
+PageAnswer RunPage(Store& store, const Links& to, const std::string& name) {
+  const int64_t result = MeasurementOf(store, name);
+  const std::string number = std::to_string(result);
   const QueryAnswer run(
       store.Query(fmt::format("SELECT m.*, m.environment ->> '$.definition' AS definition, j.job_dir, j.native_id, "
                               "j.launcher, j.submitted_unix_ns, j.started_unix_ns AS job_started "
                               "FROM measurements AS m LEFT JOIN jobs AS j ON j.key = m.job_key WHERE m.result = {}",
-                              is_number ? result : -1)));
+                              result)));
   if (run.size() == 0) {
-    throw Error(ErrorKind::kUsage, fmt::format("there is no run '{}' in this database", PrintableLine(number)),
-                "a run that was repeated has another number; the table of runs has all of them");
+    throw Error(ErrorKind::kUsage, fmt::format("there is no run '{}' in this database", PrintableLine(name)),
+                "it was let go, or is in another database; the table of runs has all that are here");
   }
   const std::string point_id = run.Text(0, "point_id");
+  const int64_t ended_unix_ns = run.Integer(0, "ended_unix_ns");
+  const std::string lasting = fmt::format("{}.{}", point_id, ended_unix_ns);
+  if (name != lasting && EndedThen(store, point_id, ended_unix_ns).size() == 1) {
+    PageAnswer there;
+    there.status = 302;
+    there.location = to({"runs", lasting});
+    return there;
+  }
   const std::string status = run.Text(0, "status");
   const RunSpec spec = DecodeSpec(ParseJson(run.Text(0, "spec"), "a point in the store"), "a point in the store");
   std::string answer = status == "ok" ? "ok" : run.Text(0, "failure");

@@ -260,6 +260,7 @@ class SiteServer::Impl final : public httplib::Server {
     if (LaneOf(target.substr(0, target.find('?'))) == kWatch) return Stream(request, asked.Value("sweep"), response);
     const PageAnswer answer = site_.Answer(asked);
     response.status = answer.status;
+    if (!answer.location.empty()) response.set_header("Location", answer.location);
     if (!answer.policy.empty()) response.set_header("Content-Security-Policy", answer.policy);
     if (!answer.encoding.empty()) response.set_header("Content-Encoding", answer.encoding);
     if (answer.varies) response.set_header("Vary", "Accept-Encoding");

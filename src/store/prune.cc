@@ -45,17 +45,21 @@ Pruned Store::Prune(int64_t before_unix_ns) {
     results.Bind(1, before_unix_ns);
     results.Run();
     pruned.results = database.Changes();
-    // Of jobs that are over: their places in it, and whole jobs.
-    database.Execute(
-        "DELETE FROM job_points WHERE job_key IN (SELECT key FROM jobs WHERE state NOT IN "
-        "('intent', 'submitted', 'running')) AND NOT EXISTS (SELECT 1 FROM results AS r WHERE "
-        "r.point_id = job_points.point_id AND r.attempt = job_points.attempt) AND attempt < "
-        "(SELECT max(n.attempt) FROM job_points AS n WHERE n.point_id = job_points.point_id)");
-    database.Execute("DELETE FROM jobs WHERE NOT EXISTS (SELECT 1 FROM job_points AS p WHERE p.job_key = jobs.key)");
-    pruned.jobs = database.Changes();
+    pruned.jobs = DropEmptyJobs();
     database.Execute("DELETE FROM environments WHERE id NOT IN (SELECT environment_id FROM results)");
   });
   return pruned;
+}
+
+int64_t Store::DropEmptyJobs() {
+  Database& database = impl_->database;
+  database.Execute(
+      "DELETE FROM job_points WHERE job_key IN (SELECT key FROM jobs WHERE state NOT IN "
+      "('intent', 'submitted', 'running')) AND NOT EXISTS (SELECT 1 FROM results AS r WHERE "
+      "r.point_id = job_points.point_id AND r.attempt = job_points.attempt) AND attempt < "
+      "(SELECT max(n.attempt) FROM job_points AS n WHERE n.point_id = job_points.point_id)");
+  database.Execute("DELETE FROM jobs WHERE NOT EXISTS (SELECT 1 FROM job_points AS p WHERE p.job_key = jobs.key)");
+  return database.Changes();
 }
 
 void Store::Vacuum() { impl_->database.Execute("VACUUM"); }

@@ -147,8 +147,10 @@ SweepProgress Store::Progress(const std::string& sweep) {
   Statement counts = impl_->database.Prepare(
       fmt::format("SELECT count(*), sum(stands AND status = 'ok'), sum(stands AND status <> 'ok'), "
                   "sum(stands AND status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')), "
-                  "sum(NOT stands AND live), sum(NOT stands AND NOT live AND status = 'infrastructure') "
-                  "FROM (SELECT r.status, ifnull({}, 0) AS stands, EXISTS "
+                  "sum(NOT stands AND live), sum(NOT stands AND NOT live AND status = 'infrastructure'), sum(repeats), "
+                  "sum(iif(stands, repeats, iif(status = 'ok', repeat, 0))) "
+                  "FROM (SELECT r.status, r.repeat, (SELECT repeats FROM points WHERE id = s.point_id) AS repeats, "
+                  "ifnull({}, 0) AS stands, EXISTS "
                   "(SELECT 1 FROM job_points AS jp JOIN jobs AS j ON j.key = jp.job_key "
                   "WHERE jp.point_id = s.point_id AND j.campaign = w.campaign AND j.setup = ifnull(s.setup, w.setup) "
                   "AND j.state IN {}) "
@@ -162,6 +164,8 @@ SweepProgress Store::Progress(const std::string& sweep) {
   progress.out_of_memory = counts.Integer(3);
   progress.live = counts.Integer(4);
   progress.infrastructure = counts.Integer(5);
+  progress.runs = counts.Integer(6);
+  progress.runs_done = counts.Integer(7);
   return progress;
 }
 

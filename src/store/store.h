@@ -48,6 +48,8 @@ struct SweepProgress {
   int64_t out_of_memory = 0;   // of those, for want of memory, predicted or met: an answer, and no fault
   int64_t infrastructure = 0;  // the latest result says nothing of the point but this
   int64_t live = 0;            // neither ok nor failed, and in a job that has not ended
+  int64_t runs = 0;            // of all points: each has as many as it has repeats
+  int64_t runs_done = 0;       // of those, whose point is finished, or that went well
   int64_t finished() const { return ok + failed; }
 };
 
@@ -133,6 +135,14 @@ struct MergeSummary {
 struct Pruned {
   int64_t results = 0;
   int64_t jobs = 0;
+};
+
+// What was deleted.
+struct Deletion {
+  enum class What { kRun, kCampaign, kSweep };
+  int64_t results = 0;
+  int64_t jobs = 0;
+  int64_t sweeps = 0;
 };
 
 // How long a reader waits, and what it may take.
@@ -247,6 +257,12 @@ class Store {
   // each point; and jobs of which nothing is left.
   Pruned Prune(int64_t before_unix_ns);
 
+  // Forgets a run (its number, or "POINT.ENDED": its point and when it ended), a campaign, or a sweep with its points
+  // that no other sweep has. Attempts are not numbered anew, so that no later job takes a forgotten one's key. With
+  // `dry_run` all of it stays, and what would go is counted. Throws Error(kUsage) where nothing is called so, or a job
+  // of it lives.
+  Deletion Delete(Deletion::What what, const std::string& name, bool dry_run);
+
   // Gives the file's unused room back. Needs as much again beside it meanwhile; throws Error(kInfrastructure).
   void Vacuum();
 
@@ -265,6 +281,7 @@ class Store {
 
  private:
   struct Impl;
+  int64_t DropEmptyJobs();  // that have ended, and of which nothing is left but the last attempt at a point
   explicit Store(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -55,6 +55,10 @@ TEST(ProgressLine, SaysWhyAndUntilWhenJobsWait) {
   progress.total = 8;
   progress.queued_jobs = 3;
   EXPECT_EQ(ProgressLine(progress, 120), "[0/8]  3 queued");
+  progress.runs = 24;
+  progress.runs_left = 19;
+  EXPECT_EQ(ProgressLine(progress, 120), "[5/24 runs]  3 queued") << "of three repeats each";
+  progress.runs = 8;
   progress.queued_for = QueueText("Priority", 0);
   EXPECT_EQ(ProgressLine(progress, 120), "[0/8]  3 queued (Priority)");
   EXPECT_THAT(QueueText("Priority", 1'795'310'999), ::testing::MatchesRegex("Priority, from Nov .. ..:.."));

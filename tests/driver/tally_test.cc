@@ -52,6 +52,21 @@ TEST_F(TallyTest, RepeatsAreTimeAndNoPoints) {
   EXPECT_EQ(LeftNs(1), 50 * kSecondNs) << "the repeats of a point that failed are not run";
 }
 
+TEST_F(TallyTest, RunsAreCountedWherePointsHaveSeveral) {
+  tally_.Begin(5, 0, 0, 5 + 2);
+  tally_.ToDo(Spec(), 2);
+  EXPECT_EQ(EndedOf(tally_.counts()), "[0/7 runs]");
+  Collected result;
+  tally_.Ran(Spec(), result, 0);
+  EXPECT_EQ(EndedOf(tally_.counts()), "[1/7 runs]");
+  tally_.Ran(Spec(), result, 0);
+  tally_.Ended(Spec(), RunStatus::kCrashed, 2);
+  EXPECT_EQ(EndedOf(tally_.counts()), "[4/7 runs]") << "what will not be done is done with";
+  tally_.Ran(Spec(), result, 0);
+  tally_.Ended(Spec(), RunStatus::kInfrastructure, 0);
+  EXPECT_EQ(EndedOf(tally_.counts()), "[4/7 runs]") << "nobody has its result";
+}
+
 TEST_F(TallyTest, WhatWasSeenCountsWhereAResultDoesNotSay) {
   tally_.Ran(Spec(), {}, 3 * kSecondNs);
   EXPECT_EQ(LeftNs(1), 12 * kSecondNs);

@@ -15,6 +15,7 @@
 #include "serve/gzip.h"
 #include "serve/markup.h"
 #include "serve/page_cache.h"
+#include "store/sqlite.h"
 #include "store/store.h"
 #include "tests/base/eventually.h"
 #include "tests/base/policy_hash.h"
@@ -44,7 +45,8 @@ class SiteTest : public ::testing::Test {
   }
   // A page that is there, and well-formed.
   std::string Page(const std::string& path, const QueryValues& query = {}) {
-    const PageAnswer answer = Get(path, query);
+    PageAnswer answer = Get(path, query);
+    if (answer.status == 302) answer = Get(answer.location);
     EXPECT_EQ(answer.status, 200) << path << answer.body;
     const Elements elements = ParseXml(answer.body);
     const std::set<std::string> ids(elements.ids.begin(), elements.ids.end());
@@ -170,6 +172,46 @@ TEST_F(SiteTest, TellsWhatBecameOfARunAndItsEvidence) {
   for (const char* none : {"/runs/0", "/runs/999999", "/runs/x", "/runs/-1", "/runs/1%00"}) {
     EXPECT_EQ(Get(none).status, 404) << none;
   }
+}
+
+TEST_F(SiteTest, TheAddressOfARunLasts) {
+  FillSample();
+  Database(Db(), Database::Access::kReadWrite).Execute("UPDATE results SET ended_unix_ns = 1000 + number");
+  const auto ok = NumberOf("SELECT min(number) FROM results WHERE status = 'ok'");
+  const PageAnswer moved = Get(fmt::format("/runs/{}", ok));
+  EXPECT_EQ(moved.status, 302);
+  EXPECT_THAT(moved.location, ::testing::MatchesRegex("/runs/[0-9a-f]+\\.[0-9]+"));
+  const std::string page = Page(moved.location);
+  {
+    // As of a store that was made again, or merged.
+    Database database(Db(), Database::Access::kReadWrite);
+    database.Execute(fmt::format("UPDATE results SET number = number + 1000 WHERE number = {}", ok));
+  }
+  EXPECT_EQ(Get(fmt::format("/runs/{}", ok)).status, 404);
+  EXPECT_EQ(Get(moved.location).status, 200);
+  EXPECT_EQ(Get(fmt::format("/runs/{}", ok + 1000)).location, moved.location);
+  EXPECT_EQ(Get(moved.location + "1").status, 404);
+  EXPECT_EQ(Get("/runs/x.1").status, 404);
+}
+
+TEST_F(SiteTest, ARunThatAFurtherRepeatReplacedLeadsToThat) {
+  std::string point;
+  {
+    Store store = Open();
+    report_sample::Runs runs(store);
+    point = runs.Add({{"model", "llama-10m"}}).point_id;
+    runs.Put("repeated");
+    Database database(Db(), Database::Access::kReadWrite);
+    database.Execute("UPDATE results SET retry = 1, ended_unix_ns = 5");
+    RunResult again = samples::Result(point);
+    again.ended_unix_ns = 6;
+    const NewResult added{again, "", 0, store.Progress("repeated").sweep.measured_as};
+    store.AddResults({&added, 1});
+  }
+  ASSERT_EQ(NumberOf("SELECT count(*) FROM results"), 2);
+  EXPECT_EQ(Get("/runs/1").location, "/runs/" + point + ".6");
+  EXPECT_EQ(Get("/runs/" + point + ".5").location, "/runs/" + point + ".6");
+  EXPECT_EQ(Get("/runs/" + point + ".6").status, 200);
 }
 
 TEST_F(SiteTest, ShowsTheEndOfALogThatIsThereAndNoneThroughALink) {
