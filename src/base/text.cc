@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <ctime>
 #include <numeric>
@@ -80,6 +81,13 @@ std::string FormatUnixTime(int64_t unix_ns) {
 }
 
 std::string Nearest(std::string_view name, const std::vector<std::string>& candidates) {
+  // Another case is nearer than another letter: H100.
+  const auto is_same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  for (const std::string& candidate : candidates) {
+    if (std::ranges::equal(name, candidate, is_same)) return candidate;
+  }
   std::string best;
   size_t best_distance = name.size() / 3 + 2;
   for (const std::string& candidate : candidates) {

@@ -16,6 +16,7 @@
 #include "run/parallelism.h"
 #include "run/presets.h"
 #include "run/step_figures.h"
+#include "run/synonyms.h"
 
 namespace ridgeline {
 namespace {
@@ -77,7 +78,7 @@ std::string Assign(std::string& to, const Field& field, const Json& value) {
   for (const auto& choice : choices) {
     if (choice == to) return {};
   }
-  return fmt::format("{} '{}' is not one of {}{}", field.name, to, Join(choices, ", "), DidYouMean(to, choices));
+  return fmt::format("{} '{}' is not one of {}{}", field.name, to, Join(choices, ", "), Meant(to, choices));
 }
 
 void AppendString(std::string_view text, std::string& out) {
@@ -267,7 +268,7 @@ RunSpec FamilyDefaults(std::string_view family) {
 std::vector<Problem> SetField(RunSpec& spec, std::string_view name, const Json& value) {
   const Field* field = FindField(name);
   if (field != nullptr) return SetField(spec, *field, value);
-  return {{std::string(name), fmt::format("unknown field '{}'{}", name, DidYouMean(name, SettableNames()))}};
+  return {{std::string(name), fmt::format("unknown field '{}'{}", name, Meant(name, SettableNames()))}};
 }
 
 std::vector<Problem> SetField(RunSpec& spec, const Field& field, const Json& value) {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "run/synonyms.h"
 
 namespace ridgeline {
 namespace {
@@ -31,7 +32,7 @@ std::vector<Entry> Entries(const YamlNode& map, std::string_view what, const Nam
     if (!seen.insert(name).second) {
       faults.push_back({key.place, fmt::format("'{}' is given twice", name)});
     } else if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end()) {
-      const std::string meant = faults.size() < kGuesses ? DidYouMean(name, known) : "";
+      const std::string meant = faults.size() < kGuesses ? Meant(name, known) : "";
       faults.push_back(
           {key.place, fmt::format("unknown {} '{}'{}", what, name,
                                   meant.empty() && known.size() <= 12 ? "; known are " + Join(known, ", ") : meant)});
