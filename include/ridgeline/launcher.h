@@ -27,10 +27,12 @@
 //                                           "retry": bool}
 //              max_jobs, where it has a `queue`: jobs it takes at once. With "retry": true nothing is wrong but the
 //              moment, as where a call says so.
-//   render     {"jobs": [job…]}          -> {"files": [{"name", "content"}…], "submit": "…", "fetch": "…"}
+//   render     {"jobs": [job…]}          -> {"files": [{"name", "content"}…], "submit": "…", "fetch": "…",
+//                                           "asks": ["…"…]}
 //              where it can `render`: what a person could submit by hand, and the command that does, in which FILE
 //              stands for a file and DIR for their folder; and, where jobs do not write into their folders themselves,
-//              the command that brings their results into DIR. Pure: nothing outside is asked.
+//              the command that brings their results into DIR; and what jobs ask for that they were not told, such as
+//              memory that the launcher adds, each thing once, in words. Pure: nothing outside is asked.
 //   submit     {"jobs": [job…]}          -> {"jobs": [{"key", "native_id"} or {"key", "error"}…]}
 //              error: {kind, message, hint, retry}, as a whole call's, and of the infrastructure's reasons (run.h) the
 //              "reason" that it has, where that is not `start`.

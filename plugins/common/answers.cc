@@ -31,7 +31,7 @@ Json ToJson(const Availability& answer) {
 Json ToJson(const Rendering& answer) {
   Json files = Json::array();
   for (const Rendering::File& file : answer.files) files.push_back({{"name", file.name}, {"content", file.content}});
-  return {{"files", std::move(files)}, {"submit", answer.submit}, {"fetch", answer.fetch}};
+  return {{"files", std::move(files)}, {"submit", answer.submit}, {"fetch", answer.fetch}, {"asks", answer.asks}};
 }
 
 Json ToJson(const Submission& answer) {

@@ -25,8 +25,9 @@ struct Rendering {
     std::string name, content;
   };
   std::vector<File> files;
-  std::string submit;      // the command; FILE stands for a file, DIR for their folder
-  std::string fetch = {};  // the command that brings results into DIR; empty where the jobs themselves do
+  std::string submit;                  // the command; FILE stands for a file, DIR for their folder
+  std::string fetch = {};              // the command that brings results into DIR; empty where the jobs themselves do
+  std::vector<std::string> asks = {};  // what jobs ask for beside what they were told to, in words; each once
 };
 Json ToJson(const Rendering& answer);
 

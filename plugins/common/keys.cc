@@ -1,6 +1,8 @@
 #include "common/keys.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -17,6 +19,21 @@ bool IsKey(const std::string& text) {
   return text.starts_with("rl-") && text.size() <= kMostBytes && text.back() != '-' &&
          std::all_of(text.begin(), text.end(),
                      [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+}
+
+std::string Label(const std::string& sweep) {
+  constexpr size_t kMost = 40;
+  std::string label;
+  for (const char c : sweep.substr(0, kMost)) {
+    label += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' ? c : '-';
+  }
+  return label.empty() ? "sweep" : label;
+}
+
+std::string FileNameOf(const Json& job, int64_t nodes) {
+  if (nodes == 0) nodes = std::max<int64_t>(1, job.value("nodes", int64_t{1}));
+  return fmt::format("{}.{}-node{}.{}", Label(job.value("sweep", std::string())), nodes, nodes == 1 ? "" : "s",
+                     job.at("key").get<std::string>());
 }
 
 void CheckKey(const std::string& text) {

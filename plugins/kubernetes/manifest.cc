@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "common/keys.h"
 #include "kubernetes/lint.h"
 #include "kubernetes/merge.h"
 #include "kubernetes/quantity.h"
@@ -142,6 +143,11 @@ class Maker {
 
   Manifests Make(std::string_view job_file, const std::string& secret) {
     Manifests made;
+    made.file_name = plugin::FileNameOf(job_, options_.nodes);
+    if (const Json amounts = Resources(); amounts.contains("memory")) {
+      made.asks = fmt::format("{} of memory on each node", amounts.at("memory").get<std::string>());
+      if (!SharedMemory().empty()) made.asks += fmt::format(", {} of it for /dev/shm (shared_memory)", SharedMemory());
+    }
     made.name = name_;
     Json job = MakeJob();
     made.hash = JobLineHash(job.dump() + std::string(job_file));
@@ -518,7 +524,7 @@ Json ManifestFiles(const std::vector<Manifests>& all) {
   for (const Manifests& made : all) {
     std::string text = ToYaml(made.job);
     for (const Json& other : made.others) text = ToYaml(other) + "---\n" + text;
-    names.push_back(made.name + ".yaml");
+    names.push_back(made.file_name + ".yaml");
     files.push_back({{"name", names.back()}, {"content", std::move(text)}});
   }
   if (files.empty()) return files;

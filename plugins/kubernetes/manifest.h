@@ -20,6 +20,8 @@ inline constexpr const char* kIndexAnnotation = "batch.kubernetes.io/job-complet
 // each other by a headless Service.
 struct Manifests {
   std::string name;
+  std::string file_name;             // of what a person submits: without .yaml
+  std::string asks;                  // its memory, in words; empty: it asks for none
   std::string hash;                  // of all that it runs, wherever; in the Job's annotation kHashAnnotation
   plugin::Json job;                  // batch/v1 Job
   std::vector<plugin::Json> others;  // the ConfigMaps that hold the job file in parts, the Service, the Secret

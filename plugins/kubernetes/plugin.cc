@@ -1,4 +1,5 @@
 // The Kubernetes launcher: jobs as Jobs of a cluster.
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -45,6 +46,11 @@ class KubernetesLauncher final : public plugin::Launcher {
     }
     plugin::Rendering rendering{{}, "kubectl create -f DIR", FetchCommand(all, options_)};
     for (const Json& file : ManifestFiles(all)) rendering.files.push_back({file.at("name"), file.at("content")});
+    for (const Manifests& made : all) {
+      if (!made.asks.empty() && std::ranges::find(rendering.asks, made.asks) == rendering.asks.end()) {
+        rendering.asks.push_back(made.asks);
+      }
+    }
     return rendering;
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <map>
 #include <regex>
 #include <string_view>
@@ -77,14 +78,18 @@ std::vector<std::string> Mounts(const Option& option) {
   return mounts;
 }
 
-// A file is told by how it begins: any other name is looked for in a registry, by pyxis and Apptainer alike.
+// A file is told by how it begins: any other name is looked for in a registry, by pyxis and Apptainer alike. A name
+// that a file here has is that file's.
 std::string Image(const Option& option) {
   std::string image = option.Text();
   if (image.starts_with('/') || image.starts_with('.')) return image;
   const auto ends = [&](const char* suffix) { return image.ends_with(suffix); };
   const bool has_place = image.find("://") != std::string::npos;  // that of oras://, say
+  std::error_code none;
+  const bool is_plain = !image.starts_with('-') && image.find_first_of(" \t\"'`;&|<>()\\") == std::string::npos;
+  if (is_plain && !has_place && std::filesystem::is_regular_file(image, none)) return "./" + image;
   const bool is_file = image.starts_with('~') || (!has_place && (ends(".sqsh") || ends(".squashfs") || ends(".sif")));
-  if (is_file || image.starts_with('-') || image.find_first_of(" \t\"'`;&|<>()\\") != std::string::npos) {
+  if (is_file || !is_plain) {
     option.Refuse("an image, such as nvcr.io/nvidia/pytorch:26.09-py3, or a file",
                   "a file's name begins with / or ./: /lustre/me/images/pytorch.sqsh");
   }

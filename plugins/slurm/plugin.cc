@@ -100,7 +100,7 @@ class SlurmLauncher final : public plugin::Launcher {
     // Beside the jobs' folders: rendered files are submitted by hand, and nobody here keeps a record of them.
     const fs::path log_dir = fs::path(jobs.front().at("job_dir").get<std::string>()).parent_path();
     for (const BatchJob& batch : Bundle(jobs, options_, ArrayLimit(), fs::current_path().string(), log_dir.string())) {
-      rendered.files.push_back({batch.name + ".sbatch", SbatchFile(batch)});
+      rendered.files.push_back({batch.file_name + ".sbatch", SbatchFile(batch)});
     }
     return rendered;
   }

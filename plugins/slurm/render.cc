@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/keys.h"
 #include "ridgeline/job_dir.h"
 #include "slurm/parse.h"
 #include "slurm/script.h"
@@ -82,16 +83,6 @@ std::string OneLine(const std::string& text, size_t most) {
   return line;
 }
 
-// The sweep's name as the first part of jobs': without what parts names, and lists of them.
-std::string Label(const std::string& sweep) {
-  constexpr size_t kMost = 40;
-  std::string label;
-  for (const char c : sweep.substr(0, kMost)) {
-    label += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' ? c : '-';
-  }
-  return label.empty() ? "sweep" : label;
-}
-
 std::string Joined(const std::string& one, const std::string& other) {
   return one + (one.empty() || other.empty() ? "" : ",") + other;
 }
@@ -101,7 +92,8 @@ BatchJob MakeBatchJob(const std::vector<const Json*>& jobs, const Resources& res
   const auto sweep = jobs.front()->value("sweep", std::string());
   BatchJob batch;
   batch.name = jobs.front()->at("key").get<std::string>();
-  batch.job_name = fmt::format("{}.{}.{}", Label(sweep), part, batch.name);
+  batch.job_name = fmt::format("{}.{}.{}", plugin::Label(sweep), part, batch.name);
+  batch.file_name = plugin::FileNameOf(*jobs.front(), options.nodes);
   batch.comment = fmt::format("{} {}", batch.name, OneLine(sweep, 200));
   for (const Json* job : jobs) batch.keys.push_back(job->at("key").get<std::string>());
   batch.is_array = is_array;

@@ -15,6 +15,7 @@ namespace ridgeline::slurm {
 struct BatchJob {
   std::string name;               // the key of its first job: unique, and how the array is found again
   std::string job_name;           // as Slurm has it: SWEEP.PART and the name
+  std::string file_name;          // of its script, where that is a file for a person: without .sbatch
   std::string comment;            // for people who look at the queue or the accounting
   std::vector<std::string> keys;  // by task index
   bool is_array = true;

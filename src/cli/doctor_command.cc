@@ -97,7 +97,11 @@ std::vector<Check> GpuChecks(const fs::path& trainer) {
   }
   std::vector<Check> checks;
   std::istringstream lines(said.stdout_text);
-  for (std::string line; std::getline(lines, line);) checks.push_back({CheckState::kOk, "gpu", line, ""});
+  for (std::string line; std::getline(lines, line);) {
+    const bool none = line.starts_with("no GPUs");
+    checks.push_back({none ? CheckState::kWarn : CheckState::kOk, "gpu", line,
+                      none ? "points with device: cuda need one; all others run without" : ""});
+  }
   return checks;
 }
 
@@ -128,7 +132,7 @@ std::vector<Check> LauncherChecks(const fs::path& plugins) {
 Check SweepsLauncherCheck(const fs::path& file, const std::vector<fs::path>& trainers) {
   const Sweep sweep = LoadSweepFor(file, "", trainers);
   const TemporaryFolder folder("ridgeline-doctor");
-  const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, folder.path() / "doctor.db");
+  const auto launcher = OpenLauncherFor(sweep, 0, folder.path() / "doctor.db");
   CheckRules(sweep, *launcher);
   const LauncherStatus status = launcher->Probe();
   const std::string as = fmt::format("{} as {} has it: ", launcher->name(), file.string());

@@ -18,7 +18,9 @@
 #include "predict/memory.h"
 #include "run/measurement.h"
 #include "sweep/expand.h"
+#include "sweep/launch.h"
 #include "sweep/profile.h"
+#include "yaml/yaml.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
@@ -31,6 +33,28 @@ std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int
   config["launcher"] = name;
   if (max_parallel > 0) config["max_parallel"] = max_parallel;
   return LoadLauncher(name, config, LauncherStateDir(db, name));
+}
+
+std::unique_ptr<Launcher> OpenLauncherFor(const Sweep& sweep, int64_t max_parallel, const fs::path& db) {
+  try {
+    return OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), max_parallel, db);
+  } catch (const Error& e) {
+    const size_t at = e.message().find("launch: ");
+    if (e.kind() != ErrorKind::kInvalidInput || at == std::string::npos) throw;
+    const std::string rest = e.message().substr(at + 8);
+    Place place = sweep.launch.place;
+    size_t longest = 0;  // "slurm: gpus" before "slurm"
+    for (const auto& [setting, its_place] : sweep.launch.places) {
+      const bool is_unknown = rest.find(fmt::format("there is no setting '{}'",
+                                                    setting.substr(setting.find(' ') + 1))) != std::string::npos;
+      const bool is_it = rest.starts_with(setting + " is ") || rest.starts_with(setting + ": ") || is_unknown;
+      if (is_it && setting.size() > longest) {
+        longest = setting.size();
+        place = its_place;
+      }
+    }
+    throw Error(e.kind(), FaultText(sweep.file, {place, e.message()}), e.hint());
+  }
 }
 
 std::unique_ptr<Launcher> OpenLauncherOf(const SweepRecord& sweep, const std::string& launcher, const fs::path& db) {
@@ -88,8 +112,29 @@ TimeModel AssumedTimesOf(const Sweep& sweep, const std::optional<Device>& device
   return device && follows ? AssumedTimes(sweep, Expand(sweep), *device, FrameworksFor(sweep).get()) : TimeModel();
 }
 
+fs::path SweepFile(const fs::path& file) {
+  if (file.parent_path() != "sweeps" || fs::exists(file)) return file;
+  const auto shipped = FindDataDir("sweeps");
+  return shipped && fs::is_regular_file(*shipped / file.filename()) ? *shipped / file.filename() : file;
+}
+
+std::string OtherFileOf(Store& store, const Sweep& sweep) {
+  for (const SweepProgress& known : store.Sweeps()) {
+    const fs::path before = fs::absolute(known.sweep.file).lexically_normal();
+    if (known.sweep.name != sweep.name || known.sweep.text == sweep.text || known.sweep.file.empty() ||
+        before == fs::absolute(sweep.file).lexically_normal()) {
+      continue;
+    }
+    return fmt::format(
+        "this database has a sweep '{}' of another file, {}: its list of points becomes that of {}; give "
+        "one of them another name to keep both",
+        sweep.name, before.string(), sweep.file.string());
+  }
+  return {};
+}
+
 Sweep LoadSweepFor(const fs::path& file, const std::string& launcher, const std::vector<fs::path>& trainers) {
-  Sweep sweep = LoadSweep(file, trainers);
+  Sweep sweep = LoadSweep(SweepFile(file), trainers);
   if (!launcher.empty()) sweep.launch.launcher = launcher;
   UseProfiles(sweep);
   UseLargestBatches(sweep, {}, PredictMemory);
@@ -107,8 +152,8 @@ std::string SweepName(Store& store, const std::string& name_or_file) {
     names.push_back(progress.sweep.name);
   }
   std::string name = name_or_file;
-  if (fs::is_regular_file(name_or_file)) {
-    name = LoadSweepName(name_or_file);
+  if (const fs::path file = SweepFile(name_or_file); fs::is_regular_file(file)) {
+    name = LoadSweepName(file);
     for (const std::string& known : names) {
       if (known == name) return name;
     }

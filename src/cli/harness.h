@@ -34,6 +34,9 @@ Store OpenStore(const std::filesystem::path& db, Store::Mode mode);
 std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int64_t max_parallel,
                                        const std::filesystem::path& db);
 
+// The launcher of the sweep. A setting that it refuses is told at its place in the sweep's file.
+std::unique_ptr<Launcher> OpenLauncherFor(const Sweep& sweep, int64_t max_parallel, const std::filesystem::path& db);
+
 // The launcher that this sweep's jobs went to, as the sweep that was kept with them says.
 std::unique_ptr<Launcher> OpenLauncherOf(const SweepRecord& sweep, const std::string& launcher,
                                          const std::filesystem::path& db);
@@ -64,6 +67,13 @@ std::shared_ptr<const Frameworks> FrameworksFor(const Sweep& sweep, std::vector<
 // Where bundles or time limits of the sweep follow from how long points take: what the clock says of them on the
 // device (DeviceFor), which counts until one is measured. Knows nothing elsewhere.
 TimeModel AssumedTimesOf(const Sweep& sweep, const std::optional<Device>& device);
+
+// The file, or the one that ships where somebody names it as the documents do, "sweeps/demo.yaml", and has none.
+std::filesystem::path SweepFile(const std::filesystem::path& file);
+
+// What is said where the store has another file's sweep of the same name, whose list of points this one replaces.
+// Empty: it has none.
+std::string OtherFileOf(Store& store, const Sweep& sweep);
 
 // Reads a sweep, to go to `launcher` where that is not empty, with what its profiles say. `trainers`: folders with
 // definitions.

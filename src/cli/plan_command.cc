@@ -80,13 +80,14 @@ int ShowPoints(const Sweep& sweep, const std::string& format) {
 }
 
 // What the launcher would refuse is told now, not when the jobs are to run.
-void RequireRenderable(const Sweep& sweep, const Plan& plan, const std::string& db) {
-  const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, db);
+// Returns what it adds to what jobs ask for, in words.
+std::vector<std::string> RequireRenderable(const Sweep& sweep, const Plan& plan, const std::string& db) {
+  const auto launcher = OpenLauncherFor(sweep, 0, db);
   CheckRules(sweep, *launcher);
-  if (!launcher->can().render) return;
+  if (!launcher->can().render) return {};
   std::vector<LaunchJob> jobs;
   for (const Job& job : plan.jobs) jobs.push_back(ToLaunchJob(job, ProgramDir() / "ridgeline"));
-  launcher->Render(jobs);
+  return launcher->Render(jobs).asks;
 }
 
 NodeMemory NodeMemoryFrom(const std::string& text) {
@@ -234,7 +235,7 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
     CountingLine line("pricing");
     prices = PricePoints(sweep, points, plan, parts, [&](size_t done, size_t of) { line.At(done, of); });
   }
-  RequireRenderable(sweep, plan, arguments.db);
+  const std::vector<std::string> asks = RequireRenderable(sweep, plan, arguments.db);
   const std::string& format = arguments.format;
   const bool for_people = format == "text" || format == "md";
   const Audience audience = for_people ? Audience::kPeople : Audience::kPrograms;
@@ -244,6 +245,9 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   Flush();
   Warn(expansion.warnings);
   Warn(plan.warnings);
+  if (store) {
+    if (const std::string other = OtherFileOf(*store, sweep); !other.empty()) Warn({other});
+  }
   SayAside("{}\n", PlanSummary(points, plan));
   if (to.device && !to.device->is_cpu() &&
       std::any_of(points.begin(), points.end(), [&](const Point& p) { return !RunsOn(p.spec, *to.device); })) {
@@ -256,6 +260,7 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
     return 0;
   }
   for (const std::string& line : JobLines(sweep, plan)) SayAside("{}\n", line);
+  for (const std::string& line : asks) SayAside("{}: jobs ask for {}\n", sweep.launch.launcher, PrintableLine(line));
   if (const std::string price = PriceSummary(sweep, prices, parts); !price.empty()) SayAside("{}\n", price);
   return 0;
 }

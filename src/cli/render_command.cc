@@ -79,7 +79,7 @@ int RenderSweep(const RenderArguments& options) {
   const fs::path dir = fs::absolute(options.to).lexically_normal();
   std::vector<Point> points = Expand(sweep);
   for (Point& point : points) PlaceCheckpointFiles(point, dir, {kDefaultCampaign, SetupOf(LaunchOf(sweep, point))});
-  const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, dir / "ridgeline.db");
+  const auto launcher = OpenLauncherFor(sweep, 0, dir / "ridgeline.db");
   CheckRules(sweep, *launcher);
 
   PlanOptions plan_options;
@@ -110,11 +110,15 @@ int RenderSweep(const RenderArguments& options) {
         OutOfMemoryWhy(plan));
   }
   if (rendered.files.empty()) return 0;
+  for (const std::string& line : rendered.asks) Say("jobs ask for {}\n", PrintableLine(line));
+  if (!rendered.fetch.empty()) Say("when they have ended:  {}\n", Fill(rendered.fetch, "DIR", dir));
+  Say("when they have ended:  ridgeline collect {}\n", ShellWord(dir.string()));
+  const std::string first = (dir / rendered.files.front().name).string();
   const bool one_by_one = rendered.files.size() > 1 && rendered.submit.find("FILE") != std::string::npos;
-  const fs::path first = dir / rendered.files.front().name;
-  Say("submit {}:  {}\n", one_by_one ? "each" : "them", Fill(Fill(rendered.submit, "FILE", first), "DIR", dir));
-  if (!rendered.fetch.empty()) Say("then:  {}\n", Fill(rendered.fetch, "DIR", dir));
-  Say("then:  ridgeline collect {}\n", dir.string());
+  const std::string all = fmt::format("{}/*{}", ShellWord(dir.string()), fs::path(first).extension().string());
+  Say("submit all:  {}\n",
+      one_by_one ? fmt::format("for file in {}; do {}; done", all, Fill(rendered.submit, "FILE", "\"$file\""))
+                 : Fill(Fill(rendered.submit, "FILE", ShellWord(first)), "DIR", ShellWord(dir.string())));
   return 0;
 }
 
@@ -132,7 +136,7 @@ Action RenderCommand(CLI::App& self) {
       "script, and the job files they run. Nothing is started, and no database is touched. Submit the files by hand,\n"
       "from whichever machine sees the folder; a job that is submitted again runs only what has no result yet.\n\n"
       "  ridgeline render sweeps/demo.yaml --launcher slurm --to demo\n"
-      "  sbatch demo/rl-….sbatch\n"
+      "  for file in demo/*.sbatch; do sbatch \"$file\"; done\n"
       "  ridgeline collect demo");
   return [options] { return RenderSweep(*options); };
 }

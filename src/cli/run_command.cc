@@ -26,10 +26,14 @@
 #include "driver/display.h"
 #include "driver/driver.h"
 #include "driver/lock.h"
+#include "driver/room.h"
 #include "launch/check_rules.h"
 #include "metrics/metrics_file.h"
 #include "node/core_use.h"
+#include "plan/trainer.h"
 #include "predict/memory.h"
+#include "run/gpus_here.h"
+#include "sweep/expand.h"
 #include "sweep/launch.h"
 
 namespace ridgeline {
@@ -169,9 +173,35 @@ RoundsResult RunOrSayHowToGoOn(const Sweep& sweep, const DriverOptions& driver, 
   }
 }
 
+// What somebody has measured elsewhere may be looked at where nothing can be run.
+bool HasAllResults(const fs::path& db, const std::string& name) {
+  if (!fs::exists(db)) return false;
+  try {
+    const SweepProgress sweep = OpenStore(db, Store::Mode::kReadOnly).Progress(name);
+    return sweep.finished() == sweep.points;
+  } catch (const Error&) {
+    return false;  // of an older version, without the sweep: that is told when it is opened to write
+  }
+}
+
+// The launcher of a cluster: that it is not to be had is told before anything is made.
+std::unique_ptr<Launcher> OpenClusters(const Sweep& sweep, const RunOptions& options) {
+  auto launcher = OpenLauncherFor(sweep, options.max_parallel, options.db);
+  const LauncherStatus status = launcher->Probe();
+  if (!status.available && !status.retry && !HasAllResults(options.db, sweep.name)) {
+    throw CannotRunHere(launcher->name(), status.why);
+  }
+  return launcher;
+}
+
 int Run(const RunOptions& options) {
   const Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers);
   const std::vector<Report> reports = ReportsOf(sweep, options.reports);  // a wrong name is told before the sweep runs
+  if (RunsHere(sweep) && sweep.text.find("cuda") != std::string::npos) {  // else none has device: cuda
+    RequireGpusHere(sweep, Expand(sweep), FindGpusHere());
+  }
+  std::unique_ptr<Launcher> launcher;
+  if (!RunsHere(sweep)) launcher = OpenClusters(sweep, options);
   const fs::path output_dir = fs::absolute(options.to);
   MakeDirs(output_dir / "jobs");
   KeepSweep(output_dir, sweep);
@@ -182,7 +212,7 @@ int Run(const RunOptions& options) {
   RunDisplay display(stdout, DisplayOptions(stdout, sweep.name));
   Store store =
       Store::Open(options.db, Store::Mode::kReadWrite, [&](const std::string& words) { display.Note(words); });
-  const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), options.max_parallel, options.db);
+  if (!launcher) launcher = OpenLauncherFor(sweep, options.max_parallel, options.db);
   CheckRules(sweep, *launcher);
 
   DriverOptions driver;
@@ -200,6 +230,7 @@ int Run(const RunOptions& options) {
   driver.times = AssumedTimesOf(sweep, DeviceFor(sweep, "", {}));
 
   SystemClock clock;
+  if (const std::string other = OtherFileOf(store, sweep); !other.empty()) display.Note("warning: " + other);
   if (driver.campaign != kDefaultCampaign) display.Note(fmt::format("campaign {}", driver.campaign));
   if (const double others = driver.runs_here ? OthersShareNow(clock) : 0; others > kBusyShare) {
     display.Note(

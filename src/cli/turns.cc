@@ -93,7 +93,7 @@ bool Turns::Take(const std::string& turn, const fs::path& build, const std::set<
   MakeDirs(folder_ / "jobs");
   const DriverLock lock = DriverLock::Take(Database(), sweep.name);
   Store store = OpenStore(Database(), Store::Mode::kReadWrite);
-  const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, Database());
+  const auto launcher = OpenLauncherFor(sweep, 0, Database());
   CheckRules(sweep, *launcher);
   DriverOptions driver;
   driver.program = ProgramDir() / "ridgeline";

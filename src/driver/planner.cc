@@ -95,7 +95,7 @@ Planner::Skipped Planner::PlanPoints(const std::vector<Point>& points, const std
     }
     pending_.Add(std::move(job));
   }
-  return {std::ssize(skipped), OutOfMemoryWhy(plan)};
+  return {std::ssize(plan.skipped), OutOfMemoryWhy(plan)};
 }
 
 int64_t Planner::RunsLeft(const Point& point) const {

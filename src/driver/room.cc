@@ -24,6 +24,11 @@ LauncherStatus Ask(const DriverParts& parts, Reluctance& reluctance) {
 
 }  // namespace
 
+Error CannotRunHere(const std::string& launcher, const std::string& why) {
+  return {ErrorKind::kInfrastructure, fmt::format("the launcher {} cannot run jobs here: {}", launcher, why),
+          "`ridgeline doctor` says more"};
+}
+
 LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options, Reluctance& reluctance) {
   const LauncherStatus status = Ask(parts, reluctance);
   const bool queues = parts.launcher.can().queue;
@@ -34,9 +39,7 @@ LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options, Relu
         "leave --detach out; `nohup ridgeline run SWEEP &` runs on without a terminal");
   }
   if (!status.available) {
-    throw Error(ErrorKind::kInfrastructure,
-                fmt::format("the launcher {} cannot run jobs here: {}", parts.launcher.name(), status.why),
-                "`ridgeline doctor` says more");
+    throw CannotRunHere(parts.launcher.name(), status.why);
   }
   if (queues) parts.observer.Note("jobs go to " + PrintableLine(status.description));
   return {queues, queues ? status.max_jobs : options.max_parallel};

@@ -80,8 +80,9 @@ struct LaunchFile {
 
 struct Rendered {
   std::vector<LaunchFile> files;
-  std::string submit;  // the command that submits them; FILE stands for a file, DIR for their folder
-  std::string fetch;   // the command that brings the results into DIR; empty where the jobs themselves do
+  std::string submit;             // the command that submits them; FILE stands for a file, DIR for their folder
+  std::string fetch;              // the command that brings the results into DIR; empty where the jobs themselves do
+  std::vector<std::string> asks;  // what jobs ask for beside what they were told to, in words
 };
 
 // What a launcher can besides what all can.

@@ -81,6 +81,7 @@ class Plugin final : public Launcher {
       Rendered rendered;
       rendered.submit = reply.value("submit", "");
       rendered.fetch = reply.value("fetch", "");
+      if (const auto asks = reply.find("asks"); asks != reply.end()) asks->get_to(rendered.asks);
       for (const Json& file : reply.at("files")) {
         rendered.files.push_back({file.at("name").get<std::string>(), file.at("content").get<std::string>()});
         const std::string& file_name = rendered.files.back().name;

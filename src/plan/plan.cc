@@ -209,6 +209,7 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
     Job job = JobFor(sweep, points[i], options);
     const Launch launch = LaunchOf(sweep, points[i]);
     RequireScheduler(sweep, launch);
+    RequireGpus(sweep, spec, launch);
     if (launch.time_limit_auto && job.points.front().time_limit_s == 0) {
       throw Error(ErrorKind::kInvalidInput,
                   FaultText(sweep.file, {launch.place,
@@ -216,7 +217,9 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
                                          "none was measured yet, and `price` names no device"}),
                   "set time_limit, or name what it runs on: `price: {device: …}` (docs/prediction.md)");
     }
-    for (std::string odd : {OddRequest(spec, launch), EndlessRequest(job, launch)}) {
+    std::vector<std::string> odd_requests = OddRequests(spec, launch);
+    odd_requests.push_back(EndlessRequest(job, launch));
+    for (std::string& odd : odd_requests) {
       if (odd.empty() || std::ranges::find(plan.warnings, odd) != plan.warnings.end()) continue;
       plan.warnings.push_back(std::move(odd));
     }

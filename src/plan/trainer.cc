@@ -1,8 +1,14 @@
 #include "plan/trainer.h"
 
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,6 +16,8 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "plan/memory.h"
+#include "run/gpus.h"
+#include "run/spec.h"
 #include "sweep/launch.h"
 #include "trainers/invocation.h"
 
@@ -20,6 +28,111 @@ namespace fs = std::filesystem;
 std::string Path() {
   const char* path = std::getenv("PATH");
   return path == nullptr ? "" : path;
+}
+
+// The settings of the launcher's own mapping; nullptr where there are none.
+const Json* OwnOf(const Launch& launch) {
+  const auto own = launch.config.find(launch.launcher);
+  return own == launch.config.end() || !own->is_object() ? nullptr : &*own;
+}
+
+// What the launcher is asked for of a node's GPUs.
+struct Asked {
+  std::string setting;  // that asks, "slurm: gpus"; empty: none does
+  std::string text;     // as a person says it: "8 GPUs"
+  std::string kind;     // "h100"; empty: of any
+  int64_t count = 0;    // 0: not known
+};
+
+// "8", "h100:8" or "h100".
+void ReadGpus(std::string_view text, Asked& asked) {
+  const size_t colon = text.rfind(':');
+  const std::string_view last = colon == std::string_view::npos ? text : text.substr(colon + 1);
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), count);
+  const bool is_count = error == std::errc() && end == last.data() + last.size() && count > 0;
+  asked.count = is_count ? count : text.empty() || colon != std::string_view::npos ? 0 : 1;
+  if (!is_count) {
+    asked.kind = text;
+  } else if (colon != std::string_view::npos) {
+    asked.kind = text.substr(0, colon);
+  }
+}
+
+Asked AskedGpus(const Launch& launch) {
+  Asked asked;
+  const Json* own = OwnOf(launch);
+  if (own == nullptr) return asked;
+  const auto said = [&](const char* name) { return own->value(name, Json()); };
+  if (const Json gpus = said("gpus"); gpus.is_number_integer() || gpus.is_string()) {
+    gpus.is_string() ? ReadGpus(gpus.get<std::string>(), asked) : ReadGpus(gpus.dump(), asked);
+    asked.text = fmt::format("gpus asks for {} GPU{}", asked.count, asked.count == 1 ? "" : "s");
+    if (asked.count > 0) asked.setting = launch.launcher + ": gpus";
+    return asked;
+  }
+  if (const Json gres = said("gres"); gres.is_string()) {
+    const auto text = gres.get<std::string>();
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find(',', at), text.size());
+      const std::string item = text.substr(at, end - at);
+      if (item == "gpu") asked.count = 1;
+      if (item.starts_with("gpu:")) ReadGpus(item.substr(4), asked);
+      if (item == "gpu" || item.starts_with("gpu:")) {
+        asked.setting = launch.launcher + ": gres";
+        asked.text = "gres asks for " + PrintableLine(text);
+      }
+      at = end + 1;
+    }
+  }
+  const Json passed_on = said("sbatch");
+  if (!passed_on.is_object()) return asked;
+  for (const auto& [option, value] : passed_on.items()) {
+    if (!option.starts_with("gpus") && option != "ntasks-per-gpu") continue;
+    asked.setting = launch.launcher + ": sbatch";
+    asked.text = "sbatch asks for GPUs";
+  }
+  return asked;
+}
+
+int64_t RanksOfANode(const RunSpec& spec, const Launch& launch) {
+  const int64_t nodes = std::max<int64_t>(launch.nodes, 1);
+  return (ProcessesOf(spec) + nodes - 1) / nodes;
+}
+
+std::string OddGpus(const RunSpec& spec, const Launch& launch) {
+  if (!IsOurTrainer(launch)) return {};
+  const bool wanted = spec.device == "cuda";
+  const Asked asked = AskedGpus(launch);
+  if (wanted && asked.setting.empty() && launch.launcher != "local") {
+    return fmt::format(
+        "{0}: points have device: cuda, and no GPU is asked for: say how many a node, {0}: {{gpus: {1}}}",
+        launch.launcher, RanksOfANode(spec, launch));
+  }
+  if (const int64_t ranks = RanksOfANode(spec, launch); wanted && asked.count > ranks) {
+    return fmt::format(
+        "{}: {} a node, and a point of {} rank{} there uses {}: say gpus: {}, or ranks: {} a node, or the rest is idle",
+        launch.launcher, asked.text, ranks, ranks == 1 ? "" : "s", ranks, ranks, asked.count);
+  }
+  if (wanted || asked.setting.empty()) return {};
+  return fmt::format(
+      "{}: {} a node, and ridgeline-train uses none: say device: cuda, name a `trainer` that does, or leave it out",
+      launch.launcher, asked.text);
+}
+
+// By its name's words: HF_TOKEN and AWS_SECRET_ACCESS_KEY are, TOKENIZERS_PARALLELISM is none. A path is where one
+// lies.
+bool IsSecret(const std::string& name, const std::string& value) {
+  static constexpr std::array<std::string_view, 8> kWords = {"TOKEN",    "SECRET", "KEY",        "APIKEY",
+                                                             "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS"};
+  if (value.empty() || value.starts_with('/')) return false;
+  std::string upper;
+  for (const char c : name) upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (size_t at = 0; at <= upper.size();) {
+    const size_t end = std::min(upper.find('_', at), upper.size());
+    if (std::ranges::find(kWords, std::string_view(upper).substr(at, end - at)) != kWords.end()) return true;
+    at = end + 1;
+  }
+  return false;
 }
 
 }  // namespace
@@ -76,34 +189,79 @@ void RequireScheduler(const Sweep& sweep, const Launch& launch) {
               "use launcher: slurm, or a definition whose processes are ours or torchrun");
 }
 
-int64_t GpusOf(const Launch& launch) {
-  const auto own = launch.config.find(launch.launcher);
-  if (own == launch.config.end() || !own->is_object()) return 0;
-  const auto gpus = own->find("gpus");
-  return gpus == own->end() || !gpus->is_number_integer() ? 0 : gpus->get<int64_t>();
+int64_t GpusOf(const Launch& launch) { return AskedGpus(launch).count; }
+
+void RequireGpus(const Sweep& sweep, const RunSpec& spec, const Launch& launch) {
+  const Asked asked = AskedGpus(launch);
+  if (spec.device != "cuda" || asked.count == 0) return;
+  const auto wrong = [&](const std::string& what, const std::string& hint) {
+    return Error(ErrorKind::kInvalidInput, FaultText(sweep.file, {launch.PlaceOf(asked.setting), what}), hint);
+  };
+  const int64_t ranks = RanksOfANode(spec, launch);
+  if (IsOurTrainer(launch) && ranks > asked.count) {
+    throw wrong(fmt::format("a point has {} ranks on a node, and {} asks for {} GPU{}: each rank needs its own", ranks,
+                            asked.setting, asked.count, asked.count == 1 ? "" : "s"),
+                fmt::format("say gpus: {}, or ranks_per_node: {} under launch:, for as many nodes as that needs", ranks,
+                            asked.count));
+  }
+  if (const Gpu* gpu = FindGpu(spec.gpu); gpu != nullptr && IsOfAnotherFamily(asked.kind, *gpu)) {
+    throw wrong(
+        fmt::format("a point has gpu: {}, and {} asks for {}", spec.gpu, asked.setting, PrintableLine(asked.kind)),
+        "name the same GPU in both; `ridgeline devices` lists those that gpu: takes");
+  }
 }
 
-std::string OddRequest(const RunSpec& spec, const Launch& launch) {
-  if (!IsOurTrainer(launch)) return {};
-  const bool wanted = spec.device == "cuda";
-  std::string asked;
-  if (const int64_t gpus = GpusOf(launch); gpus > 0) {
-    asked = fmt::format("gpus asks for {} GPU{}", gpus, gpus == 1 ? "" : "s");
+void RequireGpusHere(const Sweep& sweep, const std::vector<Point>& points, const GpusHere& here) {
+  for (const Point& point : points) {
+    const Launch launch = LaunchOf(sweep, point);
+    const RunSpec& spec = point.spec;
+    if (spec.device != "cuda" || !IsOurTrainer(launch)) continue;
+    if (here.names.empty()) {
+      throw Error(ErrorKind::kInfrastructure,
+                  "points have device: cuda, and this machine has no GPU for them: " + PrintableLine(here.problem),
+                  here.hint +
+                      "\n  run the sweep where GPUs are (launcher: slurm or kubernetes), or say device: cpu; "
+                      "`ridgeline plan` needs none");
+    }
+    const Gpu* gpu = FindGpu(spec.gpu);
+    const auto fit = gpu == nullptr ? std::ssize(here.names) : std::ranges::count(here.names, gpu->driver_name);
+    const int64_t ranks = RanksOfANode(spec, launch);
+    if (fit >= ranks) continue;
+    if (fit > 0) {
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("a point has {} ranks, and this machine has {} GPU{} for them: each rank needs its own",
+                              ranks, fit, fit == 1 ? "" : "s"),
+                  fmt::format("say ranks: {}, or run the sweep on a cluster, over several nodes", fit));
+    }
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("points are to run on {} ({}), and this machine has {}", spec.gpu, gpu->driver_name,
+                            PrintableLine(here.names.front())),
+                "name the GPU that is here in gpu: (`ridgeline devices` lists the names)");
   }
-  const auto own = launch.config.find(launch.launcher);
-  if (own != launch.config.end() && own->is_object() && own->contains("gres") && own->at("gres").is_string()) {
-    const auto text = own->at("gres").get<std::string>();
-    if (text.starts_with("gpu") || text.find(",gpu") != std::string::npos)
-      asked = "gres asks for " + PrintableLine(text);
+}
+
+std::vector<std::string> OddRequests(const RunSpec& spec, const Launch& launch) {
+  std::vector<std::string> odd;
+  if (std::string gpus = OddGpus(spec, launch); !gpus.empty()) odd.push_back(std::move(gpus));
+  const Json* own = OwnOf(launch);
+  if (own != nullptr && own->contains("container_mounts") && !own->contains("container")) {
+    odd.push_back(
+        fmt::format("{}: container_mounts is of no use without container, which names the image", launch.launcher));
   }
-  if (wanted && asked.empty() && launch.launcher != "local") {
-    return fmt::format("{0}: points have device: cuda, and no GPU is asked for: say how many a node, {0}: {{gpus: 8}}",
-                       launch.launcher);
+  if (launch.launcher == "kubernetes" && launch.definition && own != nullptr && !own->contains("trainer_image")) {
+    odd.push_back(
+        fmt::format("kubernetes: without trainer_image, {} runs in image, which then has to have it beside ridgeline",
+                    launch.definition->name));
   }
-  if (wanted || asked.empty()) return {};
-  return fmt::format(
-      "{}: {} a node, and ridgeline-train uses none: say device: cuda, name a `trainer` that does, or leave it out",
-      launch.launcher, asked);
+  for (const auto& [name, value] : launch.environment) {
+    if (IsSecret(name, value)) {
+      odd.push_back(fmt::format(
+          "environment: {} looks like a secret, and its value is kept with every result: {}", name,
+          launch.launcher == "kubernetes" ? "take it from a Secret with patch: (docs/kubernetes.md)"
+                                          : "set it where you start ridgeline, or name a file that the trainer reads"));
+    }
+  }
+  return odd;
 }
 
 }  // namespace ridgeline

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -54,6 +55,15 @@ std::span<const Gpu> Gpus() { return kGpus; }
 const Gpu* FindGpu(std::string_view name) {
   const auto* found = std::ranges::find(kGpus, name, &Gpu::name);
   return found == std::end(kGpus) ? nullptr : found;
+}
+
+bool IsOfAnotherFamily(std::string_view text, const Gpu& gpu) {
+  std::string words;
+  for (const char c : text) {
+    words += c == '_' || c == '-' ? ' ' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  if (HasWord(words, FamilyOf(gpu))) return false;
+  return std::ranges::any_of(kGpus, [&](const Gpu& other) { return HasWord(words, FamilyOf(other)); });
 }
 
 const Gpu* FindGpuOfDriver(std::string_view driver_name) {

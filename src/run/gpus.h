@@ -25,6 +25,9 @@ std::span<const Gpu> Gpus();
 // nullptr where there is none of this name.
 const Gpu* FindGpu(std::string_view name);
 
+// Whether `text`, as a cluster calls its GPUs ("h100", "nvidia_a100_80gb"), names one of another family than `gpu`.
+bool IsOfAnotherFamily(std::string_view text, const Gpu& gpu);
+
 // By the driver's name, which must be the very same: a slice of a GPU (MIG), or a part with other memory, power or
 // links, has another. nullptr where there is none.
 const Gpu* FindGpuOfDriver(std::string_view driver_name);

@@ -113,6 +113,10 @@ class LaunchReader {
 
   // What a rule may set too.
   void ReadOfPoints(const std::string& name, const YamlNode& value, Launch& to) {
+    to.places[name] = value.place;
+    for (const YamlEntry& own : value.entries) {
+      if (own.key.scalar.is_string()) to.places[name + ": " + own.key.scalar.get<std::string>()] = own.value.place;
+    }
     if (name == "nodes") {
       ReadWhole(value, name, 1, 65'536, to.nodes, faults_);
     } else if (name == "ranks_per_node") {
@@ -316,6 +320,11 @@ bool IsPlainName(const std::string& name) {
   return !name.empty() && name.size() <= 100 && name.find_first_not_of(kAllowed) == std::string::npos;
 }
 
+Place Launch::PlaceOf(const std::string& setting) const {
+  const auto found = places.find(setting);
+  return found == places.end() ? place : found->second;
+}
+
 Launch WithRule(Launch launch, const LaunchRule& rule) {
   const Json& said = rule.set.config;
   for (const auto& [name, member] : kNumbers) {
@@ -324,6 +333,7 @@ Launch WithRule(Launch launch, const LaunchRule& rule) {
   if (said.contains("time_limit")) launch.time_limit_auto = rule.set.time_limit_auto;
   if (said.contains("keep_logs")) launch.keep_logs = rule.set.keep_logs;
   for (const auto& [name, value] : rule.set.environment) launch.environment[name] = value;
+  for (const auto& [setting, place] : rule.set.places) launch.places[setting] = place;
   launch.config.merge_patch(said);
   return launch;
 }

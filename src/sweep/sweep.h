@@ -86,7 +86,10 @@ struct Launch {
       {InfrastructureReason::kImage, 1}, {InfrastructureReason::kPreempted, 1}, {InfrastructureReason::kLost, 1}};
   std::map<std::string, std::string> environment;  // of the trainer, beside what it is started with
   Json config = Json::object();                    // the mapping as written, but for `rules`: a launcher's `config`
+  std::map<std::string, Place> places;             // of settings, "cpus", and of those of a launcher, "slurm: gpus"
   Place place;
+
+  Place PlaceOf(const std::string& setting) const;  // of the section, or the rule, where the setting has none
 };
 
 // What points ask for on which all conditions hold, in place of what the sweep and the rules before say.

@@ -18,7 +18,9 @@
 namespace ridgeline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::SizeIs;
@@ -314,29 +316,73 @@ TEST(Plan, ATrainerThatIsMissingHereIsAnErrorAtItsPlace) {
   EXPECT_EQ(message("/nowhere/train.sh", Options()), "") << "elsewhere, nobody here can tell";
 }
 
+std::vector<std::string> WarningsOf(const std::string& launch, const std::string& defaults = "device: cpu") {
+  return PlanText("defaults: {model: llama-10m, " + defaults + "}\nmatrix: {seed: [1, 2]}\nlaunch: {launcher: slurm, " +
+                  launch + "}")
+      .plan.warnings;
+}
+
+constexpr const char* kOnEight = "device: cuda, gpu: h100, ranks: 8, batch_size: 8";
+
 TEST(Plan, GpusThatNothingWouldUseOrThatAreMissingAreAWarning) {
-  const auto warnings = [](const std::string& launch, const std::string& device = "cpu") {
-    return PlanText("defaults: {model: llama-10m, device: " + device +
-                    "}\nmatrix: {seed: [1, 2]}\nlaunch: {launcher: slurm, " + launch + "}")
-        .plan.warnings;
-  };
-  EXPECT_THAT(warnings("slurm: {gpus: 8}"),
+  EXPECT_THAT(WarningsOf("slurm: {gpus: 8}"),
               ElementsAre("slurm: gpus asks for 8 GPUs a node, and ridgeline-train uses none: say device: cuda, "
                           "name a `trainer` that does, or leave it out"));
-  EXPECT_THAT(warnings("slurm: {gpus: 8}", "cuda, gpu: h100"), IsEmpty());
-  EXPECT_THAT(warnings("slurm: {gres: \"gpu:8\"}", "cuda, gpu: h100"), IsEmpty());
-  EXPECT_THAT(warnings("cpus: 8", "cuda, gpu: h100"),
+  for (const char* asked : {"{gpus: 8}", "{gpus: \"h100:8\"}", "{gres: \"gpu:8\"}", "{sbatch: {gpus-per-task: 8}}"}) {
+    EXPECT_THAT(WarningsOf(std::string("slurm: ") + asked, kOnEight), IsEmpty()) << asked;
+  }
+  EXPECT_THAT(WarningsOf("slurm: {gpus: 8}", "device: cuda, gpu: h100"),
+              ElementsAre("slurm: gpus asks for 8 GPUs a node, and a point of 1 rank there uses 1: say gpus: 1, or "
+                          "ranks: 8 a node, or the rest is idle"));
+  EXPECT_THAT(WarningsOf("cpus: 8", kOnEight),
               ElementsAre("slurm: points have device: cuda, and no GPU is asked for: say how many a node, "
                           "slurm: {gpus: 8}"));
   for (const char* gres : {"gpu:8", "gpu:h100:8", "craynetwork:1,gpu:8"}) {
-    EXPECT_THAT(warnings(std::string("slurm: {gres: \"") + gres + "\"}"),
+    EXPECT_THAT(WarningsOf(std::string("slurm: {gres: \"") + gres + "\"}"),
                 ElementsAre(std::string("slurm: gres asks for ") + gres +
                             " a node, and ridgeline-train uses none: say device: cuda, name a `trainer` that "
                             "does, or leave it out"));
   }
-  EXPECT_THAT(warnings("slurm: {gres: \"craynetwork:1\"}"), IsEmpty());
-  EXPECT_THAT(warnings("slurm: {gpus: 8}, trainer: [python3, t.py]"), IsEmpty());
-  EXPECT_THAT(warnings("kubernetes: {gpus: 8}"), IsEmpty()) << "which is not asked";
+  EXPECT_THAT(WarningsOf("slurm: {gres: \"craynetwork:1\"}"), IsEmpty());
+  EXPECT_THAT(WarningsOf("slurm: {gpus: 8}, trainer: [python3, t.py]"), IsEmpty());
+  EXPECT_THAT(WarningsOf("kubernetes: {gpus: 8}"), IsEmpty()) << "which is not asked";
+}
+
+TEST(Plan, MoreRanksThanGpusOrAnotherGpuIsAnErrorAtItsPlace) {
+  const auto error = [](const std::string& launch) -> std::string {
+    try {
+      WarningsOf(launch, kOnEight);
+    } catch (const Error& e) {
+      return e.message() + " / " + e.hint();
+    }
+    return "";
+  };
+  EXPECT_THAT(error("slurm: {gpus: 4}"),
+              AllOf(HasSubstr(":4:41: a point has 8 ranks on a node, and slurm: gpus asks for 4 GPUs: each rank needs"),
+                    HasSubstr("say gpus: 8, or ranks_per_node: 4")));
+  EXPECT_THAT(error("slurm: {gres: \"gpu:h100:4\"}"), HasSubstr("and slurm: gres asks for 4 GPUs"));
+  EXPECT_EQ(error("ranks_per_node: 4, slurm: {gpus: 4}"), "");
+  EXPECT_THAT(error("slurm: {gpus: \"h200:8\"}"), HasSubstr("a point has gpu: h100, and slurm: gpus asks for h200"));
+  EXPECT_THAT(error("slurm: {gpus: \"nvidia_a100_80gb:8\"}"), HasSubstr("asks for nvidia_a100_80gb"));
+  for (const char* kind : {"h100", "NVIDIA_H100_80GB_HBM3", "gpu-v3", "gh200"}) {
+    EXPECT_EQ(error(std::string("slurm: {gpus: \"") + kind + ":8\"}"), "") << kind;
+  }
+}
+
+TEST(Plan, WhatIsOfNoUseOrDoesNotBelongThereIsAWarning) {
+  EXPECT_THAT(WarningsOf("slurm: {container_mounts: [/data]}"),
+              ElementsAre("slurm: container_mounts is of no use without container, which names the image"));
+  EXPECT_THAT(WarningsOf("slurm: {container_mounts: [/data], container: 'a:1'}"), IsEmpty());
+  EXPECT_THAT(WarningsOf("environment: {HF_TOKEN: hf_x}"),
+              ElementsAre("environment: HF_TOKEN looks like a secret, and its value is kept with every result: set it "
+                          "where you start ridgeline, or name a file that the trainer reads"));
+  for (const char* name : {"WANDB_API_KEY", "aws_secret_access_key", "DB_PASSWORD"}) {
+    EXPECT_THAT(WarningsOf(std::string("environment: {") + name + ": x}"), SizeIs(1)) << name;
+  }
+  for (const char* plain :
+       {"TOKENIZERS_PARALLELISM: 'false'", "HF_TOKEN_FILE: /run/token", "HF_TOKEN: ''", "MONKEY: 1"}) {
+    EXPECT_THAT(WarningsOf(std::string("environment: {") + plain + "}"), IsEmpty()) << plain;
+  }
 }
 
 TEST(Plan, PointsThatNothingEndsAreAWarning) {

@@ -15,6 +15,8 @@
 #include "base/version.h"
 #include "engine/cli/hyperparameters.h"
 #include "engine/step/trace_file.h"
+#include "run/gpus.h"
+#include "run/gpus_here.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -103,6 +105,23 @@ RunSpec SpecOf(const Json& values) {
     throw Error(ErrorKind::kInvalidInput, text, "see ridgeline-train --help");
   }
   return spec;
+}
+
+// The name of the card that is here, for whoever says --device cuda and not which.
+std::string GpuHere() {
+  const GpusHere here = FindGpusHere();
+  if (here.names.empty()) {
+    throw Error(ErrorKind::kUsage, "--device cuda: this machine has no GPU: " + here.problem,
+                here.hint + (here.hint.empty() ? "" : "; ") + "--device meta --gpu h100 plans for one");
+  }
+  const bool are_alike = std::ranges::count(here.names, here.names.front()) == std::ssize(here.names);
+  const Gpu* gpu = FindGpuOfDriver(here.names.front());
+  if (are_alike && gpu != nullptr) return std::string(gpu->name);
+  throw Error(ErrorKind::kUsage,
+              are_alike ? "--device cuda: " + WhyNoGpu(here.names.front())
+                        : "--device cuda: the GPUs of this machine are not alike",
+              are_alike ? "`ridgeline devices` lists the GPUs that --gpu takes"
+                        : "say which with --gpu, and choose it with CUDA_VISIBLE_DEVICES");
 }
 
 // What is calibrated: a device, and by how many ranks. Which steps is not for a person to say.
@@ -201,6 +220,7 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
 
   command.device.algorithms = AlgorithmsOf(algorithms);
   if (!command.export_trace.empty()) RequireTraceName(command.export_trace);
+  if (given["device"] == "cuda" && given["gpu"].empty()) given["gpu"] = GpuHere();
   if (!command.verify_case.empty()) {
     for (const auto& [name, to] : {std::pair{"precision", &command.verify.precision},
                                    {"checkpointing", &command.verify.checkpointing},

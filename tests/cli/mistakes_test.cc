@@ -1,0 +1,107 @@
+// Mistakes of the first day, each answered before anything is made.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/files.h"
+#include "run/gpus_here.h"
+#include "tests/cli/cli.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Mistakes, SlurmThatIsNotThereIsSaidFirst) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(1, "ok");
+  cli.prefix = {"/usr/bin/env", "PATH=/nowhere", "SLURM_CONF=/nowhere"};
+  const auto run = cli.Run({"run", sweep, "--launcher", "slurm"});
+  EXPECT_EQ(run.status.exit_code, 3);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, HasSubstr("the launcher slurm cannot run jobs here: "));
+  EXPECT_FALSE(std::filesystem::exists(cli.dir / "ridgeline.db"));
+  EXPECT_FALSE(std::filesystem::exists(cli.dir / "ridgeline-out"));
+}
+
+TEST(Mistakes, AGpuThatIsNotThereIsSaidFirst) {
+  if (!FindGpusHere().names.empty()) GTEST_SKIP() << "there is one";
+  Cli cli;
+  std::ofstream(cli.dir / "s.yaml") << "name: s\ndefaults: {model: llama-10m, device: cuda, gpu: h100}\n";
+  const auto run = cli.Run({"run", cli.dir / "s.yaml"});
+  EXPECT_EQ(run.status.exit_code, 3);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, AllOf(HasSubstr("points have device: cuda, and this machine has no GPU for them: "),
+                             HasSubstr("launcher: slurm or kubernetes")));
+  EXPECT_FALSE(std::filesystem::exists(cli.dir / "ridgeline.db"));
+  EXPECT_EQ(cli.Run({"plan", cli.dir / "s.yaml"}).status.exit_code, 0) << "which needs none";
+}
+
+TEST(Mistakes, ASettingThatALauncherRefusesIsToldAtItsPlace) {
+  Cli cli;
+  const auto said = [&](const std::string& settings) {
+    std::ofstream(cli.dir / "s.yaml") << "name: s\ndefaults: {model: llama-10m}\nlaunch:\n  launcher: slurm\n  slurm:\n"
+                                      << settings;
+    return cli.Run({"plan", cli.dir / "s.yaml"}).err;
+  };
+  EXPECT_THAT(said("    partition: a\n    nodes: many\n"), HasSubstr("s.yaml:7:12: launch: slurm: nodes is \"many\""));
+  EXPECT_THAT(said("    partition: a\n    partitoin: b\n"),
+              HasSubstr("s.yaml:7:16: launch: slurm: there is no setting"));
+}
+
+TEST(Mistakes, ASecondFileOfOneNameIsTold) {
+  Cli cli;
+  const auto first = cli.WriteSweep(1, "ok");
+  EXPECT_EQ(cli.Run({"run", first}).status.exit_code, 0);
+  const std::string text = ReadFile(first) + "description: another\n";
+  WriteFile(cli.dir / "second.yaml", text);
+  EXPECT_THAT(cli.Run({"plan", cli.dir / "second.yaml"}).err,
+              HasSubstr("this database has a sweep 'test' of another file, " + first.string()));
+  EXPECT_THAT(cli.Run({"run", cli.dir / "second.yaml"}).out, HasSubstr("warning: this database has a sweep 'test'"));
+  EXPECT_THAT(cli.Run({"run", cli.dir / "second.yaml"}).out, Not(HasSubstr("warning")));
+}
+
+TEST(Mistakes, ASweepThatShipsIsFoundFromEverywhere) {
+  Cli cli;
+  const auto plan = cli.Run({"plan", "sweeps/demo.yaml", "--expand-only"});
+  EXPECT_EQ(plan.status.exit_code, 0) << plan.err;
+  EXPECT_THAT(cli.Run({"plan", "sweeps/none.yaml"}).err, HasSubstr("there is no file sweeps/none.yaml"));
+}
+
+TEST(Mistakes, RenderedFilesAreToldApartAndSubmittedTogether) {
+  Cli cli;
+  std::ofstream(cli.dir / "s.yaml") << "name: my sweep\ndefaults: {model: llama-10m}\nmatrix: {ranks: [1, 2]}\n"
+                                       "launch: {launcher: slurm, ranks_per_node: 1}\n";
+  const auto rendered = cli.Run({"render", cli.dir / "s.yaml", "--to", cli.dir / "jobs"});
+  ASSERT_EQ(rendered.status.exit_code, 0) << rendered.err;
+  std::string names;
+  for (const auto& file : std::filesystem::directory_iterator(cli.dir / "jobs"))
+    names += file.path().filename().string() + " ";
+  EXPECT_THAT(names, AllOf(HasSubstr("my-sweep.1-node.rl-"), HasSubstr("my-sweep.2-nodes.rl-")));
+  EXPECT_THAT(rendered.out, ::testing::ContainsRegex("submit all:  for file in [^ ]*/jobs/\\*.sbatch; do .*sbatch.* "
+                                                     "\"\\$file\"; done\n$"));
+}
+
+TEST(Mistakes, WhatIsDeletedIsConfirmed) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "ok");
+  ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
+  EXPECT_THAT(cli.Run({"db", "delete", "--sweep", "test", "--dry-run"}).out,
+              HasSubstr("ridgeline.db: 2 results, 2 jobs, 1 sweep would go; nothing was changed"));
+  const auto unsure = cli.Run({"db", "delete", "--sweep", "test"});
+  EXPECT_EQ(unsure.status.exit_code, 2);
+  EXPECT_THAT(unsure.err, HasSubstr("--yes confirms it"));
+  EXPECT_EQ(cli.Run({"db", "delete"}).status.exit_code, 2);
+  EXPECT_THAT(cli.Run({"db", "delete", "--sweep", "test", "--yes"}).out,
+              HasSubstr("2 results, 2 jobs, 1 sweep are gone"));
+  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 ok")) << "measured anew";
+}
+
+}  // namespace
+}  // namespace ridgeline
