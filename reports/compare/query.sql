@@ -42,11 +42,19 @@ SELECT
   result = first_result AS is_first, iif(result = first_result, NULL, first_result) AS compared_result,
   iif(ok AND result <> first_result, steady_tokens_per_s / first_tokens_per_s, NULL) AS ratio,
   first_value(iif(said = '', campaign, said)) OVER (PARTITION BY panel ORDER BY ok DESC, started_unix_ns, result) AS first_side,
+  predicted_steady_tokens_per_s, predicted_steady_tokens_per_s_low, predicted_steady_tokens_per_s_high,
+  predicted_cold_tokens_per_s, predicted_cold_tokens_per_s_low, predicted_cold_tokens_per_s_high, predicted_peak_bytes,
+  steady_difference_percent, cold_difference_percent, memory_difference_percent, predicted_as, predicted_on,
+  predicted_basis, steady_off_percent, cold_off_percent, memory_off_percent, ok AND provenance <> 'predicted' AND forecast IS NULL AS unsupported,
+  sum(ok AND provenance <> 'predicted' AND forecast IS NULL) OVER (PARTITION BY panel) AS unsupported_runs,
+  sum(ok AND forecast IS NOT NULL) OVER (PARTITION BY panel) AS compared_runs,
+  sum(ok AND provenance <> 'predicted') OVER (PARTITION BY panel) AS comparable_runs,
   planned_peak_bytes, rss_peak_bytes, device_peak_bytes, cores_others_share,
   cores_others_share > 0.05 OR cores_throttles > 0 AS disturbed,
   provenance, emulated, device_name, message, point_id, campaign, machine, trainer, version, environment, command,
   all_steps_ns, warmup_steps, steps, repeats
 FROM sides
+LEFT JOIN forecasts USING (result)
 -- Work that one run did has nothing beside it.
 WHERE runs_of_work > 1
 ORDER BY family, size, model, precision, seq_length, panel, started_unix_ns, result

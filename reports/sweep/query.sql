@@ -22,6 +22,14 @@ SELECT
   coalesce(r.failure, iif(r.result IS NULL, 'not measured yet', 'ok')) AS outcome,
   r.status = 'ok' AS ok,
   r.steady_tokens_per_s, r.step_median_ns, r.planned_peak_bytes, r.rss_peak_bytes, r.device_peak_bytes,
+  predicted_steady_tokens_per_s, predicted_steady_tokens_per_s_low, predicted_steady_tokens_per_s_high,
+  predicted_cold_tokens_per_s, predicted_cold_tokens_per_s_low, predicted_cold_tokens_per_s_high, predicted_peak_bytes,
+  steady_difference_percent, cold_difference_percent, memory_difference_percent, predicted_as, predicted_on,
+  predicted_basis, steady_off_percent, cold_off_percent, memory_off_percent,
+  r.status = 'ok' AND r.provenance <> 'predicted' AND forecast IS NULL AS unsupported,
+  sum(r.status = 'ok' AND r.provenance <> 'predicted' AND forecast IS NULL) OVER (PARTITION BY s.sweep) AS unsupported_runs,
+  sum(r.status = 'ok' AND forecast IS NOT NULL) OVER (PARTITION BY s.sweep) AS compared_runs,
+  sum(r.status = 'ok' AND r.provenance <> 'predicted') OVER (PARTITION BY s.sweep) AS comparable_runs,
   sum(r.status = 'ok') OVER (PARTITION BY s.sweep) AS ok_points, count(*) OVER (PARTITION BY s.sweep) AS all_points,
   sum(r.result IS NULL) OVER (PARTITION BY s.sweep) AS unmeasured, sum(r.failure IS NOT NULL) OVER (PARTITION BY s.sweep) AS failed_points,
   coalesce(r.provenance, 'measured') AS provenance, coalesce(r.emulated, 0) AS emulated, r.device_name, x.message,
@@ -31,6 +39,7 @@ FROM sweep_points AS s
 JOIN sweeps AS w ON w.name = s.sweep
 JOIN points AS p ON p.id = s.point_id
 LEFT JOIN measured_now AS r ON r.point_id = s.point_id AND r.setup = ifnull(s.setup, w.setup)
+LEFT JOIN forecasts AS f ON f.result = r.result
 LEFT JOIN results AS x ON x.number = r.result
 LEFT JOIN environments AS e ON e.id = x.environment_id
 WHERE :sweep IS NULL OR s.sweep = :sweep
