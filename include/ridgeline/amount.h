@@ -1,4 +1,4 @@
-// Amounts as people write them: one grammar for sweeps, for command lines and for the settings of every launcher.
+// Amounts as people write them, such as "64GB" and "1.5h": one grammar for sweeps, command lines and launcher settings.
 #pragma once
 
 #include <algorithm>
@@ -17,19 +17,19 @@ struct Unit {
   double factor;
 };
 
-// Both begin with the unit of a number that has none.
+// The first unit of each is that of a number without a unit.
 inline constexpr Unit kTimeUnits[] = {{"", 1}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
 inline constexpr Unit kSizeUnits[] = {{"", 1},         {"B", 1},        {"kB", 1e3},    {"KB", 1e3},
                                       {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},   {"KiB", 0x1p10},
                                       {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
 
-// No time limit is longer and no node's memory larger; in nanoseconds, and times what there is of ranks and points,
-// both are far from what 64 bits hold.
+// The largest time limit and the largest memory of a node. In nanoseconds, and multiplied by ranks and points, both fit
+// 64 bits easily.
 inline constexpr int64_t kMostSeconds = int64_t{20'000} * 86'400;
 inline constexpr int64_t kMostBytes = 1'000'000'000'000'000;
 
-// "1.5h" by h = 3600: a decimal number, and behind it, or behind spaces, the name of a unit. Nothing for any other
-// text: a number has no sign, and NaN, infinity and what a double cannot hold are none.
+// Parses a decimal number, optional spaces, and the name of a unit; returns the number times the unit's factor.
+// Returns nothing for any other text: signs, NaN, infinity, and numbers that a double cannot hold.
 inline std::optional<double> ParseAmount(std::string_view text, std::span<const Unit> units) {
   // from_chars also reads a sign, "inf" and "nan".
   if (text.empty() || std::string_view("0123456789.").find(text.front()) == std::string_view::npos) return std::nullopt;
@@ -45,7 +45,7 @@ inline std::optional<double> ParseAmount(std::string_view text, std::span<const 
   return number * unit->factor;
 }
 
-// The nearest whole number of it, from 1 to `most`; nothing for what is not there.
+// Rounds to the nearest whole number. Returns nothing if there is no amount, or it is below 1 or above `most`.
 inline std::optional<int64_t> WholeAmount(std::optional<double> amount, int64_t most) {
   if (!amount || *amount < 1 || *amount > static_cast<double>(most)) return std::nullopt;
   return std::llround(*amount);

@@ -1,10 +1,9 @@
-// Checksums by which a record that was damaged says so: XXH3-128, as 32 hexadecimal digits. They find what happened to
-// it, and keep nobody from forging it.
+// Checksums of records: XXH3-128, as 32 hexadecimal digits. They detect damage. They do not prevent forgery.
 #ifndef RIDGELINE_CHECKSUM_H_
 #define RIDGELINE_CHECKSUM_H_
 
 #ifndef XXH_INLINE_ALL
-#define XXH_INLINE_ALL  // whoever reads or writes a record links nothing for that
+#define XXH_INLINE_ALL  // header only: a reader or writer of records links no library
 #endif
 #include <xxhash.h>
 
@@ -25,22 +24,22 @@ inline std::string HexDigits(const XXH128_hash_t& hash) {
   return digits;
 }
 
-// As `xxhsum -H2` has it.
+// The same digits as `xxhsum -H2` prints.
 inline std::string Checksum(std::string_view text) { return HexDigits(XXH3_128bits(text.data(), text.size())); }
 
-// Of a text and of what is said before it, so that neither can be mistaken for the other's.
+// The checksum of `text`, seeded with `head`: a change in either of them changes it.
 inline std::string Checksum(std::string_view head, std::string_view text) {
   return HexDigits(XXH3_128bits_withSeed(text.data(), text.size(), XXH3_64bits(head.data(), head.size())));
 }
 
-// A record of one line, which must not be empty: "RECORD xxh3:CHECKSUM\n".
+// Formats a record as one line, "RECORD xxh3:CHECKSUM\n". REQUIRES: the record is one line and not empty.
 inline constexpr std::string_view kLineSeal = " xxh3:";
 inline std::string SealedLine(std::string_view record) {
   return std::string(record) + std::string(kLineSeal) + Checksum(record) + '\n';
 }
 
-// The record of such a line; of one without a checksum, as earlier versions wrote them, all of it but its line end.
-// Nothing where it is damaged.
+// Returns the record of a sealed line, or nothing if it is damaged. Earlier versions wrote lines without a checksum;
+// such a line is returned whole, without its line end.
 inline std::optional<std::string_view> Unsealed(std::string_view line) {
   if (!line.empty() && line.back() == '\n') line.remove_suffix(1);
   const size_t seal = line.find(kLineSeal);

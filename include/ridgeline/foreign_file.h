@@ -1,6 +1,6 @@
-// A file that a trainer or a job may have made, or put something else in the place of: results, logs, progress,
-// records, checkpoint files. All of these are opened here, so that a pipe into which nobody writes, a link to
-// /dev/zero, a folder or a file without an end costs whoever reads it neither time nor memory, but gives a sentence.
+// Opens files that a trainer or a job may have made or replaced: results, logs, progress, records, checkpoint files.
+// Such a file may be a pipe without a writer, a link to /dev/zero, a folder, or endless. Reading it must then cost
+// neither time nor memory; the reader gets a sentence that says what is wrong.
 #ifndef RIDGELINE_FOREIGN_FILE_H_
 #define RIDGELINE_FOREIGN_FILE_H_
 
@@ -27,19 +27,19 @@ class ForeignFile {
   enum class State {
     kOpen,
     kMissing,     // there is no such file
-    kUnfit,       // what is there is no regular file, or too long
-    kUnreadable,  // the system says why
+    kUnfit,       // it is not a regular file, or it is too long
+    kUnreadable,  // the system refused; `problem` has its reason
   };
-  // Of a name that is a link: only where a person or the system made it may it lead elsewhere.
+  // Whether to follow a symbolic link. Follow it only if a person or the system made it.
   enum class Links { kRefused, kFollowed };
 
   explicit ForeignFile(std::filesystem::path path, Links links = Links::kRefused) : path_(std::move(path)) {
     const bool follows = links == Links::kFollowed;
-    // Whoever opens a pipe waits for its writer otherwise.
+    // O_NONBLOCK: otherwise opening a pipe waits for a writer.
     fd_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW));
     const int error = errno;
     struct stat info {};
-    // A link that is refused, a socket or a broken device cannot even be opened.
+    // A refused link, a socket or a broken device cannot be opened, so its kind comes from its name.
     const bool known = fd_ >= 0  ? ::fstat(fd_, &info) == 0
                        : follows ? ::stat(path_.c_str(), &info) == 0
                                  : ::lstat(path_.c_str(), &info) == 0;
@@ -59,21 +59,23 @@ class ForeignFile {
   const std::filesystem::path& path() const { return path_; }
   State state() const { return state_; }
   bool is_open() const { return state_ == State::kOpen; }
-  // Why it is not open, or was not read; as it follows the file's name: "is a folder, not a regular file".
+  // Why the file is not open or was not read. It continues a sentence that begins with the file's name: "is a folder,
+  // not a regular file".
   const std::string& problem() const { return problem_; }
   int fd() const { return fd_; }
   int Release() { return std::exchange(fd_, -1); }
-  int64_t size() const { return size_; }  // when it was opened
+  int64_t size() const { return size_; }  // in bytes, when it was opened
 
-  // All of it; nothing where it is not open, is longer than `max_bytes`, or cannot be read: `problem` says why.
+  // Returns the whole content. Returns nothing if the file is not open, is longer than `max_bytes`, or cannot be read;
+  // `problem` says why.
   std::optional<std::string> Read(size_t max_bytes) {
     if (!is_open()) return std::nullopt;
     if (size_ > static_cast<int64_t>(max_bytes)) return BeTooLong(max_bytes), std::nullopt;
-    // Up to its end: what the kernel makes up, as in /proc, has no size, and any other may have grown.
+    // Reads to the end, whatever the size: files in /proc have size 0, and others may have grown.
     return ReadFrom(0, max_bytes + 1, max_bytes);
   }
 
-  // The last `max_bytes` of it; nothing where it is not open or cannot be read.
+  // Returns the last `max_bytes` bytes, or nothing if the file is not open or cannot be read.
   std::optional<std::string> ReadTail(size_t max_bytes) {
     if (!is_open()) return std::nullopt;
     const auto size = static_cast<size_t>(size_);
@@ -81,7 +83,7 @@ class ForeignFile {
     return ReadFrom(static_cast<int64_t>(size - want), want, want);
   }
 
-  // Not fit after all: too long for what it should be.
+  // Marks the file as unfit, because it is longer than its content can be.
   void BeTooLong(size_t max_bytes) {
     BeUnfit("has " + std::to_string(size_) + " bytes, and may have " + std::to_string(max_bytes));
   }
@@ -96,7 +98,7 @@ class ForeignFile {
     return std::string("is ") + what + ", not a regular file";
   }
 
-  // Up to `want` bytes; more than `max_bytes` are too many.
+  // Reads up to `want` bytes. More than `max_bytes` are an error.
   std::optional<std::string> ReadFrom(int64_t offset, size_t want, size_t max_bytes) {
     constexpr size_t kMostAtOnce = size_t{1} << 20;
     std::string bytes;

@@ -1,15 +1,17 @@
-// How a job tells of its points: lines of its results file (job_dir.h), and of `ridgeline exec --print-results` where
-// nobody sees its files, which a launcher finds again among whatever else a pod's log holds.
+// The lines in which a job reports on its points. They stand in its results file (job_dir.h). Without a shared folder,
+// `ridgeline exec --print-results` prints them, and a launcher finds them among the other lines of the pod's log.
 //
 //   ridgeline: KIND POINT BYTES CHECKSUM PAYLOAD
 //
-// KIND is `progress` (PAYLOAD: the progress file's text, empty when the point begins), `result` (a RunResult as JSON on
-// one line) or `part` (of a point on several nodes: the node's number, and as JSON how its ranks ended there and what
-// their logs held; src/trainers/node_part.h). A result whose evidence has `awaits_nodes` was made without the parts of
-// other nodes, as the nodes share no folder: with all of them, or with those that came when the job is over, whoever
-// collects makes the point's one result. BYTES is the payload's length and CHECKSUM that of all the other words
-// (checksum.h): a line that was cut, or written into by somebody else, or has another bit anywhere, is not taken for
-// one. Lines of earlier versions have the payload's FNV-1a 64 in its place, 16 digits for 32.
+// KIND says what PAYLOAD is:
+//   progress  the text of the progress file; empty when the point begins
+//   result    a RunResult as JSON on one line
+//   part      of a point on several nodes: a node's number, then, as JSON, how its ranks ended and what their logs held
+//             (src/trainers/node_part.h)
+// A result whose evidence has `awaits_nodes` was made without the parts of other nodes, because the nodes share no
+// folder. The collector makes the point's one result from it when all parts have come, or, with those that have come,
+// when the job is over. BYTES is the length of the payload. CHECKSUM covers all other words (checksum.h), so a line
+// that was cut or damaged is ignored. Lines of earlier versions have the payload's FNV-1a 64 there, in 16 digits.
 #ifndef RIDGELINE_JOB_LINE_H_
 #define RIDGELINE_JOB_LINE_H_
 
@@ -35,7 +37,7 @@ inline constexpr std::string_view kProgressLine = "progress";
 inline constexpr std::string_view kResultLine = "result";
 inline constexpr std::string_view kPartLine = "part";
 inline constexpr std::string_view kJobLineMark = "ridgeline: ";
-// What Kubernetes keeps of a container's last words.
+// The most that Kubernetes keeps of a container's termination message.
 inline constexpr size_t kSummaryBytes = 4096;
 
 // FNV-1a 64, as 16 hexadecimal digits.
@@ -47,13 +49,13 @@ inline std::string JobLineHash(std::string_view payload) {
   return text;
 }
 
-// With its line end.
+// Returns the line, with its line end.
 inline std::string FormatJobLine(const JobLine& line) {
   const std::string head = line.kind + ' ' + line.point_id + ' ' + std::to_string(line.payload.size());
   return std::string(kJobLineMark) + head + ' ' + Checksum(head, line.payload) + ' ' + line.payload + '\n';
 }
 
-// Nothing where `text`, one line without its end, is no such line or not a whole one.
+// Parses one line, without its line end. Returns nothing if it is not such a line, or is damaged.
 inline std::optional<JobLine> ParseJobLine(std::string_view text) {
   if (!text.starts_with(kJobLineMark)) return std::nullopt;
   text.remove_prefix(kJobLineMark.size());

@@ -1,4 +1,4 @@
-// What is wrong with a JSON document, in words for people: nlohmann-json's own begin with its class and a number.
+// Says what is wrong with a JSON document in words for people. nlohmann-json's own begin with a class and a number.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace ridgeline {
 
-// One line of at most 400 bytes, which may quote the document: "parse error at line 1, column 2: ...", "'ranks' is
-// missing", "the number 1e999 is too large", "it is a string where a number is expected".
+// Returns one line of at most 400 bytes, which may quote the document: "parse error at line 1, column 2: ...", "'ranks'
+// is missing", "the number 1e999 is too large", "it is a string where a number is expected".
 inline std::string JsonFault(const nlohmann::json::exception& error) {
   constexpr size_t kMostBytes = 400;
   std::string words = error.what();
@@ -50,7 +50,7 @@ inline std::string JsonFault(const nlohmann::json::exception& error) {
   }
   if (words.size() > kMostBytes) {
     size_t end = kMostBytes;
-    while (end > 0 && (words[end] & '\xC0') == '\x80') --end;  // no part of a character
+    while (end > 0 && (words[end] & '\xC0') == '\x80') --end;  // cuts no UTF-8 character in two
     words = words.substr(0, end) + "...";
   }
   return words;

@@ -1,4 +1,4 @@
-// Files of lines that grow at their end while others read them: a job's results file (job_dir.h), a pod's log.
+// Files of lines that grow while others read them: a job's results file (job_dir.h), a pod's log.
 #ifndef RIDGELINE_LINE_FILE_H_
 #define RIDGELINE_LINE_FILE_H_
 
@@ -16,12 +16,12 @@
 
 namespace ridgeline {
 
-// Hands over the lines of the open file `fd` that have come whole, without their ends, from byte `offset` on, until
-// `take` says false: that was enough. Then `offset` is where the next line begins. What is longer than any line of a
-// job is passed over, so memory is bounded by one such line. False, with errno set, where the file cannot be read.
+// Calls `take` with each complete line of the open file `fd`, without its end, starting at byte `offset`. Stops at the
+// end of the file, or when `take` returns false. Sets `offset` to the beginning of the next line. Skips lines longer
+// than kMaxJobLineBytes, so memory is bounded. Returns false, with errno set, if the file cannot be read.
 inline bool ReadWholeLines(int fd, int64_t& offset, const std::function<bool(std::string_view line)>& take) {
   constexpr size_t kReadBytes = 1 << 20;
-  std::string rest;  // from `offset` on: of a line that has begun
+  std::string rest;  // the bytes from `offset` on: a line that is not complete yet
   for (;;) {
     const size_t had = rest.size();
     rest.resize(had + kReadBytes);
@@ -35,7 +35,7 @@ inline bool ReadWholeLines(int fd, int64_t& offset, const std::function<bool(std
       more = take(std::string_view(rest).substr(begin, end - begin));
       begin = end + 1;
     }
-    // What is left of too long a line begins as no line does.
+    // The rest of such a line is ignored, too: it does not begin as a line does.
     if (more && rest.size() - begin > kMaxJobLineBytes) begin = rest.size();
     rest.erase(0, begin);
     offset += static_cast<int64_t>(begin);
@@ -43,9 +43,9 @@ inline bool ReadWholeLines(int fd, int64_t& offset, const std::function<bool(std
   }
 }
 
-// Appends a line, with its end, to the file that is open as `fd` for reading and appending: on the disk when it
-// returns. What an earlier writer was killed at, or found no room for, stays a line of its own. One at a time may
-// write. False, with errno set, where it cannot.
+// Appends `line`, which has its line end, to `fd`, and syncs it to the disk. `fd` must be open for reading and
+// appending, and only one writer may write at a time. If an earlier writer left an incomplete line, that stays a line
+// of its own. Returns false, with errno set, if writing fails.
 inline bool AppendLineSynced(int fd, std::string_view line) {
   const off_t size = ::lseek(fd, 0, SEEK_END);
   char last = '\n';

@@ -1,4 +1,4 @@
-// The lines of a text.
+// Splits a text into lines.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace ridgeline {
 
-// Without their ends. What stands behind the last end is a line, too, unless it is empty. REQUIRES: the text outlives
-// them.
+// Returns the lines without their line ends. Text after the last line end is a line, too, unless it is empty. REQUIRES:
+// `text` outlives the result.
 inline std::vector<std::string_view> SplitLines(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {

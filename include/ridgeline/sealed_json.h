@@ -1,4 +1,4 @@
-// JSON documents that carry a checksum over themselves: jobs, results of our trainer, manifests, launchers' records.
+// JSON documents that carry their own checksum: jobs, our trainer's results, manifests, launchers' records.
 #ifndef RIDGELINE_SEALED_JSON_H_
 #define RIDGELINE_SEALED_JSON_H_
 
@@ -13,25 +13,26 @@ namespace ridgeline {
 
 inline constexpr const char* kChecksumKey = "checksum";
 
-// On one line; bytes that are not UTF-8 are replaced.
+// Returns the document on one line, with bytes that are not UTF-8 replaced.
 inline std::string Dumped(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// An object that has members, and none of that key, as text that has one: the checksum of the text without it.
+// Returns the document as text with its checksum as the first member. The checksum is that of the text without it.
+// REQUIRES: an object with members, none of them kChecksumKey.
 inline std::string SealedText(const nlohmann::json& document) {
   std::string text = Dumped(document);
   text.insert(1, std::string("\"") + kChecksumKey + "\":\"" + Checksum(text) + "\",");
   return text;
 }
 
-// False where it carries one, and is not what that is of. What a person or another program writes need not carry one,
-// nor does what earlier versions wrote.
+// Returns false if the document carries a checksum that does not match. A document without one is whole: people, other
+// programs and earlier versions write such documents.
 inline bool IsWhole(const nlohmann::json& document) {
   if (!document.is_object()) return true;
   const auto checksum = document.find(kChecksumKey);
   if (checksum == document.end()) return true;
-  std::string text;  // as the others' would be
+  std::string text;  // the document without its checksum, as SealedText saw it
   for (const auto& [key, value] : document.items()) {
     if (key != kChecksumKey) text += (text.empty() ? '{' : ',') + Dumped(key) + ':' + Dumped(value);
   }

@@ -1,4 +1,4 @@
-// The standard streams of a program that somebody else starts.
+// Makes sure that a program has its standard streams.
 #pragma once
 
 #include <fcntl.h>
@@ -8,12 +8,11 @@
 
 namespace ridgeline {
 
-// To be called first of all by every program of ours: who started it may have closed its standard streams, and the next
-// file that is opened, such as a database or a socket, would be one of them, for what is said to be written into.
-// Closed ones become /dev/null.
+// Opens closed standard streams as /dev/null. Every program calls this first: its parent may have closed them, and the
+// next file that is opened, such as a database or a socket, would become stdout or stderr and get its messages.
 inline void OpenStandardStreams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    // What is opened takes the lowest number that is free: this one.
+    // open() returns the lowest free number, which is this one.
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);
   }
 }
