@@ -1,5 +1,5 @@
-// The end of a search: single runs differ by more than the best few of the points do, so these are measured again, in
-// turns, before one of them is said to be the best.
+// The end of a search. Single runs vary by more than the best few points differ. So these are measured again, in turns,
+// before one of them is called the best.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,14 @@
 
 namespace ridgeline {
 
-// Within so much of the best nothing is looked for.
+// A gain below this share is not worth a run.
 inline constexpr double kWorthLooking = 1.02;
 
-// So many points at most are measured again, so many times at most.
+// At most so many points are measured again, at most so many times each.
 inline constexpr int64_t kMostFinalists = 3;
 inline constexpr int64_t kMostTurns = 3;
 
-// A point that was measured: an index into the space's points, and the objective by its first run and by those of the
-// turns, in order.
+// A measured point: its index among the space's points, and the objective of its first run and of its turns, in order.
 struct Contender {
   size_t point = 0;
   std::vector<double> values;
@@ -25,26 +24,26 @@ struct Contender {
 struct Finalist {
   size_t point = 0;
   double value = 0;           // geometric mean of its runs
-  bool could_be_best = true;  // could well be so much better than the first that it is worth looking (kWorthLooking)
+  bool could_be_best = true;  // it may be better than the first by kWorthLooking
 };
 
 struct Finals {
-  std::vector<Finalist> finalists;  // the best first; empty: none is near enough to the best to be measured again
-  int64_t turns = 0;                // that all of them have had
-  int64_t next_turn = 0;            // of `run`, from 1; 0: they have ended
-  std::vector<size_t> run;          // points, together
-  double interval = 1;              // the true value of the first is within this factor of its mean, 95 times in 100
+  std::vector<Finalist> finalists;  // the best first; empty if no other point is near the best
+  int64_t turns = 0;                // turns that all of them have had
+  int64_t next_turn = 0;            // the turn of `run`, from 1; 0: there is none
+  std::vector<size_t> run;          // points to measure next, together
+  double interval = 1;              // the first's true value is within this factor of its mean in 95 of 100 cases
 };
 
-// How many of a search's runs are kept for its end: a third, where that is a turn of all finalists.
+// How many runs of the budget are kept for the finals: a third, if that is enough for a turn of all finalists.
 int64_t RunsForFinals(int64_t budget);
 
-// Whether there are finals to be held: several points near enough to the best, as their first runs say.
+// Whether finals are needed: by their first runs, several points are near the best.
 bool HasFinals(const std::vector<Contender>& contenders);
 
-// `runs`: how many their turns may take in all. Turns that only some have had so far count where all have had them.
-// What two of them differ by is judged by what is left of the runs' logarithms when each point's own mean and each
-// turn's are taken away, so that a machine which gets slower for all of them from one turn to the next changes nothing.
+// `runs`: how many runs the turns may take in all. A turn counts when all finalists have had it. The noise is what
+// remains of the logarithms after each point's mean and each turn's mean are subtracted. So a machine that gets slower
+// for all points from one turn to the next changes nothing.
 Finals JudgeFinals(std::vector<Contender> contenders, int64_t runs);
 
 }  // namespace ridgeline

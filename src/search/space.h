@@ -1,4 +1,4 @@
-// What a search chooses from: the points of a sweep, each with what it is predicted to give and to need.
+// The points that a search chooses from, each with its predicted objective and memory.
 #pragma once
 
 #include <cstdint>
@@ -17,35 +17,34 @@
 
 namespace ridgeline {
 
-// More than these nobody measures a good part of; memory is predicted of each.
+// The most points of a search. Memory is predicted for each, and nobody measures a good part of more.
 inline constexpr int64_t kMostSearched = 20'000;
 
 struct SearchPoint {
   Point point;
-  std::string label;        // its values on the axes that are searched: "batch_size=8 checkpointing=none"
-  double tokens_per_s = 0;  // steady, of all ranks, predicted; 0 where only what fits is asked
-  double worth = 1;         // objective = tokens/s x this; of `fit`: the objective
-  bool fits = true;         // by the predicted memory, as far as it is known what there is
-  double share = 0;  // of its memory that it needs, or bytes where nobody knows what there is: what needs as much
-                     // as one that ran out of it would, too
-  std::vector<double> levels = {};  // its value's place on each axis: of numbers above 0, in doublings
+  std::string label;        // its values on the searched axes: "batch_size=8 checkpointing=none"
+  double tokens_per_s = 0;  // predicted, steady, of all ranks; 0 for the objective `fit`
+  double worth = 1;         // objective = tokens/s * worth; for `fit`: the objective itself
+  bool fits = true;         // by predicted memory; true if the available memory is not known
+  double share = 0;  // needed share of the available memory, or needed bytes if that is not known. If a point runs out
+                     // of memory, so do all with as large a share
+  std::vector<double> levels = {};  // its place on each axis; of positive numbers, their log2
 };
 
-// One search: of the points that differ on searched axes alone.
+// One search, over points that differ only on the searched axes.
 struct SearchSpace {
-  std::string label;  // what is the same for all: "model=llama-25m"; empty where every axis is searched
+  std::string label;  // the values of the other axes: "model=llama-25m"; empty if all axes are searched
   std::vector<SearchPoint> points;
-  std::vector<bool> ordered;  // axis by axis: of numbers, so that neighbours are alike
-  double spread = 0;          // standard deviation of the logarithm of predicted over measured
-  bool knows_level = false;   // false: predictions tell points apart, and nobody knows how far they are off in all
-  std::string basis;          // what times are predicted by, in words: "h100, extrapolated"
+  std::vector<bool> ordered;  // per axis: it has numbers, so neighbours are similar
+  double spread = 0;          // standard deviation of ln(predicted / measured)
+  bool knows_level = false;   // false: predictions only rank points; their common factor is unknown
+  std::string basis;          // how times are predicted, in words: "h100, extrapolated"
 };
 
 class SpaceMaker {
  public:
-  // `node`: what memory points have; where it names a device, times are that one's, too. `devices`: folders where
-  // another's description is looked for (DeviceFolders).
-  // `frameworks`: by which points of other trainers are estimated; may be empty.
+  // `node`: the memory of points; if it names a device, times are that device's, too. `devices`: folders with device
+  // descriptions (DeviceFolders). `frameworks`: for the estimates of other trainers' points; may be empty.
   SpaceMaker(NodeMemory node, Forecaster forecaster, std::vector<std::filesystem::path> devices,
              std::shared_ptr<const Frameworks> frameworks = {})
       : node_(std::move(node)),
@@ -53,9 +52,9 @@ class SpaceMaker {
         devices_(std::move(devices)),
         frameworks_(std::move(frameworks)) {}
 
-  // The spaces of the sweep, in the order of their first points; what is predicted once is remembered. REQUIRES: it has
-  // a `search`. Throws Error(kInvalidInput) at its place where there is nothing to search or too much, or what is asked
-  // needs a device or a price that nothing says.
+  // Returns the spaces of the sweep, in the order of their first points. Remembers predictions. REQUIRES: the sweep has
+  // a `search`. Throws Error(kInvalidInput) at its place if there are no points or too many, or if the objective needs
+  // a device or a price that is not given.
   std::vector<SearchSpace> Make(const Sweep& sweep);
 
  private:

@@ -1,4 +1,4 @@
-// Where a history of runs changed, and by which commit.
+// Finds where a history of runs changed, and at which commit.
 #pragma once
 
 #include <span>
@@ -13,15 +13,15 @@ struct HistoryRun {
 };
 
 struct ChangePoint {
-  std::string commit;  // the first after it
-  size_t first = 0;    // its first run's place in the history
-  double change = 0;   // of the median's logarithm, from the runs since the change before to those until the next
+  std::string commit;  // the first commit after the change
+  size_t first = 0;    // index of that commit's first run in the history
+  double change = 0;   // of ln(median): the runs until the next change, minus those since the change before
 };
 
-// The changes of level in a history of one point on one fingerprint, the oldest run first: binary segmentation, cut
-// where Pettitt's statistic is largest, as long as its chance is below 1 % (Pettitt, 1979; by ranks, so that no single
-// run makes a change). Runs of one commit that follow each other are not cut, so a change has one commit that is its
-// first. A change shows once some fifteen runs are in sight of it. Takes time with the square of the history's length.
+// Returns the changes of level in a history of one point on one fingerprint, oldest run first. Binary segmentation cuts
+// where Pettitt's statistic is largest, while its p-value is below 1 % (Pettitt, 1979). The statistic uses ranks, so a
+// single run makes no change. Consecutive runs of one commit are not cut apart, so each change has a first commit. A
+// change shows after about fifteen runs. Time grows with the square of the history's length.
 std::vector<ChangePoint> ChangePoints(std::span<const HistoryRun> history);
 
 }  // namespace ridgeline

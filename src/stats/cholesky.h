@@ -1,4 +1,4 @@
-// Cholesky's decomposition of a symmetric positive definite matrix into L Lᵀ, and what is solved with it.
+// Cholesky decomposition of a symmetric positive definite matrix into L Lᵀ, and solving with it.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@ namespace ridgeline {
 
 class Cholesky {
  public:
-  // Of `matrix`, n x n, row by row; its lower half is read. Takes n³/6 products. What rounding has left of a pivot that
-  // should be positive counts as 1e-12 at least.
+  // Decomposes `matrix`, n x n, row by row; reads its lower half. Takes n³/6 products. A pivot that rounding has made
+  // smaller than 1e-12 counts as 1e-12.
   Cholesky(std::vector<double> matrix, size_t n);
 
-  // Each solves for x in place of `b`, of n numbers, with n²/2 products.
+  // Each solves for x and overwrites `b`, n numbers, with it. Takes n²/2 products.
   void SolveLower(std::span<double> b) const;  // L x = b
   void SolveUpper(std::span<double> b) const;  // Lᵀ x = b
 
  private:
   size_t n_;
-  std::vector<double> lower_;  // row by row; what is above the diagonal is not read
+  std::vector<double> lower_;  // row by row; entries above the diagonal are not read
 };
 
 }  // namespace ridgeline

@@ -1,13 +1,12 @@
-// How far a median of repeated measurements can be trusted, and so which differences are none. Numbers in, numbers out:
-// the same on every machine and at every call.
+// How certain a median of repeated measurements is, and so which differences are significant. Deterministic: the same
+// numbers give the same result on every machine and at every call.
 //
-// The uncertainty is a bootstrap's. Where there are several runs, whole runs are drawn with replacement, since values
-// of one run have more in common than those of two. Of a single run, circular blocks of neighbouring values are drawn
-// (Politis and Romano, 1992), of 2 n^(1/3) - 1 values, which keeps what neighbours share. The spread of the drawn
-// medians' logarithms is their standard error; few blocks make it too small by sqrt(1 - 1 / blocks), which is put
-// right, and uncertain, for which Student's t has the factor, with Welch's degrees of freedom where two medians are
-// compared.
-// tests/stats says how often such intervals hold what is true.
+// The standard error comes from a bootstrap. With several runs, whole runs are drawn with replacement, because values
+// of one run are more alike than values of two. With a single run, circular blocks of 2 n^(1/3) - 1 neighbouring values
+// are drawn (Politis and Romano, 1992), which keeps the correlation of neighbours. The standard error is the standard
+// deviation of the logarithms of the drawn medians. Few blocks make it too small by sqrt(1 - 1 / blocks), which is
+// corrected, and uncertain, for which Student's t widens the interval. A comparison of two medians has Welch's degrees
+// of freedom. tests/stats measures how often such intervals hold the true value.
 #pragma once
 
 #include <cstdint>
@@ -17,31 +16,31 @@
 
 namespace ridgeline {
 
-// Of at least one value; reorders them.
+// The median of at least one value. Reorders the values.
 double MedianOf(std::span<double> values);
 
-// The standard deviation of values that are normal but for some far out: 1.4826 times the median distance from their
-// median (Hampel, 1974). 0 of none.
+// A standard deviation that outliers hardly change: 1.4826 times the median distance from the median (Hampel, 1974).
+// 0 for no values.
 double RobustSigma(std::span<const double> values);
 
-// A median, or a ratio of two. On the scale of logarithms, where a ratio is a difference.
+// A median, or a ratio of two medians. Its error is that of the logarithm, in which a ratio is a difference.
 struct Estimate {
   double value = 0;           // in the values' unit
   double standard_error = 0;  // of the value's natural logarithm
   double freedom = 0;         // degrees of freedom of the standard error; at least 1
 };
 
-// Of all values of the runs, each in the order it came. Nothing where there is too little to say how they vary (fewer
-// than four values), or a value is not positive.
+// The median of all values of the runs, each in the order of measurement. Nothing if there are fewer than four values,
+// or a value is not positive.
 std::optional<Estimate> EstimateMedian(std::span<const std::vector<double>> runs);
 
 Estimate Ratio(const Estimate& of, const Estimate& to);
 
-// What the value is multiplied with and divided by for the ends of its interval of 95 %: at least 1. A ratio is told
-// from 1 where it is larger than this factor, or smaller than its inverse.
+// The 95 % interval goes from value / factor to value * factor; the factor is at least 1. A ratio differs significantly
+// from 1 if it is above the factor or below its inverse.
 double Factor(const Estimate& estimate);
 
-// How many repeats, instead of these, would bring the factor down to `wanted` (above 1), if they varied as these did.
+// How many repeats in all would bring the factor down to `wanted` (above 1), if they vary as these do.
 int64_t RepeatsFor(const Estimate& estimate, int64_t repeats, double wanted);
 
 }  // namespace ridgeline

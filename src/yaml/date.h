@@ -1,4 +1,4 @@
-// Dates as data files write them: when a price was asked, when a figure was read, when a trainer was tested.
+// Dates in data files: when a price was asked, a figure read, or a trainer tested.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace ridgeline {
 
-// "2026", "2026-08" or "2026-08-26": of the Gregorian calendar, from 2000 to 2099.
+// Whether `text` is a Gregorian date from 2000 to 2099: "2026", "2026-08" or "2026-08-26".
 bool IsDate(std::string_view text);
 
-// Why a text is none, in words.
+// Why a text is not a date, in words.
 std::string NoDate(std::string_view text);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// What files of YAML have in common: mappings with known names, and lists of such mappings.
+// Reads what YAML files have in common: mappings with known keys, and lists of such mappings.
 #pragma once
 
 #include <filesystem>
@@ -14,17 +14,17 @@ namespace ridgeline {
 using Names = std::vector<std::string>;
 using Entry = std::pair<std::string, const YamlNode*>;
 
-// Each appends what is wrong to `faults`, at its place, and returns what was right.
+// Each function appends faults, with their places, to `faults`, and returns the valid part.
 
-// The entries of a mapping whose keys are text, each once. `known` empty: any name.
+// The entries of a mapping. Keys must be text, and unique. An empty `known` allows any key.
 std::vector<Entry> Entries(const YamlNode& map, std::string_view what, const Names& known, std::vector<Fault>& faults);
 
-// A list's mappings; a lone mapping counts as a list of one where `lone` says so. `of`: what they are mappings of.
+// The mappings of a list. With `lone`, a single mapping counts as a list of one. `of`: their name in messages.
 std::vector<const YamlNode*> Mappings(const YamlNode& node, std::string_view section, bool lone,
                                       std::vector<Fault>& faults, std::string_view of);
 
-// Whether a file is plainly of another kind than those with these top-level keys: it has fewer than two of them, and
-// others. False for a file that cannot be read as a mapping: whoever reads it says what is wrong.
+// Whether a file is clearly of another kind than files with these top-level keys: it has other keys, and fewer than two
+// of these. False for a file that is not a mapping; its reader reports that.
 bool IsOfAnotherKind(const std::filesystem::path& file, const Names& keys);
 
 }  // namespace ridgeline

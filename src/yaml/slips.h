@@ -1,4 +1,4 @@
-// What people write who mean something else than YAML takes it for: found in the text, and told in a sentence.
+// Common YAML mistakes, found in the text and explained in a sentence.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,18 @@
 
 namespace ridgeline {
 
-// The slip for which a parser stopped at `stopped`: a tab that indents, a colon without a space behind it, a comparison
-// or a template without quotes. Nothing where it is none of these.
+// The mistake because of which a parser stopped at `stopped`: indentation with a tab, a colon without a space after it,
+// or a comparison or template without quotes. Nothing for any other cause.
 std::optional<Fault> SlipAt(std::string_view text, Place stopped);
 
-// The comparison that `rest` of a file begins with, such as `>8`, which without quotes is to YAML the header of a text
-// that follows; empty where it begins otherwise.
+// The comparison with which `rest` of a file begins, such as `>8`. Without quotes YAML reads it as the header of a
+// block of text. Empty if `rest` begins otherwise.
 std::string_view LeadingComparison(std::string_view rest);
 
-// What is wrong with "model:x", which is one text to YAML; empty for another text.
+// What is wrong with a text such as "model:x", which is one scalar in YAML. Empty for other texts.
 std::string JoinedColon(std::string_view scalar);
 
-// "`expected`, not …" of a node that is no mapping, or that it would be one but for a space.
+// "`expected`, not …" for a node that is not a mapping; or, if only a space is missing, that.
 std::string NotAMapping(const std::string& expected, const YamlNode& node);
 
 // What is wrong with a comparison without quotes.

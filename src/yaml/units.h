@@ -10,17 +10,16 @@
 
 namespace ridgeline {
 
-// A finite decimal number, spaces around it or not.
+// Parses a finite decimal number; spaces around it are allowed.
 std::optional<double> ParseNumber(std::string_view text);
 
-// "8GB", "512 MiB", or a number of bytes, of at least 1 and at most kMostBytes (ridgeline/amount.h). Nothing where it
-// is neither.
+// Parses "8GB", "512 MiB" or a number of bytes, from 1 to kMostBytes (ridgeline/amount.h). Nothing for other texts.
 std::optional<int64_t> ReadBytes(const YamlNode& node);
 
-// "90s", "10m", "1.5h", or a number of seconds, from 1 to kMostSeconds. Nothing where it is neither.
+// Parses "90s", "10m", "1.5h" or a number of seconds, from 1 to kMostSeconds. Nothing for other texts.
 std::optional<int64_t> ReadSeconds(const YamlNode& node);
 
-// What belongs behind the refusal of an amount that is one and too large: "; 1000TB are the most"; empty for another.
+// For the message that refuses an amount: "; 1000TB are the most" if it is too large, else empty.
 std::string MostBytesNote(const YamlNode& node);
 std::string MostSecondsNote(const YamlNode& node);
 
