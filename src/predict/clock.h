@@ -1,6 +1,6 @@
-// How long a step takes on a described device, by the step's own program: every call that it records takes the longer
-// of what its products and its bytes take, in the order of the program, with collectives on a stream of their own. The
-// terms and where they are from: docs/prediction-model.md. Nothing is run, and no device is needed.
+// Predicts how long a step takes on a described device, from the step's own program. Calls run in program order. Each
+// takes the time of its arithmetic or of its memory traffic, whichever is longer. Collectives have a stream of their
+// own. docs/prediction-model.md has the terms and their sources. Nothing is run, and no device is needed.
 #pragma once
 
 #include <cstdint>
@@ -18,41 +18,41 @@
 
 namespace ridgeline {
 
-// One call of a step, as far as its time goes.
+// The costs of one call of a step.
 struct CallCost {
   const OpDef* op = nullptr;
   Phase phase = Phase::kForward;
   MathFormat format = MathFormat::kF32;
   double flops = 0;
-  double bytes = 0;       // to and from memory, scratch too
-  double wire_bytes = 0;  // to other ranks
+  double bytes = 0;       // read and written, scratch included
+  double wire_bytes = 0;  // sent to other ranks
   double tiles = 1;       // TileShare of a product
-  int32_t flight = -1;    // of a collective and of its landing
+  int32_t flight = -1;    // joins a collective and its landing
   int32_t layer = -1;     // -1: outside the layers
   Collective collective = Collective::kNone;
-  double collective_bytes = 0;  // that a rank puts into a collective
+  double collective_bytes = 0;  // a rank's input of a collective
   int32_t micro_step = 0;
   enum class Kind : uint8_t {
     kPass,
     kProduct,
     kForwardAttention,
     kBackwardAttention,
-    kTakeOff,  // of a collective that flies
-    kAtOnce,   // a collective that is waited for
-    kLanding
+    kTakeOff,  // starts a collective
+    kAtOnce,   // a collective that blocks
+    kLanding   // waits for a collective that was started
   };
   Kind kind = Kind::kPass;
-  bool is_emulated = false;  // a product of a format that the device does not multiply
-  CallShape shape = {};      // where the device has calls that were measured
+  bool is_emulated = false;  // a product in a format that the device cannot multiply
+  CallShape shape = {};      // only if the device has measured calls
 };
 
 struct StepCosts {
   RunSpec spec;
-  std::vector<CallCost> calls;  // in the order of the program
+  std::vector<CallCost> calls;  // in program order
 };
 
-// Of a rank's step on the device's GPU; the spec's own `device` and `gpu` do not count. The spec must be canonical and
-// checked.
+// Returns the costs of one rank's step on the device's GPU. Ignores `device` and `gpu` of the spec, which must be
+// canonical and checked.
 StepCosts CostsOf(RunSpec spec, const Device& device);
 
 // All calls of one op in one phase.
@@ -61,13 +61,13 @@ struct ForecastLine {
   std::string_view phase;  // "forward", "recompute", "backward" or "optimizer"
   int64_t calls = 0;
   double ns = 0;
-  double compute_ns = 0;  // of those calls that products bound
+  double compute_ns = 0;  // of the calls that are compute-bound
 };
 
-// The line of what a step waits for the slowest of its ranks.
+// Name of the line with the wait for the slowest rank.
 inline constexpr std::string_view kStragglers = "stragglers";
 
-// How far a time of the clock can be trusted, in words.
+// What a predicted time is based on, in words.
 constexpr std::string_view ClockBasis(bool calibrated) {
   return calibrated ? "predicted, calibrated" : "predicted, extrapolated";
 }
@@ -81,25 +81,25 @@ struct StepForecast {
   double step_ns = 0;  // the sum of the next four
   double compute_ns = 0;
   double memory_ns = 0;
-  double exposed_ns = 0;   // waiting for other ranks: for what they send, and for the slowest of them
-  double straggle_ns = 0;  // of that, for the slowest
+  double exposed_ns = 0;   // waiting for data of other ranks, and for the slowest rank
+  double straggle_ns = 0;  // the part of exposed_ns that waits for the slowest rank
   double launch_ns = 0;
-  double communication_ns = 0;  // on its own stream, hidden or not
-  double first_ns = 0;          // what the first iteration takes more
-  double start_ns = 0;          // and what a process takes before it, with a GPU: libraries, first weights
-  // By which, and times which, 90 of 100 such steps lie, as published rows or measured calls tell. Nothing: no row is
-  // of such a step (kNoInterval), and nobody knows.
+  double communication_ns = 0;  // of all collectives, hidden or not
+  double first_ns = 0;          // extra time of the first iteration
+  double start_ns = 0;          // process start before it, with a GPU: libraries, first weights
+  // 90 % of such steps lie between step_ns / spread and step_ns * spread, by published rows or measured calls. Nothing
+  // if no row is of such a step (kNoInterval).
   std::optional<double> spread;
-  bool calibrated = false;          // all that counts was measured on the device, of such shapes; else extrapolated
-  bool emulated = false;            // some products are of a format that the device does not multiply, as in a result
-  double extrapolated = 0;          // of a device whose calls were measured: the step's share in calls beyond them
-  std::string_view bound;           // "compute", "memory", "communication" or "launches": the largest of the four
+  bool calibrated = false;          // all terms that matter were measured on the device, at such shapes
+  bool emulated = false;            // some products are in a format that the device cannot multiply
+  double extrapolated = 0;          // share of the step in calls outside the device's measured range
+  std::string_view bound;           // "compute", "memory", "communication" or "launches": the largest
   std::vector<ForecastLine> lines;  // the longest first
 
-  // What a run takes beside its steps.
+  // The time of a run that is not in its steps.
   double cold_ns() const { return start_ns + first_ns; }
 
-  // The step in 90 of 100 cases. Nothing: nobody knows.
+  // Holds the step time in 90 of 100 cases. Nothing if that is not known.
   struct Interval {
     double low_ns = 0, high_ns = 0;
   };
@@ -107,56 +107,56 @@ struct StepForecast {
     return spread ? std::optional(Interval{step_ns / *spread, step_ns * *spread}) : std::nullopt;
   }
 
-  // Of all ranks: of a step, and of all that the spec has, warm-up and the first one included.
+  // Tokens per second of all ranks: of a steady step, and over the whole run with first iteration and warm-up.
   double steady_tokens_per_s(const RunSpec& spec) const;
   double cold_tokens_per_s(const RunSpec& spec) const;
 };
 
-// Of a step on the device, without tracing all of it: its layers repeat, and so do its micro-steps, so that some of
-// each are traced, and priced with and without one of each; what that one adds counts as often as there are more. A
-// fraction of a millisecond for any model. The spec must be canonical and checked. Throws Error(kInvalidInput) where
-// the device says nothing of what the step needs: the peak of a format that it multiplies, the network between
-// machines.
+// Predicts a step on the device without tracing all of it. Layers and micro-steps repeat, so a few of each are traced,
+// and priced with and without one of them; the difference is what each further one adds. Takes a fraction of a
+// millisecond for any model. The spec must be canonical and checked. Throws Error(kInvalidInput) if the device lacks a
+// figure that the step needs, such as the peak of a format or the network between machines.
 StepForecast PredictStep(const RunSpec& spec, const Device& device, const Framework& framework = {});
 
-// The same for a step that is priced again and again: it is traced once.
+// The same for a step that is priced several times: it is traced once.
 class TracedStep {
  public:
   TracedStep(const RunSpec& spec, const Device& device);
-  // `device` is the one that it was traced for.
+  // REQUIRES: `device` is the one that it was traced for.
   StepForecast Price(const Device& device, const Framework& framework = {}) const;
 
  private:
-  // Without one of the layers that are alike, without one of such micro-steps, without both, and with all.
+  // The traces: with and without one of the repeated layers, each with and without one of the repeated micro-steps.
   struct Layers {
-    StepCosts less, more;  // less: empty where all layers were traced
+    StepCosts less, more;  // without and with that layer; `less` is empty if all layers were traced
   };
   StepForecast PriceLayers(const Layers& layers, const Device& device, const Framework& framework) const;
-  Layers fewer_, all_;      // micro-steps; fewer_ is empty where all were traced
-  double layers_ = 0;       // how often what `more` has beyond `less` counts
-  double micro_steps_ = 0;  // the same of `all_` and `fewer_`
+  Layers fewer_, all_;      // without and with that micro-step; fewer_ is empty if all were traced
+  double layers_ = 0;       // how often the difference of `more` and `less` counts
+  double micro_steps_ = 0;  // the same for all_ and fewer_
 };
 
-// The mean of the largest of `count` standard normal numbers, within 0.03; 0 of one. (Blom, "Statistical Estimates and
-// Transformed Beta-Variables", 1958: the quantile at (n - 3/8) / (n + 1/4).)
+// The expected largest of `count` standard normal numbers, within 0.03; 0 for one number. (Blom, "Statistical Estimates
+// and Transformed Beta-Variables", 1958: the quantile at (n - 3/8) / (n + 1/4).)
 double ExpectedLargest(int64_t count);
 
-// The same of all of its calls, which `timeline` gets, too, where one is given.
+// Predicts the step from all of its calls. If `timeline` is given, it gets each call's time.
 StepForecast Forecast(const StepCosts& costs, const Device& device, const Framework& framework = {},
                       Timeline* timeline = nullptr);
 
-// What a product of this shape gets of its ceiling, for its tiles: the last wave of them is not full, those at its
-// edges compute what nobody wants, and each begins and ends. Of the best of several tiles, as libraries choose one.
+// The share of its ceiling that a product of this shape reaches because of its tiles: the last wave is not full, tiles
+// at the edges compute unused values, and each tile has a prologue and an epilogue. Takes the best of several tile
+// sizes, as libraries do.
 double TileShare(int64_t m, int64_t n, int64_t k, int64_t multiprocessors);
 
-// Ranks that have a collective together: every `stride`-th of all.
+// The ranks of a collective: every `stride`-th rank.
 struct RankGroup {
   int64_t ranks = 1;
   int64_t stride = 1;
 };
 
-// Seconds of a collective that sends `wire_bytes` a rank (ring: (n - 1) / n of the whole, of an all-reduce twice),
-// between such GPUs.
+// Seconds of a ring collective in which each rank sends `wire_bytes`: (n - 1) / n of the whole, twice that for an
+// all-reduce.
 double CollectiveSeconds(double wire_bytes, bool all_reduce, RankGroup group, const Device& device,
                          const Efficiency& efficiency);
 

@@ -1,5 +1,4 @@
-// One run corrects the rest: what a trainer's steps took on a GPU says by how much all of its predictions there are
-// off.
+// Corrects a trainer's predictions on a GPU by known step times of that trainer on that GPU.
 #pragma once
 
 #include <array>
@@ -17,13 +16,13 @@
 
 namespace ridgeline {
 
-// A step that somebody knows the time of.
+// A step whose time is known.
 struct KnownRun {
   RunSpec spec;
   std::string gpu;     // as devices name them
   double step_ns = 0;  // above 0
-  bool typed = false;  // nothing shows it: what it corrects is assumed
-  std::string from;    // in words: a database, a log
+  bool typed = false;  // a person typed it, so what it corrects is "assumed"
+  std::string from;    // its source in words: a database, a log
 };
 
 // A line of a file of known runs, as `ridgeline trainers try --as-calibration` prints it: JSON.
@@ -31,25 +30,25 @@ std::string EncodeKnownRun(const KnownRun& run);
 // Throws Error(kInvalidInput). `source` names the file and line.
 KnownRun DecodeKnownRun(std::string_view line, const std::string& source);
 
-// What is expected without a run weighs as much as so many of them: rows of other programs differ by more between
+// The uncorrected prediction weighs as much as so many runs. It is below 1, because published rows differ more between
 // programs than within one (docs/prediction-accuracy.md).
 inline constexpr double kRunsOfPrior = 0.5;
-// Within these factors are 90 of 100 rows that one other row of their program and GPU corrected, and that all others
-// did.
+// Factors within which 90 of 100 rows lie after correction by one other row of their program and GPU, and by all
+// others.
 inline constexpr double kSpreadOfOneRun = 1.20;
 inline constexpr double kSpreadOfRuns = 1.14;
-// So many runs may teach shares.
+// The fewest runs that may fit shares.
 inline constexpr size_t kFewestForShares = 5;
 inline constexpr size_t kMostKnownRuns = 20;
 
-// Corrects `framework` on this device by those runs that ran on its GPU and that the framework can price: by a factor,
-// or from kFewestForShares runs on by shares, where each run is predicted better so from the others. Runs beyond
-// kMostKnownRuns are left out, the first ones. False: none of the runs tells of it.
+// Corrects `framework` for this device, using the runs on its GPU that the framework can price. The correction is a
+// factor. With at least kFewestForShares runs it is fitted shares instead, if they predict each run better from the
+// others. Uses the last kMostKnownRuns runs. Returns false if no run applies.
 bool Correct(Framework& framework, const Device& device, const std::vector<KnownRun>& runs);
 
 using Share = double Efficiency::*;
-// The shares with which `error` is least: found one after another by smaller and smaller steps, of hundredths at last,
-// the same each time. The others stay as `from` has them.
+// Returns the shares that minimize `error`, by a coordinate search whose steps shrink to 0.01. Deterministic. Shares
+// that are not in `shares` stay as in `from`.
 Efficiency FitShares(const std::function<double(const Efficiency&)>& error, std::span<const Share> shares,
                      const Efficiency& from);
 

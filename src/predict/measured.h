@@ -1,8 +1,7 @@
-// How long calls take on a device by calls that were measured there: what `ridgeline calibrate` wrote of it.
+// Predicts how long calls take on a device from calls that `ridgeline calibrate` measured there.
 //
-// Of the calls of one class (engine/step/call_shape.h) a beginning and a rate are fitted, and what the dimensions
-// change of that is interpolated between the measured ones: kriging (Matheron, 1963) of the logarithm of the time over
-// the logarithms of the dimensions.
+// For each class of calls (engine/step/call_shape.h) a start-up time and a rate are fitted. The remaining dependence on
+// the dimensions is interpolated: kriging (Matheron, 1963) of ln(time) over the logarithms of the dimensions.
 #pragma once
 
 #include <array>
@@ -16,25 +15,25 @@
 
 namespace ridgeline {
 
-using CallDims = std::array<int64_t, 3>;  // as CallShape has them; what is not there is 0
+using CallDims = std::array<int64_t, 3>;  // as in CallShape; missing ones are 0
 
 struct MeasuredCall {
   CallDims dims = {};
   double ns = 0;
 };
 
-// What is fitted to the calls of a class takes the third power of their number.
+// Fitting a class takes time with the third power of its number of calls.
 inline constexpr size_t kMostCallsOfClass = 256;
 
 // The calls of one class.
 class CallModel {
  public:
-  // `name`: the class's. At least one call, each with as many dimensions and no others.
+  // `name`: that of the class. REQUIRES: at least one call, all with the same dimensions in use.
   CallModel(std::string_view name, std::vector<MeasuredCall> calls);
 
   struct Time {
     double ns = 0;
-    double beyond = 0;  // how far outside of the measured dimensions it lies: e^beyond times; 0: between them
+    double beyond = 0;  // it lies outside the measured dimensions by the factor e^beyond; 0: within
   };
   Time At(const CallDims& dims) const;
 
@@ -50,21 +49,21 @@ class CallModel {
   void FitResiduals();
 
   bool attention_ = false;
-  size_t count_ = 0;  // of dimensions
+  size_t count_ = 0;  // number of dimensions
   std::vector<MeasuredCall> calls_;
   std::vector<Features> features_;
   Features least_ = {}, most_ = {};
   double begin_ns_ = 0;
   double ns_per_work_ = 0;
-  std::vector<double> weights_;  // of the kernel around each call
+  std::vector<double> weights_;  // the kernel's weight at each call
 };
 
-// What was measured of as many ranks as share a machine's cores, or of one on a GPU.
+// Measurements with so many ranks on a machine's cores, or with one rank on a GPU.
 struct MeasuredCalls {
   int64_t ranks = 1;
-  double error = 0;  // standard deviation of ln(measured / predicted), of steps that were predicted from other programs
-  double bias = 1;   // what a step takes, by what its calls do
-  double overlap = 1;  // the part of a collective's time in which calls go on as if it were not there
+  double error = 0;    // standard deviation of ln(measured / predicted) of steps predicted from other programs
+  double bias = 1;     // step time / sum of its calls' times
+  double overlap = 1;  // share of a collective's time in which other calls run at full speed
   int64_t programs = 0;
   std::map<std::string, CallModel, std::less<>> classes;
 };

@@ -1,5 +1,5 @@
-// Times of calls as they were measured on a device, for the clock: which measurement counts for a step, and what of it
-// lies beyond what was measured.
+// Measured times of calls, for the clock: chooses the measurement that counts for a step, and says how far a call lies
+// outside the measured range.
 #pragma once
 
 #include <array>
@@ -14,17 +14,17 @@ namespace ridgeline {
 
 class MeasuredRates {
  public:
-  // The device has some, and outlives it.
+  // REQUIRES: the device has measured calls and outlives this object.
   MeasuredRates(const Device& device, int64_t ranks);
 
   struct Time {
     double s = 0;
     double beyond = 0;  // CallModel::Time::beyond
   };
-  // Nothing where no call of the class was measured.
+  // Nothing if no call of the class was measured.
   std::optional<Time> Of(const CallShape& shape);
 
-  // Of the measurement that counts.
+  // Figures of the chosen measurement.
   double error() const { return counts_->error; }
   double bias() const { return counts_->bias; }
   double overlap() const { return counts_->overlap; }
@@ -43,7 +43,7 @@ class MeasuredRates {
 
   const Device& device_;
   const MeasuredCalls* counts_ = nullptr;
-  double slower_ = 1;  // where more ranks share the cores than any that were measured
+  double slower_ = 1;  // above 1 if more ranks share the cores than were measured
   std::unordered_map<CallClass, const CallModel*, HashOfClass> models_;
   std::unordered_map<Key, std::optional<Time>, HashOfKey> times_;  // layers repeat
 };

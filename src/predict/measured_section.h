@@ -1,4 +1,4 @@
-// `measured` of a device's file: what calls took on it.
+// The section `measured` of a device's file: times of calls on it.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace ridgeline {
 
-// What is wrong is appended to `faults`, at its place. `sources`: the names that stand under the file's sources.
+// Appends faults, with their places, to `faults`. `sources`: the names under the file's `sources`.
 std::vector<std::shared_ptr<const MeasuredCalls>> ReadMeasured(const YamlNode& node, const Names& sources,
                                                                std::vector<Fault>& faults);
 
-// The same as text, indented as it stands in a file.
+// The section as YAML, indented as in a file.
 std::string MeasuredText(const std::vector<std::shared_ptr<const MeasuredCalls>>& measured, const std::string& source);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// Memory, predicted exactly: the step program is traced on the meta device and planned, as the real run will be.
+// Predicts memory exactly: traces the step program on the meta device and plans it, as the real run does.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@ struct MemoryForecast {
   std::map<std::string, int64_t> by_category;  // parameters, gradients, optimizer, activations, workspace, logits, …
 };
 
-// Takes milliseconds. The spec must be canonical and checked. Throws Error(kInvalidInput) for what cannot be traced.
+// Takes milliseconds. The spec must be canonical and checked. Throws Error(kInvalidInput) if it cannot be traced.
 MemoryForecast PredictMemory(const RunSpec& spec);
 
-// Micro-steps repeat: after the first few each needs nothing that those before it have not left, but its tokens, which
-// a step is given together. So the plan of a step with few says that of a step with many, to the byte: a test holds it
-// to both. For who has many points that differ in their number. Of several ranks it is the spec itself: they gather
-// weights ahead, from one micro-step into the next, and the gaps between such storages are others where there are more.
+// Returns a spec with few micro-steps whose plan gives the plan of `spec` to the byte (a test holds both to it). After
+// the first few, a micro-step needs no memory that earlier ones did not need, except its tokens. This saves work for
+// points that differ only in their number of micro-steps. With several ranks it returns `spec` itself: ranks gather
+// weights ahead, from one micro-step into the next, so the gaps between storages depend on the number of micro-steps.
 RunSpec WithFewMicroSteps(const RunSpec& spec);
-// `few`: what is predicted of WithFewMicroSteps(spec).
+// The forecast of `spec`, from that of WithFewMicroSteps(spec).
 MemoryForecast WithAllMicroSteps(MemoryForecast few, const RunSpec& spec);
 
-// What a process needs beside the slab: its image, libraries, thread stacks and scratch. docs/engine.md has what was
-// measured, and a test holds runs to it.
+// Bytes that a process needs besides the slab: image, libraries, thread stacks and scratch. docs/engine.md has the
+// measurements, and a test holds runs to this bound.
 inline constexpr int64_t kProcessBaseBytes = 96'000'000;
 
-// What CUDA's context takes of a GPU's memory before the slab. Assumed: nvidia-smi shows 0.4 to 0.6 GB of processes
-// that hold one.
+// Bytes of GPU memory that the CUDA context takes. Assumed: nvidia-smi shows 0.4 to 0.6 GB for processes with a
+// context.
 inline constexpr int64_t kGpuContextBytes = 600'000'000;
 
 }  // namespace ridgeline

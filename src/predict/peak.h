@@ -1,4 +1,4 @@
-// What a device multiplies at most: what model FLOPs utilization (MFU) is a share of.
+// Peak arithmetic rates of devices. Model FLOPs utilization (MFU) is a share of them.
 #pragma once
 
 #include <optional>
@@ -6,8 +6,8 @@
 
 namespace ridgeline {
 
-// FLOPs a second of one GPU, dense, in the format that the linear layers multiply, as its maker's data sheet says;
-// nothing for a GPU, or a processor, of which none is known.
+// Dense FLOP/s of one GPU in the format of the linear layers, from its maker's data sheet. Nothing if it is not known,
+// as for processors.
 std::optional<double> PeakFlops(std::string_view gpu, std::string_view precision);
 
 }  // namespace ridgeline

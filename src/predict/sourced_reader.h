@@ -1,4 +1,5 @@
-// What files of devices/ and frameworks/ have in common: words, lists, and figures, each with the source that it names.
+// Reads what files in devices/ and frameworks/ have in common: texts, lists, and figures with the names of their
+// sources.
 #pragma once
 
 #include <map>
@@ -15,7 +16,7 @@
 
 namespace ridgeline {
 
-// Says what is wrong in `faults`, with its place, and reads on.
+// Appends faults, with their places, to `faults`, and reads on.
 class SourcedReader {
  public:
   std::vector<Fault> faults;
@@ -26,22 +27,22 @@ class SourcedReader {
   void Wrong(const YamlNode& node, std::string message) { faults.push_back({node.place, std::move(message)}); }
 
   bool IsMap(const YamlNode& node, std::string_view key, std::string_view of_what = "");
-  // Text of one line; empty where it is something else.
+  // Reads a text of one line. Empty if it is something else.
   std::string Words(const YamlNode& node, std::string_view key);
   std::vector<std::string> List(const YamlNode& node, std::string_view key);
-  // The file's stem, which `name` has to be.
+  // Requires `name` to be the file's stem.
   void RequireName(const YamlNode& root, const Map& map, const std::string& stem);
 
-  // Before any figure.
+  // Call this before any figure.
   void ReadSources(const YamlNode& node);
-  // The words of the source that is named; empty where there is none of that name.
+  // The text of the named source. Empty if there is none of that name.
   std::string SourceOf(const YamlNode& node);
   const Names& source_names() const { return source_names_; }
 
-  // A figure's own keys; nothing where it is no mapping. Those that are missing are said.
+  // The keys of a figure; nothing if it is not a mapping. Missing keys are faults.
   std::optional<Map> FigureOf(const YamlNode& node, std::string_view what, std::span<const Unit> units,
                               const Names& more = {});
-  // An amount of these units, from 0.
+  // Reads an amount in one of these units, at least 0.
   std::optional<double> AmountOf(const YamlNode& node, std::string_view what, std::span<const Unit> units);
   static std::string TextOf(const YamlNode& node);
 
@@ -50,7 +51,7 @@ class SourcedReader {
   Names source_names_;
 };
 
-// "peaks" of "peaks.bf16", and "bf16".
+// Splits "peaks.bf16" into "peaks" and "bf16".
 inline std::string_view SectionOf(std::string_view figure) { return figure.substr(0, figure.find('.')); }
 inline std::string_view KeyOf(std::string_view figure) { return figure.substr(figure.find('.') + 1); }
 

@@ -1,5 +1,5 @@
-// How long points take: the one clock of bundles, of the time left and of what a time limit is held against. Time goes
-// as a point's relative cost; how many seconds a unit of cost takes is learnt from points that ended.
+// Predicts how long points take. Bundles, the time left and the check of time limits all use it. Time is proportional
+// to a point's relative cost; points that ended teach the seconds per unit of cost.
 #pragma once
 
 #include <cstddef>
@@ -12,45 +12,44 @@
 
 namespace ridgeline {
 
-// What one repeat of a point costs to run, up to a factor: parameters x tokens of all its steps, and of all its
-// processes.
+// The cost of one repeat of a point, up to a factor: parameters * tokens of all its steps and all its processes.
 double RelativeCost(const RunSpec& spec);
 
 class TimeModel {
  public:
-  // How many points it goes by: the latest ones.
+  // It learns from so many points, the latest ones.
   static constexpr size_t kRemembered = 1000;
 
-  // A point of this cost took so long. What cannot be, or cost nothing, teaches nothing.
+  // Learns that a point of this cost took so long. Ignores zero or negative costs and durations.
   void Took(double cost, double seconds);
 
-  // A point of this cost is predicted to take so long, which counts until one has been measured.
+  // Learns a prediction for a point of this cost. Predictions count until a point has been measured.
   void Assume(double cost, double seconds);
 
-  // Some points were measured: what it says is theirs.
+  // Whether it goes by measured points.
   bool measured() const { return !samples_.empty(); }
   size_t samples() const { return samples_.size(); }
 
-  // What a unit of cost takes; 0: nothing is known. It is the rate at which the middle unit of the remembered cost was
-  // done: one point that hung does not move it, and cheap points, which mostly start and end, weigh little.
+  // Seconds per unit of cost; 0 if unknown. It is the cost-weighted median over the remembered points. So one point
+  // that hung does not move it, and cheap points, which mostly start and end, weigh little.
   double SecondsPerCost() const;
 
-  // Within this factor of that, either way, are 90 of 100 of the points it goes by; of few of them nobody can tell, and
-  // it is kFewSpread at least. 1: nothing is known.
+  // The factor within which 90 % of the remembered points lie; at least kFewSpread for fewer than kFew points. 1 if
+  // nothing is known.
   static constexpr double kFewSpread = 2;
   static constexpr size_t kFew = 20;
   double Spread() const;
 
-  // What a point of this cost takes: never more than its time limit, and that where nothing is known. limit_s 0: it has
-  // none. 0: nothing says.
+  // Seconds that a point of this cost takes, at most its time limit. If nothing is known, the time limit. limit_s = 0:
+  // no limit. Returns 0 if there is neither knowledge nor a limit.
   double Seconds(double cost, double limit_s = 0) const;
 
-  // How many of `costs`, from the first on, fit into so many seconds one after another, each no longer than its limit:
-  // at least the first, and no more than that where nothing says how long they take.
+  // How many of `costs`, from the first on, fit into so many seconds one after another, each at most its limit. At
+  // least 1, and 1 if their time is unknown.
   size_t FitWithin(double seconds, std::span<const double> costs, double limit_s = 0) const;
 
-  // Until `cost` is done, where so many points run side by side and those that run now have run for running_ns in all.
-  // 0: not known.
+  // Nanoseconds until `cost` is done, if `parallel` points run at once and those running now have run for running_ns in
+  // all. 0 if unknown.
   int64_t LeftNs(double cost, int64_t running_ns, int64_t parallel) const;
 
  private:
@@ -62,9 +61,9 @@ class TimeModel {
   const std::vector<Sample>& known() const { return samples_.empty() ? assumed_ : samples_; }
 
   std::vector<Sample> assumed_;  // as samples_
-  std::vector<Sample> samples_;  // kRemembered at most, then the oldest is written over
+  std::vector<Sample> samples_;  // at most kRemembered; then the oldest is overwritten
   size_t oldest_ = 0;
-  mutable std::optional<double> seconds_per_cost_;  // of the samples as they are; nothing: not computed yet
+  mutable std::optional<double> seconds_per_cost_;  // of the current samples; nothing: not computed yet
 };
 
 }  // namespace ridgeline
