@@ -1,4 +1,4 @@
-// What trainers print of a figure, in units of their own, as one amount: the closed tables of figures and of units.
+// Reads the amounts that trainers print, in their own units. Has the tables of figures and of units.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@ namespace ridgeline {
 
 constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// What a unit measures. kOwn: of a metric that only one definition knows.
+// What a unit measures. kOwn: a metric that only one definition has.
 enum class Dimension { kTime, kMemory, kTokenRate, kFlopRate, kShare, kCount, kPlain, kText, kOwn };
 
 struct LoggedUnit {
   enum class Form {
     kPlain,
-    kInverse,  // it/s is a time: the inverse of the number
-    kTqdm,     // the number says itself whether it is s/it or it/s
-    kSamples,  // times a sample's tokens, of whoever knows them
+    kInverse,  // the time is the inverse of the number: it/s
+    kTqdm,     // the text itself says whether it is s/it or it/s
+    kSamples,  // the number times the tokens of a sample, if these are known
   };
-  std::string_view name;  // as a definition says it
+  std::string_view name;  // as definitions write it
   Dimension dimension;
-  std::string_view kept;  // the unit of what is kept
-  int64_t factor;         // from the one to the other; of an inverse unit, of what one is per unit
+  std::string_view kept;  // the unit in which values are kept
+  int64_t factor;         // from this unit to the kept one; for kInverse, that of 1 / number
   Form form = Form::kPlain;
-  int64_t divisor = 1;  // of units smaller than what is kept
+  int64_t divisor = 1;  // for units smaller than the kept one
 };
 
-// What several ranks' values of one moment come to.
+// How the values of several ranks at one moment are merged.
 enum class OfRanks { kFirst, kLargest, kSmallest };
 
 // A figure that a definition may take from a log.
@@ -39,30 +39,30 @@ struct LoggedFigure {
   OfRanks ranks = OfRanks::kFirst;
 };
 
-const LoggedFigure* FindFigure(std::string_view name);  // nullptr where there is none
+const LoggedFigure* FindFigure(std::string_view name);  // nullptr if there is none
 std::vector<std::string> FigureNames();
 
-// The unit of this name for a dimension; with an empty name, or "none", that of numbers without one, which times,
-// memory and rates don't have. nullptr where there is none.
+// Finds a dimension's unit by name. An empty name, or "none", is the unit of plain numbers, which times, memory and
+// rates do not have. nullptr if there is none.
 const LoggedUnit* FindUnit(Dimension dimension, std::string_view name);
 std::vector<std::string> UnitNames(Dimension dimension);
-// The same for a unit as a line names it, which may be another word for it: sec, msec, KB. It is none of those that a
-// number is multiplied by elsewhere.
+// The same for a unit that stands in a line, which may be another word for it: sec, msec, KB. Does not find units that
+// need a factor from elsewhere.
 const LoggedUnit* FindPrintedUnit(Dimension dimension, std::string_view word);
 
-// A decimal number as programs print one, with or without commas between groups of three digits ("1,234.5", "1e-3",
-// "-0.5"), in `unit`, as an amount of the unit that is kept. Behind it may stand the unit ("512ms"), or K, M, G, T or B
-// ("11.5K", "85.8G"), which multiply it by thousands; but not losses, shares and times in billions. Where the unit has
-// such a letter itself, that one changes nothing ("2G" of GiB), and another is refused ("547M" of GiB). Times, memory
-// and counts are whole: computed exactly, and rounded half up. "nan" and "inf", in any case and of any sign, are NaN.
-// Nothing where it is no number, has another unit, is negative where the figure cannot be, or has no exact place in a
-// double (2^53 for what is whole).
+// Converts a printed decimal number in `unit` to the kept unit. Commas between groups of three digits are allowed:
+// "1,234.5", "1e-3", "-0.5". The unit may follow the number ("512ms"), and so may K, M, G, T or B ("11.5K", "85.8G"),
+// which are powers of a thousand; losses and shares take no such letter, and times take no B. If the unit begins with
+// such a letter, the same letter changes nothing ("2G" in GiB), and another is refused ("547M" in GiB). Times, memory
+// and counts are whole numbers: computed exactly, and rounded half up. "nan" and "inf", in any case and with any sign,
+// give NaN. Nothing if the text is not a number, has another unit, is negative though the figure cannot be, or is too
+// large for a double (whole numbers: above 2^53).
 std::optional<double> ReadAmount(std::string_view text, const LoggedUnit& unit);
 
-// Whether the letter behind a number may multiply it.
+// Whether this letter after a number may multiply it.
 bool IsMultiple(char letter);
 
-// Half of the last decimal that a program prints, which its numbers are rounded to: of numbers in its own unit.
+// The rounding error of printed numbers: half of their last decimal place, in the program's own unit.
 double HalfOfLastPlace(const std::vector<double>& printed);
 
 }  // namespace ridgeline

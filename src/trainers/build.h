@@ -1,4 +1,4 @@
-// A definition's trainer as another folder has it: an older or a newer program of the same.
+// A definition's trainer from another folder: an older or newer version of the same program.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,10 @@
 
 namespace ridgeline {
 
-// The definition with what it starts taken from `folder`: the first file of its command that is there, by its path from
-// the folder that the definition looks in, or by its name; that folder itself, its `directory`, where the file is named
-// from there, or where it names none. All else is as it was. Throws Error(kUsage) where the folder has nothing of it.
+// Returns the definition with its program taken from `folder`. It replaces the first file of the command that `folder`
+// has, by its path relative to the definition's folder, or by its name. If the command names the file relative to
+// `directory`, or names no file, `directory` becomes `folder`. Everything else stays. Throws Error(kUsage) if `folder`
+// has no such file.
 Trainer FromFolder(const Trainer& trainer, const std::filesystem::path& folder);
 
 }  // namespace ridgeline

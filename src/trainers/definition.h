@@ -1,4 +1,4 @@
-// What describes a trainer that does not speak our contract: a file of YAML, with patterns for what it prints
+// Definitions of trainers that do not keep our contract: YAML files with patterns for what the trainer prints
 // (docs/trainer-definitions.md).
 #pragma once
 
@@ -19,17 +19,17 @@
 
 namespace ridgeline {
 
-inline constexpr size_t kMaxTrainerBytes = size_t{256} << 10;  // of a file
-inline constexpr size_t kMostMetrics = 256;                    // and as many ends
+inline constexpr size_t kMaxTrainerBytes = size_t{256} << 10;  // a file's
+inline constexpr size_t kMostMetrics = 256;                    // and the most ends
 
-// What is taken of all values that were found.
+// Which of all values found is taken.
 enum class Take { kLast, kFirst, kMedian, kMax, kMin, kSum, kSeries, kArrival, kStamp };
 std::string_view TakeName(Take take);
-// A value a step, or of each few.
+// Whether there is a value for each step or each few steps.
 constexpr bool IsSeries(Take take) { return take == Take::kSeries || take == Take::kArrival || take == Take::kStamp; }
 
-// A metric that no table has: its name and its unit are the definition's. `figure` and `unit` view the texts beside
-// them.
+// A metric that is not in the table of figures: the definition gives its name and unit. `figure` and `unit` refer to
+// the texts here.
 struct OwnMetric {
   std::string name;
   std::string unit_text;
@@ -39,20 +39,20 @@ struct OwnMetric {
 
 struct Metric {
   const LoggedFigure* figure = nullptr;
-  const LoggedUnit* unit = nullptr;      // never null in a trainer that was read
-  std::vector<const LoggedUnit*> units;  // that a line may name in its group `unit`; empty: it names none
-  std::shared_ptr<const OwnMetric> own;  // null: it is of the table of figures
+  const LoggedUnit* unit = nullptr;      // never null after reading
+  std::vector<const LoggedUnit*> units;  // units that the group `unit` may name; empty: no such group
+  std::shared_ptr<const OwnMetric> own;  // null: it is in the table of figures
   Take take = Take::kLast;
-  std::optional<Pattern> pattern;  // of a line of the log
-  // Where there is none: RFC 6901, into a line that is a JSON object, or into the result's file; and where beside it
-  // the step and the rank stand, which may be empty.
+  std::optional<Pattern> pattern;  // for a line of the log
+  // Without a pattern: JSON pointers (RFC 6901) to the value, the step and the rank, into a line that is a JSON object
+  // or into the result's file. The last two may be empty.
   std::string pointer;
   std::string step_pointer;
   std::string rank_pointer;
-  std::string format;                 // of a stamp (trainers/stamp.h)
-  std::vector<std::string> factors;   // numbers, and fields of the point, that a value is multiplied by
-  std::optional<Expression> only_if;  // of points for which it holds; nothing: of all
-  std::string every = "1";            // how many steps there are from line to line, where lines have no number
+  std::string format;                 // the stamp's (trainers/stamp.h)
+  std::vector<std::string> factors;   // numbers and fields of the point by which values are multiplied
+  std::optional<Expression> only_if;  // the metric counts only for points for which it holds
+  std::string every = "1";            // steps from line to line, if lines have no step number
 };
 
 struct EndRule {
@@ -66,42 +66,42 @@ struct PatternEnd {
 };
 
 struct Trainer {
-  std::string name;  // with its release, where it has one: torchtitan@0.2
+  std::string name;  // with its release, if it has one: torchtitan@0.2
   std::string about;
-  std::string version;  // that the patterns were written after
-  // log: against what the program printed; loader: its arguments or files were given to the release's own parser or
-  // loader, which accepted them; source: against lines made after its format strings.
+  std::string version;  // the release for which the patterns were written
+  // log: checked against the program's output. loader: the release's own parser or loader accepted its arguments or
+  // files. source: checked against lines made from the program's format strings.
   std::string tested;
-  std::string tested_on;  // YYYY-MM-DD; empty where the definition does not say it
+  std::string tested_on;  // YYYY-MM-DD; may be empty
   enum class Result { kPatterns, kFile, kContract };
-  Result result = Result::kPatterns;  // where the metrics are: in its log, in a file of JSON, in a RunResult
-  std::vector<Metric> metrics;        // of one name several: the first that finds something counts
+  Result result = Result::kPatterns;  // the metrics are in its log, in a JSON file, or in a RunResult
+  std::vector<Metric> metrics;        // several may share a name; the first that finds something counts
   std::vector<PatternEnd> ends;
   std::map<int, EndRule> exit_codes;
-  bool checks_parameters = true;  // whether what it prints of these must be the point's model
+  bool checks_parameters = true;  // whether printed parameters must match the point's model
   bool checks_flops = true;
-  std::optional<Invocation> invocation;  // nothing: it cannot be started, and only its logs be read
-  std::string text;                      // of the file
+  std::optional<Invocation> invocation;  // nothing: Ridgeline cannot start it, only read its logs
+  std::string text;                      // the whole file
 };
 
-// "torchtitan@0.2 (0.2.0)": what it is called, and the release that it was written after.
+// "torchtitan@0.2 (0.2.0)": its name, and the release for which it was written.
 std::string DefinitionWords(const Trainer& trainer);
 
-// Those of a step with this trainer (requirements.h), as run/step_figures.h has them of any.
+// Like the functions of run/step_figures.h, but as this trainer splits its ranks (requirements.h).
 int64_t DataParallelRanks(const Trainer& trainer, const RunSpec& spec);
 int64_t TokensAStep(const Trainer& trainer, const RunSpec& spec);
 
-// A number among a point's fields, or among what follows from them; nothing where there is none of that name.
+// A number among a point's fields, or derived from them. Nothing if no number has that name.
 std::optional<double> PointNumber(const Trainer& trainer, const RunSpec& spec, std::string_view name);
 
-// Whether the metric's condition holds for the point. A figure that means something else for it is none of its result.
+// Whether the metric's condition holds for the point. If not, the metric is not part of the point's result.
 bool IsOfPoint(const Trainer& trainer, const Metric& metric, const RunSpec& spec);
 std::string LeftOutText(const Metric& metric);
 
-// Throws Error(kInvalidInput) with every fault at its line. `file` is named in them, and its stem is the trainer's
-// name, or that name without its release or its last numbers.
+// Throws Error(kInvalidInput) with every fault at its line in `file`. The file's stem must be the trainer's name; it
+// may lack the release or its last numbers.
 Trainer ParseTrainer(std::string_view text, const std::filesystem::path& file);
-// Throws Error(kInfrastructure), too, where it cannot be read.
+// Also throws Error(kInfrastructure) if the file cannot be read.
 Trainer LoadTrainer(const std::filesystem::path& file);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// What lines say of a run's end, whichever trainer or launcher printed them.
+// Words that tell how a run ended, in lines of any trainer or launcher.
 #pragma once
 
 #include <string_view>
@@ -9,34 +9,33 @@
 
 namespace ridgeline {
 
-// How much a word tells of why a run ended, the most first.
+// How much a word tells about the cause of an end, the most first.
 enum class EndWeight {
-  kDefinition,  // it is one of the definition's own `ends`
-  kCause,       // it names what was at fault: memory, a disk, a GPU, a port
-  kDiverged,    // the loss stopped being a number
+  kDefinition,  // one of the definition's own `ends`
+  kCause,       // names the cause: memory, a disk, a GPU, a port
+  kDiverged,    // the loss is not finite
   kExitCode,    // the definition knows the exit code
-  kCrash,       // the program says what it failed of, such as a traceback's last line
-  kKilled,      // a launcher says that a signal ended the first of its processes
-  kToLeave,     // somebody told the program to leave
-  kTold,        // this rank was told of another's end, or waited for one in vain
+  kCrash,       // the program's own error, such as a traceback's last line
+  kKilled,      // a launcher says that a signal ended its first process
+  kToLeave,     // the program was told to stop
+  kTold,        // this rank was told of another's end, or waited for another in vain
   kLauncher,    // a launcher says that something failed
-  kCodeAlone,   // an exit code, and nothing else
+  kCodeAlone,   // only an exit code
 };
 
 struct EndWords {
   Pattern pattern;
   EndRule rule;
   EndWeight weight;
-  // What comes after it is its consequence: after a time-out of ranks that waited, after a drain.
+  // Later words are its consequence, as after a drain or a time-out of waiting ranks.
   bool is_last = false;
 };
 
-// Of the words on one line the first counts. The set is of all their patterns.
+// Of several words on one line the first in this list counts. The set has all their patterns.
 const std::vector<EndWords>& BuiltInEndWords();
 const PatternSet& BuiltInEndSet();
 
-// Whether `line` quotes such words as advice, or says that they were overcome. `at`: where they begin in it, `end`:
-// where they end.
+// Whether `line` only quotes the words from `at` to `end`, as advice or as a problem that was overcome.
 bool IsQuoted(std::string_view line, size_t at, size_t end);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// How a run ended, by what it printed.
+// Finds out from a log how a run ended.
 #pragma once
 
 #include <cstdint>
@@ -16,50 +16,48 @@
 
 namespace ridgeline {
 
-// An end with what shows it.
+// An end with its evidence.
 struct LogEnd {
   RunEnd end;
-  std::string message;  // the evidence: the line itself, in at most 1 KiB
+  std::string message;  // the evidence: the line, at most 1 KiB
   std::string hint;
-  int64_t line = 0;  // 0: of none, but of the exit code
+  int64_t line = 0;  // 0: the exit code tells it, no line
   EndWeight weight = EndWeight::kCodeAlone;
 };
 
-// Of the ends that the logs of one run tell, its first cause: what a rank says of itself goes before what it was told
-// of another, and words go before an exit code. Of equals the first. Each log is read with the exit code of its own
-// process, as far as that is known. Nothing where none tells of an end.
+// Returns the first cause among the ends that the logs of one run tell. What a rank says of itself goes before what it
+// was told of another, and words go before an exit code. Among equals the first counts. Each log must have been read
+// with the exit code of its own process, if known. Nothing if no log tells an end.
 std::optional<LogEnd> FirstCause(std::span<const std::optional<LogEnd>> ends);
 
-// What a signal says that ended a process, and that nobody here sent: SIGTERM, that it was told to leave; SIGBUS, that
-// it lacked shared memory. Nothing where it says no more than that there was a crash.
+// What a signal from outside says about the end of a process: SIGTERM, it was told to stop; SIGBUS, it lacked shared
+// memory. Nothing for signals that only say that it crashed.
 std::optional<LogEnd> EndOfSignal(int signal);
 
-// Looks for ends in a log's lines. The weight of their words decides (EndWeight), and of equals the first line. What an
-// earlier line says is void where the run went on: two steps came after it, and then other words, or where nobody
-// raised it. A hint that quotes an end is none. What comes after a drain or a time-out of ranks that waited is its
-// consequence.
+// Looks for ends in a log's lines. The words with the greatest weight decide (EndWeight); among equals the first line.
+// Words do not count if the run went on: two steps came after them, and then other words follow or no error was raised.
+// A hint that quotes an end does not count. Words after a drain or a time-out of waiting ranks are a consequence.
 //
-// A run that ended with exit code 0 ended by what the definition's own `ends` say, by a loss that is not finite, or
-// well: somebody caught the rest. Without an exit code and any words nothing is known.
+// With exit code 0, only the definition's own `ends` and a loss that is not finite count; other errors were caught.
+// Without an exit code and without words nothing is known.
 class LogEnds {
  public:
   explicit LogEnds(const Trainer& trainer);
   void Line(int64_t number, std::string_view line);
   void LossIsNotFinite(int64_t number, std::string_view line);
-  // The next line is one of a step that is done. `number`: its own, or empty; ranks may each print one of it.
+  // Says that the next line belongs to a finished step. `number`: the step's, or empty. Several ranks may print a step.
   void Step(std::string_view number = {});
   std::optional<LogEnd> Decide(std::optional<int> exit_code) const;
 
-  // What a run that has not ended yet has said of its end, if it was raised: want of memory, or a crash. Nothing of
-  // what it has overcome.
+  // The error that a run which has not ended yet has raised: out of memory, or a crash. Nothing if it went on after it.
   std::optional<LogEnd> Pending() const;
 
  private:
   struct Mark {
     LogEnd end;
-    int64_t steps = 0;       // before it
-    bool is_raised = false;  // of a traceback, and not only a line
-    bool is_import = false;  // of a traceback for a module that is missing
+    int64_t steps = 0;       // steps before it
+    bool is_raised = false;  // in a traceback, not only a line
+    bool is_import = false;  // the traceback of a missing module
     std::string who = {};    // whose traceback it is
   };
   using Slot = std::optional<Mark>;
@@ -80,16 +78,16 @@ class LogEnds {
 
   const Trainer& trainer_;
   PatternSet own_set_;
-  std::vector<Slot> own_;    // of each of the definition's
-  std::vector<Slot> marks_;  // by weight, the first of each
+  std::vector<Slot> own_;    // one for each of the definition's ends
+  std::vector<Slot> marks_;  // the first mark of each weight
   std::optional<LogEnd> diverged_;
   Tracebacks tracebacks_;
   FailureTable failure_;
-  LogEnd no_program_;  // the last line of a shell that could not start one
+  LogEnd no_program_;  // the last line of a shell that could not start a program
   int64_t steps_ = 0;
   std::string last_step_;                      // its number
-  bool is_draining_ = false;                   // a drain or a time-out came: the rest is its consequence
-  bool is_over_ = false;                       // of all ranks
+  bool is_draining_ = false;                   // a drain or a time-out came; the rest is its consequence
+  bool is_over_ = false;                       // all ranks have ended
   std::set<std::string, std::less<>> waited_;  // ranks that waited in vain for others to start
 };
 

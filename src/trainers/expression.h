@@ -1,10 +1,10 @@
-// Small formulas over a point's values, of a definition: how its ranks are split, and what it needs of a point.
+// Formulas over a point's values in a definition: how it splits ranks, and what it requires of a point.
 //
 //   {{ranks}} / ({{tensor_parallel}} * {{pipeline_parallel}})
 //   {{heads}} % {{tensor_parallel}} == 0 and {{shard}} != full
 //
-// Whole numbers with + - * / % and parentheses; == != < <= > >=, which of text, a bare word, takes the first two alone;
-// and, or. A division comes out even, or has no value.
+// Whole numbers with + - * / % and parentheses; == != < <= > >=; and, or. A text is a bare word and takes only == and
+// !=. A division that is not exact has no value.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ namespace ridgeline {
 
 class Expression {
  public:
-  // Throws Error(kInvalidInput) that says what is wrong.
+  // Throws Error(kInvalidInput) if `text` is not a formula.
   explicit Expression(std::string_view text);
 
-  // Every name in it, once, in the order of their places.
+  // The names in it, each once, in the order of appearance.
   const std::vector<std::string>& names() const { return names_; }
-  // As it was written, without the braces.
+  // The formula as written, without braces.
   const std::string& words() const { return words_; }
-  // Whether it holds or not; else it is a number.
+  // Whether its value is true or false. Otherwise it is a number.
   bool is_condition() const;
 
-  // Each for its kind alone. Throws Error(kInvalidInput) where it has no value: a text is counted with, a division does
-  // not come out even, a number is beyond 64 bits.
+  // REQUIRES: is_condition() is false for Number, and true for Holds. Throws Error(kInvalidInput) if there is no value:
+  // arithmetic with a text, a division that is not exact, a number beyond 64 bits.
   int64_t Number(const Lookup& lookup) const;
   bool Holds(const Lookup& lookup) const;
 

@@ -1,4 +1,4 @@
-// Where definitions of trainers lie, and which a name means.
+// Finds definitions of trainers by name.
 #pragma once
 
 #include <filesystem>
@@ -7,17 +7,17 @@
 
 namespace ridgeline {
 
-// Where they are looked for, in order: `own`, trainers/ of the current folder, the user's configuration
-// (base/user_folders.h), what ships.
+// The folders with definitions, in the order of search: `own`, trainers/ in the current folder, the user's
+// configuration (base/user_folders.h), the shipped ones.
 std::vector<std::filesystem::path> TrainerFolders(std::vector<std::filesystem::path> own);
 
-// NAME.yaml of each name, the first folder's that has one, sorted by name. A file that is plainly no definition, such
-// as a sweep with the same name, is not taken for one.
+// All definitions, sorted by name; of several files NAME.yaml that of the first folder. Files of other kinds, such as a
+// sweep with the same name, are skipped.
 std::vector<std::filesystem::path> FindTrainers(const std::vector<std::filesystem::path>& folders);
 
-// In the first folder that has any of them: the file of that name, else the highest release of it that is a number:
-// of `torchtitan` torchtitan@0.10 before torchtitan@0.9.1, and never torchtitan@main; of `torchtitan@0.9`
-// torchtitan@0.9.1. Throws Error(kUsage) with the releases that there are, or the nearest name, where there is none.
+// Finds the definition of a name, in the first folder that has one: the file of that name, else its highest numbered
+// release. `torchtitan` finds torchtitan@0.10 before torchtitan@0.9.1, and never torchtitan@main; `torchtitan@0.9`
+// finds torchtitan@0.9.1. Throws Error(kUsage) with the existing releases, or the nearest name, if there is none.
 std::filesystem::path FindTrainer(const std::string& name, const std::vector<std::filesystem::path>& folders);
 
 }  // namespace ridgeline

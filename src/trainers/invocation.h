@@ -20,15 +20,15 @@
 
 namespace ridgeline {
 
-// Who starts the ranks of a point that has several.
+// Who starts the ranks of a point with several ranks.
 enum class Processes {
-  kOurs,      // we do, each with RANK, LOCAL_RANK, WORLD_SIZE, …
-  kTorchrun,  // a launcher of its own, which we start once a node
-  kSrun,      // Slurm: we start the command once, by srun
-  kOne,       // the program itself, which we start once
+  kOurs,      // Ridgeline, each with RANK, LOCAL_RANK, WORLD_SIZE, …
+  kTorchrun,  // the trainer's own launcher, which Ridgeline starts once per node
+  kSrun,      // Slurm: Ridgeline starts the command once, with srun
+  kOne,       // the program itself, which Ridgeline starts once
 };
 
-// A field that the definition adds. `field` views the texts beside it.
+// A field that the definition adds. `field` refers to the texts here.
 struct OwnField {
   std::string name;
   std::string help;
@@ -36,90 +36,89 @@ struct OwnField {
   Field field;
 };
 
-// What the trainer needs of a point.
+// What the trainer requires of a point.
 struct Requirement {
   Expression condition;
-  std::string otherwise;  // what is wrong where it does not hold; empty: the condition says it
+  std::string otherwise;  // the message if it does not hold; empty: the condition itself
 };
 
 struct Invocation {
   std::vector<Template> command;
   std::map<std::string, Template> environment;
-  std::map<std::string, Template> files;  // by the name of each in the output folder
-  std::vector<Template> resume;           // arguments more, where there are checkpoint files
-  std::optional<Template> directory;      // that it runs in
-  std::optional<Template> result;         // where it writes its metrics, of `result: file`
+  std::map<std::string, Template> files;  // by name in the output folder
+  std::vector<Template> resume;           // further arguments, if there are checkpoint files
+  std::optional<Template> directory;      // working folder
+  std::optional<Template> result;         // file with its metrics, for `result: file`
   Processes processes = Processes::kOurs;
   std::vector<std::shared_ptr<const OwnField>> fields;
-  // Our fields that it takes, by what is listed alone; nothing listed: whatever they are.
+  // Allowed values of our fields. Fields that are not here may have any value.
   std::map<std::string, std::vector<std::string>> supports;
 
-  std::optional<Expression> data_parallel;  // how many ranks are; nothing: all over those that share a model
+  std::optional<Expression> data_parallel;  // data-parallel ranks; nothing: all ranks / those that share a model
   std::vector<Requirement> require;
 
-  std::set<std::string> used;  // every name that its templates have, and what these stand for
+  std::set<std::string> used;  // every name in its templates, and the fields behind them
 
-  const Field* FindOwn(std::string_view name) const;  // nullptr where there is none
+  const Field* FindOwn(std::string_view name) const;  // nullptr if there is none
 };
 
-// Where and as what one process of a point runs.
+// Where one process of a point runs, and as which ranks.
 struct ProcessPlace {
   int64_t nodes = 1;
   int64_t node_rank = 0;
   int64_t ranks_per_node = 1;
   int64_t gpus_per_node = 0;
-  int64_t rank = 0;  // the first of those that it stands for
+  int64_t rank = 0;  // the first rank that it starts
   int64_t local_rank = 0;
   std::string master_addr = "127.0.0.1";
   std::string master_port = "29500";
   std::string output_dir;
-  std::string checkpoint_dir;  // empty: it keeps none
+  std::string checkpoint_dir;  // empty: no checkpoint files
   std::string spec_file;
   std::string result_file;
-  std::map<std::string, std::string> environment;  // that it will have
+  std::map<std::string, std::string> environment;  // of the process
   bool resumes = false;
-  // Nothing is started: what is not known stands as a Placeholder here, and in what is made of a variable that is not
-  // in the environment.
+  // The command is only shown, not started. Unknown values are Placeholders, and so are missing environment variables.
   bool is_shown = false;
 };
 
-// What stands for a name's value that only the node knows: "<MASTER_ADDR>" of master_addr, "<DATA>" of env.DATA.
+// Stands for a value that only the node knows: "<MASTER_ADDR>" for master_addr, "<DATA>" for env.DATA.
 std::string Placeholder(std::string_view name);
 
-// What is started.
+// A command, ready to start.
 struct Invoked {
   std::vector<std::string> argv;
-  std::map<std::string, std::string> environment;  // added to what the node has
+  std::map<std::string, std::string> environment;  // added to the node's
   std::map<std::string, std::string> files;
-  std::filesystem::path directory;  // that it runs in; empty: where we do
-  std::filesystem::path result;     // empty: it writes none
+  std::filesystem::path directory;  // working folder; empty: the current one
+  std::filesystem::path result;     // empty: it writes no file
 };
 
-// Before the name of a variable of the environment, in a template.
+// Precedes the name of an environment variable in a template.
 inline constexpr std::string_view kVariablePrefix = "env.";
 
-// The keys of a definition that ReadInvocation reads.
+// The keys that ReadInvocation reads.
 inline constexpr std::string_view kInvocationKeys[] = {"command", "directory",     "processes", "env",
                                                        "files",   "fields",        "supports",  "resume",
                                                        "file",    "data_parallel", "require"};
 
-// `entries`: a definition's, by key. Nothing where it has no `command`. Appends what is wrong to `faults`, at its
-// place.
+// `entries`: those of a definition, by key. Nothing if there is no `command`. Appends faults, with their places, to
+// `faults`.
 std::optional<Invocation> ReadInvocation(const std::map<std::string, const YamlNode*>& entries,
                                          std::vector<Fault>& faults);
 
-// A condition on a point's fields, those of `invocation` among them. Nothing, and a fault, where it is none.
+// Reads a condition on a point's fields, including those of `invocation`. Nothing, and a fault, if it is not one.
 std::optional<Expression> ReadCondition(const YamlNode& node, std::string_view what, const Invocation& invocation,
                                         std::vector<Fault>& faults);
 
-// Drops what is no field of the trainer's own, and sets to its standard what is not given.
+// Removes own fields that the trainer does not have, and sets missing ones to their defaults.
 void CanonicalizeOwn(const Invocation& invocation, RunSpec& spec);
 
-// Why the trainer called `name` cannot run the point, which is canonical: values that it does not take, fields that it
-// would not heed. Empty where it can.
+// Why the trainer called `name` cannot run the point: values that it does not take, fields that it would ignore. Empty
+// if it can. REQUIRES: `spec` is canonical.
 std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invocation, const RunSpec& spec);
 
-// Throws Error(kInvalidInput) for a name that has no value here, such as a variable of the environment.
+// Throws Error(kInvalidInput) if a name has no value, such as a missing environment variable.
 Invoked Invoke(const Invocation& invocation, const RunSpec& spec, const ProcessPlace& place);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// A log of any length, a line at a time, as a person would read it on a terminal.
+// Splits a log of any length into lines, as a terminal would show them.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +9,22 @@
 
 namespace ridgeline {
 
-inline constexpr size_t kMaxLogLineBytes = size_t{64} << 10;  // what is behind is not read
+inline constexpr size_t kMaxLogLineBytes = size_t{64} << 10;  // the rest of a longer line is not read
 
-// Takes bytes as they come. A line ends with \n, \r\n, or \r alone, with which progress bars begin anew. What commands
-// a terminal (ANSI's escape sequences, other controls but the tab) is taken out, and what is no UTF-8 becomes U+FFFD.
+// Takes bytes in parts of any size. A line ends with \n, \r\n, or a lone \r, with which progress bars start over.
+// Removes ANSI escape sequences and control characters except the tab. Invalid UTF-8 becomes U+FFFD.
 class LogLines {
  public:
-  // A line's number is that of editors and sed: lines that end with \r alone share the one of their \n.
+  // `number` counts as editors and sed do: lines that end with a lone \r share the number of their \n.
   using Take = std::function<void(int64_t number, std::string_view line)>;
   explicit LogLines(Take take) : take_(std::move(take)) {}
 
   void Feed(std::string_view bytes);
-  void End();  // what came behind the last line end is a line, too
+  void End();  // text after the last line end is a line, too
   int64_t lines() const { return number_ - (open_ ? 0 : 1); }
 
-  // Of the line that is taken: how many bytes there were up to its last, its end not counted; and whether more may
-  // have been meant to come, as no line end did, or it is longer than is read.
+  // During `take`. end: how many bytes came up to the line's last, without its line end. is_cut: the line may be
+  // incomplete, because it has no line end or is too long.
   int64_t end() const { return line_end_; }
   bool is_cut() const { return cut_; }
 
@@ -34,9 +34,9 @@ class LogLines {
   Take take_;
   std::string line_;
   int64_t number_ = 1;
-  bool open_ = false;  // something of this number's line has come
+  bool open_ = false;  // the current line has begun
   bool cut_ = false;
-  int64_t bytes_ = 0;  // that came
+  int64_t bytes_ = 0;  // fed so far
   int64_t line_end_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What several writers printed of one metric, as one: ranks in one log, logs of one run.
+// Merges the values of one metric from several writers: ranks in one log, or logs of one run.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace ridgeline {
 
-// A series. `steps` has the step of each value, and grows; empty: they have none, and the i-th are of one moment.
+// A series. `steps` has each value's step, in ascending order. If it is empty, the i-th values are of one moment.
 struct StepValues {
   std::vector<double> values;
   std::vector<int64_t> steps;
 };
 
-// Of one moment; NaN outdoes every number but those of the first rank alone.
+// Merges two values of one moment. NaN wins over every number, except with OfRanks::kFirst.
 double Merged(double first, double other, OfRanks how);
 
-// Value by value: by their steps where both have them, else by their places.
+// Merges value by value: by step if both have steps, else by index.
 StepValues MergeRanks(const StepValues& first, const StepValues& other, OfRanks how);
 
 }  // namespace ridgeline

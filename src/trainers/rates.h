@@ -1,4 +1,4 @@
-// What tokens a second and the times of steps in one log say of each other.
+// Holds rates (tokens/s) and step times of one log against each other.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,22 @@
 
 namespace ridgeline {
 
-// By which share a rate may differ from one that follows, as of a result's own figures (docs/trainer-contract.md).
+// Relative difference allowed between two rates, as for a result's own figures (docs/trainer-contract.md).
 inline constexpr double kRatesAgree = 0.05;
 
-// By which share of it a figure may be off, as it is rounded: half of one that is printed as 0.1.
+// Relative rounding error of a printed figure: one half for 0.1.
 double RoundedShare(const FoundMetric& found);
 
-// Whether it is a rate of the whole run so far, as `take: last` of it says: a mean since the start, which is no steady
-// one.
+// Whether it is a mean rate since the start of the run, as with `take: last`. Such a rate is not steady.
 bool IsMeanRate(const FoundMetric& found);
 
-// What contradicts such a rate, `all_ranks` tokens/s: a mean is not faster than the fastest step. It may be slower than
-// every step that was logged, as it has the others, too. Empty where nothing does.
+// Why a mean rate of `all_ranks` tokens/s contradicts the step times, in words: it is faster than the fastest step. It
+// may be slower than every logged step, because it includes the others. Empty if there is no contradiction.
 std::string MeanRateAgainstTimes(const FoundMetric& rate, double all_ranks, const FoundMetric& times,
                                  int64_t tokens_per_step);
 
-// What contradicts a rate of all ranks among `found`: one of steps differs from the step's tokens over its time,
-// medians both. Empty where nothing does.
+// Why a rate of all ranks among `found` contradicts the step times, in words: its median differs from tokens per step /
+// median step time. Empty if there is no contradiction.
 std::string RateOfAllAgainstTimes(const std::vector<FoundMetric>& found, int64_t tokens_per_step);
 
 }  // namespace ridgeline
