@@ -1,4 +1,4 @@
-// What a definition says of a point's values alone: how its ranks are split, and what it needs of them.
+// Evaluates what a definition says about a point's values: how ranks are split, and what it requires.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace ridgeline {
 
-// What the point has in a field, the trainer's own among them; nothing where there is none of that name.
+// The value of a field of the point, including the trainer's own fields. Nothing if there is no such field.
 std::optional<FieldValue> ValueOfField(const Invocation& invocation, const RunSpec& spec, std::string_view name);
 
-// Whether a condition holds for the point. Throws Error(kInvalidInput) where a field in it has no value to compare.
+// Whether a condition holds for the point. Throws Error(kInvalidInput) if a field in it has no value to compare.
 bool Holds(const Expression& condition, const Invocation& invocation, const RunSpec& spec);
 
-// The ranks that have batches of their own with this trainer. Throws Error(kInvalidInput) where its definition has no
-// whole number of them for the point, of at least 1 and no more than all.
+// The number of data-parallel ranks with this trainer. Throws Error(kInvalidInput) unless the definition gives a whole
+// number from 1 to the number of ranks.
 int64_t DataParallelRanks(const Invocation& invocation, const RunSpec& spec);
 
-// What the trainer called `name` needs of the point and does not have, each at a value that makes it so; what is as in
-// `plain`, the point of which nothing was said, comes last.
+// The requirements of the trainer called `name` that the point does not meet, each at a field that causes it. Fields
+// that are as in `plain`, the point with default values, come last.
 std::vector<Problem> WhyUnmet(const std::string& name, const Invocation& invocation, const RunSpec& spec,
                               const RunSpec& plain);
 

@@ -1,4 +1,4 @@
-// What one run of a definition's trainer comes to: its log, read, as a RunResult.
+// Turns the log of one run of a definition's trainer into a RunResult.
 #pragma once
 
 #include <string>
@@ -8,33 +8,33 @@
 
 namespace ridgeline {
 
-// `reading` is of a run of `spec` and says its end; what nothing tells of has crashed. `life_ns`: how long its process
-// lived; 0: nobody knows. What was not found stays 0, which is: not taken. Figures that say another model than the
-// spec's, times that the process did not live for, and fewer measured steps than the spec asks for are `invalid`; such
-// that cannot all be true, and an ok without a time or a throughput, `crashed`; each in words, and without the figures.
+// `reading`: of a run of `spec`. It says how the run ended; without an end the run has crashed. `life_ns`: how long the
+// process lived; 0: unknown. Figures that were not found stay 0, "not taken". The result is `invalid` if figures show
+// another model than the spec's, if times exceed the process's life, or if fewer steps were measured than the spec asks
+// for. It is `crashed` if figures contradict each other, or if an ok run has neither time nor throughput. In both cases
+// the message says why, and the figures are left out.
 //
-// Times: a series of a value a step is the result's. A value that is logged every K steps stands for K steps, and is
-// steady where all of them are behind the warm-up. Without steps' numbers as many of the first values are left out as
-// are the warm-up's share. A single value may be of all steps, the first included: it says how fast the run is cold,
-// and nothing of how fast it is steady, and so does a mean over all steps. Tokens a second count where there is no
-// time.
+// Times: a series with a value a step becomes the result's series. A value logged every K steps stands for K steps, and
+// is steady if all of them come after the warm-up. Without step numbers, the warm-up's share of the values, the first
+// ones, is left out. A single value may cover all steps, including the first; like a mean over all steps, it is a cold
+// figure and says nothing about steady speed. Tokens/s count if there is no time.
 RunResult ResultOf(const Trainer& trainer, const Reading& reading, const RunSpec& spec, int64_t life_ns = 0);
 
-// What of a model another count of parameters may be: printed numbers are rounded, vocabularies padded.
+// Relative difference allowed between parameter counts: printed numbers are rounded, and vocabularies are padded.
 inline constexpr double kParametersAgree = 0.01;
-// Of the work that the printed TFLOP/s and the step's time come to, against the model's: conventions differ, by whether
-// the causal mask counts, and by recomputation, which is up to a third more. Another model differs by more.
+// Range of (printed TFLOP/s * step time) / the model's FLOPs. Conventions differ in the causal mask and in
+// recomputation, which adds up to a third. Another model differs by more.
 inline constexpr double kLeastOfFlops = 0.7;
 inline constexpr double kMostOfFlops = 1.6;
-// How much longer than its process's life the steps of a run may seem to take: clocks and printed numbers are not
-// exact.
+// By how much the steps of a run may seem to take longer than its process lived: clocks and printed numbers are
+// inexact.
 inline constexpr double kLongerThanLife = 1.05;
 inline constexpr int64_t kLifeSlackNs = 1'000'000'000;
-// Of its process's life, steps take one part in so many at least, or somebody is asked for the unit.
+// If steps take less than 1 / kShareOfLife of the process's life, a warning asks whether the unit is right.
 inline constexpr double kShareOfLife = 100;
-// The evidence that says why a run may have more measured steps than are counted.
+// Evidence: why a run may have more measured steps than are counted.
 inline constexpr const char* kStepsAtLeastEvidence = "steps_at_least";
-// The evidence that asks.
+// Evidence: the warning about the unit.
 inline constexpr const char* kUnitEvidence = "unit_question";
 
 }  // namespace ridgeline

@@ -1,10 +1,10 @@
-// Text with places in it for a point's values: what a definition says of a trainer's arguments, environment and files.
+// Templates: texts with placeholders for a point's values, for a trainer's arguments, environment and files.
 //
 //   {{NAME}}                           the value
-//   {{NAME | map: a=x, b="y z"}}       x where the value is a, y z where it is b; any other has no place there
-//   {{NAME | default: x}}              x where there is no such value, or an empty one
-//   {{NAME | words}}                   as many arguments as it has words
-//   {{if NAME == a}}…{{else}}…{{end}}  also !=, and NAME alone: unless it is false or empty
+//   {{NAME | map: a=x, b="y z"}}       x if the value is a, y z if it is b; other values are errors
+//   {{NAME | default: x}}              x if there is no value, or an empty one
+//   {{NAME | words}}                   each word becomes an argument
+//   {{if NAME == a}}…{{else}}…{{end}}  also !=, and NAME alone, which means: neither false nor empty
 #pragma once
 
 #include <functional>
@@ -17,32 +17,32 @@
 
 namespace ridgeline {
 
-// What a name means; nothing where it has no value.
+// The value of a name; nothing if it has none.
 using Lookup = std::function<std::optional<FieldValue>(std::string_view name)>;
 
-// How a value is written into text of this kind.
+// How values are written into a text.
 enum class Quoting {
-  kNone,    // as it is: an argument, a variable's value
-  kQuoted,  // TOML, YAML, JSON: text in double quotes, unless it stands in them, escaped as all three read it; a number
-            // as all three, and YAML 1.1, read it as one
-  kPython,  // Python: text as a string in parentheses, so that nothing beside it becomes a part of it; True and False
+  kNone,    // unchanged: for an argument or a variable
+  kQuoted,  // TOML, YAML, JSON: strings in double quotes (unless the placeholder stands in quotes), escaped as all
+            // three read them; numbers as all three, and YAML 1.1, read them
+  kPython,  // Python: strings in parentheses, so that nothing beside them joins them; True and False
 };
 
 class Template {
  public:
-  // Throws Error(kInvalidInput) that says what is wrong.
+  // Throws Error(kInvalidInput) if `text` is not a template.
   explicit Template(std::string_view text, Quoting quoting = Quoting::kNone);
 
-  // What is wrong where a name has no value.
+  // The message for a name without a value.
   static std::string NoValue(std::string_view name);
 
-  // Every name in it, once, sorted.
+  // The names in it, each once, sorted.
   std::vector<std::string> Names() const;
 
-  // Throws Error(kInvalidInput) for a name without a value, and a value that a map lacks. `stand_in` is asked for what
-  // stands in place of a value that is not there, whatever a map says; nothing: none may be missing.
+  // Throws Error(kInvalidInput) for a name without a value, and for a value that a map lacks. If `stand_in` is given,
+  // it replaces missing values, also in maps.
   std::string Text(const Lookup& lookup, const Lookup& stand_in = nullptr) const;
-  // An argument; none where the text is empty, several where `words` says so.
+  // The text as arguments: none if it is empty, several with `words`.
   std::vector<std::string> Arguments(const Lookup& lookup, const Lookup& stand_in = nullptr) const;
 
  private:
@@ -52,17 +52,17 @@ class Template {
   };
   struct Value {
     std::string name;
-    std::vector<Mapped> map;              // empty: none is said
-    std::optional<std::string> standard;  // of `default`
+    std::vector<Mapped> map;              // empty: no map
+    std::optional<std::string> standard;  // the value of `default`
     bool words = false;
-    bool with_point = false;  // of `float`: a whole number is written as one that is not: 1.0
-    bool in_quotes = false;   // it stands between double quotes
+    bool with_point = false;  // `float`: whole numbers get a decimal point: 1.0
+    bool in_quotes = false;   // the placeholder stands between double quotes
   };
   struct Branch;
   struct Part {
     std::string text;
     std::optional<Value> value;
-    std::vector<Branch> branch;  // one or none
+    std::vector<Branch> branch;  // at most one
   };
   struct Branch {
     std::string name;

@@ -1,4 +1,4 @@
-// How wide a log's lines are: whether a terminal has wrapped them.
+// Finds out from the widths of a log's lines whether a terminal has wrapped them.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace ridgeline {
 
-// Whether lines end where a terminal's did: the widest are many, and all of one width.
+// Counts lines by width. Wrapped lines are many, and all as wide as the terminal.
 class Widths {
  public:
   void Line(std::string_view line) {
@@ -33,9 +33,9 @@ class Widths {
   static constexpr int64_t kLeastWidth = 40;
   static constexpr int64_t kMostWidth = 500;
   static constexpr int64_t kLeastWrapped = 3;
-  static constexpr int64_t kMostShareOfWrapped = 20;  // one line in so many
+  static constexpr int64_t kMostShareOfWrapped = 20;  // at least one line in so many
 
-  // "=====": as wide as whoever drew it liked.
+  // "=====": its width says nothing.
   static bool IsRule(std::string_view line) {
     const char middle = line.empty() ? ' ' : line[line.size() / 2];
     return 2 * std::count(line.begin(), line.end(), middle) > std::ssize(line);
