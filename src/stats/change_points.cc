@@ -18,7 +18,7 @@ double MedianStepTime(std::span<const HistoryRun> runs) {
   return MedianOf(values);
 }
 
-// The sum of the signs of `run` less each of the runs.
+// Returns how many of `runs` are faster than `run` minus how many are slower.
 int64_t Rank(const HistoryRun& run, std::span<const HistoryRun> runs) {
   int64_t rank = 0;
   for (const HistoryRun& other : runs) {
@@ -28,7 +28,7 @@ int64_t Rank(const HistoryRun& run, std::span<const HistoryRun> runs) {
   return rank;
 }
 
-// Adds the places, counted from `begin`, at which the runs from there to `end` are cut.
+// Adds the positions where the runs from `begin` to `end` are cut, counted from `begin`.
 void Cut(std::span<const HistoryRun> history, size_t begin, size_t end, std::vector<size_t>& cuts) {
   const auto runs = history.subspan(begin, end - begin);
   int64_t sum = 0;

@@ -8,7 +8,8 @@ namespace ridgeline {
 
 namespace {
 
-// Of the known values, row by row, with the noise of each; above the diagonal nothing.
+// Returns the covariances of the known values, row by row, with each value's noise variance on the diagonal. Entries
+// above the diagonal stay 0.
 std::vector<double> CovariancesOf(const std::vector<Kriging::Known>& known, const Kriging::Covariance& covariance) {
   const size_t n = known.size();
   std::vector<double> covariances(n * n);
@@ -31,8 +32,8 @@ Kriging::Kriging(std::vector<Known> known, size_t judged, Covariance covariance)
   solved_.reserve(n);
   for (const Known& one : known_) solved_.push_back(one.value);
   cholesky_.SolveLower(solved_);
-  // |L⁻¹ v|² is what the values are expected to come to, n, times the factor. The first rows of L are those of the
-  // first values alone.
+  // The expectation of |L⁻¹ v|² is n times the factor, for n values. The first rows of L depend on the first values
+  // alone.
   judged = std::min(judged, n);
   double square = 0;
   for (size_t i = 0; i < judged; ++i) square += solved_[i] * solved_[i];

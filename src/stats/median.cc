@@ -11,7 +11,7 @@ namespace ridgeline {
 namespace {
 
 constexpr size_t kFewest = 4;   // values
-constexpr size_t kDraws = 200;  // of a bootstrap; fewer, down to kFewestDraws, of very many values
+constexpr size_t kDraws = 200;  // of a bootstrap; with very many values fewer, down to kFewestDraws
 constexpr size_t kFewestDraws = 100;
 constexpr size_t kMostDrawn = 2'000'000;  // values, over all draws
 constexpr int64_t kMostRepeats = 1'000'000;
@@ -38,7 +38,8 @@ void DrawBlocks(Random& random, const std::vector<double>& run, size_t block, st
   }
 }
 
-// The 97.5 % quantile of Student's t, between the degrees of a table by their inverse.
+// The 97.5 % quantile of Student's t distribution, interpolated between a table's degrees of freedom in their
+// inverse.
 double StudentT(double freedom) {
   static constexpr std::array<std::pair<double, double>, 13> kTable = {{{1, 12.706},
                                                                         {2, 4.303},
@@ -91,7 +92,7 @@ std::optional<Estimate> EstimateMedian(std::span<const std::vector<double>> runs
   const bool usable = std::all_of(all.begin(), all.end(), [](double v) { return std::isfinite(v) && v > 0; });
   if (count < kFewest || !usable) return std::nullopt;
 
-  // Blocks that overlap say as much as half as many more that do not (Meketon and Schmeiser, 1984).
+  // Overlapping blocks tell as much as half as many more blocks that do not overlap (Meketon and Schmeiser, 1984).
   const auto block = static_cast<size_t>(2 * std::cbrt(static_cast<double>(count)) - 1);
   const bool several = full.size() > 1;
   const double blocks =
@@ -133,7 +134,7 @@ int64_t RepeatsFor(const Estimate& estimate, int64_t repeats, double wanted) {
     const double times = static_cast<double>(count) / static_cast<double>(repeats);
     return Factor({1, estimate.standard_error / std::sqrt(times), estimate.freedom * times}) <= wanted;
   };
-  int64_t low = repeats;  // not enough, where not already
+  int64_t low = repeats;  // not enough, unless the next line returns
   if (enough(low)) return low;
   int64_t high = std::min(2 * low, kMostRepeats);
   while (high < kMostRepeats && !enough(high)) {

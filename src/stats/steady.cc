@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kBatch = 5;  // values
 constexpr size_t kFewestBatches = 4;
 
-// Less their mean.
+// The values minus their mean.
 std::vector<double> Centred(std::span<const double> values) {
   const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   std::vector<double> centred(values.begin(), values.end());
