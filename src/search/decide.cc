@@ -12,16 +12,16 @@ namespace {
 
 using Objective = SweepSearch::Objective;
 
-constexpr double kTwoSided = 1.96;       // standard deviations on each side hold 95 of 100
-constexpr size_t kMostKnown = 500;       // measured points that are learnt from
-constexpr double kRunToRun = 0.015;      // what a run differs from the next, beside what its steps show
-constexpr double kBelieved = 0.05;       // noise of what is taken to come out as expected
-constexpr double kUnknownLevel = 3;      // standard deviation, of a logarithm, of an error that may be anything
-constexpr double kShareOfAxis = 0.7;     // of the predictions' spread, that each axis' values differ by
-constexpr double kShareOfPoint = 0.5;    // that points differ by beside their axes
-constexpr double kLikeNeighbour = 0.75;  // correlation of a doubling on an axis of numbers
+constexpr double kTwoSided = 1.96;       // 95 of 100 values lie within so many standard deviations
+constexpr size_t kMostKnown = 500;       // measured points that the search learns from
+constexpr double kRunToRun = 0.015;      // how much runs differ, besides the spread within their steps
+constexpr double kBelieved = 0.05;       // noise of a point that is assumed to come out as expected
+constexpr double kUnknownLevel = 3;      // standard deviation of ln(error) if nothing is known about the error
+constexpr double kShareOfAxis = 0.7;     // share of the predictions' spread by which each axis' values differ
+constexpr double kShareOfPoint = 0.5;    // share by which points differ besides their axes
+constexpr double kLikeNeighbour = 0.75;  // correlation over a doubling on an axis of numbers
 
-// What the errors of two predictions have in common.
+// What the errors of two predictions have in common: their covariance.
 class Likeness {
  public:
   explicit Likeness(const SearchSpace& space)
@@ -85,7 +85,7 @@ class Decider {
       if (trial->second.status == RunStatus::kOk) TakeMeasured(i, trial->second);
     }
     decision_.paid += looked_;
-    // Where more is known than can be learnt from, the best of it tells most.
+    // If more points are known than the search learns from, the best of them tell most.
     std::stable_sort(known_.begin(), known_.end(),
                      [](const Measured& a, const Measured& b) { return a.value > b.value; });
     if (known_.size() > kMostKnown) known_.resize(kMostKnown);
@@ -146,7 +146,7 @@ class Decider {
       each.low = each.value * std::exp(-kTwoSided * guess.deviation);
       each.high = each.value * std::exp(kTwoSided * guess.deviation);
     }
-    // What needs less memory goes first where nothing else tells points apart.
+    // If all else is equal, points that need less memory go first.
     std::stable_sort(points.begin(), points.end(), [&](const Expected& a, const Expected& b) {
       return a.high != b.high ? a.high > b.high : space_.points[a.point].share < space_.points[b.point].share;
     });
@@ -167,7 +167,8 @@ class Decider {
       const Expected chosen = left.front();
       decision_.run.push_back(chosen);
       left.erase(left.begin());
-      // Of what is known but for whether it fits, the largest answers for all: another at once would be for nothing.
+      // If only fitting is unknown, the largest point answers for all others, so running another beside it is
+      // useless.
       if (is_known_ || runs == 0) break;
       const SearchPoint& point = space_.points[chosen.point];
       known.push_back({chosen.point, std::log(chosen.value / (point.tokens_per_s * point.worth)), kBelieved});
@@ -175,7 +176,7 @@ class Decider {
     }
   }
 
-  // Without the runs that are kept for the finals, where there are some to hold.
+  // The budget without the runs kept for the finals, if finals are needed.
   int64_t RunsToLookBy() const { return search_.budget - (HasFinals(contenders_) ? RunsForFinals(search_.budget) : 0); }
 
   void HoldFinals() {
@@ -201,12 +202,12 @@ class Decider {
   const SearchSpace& space_;
   const SweepSearch& search_;
   const Trials& trials_;
-  const bool is_known_;  // of each point what it gives, and not whether it fits
+  const bool is_known_;  // each point's value is known; only whether it fits is not
   std::vector<Measured> known_;
   std::vector<Contender> contenders_;
-  int64_t looked_ = 0;        // runs of this search that looked at a point for the first time
-  int64_t failed_turns_ = 0;  // runs of what failed when it was measured again
-  double too_much_ = std::numeric_limits<double>::infinity();  // a share that ran out of memory
+  int64_t looked_ = 0;        // runs of this search that tried a new point
+  int64_t failed_turns_ = 0;  // runs of points that failed when they were measured again
+  double too_much_ = std::numeric_limits<double>::infinity();  // smallest share that ran out of memory
   SearchDecision decision_;
 };
 

@@ -9,14 +9,14 @@
 namespace ridgeline {
 namespace {
 
-constexpr double kNearTheBest = 0.9;  // of the best first run: on machines that are shared, runs differ by as much
+constexpr double kNearTheBest = 0.9;  // of the best first run: runs on shared machines differ by so much
 constexpr double kTail = 0.025;       // on each side of an interval of 95 %
 
 double Mean(const std::vector<double>& values) {
   return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
 }
 
-// Those near the best by their first runs, the best first, `most` of them.
+// Returns at most `most` points that are near the best by their first runs, the best first.
 std::vector<Contender> NearTheBest(std::vector<Contender> contenders, int64_t most) {
   std::stable_sort(contenders.begin(), contenders.end(),
                    [](const Contender& a, const Contender& b) { return a.values.front() > b.values.front(); });
@@ -27,7 +27,8 @@ std::vector<Contender> NearTheBest(std::vector<Contender> contenders, int64_t mo
   return contenders;
 }
 
-// The logarithms of the finalists' runs, a row each, with as many columns as turns that all have had and one more.
+// The logarithms of the finalists' runs, one row per finalist. The columns are the first run and the turns that all
+// finalists have had.
 class RunsOfFinalists {
  public:
   RunsOfFinalists(const std::vector<Contender>& finalists, size_t columns) {
@@ -45,7 +46,8 @@ class RunsOfFinalists {
 
   double MeanOf(size_t row) const { return means_[row]; }
 
-  // Half an interval of 95 % for what the means of two rows differ by. REQUIRES: two rows and columns at least.
+  // Half the width of the 95 % interval of the difference between two rows' means. REQUIRES: at least two rows and
+  // two columns.
   double HalfOfDifference() const {
     const double all = Mean(column_means_);
     double squares = 0;
@@ -58,7 +60,7 @@ class RunsOfFinalists {
     return Quantile(freedom) * std::sqrt(squares / freedom * 2 / Columns());
   }
 
-  // The same for the mean of one.
+  // The same for the mean of one row.
   double HalfOfMean() const {
     double squares = 0;
     for (size_t i = 0; i < rows_.size(); ++i) {

@@ -15,7 +15,7 @@ namespace {
 
 using Objective = SweepSearch::Objective;
 
-constexpr double kWide = 10;  // an interval of more says nothing
+constexpr double kWide = 10;  // a wider interval (high / low) says nothing
 
 std::string Count(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
@@ -37,7 +37,7 @@ std::string_view ObjectiveWords(Objective objective) {
   return "";
 }
 
-// What is expected of a point, with its interval where that says anything.
+// What a point is expected to give, with its interval if that says anything.
 std::string ExpectedWords(const SearchSpace& space, const SweepSearch& search, const Expected& expected) {
   std::string value = ValueWords(space, search, expected.point, expected.value);
   if (search.maximize == Objective::kFit) return value;
@@ -91,7 +91,7 @@ std::string EndWords(const SearchSpace& space, const SweepSearch& search, const 
   return "";
 }
 
-// What those near the best came to when they were measured again.
+// What the points near the best gave when they were measured again.
 std::string FinalsWords(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision) {
   std::vector<std::string> each;
   int64_t open = -1;  // without the first

@@ -24,12 +24,12 @@ namespace {
 
 using Objective = SweepSearch::Objective;
 
-constexpr double kOf90 = 1.645;          // standard deviations on each side hold 90 of 100
-constexpr double kSpreadOfNobody = 3.0;  // the same as a factor, where nobody knows: of a processor that is not
-                                         // described or a step that has no interval
+constexpr double kOf90 = 1.645;          // 90 of 100 values lie within so many standard deviations
+constexpr double kSpreadOfNobody = 3.0;  // a factor, as intervals of 90 % state it, if the processor has no description
+                                         // or the step has no interval
 
-// A processor of which nothing is known but that it multiplies ten times for each byte that it moves. What is predicted
-// by it tells points apart, and says nothing of seconds.
+// A processor about which only this is assumed: it multiplies ten times for each byte that it moves. Predictions for
+// it rank points, and say nothing about seconds.
 const Device& SomeProcessor() {
   static const Device device = [] {
     Device made;
@@ -68,7 +68,7 @@ std::string Label(const RunSpec& spec, const std::vector<const Field*>& fields) 
   return PrintableLine(Join(parts, " "));
 }
 
-// The axes whose combinations are searched each by itself.
+// Returns the axes that the search does not cover. Each combination of their values is searched by itself.
 std::vector<const Field*> OtherAxes(const Sweep& sweep) {
   std::vector<const Field*> fields = VaryingFields(sweep);
   const auto& over = sweep.search->over;
@@ -76,7 +76,7 @@ std::vector<const Field*> OtherAxes(const Sweep& sweep) {
   return fields;
 }
 
-// How large the step is that one rank holds: parameters, as far as they are known, x tokens of a micro-step.
+// Returns the size of the step that one rank holds: parameters, as far as they are known, x tokens of a micro-step.
 double SizeOf(const RunSpec& spec) {
   return static_cast<double>(std::max<int64_t>(CountParameters(spec), 1)) * static_cast<double>(spec.batch_size) *
          static_cast<double>(spec.seq_length);
@@ -105,8 +105,8 @@ void SetLevels(const std::vector<const Field*>& over, SearchSpace& space) {
   }
 }
 
-// The point as it is predicted, by what our own trainer takes, which shares no model: as many ranks as have whole ones.
-// Those that share one are taken to share its memory and its work evenly.
+// Returns the point in a form that the prediction for our own trainer takes, which shares no model: with as many
+// ranks as there are whole models. The ranks of one model are assumed to share its memory and its work evenly.
 Point OfWholeModels(const Point& point) {
   Point whole = point;
   RunSpec& spec = whole.spec;
@@ -204,8 +204,8 @@ const MemoryForecast& SpaceMaker::MemoryOf(const Point& point) {
   return at->second;
 }
 
-// The one that is planned for, else the one that the sweep's `price` names, else the GPU's of the point's `gpu`;
-// nullptr of a processor that nobody described.
+// Returns the device to plan for, else the one that the sweep's `price` names, else the device of the point's `gpu`.
+// Returns nullptr for a processor without a description.
 const Device* SpaceMaker::DeviceOf(const Sweep& sweep, const RunSpec& spec) {
   if (node_.device != nullptr) return node_.device.get();
   const bool is_priced = !sweep.price.device.empty();
