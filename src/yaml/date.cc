@@ -11,7 +11,7 @@
 namespace ridgeline {
 namespace {
 
-// -1: the part has something else than digits.
+// Returns -1 if the part has anything but digits.
 int DigitsOf(std::string_view part) {
   int value = -1;
   if (part.find_first_not_of("0123456789") != std::string_view::npos) return -1;

@@ -16,7 +16,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr size_t kGuesses = 1000;  // of which names are meant: a file with more faults than that is something else
+constexpr size_t kGuesses = 1000;  // guesses at the names meant; a file with more faults is of another kind
 
 }  // namespace
 

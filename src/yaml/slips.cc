@@ -19,7 +19,8 @@ std::string_view LineOf(std::string_view text, int line) {
 
 bool IsWordCharacter(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// How many characters of `text` are a name and a colon with something else than a space or a path behind it; 0: none.
+// Returns how many characters of `text` are a name and a colon that something other than a space or a path follows; 0
+// if there are none.
 size_t NameAndColon(std::string_view text) {
   size_t end = 0;
   while (end < text.size() && IsWordCharacter(text[end])) ++end;
@@ -36,7 +37,8 @@ std::optional<Fault> JoinedColonIn(std::string_view line, int number) {
   const size_t first = line.find_first_not_of(" -{");
   if (first == std::string_view::npos) return std::nullopt;
   if (NameAndColon(line.substr(first)) > 0) return fault(first, line.find_first_of(" ,}", first));
-  // Within braces, a list or a mapping behind the colon: a word there would be one with it.
+  // Within braces, only a list or a mapping behind the colon is a slip: a word there would form one word with the
+  // name.
   for (size_t brace = line.find_first_of("{,"); brace != std::string_view::npos;
        brace = line.find_first_of("{,", brace + 1)) {
     const size_t at = line.find_first_not_of(' ', brace + 1);
@@ -62,7 +64,7 @@ std::optional<Fault> ComparisonIn(std::string_view line, int number) {
   return std::nullopt;
 }
 
-// Outside of quotes and comments.
+// Looks outside quotes and comments.
 std::optional<Fault> TemplateIn(std::string_view line, int number) {
   char quote = '\0';
   for (size_t at = 0; at + 1 < line.size(); ++at) {
@@ -95,7 +97,7 @@ std::optional<Fault> SlipAt(std::string_view text, Place stopped) {
   }
   if (auto slip = ComparisonIn(line, stopped.line)) return slip;
   if (auto slip = TemplateIn(line, stopped.line)) return slip;
-  // A line without its space runs on into the next, where the parser stops.
+  // If a line lacks its space, it runs on into the next one, where the parser stops.
   if (stopped.line > 1) {
     if (auto slip = JoinedColonIn(LineOf(text, stopped.line - 1), stopped.line - 1)) return slip;
   }

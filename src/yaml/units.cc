@@ -13,7 +13,7 @@
 namespace ridgeline {
 namespace {
 
-// A number counts in the first of the units; a text has to name one of the others.
+// A number counts in the first of the units. A text must name one of the others.
 std::optional<double> Amount(const YamlNode& node, std::span<const Unit> units) {
   if (node.scalar.is_number()) return ParseAmount(DumpJson(node.scalar), units);
   if (!node.scalar.is_string()) return std::nullopt;

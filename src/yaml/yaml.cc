@@ -104,7 +104,7 @@ Json Scalar(const std::string& tag, const std::string& scalar, const YAML::Mark&
   throw UnknownTag(tag, mark);
 }
 
-// What YAML takes for characters, in UTF-8.
+// Throws a Fault if the text has bytes that are not characters allowed in YAML, in UTF-8.
 void RequireCharacters(std::string_view text) {
   Place place;
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -123,14 +123,14 @@ void RequireCharacters(std::string_view text) {
   }
 }
 
-// This thread's own, so that a file is not refused because a machine is busy.
+// Takes this thread's own time, so that a busy machine does not cause a file to be refused.
 std::chrono::nanoseconds ProcessorTime() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// Makes the tree of one document, within its limits.
+// Builds the tree of one document within its limits.
 class Builder final : public YAML::EventHandler {
  public:
   Builder(std::string_view text, const YamlLimits& limits)
@@ -141,7 +141,7 @@ class Builder final : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
-    // Behind the end of a document the library may see the beginnings of others, without end.
+    // Behind the end of a document, the library may see the beginnings of others without end.
     const auto at = static_cast<size_t>(std::max(mark.pos, 0));
     const bool stray = at < text_.size() && std::string_view(",:]}").find(text_[at]) != std::string_view::npos;
     throw Fault{PlaceOf(mark), stray ? fmt::format("this {} belongs to nothing that stands before it", text_[at])
@@ -150,7 +150,7 @@ class Builder final : public YAML::EventHandler {
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    // As {model:x} is read.
+    // This is how {model:x} is read.
     if (!open_.empty() && open_.back().key_is_plain) {
       const Json& key = open_.back().key->scalar;
       const std::string slip = key.is_string() ? JoinedColon(key.get_ref<const std::string&>()) : "";
@@ -199,7 +199,7 @@ class Builder final : public YAML::EventHandler {
     YamlNode node;
     Size size;
     YAML::anchor_t anchor = 0;
-    std::optional<YamlNode> key;  // of a map, whose value comes next
+    std::optional<YamlNode> key;  // a map's key whose value comes next
     bool key_is_plain = false;
   };
   struct Anchored {
@@ -243,7 +243,7 @@ class Builder final : public YAML::EventHandler {
     Put(std::move(closed.node), closed.size, closed.anchor);
   }
 
-  // Where what is open wants it.
+  // Adds the node to the innermost open collection, as its next key, value or item.
   void Put(YamlNode node, const Size& size, YAML::anchor_t anchor, bool plain = false) {
     if (anchor != 0) {
       Spend(node.place, size);  // for the copy
@@ -277,7 +277,7 @@ class Builder final : public YAML::EventHandler {
   YamlNode root_;
 };
 
-// The half of a character that JSON writes as "\ud83d" at `at`; 0: there is none.
+// Returns the surrogate half that JSON writes as "\ud83d" at `at`; 0 if there is none.
 uint32_t HalfAt(std::string_view text, size_t at) {
   uint32_t half = 0;
   const std::string_view escape = text.substr(std::min(at, text.size()), kHalfBytes);
@@ -287,9 +287,9 @@ uint32_t HalfAt(std::string_view text, size_t at) {
   return error == std::errc() && end == digits + 4 && half >= 0xD800 && half <= 0xDFFF ? half : 0;
 }
 
-// JSON is YAML but for this: a character beyond U+FFFF it escapes as two halves, and YAML as one. `end`: behind the
-// first half, in double quotes. Writes the text that is left of those quotes, or of all, as YAML does; false where no
-// pair is there.
+// JSON is YAML with one exception: JSON escapes a character beyond U+FFFF as two halves, and YAML as one. `end` is
+// behind the first half, in double quotes. Rewrites the rest of those quotes, or of the whole text if `all`, as YAML
+// does. Returns false if there is no pair.
 bool JoinHalves(std::string& text, size_t end, bool all) {
   if (end < kHalfBytes) return false;
   bool joined = false;
@@ -304,7 +304,7 @@ bool JoinHalves(std::string& text, size_t end, bool all) {
     } else if (!joined) {
       return false;
     }
-    ++at;  // whatever is escaped
+    ++at;  // skips the escaped character
   }
   return joined;
 }
@@ -333,7 +333,7 @@ YamlNode ParseYaml(std::string_view text, const YamlLimits& limits) {
       return ParseOnce(joined, limits);
     } catch (const YAML::Exception& e) {
       const bool may_be_half = e.msg.starts_with(YAML::ErrorMsg::INVALID_UNICODE) && e.mark.pos > 0;
-      // Of JSON all that is quoted is in double quotes.
+      // In JSON, everything quoted is in double quotes.
       if (may_be_half && ProcessorTime() < ends &&
           JoinHalves(joined, static_cast<size_t>(e.mark.pos), Json::accept(joined))) {
         continue;
@@ -364,7 +364,7 @@ std::string Describe(const YamlNode& node) {
   if (node.kind == YamlNode::Kind::kList) return "a list";
   if (node.kind == YamlNode::Kind::kMap) return "a mapping";
   if (node.scalar.is_number_float() && !std::isfinite(node.scalar.get<double>())) {
-    return fmt::format("{}", node.scalar.get<double>());  // JSON has no word for it
+    return fmt::format("{}", node.scalar.get<double>());  // JSON has no literal for it
   }
   return node.scalar.is_null() ? "nothing" : ShortenToCodePoints(DumpJson(node.scalar), kShownValue);
 }
