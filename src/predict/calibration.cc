@@ -22,7 +22,8 @@ namespace {
 
 constexpr size_t kMostPrograms = 10'000;
 constexpr size_t kMostProgramCalls = 10'000;
-// What steps differ by from one minute to the next, beside what those of one calibration show: seen on a busy machine.
+// How much steps differ from one minute to the next, besides the spread within one calibration: seen on a busy
+// machine.
 constexpr double kDrift = 0.06;
 constexpr int64_t kFewestPrograms = 6;
 
@@ -31,7 +32,7 @@ constexpr int64_t kFewestPrograms = 6;
               "it is what `ridgeline-train --calibrate` writes");
 }
 
-// A class's name goes into a file of YAML, and from there anywhere.
+// A class's name goes into a YAML file, and from there anywhere, so it may have only these characters.
 bool IsClassName(std::string_view name) {
   constexpr std::string_view kTaken = "abcdefghijklmnopqrstuvwxyz0123456789_.- ";
   return !name.empty() && name.size() <= 256 && name.find_first_not_of(kTaken) == std::string_view::npos;
@@ -70,10 +71,11 @@ CalibrationProgram DecodeProgram(const Json& json, const std::string& source) {
   return program;
 }
 
-// Of one class and dimensions the middle of what the programs say; a class has no more than what can be fitted.
+// Takes the median over the programs for each class and dimensions. A class keeps no more calls than can be fitted.
 std::map<std::string, CallModel, std::less<>> ModelsOf(const CalibrationRun& run, const CalibrationProgram* without) {
   std::map<std::string, std::map<CallDims, std::vector<double>>> seen;
-  // Calls of steps between ranks are disturbed by what flies beside them: they count where there are no others.
+  // In steps between ranks, collectives in flight disturb the calls. So these calls count only if a class has no
+  // others.
   const auto add = [&](bool between_ranks) {
     std::set<std::string> known;
     for (const auto& [name, calls] : seen) known.insert(name);
@@ -100,8 +102,9 @@ std::map<std::string, CallModel, std::less<>> ModelsOf(const CalibrationRun& run
   return models;
 }
 
-// ln(measured / predicted) of those programs that tell of the run, each from the others; of those whose calls lie
-// between the others', where these are enough.
+// Returns ln(measured / predicted) of the steps with the run's number of ranks. With one rank, each step is predicted
+// from the other programs. Only steps whose calls lie within the measured range of the others count, if these are
+// enough.
 std::vector<double> ErrorsOf(const CalibrationRun& run, const Device& device, MeasuredCalls measured) {
   measured.bias = 1;
   std::vector<double> errors;
@@ -124,10 +127,10 @@ double MeanOf(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-// 0 of none.
+// Returns the median; 0 for no values.
 double MiddleOf(std::vector<double> values) { return values.empty() ? 0 : MedianOf(values); }
 
-// About the middle.
+// The standard deviation about the median.
 double DeviationOf(const std::vector<double>& values) {
   const double middle = MiddleOf(values);
   double sum = 0;
@@ -135,8 +138,8 @@ double DeviationOf(const std::vector<double>& values) {
   return values.size() < 2 ? 0 : std::sqrt(sum / static_cast<double>(values.size() - 1));
 }
 
-// Sets what the run's own steps say of the clock: its error, what steps take beside their calls, and how much of a
-// collective's time they hide.
+// Sets what the run's own steps show about the clock: its error, the time of steps besides their calls, and how much
+// of a collective's time the steps hide.
 CalibrationCheck Check(const CalibrationRun& run, const Device& device, MeasuredCalls& measured) {
   std::vector<double> errors;
   double least = std::numeric_limits<double>::infinity();
@@ -168,12 +171,12 @@ class EntryWriter {
  public:
   EntryWriter(const CalibrationEntry& entry, const std::vector<CalibrationRun>& runs) : entry_(entry), runs_(runs) {}
 
-  // All but what calls took.
+  // Returns all figures but the times of calls.
   std::string Figures() {
     const CalibrationRun& first = runs_.front();
     Take("peaks", Peaks());
     const double bytes_per_s = BestOf("copy", [](const CalibrationCall& call) {
-      return call.of.starts_with("dropout_add") ? call.bytes / call.call.ns : 0;  // beside what fills its tensors
+      return call.of.starts_with("dropout_add") ? call.bytes / call.call.ns : 0;  // without filling its tensors
     });
     std::vector<std::pair<std::string, std::string>> memory;
     if (entry_.device.empty()) memory.emplace_back("size", fmt::format("{:.4g} GB", first.memory_bytes / 1e9));
@@ -204,7 +207,7 @@ class EntryWriter {
     }
     return head + fmt::format("sources:\n  measured: {}\n", Quoted(source));
   }
-  // JSON is YAML.
+  // Quotes as in JSON, which is YAML.
   static std::string Quoted(const std::string& text) { return DumpJson(PrintableLine(ValidUtf8(text))); }
 
   void Take(std::string_view section, const std::vector<std::pair<std::string, std::string>>& figures) {
@@ -224,7 +227,8 @@ class EntryWriter {
     return best;
   }
 
-  // Of processors the fastest product that was seen, for nobody says more of them; of GPUs what their maker says stays.
+  // For processors, the peak is the fastest product seen, because there is no other source. For GPUs, the maker's
+  // figures stay.
   std::vector<std::pair<std::string, std::string>> Peaks() const {
     if (!entry_.device.empty()) return {};
     std::map<std::string, double> best;
@@ -240,7 +244,7 @@ class EntryWriter {
     return peaks;
   }
 
-  // A beginning and a rate through the times of gathering fp32, each weighed by itself.
+  // Fits a start-up time and a rate to the times of gathering fp32, with equal weight on each relative error.
   std::vector<std::pair<std::string, std::string>> Link(const CalibrationRun& run) const {
     std::vector<std::pair<double, double>> seen;  // bytes, nanoseconds
     for (const CalibrationProgram& program : run.programs) {

@@ -22,9 +22,10 @@
 namespace ridgeline {
 namespace {
 
-// Of a device whose calls were measured: 90 of 100 cases lie within so many standard deviations of the logarithm; what
-// calls add to it that lie e times beyond what was measured, and those of which none was; and up to which share of a
-// step such calls leave it interpolated.
+// For devices with measured calls. kDeviations: 90 of 100 cases lie within so many standard deviations of the
+// logarithm. kErrorBeyond and kErrorUnknown: what calls add to that deviation, as shares of their time, if they lie a
+// factor e beyond the measured range, or if their class was not measured. kFewExtrapolated: the largest share of a
+// step that such calls may take for the step to count as interpolated.
 constexpr double kDeviations = 1.645;
 constexpr double kErrorBeyond = 0.25;
 constexpr double kErrorUnknown = 0.5;
@@ -34,10 +35,10 @@ constexpr double kFewExtrapolated = 0.1;
 constexpr double kTileOverhead = 192;
 constexpr double kBackwardOfAttention =
     0.75;                                 // of the rate of the forward pass (Shah et al., "FlashAttention-3", 2024)
-constexpr double kReducedBytes = 4;       // of a gradient that this engine reduces
-constexpr double kUnknownCeiling = 0.75;  // of the peak, where nobody measured one: about what others have
+constexpr double kReducedBytes = 4;       // of a gradient, as this engine reduces it
+constexpr double kUnknownCeiling = 0.75;  // of the peak, if nobody measured a ceiling: about as on other devices
 
-// The standard normal number below which a share `p` of them lies: within 0.00045 (Abramowitz and Stegun, 26.2.23).
+// Returns the standard normal quantile of the share `p`, within 0.00045 (Abramowitz and Stegun, 26.2.23).
 double NormalQuantile(double p) {
   const double t = std::sqrt(-2 * std::log(std::min(p, 1 - p)));
   const double x =
@@ -55,14 +56,14 @@ CallCost::Kind KindOf(const OpCall& call) {
   return call.op == &kLand ? kLanding : kPass;
 }
 
-// What is known of a device, as rates. Everything that may be missing is asked for here, before the first call.
+// A device's figures as rates. The constructor asks for every figure that may be missing, before the first call.
 class Rates {
  public:
   Rates(const StepCosts& costs, const Device& device, const Framework& framework)
       : device_(device), framework_(framework) {
     static constexpr Efficiency kOfProcessors;
     const Efficiency& efficiency = device.is_cpu() ? kOfProcessors : framework.efficiency;
-    // What a device says of itself was measured with this engine.
+    // A device's own efficiency was measured with this engine.
     const bool ours = framework.is_ours() && !(framework.correction && framework.correction->shares);
     const auto own = [&, ours](const char* figure, double otherwise) {
       if (!ours) return otherwise;
@@ -72,7 +73,7 @@ class Rates {
     bytes_per_s_ = device.At("memory.bandwidth") * own("memory", efficiency.memory);
     const double limit = device.is_cpu() ? 1 : device.At("chip.power");
     const double power = std::min(1.0, std::pow(limit / device.Or("chip.rated_power", limit), efficiency.power));
-    // Of processors fp32 is what attention multiplies in.
+    // On processors, attention multiplies in fp32.
     const double bf16 = CeilingOf(device.is_cpu() ? MathFormat::kF32 : MathFormat::kBF16) * power;
     for (const CallCost& call : costs.calls) {
       if (call.flops == 0 || per_s_.contains(call.format)) continue;
@@ -133,7 +134,7 @@ class Rates {
     const double share = reduces ? framework_.reduced_bytes / kReducedBytes : 1;
     const bool twice = call.op == &kAllReduce || call.kind == CallCost::Kind::kAtOnce;
     double seconds = CollectiveSeconds(share * call.wire_bytes, twice, {ranks, 1}, device_, efficiency_);
-    if (reduces && framework_.replicas > 1) {  // the parts, among those that have the same one
+    if (reduces && framework_.replicas > 1) {  // each part, among the ranks that hold the same one
       const auto copies = static_cast<double>(framework_.replicas);
       const double part = share * call.collective_bytes / (call.op == &kReduceScatter ? static_cast<double>(ranks) : 1);
       seconds +=
@@ -143,8 +144,8 @@ class Rates {
   }
 
  private:
-  // What the fastest product gets. A product in blocks is taken to get the same share of its peak as one of fp8, and
-  // one of TF32 that of bf16.
+  // Returns the rate of the fastest product. Products in mxfp8 and fp4 are assumed to get the same share of their
+  // peak as in fp8, and products in TF32 the same as in bf16.
   double CeilingOf(MathFormat format) const {
     const std::string peak = fmt::format("peaks.{}", MathFormatName(format));
     if (format == MathFormat::kF32) return device_.At(peak);
@@ -176,17 +177,17 @@ TimelineSpan SpanOf(const CallCost& call, double begin_s, double end_s) {
           call.collective};
 }
 
-// Two streams, as the engine has them: calls go one after another, and so do collectives, each from where it begins or
-// the one before it has ended. Where a flight lands, calls wait for it.
+// Two streams, as in the engine. Calls run one after another. So do collectives: each starts at its take-off, or when
+// the one before it has ended. Calls wait at a collective's landing.
 class Streams {
  public:
   double now() const { return now_; }
   double exposed() const { return exposed_; }
   double communication() const { return communication_; }
-  double wire() const { return wire_; }  // when the last collective that was begun will have ended
+  double wire() const { return wire_; }  // when the last started collective will have ended
 
   void Call(double seconds) { now_ += seconds; }
-  // `overlap`: the part of it in which calls go on; the rest they wait at once.
+  // `overlap`: the share of the time in which calls go on. Calls wait for the rest at once.
   void Begin(int32_t flight, double seconds, double overlap) {
     const double waited = (1 - overlap) * seconds;
     now_ += waited;
@@ -222,14 +223,14 @@ void Scale(StepForecast& forecast, double factor) {
   }
 }
 
-// What published rows say of such a step. None of them is of processors, of fp32 and TF32, or of 4 bits.
+// Returns the spread that published rows show for the step. No rows cover processors, fp32, TF32 or 4 bits.
 std::optional<double> SpreadOfRows(const RunSpec& spec, const Device& device, const Framework& framework) {
   const bool has_rows = spec.precision != "fp32" && spec.precision != "tf32" && !spec.precision.ends_with("fp4");
   if (device.is_cpu() || !has_rows) return std::nullopt;
   return framework.Spread(device.gpu, spec.ranks * framework.replicas);
 }
 
-// Calls by what was measured of such calls on the device, as far as it was; else by its rates.
+// Times calls by measurements of the same class on the device, where they exist, and by its rates otherwise.
 class Times {
  public:
   Times(const StepCosts& costs, const Device& device, const Framework& framework, const Rates& rates)
@@ -237,21 +238,21 @@ class Times {
         spread_(SpreadOfRows(costs.spec, device, framework)),
         overlap_(framework.overlap),
         rates_(rates) {
-    // What was measured between ranks has it.
+    // Measurements between ranks include the wait.
     const bool waits = !device.is_cpu() && (device.measured.empty() || !framework.is_ours());
     if (waits) straggle_ = framework.straggle * ExpectedLargest(ranks_ * framework.replicas);
     if (!device.measured.empty() && framework.is_ours()) measured_.emplace(device, costs.spec.ranks);
   }
 
   struct Call {
-    double compute_s = 0;  // what its products take; the longer of the two counts
+    double compute_s = 0;  // time of its products; the longer of the two counts
     double memory_s = 0;
-    double launch_s = 0;  // beside them
+    double launch_s = 0;  // in addition to them
   };
   Call Of(const CallCost& call) {
     Call time{rates_.ComputeSeconds(call), rates_.MemorySeconds(call), 0};
     const double work_s = std::max(time.compute_s, time.memory_s);
-    if (work_s == 0) return time;  // what a framework keeps is not launched
+    if (work_s == 0) return time;  // work that a framework keeps is not launched
     time.launch_s = rates_.launch_s();
     if (!measured_) return time;
     const std::optional<double> seen_s = Seen(call, work_s + time.launch_s);
@@ -266,16 +267,16 @@ class Times {
     }
     return rates_.WireSeconds(call, ranks_);
   }
-  // Of a collective's time, what calls do not notice.
+  // The share of a collective's time that does not slow calls down.
   double overlap() const { return measured_ ? measured_->overlap() : overlap_; }
 
-  // What a step waits for the slowest rank, as a share of what it takes on a rank of the middle.
+  // How long a step waits for the slowest rank, as a share of its time on a median rank.
   double straggle() const { return straggle_; }
 
-  // Of a step of so many seconds by its calls. Where nothing was measured, leaves it as it is.
+  // `step_s`: the sum of the calls. Sets the spread and applies the measured bias; without measurements, times stay.
   void Weigh(double step_s, StepForecast& forecast) const {
     if (!measured_) {
-      // Of shares that a file says, too: no step was held against them.
+      // This spread also holds for shares that a file states, because no step was compared with them.
       if (!forecast.emulated) forecast.spread = spread_;
       return;
     }
@@ -286,7 +287,7 @@ class Times {
   }
 
  private:
-  // What was seen of such a call; nothing where none was, which counts as `otherwise_s` seconds of ignorance.
+  // Returns the time by measurements; nothing if the class was not measured: `otherwise_s` is then extrapolated.
   std::optional<double> Seen(const CallCost& call, double otherwise_s) {
     if (const auto time = measured_->Of(call.shape)) return Counted(*time);
     extrapolated_s_ += otherwise_s;
@@ -321,8 +322,8 @@ std::string_view LargestOf(const StepForecast& forecast) {
   return std::ranges::max_element(parts, {}, &std::pair<double, std::string_view>::first)->second;
 }
 
-// The step without some of its calls, as if it had fewer layers or micro-steps. What was to land among those and began
-// before them lands where what began among them would have: the next one's weights are gathered in its place.
+// Returns the step as if it had fewer layers or micro-steps. A collective that started before the dropped calls and was
+// to land among them lands where one started among them would have: it gathers the next layer's weights in its place.
 template <typename Dropped>
 StepCosts Without(const StepCosts& costs, const Dropped& dropped) {
   struct Took {
@@ -330,7 +331,7 @@ StepCosts Without(const StepCosts& costs, const Dropped& dropped) {
     bool kept = false;
   };
   std::unordered_map<int32_t, Took> took_off;
-  std::unordered_map<const OpDef*, std::deque<int32_t>> astray;  // began before, and landed among them
+  std::unordered_map<const OpDef*, std::deque<int32_t>> astray;  // started before the dropped calls, landed among them
   StepCosts left{costs.spec, {}};
   left.calls.reserve(costs.calls.size());
   for (const CallCost& call : costs.calls) {
@@ -347,7 +348,7 @@ StepCosts Without(const StepCosts& costs, const Dropped& dropped) {
     } else if (kept) {
       CallCost landing = call;
       if (!took.kept) {
-        if (waiting.empty()) continue;  // what began among them is gone, and nothing took its place
+        if (waiting.empty()) continue;  // it started among the dropped calls, and nothing took its place
         landing.flight = waiting.front();
         waiting.pop_front();
       }
@@ -357,7 +358,7 @@ StepCosts Without(const StepCosts& costs, const Dropped& dropped) {
   return left;
 }
 
-// What follows from the sums.
+// Computes the fields that follow from the sums.
 void Finish(StepForecast& forecast) {
   forecast.bound = LargestOf(forecast);
   std::sort(forecast.lines.begin(), forecast.lines.end(), [](const ForecastLine& a, const ForecastLine& b) {
@@ -365,7 +366,7 @@ void Finish(StepForecast& forecast) {
   });
 }
 
-// `less`, and `times` what `more` has beyond it.
+// Returns `less` plus `times` the difference between `more` and `less`.
 StepForecast Extrapolated(const StepForecast& less, const StepForecast& more, double times) {
   StepForecast all = more;
   for (double StepForecast::*const sum :
@@ -390,7 +391,7 @@ bool IsOfGpusAlone(MathFormat format) {
   return format == kTF32 || format == kFp8 || format == kMxfp8 || format == kFp4;
 }
 
-// No published row is of a step that launches bound. A device whose calls were measured has its own spread.
+// No published row covers a step bound by launches. A device with measured calls has its own spread.
 StepForecast WithKnownSpread(StepForecast forecast, const Device& device, const Framework& framework) {
   const bool by_rows = device.measured.empty() || !framework.is_ours();
   if (by_rows && forecast.bound == kLaunches) forecast.spread.reset();
@@ -417,7 +418,7 @@ StepCosts CostsOf(RunSpec spec, const Device& device) {
   const auto multiprocessors = static_cast<int64_t>(device.At("chip.multiprocessors"));
   costs.calls.reserve(program.trace.calls().size());
   int32_t micro_step = 0;
-  bool went_back = false;  // through a layer
+  bool went_back = false;  // a layer's backward pass has run
   for (const OpCall& call : program.trace.calls()) {
     if (call.phase == Phase::kBackward && call.layer >= 0) went_back = true;
     if (call.phase == Phase::kForward && std::exchange(went_back, false)) ++micro_step;
@@ -430,7 +431,7 @@ StepCosts CostsOf(RunSpec spec, const Device& device) {
                   .layer = call.layer,
                   .micro_step = micro_step,
                   .kind = KindOf(call)};
-    // As the trainer says it of what it ran. On processors all narrow formats are, and TF32.
+    // As the trainer reports it. On processors, all narrow formats and TF32 are emulated.
     cost.is_emulated = IsEmulated(call) || (device.is_cpu() && call.cost.flops > 0 && IsOfGpusAlone(call.cost.format));
     using enum CallCost::Kind;
     if (cost.kind == kProduct) {
@@ -457,7 +458,7 @@ double ExpectedLargest(int64_t count) {
 double TileShare(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
   struct Tile {
     int64_t m, n;
-    double share;  // that a multiprocessor gets of its rate with such tiles: small ones wait for their operands
+    double share;  // of its rate that a multiprocessor reaches with this tile: small ones wait for their operands
   };
   static constexpr Tile kTiles[] = {{256, 128, 1},   {128, 256, 1},   {128, 128, 0.95},
                                     {128, 64, 0.80}, {64, 128, 0.80}, {64, 64, 0.60}};
@@ -467,7 +468,7 @@ double TileShare(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
     const int64_t columns = (n + tile.n - 1) / tile.n;
     const double wanted =
         static_cast<double>(m) * static_cast<double>(n) / static_cast<double>(rows * tile.m * columns * tile.n);
-    for (int64_t parts = 1; parts <= 8; parts *= 2) {  // of the sum, added up afterwards
+    for (int64_t parts = 1; parts <= 8; parts *= 2) {  // parts of the sum, added up afterwards
       const int64_t tiles = rows * columns * parts;
       const int64_t waves = (tiles + multiprocessors - 1) / multiprocessors;
       const double full = static_cast<double>(tiles) / static_cast<double>(waves * multiprocessors);
@@ -486,7 +487,7 @@ StepForecast SumOf(const StepCosts& costs, const Device& device, const Framework
   Times times(costs, device, framework, rates);
   Streams streams;
   StepForecast forecast;
-  std::vector<std::pair<std::pair<const OpDef*, Phase>, ForecastLine>> by_op;  // few enough to be looked through
+  std::vector<std::pair<std::pair<const OpDef*, Phase>, ForecastLine>> by_op;  // few enough for a linear search
   for (const CallCost& call : costs.calls) {
     const std::pair key(call.op, call.phase);
     auto entry = std::ranges::find(by_op, key, [](const auto& other) { return other.first; });
@@ -553,11 +554,11 @@ StepForecast Forecast(const StepCosts& costs, const Device& device, const Framew
 }
 
 TracedStep::TracedStep(const RunSpec& spec, const Device& device) {
-  // Micro-steps but the first, which begins sums, and the last, which reduces them, are alike.
+  // All micro-steps are alike but the first, which starts the sums, and the last, which reduces them.
   constexpr int64_t kMicroSteps = 3;
   constexpr int32_t kMiddle = 1;
   const int64_t cycle = std::max<int64_t>(1, RecomputePolicy::Parse(spec.checkpointing).layers_per_group);
-  // Few enough, as far from full groups as all are, and one group more, between others.
+  // The fewest layers with the same remainder of a group as the spec's. The trace has one more group, between others.
   int64_t layers = spec.bf16_first_layers + spec.bf16_last_layers + std::max<int64_t>(3, 2 * cycle);
   if (layers < spec.layers) layers += (spec.layers - layers) % cycle;
   const bool fewer_layers = spec.layers > layers + cycle;

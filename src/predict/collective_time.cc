@@ -1,4 +1,4 @@
-// How long a collective takes: NCCL's own model of its rings.
+// Predicts how long a collective takes, with NCCL's own model of its rings.
 #include <algorithm>
 #include <limits>
 
@@ -10,9 +10,9 @@
 namespace ridgeline {
 namespace {
 
-// NCCL's protocols of a ring, by its own tables (src/graph/tuning.cc): what a collective takes to begin, what a hop
-// takes of the simple protocol's, and the share of the bandwidth that is data. It takes the one that it finds the
-// quickest.
+// NCCL's protocols for a ring, from its own tables (src/graph/tuning.cc): the start-up time of a collective, the time
+// of a hop relative to the simple protocol's, and the share of the bandwidth that is data. NCCL takes the protocol
+// that it estimates to be fastest.
 struct Protocol {
   double start_s, link_hop, network_hop, data;
 };
@@ -44,13 +44,14 @@ double CollectiveSeconds(double wire_bytes, bool all_reduce, RankGroup group, co
                               device.domain()),
                   "name a machine that has one, such as p5 or dgx-h100: `ridgeline devices` lists them");
     }
-    // Every machine receives what its GPUs have not, over its network; the GPUs pass it on over their links meanwhile.
-    // Of ranks that stand apart, those between them do the same at the same time.
+    // Each machine receives over its network what its GPUs lack. Meanwhile the GPUs pass it on over their links. If
+    // the ranks of the collective stand apart (`stride`), the ranks between them run the same collective at the same
+    // time.
     const double machine_bytes_per_s = device.At("network.bandwidth") * efficiency.network;
     const int64_t gpus = std::min(domain * stride, device.domain());
     const double domain_bytes_per_s =
         machine_bytes_per_s * static_cast<double>(gpus) / static_cast<double>(device.gpus());
-    // Of the whole, which is wire_bytes n / (n - 1), all but this domain's part.
+    // The whole is wire_bytes n / (n - 1). All but this domain's part of it enters.
     const double entering = wire_bytes * static_cast<double>(ranks - domain) / static_cast<double>(ranks - 1);
     wire_s = std::max(wire_s, static_cast<double>(std::min(stride, device.domain())) * entering / domain_bytes_per_s);
     network_hops_s = times * static_cast<double>(domains - 1) * device.At("network.latency");

@@ -79,7 +79,7 @@ Names SectionNames() {
   return names;
 }
 
-// A sweep of an h100 may be called h100.yaml, too. These keys are a device's alone: a sweep has a `price`, a framework
+// A sweep for an h100 may also be named h100.yaml. Only devices have these keys: a sweep has a `price`, a framework
 // `memory` and `sources`, and a trainer's definition an `about`.
 bool MayBeDevice(const fs::path& file) {
   static const Names keys = {"name", "gpu",     "device",  "peaks", "ceilings", "chip",
@@ -95,8 +95,8 @@ Names KeysOf(std::string_view section) {
   return names;
 }
 
-// What a figure can be of anything that is built, and of machines that are emulated for a test: beyond it a unit or a
-// digit is wrong.
+// The range of a figure for anything that is built, and for machines emulated in tests. Outside it, a unit or a digit
+// is wrong.
 std::pair<double, double> Plausible(std::string_view kind) {
   if (kind == "chip.power" || kind == "chip.rated_power") return {10, 10e3};
   if (kind == "chip.launch") return {1e-9, 1};
@@ -109,7 +109,7 @@ std::pair<double, double> Plausible(std::string_view kind) {
   return {0, std::numeric_limits<double>::infinity()};
 }
 
-constexpr int kLongestChain = 4;  // of files that name another `device`
+constexpr int kLongestChain = 4;  // of files, each naming another `device`
 
 class DeviceReader : public SourcedReader {
  public:
@@ -232,7 +232,7 @@ class DeviceReader : public SourcedReader {
     return *value;
   }
 
-  // Of what this file and those that it names say together.
+  // Requires the figures of this file and of those that it names, together.
   void RequireFigures(const YamlNode& root, const Map& map, const Device& device) {
     const auto missing = [&](std::string_view kind, std::string_view why) {
       const auto section = map.find(std::string(SectionOf(kind)));

@@ -17,7 +17,8 @@
 namespace ridgeline {
 namespace {
 
-// The family of ours whose step is nearest: other biases and norms, and no table of positions, take next to no time.
+// Returns the family of ours with the nearest step: other biases and norms, and a missing position table, take almost
+// no time.
 std::string NearestOfOurs(const RunSpec& spec) {
   const Family& family = FindFamily(spec.family);
   return family.ours ? spec.family : family.gated ? "llama" : "gpt";
@@ -25,8 +26,8 @@ std::string NearestOfOurs(const RunSpec& spec) {
 
 double BytesOfNumber(const RunSpec& spec) { return spec.precision == "fp32" || spec.precision == "tf32" ? 4 : 2; }
 
-// Bytes for each element of what a product of quantized weights keeps of an operand: its rows' codes and its columns',
-// with their scales. Else the numbers themselves, once.
+// Bytes for each element of an operand that a product of quantized weights keeps: the codes of its rows and of its
+// columns, with their scales. Without quantization, the numbers themselves, once.
 double BytesOfOperand(const RunSpec& spec) {
   if (spec.precision == "fp8") return 2;
   if (spec.precision == "mxfp8") return 2 * (1 + 1.0 / 32);
@@ -136,7 +137,7 @@ std::pair<RunSpec, Framework> AsPriced(const Framework& framework, const RunSpec
     if (!compiles) as.passes = framework.eager_passes;
   }
   step.trainer = kOurTrainer;
-  step.device = "meta";  // a point is priced on any device, whatever its own
+  step.device = "meta";  // a point is priced for any device, whatever its own `device`
   step.own.clear();
   step.family = NearestOfOurs(spec);
   step.checkpointing = as.again.any() ? "full" : "none";
@@ -185,7 +186,7 @@ int64_t PeakBytes(const Framework& framework, const RunSpec& s) {
 
   const double of_one = BytesOfLayer(memory.kept, s);
   double kept = layers * of_one;
-  double working = 0;  // what is computed again of the layer that goes back
+  double working = 0;  // what is computed again for the layer in its backward pass
   if (s.checkpointing == "full") {
     kept = layers * number * tokens * static_cast<double>(s.hidden);
     working = of_one;
@@ -193,12 +194,12 @@ int64_t PeakBytes(const Framework& framework, const RunSpec& s) {
     kept = layers * BytesOfLayer(memory.kept_selective, s);
     working = of_one;
   }
-  // They are kept from the forward pass to the backward pass, and with full checkpointing there is none between.
+  // Codes are kept from the forward pass to the backward pass. With full checkpointing, nothing lies between the two.
   const double codes =
       memory.keeps_codes && IsQuantized(s) && s.checkpointing != "full" ? parameters * BytesOfOperand(s) : 0;
   const double logits = tokens * vocab * memory.logits;
 
-  // The peak is where the loss is computed, where the first layer goes back, or where the last one has.
+  // The peak is when the loss is computed, when the first layer's backward pass runs, or after the last one's.
   const bool sums = s.grad_accumulation > 1 || !memory.frees_gradients;
   const double at_loss = state + (sums ? gradients : 0) + whole + codes + kept + logits;
   const double going_back = state + (sums ? gradients : 0) + whole + reduced + codes + kept + working;

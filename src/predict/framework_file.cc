@@ -1,4 +1,4 @@
-// Reading frameworks/NAME.yaml (docs/frameworks.md).
+// Reads frameworks/NAME.yaml (docs/frameworks.md).
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -30,9 +30,9 @@ constexpr Unit kPerNumber[] = {{"B", 1}};
 constexpr Unit kBytes[] = {{"MB", 1e6}, {"GiB", 0x1p30}, {"GB", 1e9}};
 constexpr Unit kTimes[] = {{"ms", 1e-3}, {"s", 1}};
 
-// A figure that a framework's file may have, and where it goes.
+// A figure that a framework's file may have, and where it is stored.
 struct FigureKind {
-  std::string_view name;  // "memory.weights": the key of a section, and of what is in it
+  std::string_view name;  // "memory.weights": the key of a section, and the key within it
   std::span<const Unit> units;
   double most;
   std::function<void(Framework&, double value, bool numbers)> put;
@@ -268,7 +268,7 @@ class FrameworkReader : public SourcedReader {
   const fs::path& file_;
 };
 
-// By keys that are a framework's alone: a device has `memory` and `sources`, a trainer's definition `supports`.
+// Decides by keys that only frameworks have: a device has `memory` and `sources`, a trainer's definition `supports`.
 bool MayBeFramework(const fs::path& file) {
   static const Names keys = {"name", "trainers", "evidence", "step", "kept", "kept_selective", "full", "selective"};
   return !IsOfAnotherKind(file, keys);

@@ -10,14 +10,14 @@
 namespace ridgeline {
 namespace {
 
-// Over how many e-folds of the dimensions a difference from the trend is remembered, and what of it, as a share of its
-// variance, is taken to be noise.
+// kRange: the correlation length of differences from the trend, in e-folds of the dimensions. kNoise: the share of
+// their variance that is taken for noise.
 constexpr double kRange = 4;
 constexpr double kNoise = 0.03;
-// Rows that are twice as long change less than twice as many of them.
+// Rows twice as long change the time less than twice as many rows.
 constexpr double kColumnsWeight = 0.5;
 
-// Matern's, once differentiable.
+// The Matérn kernel that is once differentiable.
 double Kernel(double distance) {
   const double scaled = std::sqrt(3.0) * distance / kRange;
   return (1 + scaled) * std::exp(-scaled);
@@ -63,20 +63,20 @@ double CallModel::WorkOf(const CallDims& dims) const {
   return attention_ ? all * static_cast<double>(dims[1]) : all;
 }
 
-// Of a beginning that is a share of the shortest call, the rate that leaves the logarithms the least error; of those
-// shares the best.
+// Tries start-up times that are shares of the shortest call. For each it fits the rate that minimizes the squared
+// error of the logarithms. Takes the best of these.
 void CallModel::FitTrend() {
   double shortest = std::numeric_limits<double>::infinity();
   for (const MeasuredCall& call : calls_) shortest = std::min(shortest, call.ns);
   double best = std::numeric_limits<double>::infinity();
   for (const double share : {0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97}) {
     const double begin = share * shortest;
-    double rate = 0;  // its logarithm; from where calls are all work
+    double rate = 0;  // its logarithm; starts as if all time beyond `begin` were work
     for (const MeasuredCall& call : calls_) {
       rate += std::log((call.ns - begin) / WorkOf(call.dims)) / static_cast<double>(calls_.size());
     }
     double error = 0;
-    for (int round = 0; round < 8; ++round) {  // Gauss and Newton's
+    for (int round = 0; round < 8; ++round) {  // Gauss-Newton
       double gradient = 0;
       double curvature = 1e-12;
       error = 0;

@@ -5,8 +5,8 @@
 
 namespace ridgeline {
 
-// That of as many ranks, else that of the most that are fewer: on GPUs a rank has its own, and a processor's ranks
-// share its cores.
+// Chooses the measurement with as many ranks, else the one with the most ranks below that. On GPUs, each rank has a
+// GPU of its own. A processor's ranks share its cores.
 MeasuredRates::MeasuredRates(const Device& device, int64_t ranks) : device_(device) {
   counts_ = device.measured.front().get();
   for (const auto& measured : device.measured) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kLongestClass = 256;
 
-// A number of the section: within bounds, else a fault and nothing.
+// Returns a number of the section. Adds a fault and returns nothing if it is not a number within the bounds.
 std::optional<double> NumberIn(const YamlNode& node, const std::string& what, double least, double most,
                                std::vector<Fault>& faults) {
   if (node.scalar.is_number()) {
@@ -28,7 +28,7 @@ std::optional<double> NumberIn(const YamlNode& node, const std::string& what, do
   return std::nullopt;
 }
 
-// [512, 64, 64, 81000]: dimensions, and nanoseconds.
+// Reads a call, such as [512, 64, 64, 81000]: dimensions, and nanoseconds.
 std::optional<MeasuredCall> CallOf(const YamlNode& node, const std::string& name, std::vector<Fault>& faults) {
   if (node.kind != YamlNode::Kind::kList || node.items.size() < 2 || node.items.size() > 4) {
     faults.push_back({node.place, fmt::format("a call of '{}' is a list of one to three dimensions and of nanoseconds, "

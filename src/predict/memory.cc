@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kFewMicroSteps = 3;
 
-// Tokens' numbers and their targets, of all micro-steps, each in one storage.
+// Bytes of the token numbers and of their targets, of all micro-steps. Each of the two has one storage.
 int64_t BytesOfTokens(const RunSpec& spec) {
   if (spec.vocab == 0) return 0;
   return 2 * AlignUp(spec.grad_accumulation * spec.batch_size * spec.seq_length * int64_t{sizeof(int32_t)});

@@ -46,7 +46,7 @@ double TimeModel::Spread() const {
     factors.push_back(std::max(sample.seconds_per_cost / middle, middle / sample.seconds_per_cost));
   }
   std::sort(factors.begin(), factors.end());
-  const size_t beyond = factors.size() / 10;  // one of ten may be
+  const size_t beyond = factors.size() / 10;  // one in ten may lie beyond
   const double spread = factors[factors.size() - 1 - beyond];
   return factors.size() < kFew ? std::max(spread, kFewSpread) : spread;
 }
