@@ -71,7 +71,7 @@ constexpr std::array kUnits = {
     LoggedUnit{"none", kText, "", 1},
 };
 
-// What lines call a unit, beside its name.
+// What lines call a unit, besides its name.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kOtherWords = {{
     {"sec", "s"},
     {"secs", "s"},
@@ -101,7 +101,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kOtherWo
 constexpr std::array<std::pair<std::string_view, int64_t>, 6> kMultiples = {
     {{"K", 3}, {"k", 3}, {"M", 6}, {"G", 9}, {"B", 9}, {"T", 12}}};
 
-// Commas stand between groups of three digits, before the point; nothing where they stand elsewhere.
+// Removes commas between groups of three digits before the point. Returns nothing if they stand elsewhere.
 std::optional<std::string> WithoutCommas(std::string_view text) {
   std::string plain;
   const size_t end = std::min(text.find_first_of(".eE"), text.size());
@@ -129,12 +129,12 @@ struct Decimal {
   int64_t exponent = 0;
 };
 
-constexpr int kDigits = 18;            // those behind change no double
-constexpr int64_t kExponents = 4'000;  // beyond, nothing is a double
+constexpr int kDigits = 18;            // further digits change no double
+constexpr int64_t kExponents = 4'000;  // beyond, no double exists
 constexpr Wide kMostWhole = Wide{1} << 53;
 
-// A number without a sign: digits with at most one point, then perhaps an exponent. It is one already, as from_chars
-// has found.
+// Reads a number without a sign: digits with at most one point, then perhaps an exponent. REQUIRES: from_chars has
+// already found a number.
 Decimal DecimalOf(std::string_view text) {
   Decimal decimal;
   int taken = 0;
@@ -163,14 +163,14 @@ Decimal DecimalOf(std::string_view text) {
   return decimal;
 }
 
-// top / bottom, rounded half up, where it is below 2^53.
+// Returns top / bottom, rounded half up; nothing if that is above 2^53.
 std::optional<double> Rounded(Wide top, Wide bottom) {
   const Wide whole = top / bottom + (top % bottom >= bottom - top % bottom ? 1 : 0);
   if (whole > kMostWhole) return std::nullopt;
   return static_cast<double>(whole);
 }
 
-// value * 10^power; nothing where that is beyond a Wide.
+// Returns value * 10^power; nothing if a Wide cannot hold it.
 std::optional<Wide> Raised(Wide value, int64_t power) {
   for (; power > 0 && value != 0; --power) {
     if (value > std::numeric_limits<Wide>::max() / 10) return std::nullopt;
@@ -197,7 +197,8 @@ std::optional<double> Whole(const Decimal& decimal, const LoggedUnit& unit) {
 
 bool IsWhole(Dimension dimension) { return dimension == kTime || dimension == kMemory; }
 
-// How much of the text is a number, or looks like one: digits, points and commas with a sign, then perhaps an exponent.
+// Returns the length of the text's beginning that is or looks like a number: digits, points and commas with a sign,
+// then perhaps an exponent.
 size_t NumberLength(std::string_view text) {
   size_t at = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
   while (at < text.size() && (IsDigit(text[at]) || text[at] == '.' || text[at] == ',')) ++at;
@@ -211,7 +212,7 @@ size_t NumberLength(std::string_view text) {
   return at;
 }
 
-// The number alone, times a power of ten, in this unit.
+// Reads the bare number times a power of ten, in this unit.
 std::optional<double> ReadNumber(std::string_view text, const LoggedUnit& unit, int64_t power) {
   const auto plain = WithoutCommas(text);
   if (!plain || plain->empty()) return std::nullopt;
@@ -226,11 +227,11 @@ std::optional<double> ReadNumber(std::string_view text, const LoggedUnit& unit, 
   }
   if (negative && unit.dimension != kPlain && unit.dimension != kOwn) return std::nullopt;
   if (IsWhole(unit.dimension) || unit.dimension == kCount) {
-    // What is too small for a double is nothing, or a whole number all the same: 1e-400.
+    // If a double is too small for it (1e-400), the value is 0, or is still a whole number.
     Decimal decimal = DecimalOf(number);
     decimal.exponent += power;
     const auto whole = Whole(decimal, unit);
-    // What counts operations is larger than any whole number that a double holds.
+    // Operation counts exceed any whole number that a double holds.
     if (whole || IsWhole(unit.dimension)) return whole;
   }
   if (error != std::errc()) return std::nullopt;
@@ -240,7 +241,7 @@ std::optional<double> ReadNumber(std::string_view text, const LoggedUnit& unit, 
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-// What a bar of tqdm's names behind its number: s/it, or it/s, whatever it calls an iteration.
+// Returns the unit that a tqdm bar prints behind its number: s/it or it/s, whatever it calls an iteration.
 const LoggedUnit* TqdmUnit(std::string_view word) {
   if (word.size() > 2 && word.starts_with("s/")) return FindUnit(kTime, "s/it");
   if (word.size() > 3 && word.starts_with("ms/")) return FindUnit(kTime, "ms/iter");
@@ -248,7 +249,7 @@ const LoggedUnit* TqdmUnit(std::string_view word) {
   return nullptr;
 }
 
-// The letter by which a unit is a multiple of another: G of GB/s, M of M. 0: it is none.
+// Returns the letter that makes a unit a multiple of another: G for GB/s, M for M. Returns 0 if the unit is none.
 char PrefixOf(std::string_view unit) {
   const bool begins = !unit.empty() && std::string_view("KkMGBT").find(unit[0]) != std::string_view::npos;
   const bool is_one =
@@ -256,7 +257,8 @@ char PrefixOf(std::string_view unit) {
   return begins && is_one ? unit[0] : '\0';
 }
 
-// What a word means that is a multiple elsewhere. Nothing: it is no multiple behind a number of this unit.
+// Returns the power of ten of a word that is a multiple elsewhere. Returns nothing if it is no multiple behind a number
+// of this unit.
 std::optional<int64_t> PowerOf(const LoggedUnit& unit, std::string_view word) {
   const auto* found =
       std::find_if(kMultiples.begin(), kMultiples.end(), [&](const auto& m) { return m.first == word; });
@@ -281,7 +283,7 @@ std::optional<int64_t> PowerOf(const LoggedUnit& unit, std::string_view word) {
       if (prefix != '\0') return prefix == word[0] ? std::optional<int64_t>(0) : std::nullopt;
       const bool is_byte = word == "B" && FindPrintedUnit(kMemory, unit.name) != nullptr;
       if (is_byte) return 0;
-      // Of a unit that begins with the letter, it may be short for that.
+      // If the unit begins with the letter, the letter may be short for the unit.
       if (unit.name.starts_with(word[0])) return std::nullopt;
       break;
     }
@@ -327,7 +329,7 @@ const LoggedUnit* FindPrintedUnit(Dimension dimension, std::string_view word) {
 }
 
 std::optional<double> ReadAmount(std::string_view text, const LoggedUnit& unit) {
-  text = text.substr(0, text.find_last_not_of(",;") + 1);  // what a pattern took with it
+  text = text.substr(0, text.find_last_not_of(",;") + 1);  // the pattern took these, too
   if (IsNotFinite(text)) return std::numeric_limits<double>::quiet_NaN();
   const size_t length = NumberLength(text);
   const std::string_view number = text.substr(0, length);

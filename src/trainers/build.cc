@@ -20,7 +20,7 @@ constexpr std::string_view kBegin = "{{";
 constexpr std::string_view kEnd = "}}";
 constexpr std::string_view kStandard = "| default: ";
 
-// The tree as YAML again, in the form that is nearly JSON: keys that are no text stay none.
+// Writes the tree as YAML in the form that is nearly JSON. Keys that are no text stay so.
 std::string YamlText(const YamlNode& node) {
   std::string text;
   switch (node.kind) {
@@ -47,8 +47,8 @@ YamlNode* EntryOf(YamlNode& root, std::string_view key) {
 
 bool IsTemplate(std::string_view text) { return text.find(kBegin) != std::string_view::npos; }
 
-// The path of a file that an item of a command names: of {{env.HOME}}/bin/x, whose folder is a value, bin/x; of a value
-// its standard. Nothing where it is no path, or has values in it.
+// Returns the path of the file that an item of a command names. For {{env.HOME}}/bin/x, whose folder is a value, it is
+// bin/x. For a value, it is the value's default. Returns nothing if the item is no path, or contains values.
 std::optional<fs::path> PathIn(const YamlNode& item) {
   if (!item.scalar.is_string()) return std::nullopt;
   auto text = item.scalar.get<std::string>();
@@ -96,7 +96,7 @@ Trainer FromFolder(const Trainer& trainer, const fs::path& folder) {
                                                                             : std::nullopt;
     if (!file) continue;
     found = true;
-    // A program without a folder is looked for along PATH, wherever it runs.
+    // A program without a folder is looked up along PATH, wherever it runs.
     const auto text = item.scalar.get<std::string>();
     const bool is_of_directory = directory != nullptr && !IsTemplate(text) && path->is_relative() &&
                                  (i > 0 || text.find('/') != std::string::npos) && *file == there / inside;
@@ -118,7 +118,7 @@ Trainer FromFolder(const Trainer& trainer, const fs::path& folder) {
                 "name the folder of its programs or of its sources, as the other version has them");
   }
   Trainer other = ParseTrainer(YamlText(root), trainer.name + ".yaml");
-  // What a sweep says of its own fields, it says of these.
+  // The sweep's statements about its own fields apply to these, too.
   if (other.invocation && trainer.invocation) other.invocation->fields = trainer.invocation->fields;
   return other;
 }

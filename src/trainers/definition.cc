@@ -24,7 +24,7 @@ namespace ridgeline {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kMaxLineBytes = 1024;  // of what is said of a trainer
+constexpr size_t kMaxLineBytes = 1024;  // of a text about a trainer
 constexpr size_t kMaxOwnName = 64;
 constexpr size_t kMaxOwnUnit = 32;
 constexpr size_t kMostFactors = 8;
@@ -39,7 +39,7 @@ constexpr std::array<std::pair<std::string_view, Take>, 9> kTakes = {{{"last", T
                                                                       {"arrival", Take::kArrival},
                                                                       {"stamp", Take::kStamp}}};
 
-// What a log can tell of an end; the others are the harness's own.
+// Ends that a log can tell. Only the harness sets the others.
 constexpr std::array<std::string_view, 6> kEnds = {"oom_device", "oom_host", "diverged",
                                                    "crashed",    "invalid",  "infrastructure"};
 
@@ -99,7 +99,7 @@ class Reader {
     return nullptr;
   }
 
-  // Text of one line; empty where it is something else, which is said.
+  // Returns text of one line. Adds a fault and returns an empty text if the node is anything else.
   std::string Text(const YamlNode& node, std::string_view key) {
     if (!node.scalar.is_string()) {
       Wrong(node, fmt::format("{} is text, not {}{}", key, Describe(node),
@@ -118,7 +118,7 @@ class Reader {
     return map.contains(key) ? Text(*map.at(key), key) : std::string();
   }
 
-  // One of these names; empty where it is none, which is said.
+  // Returns one of these names. Adds a fault and returns an empty text if the node is none of them.
   std::string Choice(const YamlNode& node, std::string_view key, const Names& names) {
     std::string text = Text(node, key);
     if (text.empty() || std::find(names.begin(), names.end(), text) != names.end()) return text;
@@ -212,7 +212,7 @@ class Reader {
     trainer.metrics.push_back(std::move(metric));
   }
 
-  // A figure of the table, or, where it has a unit, one of the definition's own.
+  // Reads the name of a figure: one of the table, or, if the metric has a unit, one of the definition's own.
   bool ReadFigure(const YamlNode& node, const Map& map, Metric& metric) {
     const std::string name = Text(node, "metric");
     if (name.empty()) return false;
@@ -276,7 +276,7 @@ class Reader {
     return found == kTakes.end() ? Take::kLast : found->second;
   }
 
-  // Of `take: arrival` and `take: stamp`, whose lines are timed.
+  // Reads `take: arrival` and `take: stamp`, which take the times of lines.
   void ReadTimed(const YamlNode& node, const Map& map, const Trainer& trainer, Metric& metric) {
     if (metric.figure->name != "step_time") {
       return Wrong(node, fmt::format("take: {} is of step_time alone", TakeName(metric.take)));
@@ -297,7 +297,7 @@ class Reader {
     if (const char* problem = StampFormatProblem(metric.format)) Wrong(*format, problem);
   }
 
-  // A number above 0, or the name of a field.
+  // Reads a factor: a number above 0, or the name of a field.
   std::string Factor(const YamlNode& node, const char* key, const Trainer& trainer) {
     if (node.scalar.is_number() && node.scalar.get<double>() > 0) return DumpJson(node.scalar);
     std::string name = node.scalar.is_string() ? node.scalar.get<std::string>() : std::string();
@@ -326,7 +326,7 @@ class Reader {
     }
     if (metric.own) return OwnUnit(*said, names, named, metric);
     const Dimension dimension = metric.figure->dimension;
-    // Those that a line may name: of the dimension all, unless a list says which.
+    // The units that a line may name: all of the dimension, unless a list says which.
     const Names known = UnitNames(dimension);
     if (named && (dimension == Dimension::kPlain || dimension == Dimension::kText)) {
       return Wrong(node, fmt::format("{} has no unit", metric.figure->name));
@@ -350,7 +350,7 @@ class Reader {
     if (!named) metric.units.clear();
   }
 
-  // Kept as it is said; a unit that a line names is converted to it.
+  // Keeps values as they are logged. If a line names a unit, its value is converted to the metric's unit.
   void OwnUnit(const YamlNode& node, const Names& names, bool named, Metric& metric) {
     const std::string text = names.size() == 1 ? names.front() : std::string();
     if (text.empty() || text.size() > kMaxOwnUnit || PrintableLine(text) != text) {
@@ -373,7 +373,7 @@ class Reader {
     if (metric.units.empty()) Wrong(node, "a line may name a unit of time or of memory alone");
   }
 
-  // `map` has end, and perhaps reason and hint.
+  // REQUIRES: `map` has `end`, and perhaps `reason` and `hint`.
   EndRule ReadEnd(const YamlNode& node, const Map& map) {
     EndRule rule;
     rule.hint = TextOf(map, "hint");
@@ -411,7 +411,7 @@ class Reader {
         Wrong(key, fmt::format("an exit code is a whole number between 1 and 255, not {}", Describe(key)));
         continue;
       }
-      // `137: oom_host` for short.
+      // `137: oom_host` is the short form.
       const Map map = value.kind == YamlNode::Kind::kMap ? Known(value, "key of an end", {"end", "reason", "hint"})
                                                          : Map{{"end", &value}};
       if (!trainer.exit_codes.emplace(key.scalar.get<int>(), ReadEnd(value, map)).second) {

@@ -27,7 +27,7 @@ std::vector<EndWords> MakeEndWords() {
     for (const char* pattern : patterns) all.push_back({Pattern(pattern), rule, weight, is_last});
   };
 
-  // What reads like want of memory, and is something else.
+  // Words that read like a lack of memory, but mean something else.
   add({Reason::kNode, "let processes lock memory: ulimit -l unlimited"}, kCause,
       {R"(ibv_reg_mr\S* .*Cannot allocate memory)"});
   add({Reason::kNode, kMoreShm}, kCause,
@@ -37,13 +37,13 @@ std::vector<EndWords> MakeEndWords() {
        R"((?i)unable to open shared memory object)",
        R"((?:unable to|could not) (?:mmap|resize|write to|allocate) .*torch_\d+)"});
 
-  // No machine has a petabyte: a size that was computed wrong. Before want of memory, which the same lines name.
-  // PyTorch says any size in GiB, NumPy in PiB or EiB, XLA in bytes.
+  // No machine has a petabyte, so the size was computed wrong. This comes before the lack of memory, which the same
+  // lines name. PyTorch prints any size in GiB, NumPy in PiB or EiB, XLA in bytes.
   add({RunStatus::kCrashed, "look at what computes the size of this allocation: no device has as much memory"}, kCause,
       {R"([Aa]llocate (?:more than \dEB|-\d|\d{7,}(?:\.\d+)? GiB|[\d.]+ ?[PE]i?B)\b)",
        R"([Aa]llocat\w*:? (?:of )?\d{16,} ?bytes\b)"});
 
-  // The host's memory. Before the device's: a line may name both.
+  // The host's memory. It comes before the device's, because a line may name both.
   add({RunStatus::kOomHost, kMoreHostMemory}, kCause,
       {R"(DefaultCPUAllocator: (?:can't allocate|not enough) memory)",
        R"((?:^|[^A-Za-z_])MemoryError(?::|$)|ArrayMemoryError: Unable to allocate)",
@@ -56,7 +56,7 @@ std::vector<EndWords> MakeEndWords() {
        R"(Task was killed due to the node running low on memory)",
        R"(\b[1-9]\d* Workers \(tasks / actors\) killed due to memory pressure)"});
 
-  // The device's.
+  // The device's memory.
   add({RunStatus::kOomDevice, kSmaller}, kCause,
       {R"(torch\.(?:cuda\.)?OutOfMemoryError(?::|\(|$)|cupy\.\S*OutOfMemoryError)",
        R"(\b(?:CUDA|HIP|XPU|NPU|MPS(?: backend)?) out of memory(?: \(|[^ \w]|$))",
@@ -72,7 +72,7 @@ std::vector<EndWords> MakeEndWords() {
        R"(No executable batch size found, reached zero)"});
   add({RunStatus::kOomHost, kMoreHostMemory}, kCause, {R"(std::bad_alloc)"});
 
-  // What it stands on.
+  // Things that the program depends on.
   add({Reason::kStorage, kFreeSpace}, kCause,
       {R"(No space left on device|Disk quota exceeded|\bEDQUOT\b|\bENOSPC\b)",
        R"(PytorchStreamWriter failed writing|inline_container\S* \. unexpected pos \d)"});
@@ -123,7 +123,7 @@ std::vector<EndWords> MakeEndWords() {
        R"(\bLocalEntryNotFoundError: |OfflineModeIsEnabled: |Cannot send a request, as the client has been closed)"});
   add({Reason::kNode, "its scheduler says what became of the node"}, kCause, {R"(DUE TO NODE FAILURE)"});
 
-  // What it was asked to do.
+  // The program's arguments and settings.
   add({RunStatus::kInvalid, "let its definition and the sweep give it only what it takes"}, kCause,
       {R"(: error: (?:[Uu]nrecognized arguments|argument \S+.*: |the following arguments are required))",
        R"(: error: ambiguous option)", R"(: error: (?:one of the arguments |Parser key|Validation failed))",
@@ -133,19 +133,19 @@ std::vector<EndWords> MakeEndWords() {
        R"(Unknown command line flag ')",
        R"(ConfigCompositionException|Could not override '[^']+'|Unrecognized options?: --)"});
 
-  // Numbers.
+  // Numbers that are not finite.
   add({RunStatus::kDiverged, "its loss is no finite number"}, kDiverged,
       {R"((?i)\bfound (?:NaN|Inf)\b in local|(?:loss scale|scaler?) (?:is )?already at minimum)",
        R"((?i)minimum loss scale reached|loss scale (?:has )?reached (?:its |the )?minimum)",
        R"((?i)\bloss (?:is|became|becomes|contains an?|returned in `\w+` is|has become) (?:nan|inf)\b|\bNaN loss\b)",
        R"((?i)invalid value \(nan\) encountered)"});
 
-  // What the program failed of, without a traceback.
+  // Failures of the program without a traceback.
   add({RunStatus::kCrashed, kSeeLog}, kCrash,
       {R"(^(?:SyntaxError|IndentationError|TabError): )",
        R"(watchdog thread terminated with exception: (?:CUDA|HIP) error: )"});
 
-  // Told to leave.
+  // Requests to leave.
   add({Reason::kPreempted, "run again, it continues from its newest checkpoint files, where it has some"}, kToLeave,
       {R"(Received (?:1|15|Signals\.SIG(?:TERM|HUP)) death signal)",
        R"(SignalException: .*(?:signal:? (?:1|15)\b|SIGTERM|SIGHUP))", R"(CANCELLED AT .*DUE TO PREEMPTION)"},
@@ -156,7 +156,7 @@ std::vector<EndWords> MakeEndWords() {
       {R"((?i)\b(?:received|receiving|caught|got|handling)\b[^.]{0,30}\b(?:SIGTERM|SIGUSR[12]|signal:? ?15)\b)",
        R"((?i)\bSIGTERM(?: signal)? (?:was )?(?:received|caught)|SIGTERMException|killed by signal: Terminated)"});
 
-  // Of a launcher, of the first of its processes that ended.
+  // What a launcher says about the first of its processes that ended.
   add({RunStatus::kOomHost,
        "something killed it, as the kernel does where memory runs out: give it more of the host's memory. The kernel's "
        "log says whether it was that"},
@@ -167,7 +167,7 @@ std::vector<EndWords> MakeEndWords() {
       {R"(failed \(exitcode: -7\)|return code = -7\b|(?:exit(?:ed)? (?:with )?|exit )code -7\b|Signals\.SIGBUS)",
        R"(terminated with signal SIGBUS)"});
 
-  // Waited in vain for ranks that did not come. Another's log may say why.
+  // Ranks that waited in vain for others. Another rank's log may say why.
   add({Reason::kStart, kAllStarted}, kTold,
       {R"(RendezvousTimeoutError|Timed out after \d+ seconds waiting for (?:clients|workers))",
        R"(Timed out initializing process group in store based barrier)",
@@ -175,7 +175,7 @@ std::vector<EndWords> MakeEndWords() {
        R"(DEADLINE_EXCEEDED.*(?i:barrier|RegisterTask|initializ|connect))"},
       /*is_last=*/true);
 
-  // Told of another's end, after so long that all that follows is its consequence.
+  // Ranks that heard of another's end so late that everything after it is a consequence.
   add({Reason::kNode, kLookAtOthers}, kTold,
       {R"(Watchdog caught collective operation timeout|NCCL operations have failed or timed out|Timeout at NCCL work)",
        R"(watchdog thread terminated with exception|failure detected by watchdog|Received a dump signal)",
@@ -195,7 +195,7 @@ std::vector<EndWords> MakeEndWords() {
        R"(DataLoader worker \(pid[^)]*\) exited unexpectedly|\bEOFError$|\bRendezvousGracefulExitError)",
        R"(The actor (?:died|is dead)|ActorDiedError|ActorUnavailableError)"});
 
-  // That something failed, and not what.
+  // Lines that say that something failed, but not what.
   add({Reason::kPreempted, "run again, unless you ended it yourself"}, kLauncher,
       {R"(\bCANCELLED AT \S+ \*\*\*)", R"(srun: error: .*: tasks? [\d,-]+: Terminated)"});
   add({RunStatus::kCrashed, kSeeLog}, kLauncher,

@@ -18,11 +18,11 @@ using enum EndWeight;
 
 constexpr size_t kEvidenceBytes = 1024;
 constexpr size_t kMostWaiting = 65536;  // ranks
-// One more may come from a rank that had done its step before.
+// One step more may come from a rank that had finished it before.
 constexpr int64_t kStepsThatGoOn = 2;
 constexpr int kShellsSignal = 128;  // an exit code above it is a signal's
 constexpr const char* kSeeItsLog = "see its log";
-constexpr int kShellsNoCommand = 126;  // it may not be run; one more: it was not found
+constexpr int kShellsNoCommand = 126;  // the program may not be run; 127: it was not found
 constexpr const char* kInstall = "install what is missing where it runs";
 constexpr const char* kKilledHint =
     "something killed it, as the kernel does where memory runs out: give it more of the host's memory. The kernel's "
@@ -42,7 +42,7 @@ bool IsImportError(std::string_view message) {
   return message.starts_with("ModuleNotFoundError:") || message.starts_with("ImportError:");
 }
 
-// Who failed first, as torchrun's table has it: "rank 3 (local rank 1) on node-1".
+// Returns which rank failed first, from torchrun's table: "rank 3 (local rank 1) on node-1".
 std::string WhoFailed(const FirstFailure& failure) {
   std::string who = "rank " + failure.rank;
   if (!failure.local_rank.empty()) who += fmt::format(" (local rank {})", failure.local_rank);
@@ -55,13 +55,13 @@ std::string HowFailed(const FirstFailure& failure) {
   return Describe({0, -failure.exit_code, 0});
 }
 
-// What a shell says of a program that it cannot start.
+// Whether a shell says that it cannot start a program.
 bool IsNoProgram(std::string_view line) {
   return line.ends_with("command not found") || line.ends_with(": not found") ||
          line.ends_with(": Permission denied") || line.ends_with(": No such file or directory");
 }
 
-// Of an exit code of which the definition knows nothing.
+// Returns the end for an exit code that the definition does not know.
 LogEnd OfCode(int exit_code) {
   LogEnd end{RunStatus::kCrashed, fmt::format("it ended with exit code {}", exit_code), kSeeItsLog, 0, kCodeAlone};
   if (exit_code == 0) return {RunStatus::kOk, "", "", 0, kCodeAlone};
@@ -109,7 +109,7 @@ LogEnds::LogEnds(const Trainer& trainer)
 
 bool LogEnds::WentOn(const Mark& mark) const { return steps_ - mark.steps >= kStepsThatGoOn; }
 
-// The first of its weight counts. Where the run went on behind it, it had been overcome.
+// The first mark of each weight counts. If the run went on after a mark, it had recovered, and the mark is dropped.
 void LogEnds::Set(Slot& slot, Mark mark) {
   const bool is_own = mark.end.weight < kTold;
   for (Slot& other : marks_) {
@@ -139,19 +139,19 @@ void LogEnds::Line(int64_t number, std::string_view line) {
   if (place.kind == Tracebacks::Kind::kMessage && !is_known) TakeRaised(*place.traceback, number, place.text);
 }
 
-// Nothing of words that are quoted.
+// Returns nothing for quoted words.
 std::optional<EndWeight> LogEnds::WeightOf(const EndWords& words, std::string_view line, std::string_view match) const {
   if (words.weight >= kTold || words.weight == kKilled) return words.weight;
   const auto begin = static_cast<size_t>(match.data() - line.data());
   if (!IsQuoted(line, begin, begin + match.size())) return words.weight;
-  // A warning of a GPU says as much as a rank that heard of it.
+  // A GPU's warning counts as much as a message from a rank that heard of the failure.
   return words.rule.end == InfrastructureReason::kNode ? std::optional(kTold) : std::nullopt;
 }
 
-// Whether the line has words that are none of the definition's.
+// Returns whether the line has built-in words for an end, that is, words that are not the definition's.
 bool LogEnds::TakeWords(int64_t number, std::string_view line, const Traceback* traceback) {
   const bool is_raised = traceback != nullptr;
-  // A set may name more than those that match.
+  // The set may name more patterns than match.
   for (const int place : own_set_.Matching(line)) {
     const auto at = static_cast<size_t>(place);
     if (own_[at] || !trainer_.ends[at].pattern.Find(line)) continue;
@@ -162,7 +162,7 @@ bool LogEnds::TakeWords(int64_t number, std::string_view line, const Traceback* 
     const auto match = words.pattern.Find(line);
     const std::optional<EndWeight> weight = match ? WeightOf(words, line, match->whole) : std::nullopt;
     if (!weight) continue;
-    // What a message says on its second line counts in place of its first.
+    // An end on the second line of a message replaces the one on its first line.
     Slot& crash = SlotOf(kCrash);
     const bool is_more = is_raised && crash && crash->end.line == traceback->message_line;
     if (is_more && *weight >= kKilled && *weight <= kTold) crash.reset();
@@ -188,8 +188,8 @@ void LogEnds::TakeLast(const EndWords& words, std::string_view who) {
   }
 }
 
-// Whether what `who` says is no cause. Where ranks waited in vain for others to start, one that did not wait is one
-// that never came, and what it failed of is why.
+// Returns whether the message of `who` is a consequence and no cause. If ranks waited in vain for others to start, a
+// rank that did not wait never came. Its failure is the cause.
 bool LogEnds::IsConsequence(std::string_view who) const {
   if (!is_draining_ || is_over_) return is_draining_;
   const std::string_view rank = RankOf(who);
@@ -203,7 +203,7 @@ void LogEnds::TakeRaised(const Traceback& traceback, int64_t number, std::string
   Slot& crash = SlotOf(kCrash);
   Mark mark{Seen(rule, kCrash, number, message), steps_, true, import, traceback.who};
   if (traceback.chained_to != 0) {
-    // Of a chain the last is what ended the program; where its first was told of another's end, so was it.
+    // The last traceback of a chain ended the program. If its first came after another's end, so did the last.
     if (crash && crash->end.line == traceback.chained_to) crash = std::move(mark);
     return;
   }
@@ -234,7 +234,7 @@ void LogEnds::TakeFailure(int64_t number) {
   }
   if (is_draining_ && weight == kKilled) return;
   Slot& slot = SlotOf(weight);
-  if (slot && weight != kExitCode) slot.reset();  // it says more than a launcher's line before it
+  if (slot && weight != kExitCode) slot.reset();  // it says more than an earlier line of a launcher
   Set(slot, {Seen(rule, weight, failure.line, message), steps_, true, false});
 }
 
@@ -247,7 +247,7 @@ std::optional<LogEnd> LogEnds::OwnEnd() const {
   return found == own_.end() ? std::nullopt : std::optional((*found)->end);
 }
 
-// Which rank it was, where torchrun says that of the one that failed first.
+// Adds which rank it was, if torchrun names the one that failed first.
 void LogEnds::NameWhoFailed(const Mark& mark, LogEnd& end) const {
   const auto& failure = failure_.first();
   if (!failure_.is_whole() || !failure || failure->rank.empty() || failure->exit_code <= 0) return;
@@ -260,7 +260,7 @@ void LogEnds::NameWhoFailed(const Mark& mark, LogEnd& end) const {
   end.message = ShortenToBytes(end.message, kEvidenceBytes - std::min(who.size(), kEvidenceBytes / 2)) + who;
 }
 
-// What words say, the weightiest; nothing where the run went on behind what was no more than a line.
+// Returns the weightiest end that words tell. A mark that is only a line does not count if the run went on after it.
 std::optional<LogEnd> LogEnds::OfWords() const {
   for (const Slot& slot : marks_) {
     if (!slot) continue;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMostBytes = 1024;
 constexpr size_t kMostParts = 256;
-constexpr size_t kMostNested = 16;      // of parentheses and signs in each other
+constexpr size_t kMostNested = 16;      // parentheses and signs within each other
 constexpr size_t kShownPartBytes = 80;  // of a name or text
 
 [[noreturn]] void Refuse(const std::string& message) { throw Error(ErrorKind::kInvalidInput, message); }
@@ -25,7 +25,7 @@ bool IsWordChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-// Negative where a is less, 0 where they are equal.
+// Returns a negative number if a < b, 0 if they are equal.
 int Compared(int64_t a, int64_t b) { return a < b ? -1 : a > b ? 1 : 0; }
 
 }  // namespace
@@ -34,7 +34,7 @@ struct Expression::Node {
   enum class Kind { kNumber, kWord, kName, kAdd, kSubtract, kMultiply, kDivide, kRemainder, kCompare, kAnd, kOr };
   Kind kind = Kind::kNumber;
   int64_t number = 0;
-  std::string text;  // a word, a name, or the sign of a comparison
+  std::string text;  // a word, a name, or a comparison sign
   std::shared_ptr<const Node> left, right;
 
   bool is_condition() const { return kind == Kind::kCompare || kind == Kind::kAnd || kind == Kind::kOr; }
@@ -69,7 +69,7 @@ struct Expression::Node {
       beyond = __builtin_mul_overflow(a, b, &result);
     } else if (b == 0) {
       Refuse(fmt::format("{} is divided by 0", a));
-    } else if (b == -1) {  // by which the least number overflows
+    } else if (b == -1) {  // dividing the least number by -1 overflows
       beyond = kind == Kind::kDivide && __builtin_sub_overflow(int64_t{0}, a, &result);
     } else if (kind == Kind::kDivide) {
       if (a % b != 0) Refuse(fmt::format("{} / {} is no whole number", a, b));
@@ -89,7 +89,7 @@ struct Expression::Node {
     const bool is_equality = text == "==" || text == "!=";
     const bool counts = std::holds_alternative<int64_t>(a) && std::holds_alternative<int64_t>(b);
     if (!counts && !is_equality) {
-      left->Number(lookup);  // one of them says which is none
+      left->Number(lookup);  // the one that is no number throws
       right->Number(lookup);
     }
     const int compared =

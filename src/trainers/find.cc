@@ -16,13 +16,13 @@ namespace ridgeline {
 namespace fs = std::filesystem;
 namespace {
 
-// A sweep of torchtitan is often called torchtitan.yaml, too. Devices and frameworks have an `about`, too.
+// A sweep for torchtitan is often named torchtitan.yaml, too. Devices and frameworks also have an `about`.
 bool MayBeTrainer(const fs::path& file) {
   static const Names kKeys = {"name", "version", "tested", "tested_on", "result", "metrics", "ends", "command"};
   return !IsOfAnotherKind(file, kKeys);
 }
 
-// The numbers of a release, `0.10.2`, without zeros before them; nothing of another word, such as `main`.
+// Returns the numbers of a release such as `0.10.2`, without leading zeros; nothing for other words, such as `main`.
 std::optional<std::vector<std::string>> NumbersOf(std::string_view release) {
   std::vector<std::string> numbers(1);
   for (const char c : release) {
@@ -47,7 +47,7 @@ bool IsLower(const std::vector<std::string>& a, const std::vector<std::string>& 
   });
 }
 
-// What this folder has under a name.
+// Returns the definition of this name in the folder: the exact name, else the highest release of it.
 std::optional<fs::path> FindIn(const fs::path& folder, const std::string& name) {
   std::optional<fs::path> highest;
   std::vector<std::string> numbers;

@@ -21,7 +21,7 @@ namespace ridgeline {
 namespace fs = std::filesystem;
 namespace {
 
-// Fields that say how a point is measured and where, or that are the harness's to heed.
+// Fields that say how and where a point is measured, or that only the harness uses.
 constexpr std::array<std::string_view, 11> kHarnessFields = {
     "communicator",    "gpu",       "repeats", "seed", "steps", "trainer", "warmup_steps", "model", "active_parameters",
     "flops_per_token", "parameters"};
@@ -30,14 +30,14 @@ bool Contains(const auto& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// " (such as qwen3-8b)", of a name that is no preset's; empty where none is like it.
+// Returns " (such as qwen3-8b)" for a name that is no preset's; empty if no preset is similar.
 std::string NearTo(const std::string& model) {
   const std::string_view last = std::string_view(model).substr(model.rfind('/') + 1);
   const Names near = PresetsNear(last, /*ours=*/false);
   return near.empty() || near.size() > 3 ? "" : fmt::format(" (such as {})", near.front());
 }
 
-// What follows a refusal of a model that is only a name.
+// Explains the refusal of a model that is only a name.
 std::string WhyOther(const RunSpec& spec) {
   if (spec.family != kAnyFamily) return "";
   return fmt::format(
@@ -46,7 +46,7 @@ std::string WhyOther(const RunSpec& spec) {
       spec.model, NearTo(spec.model));
 }
 
-// What the point would be if nothing had been said of it but its shape and what decides other defaults.
+// Returns the point with only its shape and the fields that decide other defaults set.
 RunSpec PlainSpec(const RunSpec& spec) {
   RunSpec plain = FamilyDefaults(spec.family);
   for (const Field& field : Fields()) {
@@ -96,7 +96,7 @@ FieldValue PlaceValue(std::string_view name, const Invocation& invocation, const
   return {};
 }
 
-// A point's field or setting; nothing where it is a number that nobody knows.
+// Returns a point's field or setting; nothing if the number is unknown.
 std::optional<FieldValue> ValueKnown(std::string_view name, const RunSpec& spec) {
   int64_t counted = 0;
   if (name == "parameters") counted = CountParameters(spec);
@@ -104,13 +104,13 @@ std::optional<FieldValue> ValueKnown(std::string_view name, const RunSpec& spec)
   if (counted > 0) return counted;
   const Field* field = FindField(name);
   if (field == nullptr) return std::nullopt;
-  // Of whom nobody says more, a model has no experts and its head is its own.
+  // Unless stated otherwise, a model has no experts, and its head is not tied.
   const bool has_default = name == "tied_head" || (field->Has(Field::kOfShape) && field->Has(Field::kOfHarness));
   if (!has_default && IsUnknown(spec, *field)) return std::nullopt;
   return ValueOf(spec, *field);
 }
 
-// `place.environment` is what is known of the environment; nothing known: any variable is.
+// `place.environment` holds the known part of the environment. `any_variable`: unknown variables are assumed to be set.
 Lookup LookupOf(const Invocation& invocation, const RunSpec& spec, const ProcessPlace& place, bool any_variable) {
   return [&, any_variable](std::string_view name) -> std::optional<FieldValue> {
     bool known = false;
@@ -131,7 +131,7 @@ Invoked InvokeWith(const Invocation& invocation, const ProcessPlace& place, cons
   };
   const auto is_placeholder = [&](const std::string& text) { return place.is_shown && text.starts_with('<'); };
   Invoked invoked;
-  std::vector<std::string> values;  // of each argument: one that a shell would not take as it is
+  std::vector<std::string> values;  // of each argument: the first value that a shell would not take literally
   const auto add = [&](const std::vector<Template>& arguments) {
     for (const Template& each : arguments) {
       std::string odd;
@@ -157,7 +157,8 @@ Invoked InvokeWith(const Invocation& invocation, const ProcessPlace& place, cons
   }
   for (const auto& [name, value] : invocation.environment) {
     std::string text = value.Text(lookup, stand_in);
-    // What is written as empty is meant so; what only comes out so is left out, as an argument is.
+    // A variable written as empty is meant to be empty. One that only evaluates to empty is left out, as an argument
+    // is.
     if (!text.empty() || value.Names().empty()) invoked.environment[name] = std::move(text);
   }
   for (const auto& [name, text] : invocation.files) invoked.files[name] = text.Text(lookup, stand_in);
@@ -239,10 +240,10 @@ std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invoc
   place.output_dir = place.spec_file = place.result_file = place.checkpoint_dir = "x";
   place.resumes = true;
   const Lookup lookup = LookupOf(invocation, spec, place, /*any_variable=*/true);
-  Names unknown;  // of the model, that its templates need
+  Names unknown;  // of the model, which the templates need
   for (bool again = true; again;) {
     again = false;
-    std::string asked;  // last, of what nobody knows
+    std::string asked;  // the last unknown field asked for
     try {
       InvokeWith(invocation, place, [&](std::string_view field) -> std::optional<FieldValue> {
         std::optional<FieldValue> value = lookup(field);

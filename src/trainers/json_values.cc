@@ -9,7 +9,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr int kMostObjects = 64;  // of a line, those that only look like one counted
+constexpr int kMostObjects = 64;  // of a line, including those that only look like one
 
 using Tokens = std::span<const std::string>;
 
@@ -30,7 +30,7 @@ std::vector<std::string> TokensOf(std::string_view pointer) {
   return tokens;
 }
 
-// The value of the keys' longest beginning that is one, and how many of them that takes.
+// Returns the value of the longest leading run of tokens that is a key, and in `taken` how many tokens that key has.
 const Json* Child(const Json& object, Tokens tokens, size_t& taken) {
   std::string key;
   const Json* found = nullptr;
@@ -56,12 +56,12 @@ std::optional<std::string> TextOf(const Json& value) {
   return value.is_number() ? std::optional(DumpJson(value)) : std::nullopt;
 }
 
-// Something on its way from the document.
+// A position on the way from the document to a value, with the tokens left.
 struct Way {
   const Json* at = nullptr;
   Tokens left;
 
-  // Goes with `other` to a child of where both are.
+  // Goes with `other` to a child, if both are at the same place and this way's tokens agree.
   void Follow(const Way& other, const Json* child, size_t taken) {
     if (at != other.at || left.size() < taken) return;
     for (size_t i = 0; i < taken; ++i) {
@@ -125,7 +125,7 @@ class Collector {
   const std::function<void(const JsonValue&)>& take_;
 };
 
-// Behind the object that begins at `at`; npos where it does not end.
+// Returns the position behind the object that begins at `at`; npos if it does not end.
 size_t EndOfObject(std::string_view line, size_t at) {
   int depth = 0;
   bool in_text = false;
@@ -145,7 +145,7 @@ size_t EndOfObject(std::string_view line, size_t at) {
   return std::string_view::npos;
 }
 
-// Python's NaN, Infinity and -Infinity in quotes.
+// Puts Python's NaN, Infinity and -Infinity in quotes.
 std::string WithQuoted(std::string_view text) {
   std::string quoted;
   bool in_text = false;
@@ -177,7 +177,7 @@ std::optional<Json> ObjectOf(std::string_view text) {
     Json json = Parsed(text, "a line");
     if (json.is_object()) return json;
   } catch (const Error&) {
-    // It only looked like one.
+    // It only looked like an object.
   }
   return std::nullopt;
 }

@@ -14,9 +14,9 @@ namespace {
 
 constexpr int64_t kMostStep = 1'000'000'000'000'000;
 constexpr int kMostRecords = 64;    // of a line
-constexpr size_t kBeginBytes = 12;  // by which a record is known again
-constexpr int kLettersOfBegin = 3;  // at least
-constexpr int kLettersOfWord = 4;   // with which a match begins that may begin anew
+constexpr size_t kBeginBytes = 12;  // of a record, by which it is recognized again
+constexpr int kLettersOfBegin = 3;  // at the least
+constexpr int kLettersOfWord = 4;   // at the beginning of a match that may begin again
 
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
@@ -30,7 +30,7 @@ std::vector<const Pattern*> PatternsOf(const std::vector<const Metric*>& metrics
   return patterns;
 }
 
-// Whether the first word of a line comes again in it.
+// Whether the first word of a line occurs again in it.
 bool MayBeginAgain(std::string_view line) {
   size_t begin = 0;
   while (begin < std::min(line.size(), 2 * kBeginBytes) && !IsLetter(line[begin])) ++begin;
@@ -39,7 +39,7 @@ bool MayBeginAgain(std::string_view line) {
   return end > begin && line.find(line.substr(begin, end - begin), end) != std::string_view::npos;
 }
 
-// Where in a line its begin comes again, numbers not counted: what two writers wrote before either ended its line.
+// Splits a line where its beginning occurs again, apart from numbers: two writers wrote before either ended its line.
 std::vector<std::string_view> RecordsOf(std::string_view line) {
   if (!MayBeginAgain(line)) return {line};
   std::string shape;
@@ -63,7 +63,7 @@ std::vector<std::string_view> RecordsOf(std::string_view line) {
   return records;
 }
 
-// What stands behind a step as in "5/100" and "5/ 100".
+// Returns the total behind a step, as in "5/100" and "5/ 100".
 std::string_view TotalBehind(std::string_view step, std::string_view record) {
   std::string_view behind = record.substr(static_cast<size_t>(step.data() - record.data()) + step.size());
   const auto skip = [&](char c) {
@@ -78,7 +78,8 @@ std::string_view TotalBehind(std::string_view step, std::string_view record) {
   return behind.substr(0, digits);
 }
 
-// Where behind its begin a match begins again, such as "step 3 lostep 3 loss 2.5": there its pattern matches, too.
+// Returns the position within a match where it begins again and the pattern matches, too, as in "step 3 lostep 3 loss
+// 2.5".
 size_t BeginsAgain(const Pattern& pattern, std::string_view record, std::string_view match) {
   size_t length = 0;
   while (length < match.size() && !IsDigit(match[length])) ++length;
@@ -93,8 +94,9 @@ size_t BeginsAgain(const Pattern& pattern, std::string_view record, std::string_
   return std::string_view::npos;
 }
 
-// The bytes of what separates thousands at the beginning of a text, but for a blank, which stands between numbers, too.
-// A number with any other than a comma cannot be read, which says more than its first digits would.
+// Returns the length in bytes of a thousands separator at the beginning of a text. A blank does not count, because it
+// also stands between numbers. A number with a separator other than a comma is unreadable, which is better than its
+// first digits alone.
 size_t ThousandsSeparator(std::string_view text) {
   for (const std::string_view separator : {",", "_", "'", "\u2019", "\u00a0", "\u2009", "\u202f"}) {
     if (text.starts_with(separator)) return separator.size();
@@ -102,8 +104,8 @@ size_t ThousandsSeparator(std::string_view text) {
   return 0;
 }
 
-// How many of these bytes are the rest of a number: digits behind a point or a separator, an exponent. `looked`: the
-// pattern says what comes there, so that it left these digits out on purpose.
+// Returns how many of these bytes are the rest of a number: digits behind a point or a separator, an exponent.
+// `looked`: the pattern says what follows, so it left these digits out on purpose.
 size_t RestOfNumber(std::string_view number, std::string_view behind, bool looked) {
   const auto digits = [&](size_t from) {
     size_t at = from;
@@ -126,7 +128,7 @@ size_t RestOfNumber(std::string_view number, std::string_view behind, bool looke
   return at;
 }
 
-// The whole number that a pattern has taken a part of, and the letter that multiplies it.
+// Returns the whole number of which a pattern took a part, with the letter that multiplies it.
 std::string_view WholeNumber(const Metric& metric, const PatternMatch& match, std::string_view record) {
   const std::string_view value = match.value;
   const bool is_number = metric.figure->dimension != Dimension::kText && metric.take != Take::kStamp &&
@@ -140,7 +142,7 @@ std::string_view WholeNumber(const Metric& metric, const PatternMatch& match, st
   const std::string_view number = record.substr(begin, value.size() + rest);
   const bool has_letter = rest < behind.size() && (rest + 1 == behind.size() || !IsLetter(behind[rest + 1]));
   if (looked || !has_letter || !IsLetter(behind[rest])) return number;
-  // Without a letter that multiplies, what is left is another number: one that cannot be read says more.
+  // If the letter does not multiply, leaving it out would give another number. An unreadable number is better.
   const std::string_view with_letter = record.substr(begin, number.size() + 1);
   const bool counts = metric.unit->dimension != Dimension::kShare && IsMultiple(behind[rest]);
   return counts || ReadAmount(with_letter, *metric.unit) ? with_letter : number;
@@ -183,7 +185,7 @@ void LineMetrics::TakePattern(size_t metric, std::string_view record, bool cut, 
     const auto at_end = [&](std::string_view part) {
       return !part.empty() && part.data() + part.size() == whole.data() + whole.size();
     };
-    // What another's begin has cut is no more than it was, and so does no harm to a maximum.
+    // A value cut off by another line's beginning is no larger than the true one, so it does not spoil a maximum.
     const bool value_cut = at_end(said.value) && (cut || of != Take::kMax);
     if (is_cut && (value_cut || at_end(said.unit) || at_end(said.step) || at_end(match.rank.value_or("")))) return;
     take(said);

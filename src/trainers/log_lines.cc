@@ -14,8 +14,8 @@ bool IsPlain(std::string_view line) {
   return std::all_of(line.begin(), line.end(), [](char c) { return (c >= ' ' && c <= '~') || c == '\t'; });
 }
 
-// Behind the escape sequence that begins at `at` (ECMA-48): ESC [ parameters final; ESC ] text BEL or ESC \; else
-// intermediates and one byte. One that does not end takes the rest of its line.
+// Returns the position behind the escape sequence that begins at `at` (ECMA-48): ESC [ parameters final; ESC ] text BEL
+// or ESC \; else intermediates and one byte. An unfinished sequence takes the rest of its line.
 size_t BehindSequence(std::string_view line, size_t at) {
   const auto behind = [&](size_t from, char first, char last) {
     while (from < line.size() && !(line[from] >= first && line[from] <= last)) ++from;
@@ -69,7 +69,7 @@ void LogLines::Feed(std::string_view bytes) {
     if (end > 0) line_end_ = bytes_;
     if (end == bytes.size()) return;
     ++bytes_;
-    // The \n of \r\n ends nothing more than its number.
+    // The \n of \r\n only advances the line number.
     if (bytes[end] == '\r' || !line_.empty()) EndLine();
     if (bytes[end] == '\n') {
       ++number_;

@@ -22,7 +22,7 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kMostNodes = 1 << 16;
-// A node may fail before the first has begun, and their clocks may differ: by so much at most.
+// A node may fail before the first one has started, and their clocks may differ, by at most this much.
 constexpr int64_t kEarlierNs = 60'000'000'000;
 
 std::string NameOf(const NodePart& part) { return part.name.empty() ? fmt::format("node {}", part.node) : part.name; }
@@ -34,7 +34,7 @@ std::string WhoIs(const NodePart& part, int64_t nodes) {
                      rank == part.end.evidence.end() ? "" : ", rank " + rank->second);
 }
 
-// Whether it knows more of why the run ended, or as much and earlier.
+// Whether `part` knows more about why the run ended, or as much and ended earlier.
 bool DecidesBefore(const NodePart& part, const NodePart& other) {
   return std::tuple(part.weight, part.end.ended_unix_ns) < std::tuple(other.weight, other.end.ended_unix_ns);
 }
@@ -79,7 +79,7 @@ class Together {
     ReadingOptions options = OptionsFor(*trainer_, spec_);
     std::optional<Reading> all;
     if (trainer_->result == Trainer::Result::kFile) {
-      // Nodes may see the same file, and whoever ended last saw it whole.
+      // Nodes may see the same file. The node that ended last saw all of it.
       const NodePart* last = nullptr;
       for (const NodePart& part : parts_) {
         const bool found = part.reading && !part.reading->found.empty();
@@ -96,7 +96,7 @@ class Together {
     return *std::move(all);
   }
 
-  // Of the processes of the node where they lived longest.
+  // How long the processes lived on the node where they lived longest.
   int64_t LifeNs() const {
     int64_t life_ns = 0;
     for (const NodePart& part : parts_) {
@@ -105,7 +105,7 @@ class Together {
     return life_ns;
   }
 
-  // What node 0 saw, and all nodes of their memory.
+  // Takes what node 0 saw, and the memory of all nodes.
   void TakeFacts(const RunResult& first, RunResult& result) const {
     result.point_id = first.point_id;
     result.repeat = first.repeat;
@@ -131,7 +131,7 @@ class Together {
 
   void SayWhere(RunResult& result) const {
     result.message = ShortenToBytes(fmt::format("{}: {}", WhoIs(*decides_, nodes_), result.message), kMaxTextBytes);
-    // How node 0 ended is no evidence of this end.
+    // Evidence of how node 0 ended does not apply to this end.
     for (const char* name : {"rank", "exit_code", "signal", "log_tail", "log_line", "rss_bytes", "oom_kill"}) {
       const auto it = decides_->end.evidence.find(name);
       result.evidence.erase(name);
@@ -176,7 +176,7 @@ class Together {
   const NodePart* decides_;
 };
 
-// What node 0 says of all of them.
+// What node 0 says about all nodes.
 struct Common {
   std::optional<RunSpec> spec;
   std::optional<Trainer> trainer;
@@ -199,7 +199,7 @@ Common CommonOf(const Json& first) {
   return common;
 }
 
-// As numbers of a log are read. Others come from nobody's log.
+// Throws Error(kInvalidInput) if a value cannot come from a log: the bounds are those for numbers of a log.
 void CheckValues(const Reading& reading) {
   constexpr double kMost = 9e18;
   for (const FoundMetric& found : reading.found) {
@@ -227,7 +227,7 @@ NodePart DecodePart(const Trainer* trainer, int64_t node, const Json& document) 
   return part;
 }
 
-// The longest series of all; nullptr where there is none.
+// Returns the longest series of all; nullptr if there is none.
 FoundMetric* LongestOf(Reading& reading) {
   FoundMetric* longest = nullptr;
   for (FoundMetric& found : reading.found) {
@@ -317,7 +317,7 @@ std::optional<RunResult> FirstFailure(const std::vector<std::string>& payloads, 
       if (part.end.status == RunStatus::kOk || part.weight == weight::kStopped || stale) continue;
       if (!first || DecidesBefore(part, *first)) first = std::move(part);
     } catch (const Error&) {
-      // Of no version that is known, or damaged.
+      // The part is damaged, or its version is unknown.
     }
   }
   if (!first) return std::nullopt;
@@ -360,9 +360,9 @@ std::optional<RunResult> CompleteResult(const RunResult& first, const std::vecto
       if (told == ToldBy::kUs && part.weight == weight::kStopped) part.weight = weight::kEnded;
       if (told == ToldBy::kUs || IsOfAttempt(part, first)) parts.push_back(std::move(part));
     } catch (const Error&) {
-      // Missing.
+      // The part counts as missing.
     } catch (const Json::exception&) {
-      // Missing, too.
+      // So does this one.
     }
   }
   if (!last && std::ssize(parts) < nodes) return std::nullopt;
@@ -374,7 +374,7 @@ std::optional<RunResult> CompleteResult(const RunResult& first, const std::vecto
   if (parts.empty() || parts.front().node != 0 || !common.spec) return alone;
   const Trainer* trainer = common.trainer ? &*common.trainer : nullptr;
   try {
-    // Whatever pods say, it is checked as any result.
+    // Whatever pods say is checked like any result.
     const RunResult whole = ResultOfNodes(trainer, *common.spec, nodes, std::move(parts));
     return DecodeResult(EncodeResult(whole), "what its nodes say together");
   } catch (const Error&) {

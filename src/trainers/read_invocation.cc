@@ -33,7 +33,7 @@ constexpr size_t kMostRequired = 64;
 constexpr size_t kMostOtherwiseBytes = 256;
 constexpr double kMostNumber = 9e15;
 
-// What a template may name beside fields.
+// Names that a template may use besides fields.
 constexpr std::array<std::string_view, 22> kPlaceNames = {
     "nodes",         "node_rank",   "ranks_per_node",    "gpus_per_node",      "rank",           "local_rank",
     "world_size",    "master_addr", "master_port",       "output_dir",         "checkpoint_dir", "spec_file",
@@ -45,7 +45,7 @@ constexpr std::array<std::pair<std::string_view, Processes>, 4> kProcesses = {{{
                                                                                {"srun", Processes::kSrun},
                                                                                {"one", Processes::kOne}}};
 
-// A scalar as a person wrote it; nothing where it is none.
+// Returns a scalar as it was written; nothing if the node is none.
 std::optional<std::string> ScalarText(const YamlNode& node) {
   if (node.kind != YamlNode::Kind::kScalar || node.scalar.is_null()) return std::nullopt;
   if (node.scalar.is_string()) return node.scalar.get<std::string>();
@@ -91,7 +91,7 @@ class InvocationReader {
       const auto it = entries.find(key);
       return it == entries.end() ? nullptr : it->second;
     };
-    // First, so that the templates may name them.
+    // Fields come first, so that the templates may name them.
     if (const YamlNode* node = entry("fields")) ReadFields(*node);
     invocation_.command = ReadArguments(*entry("command"), "command");
     RefuseShellWords(*entry("command"));
@@ -271,7 +271,7 @@ class InvocationReader {
     invocation_.data_parallel = ReadExpression(node, "data_parallel", /*is_condition=*/false);
   }
 
-  // Each a condition, or {if: CONDITION, else: what is wrong where it does not hold}.
+  // Each item is a condition, or {if: CONDITION, else: the message if it does not hold}.
   void ReadRequire(const YamlNode& node) {
     static const Names kKnown = {"if", "else"};
     if (node.kind != YamlNode::Kind::kList || node.items.empty() || node.items.size() > kMostRequired) {
@@ -338,7 +338,7 @@ class InvocationReader {
     }
   }
 
-  // So that a field of which something is wrong is known to what names it, and wrong in one place alone.
+  // Declares a faulty field, so that templates that name it are not wrong, too.
   void Declare(const std::string& name) {
     auto own = std::make_shared<OwnField>();
     own->name = name;
@@ -346,7 +346,7 @@ class InvocationReader {
     invocation_.fields.push_back(std::move(own));
   }
 
-  // False where there is none to be had of it.
+  // Returns false if the node does not define a field.
   bool ReadField(const std::string& name, const YamlNode& node) {
     static const Names kKnown = {"type", "default", "choices", "min", "max", "help"};
     if (node.kind != YamlNode::Kind::kMap) {

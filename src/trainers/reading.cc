@@ -28,12 +28,12 @@ namespace ridgeline {
 namespace {
 
 constexpr size_t kMaxVersionBytes = 256;
-constexpr double kMostExact = 9'007'199'254'740'992;  // that a double holds: 2^53
+constexpr double kMostExact = 9'007'199'254'740'992;  // 2^53, the largest whole number that a double holds exactly
 constexpr double kMostEvery = 1e6;
 constexpr size_t kMaxRankBytes = 64;
 constexpr size_t kMostRanks = size_t{1} << 16;
 
-// What is missing, and what contradicts itself, of what was found.
+// Records which metrics are missing, and which of those found contradict each other.
 void Conclude(const Trainer& trainer, const ReadingOptions& options, Reading& reading) {
   reading.missing.clear();
   for (const Metric& metric : trainer.metrics) {
@@ -49,7 +49,7 @@ void Conclude(const Trainer& trainer, const ReadingOptions& options, Reading& re
   if (!wrong.empty()) reading.contradictions.push_back(std::move(wrong));
 }
 
-// A factor of a metric; nothing where it is a field that nobody knows.
+// Returns a metric's factor; nothing if it is a field that is unknown.
 std::optional<double> FactorOf(const std::string& said, const ReadingOptions& options) {
   double number = 0;
   const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), number);
@@ -57,7 +57,7 @@ std::optional<double> FactorOf(const std::string& said, const ReadingOptions& op
   return options.field ? options.field(said) : std::nullopt;
 }
 
-// The values of one metric as they come.
+// Gathers the values of one metric as they come.
 class Gathered {
  public:
   Gathered(const Metric& metric, const ReadingOptions& options) : options_(options) {
@@ -71,7 +71,8 @@ class Gathered {
     if (is_raw_) found_.unit = metric.unit->name;
   }
 
-  // True where it is a loss that is not finite. `room`: what may still be kept; `at_ns`: when the line arrived.
+  // Returns true for a loss that is not finite. `room`: how many values may still be kept. `at_ns`: when the line
+  // arrived.
   bool Take(const LineValue& said, int64_t line, std::optional<int64_t> at_ns, int64_t& room) {
     const Metric& metric = *found_.metric;
     if (metric.figure->dimension == Dimension::kText) {
@@ -103,7 +104,7 @@ class Gathered {
   FoundMetric Finish() {
     FoundMetric found = found_;
     const enum Take take = found.metric->take;
-    if (!unknown_.empty()) return found;  // and nothing of it is told
+    if (!unknown_.empty()) return found;  // without values
     if (!KeepsAll(take) && !sums_steps_) {
       if (!reduced_.empty()) OfAllRanks(found);
       if (TellsTime()) TakeAll(SeriesFound(), found);
@@ -123,7 +124,7 @@ class Gathered {
     return found;
   }
 
-  // What else is to be said of it, where it was found and where it was not.
+  // Adds notes about the metric, whether it was found or not.
   void AddNotes(bool is_found, std::vector<std::string>& notes) const {
     const std::string_view name = found_.metric->figure->name;
     if (!is_found && found_.unread > 0) {
@@ -157,7 +158,7 @@ class Gathered {
   }
 
  private:
-  // What it is of needs all values, whichever of them is taken: the warm-up's are left out.
+  // Whether the figure needs all values, whichever is taken, because those of the warm-up are left out.
   bool TellsTime() const {
     return found_.metric->figure->name == "step_time" || found_.metric->figure->name == "tokens_per_s";
   }
@@ -182,7 +183,7 @@ class Gathered {
     found_.last_line = line;
   }
 
-  // In the unit that the line names, else the metric's own.
+  // Returns the value in the metric's unit. The line may name another unit.
   std::optional<double> AmountOf(const LineValue& said) const {
     const Metric& metric = *found_.metric;
     const LoggedUnit* unit = metric.unit;
@@ -195,7 +196,7 @@ class Gathered {
       if (named != nullptr && std::find(metric.units.begin(), metric.units.end(), named) != metric.units.end()) {
         unit = named;
       } else {
-        with_word = fmt::format("{} {}", said.value, said.unit);  // K, M, or what tqdm says
+        with_word = fmt::format("{} {}", said.value, said.unit);  // K, M, or a unit of tqdm
         text = with_word;
       }
     }
@@ -214,7 +215,7 @@ class Gathered {
     return whole ? std::round(*amount) : *amount;
   }
 
-  // Since the first one, so that a double holds every nanosecond.
+  // Returns the time since the first moment, so that a double holds every nanosecond.
   std::optional<double> Moment(int64_t at_ns) {
     if (!base_ns_) base_ns_ = at_ns;
     return static_cast<double>(at_ns - *base_ns_);
@@ -269,7 +270,7 @@ class Gathered {
     const auto [it, first] = reduced_.try_emplace(std::move(rank), value);
     double& kept = it->second;
     if (first || take == Take::kFirst) return;
-    const bool adds = take == Take::kSum && it->first.empty();  // a rank's own is said again, not added
+    const bool adds = take == Take::kSum && it->first.empty();  // a rank repeats its own sum, so it is not added
     kept = take == Take::kMax   ? std::max(kept, value)
            : take == Take::kMin ? std::min(kept, value)
            : adds               ? kept + value
@@ -296,7 +297,8 @@ class Gathered {
     found.values = {value};
   }
 
-  // How many lines of it may be of one step: those of a micro-step are multiplied by how many there are.
+  // Returns how many lines of the metric may belong to one step: if its factors include the number of micro-steps, each
+  // line is one micro-step's.
   int64_t MicroStepsOf(const Metric& metric) const {
     constexpr std::string_view kField = "grad_accumulation";
     const bool is_micro = std::find(metric.factors.begin(), metric.factors.end(), kField) != metric.factors.end();
@@ -337,10 +339,10 @@ class Gathered {
   const ReadingOptions& options_;
   double factor_ = 1;
   std::optional<double> sample_tokens_;
-  bool is_raw_ = false;  // samples/s, of whose length nobody knows
-  std::string unknown_;  // a field that it needs and nobody knows
+  bool is_raw_ = false;  // samples/s of unknown length
+  std::string unknown_;  // an unknown field that it needs
   int64_t first_unread_ = 0;
-  int64_t untimed_ = 0;  // lines that match, of which nobody knows when they arrived
+  int64_t untimed_ = 0;  // lines that match and have no known time of arrival
   bool is_miscounted_ = false;
   bool is_mixed_ = false;
   Timing timing_;
@@ -350,7 +352,7 @@ class Gathered {
   std::unordered_map<std::string, uint32_t> rank_places_;
   std::optional<uint32_t> last_rank_;
   bool sums_steps_ = false;
-  std::map<std::string, double> reduced_;  // of each rank, where one value is kept
+  std::map<std::string, double> reduced_;  // of each rank, if one value is kept
 };
 
 class LogReader {
@@ -360,7 +362,7 @@ class LogReader {
     for (const Metric& metric : trainer.metrics) gathered_.emplace_back(metric, options);
   }
 
-  // `end`: how many bytes of the log there are up to the line's last.
+  // `end`: the log's size in bytes up to the end of the line.
   void Line(int64_t number, std::string_view line, int64_t end, bool cut) {
     has_step_ = false;
     if (trainer_.result != Trainer::Result::kFile) {
@@ -419,14 +421,14 @@ class LogReader {
     return metrics;
   }
 
-  // Of a line that a bar writes again and again, a launcher puts the rank before its first part alone.
+  // If a bar rewrites a line again and again, a launcher puts the rank only before the line's first part.
   std::string_view RankBefore(int64_t number, std::string_view line) {
     if (std::exchange(line_number_, number) == number) return line_rank_;
     line_rank_ = RankOf(line);
     return {};
   }
 
-  // Several metrics may tell of one step, on one line.
+  // Counts the step once, even if several metrics on the line name it.
   void TakeStep(std::string_view step) {
     if (!std::exchange(has_step_, true)) ends_.Step(step);
   }
@@ -458,20 +460,20 @@ class LogReader {
   Widths widths_;
   size_t arrival_ = 0;
   int64_t room_ = kMostValues;
-  bool has_step_ = false;  // the line is one of a step
+  bool has_step_ = false;  // the line names a step
   int64_t line_number_ = 0;
-  std::string line_rank_;  // that stands before the first part of the line
+  std::string line_rank_;  // the rank before the first part of the line
 };
 
 bool Grows(const std::vector<int64_t>& steps) {
   return std::adjacent_find(steps.begin(), steps.end(), std::greater_equal<>()) == steps.end();
 }
 
-// The same metric of two logs. Where a run began anew, its values have no places but their own.
+// Merges the same metric of two logs. If a run started again, its values have only their order.
 void MergeValues(const FoundMetric& other, FoundMetric& into) {
   const OfRanks how = into.metric->figure->ranks;
   if (!into.all.empty() || !other.all.empty()) {
-    // One value of each: the log that tells more of the run says it.
+    // Each has one value: the log that covers more of the run decides.
     if (other.all.size() <= into.all.size()) return;
     into.values = other.values;
     into.all = other.all;
@@ -562,7 +564,7 @@ Reading MergeReadings(const Trainer& trainer, Reading first, const Reading& othe
     } else if (same->metric == found.metric && same->unit == found.unit) {
       MergeMetric(found, *same);
     } else if (found.metric < same->metric) {
-      *same = found;  // of one name, the first of the definition's counts
+      *same = found;  // of one name, the definition's first metric counts
     }
   }
   std::sort(first.found.begin(), first.found.end(),

@@ -1,4 +1,4 @@
-// Readings as JSON: what a node says of its log to the first.
+// Readings as JSON, in which a node tells the first node about its log.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -121,7 +121,7 @@ Reading DecodeReading(const Trainer& trainer, const Json& document) {
     return reading;
   } catch (const Error&) {
     throw;
-  } catch (const std::exception& e) {  // nlohmann's, and that of a metric that is not there
+  } catch (const std::exception& e) {  // nlohmann's, or the one for a missing metric
     throw Error(ErrorKind::kInvalidInput, std::string("a reading of trainer ") + trainer.name +
                                               " is malformed: " + ShortenToBytes(e.what(), kMaxSentenceBytes));
   }

@@ -14,7 +14,7 @@
 namespace ridgeline {
 namespace {
 
-// Of a point alone, wherever it runs.
+// Looks up values of a point alone, wherever it runs.
 Lookup PointLookup(const Invocation& invocation, const RunSpec& spec) {
   return [&](std::string_view name) -> std::optional<FieldValue> {
     if (name == "data_parallel") return DataParallelRanks(invocation, spec);
@@ -22,8 +22,8 @@ Lookup PointLookup(const Invocation& invocation, const RunSpec& spec) {
   };
 }
 
-// Those of `names` that a person may have set, those first that were set to something of their own, and before them
-// those by whose value the ranks cannot be divided.
+// Names the fields among `names` that a person may have set. Those by which the ranks cannot be divided come first,
+// then those that differ from their defaults.
 Problem ProblemOf(const std::vector<std::string>& names, const Invocation& invocation, const RunSpec& spec,
                   const RunSpec& plain, std::string message) {
   const auto rank_of = [&](const std::string& name) {

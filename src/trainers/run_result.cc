@@ -25,9 +25,9 @@ namespace ridgeline {
 namespace {
 
 constexpr double kMostOfOwnFigure = 1e300;
-constexpr double kClearly = 1.05;  // times as slow is slower
+constexpr double kClearly = 1.05;  // a time larger by this factor is clearly slower
 
-// The shortest time, in ns, that each of these is rounded from.
+// Returns for each value the shortest time, in ns, that rounds to it.
 std::vector<double> ShortestTimes(const FoundMetric& found, const std::vector<Stretch>& stretches) {
   const LoggedUnit& unit = *found.metric->unit;
   const auto factor = static_cast<double>(unit.factor);
@@ -49,7 +49,7 @@ int64_t StepsIn(const std::vector<Stretch>& stretches) {
                          [](int64_t sum, const Stretch& stretch) { return sum + stretch.steps; });
 }
 
-// Whether one value is chosen of all, or made of them, that is no measure of the middle.
+// Whether the value taken is chosen from all or made from them, and does not measure the middle.
 bool IsOneOfAll(Take take) {
   return take == Take::kLast || take == Take::kFirst || take == Take::kMax || take == Take::kMin || take == Take::kSum;
 }
@@ -96,13 +96,13 @@ class Maker {
     return it == reading_.found.end() ? nullptr : &*it;
   }
 
-  // One value of the whole run: the last of a series.
+  // Returns one value of the whole run: the last of a series.
   std::optional<double> Single(std::string_view name) const {
     const FoundMetric* found = Find(name);
     return found == nullptr ? std::nullopt : std::optional(found->values.back());
   }
 
-  // One value of the run once it goes steadily, as far as it says that. Of a series that is nothing but cold, none.
+  // Returns one value of the run at its steady speed, as far as known; nothing for a series of only cold steps.
   std::optional<double> Typical(const FoundMetric& found) const {
     if (const std::vector<Stretch> steady = Steady(found); !steady.empty()) return MedianIn(steady);
     const bool is_cold = found.metric->take == Take::kSeries || found.metric->take == Take::kMedian;
@@ -114,7 +114,7 @@ class Maker {
     return found == nullptr ? std::nullopt : Typical(*found);
   }
 
-  // All values, before any was chosen.
+  // Returns all values, before one was chosen.
   static const std::vector<double>& Logged(const FoundMetric& found) {
     return found.all.empty() ? found.values : found.all;
   }
@@ -139,17 +139,17 @@ class Maker {
     return stretches;
   }
 
-  // How many ranks surely wrote its lines: each of them a line for each step, or one of them.
+  // Returns how many ranks certainly wrote the lines: all, with one line per rank and step, or else one.
   int64_t WritersOf(const FoundMetric& found) const {
     const int64_t lines = std::ssize(Logged(found));
     const bool of_all_ranks = found.steps.empty() && !found.is_by_moment && lines == spec_.ranks * StepsOf(spec_);
-    // They may be of micro-steps.
+    // The lines may be of micro-steps.
     const bool is_of_steps = spec_.grad_accumulation == 1 || !found.metric->factors.empty();
     return of_all_ranks && is_of_steps && IsOk() ? spec_.ranks : 1;
   }
 
-  // As many steps as these are of, at least: each rank may have printed lines that name neither step nor rank. In a run
-  // that ended well one rank has, or each as many.
+  // Returns the least number of steps that these values cover. Each rank may have printed lines that name neither step
+  // nor rank. In a run that ended well, one rank has, or all have printed equally many.
   int64_t StepsFrom(const FoundMetric& found, const std::vector<Stretch>& steady) {
     int64_t steps = StepsIn(steady);
     const int64_t lines = std::ssize(Logged(found));
@@ -168,8 +168,8 @@ class Maker {
     return std::min(steps, MeasuredSteps());
   }
 
-  // Whether lines without a step are each rank's, as far as the first of every one is slower than the usual: those are
-  // of the first steps, however many lines the warm-up has.
+  // Returns whether lines without a step come from every rank, judged by the first line of each being slower than
+  // usual. Those lines are of the first step, however many lines the warm-up has.
   bool AreCold(const std::vector<double>& values, Dimension dimension) const {
     const int64_t ranks = spec_.ranks;
     if (dimension != Dimension::kTime && dimension != Dimension::kTokenRate) return false;
@@ -182,7 +182,7 @@ class Maker {
     });
   }
 
-  // Those behind the warm-up, as the metric takes them. A single value may be of all steps.
+  // Returns the stretches after the warm-up, as the metric takes them. A single value may cover all steps.
   std::vector<Stretch> Steady(const FoundMetric& found) const {
     std::vector<Stretch> stretches = Stretches(found);
     const Take take = found.metric->take;
@@ -192,7 +192,7 @@ class Maker {
       if (take == Take::kLast) stretches = {stretches.back()};
       if (take == Take::kFirst) stretches = {stretches.front()};
     }
-    // A run that goes on from a checkpoint begins cold.
+    // A run that continues from a checkpoint starts cold.
     const int64_t begin = stretches.empty() ? 0 : stretches.front().after;
     const bool resumed = !spec_.checkpoint_dir.empty() && begin > std::max<int64_t>(spec_.warmup_steps, 1);
     const int64_t warm = spec_.warmup_steps + (resumed ? begin : 0);
@@ -215,7 +215,7 @@ class Maker {
     }
   }
 
-  // What no figure of a result is for goes by its own name.
+  // Keeps figures without a field of their own in the result under their own names.
   void TakeOwnFigures() {
     for (const FoundMetric& found : reading_.found) {
       const std::string name(found.metric->figure->name);
@@ -258,13 +258,13 @@ class Maker {
 
   int64_t MeasuredSteps() const { return StepsOf(spec_) - spec_.warmup_steps; }
 
-  // A time of every step.
+  // Whether each step has a time.
   bool IsWhole(const std::vector<Stretch>& stretches) const {
     return std::ssize(stretches) == StepsOf(spec_) && stretches.size() > 1 && stretches.front().after == 0 &&
            StepsIn(stretches) == StepsOf(spec_);
   }
 
-  // Of times that some steps have. Returns how fast the run is cold, where nothing says how fast it is steady.
+  // Takes times of at least some steps. Returns the cold run's tokens/s if the steady speed is unknown, and else 0.
   double TakeSteadyTimes(const FoundMetric& times) {
     const std::vector<Stretch> steady = Steady(times);
     if (!steady.empty()) {
@@ -282,12 +282,12 @@ class Maker {
     return static_cast<double>(result_.tokens_per_step) * static_cast<double>(StepsIn(all)) / (ns * 1e-9);
   }
 
-  // From a rate as it is kept to that of all ranks.
+  // The factor from a rate as it is kept to that of all ranks.
   double PerRank(const FoundMetric& rate) const {
     return rate.unit == "tokens/s/GPU" ? static_cast<double>(spec_.ranks) : 1;
   }
 
-  // As far as it is a value a step.
+  // Takes the series if it has at most one value per step.
   void TakeSeries(std::string_view name, std::vector<double>& to) const {
     const FoundMetric* found = Find(name);
     if (found != nullptr && found->metric->take == Take::kSeries && std::ssize(found->values) <= StepsOf(spec_)) {
@@ -295,7 +295,7 @@ class Maker {
     }
   }
 
-  // What is to be said of its log.
+  // Adds the notes about its log.
   void TakeNotes() {
     std::vector<std::string> notes = reading_.notes;
     for (const FoundMetric& found : reading_.found) {
@@ -347,7 +347,7 @@ class Maker {
     return Find("step_time") != nullptr || Find("tokens_per_s") != nullptr || Find("mean_step_time") != nullptr;
   }
 
-  // A figure of a run that is no result is none.
+  // A run that is no result keeps no figures.
   void End(RunStatus status, std::string message, std::string hint) {
     SetEnd(status, result_);
     result_.message = std::move(message);
@@ -364,7 +364,7 @@ class Maker {
     }
   }
 
-  // Empty where the log says how fast the run was.
+  // Returns an empty text if the log tells how fast the run was.
   std::string NoSpeed() const {
     if (MissingOfOk(spec_, result_).empty()) return {};
     std::vector<std::string> sought = reading_.missing;
@@ -383,7 +383,7 @@ class Maker {
                        StepsOf(spec_));
   }
 
-  // As many steps as this process did, as far as any series tells; all of the point, where none does.
+  // Returns the number of steps that this process did, as far as a series tells; else all steps of the point.
   int64_t StepsDone() const {
     int64_t done = 0;
     for (const FoundMetric& found : reading_.found) {
@@ -395,15 +395,15 @@ class Maker {
     return spec_.checkpoint_dir.empty() ? StepsOf(spec_) : 1;
   }
 
-  // What the log says that steps took, in all: as it says it, and at least, whatever was rounded.
+  // The total time of the steps by the log: as printed, and the least that rounds to it.
   struct Clocked {
     double said_ns = 0;
     double least_ns = 0;
     std::string what;
   };
 
-  // Of lines without a step's number, which part is surely not another's of the same step: each rank may have said its
-  // own, and each micro-step.
+  // Returns the share of lines without a step number that are certainly of different steps. Each rank and each
+  // micro-step may have printed its own.
   double ShareOfLines(const FoundMetric& found, const std::vector<Stretch>& stretches) const {
     if (!found.steps.empty() || stretches.size() < 2) return 1;
     if (WritersOf(found) > 1) return 1;
@@ -453,7 +453,7 @@ class Maker {
     return clocked;
   }
 
-  // The one value that a mean over the whole run comes to.
+  // Returns the final value of a mean over the whole run.
   static FoundMetric LastOf(const FoundMetric& mean) {
     FoundMetric last = mean;
     last.all.clear();
@@ -467,7 +467,7 @@ class Maker {
     std::vector<Clocked> all;
     const FoundMetric* times = Find("step_time");
     const Take take = times == nullptr ? Take::kSeries : times->metric->take;
-    // A largest or a sum says nothing of each step.
+    // A largest value or a sum says nothing about each step.
     if (times != nullptr && take != Take::kMax && take != Take::kMin && take != Take::kSum) {
       const bool is_one = Logged(*times).size() == 1 && times->steps.empty();
       all.push_back(ClockedTimes(*times, is_one));
@@ -481,7 +481,7 @@ class Maker {
     return all;
   }
 
-  // Ridgeline started the process: no steps take longer than it lived.
+  // Ridgeline started the process, so its steps cannot take longer than it lived.
   std::string PastItsLife() const {
     if (life_ns_ <= 0) return {};
     const double limit_ns = kLongerThanLife * static_cast<double>(life_ns_) + static_cast<double>(kLifeSlackNs);
@@ -507,7 +507,7 @@ class Maker {
     }
   }
 
-  // A rate of each rank against the step's time; of all of them the reading did it.
+  // Compares a per-rank rate with the step's time. The reading has already compared a rate of all ranks.
   std::string RateAgainstTime() const {
     const FoundMetric* rate = Find("tokens_per_s", "tokens/s/GPU");
     if (rate != nullptr && IsMeanRate(*rate)) {
@@ -533,7 +533,7 @@ class Maker {
     return found == nullptr ? 0 : ridgeline::RoundedShare(*found);
   }
 
-  // What says that it trained another model than the spec's; empty where nothing does.
+  // Returns why it trained another model than the spec's; empty if nothing says so.
   std::string OtherModel() const {
     if (trainer_.checks_parameters) {
       if (std::string other = OtherParameters(); !other.empty()) return other;
@@ -545,7 +545,7 @@ class Maker {
     const auto expected = static_cast<double>(CountParameters(spec_));
     if (expected <= 0) return {};
     const auto printed = static_cast<double>(result_.parameters);
-    // The first and the last stage of a pipeline each have the weights that embedding and head share.
+    // The first and the last stage of a pipeline each hold the weights that embedding and head share.
     const double twice = spec_.tied_head && spec_.pipeline_parallel > 1
                              ? static_cast<double>(spec_.vocab) * static_cast<double>(spec_.hidden)
                              : 0;
@@ -576,7 +576,7 @@ class Maker {
         FormatCount(work), spec_.model, FormatCount(result_.flops.model_causal));
   }
 
-  // What a result has a place of its own for.
+  // Figures that have a field of their own in a result.
   static constexpr std::string_view kTrainable = "trainable_parameters";
   static constexpr std::string_view kTaken[] = {
       "step_time", "mean_step_time",  "tokens_per_s", "loss", "grad_norm",      "device_peak",    "device_used",

@@ -12,13 +12,14 @@ namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kDayNs = 86'400 * kSecondNs;
-constexpr int64_t kMostSeconds = 9'000'000'000;  // of %s: as many nanoseconds have a number
+constexpr int64_t kMostSeconds =
+    9'000'000'000;  // for %s: the largest number of seconds whose nanoseconds fit into an int64_t
 constexpr std::string_view kMonths = "janfebmaraprmayjunjulaugsepoctnovdec";
 constexpr std::string_view kKnown = "YymbdHIpMSfszTF%";
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// The format with %T and %F as what they stand for.
+// Returns the format with %T and %F spelled out.
 std::string Spelled(std::string_view format) {
   std::string whole;
   for (size_t at = 0; at < format.size(); ++at) {
@@ -68,7 +69,7 @@ class StampReader {
       stamp.wraps_ns = kDayNs;
       return stamp;
     }
-    // A year that is not said is taken for a leap year, which has every day.
+    // A missing year is taken for a leap year, which has every day.
     const std::chrono::year_month_day date(std::chrono::year(static_cast<int>(year_.value_or(2000))),
                                            std::chrono::month(static_cast<unsigned>(month_)),
                                            std::chrono::day(static_cast<unsigned>(day_)));
@@ -89,7 +90,7 @@ class StampReader {
     return true;
   }
 
-  // Of at least one digit and at most so many.
+  // Reads a number of at least one digit and at most `most`.
   bool Number(size_t most, int64_t& to, size_t* digits = nullptr) {
     size_t count = 0;
     int64_t value = 0;
@@ -144,7 +145,7 @@ class StampReader {
   }
 
   bool Field(char kind) {
-    if (kind != '%' && kind != 'f') SkipSpaces();  // days and hours are padded with them
+    if (kind != '%' && kind != 'f') SkipSpaces();  // days and hours are padded with spaces
     int64_t number = 0;
     switch (kind) {
       case '%':

@@ -15,18 +15,18 @@
 namespace ridgeline {
 namespace {
 
-constexpr double kMostNs = 4e18;  // that a moment may be from the first one
-// As many resolutions as a time is to have. What is printed is off by less than one resolution, so each time is off by
-// less than 1/50. A median of many is off by half of that at most: they are rounded up and down to two neighbours, and
-// the nearer one has more of them.
+constexpr double kMostNs = 4e18;  // from a moment to the first one, at most
+// A time should span this many resolutions. Printed moments are off by less than one resolution, so each time is off by
+// less than 1/50. The median of many is off by at most half of that: times are rounded to the two neighbours, and more
+// of them to the nearer one.
 constexpr double kFine = 50;
-constexpr double kFewTimes = 3;  // that there are at least, however coarse they are
+constexpr double kFewTimes = 3;  // at least, however coarse they are
 
 bool AllHaveSteps(const std::vector<Sample>& samples) {
   return std::all_of(samples.begin(), samples.end(), [](const Sample& sample) { return sample.has_step; });
 }
 
-// Each rank's samples, the lowest rank's first.
+// Returns each rank's samples, the lowest rank's first.
 std::vector<std::pair<std::string, std::vector<Sample>>> ByRank(const std::vector<Sample>& samples,
                                                                 const std::vector<std::string>& ranks) {
   std::vector<std::pair<std::string, std::vector<Sample>>> streams;
@@ -38,7 +38,7 @@ std::vector<std::pair<std::string, std::vector<Sample>>> ByRank(const std::vecto
   return streams;
 }
 
-// From one step to the next, mostly.
+// Returns the usual distance from one step to the next.
 int64_t DistanceOf(const std::vector<Sample>& samples) {
   std::vector<int64_t> distances;
   for (size_t i = 1; i < samples.size(); ++i) {
@@ -62,7 +62,8 @@ void AddTo(StepValues& pass, const Sample& sample, OfRanks how) {
   }
 }
 
-// A stream in parts in which steps grow. `named`: it is one rank's, so that a step before another begins anew.
+// Splits a stream into parts in which steps grow. `named`: all samples are of one rank, so any smaller step starts a
+// part.
 std::vector<StepValues> PassesOf(const std::vector<Sample>& samples, bool named, OfRanks how) {
   std::vector<StepValues> passes;
   const int64_t back = named ? 0 : DistanceOf(samples);
@@ -74,7 +75,8 @@ std::vector<StepValues> PassesOf(const std::vector<Sample>& samples, bool named,
   return passes;
 }
 
-// Lines of ranks that print the same: each as often as the others, but for the last ones of a run that was ended.
+// Removes the copies of lines that several ranks print alike. All lines have equally many copies, except the last ones
+// of a run that was ended.
 std::vector<Sample> WithoutTwins(const std::vector<Sample>& samples, const SeriesFacts& facts) {
   std::unordered_map<uint64_t, int64_t> counts;
   std::vector<Sample> firsts;
@@ -94,7 +96,7 @@ std::vector<Sample> WithoutTwins(const std::vector<Sample>& samples, const Serie
   return firsts;
 }
 
-// Whether each of these is all that one of several ranks printed, one rank's behind the other's.
+// Whether each pass is all that one of several ranks printed, one rank after the other.
 bool AreRanks(const std::vector<StepValues>& passes, int64_t distance, const SeriesFacts& facts) {
   if (!facts.ranks || !facts.steps || std::ssize(passes) > *facts.ranks) return false;
   const std::vector<int64_t>& steps = passes.front().steps;
@@ -103,7 +105,7 @@ bool AreRanks(const std::vector<StepValues>& passes, int64_t distance, const Ser
   return std::all_of(passes.begin(), passes.end(), [&](const StepValues& pass) { return pass.steps == steps; });
 }
 
-// What a run has done again counts as it did it then.
+// If a run repeats steps, only the last repetition counts.
 void DropWhatWasDoneAgain(std::vector<StepValues>& passes) {
   for (size_t later = 1; later < passes.size(); ++later) {
     const int64_t from = passes[later].steps.front();
@@ -116,7 +118,7 @@ void DropWhatWasDoneAgain(std::vector<StepValues>& passes) {
   std::erase_if(passes, [](const StepValues& pass) { return pass.steps.empty(); });
 }
 
-// The parts of a log of ranks without names.
+// Returns the parts of a log without ranks' names.
 std::vector<StepValues> NamelessPasses(const std::vector<Sample>& samples, OfRanks how, const SeriesFacts& facts) {
   std::vector<StepValues> passes = PassesOf(samples, /*named=*/false, how);
   if (passes.size() < 2) return passes;
@@ -137,9 +139,9 @@ StepValues Plain(const std::vector<Sample>& samples) {
   return plain;
 }
 
-// What ranks printed without steps, one behind the other: the i-th lines are of one moment. Lines that name no rank are
-// a rank's, too, where they are as many as another's. Otherwise nobody knows of which moments they are, and the longer
-// of the two counts.
+// Merges lines of ranks without steps by their position: the i-th lines of all ranks belong to the same moment. Lines
+// without a rank's name count as another rank if there are as many. Otherwise their moments are unknown, and only the
+// longer of the two counts.
 Series ByPlace(const std::vector<std::pair<std::string, std::vector<Sample>>>& streams, OfRanks how) {
   StepValues named;
   StepValues plain;
@@ -157,7 +159,7 @@ Series ByPlace(const std::vector<std::pair<std::string, std::vector<Sample>>>& s
   return series;
 }
 
-// The parts of all ranks together, whose values all have steps.
+// Returns the parts of all ranks together. REQUIRES: all samples have steps.
 std::vector<StepValues> Passes(const std::vector<std::pair<std::string, std::vector<Sample>>>& streams, OfRanks how,
                                const SeriesFacts& facts) {
   std::vector<StepValues> merged;
@@ -184,7 +186,7 @@ struct Moment {
   int64_t step = 0;
 };
 
-// Times of at least `least_ns` from one moment to a later one.
+// Returns times from one moment to a later one that are at least `least_ns` long.
 Series TimesOf(const std::vector<Moment>& moments, double least_ns) {
   Series series;
   Moment from = moments.front();
@@ -216,7 +218,7 @@ Series TimesOf(const std::vector<Moment>& moments, const Timing& timing) {
   return TimesOf(moments, std::clamp(total_ns / kFewTimes, finest, kFine * finest));
 }
 
-// A clock that begins anew at midnight, or at a year's begin, goes on.
+// Continues a clock that starts again at midnight or at a new year.
 void Unwrap(int64_t wraps_ns, std::vector<Sample>& samples) {
   double added_ns = 0;
   double before_ns = -std::numeric_limits<double>::infinity();
@@ -224,7 +226,7 @@ void Unwrap(int64_t wraps_ns, std::vector<Sample>& samples) {
   for (Sample& sample : samples) {
     const double now_ns = sample.value;
     if (now_ns < before_ns - wraps / 2) added_ns += wraps;
-    if (now_ns > before_ns + wraps / 2 && added_ns > 0) added_ns -= wraps;  // another rank's, from before it
+    if (now_ns > before_ns + wraps / 2 && added_ns > 0) added_ns -= wraps;  // another rank's line, from before it
     before_ns = now_ns;
     sample.value = now_ns + added_ns;
   }
@@ -264,7 +266,7 @@ void DropOtherBars(int64_t steps, std::vector<Sample>& samples) {
 std::vector<Sample> OfMicroSteps(std::vector<Sample> samples, int64_t micro, const SeriesFacts& facts) {
   if (samples.empty() || micro < 2) return samples;
   const bool by_step = AllHaveSteps(samples);
-  std::unordered_map<uint32_t, int64_t> lines;  // of each rank
+  std::unordered_map<uint32_t, int64_t> lines;  // by rank
   int64_t last = 0;
   for (Sample& sample : samples) {
     if (!by_step) sample.step = ++lines[sample.rank];
@@ -275,7 +277,7 @@ std::vector<Sample> OfMicroSteps(std::vector<Sample> samples, int64_t micro, con
   const auto lowest = [](const Sample& a, const Sample& b) { return a.step < b.step; };
   const int64_t first = std::min<int64_t>(std::min_element(samples.begin(), samples.end(), lowest)->step, 1);
   std::unordered_map<uint32_t, std::pair<size_t, int64_t>>
-      open;  // of each rank: where its step is, and of how many lines
+      open;  // by rank: the place of its step, and the step's lines so far
   std::vector<Sample> steps;
   for (Sample& sample : samples) {
     if (counts_micro) sample.step = (sample.step - first) / micro + 1;

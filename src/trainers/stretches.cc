@@ -7,13 +7,13 @@
 namespace ridgeline {
 namespace {
 
-constexpr int64_t kMostSteps = 1'000'000'000'000;  // of a step's number that is believed
+constexpr int64_t kMostSteps = 1'000'000'000'000;  // a larger step number is not believed
 
 }  // namespace
 
 std::vector<Stretch> StretchesOf(const std::vector<double>& values, const std::vector<int64_t>& numbers,
                                  int64_t total) {
-  std::map<int64_t, double> by_number;  // of a step that is said twice, the later
+  std::map<int64_t, double> by_number;  // the later value if a step occurs twice
   for (size_t i = 0; i < values.size(); ++i) {
     if (numbers[i] >= 0 && numbers[i] <= kMostSteps) by_number[numbers[i]] = values[i];
   }
@@ -24,13 +24,13 @@ std::vector<Stretch> StretchesOf(const std::vector<double>& values, const std::v
   }
   std::nth_element(gaps.begin(), gaps.begin() + std::ssize(gaps) / 2, gaps.end());
   const int64_t first = by_number.begin()->first;
-  // One alone may be of all steps up to it.
+  // A single value may cover all steps up to it.
   const int64_t usual = gaps.empty() ? std::clamp<int64_t>(first, 1, total) : gaps[gaps.size() / 2];
-  // Its first step is 0 or 1 to it: 0, 10, 20, or 9, 19, 29.
+  // Finds whether it counts steps from 0 or from 1: 0, 10, 20 or 9, 19, 29 count from 0.
   const bool from_zero =
       first == 0 || (usual > 1 && !gaps.empty() && (first + 1) % usual == 0 && by_number.rbegin()->first < total);
   int64_t shift = from_zero ? 1 : 0;
-  // It counts on from where other weights came from.
+  // It continues the count of the run that its weights came from.
   if (by_number.rbegin()->first + shift > total) shift = -std::max<int64_t>(first - usual, 0);
   std::vector<Stretch> stretches;
   int64_t before = 0;
@@ -41,7 +41,7 @@ std::vector<Stretch> StretchesOf(const std::vector<double>& values, const std::v
     const bool is_first = stretches.size() == 1;
     stretch.steps = std::clamp<int64_t>(usual, 1, is_first ? stretch.last : stretch.last - before);
     stretch.after = stretch.last - stretch.steps;
-    // Who says a line of the first step, and then one of every few, may have that step in the second mean, too.
+    // A program that logs the first step and then every n-th may include the first step in the second mean, too.
     if (stretches.size() == 2 && before == 1) stretch.after = stretch.steps > 1 ? 0 : stretch.after;
     before = stretch.last;
   }

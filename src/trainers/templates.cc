@@ -17,8 +17,8 @@
 namespace ridgeline {
 namespace {
 
-constexpr size_t kMostDepth = 16;   // of an `if` in another
-constexpr size_t kShownBytes = 80;  // of what is wrong
+constexpr size_t kMostDepth = 16;   // of an `if` within another
+constexpr size_t kShownBytes = 80;  // of a faulty text
 constexpr std::string_view kOpen = "{{";
 constexpr std::string_view kClose = "}}";
 constexpr std::string_view kModelName = "model";  // several names may mean one
@@ -36,7 +36,7 @@ bool IsWholeNumber(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The inside of a tag, taken apart from its front on.
+// Parses the inside of a tag from its front.
 class Tag {
  public:
   explicit Tag(std::string_view inside) : rest_(inside), whole_(inside) {}
@@ -62,7 +62,7 @@ class Tag {
     return name;
   }
 
-  // "in quotes", with \" and \\ in them, or what stands before any of `ends`.
+  // Returns text "in quotes", with \" and \\ in them, or the text before any of `ends`.
   std::string Text(std::string_view ends) {
     rest_ = Trim(rest_);
     std::string text;
@@ -89,15 +89,15 @@ class Tag {
   std::string_view whole_;
 };
 
-// A number's text as TOML, YAML and JSON all read it as a number: YAML 1.1, PyYAML's, takes 1e-08 for text, which has
-// no point.
+// Returns a number's text so that TOML, YAML and JSON all read a number. YAML 1.1, as PyYAML reads it, takes 1e-08,
+// which has no point, for text.
 std::string ForFiles(std::string number) {
   const size_t exponent = number.find('e');
   if (exponent != std::string::npos && number.find('.') == std::string::npos) number.insert(exponent, ".0");
   return number;
 }
 
-// In double quotes, as TOML, YAML and JSON all read it.
+// Returns the inside of a double-quoted string that TOML, YAML and JSON all read.
 std::string Escaped(const std::string& text) {
   const std::string dumped = DumpJson(Json(text));
   std::string out;
@@ -111,7 +111,7 @@ std::string Escaped(const std::string& text) {
   return out;
 }
 
-// Where a tag begins that is not in what was quoted, and where it ends: a quote may hold }}.
+// Returns the position of the tag's closing }}, searched from `at`; npos if there is none. Quoted text may contain }}.
 size_t EndOfTag(std::string_view text, size_t at) {
   bool quoted = false;
   for (; at < text.size(); ++at) {
@@ -143,7 +143,7 @@ class Template::Parser {
   }
 
  private:
-  // A string of Python that goes on in the next line hides from FollowQuotes what stands in it.
+  // A Python string that continues on the next line would hide its content from FollowQuotes.
   void RefuseLongStrings() const {
     for (const std::string_view sign : {"\"\"\"", "'''"}) {
       if (rest_.find(sign) != std::string_view::npos) Wrong(fmt::format("Python has no {} here: use \"…\"", sign));
@@ -151,7 +151,7 @@ class Template::Parser {
     if (rest_.find("\\\n") != std::string_view::npos) Wrong("a line of Python ends with no backslash here");
   }
 
-  // Up to the end, or to an `else` or `end`, which closed_by_ then is.
+  // Reads up to the end, or up to an `else` or `end`, which it stores in closed_by_.
   std::vector<Part> Parts(size_t depth) {
     if (depth > kMostDepth) Wrong(fmt::format("more than {} {{{{if}}}} in each other", kMostDepth));
     std::vector<Part> parts;
@@ -239,8 +239,8 @@ class Template::Parser {
     return value;
   }
 
-  // Whether what comes next stands in double quotes; in single ones values have no place: each format escapes in them
-  // in its own way.
+  // Tracks whether the next text stands in double quotes. Values are refused in single quotes, because each format
+  // escapes there in its own way.
   void FollowQuotes(std::string_view text) {
     if (quoting_ == Quoting::kNone) return;
     for (size_t i = 0; i < text.size(); ++i) {
@@ -259,7 +259,7 @@ class Template::Parser {
   std::string closed_by_;
   bool quoted_ = false;
   bool single_quoted_ = false;
-  bool splits_ = false;  // there is a `words`
+  bool splits_ = false;  // has a `words`
 };
 
 Template::Template(std::string_view text, Quoting quoting) : parts_(Parser(text, quoting).Whole()), quoting_(quoting) {}

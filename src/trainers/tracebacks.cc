@@ -9,11 +9,11 @@
 namespace ridgeline {
 namespace {
 
-constexpr size_t kMostOpen = 1024;  // of more ranks nobody reads all tracebacks
+constexpr size_t kMostOpen = 1024;  // nobody reads the tracebacks of more ranks
 constexpr size_t kMostLabelBytes = 64;
 constexpr size_t kMostWordsBytes = 1024;
 constexpr int64_t kMessageLines = 12;  // of one message
-constexpr int64_t kStrays = 100;       // lines of others among those of a traceback
+constexpr int64_t kStrays = 100;       // lines of others between those of a traceback
 constexpr std::string_view kHead = "Traceback (most recent call last)";
 
 bool IsTime(std::string_view token) {
@@ -30,7 +30,7 @@ bool IsFrame(std::string_view text) {
          text.starts_with("\xe2\x95");
 }
 
-// What stands before a head, where it stands before each line; a progress bar does not.
+// Returns the label before a head if it looks like one that stands before each line; a progress bar does not.
 std::string LabelOf(std::string_view before) {
   const bool is_label = before.size() <= kMostLabelBytes && before.find('%') == std::string_view::npos &&
                         (before.ends_with(": ") || before.ends_with(":") || before.ends_with("| "));
@@ -51,7 +51,7 @@ Undecorated Undecorate(std::string_view line) {
       R"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?: \||:)? ?| {0,4}\d{1,5}: |)"
       R"([\w.-]{1,64} \|{1,2} ))");
   Undecorated undecorated{"", line};
-  // A line without any of these is most lines.
+  // Most lines match none of these.
   while (!undecorated.rest.empty()) {
     const auto match = token.Find(undecorated.rest);
     if (!match) break;
@@ -78,7 +78,7 @@ Tracebacks::Place Tracebacks::Begin(std::string_view line, size_t at) {
     if (open_.size() >= kMostOpen) return {Kind::kFrame, nullptr, {}};
     found = open_.emplace(open_.end());
   } else if (found->state == Traceback::State::kFrames) {
-    return {Kind::kFrame, &*found, {}};  // of another rank, into the same log
+    return {Kind::kFrame, &*found, {}};  // another rank's, in the same log
   }
   const int64_t chained_to = found->state == Traceback::State::kChained ? found->message_line : 0;
   *found = Traceback();
@@ -95,7 +95,7 @@ Traceback* Tracebacks::Find(const Undecorated& line, std::string_view& text) {
       text = line.rest.substr(traceback.label.size());
       return &traceback;
     }
-    // What stood before the head was of that line alone.
+    // The text before the head belonged to that line alone.
     if (traceback.state == Traceback::State::kFrames && !traceback.has_frames && IsFrame(line.rest)) {
       traceback.label.clear();
       text = line.rest;
@@ -119,7 +119,7 @@ Tracebacks::Place Tracebacks::Take(int64_t number, std::string_view line) {
       traceback->lines_since = 0;
       return {Kind::kFrame, traceback, text};
     }
-    // Ray's own has what the task raised behind it, with its frames.
+    // Behind Ray's own exception stands the one that the task raised, with its frames.
     if (LooksRaised(text) && !text.starts_with("ray.exceptions.RayTaskError")) {
       traceback->state = kSaid;
       traceback->message_line = number;
