@@ -12,9 +12,9 @@ namespace {
 
 constexpr double kGoodEnough = 1.01;
 constexpr int kRepairs = 200;          // rounds of the last resort
-constexpr size_t kRepairsUpTo = 1500;  // lifetimes: beyond, a round costs too much
+constexpr size_t kRepairsUpTo = 1500;  // lifetimes; with more, a round costs too much
 
-// What is taken of the slab: spans of bytes in order, none touching another.
+// The taken parts of the slab: spans of bytes in order that do not touch each other.
 class Taken {
  public:
   bool empty() const { return spans_.empty(); }
@@ -35,7 +35,7 @@ class Taken {
     }
   }
 
-  // The lowest offset, from this one on, at which so many bytes are free.
+  // Returns the lowest offset, from `offset` on, at which so many bytes are free.
   int64_t FreeFrom(int64_t offset, int64_t bytes) {
     for (auto span = Reaching(offset); span != spans_.end() && span->first < offset + bytes; ++span) {
       offset = std::max(offset, span->second);
@@ -45,7 +45,7 @@ class Taken {
 
  private:
   using Spans = std::vector<std::pair<int64_t, int64_t>>;
-  // The first that ends there or behind.
+  // Returns the first span that ends at the offset or behind it.
   Spans::iterator Reaching(int64_t offset) {
     if (spans_.empty() || spans_.back().second < offset) return spans_.end();
     return std::partition_point(spans_.begin(), spans_.end(), [&](const auto& span) { return span.second < offset; });
@@ -54,14 +54,15 @@ class Taken {
   Spans spans_;
 };
 
-// What is taken of the slab during each call. A segment tree (Bentley, 1977): its leaves are calls, and a node stands
-// for all calls below it. A lifetime is the few nodes that make it up, and those above them know of it. To place a
-// tensor costs what the tree is high, and not what lives beside it: of that, what lies side by side is one span.
+// The taken parts of the slab during each call. A segment tree (Bentley, 1977): its leaves are calls, and a node stands
+// for all calls below it. A lifetime consists of a few nodes, and the nodes above them record it, too. So the cost of
+// placing a tensor grows with the tree's height, not with the number of tensors that live at the same time: adjacent
+// ones form one span.
 class Timeline {
  public:
   explicit Timeline(int32_t calls) { Restart(calls); }
 
-  // As if it were new, with the room that its nodes have.
+  // Makes the timeline as good as new, but keeps the memory of its nodes.
   void Restart(int32_t calls) {
     leaves_ = std::bit_ceil(static_cast<size_t>(std::max(calls, 1)));
     nodes_.resize(2 * leaves_);
@@ -82,7 +83,7 @@ class Timeline {
     ForEachAbove(life, [&](Node& node) { node.below.Add(begin, end); });
   }
 
-  // The lowest offset at which so many bytes are free all its life.
+  // Returns the lowest offset at which so many bytes are free during the whole life.
   int64_t LowestFree(const Lifetime& life, int64_t bytes) {
     beside_.clear();
     const auto add = [&](Taken& taken) {
@@ -94,7 +95,7 @@ class Timeline {
     });
     ForEachAbove(life, [&](Node& node) { add(node.all_along); });
     int64_t offset = 0;
-    // Until all have agreed, one after another.
+    // Asks one after another, until all agree.
     for (size_t agreed = 0, at = 0; agreed < beside_.size(); at = at + 1 == beside_.size() ? 0 : at + 1) {
       const int64_t free = beside_[at]->FreeFrom(offset, bytes);
       agreed = free == offset ? agreed + 1 : 1;
@@ -105,8 +106,8 @@ class Timeline {
 
  private:
   struct Node {
-    Taken all_along;  // during all of its calls, and not noted above
-    Taken below;      // during some of them: what is noted at nodes below
+    Taken all_along;  // during all of its calls, and not recorded above
+    Taken below;      // during some of them: recorded at nodes below
   };
 
   template <typename Visit>
@@ -119,7 +120,7 @@ class Timeline {
     }
   }
 
-  // Above its first call and its last one: all that is above its parts, and some of what is below them.
+  // Visits the nodes above its first and its last call: all nodes above its parts, and some below them.
   template <typename Visit>
   void ForEachAbove(const Lifetime& life, Visit visit) {
     size_t first = (leaves_ + static_cast<size_t>(life.first)) / 2;
@@ -131,14 +132,14 @@ class Timeline {
   }
 
   size_t leaves_ = 0;
-  std::vector<Node> nodes_;  // from 1, the root; those of i are 2 i and 2 i + 1
+  std::vector<Node> nodes_;  // from 1, the root; the children of i are 2 i and 2 i + 1
   std::vector<Taken*> beside_;
 };
 
-constexpr size_t kMostKeptLeaves = 8192;  // a longer timeline's room is given back
+constexpr size_t kMostKeptLeaves = 8192;  // memory of a longer timeline is freed
 
-// A thread keeps its timeline for the next plan: who plans one step after another would spend most of the time on
-// allocating its nodes.
+// A thread keeps its timeline for the next plan. Otherwise planning one step after another would spend most of its time
+// on allocating nodes.
 class KeptTimeline {
  public:
   explicit KeptTimeline(int32_t calls) : timeline_(kept_ ? std::move(kept_) : std::make_unique<Timeline>(calls)) {
@@ -157,13 +158,13 @@ class KeptTimeline {
 };
 thread_local std::unique_ptr<Timeline> KeptTimeline::kept_;
 
-// First fit: each lifetime, in the given order, takes the lowest offset that is free all its life.
+// First fit: each lifetime, in the given order, takes the lowest offset that is free during its whole life.
 class Placement {
  public:
   Placement(std::span<const Lifetime> lifetimes, Timeline& timeline)
       : lifetimes_(lifetimes), offsets_(lifetimes.size(), 0), placed_(timeline) {}
 
-  // Gives up, and returns `enough`, where the slab takes that much.
+  // Gives up and returns `enough` once the slab reaches that size.
   int64_t Place(const std::vector<int32_t>& order, int64_t enough) {
     placed_.Clear();
     int64_t slab = 0;
@@ -184,7 +185,7 @@ class Placement {
   }
 
   const std::vector<int64_t>& offsets() const { return offsets_; }
-  int32_t top() const { return top_; }  // the lifetime that reaches the slab's end
+  int32_t top() const { return top_; }  // the lifetime that reaches the end of the slab
 
  private:
   std::span<const Lifetime> lifetimes_;
@@ -232,8 +233,8 @@ MemoryPlan PlanMemory(std::span<const Lifetime> lifetimes, int32_t calls) {
     return plan.slab_bytes <= good_enough;
   };
 
-  // Longest life first: what a layer saves for its backward pass nests like a stack, and nested lives placed outermost
-  // first leave no holes. Then by size, and by size x life.
+  // The longest life goes first: what a layer saves for its backward pass nests like a stack, and nested lives that are
+  // placed outermost first leave no holes. Then by size, and by size x life.
   const auto life = [&](int32_t i) {
     const Lifetime& l = lifetimes[static_cast<size_t>(i)];
     return static_cast<double>(l.last - l.first + 1);
@@ -249,7 +250,7 @@ MemoryPlan PlanMemory(std::span<const Lifetime> lifetimes, int32_t calls) {
   if (attempt(sorted_by([&](int32_t i) { return std::pair(size(i), life(i)); }), plan.slab_bytes)) return plan;
   if (attempt(sorted_by([&](int32_t i) { return std::pair(size(i) * life(i), 0.0); }), plan.slab_bytes)) return plan;
 
-  // Last resort, for small programs: move whatever reaches the slab's end to the front, again and again.
+  // The last resort, for small programs: again and again, move the lifetime that reaches the slab's end to the front.
   if (lifetimes.size() > kRepairsUpTo) return plan;
   order = best_order;
   constexpr int64_t kToItsEnd = std::numeric_limits<int64_t>::max();

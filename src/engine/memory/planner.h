@@ -1,5 +1,5 @@
-// Turns lifetimes into offsets in one slab. Shared by every device: the slab's size is the peak, known before anything
-// is allocated.
+// Turns lifetimes into offsets in one slab. All devices share it: the slab's size is the peak, known before anything is
+// allocated.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace ridgeline {
 
-inline constexpr int64_t kSlabAlignment = 256;  // of every offset, in bytes: what GPUs wish
+inline constexpr int64_t kSlabAlignment = 256;  // bytes, of every offset: what GPUs need
 
 // A storage that is live from call `first` to call `last`, both included.
 struct Lifetime {
@@ -21,13 +21,14 @@ struct MemoryPlan {
   std::vector<int64_t> offsets;  // of each lifetime, in bytes
   int64_t slab_bytes = 0;
   int64_t live_peak_bytes = 0;  // the largest sum of live (aligned) bytes: no plan can be smaller
-  int32_t peak_call = 0;        // where that is
+  int32_t peak_call = 0;        // the call with that sum
 };
 
 int64_t AlignUp(int64_t bytes);
 
-// Offsets such that no two storages that live at one time overlap. `calls` is the number of calls. Deterministic.
-// slab_bytes / live_peak_bytes is the plan's quality: several orders of placing are tried until it is below 1.01.
+// Returns offsets such that no two storages overlap while both are live. `calls` is the number of calls. Deterministic.
+// slab_bytes / live_peak_bytes is the plan's quality: the planner tries several placement orders until it is below
+// 1.01.
 MemoryPlan PlanMemory(std::span<const Lifetime> lifetimes, int32_t calls);
 
 }  // namespace ridgeline

@@ -1,5 +1,5 @@
-// The number formats of 8 and 4 bits, one value at a time: the definition of every code. CUDA kernels call these
-// functions; the CPU's have vector forms.
+// The number formats of 8 and 4 bits, one value at a time. This file defines every code. CUDA kernels call these
+// functions; the CPU kernels have vector forms of them.
 // E4M3 and E5M2: Micikevicius et al., "FP8 formats for deep learning", 2022; E2M1 and E8M0: OCP Microscaling, 2023.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace ridgeline {
 
-// sign, exponent, mantissa. E4M3 has no infinity and one NaN (0x7f, and 0xff); E5M2's exponent 31 is infinity and NaN;
-// every code of E2M1 is a number.
+// The bits are sign, exponent, mantissa. E4M3 has no infinity and one NaN (0x7f, and 0xff). E5M2's exponent 31 is
+// infinity and NaN. Every code of E2M1 is a number.
 enum class Format : uint8_t { kE4M3, kE5M2, kE2M1 };
 
 struct FormatInfo {
@@ -19,8 +19,8 @@ struct FormatInfo {
   int max_exponent;   // of the largest number
   float max;          // the largest number
   uint8_t max_code;   // its code
-  uint8_t nan_code;   // what NaN becomes
-  uint8_t sign_code;  // the sign's bit
+  uint8_t nan_code;   // the code for NaN
+  uint8_t sign_code;  // the sign bit
 };
 
 RIDGELINE_HOST_DEVICE constexpr FormatInfo InfoOf(Format format) {
@@ -30,26 +30,26 @@ RIDGELINE_HOST_DEVICE constexpr FormatInfo InfoOf(Format format) {
     case Format::kE5M2:
       return {2, -14, 15, 57344, 0x7b, 0x7f, 0x80};
     case Format::kE2M1:
-      return {1, 0, 2, 6, 0x7, 0x7, 0x8};  // no NaN: 6, as the hardware's saturating conversion gives
+      return {1, 0, 2, 6, 0x7, 0x7, 0x8};  // no NaN: it becomes 6, as in the hardware's saturating conversion
   }
   return {};
 }
 
-// A float's bits and back: std::bit_cast, which device code cannot call.
+// A float's bits and back. std::bit_cast would do, but device code cannot call it.
 RIDGELINE_HOST_DEVICE inline uint32_t BitsOf(float value) { return __builtin_bit_cast(uint32_t, value); }
 RIDGELINE_HOST_DEVICE inline float FloatOf(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 inline constexpr uint32_t kMagnitudeBits = 0x7fffffff;
-inline constexpr uint32_t kInfinityBits = 0x7f800000;  // of larger magnitudes is NaN
+inline constexpr uint32_t kInfinityBits = 0x7f800000;  // larger magnitudes are NaN
 inline constexpr uint32_t kNanBits = 0x7fc00000;
-// 2^exponent, of a normal number.
+// Returns 2^exponent. REQUIRES: it is a normal number.
 RIDGELINE_HOST_DEVICE inline float PowerOf2(int exponent) {
   return FloatOf(static_cast<uint32_t>(exponent + 127) << 23);
 }
-// The nearest integer to a number in [0, 2^22], ties to the even one: what a sum with 2^23 ends in.
+// Returns the integer nearest to a number in [0, 2^22], ties to even: the last bits of its sum with 2^23.
 RIDGELINE_HOST_DEVICE inline uint32_t NearestInteger(float value) { return BitsOf(value + 8388608.0F) - 0x4b000000; }
 
-// The code is exponent_steps * 2^mantissa_bits + n for a magnitude of n steps, where steps are those of the exponent:
-// n is below 2^mantissa_bits for subnormals only, and a carry of n into the exponent is the next code.
+// The code is exponent_steps * 2^mantissa_bits + n for a magnitude of n steps, and the exponent sets the size of a
+// step. n is below 2^mantissa_bits for subnormals only, and a carry of n into the exponent gives the next code.
 template <typename Round>
 RIDGELINE_HOST_DEVICE uint8_t EncodeBy(const FormatInfo& info, float value, const Round& round) {
   const uint32_t bits = BitsOf(value);
@@ -63,14 +63,14 @@ RIDGELINE_HOST_DEVICE uint8_t EncodeBy(const FormatInfo& info, float value, cons
   return static_cast<uint8_t>(code | (bits > kMagnitudeBits ? info.sign_code : 0U));
 }
 
-// The nearest code, ties to the even one. What is larger than the largest number, infinity too, becomes it; NaN
+// Returns the nearest code, ties to even. Values above the largest number, and infinity, become the largest number. NaN
 // becomes nan_code, whatever its sign.
 RIDGELINE_HOST_DEVICE inline uint8_t Encode(Format format, float value) {
   return EncodeBy(InfoOf(format), value, [](float steps) { return NearestInteger(steps); });
 }
-// One of the two codes around `value`, the farther from 0 with probability (|value| - nearer) / (farther - nearer), to
-// the nearest 2^-draw_bits, over uniformly random `draw` of draw_bits, at most 16: the decoded value is `value` on
-// average, to half of that. Saturates likewise.
+// Returns one of the two codes around `value`, over uniformly random `draw` of draw_bits, at most 16 bits. The one
+// farther from 0 has the probability (|value| - nearer) / (farther - nearer), to the nearest 2^-draw_bits. So the
+// decoded value is `value` on average, to half of that. Saturates likewise.
 RIDGELINE_HOST_DEVICE inline uint8_t Encode(Format format, float value, uint32_t draw, int draw_bits) {
   return EncodeBy(InfoOf(format), value, [draw, draw_bits](float steps) {
     return (NearestInteger(steps * PowerOf2(draw_bits)) + draw) >> draw_bits;
@@ -95,12 +95,12 @@ RIDGELINE_HOST_DEVICE inline float Decode(Format format, uint8_t code) {
   return FloatOf(BitsOf(value) | sign);
 }
 
-// E8M0, 2^(code - 127): a power of two and no sign. 255 is NaN.
+// E8M0, 2^(code - 127): a power of two without a sign. 255 is NaN.
 enum class ScaleRule : uint8_t {
-  kRoundUp,  // the exponent's bits, and 1 more where any of the mantissa's is set
+  kRoundUp,  // the exponent's bits, plus 1 if any bit of the mantissa is set
   kFloor,    // the exponent's bits
 };
-// Of a value >= 0 or NaN; infinity becomes 254.
+// REQUIRES: value >= 0 or NaN. Infinity becomes 254.
 RIDGELINE_HOST_DEVICE inline uint8_t EncodeE8M0(float value, ScaleRule rule) {
   const uint32_t bits = BitsOf(value);
   if ((bits & kMagnitudeBits) > kInfinityBits) return 255;

@@ -1,4 +1,5 @@
-// How a matrix is brought to a format of 8 or 4 bits, and what it is then. reference.h defines every bit of it.
+// How a matrix is converted to a format of 8 or 4 bits, and how the result is stored. reference.h defines every bit of
+// it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ enum class Scaling : uint8_t {
 };
 enum class Rounding : uint8_t { kNearest, kStochastic };
 
-// Elements that share a scale along the inner dimension; 1 where none of a block do.
+// Returns how many elements along the inner dimension share a block scale; 1 without blocks.
 constexpr int64_t BlockOf(Scaling scaling) {
   switch (scaling) {
     case Scaling::kDelayed:
@@ -39,12 +40,12 @@ struct Quantizer {
   Scaling scaling = Scaling::kCurrent;
   Rounding rounding = Rounding::kNearest;
   bool hadamard = false;                       // each 16 along the inner dimension are transformed first
-  ScaleRule scale_rule = ScaleRule::kRoundUp;  // kBlock32's
+  ScaleRule scale_rule = ScaleRule::kRoundUp;  // of kBlock32
 
   bool operator==(const Quantizer&) const = default;
 
-  // The combinations that have a meaning here: E4M3 and E5M2 with one scale, E4M3 in blocks of 32, E2M1 in blocks of
-  // 16; stochastic rounding to E4M3 and E2M1; the transform in blocks of 16 by 1 only.
+  // Whether the combination is supported: E4M3 and E5M2 with one scale, E4M3 in blocks of 32, E2M1 in blocks of 16;
+  // stochastic rounding to E4M3 and E2M1; the transform in blocks of 16 by 1 only.
   constexpr bool valid() const {
     const bool nvfp4 = scaling == Scaling::kBlock16;
     if (hadamard && !nvfp4) return false;
@@ -59,34 +60,35 @@ struct Quantizer {
     }
     return false;
   }
-  // The inner dimension with its last block filled up.
+  // Returns the inner dimension with its last block filled up.
   constexpr int64_t PaddedInner(int64_t inner) const {
     const int64_t block = BlockOf(scaling);
     return (inner + block - 1) / block * block;
   }
-  // Bytes of a row of codes, and scales of a row.
+  // Bytes in a row of codes, and scales in a row.
   constexpr int64_t CodeCols(int64_t inner) const { return PaddedInner(inner) / (format == Format::kE2M1 ? 2 : 1); }
   constexpr int64_t ScaleCols(int64_t inner) const {
     return HasBlocks(scaling) ? PaddedInner(inner) / BlockOf(scaling) : 0;
   }
-  // Random numbers of a row that is rounded stochastically: whole groups of 16, whatever the blocks.
+  // Returns how many random numbers a stochastically rounded row takes: whole groups of 16, whatever the blocks.
   constexpr int64_t DrawCols(int64_t inner) const { return (PaddedInner(inner) + 15) / 16 * 16; }
-  // Random bits that round an element. Gradients' blocks, made anew in every step, take what fp16 has below E2M1's one
-  // bit of mantissa; weights that are kept as codes move by small parts of a step, and take more.
+  // Returns how many random bits round an element. Blocks of gradients, which are made again in every step, take the
+  // bits that fp16 has below E2M1's one bit of mantissa. Weights kept as codes move by small parts of a step, and take
+  // more.
   constexpr int draw_bits() const { return scaling == Scaling::kBlock16 ? 9 : 16; }
   constexpr bool has_tensor_scale() const { return scaling != Scaling::kBlock32; }
 };
 
-// Where a quantized matrix lies.
+// The tensors of a quantized matrix.
 struct StoredCodes {
   Tensor codes, scales, tensor_scale;
 };
 
-// A matrix (outer, inner), whose inner dimension is the one that products sum over: operands of a product are both
-// quantized with that dimension inside, whichever way they lay before.
-// value = code [* block scale] [* tensor scale]. The inner dimension is padded with what zeros become; with the
-// Hadamard transform the last group is filled up with zeros and transformed as a whole, so that products over the
-// padded dimension are those over the inner one.
+// A matrix (outer, inner). Products sum over the inner dimension: both operands of a product are quantized with that
+// dimension inside, whichever way they lay before.
+// value = code [* block scale] [* tensor scale].
+// The inner dimension is padded with the codes of zeros. With the Hadamard transform, the last group is filled up with
+// zeros and transformed as a whole, so products over the padded dimension equal those over the inner one.
 struct QuantizedTensor {
   Quantizer quantizer;
   int64_t outer = 0;
@@ -100,17 +102,17 @@ struct QuantizedTensor {
 };
 
 inline constexpr float kLargestFloat = std::numeric_limits<float>::max();
-// What brings `amax` to `largest`, at most FLT_MAX; `otherwise` where amax is 0, infinite or NaN.
+// Returns the factor from `amax` to `largest`, at most FLT_MAX; `otherwise` if amax is 0, infinite or NaN.
 RIDGELINE_HOST_DEVICE inline float TensorScale(float largest, float amax, float otherwise) {
   if (!(amax > 0 && amax <= kLargestFloat)) return otherwise;
   const float scale = largest / amax;
   return scale < kLargestFloat ? scale : kLargestFloat;
 }
-// kBlock16's and kBlock16x16's: block scales, which E4M3 ends, times codes.
+// For kBlock16 and kBlock16x16: the largest block scale in E4M3 times the largest code.
 inline constexpr float kNvfp4Max = InfoOf(Format::kE4M3).max * InfoOf(Format::kE2M1).max;
 
-// nvfp4's random Hadamard transform of a group of 16: x · diag(signs) · H / 4, H Sylvester's. The signs were drawn once
-// for all; the matrix is orthogonal, so it leaves a product alone whose two operands are both transformed.
+// nvfp4's random Hadamard transform of a group of 16: x · diag(signs) · H / 4, with Sylvester's H. The signs were drawn
+// once for all. The matrix is orthogonal, so a product whose two operands are both transformed stays the same.
 inline constexpr int64_t kHadamardSize = 16;
 inline constexpr float kHadamardSigns[kHadamardSize] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
 

@@ -1,5 +1,5 @@
-// What a precision means, as data: the dtype of each role, and how the operands of linear layers are quantized. One of
-// dtypes and formats that are there is a row; CONTRIBUTING.md says what else a new format takes.
+// A precision as data: the dtype of each role, and how the operands of linear layers are quantized. A precision made of
+// existing dtypes and formats is one row; CONTRIBUTING.md says what else a new format needs.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace ridgeline {
 
-// How a linear layer's operands are quantized for each of its products, every one from the original:
+// How a linear layer's operands are quantized for each of its products, each from the original:
 // fprop y = x wᵀ, dgrad dx = dy w, wgrad dw = dyᵀ x.
 struct LinearQuantizers {
   Quantizer x_fprop, w_fprop;
@@ -17,17 +17,17 @@ struct LinearQuantizers {
   Quantizer dy_wgrad, x_wgrad;
 };
 
-// How an fp32 master weight is kept beside the one that is multiplied (ops/optimizer.h).
+// How an fp32 master weight is kept besides the weight that is multiplied (ops/optimizer.h).
 enum class Master : uint8_t {
-  kNone,       // the weights are what is multiplied
-  kRemainder,  // int16: what bf16 leaves
+  kNone,       // none; the updates change the multiplied weights
+  kRemainder,  // int16: the remainder beyond bf16
   kWhole,      // fp32
 };
 
 struct Recipe {
-  std::string_view precision;        // as in a RunSpec
-  std::string_view scaling;          // as in a RunSpec
-  std::string_view state_precision;  // as in a RunSpec
+  std::string_view precision;        // as in RunSpec
+  std::string_view scaling;          // as in RunSpec
+  std::string_view state_precision;  // as in RunSpec
   DType compute = DType::kF32;       // weights and activations outside of quantized products
   Master master = Master::kNone;
   DType moments = DType::kF32;               // Adam's m and v
@@ -40,7 +40,7 @@ struct Recipe {
   bool delayed() const { return linear != nullptr && linear->x_fprop.scaling == Scaling::kDelayed; }
 };
 
-// Throws Error(kInvalidInput) naming the combination where there is no such recipe.
+// Throws Error(kInvalidInput), naming the combination, if there is no such recipe.
 const Recipe& RecipeOf(std::string_view precision, std::string_view scaling, std::string_view state_precision);
 
 }  // namespace ridgeline

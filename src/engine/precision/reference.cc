@@ -10,7 +10,7 @@ namespace {
 
 constexpr float kMaxE2M1 = InfoOf(Format::kE2M1).max;
 
-// The largest magnitude; a NaN is larger than all.
+// Returns the larger magnitude; a NaN counts as larger than all.
 float MaxAbs(float amax, float x) {
   if (std::isnan(amax)) return amax;
   const float magnitude = std::abs(x);

@@ -1,6 +1,6 @@
-// TF32: what tensor cores multiply of fp32 numbers (NVIDIA, PTX ISA, "Alternate floating point data formats"). It has
-// fp32's 8 bits of exponent and 10 of its 23 bits of mantissa, and is stored as fp32. A product of two such numbers is
-// exact in fp32, in which they are summed.
+// TF32: the format in which tensor cores multiply fp32 numbers (NVIDIA, PTX ISA, "Alternate floating point data
+// formats"). It has fp32's 8 bits of exponent and 10 of its 23 bits of mantissa, and is stored as fp32. A product of
+// two such numbers is exact in fp32, in which the products are summed.
 #pragma once
 
 #include <bit>
@@ -8,8 +8,8 @@
 
 namespace ridgeline {
 
-// To the nearest, and from the middle between two away from zero, as PTX's cvt.rna.tf32.f32 rounds. What lies beyond
-// the largest becomes infinite; infinities and NaN stay as they are.
+// Rounds to nearest, ties away from zero, as PTX's cvt.rna.tf32.f32. Values beyond the largest become infinite.
+// Infinities and NaN stay as they are.
 inline float RoundToTf32(float x) {
   constexpr uint32_t kExponent = 0x7f800000;
   constexpr uint32_t kDropped = 0x1fff;  // bits of the mantissa

@@ -9,7 +9,7 @@ namespace ridgeline {
 
 inline float FromBf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
-// Round to nearest, ties to even; a NaN stays one.
+// Rounds to nearest, ties to even. A NaN stays NaN.
 inline uint16_t ToBf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40);

@@ -17,7 +17,7 @@ inline float FromFp16(uint16_t bits) {
   return std::bit_cast<float>(sign | ((rest << 13) + (uint32_t{127 - 15} << 23)));
 }
 
-// Round to nearest, ties to even; beyond 65504 by half a unit or more: infinity. A NaN stays one.
+// Rounds to nearest, ties to even. Values that exceed 65504 by half a unit or more become infinity. A NaN stays NaN.
 inline uint16_t ToFp16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000U);

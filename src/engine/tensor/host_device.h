@@ -1,4 +1,4 @@
-// What is computed alike on the host and in kernels: nvcc has to be told, other compilers have nothing to be told.
+// Marks functions that the host and kernels share. nvcc needs the mark; other compilers do not.
 #pragma once
 
 #ifdef __CUDACC__
