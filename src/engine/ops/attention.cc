@@ -12,8 +12,8 @@ const Op<AttentionBackwardOperands, AttentionShape> kAttentionBackward{{"attenti
 
 namespace {
 
-// Multiply-adds of one product of a (seq, head_dim) and a (head_dim, seq) matrix below the diagonal, all heads, as
-// FLOPs.
+// FLOPs of the multiply-adds in one product of a (seq, head_dim) and a (head_dim, seq) matrix below the diagonal, over
+// all heads.
 double CausalProductFlops(const AttentionShape& s) {
   const auto seq = static_cast<double>(s.seq);
   return static_cast<double>(s.batch * s.heads * s.head_dim) * seq * (seq + 1);
@@ -27,7 +27,7 @@ class Check {
                     shape.heads % shape.kv_heads == 0;
     Require(ok, "batch, seq, heads and head_dim are positive and kv_heads divides heads");
   }
-  // (tokens, heads * head_dim), strided or not.
+  // Requires tensors of (tokens, heads * head_dim), strided or not.
   void Heads(std::initializer_list<Tensor> tensors, DType dtype, int64_t heads, const char* rule) const {
     for (const Tensor& t : tensors) {
       Require(IsFloat(t) && t.dtype == dtype && t.rows == shape_.batch * shape_.seq &&
@@ -52,7 +52,7 @@ class Check {
   std::initializer_list<Operand> operands_;
 };
 
-// Whether cuDNN may compute a call of these (tokens, heads * head_dim) tensors.
+// Whether cuDNN may compute a call with these (tokens, heads * head_dim) tensors.
 bool ForCudnn(const DeviceDescription& device, std::initializer_list<Tensor> tensors, int64_t head_dim,
               int64_t most_head_dim) {
   constexpr int64_t kUnit = 8;  // numbers of 16 bytes

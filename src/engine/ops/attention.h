@@ -22,7 +22,7 @@ struct AttentionForwardOperands {
     Tensor o, lse;
   } writes;
   struct {
-    Tensor workspace;  // cuDNN's, bytes: on CUDA devices, where it may compute the call
+    Tensor workspace;  // bytes for cuDNN, on CUDA devices if it may compute the call
   } scratch;
 };
 extern const Op<AttentionForwardOperands, AttentionShape> kAttentionForward;
@@ -45,9 +45,9 @@ extern const Op<AttentionBackwardOperands, AttentionShape> kAttentionBackward;
 
 // o = softmax(q k^T / sqrt(head_dim), causal) v, per batch element and head.
 // q (tokens, heads*head_dim), k and v (tokens, kv_heads*head_dim), strided views allowed (a fused qkv matrix);
-// o (tokens, heads*head_dim); tokens = batch*seq, sequence fastest. All of one floating dtype.
+// o (tokens, heads*head_dim); tokens = batch*seq, sequence fastest. All have one floating dtype.
 // lse (batch*heads, seq) fp32: the log-sum-exp of each row's scaled scores, kept for the backward pass.
-// On CUDA devices cuDNN computes the call, or finds that it cannot as it is prepared, where numbers have 16 bits,
+// On CUDA devices, cuDNN computes the call, or finds during preparation that it cannot, if numbers have 16 bits,
 // head_dim is a multiple of 8 and at most 256 (backward, from 10.0 on: 128), and rows begin at multiples of 16 bytes.
 // FLOPs counted as executed: 4 * batch * heads * head_dim * seq * (seq + 1) / 2.
 void AttentionForward(Trace& trace, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, const AttentionShape& shape);

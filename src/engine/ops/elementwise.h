@@ -1,4 +1,4 @@
-// Element by element: rotary embedding, activations, residuals, dropout, fills.
+// Elementwise ops: rotary embedding, activations, residuals, dropout, fills.
 #pragma once
 
 #include "engine/device/trace.h"
@@ -46,10 +46,10 @@ struct SwiGluBackwardOperands {
 };
 extern const Op<SwiGluBackwardOperands> kSwiGluBackward;
 
-// y (tokens, ffn) = silu(gate) * up, gate_up (tokens, 2*ffn): gate in the first ffn columns, up in the others. Both of
-// one floating dtype.
+// y (tokens, ffn) = silu(gate) * up. gate_up (tokens, 2*ffn) has gate in the first ffn columns and up in the others.
+// Both have one floating dtype.
 void SwiGlu(Trace& trace, Tensor gate_up, Tensor y);
-// All of one floating dtype. d_gate_up (tokens, 2*ffn) may be gate_up itself.
+// All have one floating dtype. d_gate_up (tokens, 2*ffn) may be gate_up itself.
 void SwiGluBackward(Trace& trace, Tensor dy, Tensor gate_up, Tensor d_gate_up);
 
 struct GeluOperands {
@@ -80,7 +80,7 @@ void GeluBackward(Trace& trace, Tensor dy, Tensor x, Tensor dx);  // dx may be d
 // every recomputation (Philox 4x32-10, Salmon et al., 2011).
 struct RandomStream {
   uint32_t id = 0;
-  int64_t first = 0;  // the number in the stream of the tensor's first element: a rank has rows of a larger tensor
+  int64_t first = 0;  // the position in the stream of the tensor's first element: a rank has rows of a larger tensor
 };
 
 struct DropoutAttrs {
@@ -107,10 +107,10 @@ struct DropoutBackwardOperands {
 };
 extern const Op<DropoutBackwardOperands, DropoutAttrs> kDropoutBackward;
 
-// out = residual + x * mask / (1 - p), p in [0, 1); p = 0 is a plain add. All of one shape and one floating dtype. out
-// may be x or residual.
+// out = residual + x * mask / (1 - p), p in [0, 1); p = 0 is a plain add. All have one shape and one floating dtype.
+// out may be x or residual.
 void DropoutAdd(Trace& trace, Tensor x, Tensor residual, Tensor out, double p, RandomStream stream);
-// dx = dy * mask / (1 - p), of the same stream. dx may be dy.
+// dx = dy * mask / (1 - p), with the same stream. dx may be dy.
 void DropoutBackward(Trace& trace, Tensor dy, Tensor dx, double p, RandomStream stream);
 
 struct FillOperands {
@@ -139,14 +139,14 @@ struct StreamAttrs {
 };
 extern const Op<FillUniformOperands, StreamAttrs> kFillUniform;
 
-// Every element of x, of any floating dtype, becomes `value` [* the first element of `factor`, fp32].
+// Sets every element of x, which has any floating dtype, to `value` [* the first element of `factor`, fp32].
 void Fill(Trace& trace, Tensor x, double value, Tensor factor = {});
 void FillUniform(Trace& trace, Tensor x, RandomStream stream);  // uniform in [0, 1), floating
 
 struct ColumnSumOperands {
   struct {
     Tensor x;
-    Tensor sum;  // where it is added to
+    Tensor sum;  // the sum that is added to
   } reads;
   struct {
     Tensor sum;
@@ -160,7 +160,7 @@ struct ColumnSumAttrs {
 };
 extern const Op<ColumnSumOperands, ColumnSumAttrs> kColumnSum;
 
-// sum (1, cols) = the sums of x's columns [+ sum where `accumulate`]; x (rows, cols), strided allowed, both floating.
+// sum (1, cols) = the sums of x's columns [+ sum if `accumulate`]; x (rows, cols), strided allowed, both floating.
 // Deterministic for any thread count.
 void ColumnSum(Trace& trace, Tensor x, Tensor sum, bool accumulate);
 

@@ -22,7 +22,7 @@ void Embedding(Trace& trace, Tensor ids, Tensor wte, Tensor wpe, Tensor x, int64
           "x must be (tokens, hidden) in whole sequences, ids (1, tokens) int32, wte (vocab, hidden) and wpe "
           "(positions >= seq, hidden) of x's dtype",
           {{"ids", ids}, {"wte", wte}, {"wpe", wpe}, {"x", x}});
-  // A row of wte, and of wpe, for each row of x.
+  // The op reads a row of wte, and of wpe, for each row of x.
   const int64_t looked_up = wpe.defined() ? 2 * x.bytes() : x.bytes();
   const auto less = static_cast<double>(wte.bytes() + (wpe.defined() ? wpe.bytes() : 0) - looked_up);
   trace.Call(kEmbedding, {{ids, wte, wpe}, {x}}, {.more_bytes = -less}, {seq});
@@ -34,7 +34,7 @@ void EmbeddingBackward(Trace& trace, Tensor dx, Tensor ids, Tensor d_wte, Tensor
           "(positions >= seq, hidden) of one dtype",
           {{"dx", dx}, {"ids", ids}, {"d_wte", d_wte}, {"d_wpe", d_wpe}});
   const Tensor order = trace.Temporary(DType::kI32, 2, dx.rows, Category::kWorkspace);
-  // Of the gradients only the rows that have tokens are changed: at most one for each of dx, where every id is another.
+  // Only those rows of the gradients change that have tokens: at most one for each row of dx, if every id is different.
   double more = 2.0 * static_cast<double>(dx.elements() * SizeOf(d_wte.dtype) - d_wte.bytes());
   if (d_wpe.defined()) {
     more += static_cast<double>(dx.bytes());  // read again

@@ -26,17 +26,17 @@ struct EmbeddingBackwardOperands {
     Tensor d_wte, d_wpe;
   } writes;
   struct {
-    Tensor order;  // (2, tokens) int32: the tokens in the order of their ids, and room for sorting them
+    Tensor order;  // (2, tokens) int32: the tokens in the order of their ids, and space for sorting them
   } scratch;
 };
 extern const Op<EmbeddingBackwardOperands, EmbeddingAttrs> kEmbeddingBackward;
 
-// x (tokens, hidden) = wte[token] (+ wpe[position] where wpe is defined; position = index in the sequence of `seq`).
-// ids (1, tokens) int32, each in [0, vocab). wte (vocab, hidden), wpe (positions, hidden), of x's
-// dtype, which is floating.
+// x (tokens, hidden) = wte[token] (+ wpe[position] if wpe is defined; position = index in the sequence of `seq`). ids
+// (1, tokens) int32, each in [0, vocab). wte (vocab, hidden) and wpe (positions, hidden) have x's dtype, which is
+// floating.
 void Embedding(Trace& trace, Tensor ids, Tensor wte, Tensor wpe, Tensor x, int64_t seq);
 
-// d_wte += scattered rows of dx (d_wte must hold zeros or an earlier gradient). d_wpe likewise where defined.
+// d_wte += scattered rows of dx (d_wte must hold zeros or an earlier gradient). The same for d_wpe if it is defined.
 // Floating gradients. Deterministic: a row's contributions are added in token order.
 void EmbeddingBackward(Trace& trace, Tensor dx, Tensor ids, Tensor d_wte, Tensor d_wpe, int64_t seq);
 

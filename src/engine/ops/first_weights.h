@@ -1,4 +1,4 @@
-// The numbers that a model's weights begin with, on every device.
+// The initial weights of a model, on every device.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@ struct FourNumbers {
   float of[4];
 };
 
-// Elements 4 * quad … 4 * quad + 3, from one draw (Box & Muller, 1958). Step 0, which training never uses.
+// Returns elements 4 * quad … 4 * quad + 3, from one draw (Box & Muller, 1958), in step 0, which training never uses.
 RIDGELINE_HOST_DEVICE inline FourNumbers NormalQuad(const NormalNumbers& numbers, int64_t quad) {
   const PhiloxWords draw = RandomGroup(numbers.seed, 0, numbers.stream, static_cast<uint64_t>(quad));
   FourNumbers normals{};
@@ -26,7 +26,7 @@ RIDGELINE_HOST_DEVICE inline FourNumbers NormalQuad(const NormalNumbers& numbers
     float sine = 0;
     float cosine = 0;
 #ifdef __CUDA_ARCH__
-    sincospif(2 * turn, &sine, &cosine);  // sinf and cosf are for angles of any size, and take memory
+    sincospif(2 * turn, &sine, &cosine);  // sinf and cosf accept angles of any size, and take memory
 #else
     const float angle = turn * 2 * std::numbers::pi_v<float>;
     sine = sinf(angle);

@@ -23,7 +23,7 @@ void RequireScale(const OpDef& op, const DelayedScale& delayed) {
           {{"scale", delayed.scale}, {"amax", delayed.amax}});
 }
 
-// `numbers_each`: of x, for one of the result.
+// `numbers_each`: how many numbers of x make one of the result.
 void QuantizeActivation(Trace& trace, const Op<ActivationQuantizeOperands>& op, int64_t numbers_each, Tensor x,
                         const QuantizedTensor* row, const QuantizedTensor* col, const DelayedScale& delayed) {
   const QuantizedTensor none;

@@ -1,6 +1,6 @@
-// What makes the inputs of linear layers and writes their codes in the same pass, where the scale is known before:
-// E4M3 with delayed scaling. Each is its op and Quantize in one, to the bit, without the numbers between them in
-// memory. Kernels are there on CUDA devices alone.
+// Ops that make the inputs of linear layers and write their codes in the same pass, if the scale is known before: E4M3
+// with delayed scaling. Each equals its op followed by Quantize, to the bit, without the numbers between them in
+// memory. Only CUDA devices have kernels for them.
 #pragma once
 
 #include "engine/device/trace.h"
@@ -24,11 +24,11 @@ struct ActivationQuantizeOperands {
 extern const Op<ActivationQuantizeOperands> kSwiGluQuantize;
 extern const Op<ActivationQuantizeOperands> kGeluQuantize;
 
-// Quantize of SwiGlu's y, (tokens, ffn), of gate_up (tokens, 2 * ffn) bf16: *row (tokens, ffn) and *col (ffn, tokens),
-// of which either may be nullptr.
+// Quantizes y (tokens, ffn) of SwiGlu, from gate_up (tokens, 2 * ffn) bf16, to *row (tokens, ffn) and *col (ffn,
+// tokens). Either may be nullptr.
 void SwiGluQuantize(Trace& trace, Tensor gate_up, const QuantizedTensor* row, const QuantizedTensor* col,
                     DelayedScale delayed);
-// The same of Gelu's, x (tokens, ffn) bf16.
+// The same for Gelu, x (tokens, ffn) bf16.
 void GeluQuantize(Trace& trace, Tensor x, const QuantizedTensor* row, const QuantizedTensor* col, DelayedScale delayed);
 
 struct NormQuantizeOperands {
@@ -59,8 +59,8 @@ struct ResidualNormQuantizeOperands {
 extern const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualRmsNormQuantize;
 extern const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualLayerNormQuantize;
 
-// Quantize of the norms' y (norm.h) along its rows, y (tokens, hidden); x, weight and bias are bf16. Columns are what
-// Transposed makes of them: a row's numbers are known when all of it was read. `sum` as the norms'.
+// Quantizes y (tokens, hidden) of the norms (norm.h) along its rows; x, weight and bias are bf16. Transposed makes the
+// columns from the result, because a row's numbers are known only when all of it was read. `sum` as for the norms.
 void RmsNormQuantize(Trace& trace, Tensor x, Tensor weight, const QuantizedTensor& y, Tensor rstd, double eps,
                      DelayedScale delayed, const ResidualSum& sum = {});
 void LayerNormQuantize(Trace& trace, Tensor x, Tensor weight, Tensor bias, const QuantizedTensor& y, Tensor mean,

@@ -10,7 +10,7 @@ const Op<QuantizedGemmOperands, QuantizedGemmAttrs> kQuantizedGemm{{"quantized_g
 
 namespace {
 
-constexpr int64_t kUnitBytes = 16;  // of what tensor cores load at once
+constexpr int64_t kUnitBytes = 16;  // the unit in which tensor cores load
 
 Tensor Scratch(Trace& trace, DType dtype, int64_t rows, int64_t cols) {
   return trace.Temporary(dtype, rows, cols, Category::kWorkspace);
@@ -21,8 +21,8 @@ bool IsAligned(const Tensor& t) {
   return t.offset % unit == 0 && (t.row_stride % unit == 0 || t.rows == 1);
 }
 
-// Where cuBLASLt cannot store what c becomes: it stores sums as fp32 and in the dtype of operands of 16 bits
-// (`stored`), and adds biases of the dtype that it stores to.
+// Returns a buffer for the sums if cuBLASLt cannot store c's new value. It stores sums as fp32 and in the dtype of
+// 16-bit operands (`stored`), and adds biases of the dtype that it stores.
 Tensor Sums(Trace& trace, bool stored, const Tensor& c, const Tensor& bias, DType bias_dtype) {
   if (stored && (!bias.defined() || (bias.dtype == bias_dtype && IsAligned(bias)))) return {};
   return Scratch(trace, DType::kF32, c.rows, c.cols);
@@ -43,7 +43,7 @@ bool MultipliesCodes(const DeviceDescription& device, const QuantizedTensor& a, 
          IsAligned(a.codes) && IsAligned(b.codes) && IsAligned(c);
 }
 
-// In the tiles of tensor cores.
+// Returns a buffer for the scales in the tiles of tensor cores.
 Tensor TiledScales(Trace& trace, const Tensor& scales) {
   if (!scales.defined()) return {};
   const auto round_up = [](int64_t value, int64_t to) { return (value + to - 1) / to * to; };
@@ -99,14 +99,14 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
     if (native) {
       scratch.a = TiledScales(trace, a.scales);
       scratch.b = TiledScales(trace, b.scales);
-      // Beside codes the bias of fp32 sums is bf16.
+      // With codes, the bias of fp32 sums is bf16.
       scratch.sums = Sums(trace, true, c, bias, c.dtype == DType::kF32 ? DType::kBF16 : c.dtype);
     } else {
       scratch.a = Scratch(trace, DType::kBF16, a.outer, terms);
       scratch.b = Scratch(trace, DType::kBF16, b.outer, terms);
       scratch.sums = Sums(trace, DType::kBF16, c, bias);
     }
-    // One scale a tensor is multiplied by where the product is native; beside blocks' it is a factor of the sum.
+    // A native product multiplies by one scale a tensor. With blocks, the tensor scale is a factor of the sum.
     const bool scaled = a.tensor_scale.defined() || b.tensor_scale.defined();
     if (scaled && !(native && !a.scales.defined())) scratch.factors = Scratch(trace, DType::kF32, 1, 2);
     scratch.workspace = ProductWorkspace(trace);

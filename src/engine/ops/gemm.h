@@ -11,14 +11,14 @@ enum class Trans : uint8_t { kNo, kYes };
 struct GemmOperands {
   struct {
     Tensor a, b, bias;
-    Tensor c;  // where it is added to
+    Tensor c;  // the sum that is added to
   } reads;
   struct {
     Tensor c;
   } writes;
   struct {             // on CUDA devices
-    Tensor sums;       // (M, N) fp32, where cuBLASLt cannot store what c becomes
-    Tensor workspace;  // cuBLASLt's, bytes
+    Tensor sums;       // (M, N) fp32, if cuBLASLt cannot store c's new value
+    Tensor workspace;  // bytes for cuBLASLt
   } scratch;
 };
 struct GemmAttrs {
@@ -29,11 +29,11 @@ struct GemmAttrs {
 };
 extern const Op<GemmOperands, GemmAttrs> kGemm;
 
-// c (M, N) = op(a) (M, K) · op(b) (K, N) [+ bias (1, N), broadcast over rows] [+ c where `accumulate`].
+// c (M, N) = op(a) (M, K) · op(b) (K, N) [+ bias (1, N), broadcast over rows] [+ c if `accumulate`].
 // a and b have one floating dtype, sums are fp32, c is floating. All may be strided (row_stride >= cols).
-// op(x) is x, or its transpose: a is stored (K, M) where trans_a, b is stored (N, K) where trans_b.
-// tf32: a and b are fp32, and rounded to TF32 as they are multiplied, by tensor cores; where there are none it is
-// emulated (precision/tf32.h). Neither c nor the bias is rounded.
+// op(x) is x, or its transpose: with trans_a, a is stored (K, M); with trans_b, b is stored (N, K).
+// tf32: a and b are fp32, and tensor cores round them to TF32 as they multiply. Without tensor cores this is emulated
+// (precision/tf32.h). Neither c nor the bias is rounded.
 // FLOPs: 2 M N K.
 void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor c, bool accumulate = false,
           Tensor bias = {}, bool tf32 = false);
@@ -42,42 +42,40 @@ struct QuantizedGemmOperands {
   struct {
     StoredCodes a, b;
     Tensor bias;
-    Tensor c;  // where it is added to
+    Tensor c;  // the sum that is added to
   } reads;
   struct {
     Tensor c;
   } writes;
-  // On CUDA devices, where what a product needs is decided as it is recorded: its kernel does what it has the scratch
-  // for.
+  // On CUDA devices. Recording a product decides what it needs, and the kernel does what it has the scratch for.
   struct {
     Tensor a, b;     // emulated: bf16 numbers, (M, K) and (N, K); native: block scales in the tiles of tensor cores
-    Tensor factors;  // (1, 2) fp32: what multiplies the sum, and what multiplies c before it is added
-    Tensor sums, workspace;  // as GemmOperands'
+    Tensor factors;  // (1, 2) fp32: the factor on the sum, and the factor on c before it is added
+    Tensor sums, workspace;  // as in GemmOperands
   } scratch;
 };
 struct QuantizedGemmAttrs {
   Quantizer a, b;
-  int64_t terms = 0;  // summed over: the padded inner dimension
+  int64_t terms = 0;  // the number of summed terms: the padded inner dimension
   bool accumulate = false;
   bool fast_sums = false;
 };
 extern const Op<QuantizedGemmOperands, QuantizedGemmAttrs> kQuantizedGemm;
 
-// c (M, N) = a (M, K) · bᵀ, b being (N, K) [+ bias (1, N)] [+ c where `accumulate`], of what a and b stand for: their
-// codes times their scales. Sums are fp32, c is floating. Padding is summed over too. FLOPs: 2 M N K.
-// Where the hardware has no such product it is emulated: code · block scale is exact in bf16 (and multiplied as such,
-// or in fp32), and the tensor scales multiply the sum. CUDA devices multiply one scale a tensor from 8.9 and blocks
-// from 10.0 on, where every dimension is a multiple of 16 (fp4: of 32), c's rows begin at multiples of 16 bytes and not
-// both operands are E5M2.
-// fast_sums: a GPU may keep fewer bits of the sums of codes of 8 bits than fp32 has, if that is faster, as Transformer
-// Engine and PyTorch let it in linear layers' forward passes.
+// c (M, N) = a (M, K) · bᵀ, with b (N, K) [+ bias (1, N)] [+ c if `accumulate`], of the values of a and b: their codes
+// times their scales. Sums are fp32, c is floating. Padding is summed, too. FLOPs: 2 M N K.
+// If the hardware has no such product, it is emulated: code · block scale is exact in bf16 (and multiplied as such, or
+// in fp32), and the tensor scales multiply the sum. CUDA devices multiply one scale a tensor from 8.9 on, and blocks
+// from 10.0 on, if every dimension is a multiple of 16 (fp4: of 32), c's rows begin at multiples of 16 bytes, and not
+// both operands are E5M2. fast_sums: for codes of 8 bits, a GPU may keep fewer bits of the sums than fp32 has if that
+// is faster. Transformer Engine and PyTorch allow it in the forward pass of linear layers.
 void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tensor c, bool accumulate = false,
           Tensor bias = {}, bool fast_sums = false);
 
-// Whether it is a product of codes that was recorded to be emulated on its CUDA device. (On CPUs all are.)
+// Whether this is a product of codes that was recorded to be emulated on its CUDA device. (CPUs emulate all of them.)
 bool IsEmulated(const OpCall& call);
 
-// Of a product, of whichever of the two ops: c is (m, n), and k terms are summed. All 0 for a call of another op.
+// The size of a product, of either op: c is (m, n), and k terms are summed. All are 0 for a call of another op.
 struct ProductSize {
   int64_t m = 0;
   int64_t n = 0;

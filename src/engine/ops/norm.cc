@@ -15,9 +15,9 @@ const Op<LayerNormBackwardOperands, NormBackwardAttrs> kLayerNormBackward{{"laye
 
 namespace {
 
-// The parts of a backward's sums over rows. On a GPU a block has each, and there are as many as an H200's 132
-// multiprocessors have at once: 8 apiece for rows of 2 KiB, 4 for 4 KiB, 2 for longer ones. (With 64, as on CPUs, half
-// of them had none, and (8192, 2048) in bf16 took 99 us.)
+// The number of parts in which a backward pass sums over rows. On a GPU, each block has one part. There are as many as
+// an H200's 132 multiprocessors run at once: 8 each for rows of 2 KiB, 4 for 4 KiB, 2 for longer ones. (With 64, as on
+// CPUs, half of them had none, and (8192, 2048) in bf16 took 99 us.)
 int64_t NormParts(const Trace& trace, const Tensor& x) {
   if (!trace.device().cuda()) return RowParts(x.rows);
   const int64_t blocks = 132 * std::clamp<int64_t>((16 << 10) / (x.cols * SizeOf(x.dtype)), 2, 8);

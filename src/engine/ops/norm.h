@@ -1,5 +1,5 @@
-// RMSNorm and LayerNorm, each alone or in one pass with the residual's sum before it. Statistics and sums are fp32
-// whatever the dtype.
+// RMSNorm and LayerNorm, each alone or in one pass with the residual's sum before it. Statistics and sums are fp32 for
+// any dtype.
 #pragma once
 
 #include "engine/device/trace.h"
@@ -7,7 +7,7 @@
 
 namespace ridgeline {
 
-// What becomes a norm's x in the norm's own pass, to the bit as DropoutAdd (elementwise.h) would make it of these.
+// The sum that becomes a norm's x in the norm's own pass, equal to the bit to DropoutAdd (elementwise.h) of these.
 struct ResidualSum {
   Tensor branch = {};
   Tensor residual = {};
@@ -16,8 +16,8 @@ struct ResidualSum {
   bool defined() const { return residual.defined(); }
   DropoutAttrs attrs() const { return {p, stream.id, stream.first}; }
 };
-// The step inputs that a call of `op` reads for it; undefined without dropout. Throws as recording does where it is not
-// one that becomes x.
+// Returns the step inputs that a call of `op` reads for the sum; undefined without dropout. Throws Error(kInternal), as
+// recording does, if the sum cannot become x.
 Tensor InputsOf(Trace& trace, const OpDef& op, const ResidualSum& sum, const Tensor& x);
 
 struct NormAttrs {
@@ -45,7 +45,7 @@ extern const Op<RmsNormOperands, NormAttrs> kRmsNorm;
 struct RmsNormBackwardOperands {
   struct {
     Tensor dy, x, weight, rstd;
-    Tensor dx, dweight;  // where they are added to
+    Tensor dx, dweight;  // the gradients that are added to
   } reads;
   struct {
     Tensor dx, dweight;
@@ -69,7 +69,7 @@ extern const Op<LayerNormOperands, NormAttrs> kLayerNorm;
 struct LayerNormBackwardOperands {
   struct {
     Tensor dy, x, weight, mean, rstd;
-    Tensor dx, dweight, dbias;  // where they are added to
+    Tensor dx, dweight, dbias;  // the gradients that are added to
   } reads;
   struct {
     Tensor dx, dweight, dbias;
@@ -92,18 +92,17 @@ extern const Op<ResidualNormOperands, ResidualNormAttrs> kResidualRmsNorm;
 extern const Op<ResidualNormOperands, ResidualNormAttrs> kResidualLayerNorm;
 
 // y = x * rstd * weight, rstd = 1 / sqrt(mean(x^2) + eps) (Zhang & Sennrich, 2019).
-// x, y (tokens, hidden); weight (1, hidden); rstd (1, tokens) fp32, an output. x, y, weight of one
-// floating dtype. Where there is a `sum`, of x's shape and dtype, x is what it becomes, and may be its branch or its
-// residual.
+// x, y (tokens, hidden); weight (1, hidden); rstd (1, tokens) fp32, an output. x, y, weight have one floating dtype.
+// A `sum` has x's shape and dtype. Then x is its result, and may be its branch or its residual.
 void RmsNorm(Trace& trace, Tensor x, Tensor weight, Tensor y, Tensor rstd, double eps, const ResidualSum& sum = {});
 
-// dx += the gradient through the norm (dx holds the residual stream's gradient); with `overwrite_dx` dx = instead.
-// dweight (1, hidden), floating, overwritten, or added to where `accumulate`. Deterministic for any thread count.
+// dx += the gradient through the norm (dx holds the residual stream's gradient); with `overwrite_dx`, dx = it instead.
+// dweight (1, hidden), floating, is overwritten, or added to if `accumulate`. Deterministic for any thread count.
 void RmsNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor rstd, Tensor dx, bool overwrite_dx,
                      Tensor dweight, bool accumulate);
 
-// y = (x - mean) * rstd * weight + bias (Ba et al., 2016). mean, rstd (1, tokens) fp32, outputs. x, y, weight and
-// bias of one floating dtype. `sum` as RmsNorm's.
+// y = (x - mean) * rstd * weight + bias (Ba et al., 2016). mean, rstd (1, tokens) fp32, outputs. x, y, weight and bias
+// have one floating dtype. `sum` as in RmsNorm.
 void LayerNorm(Trace& trace, Tensor x, Tensor weight, Tensor bias, Tensor y, Tensor mean, Tensor rstd, double eps,
                const ResidualSum& sum = {});
 

@@ -39,7 +39,7 @@ void Adam(Trace& trace, Tensor work, Tensor master, Tensor m, Tensor v, Tensor g
        {"grad", grad},
        {"scale", scale},
        {"loss_scale", loss_scale}});
-  // Beside a whole master weight, work is read only in the sense that a step which is skipped leaves it.
+  // With a whole master weight, work is read only in the sense that a skipped step leaves it unchanged.
   const double less = whole ? static_cast<double>(work.bytes()) : 0;
   trace.Call(kAdam, {{work, master, m, v, grad, scale, loss_scale, trace.Inputs()}, {work, master, m, v}},
              {.more_bytes = -less}, attrs);
@@ -47,12 +47,12 @@ void Adam(Trace& trace, Tensor work, Tensor master, Tensor m, Tensor v, Tensor g
 
 void SplitMaster(float master, uint16_t& work, int16_t& low) {
   const auto bits = std::bit_cast<uint32_t>(master);
-  if (std::isnan(master)) {  // rounding could carry into the sign: any NaN will do
+  if (std::isnan(master)) {  // rounding could carry into the sign, and any NaN will do
     work = static_cast<uint16_t>((bits >> 16) | 0x40);
     low = 0;
     return;
   }
-  // Ties go away from zero: what is left then is -2^15, where 2^15 would not fit.
+  // Ties go away from zero, so that the remainder is -2^15; 2^15 would not fit.
   const uint32_t rounded = bits + 0x8000;
   work = static_cast<uint16_t>(rounded >> 16);
   low = static_cast<int16_t>(bits - (rounded & 0xffff0000));

@@ -24,18 +24,21 @@ struct AdamOperands {
 };
 extern const Op<AdamOperands, AdamAttrs> kAdam;
 
-// One step over a parameter's elements (Kingma & Ba, 2015, bias-corrected; PyTorch's order of operations).
-// work: the weights the step program multiplies, in any floating dtype. master: undefined, or what keeps an fp32 master
-// weight: int16 beside a bf16 work, where bits(weight) = (bits(work) << 16) + master with work = bf16 nearest to
-// weight, ties away from zero (4 bytes a weight for both), or fp32, the weight itself, which is rounded to work: to
-// bf16 in the same way. work is then only written. m, v, grad: fp32 or bf16; grad is left as it is. scale:
-// undefined, or (1,1) fp32 that multiplies the gradient; where it is negative nothing is changed. The bias correction
-// counts StepInputs::step, less the steps that loss_scale, a state of LossScale below, has skipped: undefined where
-// none is. All of the same number of elements; contiguous.
+// One step over a parameter's elements (Kingma & Ba, 2015, bias-corrected; PyTorch's order of operations). All tensors
+// have the same number of elements, and are contiguous.
+// work: the weights that the step program multiplies, in any floating dtype. With a master, work is only written.
+// master: undefined, or a way to keep an fp32 master weight:
+//   int16 with a bf16 work: bits(weight) = (bits(work) << 16) + master, where work is the bf16 nearest to weight, ties
+//   away from zero (4 bytes a weight for both);
+//   fp32: the weight itself, which is rounded to work: to bf16 in the same way.
+// m, v, grad: fp32 or bf16; grad does not change.
+// scale: undefined, or (1, 1) fp32 that multiplies the gradient; if it is negative, nothing changes.
+// loss_scale: a state of LossScale below, or undefined. The bias correction counts StepInputs::step less the steps that
+//   it has skipped.
 void Adam(Trace& trace, Tensor work, Tensor master, Tensor m, Tensor v, Tensor grad, Tensor scale,
           const AdamAttrs& attrs, Tensor loss_scale = {});
 
-// Splits master into work and low as above, and back.
+// Splits master into work and low as above, and joins them again.
 void SplitMaster(float master, uint16_t& work, int16_t& low);
 float JoinMaster(uint16_t work, int16_t low);
 
@@ -52,7 +55,7 @@ struct SquaredSumOperands {
 };
 extern const Op<SquaredSumOperands> kSquaredSum;
 
-// sum (1, 1) fp32 += the sum of x's squares; x of any floating dtype. Deterministic for any thread count.
+// sum (1, 1) fp32 += the sum of x's squares; x has any floating dtype. Deterministic for any thread count.
 void SquaredSum(Trace& trace, Tensor x, Tensor sum);
 struct ClipAttrs {
   double clip = 0;
@@ -82,10 +85,10 @@ struct LossScaleOperands {
 extern const Op<LossScaleOperands, ClipAttrs> kLossScale;
 
 // fp16's dynamic loss scaling (Micikevicius et al., "Mixed precision training", 2018). `state` (1, kLossScaleState)
-// fp32: the factor on the loss, which begins at kFirstLossScale; steps since it changed; steps skipped in all. From
-// `sum`, of squares of gradients that carry the factor: norm = sqrt(sum) / factor. Where that is finite, scale = min(1,
-// clip / (norm + 1e-6)) / factor (clip 0: 1 / factor), and after kLossScaleWindow such steps the factor doubles. Else
-// scale = -1, the step is skipped, and the factor is halved.
+// fp32: the factor on the loss, which starts at kFirstLossScale; steps since it changed; all skipped steps. `sum` holds
+// the squares of gradients that carry the factor: norm = sqrt(sum) / factor. If that is finite, scale = min(1, clip /
+// (norm + 1e-6)) / factor (clip 0: 1 / factor), and after kLossScaleWindow such steps the factor doubles. Else scale =
+// -1, the step is skipped, and the factor is halved.
 inline constexpr int64_t kLossScaleState = 3;
 inline constexpr float kFirstLossScale = 65536;
 inline constexpr float kLossScaleWindow = 2000;

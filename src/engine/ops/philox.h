@@ -1,5 +1,5 @@
-// Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): the one definition of every
-// random number here. Each device computes these numbers, whatever its lanes; CUDA kernels call these functions.
+// Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) defines every random number here.
+// Each device computes these numbers, whatever its vector width; CUDA kernels call these functions.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@ inline constexpr uint32_t kPhiloxWeyl0 = 0x9E3779B9;
 inline constexpr uint32_t kPhiloxWeyl1 = 0xBB67AE85;
 inline constexpr int kPhiloxRounds = 10;
 
-// Not std::array, whose functions device code cannot call.
+// Not a std::array, because device code cannot call its functions.
 struct PhiloxKey {
   uint32_t of[2];
 };
 struct PhiloxWords {
   uint32_t of[4];
 
-  // A choice: to be indexed, a GPU would first write its registers to memory.
+  // Selects instead of indexing, because a GPU would first write its registers to memory.
   RIDGELINE_HOST_DEVICE uint32_t operator[](size_t i) const {
     return i < 2 ? (i == 0 ? of[0] : of[1]) : (i == 2 ? of[2] : of[3]);
   }
@@ -56,8 +56,9 @@ RIDGELINE_HOST_DEVICE inline uint32_t RandomBits(uint64_t seed, int64_t step, ui
   return RandomGroup(seed, step, stream, static_cast<uint64_t>(element) / 4)[static_cast<size_t>(element % 4)];
 }
 
-// What rounds one element stochastically, 16 or 9 random bits. Elements 2 i and 2 i + 1 share the i-th word, its lower
-// and its upper half; or the i-th half of a word, its lower and its upper 9 bits, of which 2 are the same.
+// Returns the bits that round one element stochastically: 16 or 9 random ones. For 16, elements 2 i and 2 i + 1 take
+// the lower and the upper half of the i-th word. For 9, they take the lower and the upper 9 bits of the i-th half of a
+// word, of which 2 are the same.
 RIDGELINE_HOST_DEVICE inline uint32_t RoundingBits(uint64_t seed, int64_t step, uint32_t stream, int64_t element,
                                                    int bits) {
   if (bits == 16) return RandomBits(seed, step, stream, element / 2) >> (element % 2 * 16) & 0xffff;
@@ -65,7 +66,7 @@ RIDGELINE_HOST_DEVICE inline uint32_t RoundingBits(uint64_t seed, int64_t step, 
   return shared >> (element % 2 * 7) & 0x1ff;
 }
 
-// Dropout keeps an element where its bits are not below this.
+// Dropout keeps an element if its bits are not below this.
 inline uint32_t DropoutThreshold(double p) {
   return static_cast<uint32_t>(std::min(std::llround(p * 4294967296.0), 0xffffffffLL));
 }

@@ -20,7 +20,7 @@ bool Fits(const QuantizedTensor& q, int64_t outer, int64_t inner) {
 
 int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
-// Without its tensor scale.
+// Creates the storages without the tensor scale.
 QuantizedTensor NewCodes(Trace& trace, const Quantizer& quantizer, int64_t outer, int64_t inner, Category category,
                          bool persistent) {
   const auto add = [&](int64_t rows, int64_t cols) {
@@ -37,7 +37,7 @@ QuantizedTensor NewCodes(Trace& trace, const Quantizer& quantizer, int64_t outer
   return q;
 }
 
-// Whether a matrix has the same codes from both sides.
+// Whether rows and columns of a matrix have the same codes.
 bool Turns(const Quantizer& quantizer) {
   return !HasBlocks(quantizer.scaling) || quantizer.scaling == Scaling::kBlock16x16;
 }

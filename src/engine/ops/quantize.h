@@ -1,4 +1,4 @@
-// Matrices into and out of the formats of 8 and 4 bits.
+// Converts matrices to and from the formats of 8 and 4 bits.
 #pragma once
 
 #include "engine/device/trace.h"
@@ -7,14 +7,14 @@
 
 namespace ridgeline {
 
-// Tensor cores read the scales of blocks in tiles of so many rows and columns, each in an order of its own. Storages of
-// scales have room for whole tiles on every device, so that a plan is the same on all. Every device keeps them row
-// after row at its beginning, as who reads codes back takes them; products for tensor cores bring them into tiles
-// (gemm.h).
+// Tensor cores read block scales in tiles of this many rows and columns, each in an order of its own. Storages of
+// scales have room for whole tiles on every device, so that the plan is the same on all. Every device keeps the scales
+// row by row at the beginning of the storage, for readers of the codes. Products on tensor cores rearrange them into
+// tiles (gemm.h).
 inline constexpr int64_t kScaleTileRows = 128;
 inline constexpr int64_t kScaleTileCols = 4;
 
-// The storages of a quantized (outer, inner) matrix, without contents.
+// Creates the storages of a quantized (outer, inner) matrix, without contents.
 QuantizedTensor NewQuantized(Trace& trace, const Quantizer& quantizer, int64_t outer, int64_t inner, Category category,
                              bool persistent = false);
 
@@ -24,8 +24,8 @@ struct DelayedScale {
   Tensor amax;   // (1, 1) fp32, becomes the larger of it and the tensor's; NaN is larger than all
 };
 
-// A matrix is quantized tile by tile: rows enough for whole cache lines of a transposed output, columns for the first
-// caches.
+// A matrix is quantized tile by tile. A tile has enough rows for whole cache lines of a transposed output, and few
+// enough columns for the first-level caches.
 inline constexpr int64_t kQuantizeTileRows = 128;
 inline constexpr int64_t kQuantizeTileCols = 256;
 constexpr int64_t QuantizeTiles(int64_t rows, int64_t cols) {
@@ -43,11 +43,11 @@ struct QuantizeOperands {
     Tensor delayed_amax;
   } writes;
   struct {
-    Tensor amaxes;  // (2, tiles) fp32: of tiles as they are, and transformed; undefined without need
+    Tensor amaxes;  // (2, tiles) fp32: of tiles as they are, and transformed; undefined if not needed
   } scratch;
 };
 struct QuantizeAttrs {
-  Quantizer row;  // those of the orientations that are there
+  Quantizer row;  // of the orientations that are defined
   Quantizer col;
   uint32_t stream = 0;
 };
@@ -83,29 +83,30 @@ struct UpdateDelayedScalesOperands {
 };
 extern const Op<UpdateDelayedScalesOperands, Format> kUpdateDelayedScales;
 
-// Where a columnwise orientation's random numbers begin in its stream: an element's are RoundingBits(seed, step,
-// stream, outer_index * DrawCols(inner) + inner_index [+ this], draw_bits()).
+// The position in its stream where a columnwise orientation's random numbers begin. An element's are RoundingBits(seed,
+// step, stream, outer_index * DrawCols(inner) + inner_index [+ this], draw_bits()).
 inline constexpr int64_t kColumnwiseDraws = int64_t{1} << 60;
 
-// x (rows, cols), fp32 or bf16, strided allowed, quantized along its rows, along its columns or both, each from x
-// itself: *row is (rows, cols), *col (cols, rows), transposed. Either may be nullptr. Both have one Scaling (16x16
-// blocks are then the same ones) and one Format. *row has no Hadamard transform; with one, x must be bf16. Reads x
-// once, and twice where scales depend on the amax of the whole of it. `stream`: of stochastic rounding, which is of
-// rows alone where columns have the rows' scales: Transposed gives those.
+// Quantizes x (rows, cols), fp32 or bf16, strided allowed, along its rows, along its columns or both, each from x
+// itself: *row is (rows, cols), *col is (cols, rows), transposed. Either may be nullptr. Both have one Scaling (16x16
+// blocks are then the same) and one Format. *row has no Hadamard transform; if *col has one, x must be bf16. Reads x
+// once, or twice if scales depend on the amax of all of it. `stream`: for stochastic rounding. If columns have the
+// rows' scales, only rows are rounded stochastically here, and Transposed gives the columns.
 void Quantize(Trace& trace, Tensor x, const QuantizedTensor* row, const QuantizedTensor* col, DelayedScale delayed,
               RandomStream stream);
 
-// y (outer, inner), fp32 or bf16, = (code * block scale) * tensor scale. Not of transformed ones.
+// y (outer, inner), fp32 or bf16, = (code * block scale) * tensor scale. Not for transformed matrices.
 void Dequantize(Trace& trace, const QuantizedTensor& q, Tensor y);
 
-// q turned round, (inner, outer), where columns have the scales of rows: with one scale for all, and in blocks of 16 by
-// 16. These are then the codes and scales that quantizing the columns gives, and share q's tensor scale.
+// Returns q transposed, (inner, outer). REQUIRES: columns have the scales of rows, that is, one scale for all, or
+// blocks of 16 by 16. Then these are the codes and scales that quantizing the columns gives. They share q's tensor
+// scale.
 QuantizedTensor Transposed(Trace& trace, const QuantizedTensor& q, Category category);
 
-// Delayed scaling between steps, as TransformerEngine has it, for all slots of one format: amax (slots, 1) joins
-// history (slots, length) as its newest, in place of the oldest; scale (slots, 1) becomes max(format) / the history's
-// largest, at most FLT_MAX, or stays where that is 0, infinite or NaN; amax becomes 0. All fp32 and contiguous; in the
-// beginning history and amax are 0 and scale is 1. Where ranks share a tensor, amax is to be max-reduced before.
+// Delayed scaling between steps, as in TransformerEngine, for all slots of one format. amax (slots, 1) joins history
+// (slots, length) as its newest entry, in place of the oldest. scale (slots, 1) becomes max(format) / the largest of
+// the history, at most FLT_MAX; it stays if that is 0, infinite or NaN. amax becomes 0. All are fp32 and contiguous.
+// Initially, history and amax are 0 and scale is 1. If ranks share a tensor, amax must be max-reduced before.
 void UpdateDelayedScales(Trace& trace, Tensor history, Tensor scale, Tensor amax, Format format);
 
 }  // namespace ridgeline

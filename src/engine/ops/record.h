@@ -1,11 +1,9 @@
-// What the functions that record calls share: the check of what they are given, and the sizes of deterministic
-// reductions.
+// Helpers of the functions that record calls: they check operands, and size deterministic reductions.
 //
 // The contract of every op header: a function records one call and computes nothing. It throws Error(kInternal), naming
-// the op, the rule and every operand's dtype and shape, where an operand breaks what the header says of it; for that is
-// a fault of the caller's, not of a user's. "Floating" is fp32, bf16 or fp16; what is computed between loading and
-// storing is fp32. Operands are contiguous where strides are not allowed expressly, and may share memory only where the
-// header says so.
+// the op, the rule and every operand's dtype and shape, if an operand breaks what the header says about it. That is the
+// caller's fault, not the user's. "Floating" is fp32, bf16 or fp16; all computation between loading and storing is
+// fp32. Operands are contiguous unless the header allows strides, and may share memory only if it says so.
 #pragma once
 
 #include <fmt/format.h>
@@ -63,12 +61,12 @@ inline MathFormat MathFormatOf(DType dtype) {
   return dtype == DType::kF16 ? MathFormat::kF16 : MathFormat::kF32;
 }
 
-// Sums over rows are made in this many parts, of consecutive rows, which are added in order: the shape alone fixes it.
+// Sums over rows are computed in this many parts of consecutive rows, which are added in order. Only the shape decides.
 inline int64_t RowParts(int64_t rows) { return std::clamp<int64_t>((rows + 31) / 32, 1, 64); }
-// Columns of a workspace row that kernels fill by whole vectors.
+// Columns of a workspace row that kernels fill with whole vectors.
 inline int64_t PaddedCols(int64_t cols) { return (cols + 63) / 64 * 64; }
 
-// Sums over all elements likewise: parts of at least 2^16 elements, at most 1024.
+// The same for sums over all elements: parts of at least 2^16 elements, at most 1024.
 inline int64_t ElementParts(int64_t elements) { return std::clamp<int64_t>((elements + 0xffff) >> 16, 1, 1024); }
 
 }  // namespace ridgeline
