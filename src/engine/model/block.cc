@@ -25,7 +25,7 @@ Block::Block(Trace& trace, ParameterAccess& parameters, const ModelShape& shape,
       tokens_(spec.batch_size * spec.seq_length),
       rank_(rank) {}
 
-// Two dropouts a layer and micro-step; stream 0 is the model's input.
+// Each layer has two dropouts per micro-step. Stream 0 is the model's input.
 RandomStream Block::DropoutStream(int64_t layer, int64_t micro_step, int64_t which) const {
   return {static_cast<uint32_t>(1 + 2 * (micro_step * spec_.layers + layer) + which), rank_ * tokens_ * spec_.hidden};
 }

@@ -1,4 +1,4 @@
-// One transformer layer, forward and backward, for every family: the step program's main part.
+// One transformer layer, forward and backward, for every family: the main part of the step program.
 #pragma once
 
 #include "engine/device/trace.h"
@@ -13,8 +13,8 @@
 
 namespace ridgeline {
 
-// What a layer's backward pass reads. A storage lives as long as something reads it, so dropping a tensor here frees
-// it; Backward recomputes norm1, norm2 and act where they are undefined.
+// The tensors that a layer's backward pass reads. A storage lives as long as something reads it, so dropping a tensor
+// here frees it. Backward computes norm1, norm2 and act again if they are undefined.
 struct SavedLayer {
   Tensor x;                       // (tokens, hidden): the layer's input
   Tensor norm1_mean, norm1_rstd;  // (1, tokens) fp32
@@ -31,7 +31,7 @@ struct SavedLayer {
 
 class Block {
  public:
-  // rope_table is undefined where the family has none. `rank`: whose rows of the batch these are. References must
+  // rope_table is undefined if the family has none. `rank`: the rank whose rows of the batch these are. References must
   // outlive the Block.
   Block(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec, const Recipe& recipe,
         const DelayedScales& scales, Tensor rope_table, int64_t rank = 0);
@@ -40,8 +40,8 @@ class Block {
     bool output = true;
     bool saved = true;  // quantized layers: `saved` in the form the backward pass reads
   };
-  // `in` -> the layer's output, or nothing where it is not wanted (a recomputation). `micro_step` names the dropout
-  // masks.
+  // Returns the layer's output for `in`, or nothing if it is not wanted (a recomputation). `micro_step` selects the
+  // dropout masks.
   ResidualStream Forward(int64_t layer, int64_t micro_step, const ResidualStream& in, SavedLayer& saved, Wanted wanted);
 
   // d (tokens, hidden) holds the gradient of the layer's output, and afterwards that of its input.
@@ -51,14 +51,14 @@ class Block {
   struct NormParameters {
     int weight, bias;
   };
-  // `of`: the layer whose input it is; `saved` as Wanted's.
+  // `of`: the layer whose input it is; `saved` as in Wanted.
   LinearInput Norm(LinearLayer of, NormParameters p, const ResidualStream& in, Tensor& mean, Tensor& rstd, bool saved);
   void NormAgain(LinearLayer of, NormParameters p, Tensor x, LinearInput& out);
   void NormBackward(NormParameters p, Tensor dy, Tensor x, Tensor mean, Tensor rstd, Tensor d);
   LinearInput Activation(Tensor up, Wanted wanted);
   Tensor New(int64_t rows, int64_t cols) { return trace_.Temporary(compute_, rows, cols, Category::kActivations); }
   RandomStream DropoutStream(int64_t layer, int64_t micro_step, int64_t which) const;
-  // residual + dropout(branch), in the branch's place.
+  // Returns residual + dropout(branch), stored in the branch's place.
   ResidualStream Add(Tensor branch, Tensor residual, RandomStream stream) const {
     return {branch, {branch, residual, spec_.dropout, stream}};
   }

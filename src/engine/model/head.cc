@@ -11,7 +11,7 @@
 namespace ridgeline {
 namespace {
 
-// Whole multiples of the usual chunk: as few of them as keep the chunks few enough.
+// Returns a multiple of the usual chunk: the smallest one that keeps the number of chunks within its limit.
 int64_t ChunkTokens(int64_t tokens) {
   constexpr int64_t kTokensOfMost = kLogitsChunkTokens * kMaxLogitsChunks;
   return kLogitsChunkTokens * std::max<int64_t>(1, (tokens + kTokensOfMost - 1) / kTokensOfMost);
@@ -35,7 +35,7 @@ Tensor Ends::Input(int64_t micro_step) {
   trace_.SetLayer(-1);
   const Tensor x = trace_.Temporary(compute_, tokens_, spec_.hidden, Category::kActivations);
   if (shape_.embedding < 0) {
-    // Streams from the top down, clear of the dropouts' that count up.
+    // Streams count down from the top, clear of those of dropouts, which count up.
     FillUniform(trace_, x,
                 {static_cast<uint32_t>(0xffffffffU - static_cast<uint32_t>(micro_step)), rank_ * x.elements()});
     return x;
@@ -69,8 +69,8 @@ Tensor Ends::LossAndGradient(int64_t micro_step, const ResidualStream& in) {
     LayerNorm(trace_, x, weight, parameters_.Weight(shape_.final_norm_bias), normed, mean, rstd, spec_.norm_eps, sum);
   }
 
-  // A chunk's logits become their own gradient, then the weight's, then that of the chunk's input, which takes its
-  // place in `normed`.
+  // A chunk's logits become their own gradient. The weight's gradient and that of the chunk's input follow from it; the
+  // latter takes its place in `normed`.
   const double scale = 1.0 / static_cast<double>(tokens_ * spec_.grad_accumulation);
   const Tensor head = parameters_.Weight(shape_.head);
   const Tensor targets = tensors_.targets.Rows(micro_step, 1);

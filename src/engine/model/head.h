@@ -1,4 +1,4 @@
-// What comes before the layers and after them: embedding, final norm, head and loss.
+// The parts before and after the layers: embedding, final norm, head and loss.
 #pragma once
 
 #include "engine/device/trace.h"
@@ -10,19 +10,19 @@
 
 namespace ridgeline {
 
-// The logits are made, turned into their gradient and used up this many tokens at a time; of very many tokens in this
-// many chunks at most, so that how many ops a step has, and what it costs to plan one, does not grow with its tokens.
+// The logits are computed, turned into their gradient and used up this many tokens at a time. Very many tokens take at
+// most this many chunks, so that a step's number of ops, and its planning cost, do not grow with its tokens.
 inline constexpr int64_t kLogitsChunkTokens = 1024;
 inline constexpr int64_t kMaxLogitsChunks = 1024;
 
-// The tensors a step reads its data from and leaves its results in.
+// The tensors that a step reads its data from and leaves its results in.
 struct StepTensors {
   Tensor ids;         // (micro-steps, tokens) int32; undefined for stack
   Tensor targets;     // the same
   Tensor loss;        // (1, 1) fp32
   Tensor rope_table;  // (seq, head_dim) fp32; llama only
-  Tensor logits;      // (micro-steps x tokens, vocab), before they become their gradient; only where they are kept
-  Tensor loss_scale;  // (1, kLossScaleState) fp32: what multiplies the gradients; fp16 only
+  Tensor logits;      // (micro-steps x tokens, vocab), before they become their gradient; only if they are kept
+  Tensor loss_scale;  // (1, kLossScaleState) fp32: the factor on the gradients; fp16 only
 };
 
 class Ends {
@@ -30,14 +30,14 @@ class Ends {
   Ends(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec, const Recipe& recipe,
        const StepTensors& tensors, int64_t rank = 0);
 
-  // (tokens, hidden): embeddings, or stack's uniform random input.
+  // Returns (tokens, hidden): the embeddings, or uniform random input for stack.
   Tensor Input(int64_t micro_step);
 
-  // From the last layer's output: adds to the loss and returns the gradient of x, (tokens, hidden). The mean over the
-  // ranks of both is that of the whole batch: stack's loss, a sum, counts as often as there are ranks.
+  // Takes the last layer's output, adds to the loss and returns the gradient of x, (tokens, hidden). The mean over the
+  // ranks of both is that of the whole batch. stack's loss is a sum, so it counts as often as there are ranks.
   Tensor LossAndGradient(int64_t micro_step, const ResidualStream& in);
 
-  // From the gradient of Input's result: the embeddings' gradients.
+  // Takes the gradient of Input's result, and adds to the embeddings' gradients.
   void InputBackward(int64_t micro_step, Tensor d);
 
  private:
@@ -46,7 +46,7 @@ class Ends {
   const ModelShape& shape_;
   const RunSpec& spec_;
   DType compute_;
-  bool tf32_;  // of products
+  bool tf32_;  // products round to TF32
   const StepTensors& tensors_;
   int64_t tokens_;
   int64_t rank_;

@@ -10,7 +10,7 @@
 namespace ridgeline {
 namespace {
 
-// Stochastic rounding's streams lie above the dropouts', which count up from 0: those of gradients, then of weights.
+// Streams for stochastic rounding lie above those of dropouts, which count up from 0: gradients first, then weights.
 constexpr int64_t kRoundingStreams = int64_t{1} << 30;
 constexpr uint32_t kWeightStreams = uint32_t{1} << 31;
 
@@ -71,7 +71,7 @@ Linears::Weights Linears::WeightsOf(LinearLayer which) const {
   return w;
 }
 
-// (outputs, inputs) where outputs_first, else (inputs, outputs).
+// Returns (outputs, inputs) if outputs_first, else (inputs, outputs).
 QuantizedTensor Linears::WeightOperand(LinearLayer which, const Quantizer& quantizer, bool outputs_first) {
   const Weights w = WeightsOf(which);
   const bool as_stored = outputs_first != shape_.weights_in_out;
@@ -121,7 +121,7 @@ Tensor Linears::Backward(LinearLayer which, int64_t micro_step, Tensor dy, const
   const Weights w = WeightsOf(which);
   const Tensor dx = New(dy.rows, w.inputs);
   ParameterAccess::Gradient db;
-  // Right before the weight's gradient, which is of the same numbers: a library may do both at once.
+  // Runs just before the weight's gradient, which reads the same numbers, so that a library may compute both at once.
   const auto sum_bias = [&] {
     if (w.bias < 0) return;
     db = parameters_.NextGradient(w.bias);
@@ -156,8 +156,9 @@ Tensor Linears::Backward(LinearLayer which, int64_t micro_step, Tensor dy, const
   }
   parameters_.GradientDone(w.weight);
   if (w.bias >= 0) {
-    // A key bias adds the same to every score of a row, which softmax does not see: without rotation its gradient is
-    // zero, and what rounding makes of it would be as large as any to Adam, which divides by its size.
+    // A key bias adds the same number to every score of a row, and softmax does not see that. Without rotation its
+    // gradient is zero. To Adam, which divides by the gradient's size, its rounding errors would be as large as any
+    // gradient.
     if (which == LinearLayer::kQkv && !shape_.rotary) {
       Fill(trace_, db.tensor.Cols(spec_.heads * spec_.head_dim, spec_.kv_heads * spec_.head_dim), 0);
     }

@@ -1,4 +1,4 @@
-// The linear layers of a transformer block: products in the compute dtype, or of quantized operands.
+// The linear layers of a transformer block: products in the compute dtype, or with quantized operands.
 #pragma once
 
 #include <vector>
@@ -13,45 +13,45 @@
 
 namespace ridgeline {
 
-// A linear layer's input: as numbers, or where what makes it writes its codes, quantized for the product.
+// A linear layer's input: as numbers, or quantized for the product if the op that makes it writes its codes.
 struct LinearInput {
   Tensor x = {};                 // (tokens, inputs)
-  QuantizedTensor rows = {};     // (tokens, inputs): what Forward reads
-  QuantizedTensor columns = {};  // (inputs, tokens): what became of x for the weight gradient, and is smaller
-  // Whether the weight gradient has what it reads.
+  QuantizedTensor rows = {};     // (tokens, inputs): read by Forward
+  QuantizedTensor columns = {};  // (inputs, tokens): x in the form for the weight gradient, and smaller
+  // Whether the weight gradient has its operand.
   bool defined() const { return x.defined() || columns.codes.defined(); }
 };
 
-// A weight that is kept as its codes and scales and as nothing else, (rows, cols) as it lies.
+// A weight that is kept only as its codes and scales, (rows, cols) as stored.
 struct QuantizedWeight {
   int parameter = -1;
-  Quantizer quantizer;   // rounds stochastically where no master weight keeps what rounding to nearest would lose
+  Quantizer quantizer;   // rounds stochastically if no master weight keeps what rounding to nearest would lose
   DelayedScale delayed;  // its slot
   uint32_t stream = 0;   // of its rounding
 };
-// All of a model; none unless the spec's primary_weights are quantized.
+// Returns all quantized weights of a model; none unless the spec's primary_weights are quantized.
 std::vector<QuantizedWeight> QuantizedWeights(const ModelShape& shape, const RunSpec& spec, const Recipe& recipe,
                                               const DelayedScales& scales);
 
 class Linears {
  public:
-  // References must outlive it. Calls are made with the trace's layer set to theirs.
+  // References must outlive it. Calls use the trace's current layer.
   Linears(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec, const Recipe& recipe,
           const DelayedScales& scales);
 
-  // Whether what makes the input of the trace's layer is to write its codes (ops/fused_quantize.h): where the device
-  // has kernels for it and scales are known before.
+  // Whether the op that makes the input of the trace's layer should write its codes (ops/fused_quantize.h): the device
+  // must have kernels for it, and the scales must be known before.
   bool TakesCodes() const;
   // The storages of a layer's rows and columns, and its scale.
   QuantizedTensor NewRows(LinearLayer which, int64_t tokens);
   QuantizedTensor NewColumns(LinearLayer which, int64_t tokens);
   DelayedScale InputScale(LinearLayer which) const { return scales_.Input(trace_.layer(), which); }
 
-  // y (tokens, outputs) = x Wᵀ + b. Where the layer is quantized and its input is to be kept, the columns the backward
-  // pass reads are made in the same pass over x, and take its place in `input`.
+  // y (tokens, outputs) = x Wᵀ + b. If the layer is quantized and `keep` is set, the same pass over x also makes the
+  // columns that the backward pass reads. They replace x in `input`.
   Tensor Forward(LinearLayer which, LinearInput& input, bool keep);
 
-  // Records the weight's and the bias's gradients and returns dx (tokens, inputs).
+  // Records the gradients of the weight and of the bias, and returns dx (tokens, inputs).
   Tensor Backward(LinearLayer which, int64_t micro_step, Tensor dy, const LinearInput& input);
 
  private:

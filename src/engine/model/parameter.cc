@@ -11,7 +11,7 @@ class ShapeBuilder {
 
   int Vector(std::string name, int64_t size, Init init) { return Add({{std::move(name), 0, 1}}, 1, size, init); }
 
-  // A linear layer's weight; (in, out) where the family stores it so.
+  // Adds a linear layer's weight; (in, out) if the family stores it so.
   int Linear(std::string name, int64_t out, int64_t in) {
     if (shape_.weights_in_out) std::swap(out, in);
     return Add({{std::move(name), 0, out}}, out, in, Init::kNormal);
@@ -21,7 +21,7 @@ class ShapeBuilder {
     return Add({{std::move(name), 0, rows}}, rows, cols, Init::kNormal);
   }
 
-  // Several (out_i, in) matrices, stacked.
+  // Adds several (out_i, in) matrices, stacked.
   int Stacked(const std::vector<std::pair<std::string, int64_t>>& named_rows, int64_t cols) {
     std::vector<ParameterPart> parts;
     int64_t rows = 0;
@@ -118,7 +118,8 @@ void BuildBiased(const RunSpec& s, ModelShape& shape, ShapeBuilder& add) {
   const bool gpt = s.family == "gpt";
   shape.weights_in_out = gpt;
   if (!gpt) shape.init_std = 0.023;
-  // Beside a head of its own transformers' names begin so; without, either way, as GPT-2's own do not.
+  // With a head of its own, the names of transformers begin so. Without one, both forms exist: GPT-2's own have no
+  // prefix.
   const std::string base = gpt && !s.tied_head ? "transformer." : "";
   if (gpt) {
     shape.embedding = add.Matrix(base + "wte.weight", s.vocab, s.hidden);

@@ -1,4 +1,4 @@
-// The parameters of a model: what they are called, how large they are, how they begin.
+// The parameters of a model: their names, sizes and initial values.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct ParameterPart {
 enum class Init : uint8_t { kNormal, kOnes, kZeros };
 
 // One matrix or vector (one row) as it is stored, gathered and updated. Matrices that are always multiplied together
-// (llama's q, k and v; gate and up) are one parameter of several parts.
+// (llama's q, k and v; gate and up) are one parameter with several parts.
 struct Parameter {
   std::vector<ParameterPart> parts;
   int64_t rows = 0;
@@ -28,10 +28,10 @@ struct Parameter {
   int64_t elements() const { return rows * cols; }
 };
 
-// A part's, as it is stored: (rows, cols), or (size) of a vector.
+// Returns a part's shape as it is stored: (rows, cols), or (size) for a vector.
 std::vector<int64_t> ShapeOfPart(const Parameter& parameter, const ParameterPart& part);
 
-// Indices into ModelShape::parameters; -1 where the family has none.
+// Indices into ModelShape::parameters; -1 if the family has none.
 struct LayerParameters {
   int norm1 = -1, norm1_bias = -1;  // (1, hidden)
   int qkv = -1, qkv_bias = -1;      // (heads + 2 kv_heads) * head_dim outputs
@@ -47,16 +47,16 @@ struct ModelShape {
   int embedding = -1;  // (vocab, hidden)
   int positions = -1;  // (positions, hidden)
   int final_norm = -1, final_norm_bias = -1;
-  int head = -1;                // (vocab, hidden); the embedding where tied
-  bool weights_in_out = false;  // linear weights are (in, out), as gpt's Conv1D; else (out, in)
+  int head = -1;                // (vocab, hidden); the embedding if tied
+  bool weights_in_out = false;  // linear weights are (in, out), as in gpt's Conv1D; else (out, in)
   bool rotary = false;          // queries and keys are rotated by their position
   bool gated = false;           // the feed-forward network's activation is SwiGLU; else GELU
   double init_std = 0.02;
-  // Every parameter once, in order: those of a layer together, each other one alone. What ranks move at once.
+  // Every parameter once, in order: each layer's parameters together, each other one alone. Ranks move a group at once.
   std::vector<std::vector<int>> groups;
 };
 
-// The spec must be canonical and checked.
+// REQUIRES: the spec is canonical and checked.
 ModelShape ShapeOf(const RunSpec& spec);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// How a step program reaches parameters, whoever holds them: whole on one rank, or split over many.
+// How a step program reaches parameters, whether one rank holds them whole or many ranks share them.
 #pragma once
 
 #include "engine/precision/quantizer.h"
@@ -10,25 +10,26 @@ class ParameterAccess {
  public:
   virtual ~ParameterAccess() = default;
 
-  // The whole weight, (rows, cols) in the compute dtype; not of one that is kept as codes. Valid until EndUse.
+  // Returns the whole weight, (rows, cols) in the compute dtype. Valid until EndUse. REQUIRES: it is not kept as codes.
   virtual Tensor Weight(int parameter) = 0;
 
-  // A weight that is kept as codes, as it lies, (rows, cols), or turned round; without codes where it is not kept so.
-  // Valid until EndUse.
+  // Returns a weight that is kept as codes, (rows, cols) as stored, or transposed. Has no codes if the weight is not
+  // kept so. Valid until EndUse.
   virtual QuantizedTensor Codes(int parameter, bool as_it_lies) = 0;
 
-  // Where the next contribution to a parameter's gradient goes, (rows, cols); added to what is there where
-  // `accumulate`.
+  // Where the next contribution to a parameter's gradient goes, (rows, cols). With `accumulate`, it must be added to
+  // the contents.
   struct Gradient {
     Tensor tensor;
     bool accumulate = false;
   };
   virtual Gradient NextGradient(int parameter) = 0;
 
-  // Every contribution of this micro-step was recorded, and the step uses the weight no more: it may be updated.
+  // Says that all contributions of this micro-step are recorded and the step no longer uses the weight: it may be
+  // updated.
   virtual void GradientDone(int parameter) = 0;
 
-  // Weights handed out so far may be dropped; they are asked for again when needed again.
+  // Says that weights handed out so far may be dropped. The step asks for them again when it needs them.
   virtual void EndUse() = 0;
 };
 

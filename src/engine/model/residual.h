@@ -1,4 +1,4 @@
-// The residual stream between layers: what one adds to it, the norm of the next one adds up in its own pass.
+// The residual stream between layers. The next layer's norm computes the sum that a layer adds to it, in its own pass.
 #pragma once
 
 #include "engine/ops/norm.h"
@@ -6,7 +6,7 @@
 
 namespace ridgeline {
 
-// x (tokens, hidden), which has its contents, or gets those of `sum` from the norm that reads it.
+// x (tokens, hidden) has its contents, or gets those of `sum` from the norm that reads it.
 struct ResidualStream {
   Tensor x;
   ResidualSum sum = {};

@@ -1,4 +1,4 @@
-// Activation checkpointing: what a layer keeps for its backward pass, and what is computed again.
+// Activation checkpointing: which activations a layer keeps for its backward pass, and which it computes again.
 //
 //   none       everything is kept
 //   selective  the norms' outputs and the MLP's activation are computed again: elementwise work, no matrix products
@@ -20,7 +20,7 @@ struct RecomputePolicy {
   enum class Kind : uint8_t { kNone, kSelective, kFull } kind = Kind::kNone;
   int64_t layers_per_group = 1;  // kFull: K
 
-  // The text must have passed CheckSpec.
+  // REQUIRES: the text has passed CheckSpec.
   static RecomputePolicy Parse(std::string_view text);
 };
 
