@@ -1,8 +1,8 @@
-// Collectives as ops: recorded by the step program, run by a CollectiveQueue.
+// Collectives as ops. The step program records them, and a CollectiveQueue runs them.
 //
-// A large collective is two calls, its beginning and its landing. Between them it flies, and what is recorded there
-// must not touch its tensors: they live, whole, from the one call to the other, and the plan says so. Both calls carry
-// the number of the flight.
+// A large collective is two calls: its take-off and its landing. Between them it is in flight, and calls recorded there
+// must not touch its tensors. The plan keeps these tensors, whole, from the one call to the other. Both calls carry the
+// number of the flight.
 #pragma once
 
 #include "engine/device/trace.h"
@@ -31,7 +31,7 @@ extern const Op<AllGatherOperands, CollectiveAttrs> kAllGather;
 struct ReduceScatterOperands {
   struct {
     Tensor full;
-    Tensor part;  // where it is added to
+    Tensor part;  // the part that is added to
   } reads;
   struct {
     Tensor full, part;
@@ -51,7 +51,7 @@ extern const Op<InPlaceOperands, CollectiveAttrs> kAllReduce;
 extern const Op<InPlaceOperands, CollectiveAttrs> kSumOverRanks;
 extern const Op<InPlaceOperands, CollectiveAttrs> kMaxOverRanks;
 
-// Whatever flew may be read from here on, and changed.
+// From here on, the tensors of a flight may be read and changed.
 struct LandOperands {
   struct {
     Tensor a, b;
@@ -59,10 +59,10 @@ struct LandOperands {
 };
 extern const Op<LandOperands, CollectiveAttrs> kLand;
 
-// Of a call of one of these ops. Throws Error(kInternal) for another's.
+// REQUIRES: the call is of one of these ops; else throws Error(kInternal).
 const CollectiveAttrs& CollectiveAttrsOf(const OpCall& call);
 
-// A collective on its way.
+// A collective in flight.
 struct Flight {
   int32_t number = -1;
   Tensor tensors[2];
@@ -72,27 +72,28 @@ class Flights {
  public:
   explicit Flights(Trace& trace, int64_t world) : trace_(trace), world_(world) {}
 
-  // full (1, world * part) = every rank's part (1, n), in rank order. Same dtype; `part` may be its own place in full.
+  // full (1, world * part) = every rank's part (1, n), in rank order. Same dtype; `part` may lie in its own place in
+  // full.
   Flight AllGather(Tensor part, Tensor full);
 
-  // part (1, n) = the mean over the ranks of their values for this rank's part of full (1, world * n); added to part
-  // where `accumulate`. full fp32, and used up; part fp32 or bf16.
+  // part (1, n) = the mean over the ranks of their values for this rank's part of full (1, world * n), which is added
+  // to part if `accumulate`. full is fp32, and its contents are lost; part is fp32 or bf16.
   Flight ReduceScatter(Tensor full, Tensor part, bool accumulate);
 
   // full (1, world * n) fp32 = its mean over the ranks.
   Flight AllReduce(Tensor full);
 
-  // What the flight wrote may be read from here on.
+  // From here on, the outputs of the flight may be read.
   void Land(const Flight& flight);
 
   // value (1, 1) fp32 = its sum over the ranks, at once.
   void SumOverRanks(Tensor value);
 
-  // values, fp32 and few = their largest over the ranks, at once.
+  // values, fp32 and few = their maximum over the ranks, at once.
   void MaxOverRanks(Tensor values);
 
  private:
-  // What a rank sends in a ring: (world - 1) / world of the whole.
+  // Returns how many bytes a rank sends in a ring: (world - 1) / world of the whole.
   double RingBytes(const Tensor& whole) const;
 
   Trace& trace_;

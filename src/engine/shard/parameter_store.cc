@@ -8,7 +8,7 @@
 namespace ridgeline {
 namespace {
 
-// Of parameters in a group and of a rank's part: whole cache lines and vectors in every dtype.
+// Alignment of parameters in a group and of a rank's part: whole cache lines and vectors in every dtype.
 constexpr int64_t kAlignElements = 64;
 
 int64_t Aligned(int64_t elements) { return (elements + kAlignElements - 1) / kAlignElements * kAlignElements; }
@@ -172,7 +172,7 @@ void ParameterStore::Gather(int id) {
   group.gathering = flights_.AllGather(group.work, group.gathered);
 }
 
-// What the next window uses stays, or is on its way.
+// Weights that the next window uses stay, or are in flight.
 void ParameterStore::EndUse() {
   if (!window_open_) return;
   window_open_ = false;
@@ -245,7 +245,7 @@ void ParameterStore::Reduce(Group& group) {
     group.sum = {};
     for (const int parameter : group.members) has_gradient_[static_cast<size_t>(parameter)] = false;
   }
-  // Those before had the time of this group's backward pass; a layer's groups are done all at once.
+  // The earlier reductions had the time of this group's backward pass. A layer's groups are done all at once.
   const bool with_last = !reducing_.empty() && reduction.layer >= 0 && reducing_.back().layer == reduction.layer &&
                          reducing_.back().group != reduction.group;
   if (!with_last) LandReductions();
@@ -311,9 +311,9 @@ void ParameterStore::UpdateWeights(Group& group, Tensor scale) {
   trace_.SetPhase(phase);
 }
 
-// With a master weight the numbers are what the compute dtype has of it, else what the codes stand for.
+// With a master weight, the numbers are in the compute dtype; else they are the values of the codes.
 void ParameterStore::UpdateCodes(Group& group, Tensor scale) {
-  QuantizeUpdated();  // the group before, which had the time since to be gathered
+  QuantizeUpdated();  // the previous group's, which has had time to be gathered
   const bool has_master = group.master.defined();
   const DType dtype = has_master ? recipe_.compute : DType::kF32;
   const Tensor weights = trace_.Temporary(dtype, 1, group.size, Category::kWorkspace);
