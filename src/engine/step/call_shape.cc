@@ -96,7 +96,7 @@ CallShape CallShapeOf(const OpCall& call) {
       ++at;
     }
   }
-  shape.of.operands |= uint64_t{0xf} << (kOperandBits * at);  // after the last, so that names can tell where it is
+  shape.of.operands |= uint64_t{0xf} << (kOperandBits * at);  // an end mark, so that names show where operands end
   shape.of.variant = VariantOf(call);
   const double bytes = std::max(1.0, call.bytes() + ScratchBytes(call));
   if (IsProduct(call.op)) {

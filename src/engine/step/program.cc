@@ -14,7 +14,7 @@ namespace ridgeline {
 
 namespace {
 
-// Layers times micro-steps: some 30 calls each, and a gigabyte for 32,768 of them.
+// Layers times micro-steps: each has about 30 calls, and 32,768 of them take a gigabyte.
 constexpr int64_t kMostLayerPasses = 1 << 17;
 
 void RequireShortStep(const RunSpec& spec) {
@@ -27,8 +27,8 @@ void RequireShortStep(const RunSpec& spec) {
               "set a smaller grad_accumulation, or fewer layers");
 }
 
-// The codes of weights that are kept so are state of their own: delayed scaling's were made with the scale of their
-// time, and stochastic rounding's cannot be made again.
+// Codes of weights that are kept as codes are state of their own: delayed scaling made them with the scale of that
+// time, and stochastic rounding cannot be repeated.
 void AddCodes(StepProgram& program) {
   for (size_t p = 0; p < program.states.size(); ++p) {
     const std::string& name = program.shape.parameters[p].parts.front().name;
@@ -49,7 +49,7 @@ DeviceDescription DeviceOf(const RunSpec& spec) {
   return gpu == nullptr ? DeviceDescription{} : CudaDevice(gpu->compute_capability);
 }
 
-// Records a step; returns in which order it uses weights that are gathered.
+// Records a step. Returns the order in which it uses gathered weights.
 UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, const UseOrder& uses,
                     StepProgram& program) {
   if (const auto beyond = BeyondTheEngine(spec); !beyond.empty()) {
@@ -98,7 +98,7 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
   Block block(trace, parameters, program.shape, s, recipe, scales, tensors.rope_table, rank);
   Ends ends(trace, parameters, program.shape, s, recipe, tensors, rank);
   LayerRunner layers(trace, parameters, block, s.layers, RecomputePolicy::Parse(s.checkpointing));
-  // The last one's after the updates, which quantize weights that are kept as codes.
+  // The last micro-step ends after the updates, which quantize weights that are kept as codes.
   const auto end_micro_step = [&] {
     for (const DelayedScaling& scaling : scales.states()) parameters.MaxOverRanks(scaling.amax);
     scales.EndMicroStep();
@@ -143,7 +143,7 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
 StepProgram TraceStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
   StepProgram program;
   UseOrder uses;
-  if (spec.ranks > 1 && ShardModeOf(spec.shard) == ShardMode::kFull) {  // what comes next is gathered ahead
+  if (spec.ranks > 1 && ShardModeOf(spec.shard) == ShardMode::kFull) {  // the next weights are gathered ahead
     StepProgram ahead;
     uses = RecordStep(spec, keep_gradients, rank, {}, ahead);
   }

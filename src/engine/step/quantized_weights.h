@@ -1,4 +1,4 @@
-// Weights that are kept as codes, between steps: made from the first numbers, and read as numbers.
+// Weights that are kept as codes, between steps: making them from the initial numbers, and reading them as numbers.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace ridgeline {
 
-// Elements [first, first + count) of the matrix that q stands for.
+// Returns elements [first, first + count) of the matrix that q represents.
 std::vector<float> ReadQuantized(const Executor& executor, const QuantizedTensor& q, int64_t first, int64_t count);
 
-// Makes a weight's first codes, to nearest, on a slab of its own: 2 bytes an element beside the codes, for as long as
-// it lives.
+// Makes a weight's first codes, rounded to nearest, on a slab of its own: 2 bytes an element besides the codes, for its
+// whole life.
 class FirstCodes {
  public:
   // On the device of `executor`.
@@ -25,9 +25,9 @@ class FirstCodes {
   FirstCodes(const FirstCodes&) = delete;
   FirstCodes& operator=(const FirstCodes&) = delete;
 
-  // Elements of the weight from `first` on, in bf16.
+  // Writes elements of the weight from `first` on, in bf16.
   void Write(int64_t first, std::span<const uint16_t> numbers) { executor_->Write<uint16_t>(numbers_, first, numbers); }
-  // Quantizes it to where `state` has its codes in the executor's slab.
+  // Quantizes the weight into the codes of `state` in the executor's slab.
   void WriteTo(Executor& executor, const ParameterState& state);
 
  private:

@@ -35,7 +35,7 @@ void Timeline::Compute(TimelineSpan span) {
 }
 
 void Timeline::TakeOff(int32_t flight, TimelineSpan span) {
-  // What has landed and nothing has computed since stays a reason for the next that computes to wait, too.
+  // Flights that landed since the last computation also remain reasons for the next computation to wait.
   span.after = landed_;
   if (last_compute_ >= 0) span.after.push_back(static_cast<uint32_t>(last_compute_));
   flying_[flight] = Add(std::move(span), last_collective_);
@@ -58,7 +58,7 @@ void Timeline::Stretch(double factor) {
 Timeline MeasuredTimeline(const Trace& trace, std::span<const double> call_ns) {
   const std::vector<OpCall>& calls = trace.calls();
   if (call_ns.size() != calls.size()) throw Error(ErrorKind::kInternal, "a timeline needs the time of each call");
-  // Collectives are done in the order in which they were begun, so one had ended where a later one has landed.
+  // Collectives end in the order in which they started, so one had ended when a later one landed.
   std::vector<double> ends_ns;
   std::unordered_map<int32_t, size_t> places;
   double now_ns = 0;
@@ -75,7 +75,7 @@ Timeline MeasuredTimeline(const Trace& trace, std::span<const double> call_ns) {
   }
   for (size_t i = ends_ns.size(); i-- > 1;) ends_ns[i - 1] = std::min(ends_ns[i - 1], ends_ns[i]);
   Timeline timeline;
-  double wire_ns = 0;  // until when the row of collectives is taken
+  double wire_ns = 0;  // until when the row of collectives is busy
   now_ns = 0;
   for (size_t i = 0; i < calls.size(); ++i) {
     const OpCall& call = calls[i];

@@ -1,6 +1,5 @@
-// What a step ran and when, on two rows: what computes, and what moves bytes between ranks. Of a step that was
-// measured, call by call, or of one that is predicted (predict/clock.h); written as other tools read it by
-// step/trace_file.h.
+// What a step ran and when, on two rows: computation, and communication between ranks. It comes from a step that was
+// measured call by call, or from a predicted one (predict/clock.h). step/trace_file.h writes it for other tools.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace ridgeline {
 
 enum class Collective : uint8_t { kNone, kAllReduce, kAllGather, kReduceScatter };
 
-// Of a call of comm/collective.h that moves bytes; kNone of every other.
+// Returns the kind of a call of comm/collective.h that moves bytes; kNone for every other call.
 Collective CollectiveOf(const OpCall& call);
 
 struct TimelineSpan {
@@ -25,20 +24,20 @@ struct TimelineSpan {
   double begin_ns = 0;
   double end_ns = 0;
   double flops = 0;
-  double bytes = 0;  // moved to and from memory; of a collective: what this rank puts in
+  double bytes = 0;  // moved to and from memory; for a collective: the bytes that this rank contributes
   Collective collective = Collective::kNone;
-  std::vector<uint32_t> after = {};  // the spans, all of them earlier ones, that had to end first
+  std::vector<uint32_t> after = {};  // the earlier spans that had to end first
 };
 
-// Spans in the order of the program. A row's spans come one after another; a collective begins after what computed
-// before it, and what computes after its landing waits for it.
+// Spans in the order of the program. A row's spans run one after another. A collective starts after the computation
+// before it, and computation after its landing waits for it.
 class Timeline {
  public:
   void Compute(TimelineSpan span);
   void TakeOff(int32_t flight, TimelineSpan span);
-  // The flight has landed. One that never took off is none.
+  // Lands the flight. Ignores a flight that never took off.
   void Land(int32_t flight);
-  // Has all of it take so many times as long.
+  // Makes everything take so many times as long.
   void Stretch(double factor);
 
   const std::vector<TimelineSpan>& spans() const { return spans_; }
@@ -50,12 +49,12 @@ class Timeline {
   int64_t last_compute_ = -1;
   int64_t last_collective_ = -1;
   std::unordered_map<int32_t, uint32_t> flying_;
-  std::vector<uint32_t> landed_;  // since what computed last
+  std::vector<uint32_t> landed_;  // since the last computation
 };
 
-// Of a step whose calls took so long, one after another on the stream that computes. A collective is seen from its
-// take-off, or from when the one before it had ended, to its landing or that of a later one: it may have been done
-// before.
+// Returns the timeline of a step with these times of calls, one after another on the computing stream. A collective
+// spans from its take-off, or from the end of the one before it, to its landing or that of a later one. It may have
+// ended before.
 Timeline MeasuredTimeline(const Trace& trace, std::span<const double> call_ns);
 
 }  // namespace ridgeline

@@ -50,7 +50,7 @@ int64_t CommType(Collective collective) {
 }
 }  // namespace chakra
 
-// An AttributeProto of a message: a name, and one value of its many types.
+// An AttributeProto of a message: a name, and a value of one of its many types.
 class Attributes {
  public:
   Attributes(protozero::pbf_writer& of, protozero::pbf_tag_type tag) : of_(of), tag_(tag) {}
@@ -100,7 +100,7 @@ std::string TraceTitle(const RunSpec& spec) {
 }
 
 std::string ChromeTrace(const Timeline& timeline, const TraceAbout& about) {
-  // Events one by one: a step of a large model has 100,000 of them.
+  // Writes events one by one, because a step of a large model has 100,000 of them.
   std::string text = "{\"displayTimeUnit\":\"ns\",\"otherData\":";
   Json other = about.facts;
   other["provenance"] = about.provenance;
@@ -123,7 +123,7 @@ std::string ChromeTrace(const Timeline& timeline, const TraceAbout& about) {
                         span.begin_ns / 1e3, (span.end_ns - span.begin_ns) / 1e3, DumpJson(args));
     first = false;
   }
-  // What ends without a comma behind the names of its rows would be no list.
+  // Without events, the comma behind the names of the rows would make the list invalid.
   if (first) text.erase(text.size() - 2, 1);
   return text + "\n]}\n";
 }
@@ -135,7 +135,7 @@ std::string ChakraTrace(const Timeline& timeline, const TraceAbout& about) {
     protozero::pbf_writer metadata(message);
     metadata.add_string(chakra::kMetadataVersion, chakra::kVersion);
     Attributes attributes(metadata, chakra::kMetadataAttr);
-    // What is no UTF-8 would be refused by who reads a string of protobuf.
+    // Readers of protobuf strings refuse anything that is not UTF-8.
     attributes.AddString("title", ValidUtf8(about.title));
     attributes.AddString("provenance", ValidUtf8(about.provenance));
     for (const auto& [name, value] : about.facts) attributes.AddString(name, ValidUtf8(value));
@@ -153,7 +153,7 @@ std::string ChakraTrace(const Timeline& timeline, const TraceAbout& about) {
     after.assign(span.after.begin(), span.after.end());
     for (uint64_t& earlier : after) ++earlier;  // ids count from 1
     node.add_packed_uint64(chakra::kDataDeps, after.begin(), after.end());
-    // Ends are rounded, not lengths: so that their sum stays the step's.
+    // Rounds ends, not lengths, so that their sum stays the step's.
     node.add_uint64(chakra::kStartMicros, Micros(span.begin_ns));
     node.add_uint64(chakra::kDurationMicros, Micros(span.end_ns) - Micros(span.begin_ns));
     Attributes attributes(node, chakra::kAttr);
@@ -162,7 +162,7 @@ std::string ChakraTrace(const Timeline& timeline, const TraceAbout& about) {
       attributes.AddInt64("comm_type", chakra::CommType(span.collective));
       attributes.AddInt64("comm_size", static_cast<int64_t>(Whole(span.bytes)));
     } else {
-      // A roofline divides by both.
+      // A roofline divides by both, so neither may be 0.
       attributes.AddInt64("num_ops", static_cast<int64_t>(std::max<uint64_t>(1, Whole(span.flops))));
       attributes.AddUint64("tensor_size", std::max<uint64_t>(1, Whole(span.bytes)));
     }

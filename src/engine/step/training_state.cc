@@ -85,22 +85,22 @@ TrainingState::TrainingState(const StepProgram& program, Executor& executor, Com
     tensor.high = other.tensor;
     tensors_.push_back(tensor);
   }
-  // Wider elements first: in a file that begins aligned, every tensor is.
+  // Wider elements come first, so that all tensors are aligned in a file that begins aligned.
   std::stable_sort(tensors_.begin(), tensors_.end(),
                    [](const StateTensor& a, const StateTensor& b) { return a.element_bytes() > b.element_bytes(); });
 }
 
 namespace {
 
-// The part of elements [first, first + count) of what a tensor is a part of that lies in the tensor, from its
-// beginning.
+// Returns the range of the tensor, from its own beginning, that elements [first, first + count) of the larger tensor
+// cover.
 TrainingState::Range Within(const StateTensor& tensor, int64_t first, int64_t count) {
   const int64_t begin = std::clamp(first - tensor.offset, int64_t{0}, tensor.elements());
   const int64_t end = std::clamp(first + count - tensor.offset, begin, tensor.elements());
   return {begin, end - begin};
 }
 
-// How ranks' parts of a range travel.
+// The header of a rank's part of a range, as ranks send it.
 struct PartHeader {
   int64_t begin = 0;  // elements, from the range's beginning
   int64_t count = 0;
@@ -146,7 +146,7 @@ void TrainingState::Read(const StateTensor& tensor, int64_t first, std::span<std
 void TrainingState::ReadHeld(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const {
   if (to.empty()) return;
   if (tensor.codes.codes.defined()) return ReadCodes(tensor, first, to);
-  const int64_t at = tensor.offset + first - tensor.first;  // in what we hold
+  const int64_t at = tensor.offset + first - tensor.first;  // in the elements held here
   const auto count = static_cast<int64_t>(to.size()) / tensor.element_bytes();
   assert(at >= 0 && at + count <= tensor.high.elements());
   if (!tensor.master.defined()) {
@@ -184,7 +184,7 @@ void TrainingState::Write(const StateTensor& tensor, int64_t first, std::span<co
     std::memcpy(values.data(), bytes(begin, n).data(), values.size() * sizeof(float));
     return values;
   };
-  // Masters as t has them, or as the work and what remains of each.
+  // Converts masters to t's dtype, or to the work and the remainder of each.
   const auto rounded = [](const Tensor& t, const std::vector<float>& masters) {
     std::vector<uint16_t> work(masters.size());
     std::transform(masters.begin(), masters.end(), work.begin(), t.dtype == DType::kF16 ? ToFp16 : ToBf16);

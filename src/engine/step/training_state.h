@@ -1,5 +1,5 @@
-// What has to be kept of a run to continue it to the bit, as named whole tensors, whatever part of them a rank holds.
-// (Data, dropout and the learning rate follow from the step's number.)
+// The state of a run that is needed to continue it to the bit, as named whole tensors, whichever part of them a rank
+// holds. (Data, dropout and the learning rate follow from the step's number.)
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace ridgeline {
 
 // One tensor of the state, as it is stored.
 struct StateTensor {
-  std::string name;            // Hugging Face's of a weight; NAME.exp_avg and NAME.exp_avg_sq of its moments
+  std::string name;            // a weight's from Hugging Face; NAME.exp_avg and NAME.exp_avg_sq for its moments
   std::string dtype;           // safetensors': "F32", "BF16"; a weight with a remainder is its exact fp32 master
   std::vector<int64_t> shape;  // the whole tensor's
   bool is_weight = false;      // else the optimizer's, or other state
@@ -25,10 +25,10 @@ struct StateTensor {
   int64_t element_bytes() const { return dtype == "F32" || dtype == "I32" ? 4 : dtype == "U8" ? 1 : 2; }
   int64_t bytes() const { return elements() * element_bytes(); }
 
-  // Where it lies in the slab: `high` (and `master`, what keeps the master weight beside it) hold elements from `first`
-  // on of what it is a part of, and it begins at element `offset` of that. `whole`, where it is defined, are all of its
-  // weights as they are multiplied. Of a weight that nothing holds but `codes`, which are state of their own, it is
-  // what they stand for: read, and never written.
+  // Where it lies in the slab. It belongs to a larger tensor, and begins at element `offset` of that. `high` (and
+  // `master`, which keeps the master weight besides it) hold that tensor's elements from `first` on. `whole`, if
+  // defined, has all of its weights as they are multiplied. If only `codes`, which are state of their own, hold a
+  // weight, it has their values, which are read and never written.
   Tensor high;
   Tensor master;
   Tensor whole;
@@ -40,7 +40,7 @@ struct StateTensor {
 
 class TrainingState {
  public:
-  // All must outlive it.
+  // All arguments must outlive it.
   TrainingState(const StepProgram& program, Executor& executor, Communicator& communicator);
 
   const std::vector<StateTensor>& tensors() const { return tensors_; }
@@ -49,19 +49,20 @@ class TrainingState {
     int64_t first = 0;
     int64_t count = 0;
   };
-  // The elements of a tensor that this rank keeps up to date, and those it needs: with shard: optimizer it updates a
-  // part of the weights, and multiplies all of them.
+  // The elements of a tensor that this rank keeps up to date, and those that it needs. With shard: optimizer, it
+  // updates a part of the weights, and multiplies all of them.
   Range Held(const StateTensor& tensor) const;
   Range Needed(const StateTensor& tensor) const;
 
-  // Elements [first, first + to.size() / element_bytes) of the whole tensor, as stored. Where ranks hold parts, every
-  // rank calls it with the same arguments, and each gets them all. (All hold what is not in parts.)
+  // Reads elements [first, first + to.size() / element_bytes) of the whole tensor, as stored. If ranks hold parts,
+  // every rank must call it with the same arguments, and each gets all elements. (Tensors not in parts are whole on
+  // every rank.)
   void Read(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const;
-  // The same, of those that this rank needs, written into the slab.
+  // Writes these elements into the slab, as far as this rank needs them.
   void Write(const StateTensor& tensor, int64_t first, std::span<const std::byte> from);
 
   Communicator& communicator() const { return communicator_; }
-  // Whether ranks hold parts, so that Read is for all of them at once.
+  // Whether ranks hold parts, so that all of them must call Read together.
   bool in_parts() const { return in_parts_; }
 
  private:
