@@ -1,6 +1,6 @@
 // Which of a library's algorithms was the fastest for a piece of work, kept in a file from one process to the next. A
-// choice holds for the machine that it was made on: a device, its driver, a version of the library. The file may have
-// come from anywhere: what is not whole is neither taken nor written over.
+// choice is valid for the machine on which it was made: a device, its driver, a version of the library. The file may
+// have come from anywhere: a damaged one is neither used nor overwritten.
 #pragma once
 
 #include <cstdint>
@@ -17,37 +17,37 @@ namespace ridgeline {
 // The algorithms' bytes, by machine and work.
 using KeptAlgorithms = std::map<std::string, std::string>;
 
-// The file's text, with a checksum over itself. Decoding throws Error(kInvalidInput) naming `source` where the text is
-// not whole, or of another version.
+// The file's text, with a checksum over itself. Decoding throws Error(kInvalidInput), naming `source`, if the text is
+// damaged or of another version.
 std::string EncodeAlgorithms(const KeptAlgorithms& algorithms);
 KeptAlgorithms DecodeAlgorithms(std::string_view text, const std::string& source);
 
 class AlgorithmFile {
  public:
   enum class Use {
-    kMeasure,   // what it lacks is to be measured and kept
-    kTakeOnly,  // what it lacks is to be as it would be without it, and nothing is written
+    kMeasure,   // missing choices are measured and kept
+    kTakeOnly,  // missing choices behave as without the file, and nothing is written
   };
   static constexpr size_t kMostBytes = size_t{4} << 20;  // some ten thousand choices
 
-  // Reads it where it is there. `machine`: what else a choice holds for, in words. `note`, which may be empty, is told
-  // why the file is not taken or not written: that ends nothing.
+  // Reads the file if it exists. `machine`: what else a choice is valid for, in words. `note` may be empty; it is told
+  // why the file is not used or not written, which is no error.
   AlgorithmFile(std::filesystem::path path, std::string machine, Use use,
                 std::function<void(const std::string&)> note = {});
 
   const std::filesystem::path& path() const { return path_; }
   bool measures() const { return use_ == Use::kMeasure; }
-  // Of all that could be found here now: the same where others would find the same.
+  // Returns a digest of all choices that can be found here now. Equal digests mean equal choices.
   int64_t Digest() const;
 
   std::optional<std::string> Find(const std::string& work) const;
   void Keep(const std::string& work, std::string algorithm);
-  // The names of ops that libraries do in other ops' calls since it was opened, for who tells of it.
+  // The names of ops that libraries have done in calls of other ops since the file was opened, for reports.
   void Took(const std::string& op) { taken_.insert(op); }
   const std::set<std::string>& taken() const { return taken_; }
-  // Writes what was kept since the last time, beside what others have written meanwhile. Who reads finds the old file
-  // or the new one; of two who write at once the last one's is there. A file that would have more than kMostBytes is
-  // begun anew.
+  // Writes the choices kept since the last time, and keeps those that others have written meanwhile. A reader finds the
+  // old file or the new one. If two write at once, the last one's stays. A file that would exceed kMostBytes is started
+  // again.
   void Save();
 
  private:
@@ -59,7 +59,7 @@ class AlgorithmFile {
   const std::string machine_;
   const Use use_;
   const std::function<void(const std::string&)> note_;
-  bool refused_ = false;  // what lies there is not ours to write over
+  bool refused_ = false;  // the existing file is not ours to overwrite
   KeptAlgorithms kept_;
   KeptAlgorithms unsaved_;
   std::set<std::string> taken_;

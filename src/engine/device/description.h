@@ -1,13 +1,13 @@
-// What of a device decides how much memory a step takes there, as data: a step is traced and planned to the byte for a
-// device that is not there.
+// The properties of a device that decide how much memory a step takes on it, as data. So a step can be traced and
+// planned to the byte for a device that is not present.
 #pragma once
 
 #include <cstdint>
 
 namespace ridgeline {
 
-// Functions that record calls take scratch by it, and fuse ops. CPUs need no scratch beside what calls have on every
-// device.
+// Functions that record calls size scratch by it, and decide on fused ops. CPUs need no scratch beyond that of calls on
+// every device.
 struct DeviceDescription {
   int compute_capability = 0;           // a CUDA device's, 10 x major + minor (an H200's is 90); 0: CPUs
   int64_t product_workspace_bytes = 0;  // for each of cuBLASLt's products, of which one runs at a time
@@ -15,7 +15,7 @@ struct DeviceDescription {
   bool cuda() const { return compute_capability > 0; }
 };
 
-// With the workspace that cuBLAS asks for: 32 MiB from Hopper on, 4 MiB before.
+// Includes the workspace that cuBLAS asks for: 32 MiB from Hopper on, 4 MiB before.
 constexpr DeviceDescription CudaDevice(int compute_capability) {
   return {compute_capability, int64_t{compute_capability >= 90 ? 32 : 4} << 20};
 }

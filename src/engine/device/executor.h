@@ -1,4 +1,4 @@
-// What runs a traced program on a device, over one slab that it allocates once.
+// Runs a traced program on a device, over one slab that it allocates once.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@
 
 namespace ridgeline {
 
-// Used by one thread. Persistent tensors are read and written between steps, by the element, counted from the tensor's
-// first in the order they are stored in (a strided tensor's gaps are counted too). T must have the dtype's size.
-// To make one throws Error(kOutOfMemory) where the slab does not fit the device, and Error(kInternal) where the trace
-// has an op that the device has no kernel of; Step throws what its kernels and collectives throw.
+// Used by one thread. Persistent tensors are read and written between steps, by element, counted from the tensor's
+// first in storage order (a strided tensor's gaps count, too). T must have the dtype's size. Creating an executor
+// throws Error(kOutOfMemory) if the slab does not fit on the device, and Error(kInternal) if the device has no kernel
+// for an op of the trace. Step throws what its kernels and collectives throw.
 class Executor {
  public:
   Executor() = default;
@@ -28,16 +28,17 @@ class Executor {
 
   virtual void Step(const StepInputs& inputs) = 0;
 
-  // How many steps may be queued behind one whose scalars were not taken yet. 0: Step computes before it returns.
+  // Returns how many steps may be queued behind one whose scalars were not taken yet. 0: Step computes before it
+  // returns.
   virtual int64_t steps_ahead() const { return 0; }
-  // Queues a reading of the first element of each, an fp32 (kMostScalars of them at the most), as the steps before
-  // leave it. TakeScalars waits for the oldest reading that was not taken, and for nothing behind it.
+  // Queues a reading of each tensor's first element, an fp32, as the steps before leave it; at most kMostScalars
+  // tensors. TakeScalars waits for the oldest reading that was not taken, and for nothing after it.
   static constexpr size_t kMostScalars = 4;
   virtual void QueueScalars(std::span<const Tensor> scalars) = 0;
   struct Scalars {
     std::vector<float> values;
-    // Between the reading before this one and this one, as the device saw it: by the host's clock either may be late.
-    // Nothing where there was none before, or Step computes before it returns.
+    // The time between the previous reading and this one, as the device saw it; the host's clock may see either late.
+    // Nothing if there was no previous one, or Step computes before it returns.
     std::optional<int64_t> since_last_ns;
   };
   virtual Scalars TakeScalars() = 0;
@@ -46,7 +47,7 @@ class Executor {
   void Write(const Tensor& to, int64_t first, std::span<const T> from) {
     Upload(to, ByteOf<T>(to, first), std::as_bytes(from));
   }
-  // Of a contiguous tensor.
+  // REQUIRES: the tensor is contiguous.
   virtual void Zero(const Tensor& tensor) = 0;
   // All that was written reads as zeros again, as before the first step.
   virtual void Clear() = 0;
@@ -72,14 +73,15 @@ class Executor {
 
   virtual int64_t slab_bytes() const = 0;
 
-  // Whether the device multiplies such numbers itself: products of others are emulated on it.
+  // Whether the device multiplies this format itself. It emulates products of other formats.
   virtual bool Multiplies(MathFormat format) const = 0;
 
   // With timing on, every call's time is added to its op's. Nanoseconds, indexed as Trace::calls().
   virtual void EnableTiming() = 0;
   virtual std::span<const int64_t> call_ns() const = 0;
 
-  // Another program on the same device, in a slab of its own. The trace and the layout must outlive it.
+  // Returns an executor of another program on the same device, in a slab of its own. The trace and the layout must
+  // outlive it.
   virtual std::unique_ptr<Executor> Beside(const Trace& trace, const Layout& layout) const = 0;
 
  protected:

@@ -1,4 +1,4 @@
-// What a kernel of any device prepares once, before the first step (a library's plan of a product, say).
+// Values that the kernels of any device prepare once, before the first step (a library's plan of a product, say).
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ class KernelState {
   virtual ~KernelState() = default;
 };
 
-// What the kernels of one process share: one value per key for as long as somebody holds it.
+// Values that the kernels of one process share: one per key, for as long as somebody holds it.
 template <typename Key, typename Value>
 class SharedCache {
  public:

@@ -21,7 +21,7 @@ Layout PlanLayout(const Trace& trace) {
     }
   }
 
-  // Persistent storages lie side by side at the bottom: they never move, so only temporaries are a puzzle.
+  // Persistent storages lie side by side at the bottom. They never move, so only temporaries need planning.
   Layout layout;
   layout.offsets.assign(storages.size(), 0);
   int64_t persistent_bytes = 0;

@@ -1,4 +1,4 @@
-// Where a traced program's storages lie: the plan, and what the peak is made of.
+// Where a traced program's storages lie: the plan, and the parts of the peak.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Layout {
   std::map<std::string, int64_t> by_category;  // live at the peak, and "fragmentation"; sums to slab_bytes
 };
 
-// A persistent storage lives throughout; a temporary from its first call to its last. The same for every device.
+// A persistent storage lives throughout, a temporary one from its first call to its last. The same for every device.
 Layout PlanLayout(const Trace& trace);
 
 }  // namespace ridgeline

@@ -1,12 +1,12 @@
-// Which random numbers a tensor is to begin with.
+// Which random numbers a tensor starts with.
 #pragma once
 
 #include <cstdint>
 
 namespace ridgeline {
 
-// Normal numbers of mean 0 (ops/first_weights.h), a stream a parameter. Element i is the same wherever it is made, but
-// for the last bits of a device's logarithm, sine and cosine.
+// Normal numbers of mean 0 (ops/first_weights.h), one stream per parameter. Element i is the same on every device,
+// except for the last bits of the device's logarithm, sine and cosine.
 struct NormalNumbers {
   uint64_t seed = 0;
   uint32_t stream = 0;

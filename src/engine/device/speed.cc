@@ -5,9 +5,9 @@
 namespace ridgeline {
 namespace {
 
-// TB/s and TFLOP/s without sparsity, as NVIDIA's data sheets say them of one GPU: A100 80 GB SXM, H100 SXM, H200 SXM,
-// HGX B200 and B300, GB200 and GB300 NVL72. The trainer is a program without YAML, so they stand here;
-// tests/predict/device_test.cc holds them to the catalogue's, `devices/`.
+// TB/s and TFLOP/s without sparsity, from NVIDIA's data sheets, for one GPU: A100 80 GB SXM, H100 SXM, H200 SXM, HGX
+// B200 and B300, GB200 and GB300 NVL72. The trainer is a program without YAML, so they stand here.
+// tests/predict/device_test.cc compares them with the catalogue, `devices/`.
 struct DataSheet {
   std::string_view gpu;
   double memory;
@@ -20,7 +20,7 @@ constexpr DataSheet kDataSheets[] = {
     {"h200", 4.8, 989, 1978, 989, 989, 67, 494.5},
 };
 
-// Of what an H200's says.
+// Shares of an H200's data sheet.
 constexpr double kOfMemory = 4.3 / 4.8;
 constexpr double kOfProducts = 0.93 * 790 / 989;
 constexpr double kOfAttention = 560.0 / 989;

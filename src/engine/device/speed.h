@@ -1,4 +1,4 @@
-// What a described device does in a second at best: what the least time of a step is counted by (engine/step/budget.h).
+// The speed of a described device at best. The least time of a step is computed from it (engine/step/budget.h).
 #pragma once
 
 #include <optional>
@@ -17,13 +17,13 @@ struct DeviceSpeed {
   double tf32_flops = 0;
   double attention_flops = 0;
   double attention_backward_flops = 0;
-  double product_share = 0;  // that products get of what its maker says; of fp32 it is all
+  double product_share = 0;  // the share of the maker's peak that products reach; 1 for fp32
 };
 
-// Of a GPU, by a spec's name for it; nullopt of those that nothing is written of here. This engine measured none of it.
-// H200s were seen to copy 4.3 TB/s and to multiply 790 TFLOP/s in bf16, of which products as models have them get 93%;
-// what attention gets is assumed. The others, and other formats, are taken to get the same shares of what their maker
-// says, of fp32 without TF32. Formats that a GPU does not multiply go as those of 16 bits.
+// Returns the speed of a GPU, by a spec's name for it; nullopt for GPUs not listed here. This engine measured none of
+// it. H200s were seen to copy 4.3 TB/s and to multiply 790 TFLOP/s in bf16, of which products of models' shapes get
+// 93%. The share of attention is assumed. Other GPUs and formats are assumed to get the same shares of their maker's
+// figures, fp32 without TF32. Formats that a GPU does not multiply are as fast as those of 16 bits.
 std::optional<DeviceSpeed> SpeedOf(std::string_view gpu);
 
 }  // namespace ridgeline

@@ -7,11 +7,11 @@
 namespace ridgeline {
 namespace {
 
-constexpr size_t kMostSpareCalls = 4096;  // more room than that is given back
+constexpr size_t kMostSpareCalls = 4096;  // memory for more calls is freed
 
 struct SpareCalls {
   ~SpareCalls() { is_gone = true; }
-  std::vector<OpCall> calls;  // none, and room for some
+  std::vector<OpCall> calls;  // empty, but with capacity
   static thread_local bool is_gone;
 };
 thread_local bool SpareCalls::is_gone = false;

@@ -1,5 +1,5 @@
-// The meta device: running a step program on it records every storage's life, every op and its cost, and computes
-// nothing. The record is what the planner lays out and what the other devices replay.
+// The meta device. Running a step program on it computes nothing, but records every storage's life, every op and its
+// cost. The planner lays this record out, and the other devices replay it.
 #pragma once
 
 #include <array>
@@ -22,35 +22,35 @@ struct OpDef {
 
 struct NoAttrs {};
 
-// An op, and what its calls hold. `OperandsT` names its tensors once for every device, in structs of Tensors:
-// `reads`, and where it has any `writes` and `scratch`, whose contents mean nothing before the call or after it.
-// What is changed in place stands in `reads` and in `writes`. `AttrsT` is whatever else its kernels need to know.
+// An op, and the contents of its calls. `OperandsT` names its tensors once for every device, in structs of Tensors:
+// `reads`, and, if it has any, `writes` and `scratch`. Contents of `scratch` mean nothing before and after the call. A
+// tensor changed in place is in both `reads` and `writes`. `AttrsT` is whatever else its kernels need to know.
 template <typename OperandsT, typename AttrsT = NoAttrs>
 struct Op : OpDef {};
 
-// What a product multiplies. Hardware has a rate for each. kMxfp8 and kFp4: in blocks, with a scale for each. kTF32:
-// numbers of fp32, rounded (precision/tf32.h).
+// The number format of a product. Hardware has a rate for each. kMxfp8 and kFp4: in blocks, with a scale for each.
+// kTF32: fp32 numbers, rounded (precision/tf32.h).
 enum class MathFormat : uint8_t { kF32, kBF16, kF16, kFp8, kMxfp8, kFp4, kTF32 };
 
-// What a call costs, from its shapes alone, beside the bytes of its operands.
+// The cost of a call, from its shapes alone, besides the bytes of its operands.
 struct Cost {
   double flops = 0;                      // floating-point operations of matrix products; 0 for memory-bound ops
-  MathFormat format = MathFormat::kF32;  // what those multiply
-  double wire_bytes = 0;                 // that this rank sends to others
-  // Moved beyond reading what it reads and writing what it writes once; negative where it only touches some of that.
+  MathFormat format = MathFormat::kF32;  // their number format
+  double wire_bytes = 0;                 // bytes that this rank sends to others
+  // Bytes moved beyond reading its inputs and writing its outputs once; negative if it only touches some of them.
   double more_bytes = 0;
 };
 
 enum class Phase : uint8_t { kForward, kRecompute, kBackward, kOptimizer };
 
-// What changes from step to step; everything else of a call is fixed when it is recorded.
+// Values that change from step to step. Everything else of a call is fixed when it is recorded.
 struct StepInputs {
   int64_t step = 1;  // counts from 1
   double learning_rate = 0;
   uint64_t seed = 0;  // of dropout and of random inputs
 };
 
-// One recorded op: its operands, undefined where optional, and its attributes, which only its own kernels know.
+// One recorded op: its operands, undefined if optional, and its attributes, which only its own kernels know.
 class OpCall {
  public:
   template <typename Operands, typename Attrs>
@@ -63,7 +63,7 @@ class OpCall {
     std::memcpy(attr_bytes_.data(), &attrs, sizeof attrs);
   }
 
-  // As they were recorded. Throw Error(kInternal) where the call is another op's.
+  // The operands and attributes as they were recorded. Throw Error(kInternal) if the call is another op's.
   template <typename Operands, typename Attrs>
   Operands operands(const Op<Operands, Attrs>& of) const {
     RequireOp(of);
@@ -77,13 +77,13 @@ class OpCall {
     return *reinterpret_cast<const Attrs*>(attr_bytes_.data());
   }
 
-  // Tensors of any op; some may be undefined.
+  // The tensors of any op; some may be undefined.
   std::span<const Tensor> tensors() const { return std::span(tensors_).first(count_); }
   std::span<const Tensor> reads() const { return tensors().first(reads_); }
   std::span<const Tensor> writes() const { return tensors().subspan(reads_, writes_); }
   std::span<const Tensor> scratch() const { return tensors().subspan(reads_ + writes_); }
 
-  // Moved to and from memory.
+  // Bytes moved to and from memory.
   double bytes() const;
 
   const OpDef* op;
@@ -116,8 +116,8 @@ struct Storage {
   bool persistent = false;  // lives before, through and after the step
 };
 
-// The calls of a trace. A thread keeps the room of one that is gone for the next: who traces one step after another
-// would else fault in a megabyte of fresh pages for each.
+// The calls of a trace. A thread keeps the memory of a destroyed list for the next. Otherwise tracing one step after
+// another would fault in a megabyte of fresh pages each time.
 class CallList {
  public:
   CallList() = default;
@@ -141,24 +141,24 @@ class CallList {
 
 class Trace {
  public:
-  // Of a program for this device, which decides a call's scratch, and which ops are made of several others' where it
-  // has kernels for them (ops/fused_quantize.h).
+  // A trace of a program for this device. The device decides a call's scratch, and which ops replace several others
+  // because it has kernels for them (ops/fused_quantize.h).
   Trace() = default;
   explicit Trace(const DeviceDescription& device) : device_(device) {}
   const DeviceDescription& device() const { return device_; }
 
-  // A contiguous storage that keeps its contents from step to step.
+  // Adds a contiguous storage that keeps its contents from step to step.
   Tensor Persistent(DType dtype, int64_t rows, int64_t cols, Category category) {
     return Add(dtype, rows, cols, category, true);
   }
-  // A contiguous storage that lives from the first op that takes it to the last.
+  // Adds a contiguous storage that lives from the first op that takes it to the last.
   Tensor Temporary(DType dtype, int64_t rows, int64_t cols, Category category) {
     return Add(dtype, rows, cols, category, false);
   }
 
-  // Where the executor puts StepInputs before each step: an operand of the calls that read them.
+  // Returns where the executor puts StepInputs before each step: an operand of the calls that read them.
   Tensor Inputs();
-  // The same; undefined where no call reads it.
+  // The same; undefined if no call reads it.
   const Tensor& inputs() const { return inputs_; }
 
   template <typename Operands, typename Attrs>
