@@ -1,5 +1,5 @@
-// The largest magnitudes of elements, as their bits: compared as integers, those of bf16 in 16 bits, a NaN is larger
-// than all numbers. Included once for each target, inside of Highway's foreach_target.h.
+// The largest magnitudes of elements, as their bits: compared as integers (bf16 in 16 bits), a NaN is larger than all
+// numbers. Included once for each target, inside of Highway's foreach_target.h.
 
 #include "engine/ops/cpu/simd_targets.h"
 
@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ridgeline {
 namespace HWY_NAMESPACE {
 
-// Of rows of kSize elements.
+// The largest magnitudes of rows of kSize elements.
 template <typename T, int64_t kSize = kBlock>
 class Amax {
   using Word = std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>;
@@ -38,19 +38,19 @@ class Amax {
       max_[v] = hn::Max(max_[v], hn::And(bits, hn::Set(D(), static_cast<Word>(static_cast<Word>(-1) >> 1))));
     }
   }
-  // Of all.
+  // The largest of all.
   HWY_INLINE float Largest() const {
     const uint32_t bits = hn::GetLane(hn::MaxOfLanes(D16(), Folded()));
     return std::bit_cast<float>(bits << (32 - 8 * sizeof(T)));
   }
-  // Of each column.
+  // The largest of each column.
   HWY_INLINE Pair Columns() const {
     static_assert(kSize == kBlock);
     alignas(64) T block[kBlock];
     for (int64_t v = 0; v < kVectors; ++v) hn::StoreU(max_[v], D(), reinterpret_cast<Word*>(block) + v * kWords);
     return Load<true>(block, Full());
   }
-  // Of columns as many bytes apart as 16 or a multiple.
+  // The largest of columns whose distance is a multiple of 16 bytes.
   HWY_INLINE hn::Vec<D16> Folded() const {
     auto max = max_[0];
     for (int64_t v = 1; v < kVectors; ++v) max = hn::Max(max, max_[v]);
@@ -71,7 +71,7 @@ class Amax {
   hn::Vec<D> max_[kVectors];
 };
 
-// The lanes of a and b in turns, as wide as d's, each the larger of one of a lower and one of an upper half.
+// Folds a and b: alternates their lanes, as wide as d's, and takes the larger of a lower and an upper half's lane.
 template <typename D, typename V>
 HWY_INLINE V FoldedInTurns(D d, V a, V b) {
   const hn::DFromV<V> lanes;
@@ -100,7 +100,7 @@ HWY_INLINE void StoreLargest(const V (&v)[8], float* to) {
   hn::StoreU(hn::InterleaveUpper(d, hn::Zero(d), largest), d, words + 8);
 }
 
-// amaxes[b] = that of the b-th kSize of n elements.
+// amaxes[b] = the amax of the b-th group of kSize of the n elements.
 template <int64_t kSize, typename T>
 HWY_INLINE void BlockAmaxes(const T* x, int64_t n, float* amaxes) {
   constexpr int64_t kBlocks = 16 / sizeof(T);

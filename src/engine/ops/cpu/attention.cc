@@ -1,6 +1,6 @@
-// Blocks of queries against blocks of keys (FlashAttention-2). The products of blocks are oneDNN's, each run by one
-// thread; what surrounds them is in attention_rows.cc. A task's result does not depend on which thread runs it, nor on
-// how many there are.
+// Blocks of queries against blocks of keys (FlashAttention-2). oneDNN computes the products of blocks, each on one
+// thread; attention_rows.cc does the rest. A task's result does not depend on the thread that runs it, nor on the
+// number of threads.
 #include <omp.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ constexpr float kLog2E = std::numbers::log2e_v<float>;
 
 int64_t Blocks(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
-// A head's columns of a (tokens, heads * head_dim) tensor, one batch element's rows.
+// A head's columns of a (tokens, heads * head_dim) tensor, for one batch element's rows.
 struct HeadView {
   std::byte* data;
   int64_t row_bytes;
@@ -49,7 +49,7 @@ struct HeadView {
   std::byte* Row(int64_t row) const { return data + row * row_bytes; }
 };
 
-// Parts of a thread's buffer, one after another. Without a buffer it counts.
+// Carves parts from a thread's buffer, one after another. Without a buffer, it only counts bytes.
 class Carver {
  public:
   explicit Carver(std::byte* base) : base_(base) {}
@@ -66,7 +66,7 @@ class Carver {
   int64_t used_ = 0;
 };
 
-// One buffer a thread, for all attention calls.
+// One buffer per thread, for all attention calls.
 struct Scratch {
   std::vector<AlignedBuffer> threads;
   std::byte* Reserve(size_t thread, int64_t bytes) {
@@ -89,8 +89,8 @@ struct BlockPair {
   int64_t key = 0, keys = 0;
 };
 
-// fn for the parts of a pair of equal blocks on the diagonal that are not wholly above it: two triangles with a square
-// between them, of which a triangle goes with the square.
+// Calls fn for the parts of a pair of equal blocks on the diagonal that are not wholly above it: two triangles with a
+// square between them. One triangle is joined with the square.
 template <typename Fn>
 void ForDiagonal(int64_t first, int64_t rows, bool by_query, const Fn& fn) {
   constexpr int64_t kHalf = kBlockRows / 2;
@@ -105,10 +105,10 @@ void ForDiagonal(int64_t first, int64_t rows, bool by_query, const Fn& fn) {
   }
 }
 
-// A product for every pair of block sizes that a sequence has.
+// A product for every pair of block sizes in a sequence.
 class BlockProduct {
  public:
-  // make(queries, keys) gives the shape.
+  // make(queries, keys) returns the shape.
   template <typename Make>
   BlockProduct(int64_t seq, bool by_query, const Make& make) {
     const auto add = [&](const BlockPair& pair) {
@@ -144,7 +144,7 @@ class BlockProduct {
   int64_t scratch_bytes_ = 0;
 };
 
-// What the blocks of a call are multiplied in.
+// Returns the dtype in which the blocks of a call are multiplied.
 DType ComputeType(DType dtype) { return dtype == DType::kBF16 && CpuMultipliesBf16() ? DType::kBF16 : DType::kF32; }
 
 MatmulShape Product(DType dtype, int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_b, bool accumulate) {
@@ -159,7 +159,7 @@ MatmulShape Product(DType dtype, int64_t m, int64_t n, int64_t k, bool trans_a, 
   return s;
 }
 
-// Rows of a head, dense and in the dtype of the products.
+// Copies rows of a head, dense and in the dtype of the products.
 void Pack(const HeadView& from, int64_t row, int64_t rows, int64_t head_dim, DType to_dtype, std::byte* to) {
   const int64_t to_bytes = head_dim * SizeOf(to_dtype);
   for (int64_t r = 0; r < rows; ++r) {
@@ -177,7 +177,7 @@ void Unpack(const float* from, const HeadView& to, int64_t row, int64_t rows, in
   }
 }
 
-// fn(thread, task) for every task, the first ones begun first.
+// Calls fn(thread, task) for every task, starting the first ones first.
 template <typename Fn>
 void ForTasks(int64_t tasks, size_t most_threads, const Fn& fn) {
   const auto threads = static_cast<int>(
@@ -210,7 +210,7 @@ class ForwardState : public KernelState {
     const AttentionForwardOperands on = call.operands(kAttentionForward);
     const int64_t parts = Blocks(shape_.seq, kTaskRows);
     const int64_t heads = shape_.batch * shape_.heads;
-    // The last queries see the most keys: begun first, they leave the threads even.
+    // The last queries see the most keys. Starting with them balances the threads.
     ForTasks(heads * parts, threads_.size(), [&](size_t thread, int64_t task) {
       RunPart(on, run, thread, task % heads, (parts - 1 - task / heads) * kTaskRows);
     });
@@ -242,7 +242,7 @@ class ForwardState : public KernelState {
     int64_t bytes;
   };
 
-  // The queries of one head from `first` on, kTaskRows of them, against all keys they see.
+  // Computes kTaskRows queries of one head from `first` on, against all keys that they see.
   void RunPart(const AttentionForwardOperands& on, const CpuRun& run, size_t thread, int64_t batch_head,
                int64_t first) {
     const int64_t batch = batch_head / shape_.heads;
@@ -354,7 +354,7 @@ class BackwardState : public KernelState {
     int64_t bytes;
   };
 
-  // A key-value head of one batch element with the query heads that read it.
+  // Computes a key-value head of one batch element with the query heads that read it.
   void RunHead(const AttentionBackwardOperands& on, const CpuRun& run, size_t thread, int64_t batch_head) {
     const int64_t batch = batch_head / shape_.kv_heads;
     const int64_t kv_head = batch_head % shape_.kv_heads;
@@ -368,7 +368,7 @@ class BackwardState : public KernelState {
     Thread& products = threads_[thread];
     const Buffers buffers(scratch_->threads[thread].data(), *this, products);
 
-    const int64_t first_head = batch * shape_.heads + kv_head * group;      // of all batch elements
+    const int64_t first_head = batch * shape_.heads + kv_head * group;      // over all batch elements
     float* delta = run.Data<float>(on.scratch.delta) + first_head * seq;    // (group, seq)
     float* dq = run.Data<float>(on.scratch.dq_sum) + first_head * seq * d;  // (group, seq, head_dim)
     const float* lse = run.Data<float>(on.reads.lse) + first_head * seq;
@@ -416,8 +416,8 @@ class BackwardState : public KernelState {
     }
   }
 
-  // What a pair of blocks adds to dk, dv and dq (its rows of it). `query` and `key`: where it begins in the packed
-  // blocks.
+  // Adds a pair of blocks' contributions to dk, dv and dq (its rows of it). `query` and `key`: where the pair begins in
+  // the packed blocks.
   void AddPair(Thread& products, const Buffers& buffers, const BlockPair& pair, int64_t query, int64_t key,
                const float* delta, float* dq) const {
     const int64_t d = shape_.head_dim;
@@ -432,8 +432,8 @@ class BackwardState : public KernelState {
     ScoreGradients({buffers.scores, buffers.dp, pair.keys, pair.queries, pair.key - pair.query,
                     PlainScale(shape_) * kLog2E, PlainScale(shape_), buffers.lse + query, delta},
                    buffers.p, buffers.ds, compute_);
-    // A sequence's first query sees one key, with probability 1 whatever its score: the score's gradient is zero, and
-    // what rounding leaves of dp - delta would be as large as any to Adam, which divides by its size.
+    // A sequence's first query sees one key, with probability 1 whatever its score, so the score's gradient is zero. To
+    // Adam, which divides by the gradient's size, the rounding errors of dp - delta would be as large as any gradient.
     if (pair.key == 0 && pair.query == 0) std::memset(buffers.ds, 0, static_cast<size_t>(SizeOf(compute_)));
     Matmul& key_side = products.key_side.For(pair);
     key_side.Run(buffers.p, d_o, buffers.dv + key * d, nullptr, buffers.onednn);

@@ -18,13 +18,13 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// 2^x for x < 128, and 2^-125 below that; NaN stays NaN. To 1e-7 relative in fp32; to 4e-6 where it will be rounded to
-// bf16. The polynomials interpolate 2^r at the Chebyshev nodes of [-1/2, 1/2].
+// Returns 2^x for x < 128, and 2^-125 for x below -125; NaN stays NaN. The relative error is 1e-7 in fp32, and 4e-6 if
+// the result will be rounded to bf16. The polynomials interpolate 2^r at the Chebyshev nodes of [-1/2, 1/2].
 template <typename T>
 HWY_INLINE VF Exp2(VF x) {
-  x = hn::Max(Splat(-125.0F), x);  // of a NaN, x86's max gives the second operand
-  // Adding 1.5 * 2^23 rounds x to an integer n and leaves it in the lowest bits: x is small enough, and this costs less
-  // than a conversion that minds its range.
+  x = hn::Max(Splat(-125.0F), x);  // for a NaN, x86's max returns the second operand
+  // Adding 1.5 * 2^23 rounds x to an integer n and leaves it in the lowest bits. x is small enough for that, and it
+  // costs less than a conversion that checks its range.
   const auto magic = Splat(12582912.0F);
   const auto shifted = hn::Add(x, magic);
   const auto r = hn::Sub(x, hn::Sub(shifted, magic));
@@ -43,7 +43,7 @@ HWY_INLINE VF Exp2(VF x) {
   return hn::BitCast(DF(), hn::Add(hn::BitCast(DI(), y), hn::ShiftLeft<23>(hn::BitCast(DI(), shifted))));
 }
 
-// Stores like Store, but rounds ties away from zero: a third of the instructions, for what is only multiplied on.
+// Stores like Store, but rounds ties away from zero: a third of the instructions, for values that are only multiplied.
 template <typename Count>
 HWY_INLINE void StoreFast(Pair value, float* to, Count count) {
   Store<false>(value, to, count);
@@ -59,7 +59,7 @@ HWY_INLINE void StoreFast(Pair value, uint16_t* to, Part count) { Store<true>(va
 int64_t RoundDown(int64_t n) { return n / kBlock * kBlock; }
 int64_t RoundUp(int64_t n) { return RoundDown(n + kBlock - 1); }
 
-// What is not seen adds 2^-125 to a sum of at least 1: nothing. In p it is set to 0.
+// An unseen column adds 2^-125 to a sum of at least 1, that is, nothing. In p it is set to 0.
 template <typename T>
 void AddSoftmax(const SoftmaxBlock& block, T* p) {
   constexpr bool kSplit = sizeof(T) == 2;

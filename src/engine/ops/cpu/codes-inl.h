@@ -26,14 +26,14 @@ using DHalf = hn::Rebind<uint16_t, DU>;  // and as many 16-bit words
 struct CodePair {
   VU a, b;
 };
-// In place of random bits.
+// Stands in for random bits.
 struct Nearest {
   HWY_INLINE Nearest operator[](int64_t /*i*/) const { return {}; }
 };
 
 HWY_INLINE VI Signed(VU bits) { return hn::BitCast(DI(), bits); }
 HWY_INLINE VI SplatInt(int32_t value) { return hn::Set(DI(), value); }
-// Each bit of `yes` where the mask's is set, else of `no`.
+// Takes each bit from `yes` if the mask's bit is set, else from `no`.
 template <typename V>
 HWY_INLINE V BitSelect(V mask, V yes, V no) {
   return hn::Or(hn::And(mask, yes), hn::AndNot(mask, no));
@@ -46,8 +46,8 @@ struct Draw {
   VU bits;
 };
 
-// precision/formats.h: Encode. The lower bits of each lane are the code; those above are arbitrary. kUsual: x is a
-// number that rounds to no more than the largest.
+// precision/formats.h: Encode. The lower bits of each lane are the code; the upper ones are arbitrary. kUsual: x is a
+// number that rounds to at most the largest.
 template <Format kFormat, bool kUsual = false, typename Draw>
 HWY_INLINE VU EncodeLanes(VF x, Draw draw) {
   constexpr FormatInfo kInfo = InfoOf(kFormat);
@@ -61,8 +61,9 @@ HWY_INLINE VU EncodeLanes(VF x, Draw draw) {
   const auto exponent = hn::Max(hn::And(magnitude, SplatInt(0x7f800000)), SplatInt(kMinExponent));
   VI code;
   if constexpr (std::is_same_v<Draw, Nearest>) {
-    // The sum with 2^23 of the exponent's steps rounds to whole steps and ends in their number, n. Its own exponent,
-    // moved to the same place, gives the steps of codes below, and kTooLarge more: that is taken off n beforehand.
+    // Adding 2^23 of the exponent's steps rounds to whole steps, and the sum ends in their number, n. The sum's own
+    // exponent, moved to the same place, gives the steps of the codes below, plus kTooLarge. That is subtracted from n
+    // beforehand.
     constexpr int32_t kTooLarge = ((kMinExponent >> 23) + kShift) << kInfo.mantissa_bits;
     constexpr int32_t kFirst = -kTooLarge & (kInfo.sign_code - 1);
     static_assert(kFirst % 2 == 0);
@@ -70,7 +71,7 @@ HWY_INLINE VU EncodeLanes(VF x, Draw draw) {
     const auto sum = hn::BitCast(DI(), hn::Add(hn::BitCast(DF(), magnitude), hn::BitCast(DF(), shifter)));
     code = hn::Add(sum, hn::ShiftRight<kShift>(sum));
   } else {
-    // 2^kCount / the size of a step; the sum with 2^23 rounds to whole parts and ends in their number.
+    // 2^kCount / the size of a step. The sum with 2^23 rounds to whole parts and ends in their number.
     constexpr int kBits = Draw::kCount;
     const auto per_part = hn::Sub(SplatInt((254 + kInfo.mantissa_bits + kBits) << 23), exponent);
     const auto parts = hn::MulAdd(hn::BitCast(DF(), magnitude), hn::BitCast(DF(), per_part), Splat(8388608.0F));
@@ -103,7 +104,7 @@ HWY_INLINE VF DecodeLanes(VU code) {
   constexpr uint32_t kMinExponent = static_cast<uint32_t>(kInfo.min_exponent + 127) << 23;
   const auto magnitude = hn::And(code, hn::Set(DU(), kInfo.sign_code - 1U));
   const auto shifted = hn::ShiftLeft<kShift>(magnitude);
-  // A subnormal's mantissa lacks the leading 1: it is put there and taken off again.
+  // A subnormal's mantissa lacks the leading 1, so it is added and subtracted again.
   const auto with_one = hn::BitCast(DF(), hn::Add(shifted, hn::Set(DU(), kMinExponent)));
   const auto smallest_normal = hn::BitCast(DF(), hn::Set(DU(), kMinExponent));
   const auto normal = hn::BitCast(DF(), hn::Add(shifted, hn::Set(DU(), kMinExponent - (1U << 23))));
@@ -111,7 +112,7 @@ HWY_INLINE VF DecodeLanes(VU code) {
   VF value = hn::IfThenElse(hn::RebindMask(DF(), subnormal), hn::Sub(with_one, smallest_normal), normal);
   if constexpr (kFormat != Format::kE2M1) {
     const auto special = hn::RebindMask(DF(), hn::Gt(Signed(magnitude), SplatInt(kInfo.max_code)));
-    // E5M2's infinity and NaN have their mantissas; E4M3's NaN may have any.
+    // E5M2's infinity and NaN keep their mantissas; E4M3's NaN may have any.
     const auto largest = hn::Or(hn::Set(DU(), 0x7f800000U), hn::And(shifted, hn::Set(DU(), 0x7fffffU)));
     value = hn::IfThenElse(special, hn::BitCast(DF(), largest), value);
   }
@@ -126,14 +127,14 @@ HWY_INLINE VF DecodeE8M0Lanes(VU code) {
   return hn::BitCast(DF(), hn::IfThenElse(nan, hn::Set(DU(), 0x7fc00000U), power));
 }
 
-// Two codes of 4 bits in 8.
+// Two codes of 4 bits in 8 bits.
 HWY_INLINE VU Nibbles(VU low, VU high) { return BitSelect(hn::Set(DU(), 0xfU), low, hn::ShiftLeft<4>(high)); }
 HWY_INLINE VU BothBytes(CodePair code) { return BitSelect(hn::Set(DU(), 0xffU), code.a, hn::ShiftLeft<8>(code.b)); }
-// A byte an element, in the elements' order.
+// Stores a byte an element, in the elements' order.
 HWY_INLINE void StoreBytes(CodePair code, uint8_t* to) {
   hn::StoreU(hn::TruncateTo(DHalf(), BothBytes(code)), DHalf(), reinterpret_cast<uint16_t*>(to));
 }
-// `stream`: past the caches where whole vectors can go there; `to` must then be aligned to what is stored.
+// `stream`: store whole vectors past the caches, if possible; `to` must then be aligned to what is stored.
 template <typename D>
 HWY_INLINE void StoreVector(D d, hn::Vec<D> bytes, uint8_t* to, bool stream) {
   auto* lanes = reinterpret_cast<hn::TFromD<D>*>(to);
@@ -143,7 +144,7 @@ HWY_INLINE void StoreVector(D d, hn::Vec<D> bytes, uint8_t* to, bool stream) {
     hn::StoreU(bytes, d, lanes);
   }
 }
-// The codes of elements, in their order, half a byte or a byte each. `stream`: as StoreVector's.
+// Stores the codes of elements, in their order, half a byte or a byte each. `stream`: as in StoreVector.
 template <Format kFormat>
 HWY_INLINE void StoreCodes(CodePair code, uint8_t* to, bool stream) {
   if constexpr (kFormat == Format::kE2M1) {
@@ -166,7 +167,7 @@ HWY_INLINE CodePair LoadCodes(const uint8_t* from) {
 template <Format kFormat>
 inline constexpr int64_t kCodeBytes = kFormat == Format::kE2M1 ? kBlock / 2 : kBlock;
 
-// The E8M0 scales of blocks with these amaxes, and what elements are multiplied by.
+// The E8M0 scales of blocks with these amaxes, and the factors for their elements.
 struct BlockScale {
   VU code;
   VF value;
@@ -182,23 +183,24 @@ HWY_INLINE BlockScale MxScale(VF amax, ScaleRule rule) {
   return {hn::IfThenElse(nan, hn::Set(DU(), 255), number), DecodeE8M0Lanes(inverse)};
 }
 
-// mxfp8's codes of bf16 numbers by arithmetic on their 16 bits. Where x over its block's scale is a normal number of
-// E4M3, the code is x less a difference of exponents, without the last 4 bits of its mantissa. Blocks with other
-// numbers (few: subnormal ones are less than 2^-14 of their block's largest) are left to EncodeLanes.
+// Encodes bf16 numbers as mxfp8 by arithmetic on their 16 bits. If x over its block's scale is a normal number of E4M3,
+// the code is x less a difference of exponents, without the last 4 bits of its mantissa. EncodeLanes handles blocks
+// with other numbers (few: subnormal ones are less than 2^-14 of their block's largest).
 using VH = hn::Vec<DH>;
 class MxBits {
  public:
   // `scale`: the E8M0 code of each element's block, in kFirst … kLast.
   static constexpr uint16_t kFirst = 7;
-  static constexpr uint16_t kLast = 247;  // of infinity and NaN it is larger
+  static constexpr uint16_t kLast = 247;  // larger for infinity and NaN
   HWY_INLINE explicit MxBits(VH scale)
       : offset_(hn::Sub(hn::ShiftLeft<7>(scale), hn::Set(DH(), kFirst << 7))),
         least_(hn::Add(offset_, hn::Set(DH(), (1 << 7) - 1))) {}
 
-  // The code of each element. `others` becomes nonzero where it is not, for the element is subnormal.
+  // Returns the code of each element. `others` becomes nonzero in lanes whose code is wrong, because the element is
+  // subnormal.
   HWY_INLINE VH Encode(VH x, VH& others) const {
     const auto magnitude = hn::And(x, hn::Set(DH(), 0x7fff));
-    others = hn::Or(others, hn::SaturatedSub(least_, hn::Sub(magnitude, hn::Set(DH(), 1))));  // 0 is no other
+    others = hn::Or(others, hn::SaturatedSub(least_, hn::Sub(magnitude, hn::Set(DH(), 1))));  // 0 is no exception
     const auto all = hn::SaturatedSub(magnitude, offset_);
     const auto odd = hn::And(hn::ShiftRight<4>(all), hn::Set(DH(), 1));
     const auto rounded = hn::ShiftRight<4>(hn::Add(hn::Add(all, hn::Set(DH(), 7)), odd));
@@ -208,12 +210,12 @@ class MxBits {
 
  private:
   VH offset_;
-  VH least_;  // normal number, less 1
+  VH least_;  // the smallest normal number, less 1
 };
 HWY_INLINE bool AllZero(VH x) { return hn::AllTrue(DH(), hn::Eq(x, hn::Zero(DH()))); }
 using DCodes = hn::Rebind<uint8_t, DH>;
 
-// The values of a block of elements' scales, which begins at a multiple of kBlock; one for each kSize of them.
+// The scales of a vector of elements that begins at a multiple of kBlock; each scale covers kSize elements.
 template <int64_t kSize>
 HWY_INLINE VF ScaleOf(const float* scales, int64_t first) {
   const float* scale = scales + first / kSize;

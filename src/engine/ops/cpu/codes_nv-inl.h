@@ -18,22 +18,22 @@ HWY_BEFORE_NAMESPACE();
 namespace ridgeline {
 namespace HWY_NAMESPACE {
 
-// Whether blocks with usual scales, nearly all, are done otherwise: that takes products added in one operation, and
+// Whether blocks with usual scales, which are nearly all, take a faster way. It needs fused multiply-adds, and
 // conversions to fp16 that round to nearest.
 inline constexpr bool kHasUsual = HWY_NATIVE_FMA != 0;
 
-// E4M3 scales, what elements are divided by, and its inverse in usual blocks, 0 in others.
+// E4M3 scales, the elements' divisor, and its inverse in usual blocks, 0 in others.
 struct NvScales {
   VU code;
   VF divisor;
   VF inverse;
 };
 
-// How the blocks of a tensor with this amax are scaled.
+// The scaling of the blocks of a tensor with this amax.
 class Nv {
  public:
   explicit Nv(float amax) : encode_scale_(TensorScale(kNvfp4Max, amax, 1)), tensor_scale_(1 / encode_scale_) {
-    // So that nothing becomes subnormal, or infinite, on the way to a quotient.
+    // Prevents subnormal or infinite numbers on the way to a quotient.
     if (tensor_scale_ > 0x1p-80F && tensor_scale_ < 0x1p100F) least_usual_ = 0x1p-6F;
   }
   float tensor_scale() const { return tensor_scale_; }
@@ -43,7 +43,8 @@ class Nv {
     const VU code = EncodeLanes<Format::kE4M3>(scale, Nearest());
     const VF divisor = hn::Mul(DecodeLanes<Format::kE4M3>(code), Splat(tensor_scale_));
     const auto zero = hn::Eq(divisor, Splat(0));
-    // A normal number of E4M3 is at most 1/16 of it less than what it rounds: no quotient rounds to more than 6.
+    // A normal number of E4M3 is at most 1/16 of it below the number that it rounds, so no quotient rounds to more than
+    // 6.
     const auto usual = hn::And(hn::Ge(scale, Splat(least_usual_)), hn::Lt(scale, Splat(InfoOf(Format::kE4M3).max + 1)));
     return {code, hn::IfThenElse(zero, Splat(std::numeric_limits<float>::infinity()), divisor),
             hn::IfThenElseZero(usual, hn::Div(Splat(1), divisor))};
@@ -52,27 +53,27 @@ class Nv {
  private:
   float encode_scale_;
   float tensor_scale_;
-  float least_usual_ = std::numeric_limits<float>::infinity();  // of a block's scale before it is rounded
+  float least_usual_ = std::numeric_limits<float>::infinity();  // of a block's scale before rounding
 };
 
-// x / divisor, rounded once. The product with the inverse may be 1.5 units in the last place off; what it is off, exact
-// but for its last bit, corrects it. No dividend is so near to the middle of two numbers that this would be the wrong
-// one of them: the test tries all that are nearest to one.
+// x / divisor, rounded once. The product with the inverse may be off by 1.5 units in the last place; its error, exact
+// except for the last bit, corrects it. No dividend is so near to the middle between two numbers that this picks the
+// wrong one: the test tries all that are nearest to a middle.
 template <bool kUsual>
 HWY_INLINE VF Quotient(VF x, VF divisor, VF inverse) {
   if constexpr (!kUsual) return hn::Div(x, divisor);
   const VF near = hn::Mul(x, inverse);
   const VF excess = hn::MulSub(near, divisor, x);
-  return hn::NegMulAdd(excess, inverse, near);  // of -0 too -0
+  return hn::NegMulAdd(excess, inverse, near);  // keeps -0
 }
 
 // The scales of a row's blocks.
 struct NvRow {
   const float* divisors;
   const float* inverses;
-  bool usual;  // all of them
+  bool usual;  // all of them are
 
-  // Of the block of elements from i on.
+  // Divides the block of elements from i on.
   template <bool kUsual>
   HWY_INLINE Pair Quotients(int64_t i, Pair x) const {
     const VF divisor = ScaleOf<16>(divisors, i);
@@ -81,9 +82,10 @@ struct NvRow {
   }
 };
 
-// Stochastic rounding of usual blocks, by arithmetic on fp16 numbers 2^-14 of theirs in size: E2M1's exponents are the
-// least of fp16's then, below 1 those of its subnormal numbers. So the code is a number's upper bits, and 9 random bits
-// are added to the 9 below them. It lies in the upper 4 bits of the result. `draw`: 3 bits up.
+// Rounds usual blocks stochastically, by arithmetic on fp16 numbers that are 2^-14 of the elements. Then E2M1's
+// exponents are the lowest of fp16's, and below 1 those of its subnormal numbers. So the code is a number's upper bits,
+// and 9 random bits are added to the 9 below them. The code lies in the upper 4 bits of the result. `draw`: shifted up
+// by 3 bits.
 HWY_INLINE VShared EncodeFp16([[maybe_unused]] VF x, VShared draw) {
 #if HWY_NATIVE_FMA
   const DShared d;
@@ -97,7 +99,7 @@ HWY_INLINE VShared EncodeFp16([[maybe_unused]] VF x, VShared draw) {
 HWY_INLINE VShared EvenDraw(VShared shared) { return hn::And(hn::ShiftLeft<3>(shared), hn::Set(DShared(), 0xff8)); }
 HWY_INLINE VShared OddDraw(VShared shared) { return hn::And(hn::ShiftRight<4>(shared), hn::Set(DShared(), 0xff8)); }
 
-// A byte for each two elements of a row, whose random bits `shared` has.
+// Returns a byte for every two elements of a row. `shared` has their random bits.
 template <bool kUsual>
 HWY_INLINE hn::Vec<DB> EncodeBytes(Pair x, VShared shared) {
   if constexpr (kUsual) {
@@ -110,11 +112,11 @@ HWY_INLINE hn::Vec<DB> EncodeBytes(Pair x, VShared shared) {
   }
 }
 
-// The codes of 16 rows of a vector of columns, 8 in each, the first in the lowest bits.
+// The codes of 16 rows of a vector of columns: 8 rows in each word, the first in the lowest bits.
 struct ColumnCodes {
   VU low, high;
 };
-// code(0 … 7), of which the lower 4 bits count.
+// Joins code(0 … 7), whose lower 4 bits count.
 template <typename Code>
 HWY_INLINE VU Eight(const Code& code) {
   VU all = code(7);
@@ -128,7 +130,7 @@ HWY_INLINE ColumnCodes EncodeColumns(const VF (&y)[16]) {
   return {Eight(code), Eight([&](int64_t i) HWY_ATTR { return code(8 + i); })};
 }
 
-// The four rows of a word of random bits, in 16 bits.
+// Encodes the four rows of a word of random bits, in 16 bits.
 HWY_INLINE VShared EncodeFour(const VF* y, VU word) {
   const auto low = hn::TruncateTo(DShared(), word);
   const auto high = hn::TruncateTo(DShared(), hn::ShiftRight<16>(word));

@@ -38,7 +38,7 @@ struct DropoutOp {
   }
 };
 
-// `first`: of the elements that it is for, in their tensor.
+// `first`: the position of the first element in its tensor.
 template <typename T>
 DropoutOp<kAnySplit<T>> MakeDropout(const StepInputs& inputs, const DropoutAttrs& attrs, int64_t first = 0) {
   return {

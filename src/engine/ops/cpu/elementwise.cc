@@ -73,7 +73,7 @@ struct FillOp {
 template <typename T>
 struct UniformOp {
   RandomBlocks random;
-  // As many of the bits as T represents exactly, so that no rounding reaches 1.
+  // Takes as many bits as T represents exactly, so that no rounding reaches 1.
   HWY_INLINE Pair operator()(int64_t i) const {
     constexpr int kBits = sizeof(T) == 2 ? 8 : 24;
     const auto bits = random.Block<kAnySplit<T>>(i);

@@ -49,7 +49,8 @@ void EmbeddingCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/)
   });
 }
 
-// order = the indices of ids, by id, equal ids in their order (radix sort: counting needs no memory of ids' range).
+// order = the indices of ids, sorted by id; equal ids keep their order. A radix sort, because counting would need
+// memory for the ids' range.
 void SortTokens(const int32_t* ids, int64_t count, int64_t vocab, int32_t* order, int32_t* scratch) {
   constexpr int kBits = 11;
   constexpr int32_t kBuckets = 1 << kBits;
@@ -76,7 +77,7 @@ HWY_NOINLINE void AddRowsOf(const T* dx, int64_t cols, const int32_t* rows, int6
     Store<kSplit>(Plus(Load<kSplit>(to + i, size), sum), to + i, size);
   });
 }
-// The same of rows 0, stride, 2 stride, … of dx.
+// The same for rows 0, stride, 2 stride, … of dx.
 template <typename T, typename G>
 HWY_NOINLINE void AddEveryRow(const T* dx, int64_t cols, int64_t stride, int64_t count, G* to) {
   constexpr bool kSplit = kAnySplit<T, G>;
@@ -87,7 +88,7 @@ HWY_NOINLINE void AddEveryRow(const T* dx, int64_t cols, int64_t stride, int64_t
   });
 }
 
-// Each thread has a range of columns, so that a token which comes often is shared among them.
+// Each thread has a range of columns, so that all threads share a frequent token.
 template <typename T, typename G>
 void ScatterTokens(const T* dx, int64_t cols, const int32_t* ids, const int32_t* order, int64_t tokens, G* d_wte) {
   constexpr int64_t kUnit = 64;  // columns: whole blocks, whole cache lines

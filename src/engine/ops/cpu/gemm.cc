@@ -1,5 +1,5 @@
-// Products by our own loops (gemm_packed.h): of operands as they lie, widened to fp32 or rounded to TF32,
-// or of codes and scales.
+// Products by our own loops (gemm_packed.h): of operands as stored, widened to fp32 or rounded to TF32, or of codes and
+// scales.
 #include <omp.h>
 
 #include <array>
@@ -18,7 +18,7 @@
 namespace ridgeline {
 namespace {
 
-// What all products share, since they run one after another.
+// Scratch that all products share, since they run one after another.
 SharedCache<int, AlignedBuffer>& Scratches() {
   static SharedCache<int, AlignedBuffer> scratches;
   return scratches;
@@ -33,7 +33,7 @@ PackedShape ShapeOf(const OpCall& call) {
     shape.m = c.rows;
     shape.n = c.cols;
     shape.ldc = c.row_stride;
-    // bf16 as it is where the CPU can, else widened.
+    // bf16 stays bf16 if the CPU multiplies it; else it is widened.
     shape.in = in == DType::kBF16 && CpuMultipliesBf16() ? DType::kBF16 : DType::kF32;
     shape.out = c.dtype;
     shape.has_bias = bias.defined();
@@ -96,8 +96,8 @@ class GemmState : public KernelState {
   }
 
  private:
-  // All of them now, however few a product would use: so what a process takes beside its slab does not depend on its
-  // products' shapes, and none of it comes while a step is measured. By the threads that will use them.
+  // Touches all pages now, however few a product would use, on the threads that will use them. So a process's memory
+  // besides its slab does not depend on its products' shapes, and none of it is faulted in while a step is measured.
   void TouchPages(std::byte* scratch) const {
     constexpr int64_t kPage = 4096;
     ParallelFor((product_.scratch_bytes() + kPage - 1) / kPage, 64, [&](int64_t begin, int64_t end) {

@@ -31,8 +31,8 @@ memory::desc Stored(int64_t rows, int64_t cols, int64_t stride, bool transposed,
   return {{rows, cols}, Type(dtype), transposed ? memory::dims{1, stride} : memory::dims{stride, 1}};
 }
 
-// oneDNN divides a product among the threads OpenMP would use, where it is made and where it is run, and sums in an
-// order that depends on their number.
+// oneDNN divides a product among the threads that OpenMP would use, when it is made and when it is run. Its order of
+// summing depends on their number.
 class OneThread {
  public:
   OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -44,7 +44,7 @@ class OneThread {
   int before_;
 };
 
-// oneDNN keeps to the class of CPU that was asked for. To be called before its first use.
+// Keeps oneDNN to the requested class of CPU. Call it before oneDNN's first use.
 void LimitOneDnn() {
   static const bool limited = [] {
     switch (ThisCpuClass()) {
@@ -104,7 +104,7 @@ Matmul::Matmul(const MatmulShape& s) {
 }
 
 void Matmul::Run(const void* a, const void* b, void* c, const void* bias, void* scratch) {
-  // The C interface: the C++ one would allocate a map of arguments at every run.
+  // Uses the C interface, because the C++ one would allocate a map of arguments at every run.
   const auto at = [](dnnl::memory& memory, const void* data) {
     dnnl_memory_set_data_handle(memory.get(), const_cast<void*>(data));
     return memory.get();

@@ -1,4 +1,4 @@
-// oneDNN's matrix products, of shapes fixed beforehand: those of attention's blocks.
+// oneDNN's matrix products of shapes that are fixed beforehand: those of attention's blocks.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ struct MatmulShape {
   bool accumulate = false;
 };
 
-// A product made and run by one thread, whatever OpenMP would use: its bits don't depend on how many there are. Runs
-// are made by one thread at a time; nothing is allocated but what oneDNN takes itself.
+// A product that one thread makes and runs, whatever number OpenMP would use, so its bits do not depend on that number.
+// One thread at a time may run it. It allocates nothing besides oneDNN's own memory.
 class Matmul {
  public:
   Matmul() = default;
   explicit Matmul(const MatmulShape& shape);
 
   int64_t scratch_bytes() const { return scratch_bytes_; }
-  // scratch: scratch_bytes() of it, aligned to 64. bias: nullptr where the shape has no bias.
+  // scratch: scratch_bytes() bytes, aligned to 64. bias: nullptr if the shape has no bias.
   void Run(const void* a, const void* b, void* c, const void* bias, void* scratch);
 
  private:

@@ -1,4 +1,4 @@
-// How a matrix product reads its operands: where they lie, or converted on the way.
+// How a matrix product reads its operands: in place, or converted on the way.
 #pragma once
 
 #include <cstddef>
@@ -10,28 +10,28 @@
 
 namespace ridgeline {
 
-// One operand of a product: element (i, k), where i counts rows of op(a) or columns of op(b) and k is summed over.
+// One operand of a product: element (i, k), where i counts rows of op(a) or columns of op(b), and k is summed over.
 class ProductOperand {
  public:
   struct Block {
-    const std::byte* data;  // of the dtype that is multiplied
-    int64_t stride;         // elements from one i to the next where terms_contiguous(), else from one k to the next
+    const std::byte* data;  // of the multiplied dtype
+    int64_t stride;         // elements from one i to the next if terms_contiguous(), else from one k to the next
   };
   explicit ProductOperand(bool terms_contiguous) : terms_contiguous_(terms_contiguous) {}
   virtual ~ProductOperand() = default;
 
-  // Elements [i, i + count) x [k, k + terms): in place, or converted into `room`, which holds count x terms of them,
-  // without gaps.
+  // Returns elements [i, i + count) x [k, k + terms): in place, or converted into `room`, which has space for count x
+  // terms of them, without gaps.
   virtual Block Read(int64_t i, int64_t count, int64_t k, int64_t terms, std::byte* room) const = 0;
 
-  // Whether neighbours in memory are neighbours in k, or in i.
+  // Whether neighbours in memory are neighbours in k, or else in i.
   bool terms_contiguous() const { return terms_contiguous_; }
 
  private:
   bool terms_contiguous_;
 };
 
-// An operand that already has the dtype that is multiplied.
+// An operand that already has the multiplied dtype.
 class StoredOperand final : public ProductOperand {
  public:
   StoredOperand(const std::byte* data, int64_t stride, bool terms_contiguous, DType dtype)
@@ -46,8 +46,7 @@ class StoredOperand final : public ProductOperand {
   int64_t size_;
 };
 
-// An operand that becomes other numbers of fp32: one of fewer bits is widened, and with `tf32` one of fp32 is rounded
-// to TF32.
+// An operand that is converted to fp32: narrower numbers are widened, and with `tf32`, fp32 is rounded to TF32.
 class ConvertedOperand final : public ProductOperand {
  public:
   ConvertedOperand(const std::byte* data, int64_t stride, bool terms_contiguous, DType dtype, bool tf32)

@@ -9,18 +9,18 @@
 namespace ridgeline {
 namespace {
 
-constexpr int64_t kQuantizedBlock = 32;  // where quantized operands can be cut
-constexpr int64_t kMostCols = 1536;      // of b packed at once
-constexpr int64_t kFewCols = 384;        // and no fewer, where there are
+constexpr int64_t kQuantizedBlock = 32;  // the unit in which quantized operands can be cut
+constexpr int64_t kMostCols = 1536;      // the most columns of b packed at once
+constexpr int64_t kFewCols = 384;        // and the fewest, if b has as many
 constexpr int64_t kPackedWords = int64_t{2} << 20;
 constexpr int64_t kSumWords = int64_t{1} << 20;
 
 int64_t DivideUp(int64_t n, int64_t by) { return (n + by - 1) / by; }
 int64_t RoundUp(int64_t n, int64_t to) { return DivideUp(n, to) * to; }
 
-// What a thread keeps for itself, in bytes, each part aligned to 64.
+// A thread's own memory, in bytes, each part aligned to 64.
 struct ThreadRoom {
-  int64_t operand;   // a part of one, converted
+  int64_t operand;   // a part of an operand, converted
   int64_t packed_a;  // a block of a
   int64_t tile;      // sums of a part of c
   int64_t bytes() const { return operand + packed_a + tile; }
@@ -33,8 +33,8 @@ ThreadRoom ThreadRoomOf(const PanelKernel& kernel) {
 struct Parts {
   int64_t rows, cols;
 };
-// How threads share a part of c of so many rows and columns: where all have work, so that each takes least time over
-// its operands. All pack the rows of a that they need, and read what of b is packed once for all.
+// Divides a part of c of so many rows and columns among threads, so that all have work and each spends the least time
+// on its operands. Each thread packs the rows of a that it needs. b is packed once for all.
 Parts Share(int64_t threads, int64_t rows, int64_t row_panels, int64_t row_cost, int64_t cols, int64_t panels) {
   const int64_t few_rows = std::min(threads, row_panels);
   Parts best{few_rows, std::min(threads / few_rows, panels)};
@@ -52,13 +52,13 @@ Parts Share(int64_t threads, int64_t rows, int64_t row_panels, int64_t row_cost,
 
 }  // namespace
 
-// How a product is cut. Only the order in which k is summed matters to the result: block_steps and `chunk_steps`.
+// How a product is cut. Only the order in which k is summed affects the result: block_steps and chunk_steps.
 struct PackedProduct::Blocking {
   int64_t steps;        // words along k
-  int64_t block_steps;  // of a block
-  int64_t cols;         // of c, whose part of b is packed at once
-  int64_t chunk_steps;  // likewise
-  int64_t super_rows;   // of c, whose sums are kept at once
+  int64_t block_steps;  // in a block
+  int64_t cols;         // columns of c whose part of b is packed at once
+  int64_t chunk_steps;  // steps of b packed at once
+  int64_t super_rows;   // rows of c whose sums are kept at once
 };
 
 PackedProduct::Blocking PackedProduct::Cut() const {
@@ -83,7 +83,7 @@ int64_t PackedProduct::scratch_bytes() const {
   return 4 * (kPackedWords + kSumWords + kMostCols) + threads_ * ThreadRoomOf(*kernel_).bytes();
 }
 
-// A part of an operand as the kernel's panels. room: for what has to be converted.
+// Packs a part of an operand as the kernel's panels. room: for elements that must be converted.
 void PackedProduct::Pack(const ProductOperand& operand, bool is_a, int64_t i, int64_t count, int64_t k, int64_t terms,
                          int64_t steps, std::byte* room, uint32_t* to) const {
   const ProductOperand::Block block = operand.Read(i, count, k, terms, room);
@@ -138,7 +138,7 @@ void PackedProduct::Run(const ProductOperand& a, const ProductOperand& b, void* 
           };
 #pragma omp barrier
           if (chunks > 1 || super == 0) {
-            // Neighbours to one thread: packing fetches the next ahead.
+            // Neighbouring panels go to one thread, because packing fetches the next one ahead.
             for (int64_t block = 0; block < blocks; ++block) {
               for (int64_t panel = panels * me / threads; panel < panels * (me + 1) / threads; ++panel) {
                 const int64_t first = col + panel * kernel.cols;

@@ -1,6 +1,6 @@
-// Our matrix product, on every CPU. Operands are repacked into the order the inner loop (gemm_panels.h) reads, block by
-// block, so every form (transposed or not, strided, stored in another number format) runs at the same speed, and
-// nothing is kept between products. Blocking after Goto & van de Geijn, "Anatomy of High-Performance Matrix
+// Our matrix product, on every CPU. It repacks operands, block by block, into the order that the inner loop
+// (gemm_panels.h) reads. So every form (transposed or not, strided, stored in another number format) runs at the same
+// speed, and nothing is kept between products. Blocking after Goto & van de Geijn, "Anatomy of High-Performance Matrix
 // Multiplication" (2008).
 #pragma once
 
@@ -17,7 +17,7 @@ namespace ridgeline {
 struct PackedShape {
   int64_t m = 0, n = 0, k = 0;
   int64_t ldc = 0;
-  DType in = DType::kF32;   // what is multiplied: fp32, or bf16 where CpuMultipliesBf16(); sums are fp32
+  DType in = DType::kF32;   // the multiplied dtype: fp32, or bf16 if CpuMultipliesBf16(); sums are fp32
   DType out = DType::kF32;  // c: fp32 or bf16
   bool has_bias = false;
   DType bias = DType::kF32;
@@ -27,12 +27,12 @@ struct PackedShape {
 
 class PackedProduct {
  public:
-  // Prepared for the threads OpenMP would use now. It may be run with fewer; of more, it uses as many.
+  // Prepares for as many threads as OpenMP would use now. It may run with fewer; of more, it uses only as many.
   explicit PackedProduct(const PackedShape& shape);
 
   int64_t scratch_bytes() const;  // at most 12 MiB and 0.25 MiB a thread
-  // Uses all cores. Each sum's order is fixed by the shape, not by the number of threads. scratch: scratch_bytes() of
-  // it, aligned to 64. bias: nullptr where the shape has none.
+  // Uses all cores. The shape fixes each sum's order, not the number of threads. scratch: scratch_bytes() bytes,
+  // aligned to 64. bias: nullptr if the shape has none.
   void Run(const ProductOperand& a, const ProductOperand& b, void* c, const void* bias, float scale,
            std::byte* scratch) const;
 

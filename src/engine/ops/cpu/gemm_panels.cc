@@ -1,4 +1,4 @@
-// Products of fp32 on any CPU, and the choice among all.
+// Products of fp32 on any CPU, and the choice of the kernel.
 #include "engine/ops/cpu/gemm_panels.h"
 
 #include <algorithm>
@@ -6,7 +6,8 @@
 
 #include "engine/ops/cpu/gemm_rows.h"
 
-// SSE4 too, which other kernels do without: products are most of a step. CPUs with AVX-512 have kernels of their own.
+// SSE4, too, which other kernels do without, because products are most of a step. CPUs with AVX-512 have kernels of
+// their own.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #define HWY_BROKEN_EMU128 0
 
@@ -26,7 +27,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::CappedTag<float, 8>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
 
-// Of AVX2's 16 registers, 12 keep sums, two a step of b and one a word of a.
+// Of AVX2's 16 registers, 12 keep sums, two a step of b, and one a word of a.
 constexpr int64_t kRows = 6;
 constexpr int64_t kVectors = 2;
 constexpr int64_t kCols = kVectors * kLanes;
@@ -37,7 +38,7 @@ void Multiply(int64_t steps, const uint32_t* a_words, const uint32_t* b_words, c
   const auto* a = reinterpret_cast<const float*>(a_words);
   const auto* b = reinterpret_cast<const float*>(b_words);
   hn::Vec<D> sums[kRows][kVectors];
-  const float* later = from != nullptr ? from : to;  // wanted at the end
+  const float* later = from != nullptr ? from : to;  // needed at the end
   const int64_t ld_later = from != nullptr ? ld_from : ld_to;
 #pragma GCC unroll 6
   for (int64_t i = 0; i < kRows; ++i) {
@@ -67,7 +68,7 @@ void Multiply(int64_t steps, const uint32_t* a_words, const uint32_t* b_words, c
   }
 }
 
-// Panels of kWidth. `apart`: elements between neighbours of a step, `next`: from a step to the next.
+// Packs panels of kWidth. `apart`: elements between neighbours of a step. `next`: elements from a step to the next.
 template <int64_t kWidth, typename Apart>
 HWY_INLINE void PackPanels(const PanelSource& from, int64_t steps, Apart apart, int64_t next, uint32_t* to) {
   const auto* data = reinterpret_cast<const uint32_t*>(from.data);
@@ -132,7 +133,7 @@ namespace ridgeline {
 HWY_EXPORT(Panels);
 
 PanelKernel AnyCpuPanels() {
-  ThisCpuClass();  // limits what Highway chooses
+  ThisCpuClass();  // limits Highway's choice
   return HWY_DYNAMIC_DISPATCH(Panels)();
 }
 

@@ -1,4 +1,4 @@
-// Products on CPUs with AVX-512: of fp32, of pairs of bf16, and with AMX of tiles of bf16.
+// Products on CPUs with AVX-512: of fp32, of pairs of bf16, and, with AMX, of tiles of bf16.
 #ifdef __x86_64__
 #include <immintrin.h>
 
@@ -8,7 +8,7 @@
 
 namespace ridgeline {
 
-// GCC 12's own intrinsics begin from a value they leave undefined.
+// GCC 12's own intrinsics start from an undefined value.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #ifdef __clang__
@@ -34,7 +34,7 @@ template <bool kPairs>
 void Multiply(int64_t steps, const uint32_t* a, const uint32_t* b, const float* from, int64_t ld_from, float* to,
               int64_t ld_to, const uint32_t* /*soon*/, int64_t /*soon_words*/) {
   constexpr int64_t kVectors = kCols / 16;
-  const float* later = from != nullptr ? from : to;  // wanted at the end
+  const float* later = from != nullptr ? from : to;  // needed at the end
   const int64_t ld_later = from != nullptr ? ld_from : ld_to;
   __m512 sums[kRows][kVectors];
 #pragma GCC unroll 8
@@ -88,7 +88,7 @@ __m512 Widen16(const std::byte* from, DType dtype, __mmask16 there) {
   }
 }
 
-// Rounded to nearest, ties to even; a NaN stays one.
+// Rounds to nearest, ties to even; a NaN stays NaN.
 __m256i ToBf16x16(__m512 value) {
   const __m512i bits = _mm512_castps_si512(value);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
@@ -125,7 +125,7 @@ void Finish(const float* tile, int64_t height, int64_t width, float scale, const
   }
 }
 
-// 16 rows of 16 words become their columns.
+// Transposes 16 rows of 16 words.
 void Transpose16(__m512i r[16]) {
   __m512i t[16];
 #pragma GCC unroll 8
@@ -156,11 +156,11 @@ void Transpose16(__m512i r[16]) {
   }
 }
 
-// How far packing fetches ahead of itself: terms, or the 16 rows after these.
+// How far packing fetches ahead: in terms, or the 16 rows after these.
 constexpr int64_t kPackAheadTerms = 24;
 
-// Puts a step's words of 16 neighbours, from the `first`, where they belong: panels of kWidth, of which there are as
-// many as hold `count`, lie one after the other.
+// Stores a step's words of 16 neighbours, from the `first` on, in their panels of kWidth, which lie one after the
+// other. There are as many panels as hold `count`.
 template <int64_t kWidth>
 void StoreWords(__m512i words, int64_t first, int64_t step, int64_t steps, int64_t count, uint32_t* to) {
   if constexpr (kWidth % 16 == 0) {
@@ -175,7 +175,7 @@ void StoreWords(__m512i words, int64_t first, int64_t step, int64_t steps, int64
   }
 }
 
-// Panels of kWidth where terms are contiguous.
+// Packs panels of kWidth if terms are contiguous.
 template <bool kPairs, int64_t kWidth>
 void PackContiguous(const PanelSource& source, int64_t steps, uint32_t* to) {
   constexpr int64_t kTerms = kPairs ? 2 : 1;  // a word
@@ -206,7 +206,7 @@ void PackContiguous(const PanelSource& source, int64_t steps, uint32_t* to) {
   }
 }
 
-// The same where neighbours in memory are the `count` of one term.
+// The same if neighbours in memory are the `count` of one term.
 template <bool kPairs, int64_t kWidth>
 void PackStrided(const PanelSource& source, int64_t steps, uint32_t* to) {
   constexpr int64_t kTerms = kPairs ? 2 : 1;
@@ -252,7 +252,7 @@ void Pack(const PanelSource& from, int64_t steps, uint32_t* to) {
   }
 }
 
-// Tiles of AMX are 16 rows of 16 words. Four keep the sums of 32 rows and columns.
+// AMX tiles are 16 rows of 16 words. Four tiles keep the sums of 32 rows and columns.
 constexpr int64_t kTile = 16;
 constexpr int64_t kTileRows = 2 * kTile;
 constexpr int64_t kTileCols = 2 * kTile;
@@ -299,7 +299,7 @@ void MultiplyTiles(int64_t steps, const uint32_t* a, const uint32_t* b, const fl
   _tile_stored(3, to + kTile * ld_to + kTile, ld_to * 4);
 }
 
-// A panel of a is, for every 16 steps, its rows of 16 words.
+// A panel of a has, for every 16 steps, its rows of 16 words.
 void PackTilesOfA(const PanelSource& from, int64_t steps, uint32_t* to) {
   constexpr int64_t kSize = 2;
   const __m512i interleaved = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38,
@@ -327,7 +327,7 @@ void PackTilesOfA(const PanelSource& from, int64_t steps, uint32_t* to) {
             words[i] =
                 _mm512_permutex2var_epi16(_mm512_maskz_loadu_epi16(term < from.terms ? there : 0, even), interleaved,
                                           _mm512_maskz_loadu_epi16(term + 1 < from.terms ? there : 0, odd));
-            if (half == 0) {  // the rows of the steps after these
+            if (half == 0) {  // the rows of the next steps
               _mm_prefetch(reinterpret_cast<const char*>(even + 2 * kTile * from.stride * kSize), _MM_HINT_T0);
               _mm_prefetch(reinterpret_cast<const char*>(odd + 2 * kTile * from.stride * kSize), _MM_HINT_T0);
             }
@@ -343,7 +343,8 @@ void PackTilesOfA(const PanelSource& from, int64_t steps, uint32_t* to) {
 }
 
 void ConfigureTiles() {
-  // Palette 1: the rows and the bytes a row of each of 8 tiles (Intel's Architecture Instruction Set Extensions, 3.4).
+  // Palette 1: the rows, and the bytes in a row, of each of 8 tiles (Intel's Architecture Instruction Set Extensions,
+  // 3.4).
   struct alignas(64) Configuration {
     uint8_t palette = 1;
     uint8_t start_row = 0;

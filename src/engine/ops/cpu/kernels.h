@@ -1,4 +1,4 @@
-// The ops' CPU kernels, a file an op family, and what they keep outside the slab.
+// The ops' CPU kernels, one file per op family, and their memory outside the slab.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ void AddNormCpu(CpuKernelTable& table);
 void AddOptimizerCpu(CpuKernelTable& table);
 void AddQuantizeCpu(CpuKernelTable& table);
 
-// Outside the slab, for all prepared products of this process together: at most 12 MiB and 0.25 MiB a thread.
+// Bytes outside the slab for all prepared products of this process together: at most 12 MiB and 0.25 MiB a thread.
 int64_t GemmScratchBytes();
-// Likewise for all of attention: blocks for each thread, whose size depends on head_dim alone (about 2 MiB a thread for
+// The same for all of attention: blocks for each thread, whose size depends on head_dim alone (about 2 MiB a thread for
 // head_dim 128).
 int64_t AttentionScratchBytes();
 

@@ -25,7 +25,7 @@ inline float ToFloat(float value) { return value; }
 inline float ToFloat(uint16_t bf16) { return FromBf16(bf16); }
 inline float ToFloat(F16 fp16) { return FromFp16(std::bit_cast<uint16_t>(fp16)); }
 
-// No constant: Highway 1.2 has a union in its float16_t.
+// Not a constant, because Highway 1.2 has a union in its float16_t.
 template <typename T>
 T MinusInfinity() {
   if constexpr (std::is_same_v<T, float>) {
@@ -35,7 +35,7 @@ T MinusInfinity() {
   }
 }
 
-constexpr int64_t kPiece = 4096;  // logits looked at together: they stay in the nearest cache
+constexpr int64_t kPiece = 4096;  // logits processed together: they stay in the nearest cache
 
 template <typename T>
 HWY_NOINLINE float MaxOf(const T* x, int64_t n) {
@@ -68,8 +68,8 @@ HWY_NOINLINE void ToScaledExp(T* x, int64_t n, float max, float scale) {
   });
 }
 
-// The row's loss; logits become (softmax - onehot) * scale. Read from memory once, written once: maximum and sum are
-// found together, a piece that stays in the nearest cache at a time (Milakov & Gimelshein, 2018).
+// Returns the row's loss; logits become (softmax - onehot) * scale. They are read from memory once and written once:
+// maximum and sum are found together, in pieces that stay in the nearest cache (Milakov & Gimelshein, 2018).
 template <typename T>
 float CrossEntropyRow(T* logits, int64_t vocab, int32_t target, double scale) {
   constexpr float kNothing = -std::numeric_limits<float>::infinity();
@@ -86,7 +86,7 @@ float CrossEntropyRow(T* logits, int64_t vocab, int32_t target, double scale) {
   }
   const double log_probability =
       static_cast<double>(ToFloat(logits[target])) - static_cast<double>(max) - std::log(sum);
-  // Through expm1, which keeps its digits where the target is nearly certain.
+  // Uses expm1, which keeps its digits if the target is nearly certain.
   const auto target_gradient = static_cast<float>(std::expm1(log_probability) * scale);
   ToScaledExp(logits, vocab, max, static_cast<float>(scale / sum));
   if constexpr (std::is_same_v<T, float>) {

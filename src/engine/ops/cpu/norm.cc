@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ridgeline {
 namespace HWY_NAMESPACE {
 
-// Of a norm that makes its x first, row by row; of one that finds it there, `x` is nullptr.
+// The operands of a norm that first makes its x, row by row. If x exists already, `x` is nullptr.
 template <typename T>
 struct ResidualRows {
   const T* branch = nullptr;
@@ -50,8 +50,8 @@ ResidualRows<T> ResidualRowsOf(const OpCall& call, const CpuRun& run,
           call.attrs(op).dropout, run.Inputs(on.reads.inputs)};
 }
 
-// Rows are read more than once: the first time from memory, then from the cache. While the last pass over a row
-// computes, the next row is fetched.
+// Rows are read more than once: first from memory, then from the cache. While the last pass over a row computes, the
+// next row is fetched.
 template <typename T>
 struct RmsRows {
   const T* x;
@@ -87,7 +87,7 @@ HWY_NOINLINE void RmsNormRange(const RmsRows<T>& rows, int64_t begin, int64_t en
   }
   if (rows.stream) hwy::FlushStream();
 }
-// As the call's operands name them; x is read, or written first where there are `sums`.
+// Arguments are named as the call's operands. x is read, or written first if `sums` has branches.
 template <typename T, typename Reads, typename Writes>
 void RmsNormRows(const CpuRun& run, const Tensor& x, const Reads& reads, const Writes& writes, double eps,
                  const ResidualRows<T>& sums) {
@@ -190,7 +190,7 @@ void ResidualLayerNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*
   });
 }
 
-// Both norms backward: kCenter is what LayerNorm has more, the mean and the bias.
+// Both norms' backward passes. kCenter: the additional parts of LayerNorm, the mean and the bias.
 template <typename T>
 struct BackwardRows {
   const T* dy;
@@ -203,8 +203,8 @@ struct BackwardRows {
   bool overwrite_dx;
 };
 
-// With n = (x - mean) rstd and g = dy weight: dx = rstd (g - mean(g) - n mean(g n)); dweight = sum of dy n, dbias of
-// dy. The sums over these rows go to dweight and dbias, in the order of Pairs.
+// With n = (x - mean) rstd and g = dy weight: dx = rstd (g - mean(g) - n mean(g n)); dweight = sum of dy n, dbias = sum
+// of dy. The sums over these rows go to dweight and dbias, in the order of Pairs.
 template <bool kCenter, bool kSplit, typename T>
 HWY_NOINLINE void NormBackwardRange(const BackwardRows<T>& rows, int64_t begin, int64_t end, float* dweight,
                                     float* dbias) {

@@ -55,7 +55,7 @@ HWY_INLINE AdamLane AdamOf(const AdamStep& step, AdamLane old, VF g) {
   return {hn::Add(weight, hn::Div(hn::Mul(Splat(step.minus_step_size), m), denominator)), m, v};
 }
 
-// Weights of fp32, or of bf16.
+// Weights in fp32, or in bf16.
 template <typename W>
 struct PlainWeights {
   W* work;
@@ -127,21 +127,21 @@ struct MasterWeights {
     const VU high_b = hn::IfThenElse(nan_b, hn::Or(b, quiet), hn::Add(b, half));
     const auto even = hn::BitCast(DH(), hn::ShiftRight<16>(high_a));
     hn::StoreU(hn::OddEven(hn::BitCast(DH(), high_b), even), DH(), work);
-    // master - work has the low 16 bits of master.
+    // master - work leaves the low 16 bits of master.
     const VU low_a = hn::IfThenZeroElse(nan_a, a);
     const VU low_b = hn::IfThenZeroElse(nan_b, hn::ShiftLeft<16>(b));
     hn::StoreU(hn::OddEven(hn::BitCast(DH(), low_b), hn::BitCast(DH(), low_a)), DH(), low);
   }
 };
 
-// As fp32, the bf16 number that SplitMaster has for it; NaN stays NaN.
+// Returns, as fp32, the bf16 number that SplitMaster gives; NaN stays NaN.
 HWY_INLINE VF NearestBf16(VF master) {
   const VU bits = hn::Add(hn::BitCast(DU(), master), hn::Set(DU(), 0x8000));
   const VF nearest = hn::BitCast(DF(), hn::And(bits, hn::Set(DU(), 0xffff0000U)));
   return hn::IfThenElse(hn::IsNaN(master), master, nearest);
 }
 
-// fp32, rounded to what is multiplied.
+// fp32, rounded to the multiplied dtype.
 template <typename W>
 struct RoundedWeights {
   float* master;

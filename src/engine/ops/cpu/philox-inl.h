@@ -1,4 +1,5 @@
-// The random numbers of philox.h, many at a time. Included once for each target, inside of Highway's foreach_target.h.
+// The random numbers of philox.h, several at a time. Included once for each target, inside of Highway's
+// foreach_target.h.
 
 #include "engine/ops/cpu/simd_targets.h"
 
@@ -24,7 +25,7 @@ using VW = hn::Vec<DW>;
 struct Bits {
   VU a, b;
 };
-// Bits that round the two halves of a Pair, kBits in each lane.
+// Bits that round the two halves of a Pair: kBits in each lane.
 template <int kBits>
 struct Draws {
   VU a, b;
@@ -34,7 +35,7 @@ struct RoundingRows {
   Draws<kBits> rows[kRows];
   HWY_INLINE Draws<kBits> operator[](int64_t i) const { return rows[i]; }
 };
-// The halves of words that neighbours share, a half for the two elements of a lane: RoundingBits of 9 bits.
+// Halves of words that neighbours share: one half for the two elements of a lane. RoundingBits of 9 bits.
 using DShared = hn::Rebind<uint16_t, DU>;
 using VShared = hn::Vec<DShared>;
 HWY_INLINE Draws<9> DrawsOf(VShared shared) {
@@ -45,7 +46,7 @@ HWY_INLINE Draws<9> DrawsOf(VShared shared) {
 // RandomBits of a block of elements at a time.
 class RandomBlocks {
  public:
-  // `first`: the number of Block's element 0 in the stream.
+  // `first`: the position in the stream of Block's element 0.
   RandomBlocks(const StepInputs& inputs, uint32_t stream, int64_t first = 0)
       : base_(first - first % 4),
         shift_(static_cast<size_t>(first % 4)),
@@ -61,11 +62,11 @@ class RandomBlocks {
     }
   }
 
-  // Of elements [i, i + kBlock), as Pairs have them; i is a multiple of 4.
+  // Returns the bits of elements [i, i + kBlock) in the order of Pairs. REQUIRES: i is a multiple of 4.
   template <bool kSplit>
   HWY_INLINE Bits Block(int64_t i) const {
     if (HWY_LIKELY(shift_ == 0)) return AlignedBlock<kSplit>(base_ + i);
-    alignas(64) uint32_t linear[2 * kBlock];  // across two blocks of the generator's
+    alignas(64) uint32_t linear[2 * kBlock];  // spans two blocks of the generator
     const Bits low = AlignedBlock<true>(base_ + i);
     const Bits high = AlignedBlock<true>(base_ + i + kBlock);
     hn::StoreInterleaved2(low.a, low.b, DU(), linear);
@@ -81,7 +82,7 @@ class RandomBlocks {
 
   template <bool kSplit>
   HWY_INLINE Bits AlignedBlock(int64_t i) const {
-    // Not Iota from `i`: it would go through memory, and wait there for the stores before.
+    // Not Iota from `i`, which would go through memory, and wait there for earlier stores.
     const auto words = Groups(hn::Add(hn::Set(DW(), static_cast<uint64_t>(i) / 4), hn::Iota(DW(), 0)));
     const VU even = Joined(words.c0, words.c2);
     const VU odd = Joined(words.c1, words.c3);
@@ -91,13 +92,14 @@ class RandomBlocks {
     return {hn::Load(DU(), linear), hn::Load(DU(), linear + kLanes)};
   }
 
-  // RoundingBits of 16 bits of the elements [i, i + 2 * kBlock), as two split Pairs; i is a multiple of 8.
+  // Returns 16-bit RoundingBits of elements [i, i + 2 * kBlock), as two split Pairs. REQUIRES: i is a multiple of 8.
   HWY_INLINE RoundingRows<2, 16> RoundingBlocks(int64_t i) const {
     const Bits words = RowWords(i / 8);
     return {{LowAndHigh(words.a), LowAndHigh(words.b)}};
   }
 
-  // What the elements [i, i + 4 * kBlock), as four split Pairs, share in RoundingBits of 9 bits; i is a multiple of 16.
+  // The 9-bit RoundingBits that elements [i, i + 4 * kBlock), as four split Pairs, share. REQUIRES: i is a multiple of
+  // 16.
   struct SharedRows {
     VShared rows[4];
   };
@@ -109,8 +111,8 @@ class RandomBlocks {
              hn::UpperHalf(DShared(), second)}};
   }
 
-  // RoundingBits of 16 bits of elements first + j * stride + r for rows r in [0, 8) and the kBlock columns j of split
-  // Pairs. Both are multiples of 8, and stride / 8 fits 32 bits.
+  // Returns 16-bit RoundingBits of elements first + j * stride + r for rows r in [0, 8) and the kBlock columns j of
+  // split Pairs. REQUIRES: both are multiples of 8, and stride / 8 fits 32 bits.
   HWY_INLINE RoundingRows<8, 16> RoundingColumns(int64_t first, int64_t stride) const {
     const ColumnWords words = WordsOfColumns(first / 8, stride / 8);
     RoundingRows<8, 16> result;
@@ -124,8 +126,8 @@ class RandomBlocks {
     return result;
   }
 
-  // The four words of each of these groups, first + j * stride for the kBlock columns j of split Pairs. In RoundingBits
-  // of 9 bits the i-th is that of rows 4 i … 4 i + 3.
+  // The four words of each of the groups first + j * stride, for the kBlock columns j of split Pairs. For 9-bit
+  // RoundingBits, the i-th word has those of rows 4 i … 4 i + 3.
   struct ColumnWords {
     Bits rows[4];
   };
@@ -147,8 +149,8 @@ class RandomBlocks {
   }
 
  private:
-  // The words lie in the lower halves of 64-bit lanes, as do the counters: what is in the upper halves meanwhile does
-  // not matter.
+  // The words lie in the lower halves of 64-bit lanes, as do the counters. The contents of the upper halves do not
+  // matter.
   struct Words {
     VU c0, c1, c2, c3;
   };
@@ -170,9 +172,9 @@ class RandomBlocks {
     }
     return {c0, c1, c2, c3};
   }
-  // The words, in their order, of as many groups as there are 64-bit lanes.
+  // Returns the words, in order, of as many groups as there are 64-bit lanes.
   HWY_INLINE Bits RowWords(int64_t group) const {
-    // The order of groups is such that the words of each are put together by interleaving.
+    // Groups are ordered so that interleaving puts the words of each together.
     alignas(64) static constexpr auto kOrder = [] {
       std::array<uint64_t, kLanes / 2> order{};
       for (size_t lane = 0; lane < order.size(); ++lane) order[lane] = lane / 2 + lane % 2 * (order.size() / 2);
@@ -184,7 +186,7 @@ class RandomBlocks {
     return {hn::BitCast(DU(), hn::InterleaveLower(DW(), first, second)),
             hn::BitCast(DU(), hn::InterleaveUpper(DW(), first, second))};
   }
-  // The lower halves of both, in turns.
+  // The lower halves of both, alternating.
   static HWY_INLINE VU Joined(VU even, VU odd) {
     return hn::OddEven(hn::BitCast(DU(), hn::ShiftLeft<32>(hn::BitCast(DW(), odd))), even);
   }
@@ -192,7 +194,7 @@ class RandomBlocks {
     return {hn::And(words, hn::Set(DU(), 0xffffU)), hn::ShiftRight<16>(words)};
   }
 
-  int64_t base_;  // where the stream begins for Block, and how far in a group of four
+  int64_t base_;  // the stream's beginning for Block, and the offset within a group of four
   size_t shift_;
   uint32_t keys_[kPhiloxRounds][2];
   uint32_t stream_;

@@ -1,5 +1,5 @@
-// A recorded call of `quantize`: the tiles of x, and where its sides lie. quantize.cc and quantize_nv.cc say what
-// becomes of a tile. Included once for each target, inside of Highway's foreach_target.h.
+// A recorded call of `quantize`: the tiles of x, and the places of its sides. quantize.cc and quantize_nv.cc quantize
+// the tiles. Included once for each target, inside of Highway's foreach_target.h.
 
 #include "engine/ops/cpu/simd_targets.h"
 
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ridgeline {
 namespace HWY_NAMESPACE {
 
-// One recorded call: the tiles of x, where its sides lie, and what their kernels share.
+// One recorded call: the tiles of x, the places of its sides, and what their kernels share.
 template <typename T>
 class Quantization {
  public:
@@ -35,7 +35,7 @@ class Quantization {
   Scaling scaling() const { return any().scaling; }
   const Tensor& x() const { return on_.reads.x; }
   float* Scalar(const Tensor& tensor) const { return run_.Data<float>(tensor); }
-  // Of tiles as they are, and transformed.
+  // The amaxes of tiles as they are, and transformed.
   float* amaxes() const { return run_.Data<float>(on_.scratch.amaxes); }
   float* transformed_amaxes() const { return amaxes() + on_.scratch.amaxes.cols; }
   float LargestOf(const float* amaxes) const {
@@ -59,7 +59,7 @@ class Quantization {
     if (has_col()) *Scalar(on_.writes.col.tensor_scale) = 1 / scale;
   }
 
-  // fn(tile, its index): those of a row of tiles one after another. Ends of x that are not whole are copied.
+  // Calls fn(tile, its index), for a row of tiles in order. Incomplete tiles at the ends of x are copied.
   template <typename Fn>
   void ForTiles(const Fn& fn) const {
     ParallelFor(QuantizeTiles(x().rows, x().cols), 1, [&](int64_t begin, int64_t end) {

@@ -1,5 +1,5 @@
-// Tiles of a matrix, and those with one scale or mxfp8's quantized: their rows as they lie, and transposed their
-// columns, 32 at a time in as many lanes. quantize_nv-inl.h has nvfp4's. Included once for each target, inside of
+// Tiles of a matrix, and how those with one scale or mxfp8's scales are quantized: rows as they lie, and columns
+// transposed, 32 at a time in as many lanes. quantize_nv-inl.h has nvfp4's. Included once for each target, inside of
 // Highway's foreach_target.h.
 
 #include "engine/ops/cpu/simd_targets.h"
@@ -25,33 +25,33 @@ constexpr int64_t kUnit = 32;  // a multiple of every block of elements, and of 
 static_assert(kUnit % kBlock == 0 && kTileRows % kUnit == 0 && kTileCols % kUnit == 0 && kUnit == kTransposeCols);
 constexpr int64_t RoundUp(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// Which rows of the next tile a use of a tile fetches.
+// Which rows of the next tile one pass over a tile fetches.
 enum class Fetches : uint8_t { kAll, kEven, kOdd, kNone };
 
-// A part of x, and where it lies in it. Its rows and columns may be read up to whole units: zeros beyond those that are
-// there.
+// A part of x, and its position in it. Its rows and columns may be read up to whole units; there are zeros beyond its
+// end.
 template <typename T>
 struct Tile {
   const T* x = nullptr;
   int64_t stride = 0;
   int64_t row = 0, rows = 0;
   int64_t col = 0, cols = 0;
-  const T* next = nullptr;  // the tile that this thread takes after it, if any
+  const T* next = nullptr;  // the tile that this thread takes next, if any
   Fetches fetches = Fetches::kAll;
 
   const T* Row(int64_t r) const { return x + r * stride; }
   int64_t whole_rows() const { return RoundUp(rows, kUnit); }
   int64_t whole_cols() const { return RoundUp(cols, kUnit); }
 
-  // Fetches row r of the next tile into the second cache, if this use of the tile is to. The processor's own
-  // prefetching does not see tiles; and what is asked for all at once is waited for.
+  // Fetches row r of the next tile into the second-level cache, if this pass over the tile should. The processor's own
+  // prefetching does not see tiles, and too many requests at once would stall.
   HWY_INLINE void FetchNext(int64_t r) const {
     if (next == nullptr || fetches == Fetches::kNone) return;
     if (fetches != Fetches::kAll && (fetches == Fetches::kEven) != (r % 2 == 0)) return;
     const T* from = next + r * stride;
     for (int64_t i = 0; i < kTileCols; i += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(from + i, 0, 2);
   }
-  // Rows of the next tile for step i of `steps` in a use of this one.
+  // Fetches the next tile's rows for step i of `steps` in a pass over this one.
   HWY_INLINE void FetchNextPart(int64_t i, int64_t steps) const {
     for (int64_t r = i * kTileRows / steps; r < (i + 1) * kTileRows / steps; ++r) FetchNext(r);
   }
@@ -72,21 +72,21 @@ struct Bytes {
 
 // One orientation of the result.
 struct Side {
-  Bytes codes;  // of nullptr: not wanted
+  Bytes codes;  // nullptr: not wanted
   Bytes scales;
-  int64_t draw_cols = 0;  // random numbers of a row
-  bool stream = false;    // codes past the caches
+  int64_t draw_cols = 0;  // random numbers in a row
+  bool stream = false;    // store codes past the caches
   RandomBlocks random;
 };
 
 inline constexpr int64_t kMxSize = 32;
 
-// What MxBits can do.
+// Whether MxBits can encode T.
 template <typename T>
 inline constexpr bool kMxBf16 = std::is_same_v<T, uint16_t>;
 
-// The scales of `count` blocks with these amaxes: their codes, and what elements are multiplied by in place of the
-// amaxes. There is room for whole vectors.
+// Computes the scales of `count` blocks with these amaxes: their codes, and, in place of the amaxes, the factors for
+// the elements. There is space for whole vectors.
 HWY_INLINE void MxScales(ScaleRule rule, int64_t count, float* amaxes, uint8_t* codes) {
   for (int64_t i = 0; i < count; i += kLanes) {
     const BlockScale scale = MxScale(hn::Load(DF(), amaxes + i), rule);
@@ -95,7 +95,7 @@ HWY_INLINE void MxScales(ScaleRule rule, int64_t count, float* amaxes, uint8_t* 
   }
 }
 
-// `count` bytes, which most often are the 8 of one move.
+// Copies `count` bytes, which usually are 8 and take one move.
 HWY_INLINE void CopyFew(const uint8_t* from, int64_t count, uint8_t* to) {
   if (HWY_LIKELY(count == 8)) {
     std::memcpy(to, from, 8);
@@ -104,8 +104,8 @@ HWY_INLINE void CopyFew(const uint8_t* from, int64_t count, uint8_t* to) {
   }
 }
 
-// Codes of a row of n elements, n whole units. scaled(i, values) and draw(i), random bits of two blocks, are asked for
-// blocks of elements from i on.
+// Encodes a row of n elements, n whole units. scaled(i, values) and draw(i), the random bits of two blocks, are called
+// for blocks of elements from i on.
 template <Format kFormat, bool kUsual = false, typename T, typename Scaled, typename Draw>
 HWY_INLINE void EncodeRow(const T* x, int64_t n, const Scaled& scaled, const Draw& draw, uint8_t* codes, bool stream) {
   for (int64_t i = 0; i < n; i += 2 * kBlock) {
@@ -121,7 +121,7 @@ HWY_INLINE void EncodeRow(const T* x, int64_t n, const Scaled& scaled, const Dra
   }
 }
 
-// EncodeRow by MxBits, of blocks with these scales. Returns false where that cannot be; codes are then arbitrary.
+// EncodeRow by MxBits, for blocks with these scales. Returns false if that is impossible; codes are then arbitrary.
 HWY_INLINE bool EncodeMxRow(const uint16_t* x, int64_t n, const uint8_t* scales, uint8_t* codes, bool stream) {
   VH others = hn::Zero(DH());
   bool usual = true;
@@ -133,7 +133,7 @@ HWY_INLINE bool EncodeMxRow(const uint16_t* x, int64_t n, const uint8_t* scales,
   }
   return usual && AllZero(others);
 }
-// A block of kBlock columns by MxBits, likewise.
+// The same for a block of kBlock columns.
 HWY_INLINE bool EncodeMxColumns(const uint16_t* x, int64_t stride, CodePair scale, uint8_t* bytes) {
   const VH scales = hn::BitCast(DH(), hn::Or(scale.a, hn::ShiftLeft<16>(scale.b)));
   const auto low = hn::SaturatedSub(hn::Set(DH(), MxBits::kFirst), scales);
@@ -148,7 +148,7 @@ HWY_INLINE bool EncodeMxColumns(const uint16_t* x, int64_t stride, CodePair scal
   return AllZero(others);
 }
 
-// Rows with blocks along them.
+// Quantizes rows with blocks along them.
 template <bool kStochastic, typename T>
 HWY_NOINLINE void QuantizeMxRows(const Tile<T>& tile, const Side& side, ScaleRule rule) {
   const int64_t n = tile.whole_cols();
@@ -179,7 +179,7 @@ HWY_NOINLINE void QuantizeMxRows(const Tile<T>& tile, const Side& side, ScaleRul
   }
 }
 
-// A block of kBlock columns, in bytes of as many rows.
+// Encodes a block of kBlock columns, in bytes of as many rows.
 template <bool kStochastic, typename T>
 HWY_INLINE void EncodeMxBlock(const T* x, int64_t stride, Pair factor, const RandomBlocks& random, int64_t element,
                               int64_t draw_cols, uint8_t* bytes) {
@@ -199,7 +199,7 @@ HWY_INLINE void EncodeMxBlock(const T* x, int64_t stride, Pair factor, const Ran
   }
 }
 
-// Columns with blocks along them.
+// Quantizes columns with blocks along them.
 template <bool kStochastic, typename T>
 HWY_NOINLINE void QuantizeMxColumns(const Tile<T>& tile, const Side& side, ScaleRule rule) {
   alignas(64) uint8_t bytes[kTileRows * kUnit];
@@ -236,7 +236,7 @@ HWY_NOINLINE void QuantizeMxColumns(const Tile<T>& tile, const Side& side, Scale
   }
 }
 
-// by_row(tile) and by_col(tile), which share the fetching of the next tile.
+// Calls by_row(tile) and by_col(tile), which share the fetching of the next tile.
 template <typename T, typename ByRow, typename ByCol>
 void ForSides(const Tile<T>& tile, const Side& row, const Side& col, const ByRow& by_row, const ByCol& by_col) {
   if (row.codes.data != nullptr && col.codes.data != nullptr) {
@@ -249,8 +249,8 @@ void ForSides(const Tile<T>& tile, const Side& row, const Side& col, const ByRow
   }
 }
 
-// Where the codes of a tile's rows are made, kPerByte to a byte, that are those of its columns too: they have a place
-// of their own where they are read again, transposed, which takes a whole tile of them, or copied past the caches.
+// The place for the codes of a tile's rows, kPerByte to a byte, which are those of its columns, too. It is a buffer of
+// its own if the codes are read again, transposed, which takes a whole tile of them, or are copied past the caches.
 class RowCodes {
  public:
   template <typename T>
@@ -267,7 +267,7 @@ class RowCodes {
   uint8_t* At(int64_t row) const { return codes_.At(row, 0); }
   int64_t stride() const { return codes_.stride; }
   bool streams() const { return direct_ && stream_; }
-  // Rows of `bytes` to where they belong, if they are wanted and not there yet.
+  // Copies rows of `bytes` to their destination, if they are wanted and not there yet.
   void Store(int64_t bytes) const {
     if (to_.data == nullptr || direct_) return;
     for (int64_t r = 0; r < rows_there_; ++r) CopyBytes(At(r), bytes, to_.At(r, 0), stream_);
@@ -282,7 +282,7 @@ class RowCodes {
   int64_t rows_;
 };
 
-// One scale for all: the codes of the rows are those of the columns. Returns the tile's amax.
+// One scale for all: rows and columns have the same codes. Returns the tile's amax.
 template <Format kFormat, bool kStochastic, typename T>
 HWY_NOINLINE float QuantizeWhole(const Tile<T>& tile, const Side& row, const Side& col, float scale) {
   alignas(64) uint8_t own[kTileRows * kTileCols];

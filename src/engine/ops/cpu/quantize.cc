@@ -1,4 +1,4 @@
-// Tiles of x are independent of each other but for the amaxes of the whole of x, which take a pass of their own.
+// Tiles of x are independent of each other, except for the amaxes of all of x, which take a pass of their own.
 #include <cmath>
 #include <cstring>
 
@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ridgeline {
 namespace HWY_NAMESPACE {
 
-// With one scale for all, or an E8M0 scale for each 32.
+// Quantizes with one scale for all, or an E8M0 scale for each 32.
 template <typename T>
 class QuantizationFp8 : Quantization<T> {
  public:
@@ -44,7 +44,7 @@ class QuantizationFp8 : Quantization<T> {
         return RunMx();
       case Scaling::kBlock16:
       case Scaling::kBlock16x16:
-        return;  // nvfp4's
+        return;  // nvfp4: quantize_nv.cc
     }
   }
 
@@ -70,7 +70,7 @@ class QuantizationFp8 : Quantization<T> {
   }
 };
 
-// quantize_nv.cc's.
+// In quantize_nv.cc.
 void QuantizeNv(const OpCall& call, const CpuRun& run);
 
 void QuantizeCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {

@@ -20,14 +20,14 @@ namespace HWY_NAMESPACE {
 constexpr int64_t kNvSize = 16;
 constexpr int64_t kTileGroups = kTileRows / kNvSize;
 
-// The scales of kBlocks blocks, in their order.
+// The scales of kBlocks blocks, in order.
 template <int64_t kBlocks>
 struct ScaleTable {
   alignas(64) float divisors[kBlocks];
   alignas(64) float inverses[kBlocks];
   alignas(64) uint8_t codes[kBlocks];
 
-  // The first `count` have these amaxes. There is room for whole vectors.
+  // Sets `count` scales from their amaxes, from `first` on. There is space for whole vectors.
   HWY_INLINE void Set(const Nv& nv, const float* amaxes, int64_t first, int64_t count) {
     for (int64_t i = first; i < first + count; i += kLanes) {
       const NvScales scales = nv.Scales(hn::LoadU(DF(), amaxes + i - first));
@@ -45,7 +45,7 @@ struct ScaleTable {
   }
 };
 
-// Codes of a row of n elements, n whole units, whose first has the number `element` in the random stream.
+// Encodes a row of n elements, n whole units. The first has the position `element` in the random stream.
 template <bool kUsual, int kDrawBits>
 struct NvEncoder {
   const NvRow& scales;
@@ -89,14 +89,14 @@ HWY_INLINE void EncodeNvRow(const T* x, int64_t n, const NvRow& scales, const Ra
   }
 }
 
-// Rows with blocks along them.
+// Quantizes rows with blocks along them.
 template <bool kStochastic, typename T>
 HWY_NOINLINE void QuantizeNvRows(const Tile<T>& tile, const Side& side, const Nv& nv) {
   const int64_t n = tile.whole_cols();
   const int64_t blocks = n / kNvSize;
   const int64_t blocks_there = RoundUp(tile.cols, kNvSize) / kNvSize;
   const bool whole = blocks_there == blocks;
-  constexpr int64_t kAtOnce = 4;  // rows that stay in the first cache, and blocks enough for whole vectors
+  constexpr int64_t kAtOnce = 4;  // rows that stay in the first-level cache, with blocks enough for whole vectors
   alignas(64) float amaxes[kAtOnce * kTileCols / kNvSize] = {};
   ScaleTable<kAtOnce * kTileCols / kNvSize> scales;
   for (int64_t first = 0; first < tile.rows; first += kAtOnce) {
@@ -116,8 +116,8 @@ HWY_NOINLINE void QuantizeNvRows(const Tile<T>& tile, const Side& side, const Nv
   }
 }
 
-// 16 rows of kBlock columns. Rows of a matrix often lie a power of 2 apart, so that their lines are more than the first
-// cache can hold at once.
+// A copy of 16 rows of kBlock columns. Rows of a matrix often lie a power of 2 apart, so the first-level cache cannot
+// hold their lines at once.
 template <typename T>
 struct RowsOfBlock {
   alignas(64) T rows[kNvSize][kBlock];
@@ -127,8 +127,8 @@ struct RowsOfBlock {
   }
 };
 
-// 16 rows of a vector of columns: of kBlock columns those of a Pair's first half, or of its other. Transformed, in the
-// order of reference.h, if kHadamard.
+// Loads 16 rows of a vector of columns: the first half of the kBlock columns of a Pair, or the other. With kHadamard,
+// they are transformed, in the order of reference.h.
 template <bool kHadamard, bool kOther, typename T>
 HWY_INLINE void LoadColumns(const RowsOfBlock<T>& x, VF (&y)[kNvSize]) {
   const auto row = [&](int64_t i) HWY_ATTR {
@@ -140,7 +140,7 @@ HWY_INLINE void LoadColumns(const RowsOfBlock<T>& x, VF (&y)[kNvSize]) {
     for (int64_t i = 0; i < kNvSize; ++i) y[i] = row(i);
   } else {
     static_assert(kNvSize == kHadamardSize);
-    // The signs' products are exact, so that adding them in one operation is adding them.
+    // Products with the signs are exact, so a fused multiply-add equals an addition.
     HWY_UNROLL(16)
     for (int64_t i = 0; i < kHadamardSize; i += 2) {
       const VF low = hn::Mul(row(i), Splat(kHadamardSigns[i] / 4));
@@ -161,7 +161,7 @@ HWY_INLINE void LoadColumns(const RowsOfBlock<T>& x, VF (&y)[kNvSize]) {
     }
   }
 }
-// The largest magnitudes' bits; a NaN is larger than all numbers.
+// Returns the largest magnitudes' bits; a NaN is larger than all numbers.
 HWY_INLINE VU AmaxBits(const VF (&y)[kNvSize]) {
   VU max = hn::Zero(DU());
   HWY_UNROLL(16)
@@ -171,11 +171,11 @@ HWY_INLINE VU AmaxBits(const VF (&y)[kNvSize]) {
   return max;
 }
 
-// 16 rows of kBlock columns, transformed if they are to be, and their scales: what is made of all before any is
-// encoded, for each step depends on the one before and they take long.
+// 16 rows of kBlock columns, transformed if wanted, and their scales. All of them are computed before any is encoded,
+// because each step depends on the one before and takes long.
 struct ColumnBlock {
   alignas(64) float y[2][kNvSize][kLanes];
-  alignas(64) float amaxes[2][kLanes];  // then their divisors
+  alignas(64) float amaxes[2][kLanes];  // later the divisors
   alignas(64) float inverses[2][kLanes];
 
   template <bool kHadamard, typename T>
@@ -193,7 +193,7 @@ struct ColumnBlock {
     hn::Store(hn::BitCast(DF(), AmaxBits(values)), DF(), amaxes[kOther]);
   }
 
-  // `codes`: of each column, in their order.
+  // `codes`: one per column, in order.
   HWY_INLINE void Scale(const Nv& nv, uint8_t* codes) {
     const NvScales a = nv.Scales(hn::Load(DF(), amaxes[0]));
     const NvScales b = nv.Scales(hn::Load(DF(), amaxes[1]));
@@ -204,7 +204,7 @@ struct ColumnBlock {
     hn::Store(b.inverse, DF(), inverses[1]);
   }
 
-  // 8 bytes of codes of each column, half by half.
+  // Writes 8 bytes of codes for each column, half by half.
   template <bool kStochastic>
   HWY_INLINE void Encode(const RandomBlocks::ColumnWords& random, uint64_t* words) const {
     if constexpr (kHasUsual) {
@@ -238,8 +238,8 @@ struct ColumnBlock {
   }
 };
 
-// What kUnit columns of a tile become, before it is turned round. A word is 16 codes of a column. Of each kBlock
-// columns the even ones' come first.
+// The codes of kUnit columns of a tile before they are transposed. A word has 16 codes of a column. In each group of
+// kBlock columns, the even ones come first.
 struct ColumnUnit {
   alignas(64) uint64_t words[kTileGroups][kUnit];
   alignas(64) uint8_t scales[16][kUnit];  // as many as Transpose16 reads
@@ -249,7 +249,7 @@ struct ColumnUnit {
     return place - lane + (lane < kLanes ? 2 * lane : 2 * (lane - kLanes) + 1);
   }
 
-  // The first `cols` columns of `groups` words each, as rows of `side` from `outer` on.
+  // Stores the first `cols` columns of `groups` words each, as rows of `side` from `outer` on.
   HWY_INLINE void Store(const Side& side, int64_t outer, int64_t row, int64_t cols, int64_t groups) const {
     const hn::FixedTag<uint64_t, 2> d;
     alignas(64) uint8_t lines[kUnit * kLineBytes];
@@ -276,7 +276,7 @@ struct ColumnUnit {
 };
 static_assert(kTileGroups * sizeof(uint64_t) == kLineBytes);
 
-// Columns with blocks along them.
+// Quantizes columns with blocks along them.
 template <bool kStochastic, bool kHadamard, typename T>
 HWY_NOINLINE void QuantizeNvColumns(const Tile<T>& tile, const Side& side, const Nv& nv) {
   ColumnUnit unit = {};
@@ -302,8 +302,7 @@ HWY_NOINLINE void QuantizeNvColumns(const Tile<T>& tile, const Side& side, const
   }
 }
 
-// Both orientations of 16x16 blocks, whose columns' codes are those of the rows; rows alone where they are rounded
-// stochastically.
+// Quantizes 16x16 blocks in both orientations; columns have the codes of rows. With stochastic rounding, only rows.
 template <bool kStochastic, typename T>
 HWY_NOINLINE void QuantizeSquares(const Tile<T>& tile, const Side& row, const Side& col, const Nv& nv) {
   constexpr int64_t kAcross = kTileCols / kNvSize;

@@ -1,4 +1,4 @@
-// quantize, to nvfp4. Amaxes of the whole of x take a pass of their own over its tiles.
+// Quantizes to nvfp4. Amaxes of all of x take a pass of their own over its tiles.
 #include <cmath>
 
 #include "engine/ops/cpu/simd_targets.h"
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ridgeline {
 namespace HWY_NAMESPACE {
 
-// With an E4M3 scale for each 16, or each 16 by 16, and one fp32 scale.
+// Quantizes with an E4M3 scale for each 16, or each 16 by 16, and one fp32 scale.
 template <typename T>
 class QuantizationNv : Quantization<T> {
  public:

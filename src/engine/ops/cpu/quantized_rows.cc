@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 
 constexpr int64_t kChunk = 512;  // elements whose scales are decoded at a time
 
-// The numbers that `count` bytes of E8M0 or E4M3 stand for. `values` has room for whole vectors.
+// Decodes `count` bytes of E8M0 or E4M3. `values` has space for whole vectors.
 HWY_INLINE void DecodeScales(const uint8_t* scales, int64_t count, bool e8m0, float* values) {
   alignas(64) uint8_t bytes[kChunk / 16];
   std::memcpy(bytes, scales, static_cast<size_t>(count));

@@ -1,4 +1,4 @@
-// Memory outside the slab that kernels of one process share: kernels run one after another.
+// Memory outside the slab that the kernels of one process share, because they run one after another.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace ridgeline {
 
-// Bytes at a page's boundary, which grow when more are asked for; contents are lost then.
+// Bytes on a page boundary, which grow when more are asked for; the contents are lost then.
 class AlignedBuffer {
  public:
   std::byte* Reserve(int64_t bytes) {

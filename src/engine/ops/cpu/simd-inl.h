@@ -1,9 +1,9 @@
-// What the vectorised kernels share: loads and stores of fp32 and bf16, loops over ranges of any length, e^x.
+// Common parts of the vectorised kernels: loads and stores of fp32 and bf16, loops over ranges of any length, e^x.
 // Included once for each target, inside of Highway's foreach_target.h. bf16 is uint16_t here, fp16 hwy::float16_t.
 //
 // The unit of work is a Pair: kBlock consecutive elements in two fp32 vectors. Linear: the first half of them, then the
-// other. Split: the even ones, then the odd ones, which is how 16-bit elements unpack and pack with a shift and a mask.
-// An op is split where any operand has 16 bits (its fp32 operands are then de-interleaved), else linear.
+// second. Split: the even ones, then the odd ones, which is how 16-bit elements unpack and pack with a shift and a
+// mask. An op is split if any operand has 16 bits (its fp32 operands are then de-interleaved), else linear.
 
 #include "engine/ops/cpu/simd_targets.h"
 
@@ -51,7 +51,7 @@ inline constexpr int64_t kBlock = 2 * kLanes;
 template <typename... T>
 inline constexpr bool kAnySplit = (... || (sizeof(T) == 2));
 
-// How many elements of a block there are: all of them, or the first `size`.
+// How many elements of a block exist: all of them, or the first `size`.
 struct Full {
   static constexpr int64_t size = kBlock;
 };
@@ -107,7 +107,7 @@ HWY_INLINE Pair Load(const F16* from, Full /*count*/) {
   const auto high = WidenFp16(from + kLanes);
   return {hn::ConcatEven(DF(), high, low), hn::ConcatOdd(DF(), high, low)};
 }
-// The elements beyond `count` are `pad`, given in T's representation.
+// Elements beyond `count` are `pad`, given in T's representation.
 template <bool kSplit, typename T>
 HWY_INLINE Pair Load(const T* from, Part count, T pad = {}) {
   alignas(64) T block[kBlock];
@@ -120,7 +120,7 @@ HWY_INLINE Pair Load(const T* from, Full count, T /*pad*/) {
   return Load<kSplit>(from, count);
 }
 
-// 1 for each element that is there, else 0.
+// Returns 1 for each existing element, else 0.
 template <bool kSplit>
 HWY_INLINE Pair OnesWhere(Part count) {
   alignas(64) float ones[kBlock] = {};
@@ -128,7 +128,7 @@ HWY_INLINE Pair OnesWhere(Part count) {
   return Load<kSplit>(ones, Full());
 }
 
-// bf16 in the upper halves, rounded to nearest, ties to even; NaN stays NaN. The lower halves are arbitrary.
+// Returns bf16 in the upper halves, rounded to nearest, ties to even; NaN stays NaN. The lower halves are arbitrary.
 HWY_INLINE VU RoundToUpperHalf(VF value) {
   const auto bits = hn::BitCast(DU(), value);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(DU(), 1));
@@ -137,7 +137,7 @@ HWY_INLINE VU RoundToUpperHalf(VF value) {
   return hn::IfThenElse(hn::RebindMask(DU(), hn::IsNaN(value)), quiet, rounded);
 }
 
-// `stream`: past the caches; `to` must then be aligned to a vector.
+// `stream`: store past the caches; `to` must then be aligned to a vector.
 template <bool kSplit>
 HWY_INLINE void Store(Pair value, float* to, Full /*count*/, bool stream = false) {
   if constexpr (kSplit) {
@@ -176,7 +176,7 @@ HWY_INLINE void Store(Pair value, T* to, Part count, bool /*stream*/ = false) {
   std::memcpy(to, block, static_cast<size_t>(count.size) * sizeof(T));
 }
 
-// fn(i, Full or Part) for each block of [0, n).
+// Calls fn(i, Full or Part) for each block of [0, n).
 template <typename Fn>
 HWY_INLINE void ForBlocks(int64_t n, const Fn& fn) {
   int64_t i = 0;
@@ -193,10 +193,10 @@ HWY_INLINE void FetchAhead(const T* from, int64_t ahead = kFetchBytes) {
   for (int64_t at = 0; at < kBlock * static_cast<int64_t>(sizeof(T)); at += 64) hwy::Prefetch(line + at);
 }
 
-// e^x to 2 ulp for x <= 88.3. 0 below -87.3, where results would be subnormal. NaN stays NaN.
+// Returns e^x to 2 ulp for x <= 88.3; 0 below -87.3, where results would be subnormal. NaN stays NaN.
 HWY_INLINE VF Exp(VF x) {
   const auto vanishes = hn::Lt(x, Splat(-87.3F));
-  // n = x / ln 2 to the nearest integer: the sum rounds it, and ends in the bits of n + 127.
+  // n = x / ln 2, rounded to the nearest integer by the sum, which ends in the bits of n + 127.
   const auto shifter = Splat(12582912.0F + 127.0F);  // 1.5 * 2^23
   const auto shifted = hn::MulAdd(x, Splat(1.44269504F), shifter);
   const auto n = hn::Sub(shifted, shifter);
@@ -213,10 +213,10 @@ HWY_INLINE VF Exp(VF x) {
   p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), Splat(1.0F));
   return hn::IfThenZeroElse(vanishes, hn::Mul(p, scale));
 }
-// e^-x, never more than e^88.3: 1 / (1 + it) is the logistic function. Of NaN it may be anything.
+// Returns e^-x, at most e^88.3: 1 / (1 + e^-x) is the logistic function. For NaN, the result is arbitrary.
 HWY_INLINE VF ExpOfMinus(VF x) { return Exp(hn::Min(hn::Neg(x), Splat(88.3F))); }
 
-// fn(float, uint16_t or F16) for a floating dtype.
+// Calls fn(float, uint16_t or F16) for a floating dtype.
 template <typename Fn>
 void WithType(DType dtype, const Fn& fn) {
   if (dtype == DType::kF32) {
@@ -228,7 +228,7 @@ void WithType(DType dtype, const Fn& fn) {
   }
 }
 
-// The same for what is never fp16.
+// The same for dtypes other than fp16.
 template <typename Fn>
 void WithF32OrBf16(DType dtype, const Fn& fn) {
   if (dtype == DType::kF32) {
@@ -238,7 +238,7 @@ void WithF32OrBf16(DType dtype, const Fn& fn) {
   }
 }
 
-// fn(begin, end) over elements, in ranges that begin at multiples of kElementUnit: whole blocks, cache lines and
+// Calls fn(begin, end) over elements, in ranges that begin at multiples of kElementUnit: whole blocks, cache lines and
 // Philox counters.
 inline constexpr int64_t kElementUnit = 1024;
 template <typename Fn>
@@ -246,7 +246,7 @@ void ParallelElements(int64_t elements, const Fn& fn) {
   ParallelFor((elements + kElementUnit - 1) / kElementUnit, 16,
               [&](int64_t begin, int64_t end) { fn(begin * kElementUnit, std::min(elements, end * kElementUnit)); });
 }
-// fn(first, last) over rows of `cols` elements.
+// Calls fn(first, last) over rows of `cols` elements.
 template <typename Fn>
 void ParallelRows(int64_t rows, int64_t cols, const Fn& fn) {
   ParallelFor(rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(cols, 1)), fn);
@@ -288,7 +288,7 @@ HWY_NOINLINE float SumOfRange(const T* x, int64_t begin, int64_t end) {
   }
   return static_cast<float>(total);
 }
-// The sum of x's elements, or of their squares, through `parts`, each of as many elements.
+// Returns the sum of x's elements, or of their squares, through `parts`, each of equally many elements.
 template <bool kSquared>
 double SumElements(const CpuRun& run, const Tensor& x, const Tensor& parts) {
   const int64_t count = parts.cols;

@@ -1,4 +1,4 @@
-// Bytes copied and transposed, codes of 4 bits too. Included once for each target, inside of Highway's
+// Copies and transposes bytes, and codes of 4 bits. Included once for each target, inside of Highway's
 // foreach_target.h.
 
 #include "engine/ops/cpu/simd_targets.h"
@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 inline constexpr int64_t kLineBytes = 64;
 inline constexpr int64_t kTransposeCols = 32;
 
-// 16 bytes of a column, and of the one 16 columns further on where a vector has both.
+// Stores 16 bytes of a column, and of the column 16 further on if a vector has both.
 template <typename V>
 HWY_INLINE void StoreColumns(V v, uint8_t* to) {
   const hn::FixedTag<uint8_t, 16> d;
@@ -31,15 +31,14 @@ HWY_INLINE void StoreColumns(V v, uint8_t* to) {
   }
 }
 
-// Column c of 16 rows of 32 bytes becomes 16 bytes at to + c * kLineBytes.
+// Writes column c of 16 rows of 32 bytes as 16 bytes at to + c * kLineBytes.
 HWY_INLINE void Transpose16(const uint8_t* from, int64_t stride, uint8_t* to) {
   const hn::CappedTag<uint8_t, kTransposeCols> d;
   for (int64_t col = 0; col < kTransposeCols; col += static_cast<int64_t>(hn::MaxLanes(d))) {
     hn::Vec<decltype(d)> v[16];
     HWY_UNROLL(16)
     for (int64_t i = 0; i < 16; ++i) v[i] = hn::LoadU(d, from + i * stride + col);
-    // In each block of 16 x 16 bytes, of which a vector has a row of one or two: the perfect shuffle of rows, four
-    // times.
+    // A vector has one or two rows of a block of 16 x 16 bytes. Four perfect shuffles of its rows transpose the block.
     HWY_UNROLL(4)
     for (int64_t step = 0; step < 4; ++step) {
       hn::Vec<decltype(d)> shuffled[16];
@@ -56,7 +55,7 @@ HWY_INLINE void Transpose16(const uint8_t* from, int64_t stride, uint8_t* to) {
   }
 }
 
-// `stream`: whole lines past the caches; `to` must then begin one.
+// `stream`: store whole lines past the caches; `to` must then begin one.
 HWY_INLINE void CopyBytes(const uint8_t* from, int64_t count, uint8_t* to, bool stream) {
   const hn::CappedTag<uint8_t, kLineBytes> d;
   constexpr auto kBytes = static_cast<int64_t>(hn::MaxLanes(d));
@@ -71,8 +70,8 @@ HWY_INLINE void CopyBytes(const uint8_t* from, int64_t count, uint8_t* to, bool 
   if (i < count) std::memcpy(to + i, from + i, static_cast<size_t>(count - i));
 }
 
-// Row c of `to` = column c of `from`, a matrix (rows, cols) of at most 32 columns, of which 32 may be read, and of as
-// many rows as fill up 16. `stream`: as CopyBytes' of each row of `to`.
+// Row c of `to` = column c of `from`, a matrix (rows, cols) of at most 32 columns. 32 columns may be read, and rows up
+// to a multiple of 16. `stream`: as in CopyBytes, for each row of `to`.
 HWY_INLINE void TransposeBytes(const uint8_t* from, int64_t stride, int64_t rows, int64_t cols, uint8_t* to,
                                int64_t to_stride, bool stream) {
   alignas(64) uint8_t lines[kTransposeCols * kLineBytes];
@@ -83,14 +82,14 @@ HWY_INLINE void TransposeBytes(const uint8_t* from, int64_t stride, int64_t rows
   }
 }
 
-// From two rows of codes of 4 bits, `bytes` of each, those bytes that columns of them have: the first row's code in the
-// lower bits. `to`: 2 * bytes.
+// Converts two rows of codes of 4 bits, `bytes` of each, to the bytes that their columns have when transposed: the
+// first row's code in the lower bits. `to`: 2 * bytes.
 HWY_INLINE void PairNibbles(const uint8_t* even, const uint8_t* odd, int64_t bytes, uint8_t* to) {
   const DH d;
   const hn::Rebind<uint8_t, DH> narrow;
   const auto inner = hn::Set(d, 0x0ff0);
   for (int64_t i = 0; i < bytes; i += static_cast<int64_t>(hn::MaxLanes(d))) {
-    // Four codes, of which those in the middle change places.
+    // Four codes, of which the middle two change places.
     const auto both = hn::Or(hn::PromoteTo(d, hn::LoadU(narrow, even + i)),
                              hn::ShiftLeft<8>(hn::PromoteTo(d, hn::LoadU(narrow, odd + i))));
     const auto swapped = hn::Or(hn::And(hn::ShiftLeft<4>(both), hn::Set(d, 0x0f00)),

@@ -1,4 +1,4 @@
-// Codes turned round, tile by tile: the bytes of the result's rows are gathered in a buffer, then transposed.
+// Transposes codes tile by tile: gathers the bytes of the result's rows in a buffer, then transposes them.
 #include <algorithm>
 #include <cstring>
 
@@ -18,16 +18,16 @@ HWY_BEFORE_NAMESPACE();
 namespace ridgeline {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kTileRows = 128;  // of bytes: 128 or 256 rows of codes
-constexpr int64_t kTileCols = 64;   // of elements
+constexpr int64_t kTileRows = 128;  // in bytes: 128 or 256 rows of codes
+constexpr int64_t kTileCols = 64;   // in elements
 
-// A part of a matrix of codes; what is not there is zeros.
+// A part of a matrix of codes, with zeros beyond its end.
 class CodeTile {
  public:
   CodeTile(const uint8_t* codes, int64_t stride, int64_t rows, int64_t bytes)
       : codes_(codes), stride_(stride), rows_(rows), bytes_(bytes) {}
 
-  // `count` <= kTileCols bytes of a row, in place where they are there.
+  // Returns `count` <= kTileCols bytes of a row, in place if all of them exist.
   HWY_INLINE const uint8_t* Row(int64_t row, int64_t first, int64_t count, uint8_t* room) const {
     const int64_t there = row < rows_ ? std::clamp<int64_t>(bytes_ - first, 0, count) : 0;
     if (there == count) return codes_ + row * stride_ + first;
@@ -40,11 +40,11 @@ class CodeTile {
   const uint8_t* codes_;
   int64_t stride_;
   int64_t rows_;
-  int64_t bytes_;  // of a row
+  int64_t bytes_;  // in a row
 };
 
-// bytes (kTileRows, kTileCols): of 8-bit codes elements (row + r, col + c); of 4-bit codes each two, 2 r and 2 r + 1
-// rows further on, as a byte of the result has them.
+// Fills bytes (kTileRows, kTileCols). For 8-bit codes, they are elements (row + r, col + c). For 4-bit codes, a byte
+// has two elements, those of rows row + 2 r and row + 2 r + 1, as a byte of the result has them.
 template <bool kPairs>
 HWY_NOINLINE void ReadTile(const CodeTile& tile, int64_t row, int64_t col, uint8_t* bytes) {
   uint8_t room[2][kTileCols];
