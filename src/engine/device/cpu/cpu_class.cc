@@ -27,8 +27,8 @@ constexpr std::array<std::pair<CpuClass, std::string_view>, 5> kNames = {{{CpuCl
                                                                           {CpuClass::kAmx, "amx"}}};
 
 #ifdef __x86_64__
-// What AVX2 and AVX-512 take is Highway's to ask (the operating system must save the registers too); bf16 and AMX are
-// bits of CPUID (Intel's manual, volume 2A, leaf 7), and Linux grants AMX's large registers only when asked.
+// Highway detects AVX2 and AVX-512 (the operating system must save the registers, too). bf16 and AMX are bits of CPUID
+// (Intel's manual, volume 2A, leaf 7), and Linux grants AMX's large registers only on request.
 bool HasAvx512Bf16() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax >> 5 & 1U) != 0;
@@ -51,7 +51,7 @@ CpuClass LargestClass() {
   return HasAmx() ? CpuClass::kAmx : CpuClass::kAvx512Bf16;
 }
 
-constexpr int64_t kFromAvx512 = HWY_AVX3 | (HWY_AVX3 - 1);  // a better target is a lower bit
+constexpr int64_t kFromAvx512 = HWY_AVX3 | (HWY_AVX3 - 1);  // a better target has a lower bit
 constexpr int64_t kFromAvx2 = HWY_AVX2 | (HWY_AVX2 - 1);
 
 void LimitHighway(CpuClass to) {

@@ -20,7 +20,7 @@
 namespace ridgeline {
 namespace {
 
-// What RLIMIT_DATA leaves; the largest number where there is no such limit.
+// Returns what RLIMIT_DATA leaves; the largest number if there is no limit.
 int64_t LeftOfDataLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_DATA, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return INT64_MAX;
@@ -55,7 +55,7 @@ Slab::Slab(int64_t bytes) : bytes_(bytes) {
   void* data = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) refuse();
-  ::madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // advice: fewer TLB misses where it is taken
+  ::madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // only advice: fewer TLB misses if it is taken
   data_ = static_cast<std::byte*>(data);
 }
 

@@ -1,4 +1,4 @@
-// Replays a traced program on this machine's cores: one slab, allocated once; nothing is allocated inside a step.
+// Replays a traced program on this machine's cores, over one slab that is allocated once. A step allocates nothing.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace ridgeline {
 
-// Anonymous memory, asked for in huge pages. The pages hold zeros and cost nothing until they are touched.
+// Anonymous memory in huge pages, if available. The pages hold zeros and cost nothing until they are touched.
 class Slab {
  public:
-  // Throws Error(kOutOfMemory) with the bytes wanted and available, before touching anything, where they can't fit.
+  // Throws Error(kOutOfMemory), with the bytes wanted and available, before touching anything, if the bytes cannot fit.
   explicit Slab(int64_t bytes);
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
@@ -29,13 +29,14 @@ class Slab {
   int64_t bytes_ = 0;
 };
 
-// What a new process here may take: the least of MemAvailable, what the cgroups leave and RLIMIT_DATA leaves.
+// Returns how many bytes a new process here may take: the least of MemAvailable and what the cgroups and RLIMIT_DATA
+// leave.
 int64_t AvailableBytes();
 
 class CpuExecutor final : public Executor {
  public:
   // Allocates the slab and prepares every kernel. The trace, the layout and the kernels must outlive it. Programs of
-  // several ranks need the queue, whose type another room knows. Throws Error(kInternal) for an op that has no CPU
+  // several ranks need the queue, whose type comes from another room. Throws Error(kInternal) for an op that has no CPU
   // kernel.
   CpuExecutor(const Trace& trace, const Layout& layout, const CpuKernelTable& kernels,
               std::shared_ptr<CollectiveQueue> collectives = nullptr);
@@ -55,7 +56,7 @@ class CpuExecutor final : public Executor {
     return std::make_unique<CpuExecutor>(trace, layout, kernels_);
   }
 
-  // A persistent tensor's data, between steps.
+  // Returns a persistent tensor's data, between steps.
   template <typename T>
   T* Data(const Tensor& tensor) {
     return run_.Data<T>(tensor);
@@ -78,7 +79,7 @@ class CpuExecutor final : public Executor {
   Tensor inputs_;  // Trace::inputs()
   std::vector<Bound> calls_;
   std::vector<int64_t> call_ns_;
-  std::vector<float> scalars_;  // read and not taken
+  std::vector<float> scalars_;  // read and not taken yet
 };
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// What a CPU kernel is given, and how kernels are found.
+// The arguments of a CPU kernel, and how kernels are found.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ class CollectiveQueue;
 struct CpuRun {
   std::byte* slab = nullptr;
   const int64_t* offsets = nullptr;        // of each storage in the slab, in bytes
-  CollectiveQueue* collectives = nullptr;  // where other ranks are reached; needed by programs of several ranks
+  CollectiveQueue* collectives = nullptr;  // the way to other ranks; needed by programs of several ranks
 
   template <typename T>
   T* Data(const Tensor& t) const {
     return reinterpret_cast<T*>(slab + offsets[t.storage]) + t.offset;
   }
-  // What the executor put into Trace::Inputs(); undefined where no random number is needed.
+  // Returns the executor's values in Trace::Inputs(); t is undefined if no random number is needed.
   StepInputs Inputs(const Tensor& t) const { return t.defined() ? *Data<StepInputs>(t) : StepInputs{}; }
 };
 
