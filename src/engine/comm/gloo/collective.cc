@@ -1,4 +1,4 @@
-// The collectives' kernels: each hands its work to the queue's thread, which must leave the cores to the program, so
+// The collectives' kernels. Each hands its work to the queue's thread, which must leave the cores to the program, so
 // nothing here runs in parallel.
 #include <span>
 

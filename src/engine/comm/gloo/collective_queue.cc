@@ -18,7 +18,7 @@ CollectiveQueue::~CollectiveQueue() {
 
 template <typename Condition>
 void CollectiveQueue::WaitUntil(std::unique_lock<std::mutex>& lock, const Condition& condition) {
-  if (condition()) return;  // no clock is read where nothing is waited for
+  if (condition()) return;  // reads no clock if there is nothing to wait for
   const int64_t begin_ns = SystemClock().MonotonicNs();
   changed_.wait(lock, condition);
   waited_ns_ += SystemClock().MonotonicNs() - begin_ns;

@@ -1,5 +1,5 @@
-// Runs collectives on a thread of their own, one after another in the order they were begun, so that they fly while the
-// program computes. Every rank begins the same ones in the same order.
+// Runs collectives on a thread of its own, in the order in which they were started, so that they fly while the program
+// computes. Every rank starts the same collectives in the same order.
 #pragma once
 
 #include <array>
@@ -23,15 +23,16 @@ class CollectiveQueue {
   explicit CollectiveQueue(Communicator& communicator);
   CollectiveQueue(const CollectiveQueue&) = delete;
   CollectiveQueue& operator=(const CollectiveQueue&) = delete;
-  // Ends after what is begun, or at once where a collective failed.
+  // Ends after the started collectives, or at once if one failed.
   ~CollectiveQueue();
 
-  // `flight` names it for Wait, until it is begun again. `call` must live until then. Blocks while too many are begun.
+  // `flight` names it for Wait, until Begin uses it again. `call` must live until then. Blocks while too many are in
+  // flight.
   void Begin(int32_t flight, Work work, const OpCall& call, const CpuRun& run);
-  // Until the flight has landed. Throws what a collective threw.
+  // Waits until the flight has landed. Throws what a collective threw.
   void Wait(int32_t flight);
-  // How long Begin and Wait have held up the program so far: for ranks that were later, and for bytes on their way. For
-  // the program's thread.
+  // Returns how long Begin and Wait have held up the program so far: for later ranks, and for bytes in flight. Only the
+  // program's thread may call it.
   int64_t waited_ns() const { return waited_ns_; }
 
  private:
@@ -47,10 +48,10 @@ class CollectiveQueue {
   Communicator& communicator_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::array<Job, 32> jobs_;  // the n-th begun is at n % size
+  std::array<Job, 32> jobs_;  // the n-th started one is at n % size
   int64_t begun_ = 0;
   int64_t landed_ = 0;
-  std::vector<int64_t> number_of_;  // of a flight
+  std::vector<int64_t> number_of_;  // by flight
   std::exception_ptr failed_;
   bool ending_ = false;
   int64_t waited_ns_ = 0;

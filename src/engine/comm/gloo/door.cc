@@ -20,7 +20,7 @@ Door::Door(Socket listener, Terms terms, int64_t expected)
       listener_(std::move(listener)),
       most_callers_(kMostStrangers + static_cast<size_t>(expected)) {}
 
-// poll() passes over descriptors below zero.
+// poll() ignores descriptors below zero.
 int64_t Door::Watch(std::vector<pollfd>& fds) const {
   const int64_t now_ns = NowNs();
   const bool shut = now_ns < shut_until_ns_;
@@ -34,7 +34,7 @@ std::vector<Socket> Door::Serve(const pollfd* fds) {
   const int64_t now_ns = NowNs();
   const int64_t refused_before = refused_;
   std::vector<Socket> proved;
-  // True where it has not come to an end.
+  // Returns whether the handshake goes on.
   const auto goes_on = [&](Caller& caller) {
     const Answer::State state = caller.answer.GoOn(caller.socket, terms_);
     if (state == Answer::State::kProved) proved.push_back(std::move(caller.socket));
@@ -53,12 +53,12 @@ std::vector<Socket> Door::Serve(const pollfd* fds) {
   for (int i = 0; fds->revents != 0 && i < kAcceptsAtOnce; ++i) {
     Caller caller{Accept(listener_), {}, now_ns + kHandshakeNs};
     if (!caller.socket) {
-      // Descriptors or memory have run out, and who waits would wake us again at once.
+      // Descriptors or memory have run out. The waiting caller would wake us again at once.
       const bool nobody = errno == EAGAIN || errno == EWOULDBLOCK || errno == ECONNABORTED || errno == EINTR;
       if (!nobody) shut_until_ns_ = now_ns + kPauseNs;
       break;
     }
-    // Whoever belongs here has spoken already.
+    // A caller that belongs here has already spoken.
     if (!goes_on(caller)) continue;
     if (callers_.size() == most_callers_) {
       callers_.pop_front();

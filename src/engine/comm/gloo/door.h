@@ -1,10 +1,10 @@
-// A port behind which only those get who know the job's secret.
+// A port that lets in only those who know the job's secret.
 //
-// Anybody may connect to it. What a stranger does there costs little and changes nothing: before he has proved himself
-// (handshake.h) not a byte is kept beyond the handshake's, he is held for kHandshakeNs at most, and no more than
-// kMostStrangers at once beside those who are expected: of more the oldest is let go. Whoever is let go is counted.
-// While there are such, only so many are looked at in so long (kAcceptsAtOnce, kPauseNs) that they can't keep a core
-// busy.
+// Anybody may connect to it. A stranger's connection costs little and changes nothing. Before callers have proved
+// themselves (handshake.h), no byte beyond the handshake's is kept, and each is held for at most kHandshakeNs. At most
+// kMostStrangers are held in addition to the expected callers; beyond that, the oldest is dropped. Dropped callers are
+// counted. While there are any, the door looks at only so many callers in so much time (kAcceptsAtOnce, kPauseNs) that
+// they cannot keep a core busy.
 #pragma once
 
 #include <poll.h>
@@ -26,19 +26,19 @@ class Door {
   static constexpr int kAcceptsAtOnce = 32;
   static constexpr int64_t kPauseNs = 10'000'000;
 
-  // `listener`: of Listen(). So many are expected to come.
+  // `listener`: from Listen(). `expected`: how many callers should come.
   Door(Socket listener, Terms terms, int64_t expected);
 
   const Terms& terms() const { return terms_; }
-  // Callers that have not proved that they know the secret.
+  // The number of callers that have not proved that they know the secret.
   int64_t refused() const { return refused_; }
 
-  // Adds what is to be polled for, and returns how long at most.
+  // Adds the descriptors to poll for, and returns how long to poll at most, in nanoseconds.
   int64_t Watch(std::vector<pollfd>& fds) const;
-  // `fds`: from the first that Watch added. Those who have proved themselves, to talk with.
+  // `fds`: from the first one that Watch added. Returns the connections that have proved themselves.
   std::vector<Socket> Serve(const pollfd* fds);
 
-  // Waits for one; nothing where `gives_up` says so before. It is asked every tenth of a second.
+  // Waits for one connection. `gives_up` is asked every tenth of a second; if it says yes first, returns nothing.
   Socket Await(const std::function<bool()>& gives_up);
 
  private:

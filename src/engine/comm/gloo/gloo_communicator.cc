@@ -27,7 +27,7 @@ constexpr int64_t kSegmentBytes = 1 << 20;
 constexpr int64_t kSegmentsAhead = 4;  // asked for before they are needed
 constexpr int64_t kFloatBytes = sizeof(float);
 
-// What a rank says of itself when it comes.
+// What a rank tells the others when it comes.
 struct Introduction {
   std::string host;
   std::string address;        // as the network has it
@@ -50,7 +50,7 @@ Introduction DecodeIntroduction(const std::string& text, int64_t rank) {
   }
 }
 
-// Throws where a rank's identity is not rank 0's.
+// Throws if a rank's identity is not rank 0's.
 void CheckAgreement(const std::vector<Introduction>& ranks) {
   std::vector<std::string> differences;
   const auto& first = ranks[0].identity;
@@ -70,7 +70,7 @@ void CheckAgreement(const std::vector<Introduction>& ranks) {
               "give every rank the same RunSpec and the same trainer");
 }
 
-// Where others reach this rank. A rank on rank 0's machine may have come to it over an address that only that machine
+// Returns where others reach this rank. A rank on rank 0's machine may have come over an address that only that machine
 // knows; a rank elsewhere knows a better one.
 std::string ReachableAddress(const std::vector<Introduction>& ranks, int64_t rank) {
   const std::string& mine = ranks[static_cast<size_t>(rank)].address;
@@ -142,12 +142,12 @@ class GlooCommunicator final : public Communicator {
   }
 
   using Buffer = ::gloo::transport::UnboundBuffer;
-  // Adds `count` values to full's from `at` on; `last`: nothing more comes for them.
+  // Adds `count` values to full's from `at` on. `last`: no more values come for them.
   using Add = std::function<void(bool last, int64_t at, const float* from, int64_t count)>;
 
-  // world - 1 steps. In step s, part (first - s) of `full` goes to the rank after this one, and part (first - s - 1)
-  // comes from the rank before it: into its place, or, with `add`, into memory of ours that `add` is then given. What a
-  // step sends is what the step before received, so a segment goes on as soon as it is here.
+  // Takes world - 1 steps. In step s, part (first - s) of `full` goes to the rank after this one, and part (first - s -
+  // 1) comes from the rank before it: into its place, or, with `add`, into memory of ours that `add` is then given. A
+  // step sends what the step before received, so a segment goes on as soon as it is here.
   void Ring(std::byte* full, int64_t part_bytes, int64_t first, const Add* add) {
     rendezvous_.Enter(1);
     const int64_t segments = (part_bytes + kSegmentBytes - 1) / kSegmentBytes;  // of a part
@@ -192,7 +192,7 @@ class GlooCommunicator final : public Communicator {
     first_slot_ += total;
   }
 
-  // Runs `wait`; where Gloo fails, or the wait is aborted because a rank is lost, throws which rank and why.
+  // Runs `wait`. If Gloo fails, or the wait is aborted because a rank is lost, throws which rank and why.
   template <typename Wait>
   void Guarded(int peer, const Wait& wait) {
     std::string what;
@@ -231,7 +231,7 @@ class GlooCommunicator final : public Communicator {
     waiting_ = {whole, received};
     if (lost_) AbortLocked();
   }
-  // On the rendezvous' thread, or on Gloo's.
+  // Called on the rendezvous' thread, or on Gloo's.
   void AbortWaits(const std::string& failure) {
     const std::lock_guard lock(waiting_mutex_);
     lost_ = true;
@@ -248,12 +248,12 @@ class GlooCommunicator final : public Communicator {
 
   double timeout_s_;
   int64_t ranks_here_ = 1;
-  int64_t first_slot_ = 1;  // every segment of a run has a number
+  int64_t first_slot_ = 1;  // numbers every segment of a run
   std::vector<float> received_;
   std::mutex waiting_mutex_;
   std::array<Buffer*, 2> waiting_{};
   bool lost_ = false;
-  std::string failure_;  // of Gloo, at beginning to send or to receive
+  std::string failure_;  // why Gloo could not start to send or to receive
   RingContext context_;
   Rendezvous rendezvous_;  // leaves before the connections close
 };
@@ -262,7 +262,8 @@ class GlooCommunicator final : public Communicator {
 
 std::unique_ptr<Communicator> ConnectGloo(const RankEnvironment& place,
                                           const std::map<std::string, std::string>& identity) {
-  // Gloo writes to connections whose other end may be gone: an error has to say so, not a signal that ends us.
+  // Gloo writes to connections whose other end may be gone. That must be an error, and not a signal that ends this
+  // process.
   ::signal(SIGPIPE, SIG_IGN);
   return std::make_unique<GlooCommunicator>(place, identity);
 }

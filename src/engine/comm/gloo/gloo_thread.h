@@ -1,10 +1,9 @@
-// Sends and receives that are begun on the thread on which Gloo goes on with them, so that nobody else touches a
-// connection.
+// Starts sends and receives on the thread on which Gloo continues them, so that no other thread touches a connection.
 //
-// Gloo's thread does not sleep while another has a connection's lock: it asks epoll again and again until it gets it.
-// Where both share a core, bytes that come while some are written make it take the core from who has the lock, and keep
-// it for what is left of its turn: up to a tick of the scheduler (4 ms) each time, which was two thirds of a small
-// step of two ranks.
+// Gloo's thread does not sleep while another thread holds a connection's lock: it asks epoll again and again until it
+// gets the lock. If both share a core, bytes that arrive during a write make it take the core from the lock's holder.
+// It keeps the core for the rest of its time slice, up to a tick of the scheduler (4 ms) each time. That was two thirds
+// of a small step of two ranks.
 #pragma once
 
 #include <gloo/transport/tcp/device.h>
@@ -26,14 +25,14 @@ namespace ridgeline {
 
 class GlooThread final : private ::gloo::transport::tcp::Handler {
  public:
-  // Where one cannot be begun, `failed` is told why, on that thread, and nothing is begun any more.
+  // `failed` is called on that thread with the reason if a transfer cannot be started. Then no more are started.
   GlooThread(std::shared_ptr<::gloo::transport::tcp::Device> device, std::function<void(const std::string&)> failed);
   ~GlooThread();  // NOLINT(*-use-override), for the sake of what follows
   GlooThread(const GlooThread&) = delete;
   GlooThread& operator=(const GlooThread&) = delete;
 
-  // `bytes` of a buffer, from `offset` on, to or from a peer. Begun in the order in which they are asked for, and ended
-  // as the buffer's waitSend and waitRecv say. The buffer must live until Settle returns.
+  // `bytes` of a buffer, from `offset` on, to or from a peer. Transfers start in the order in which they are asked for,
+  // and end as the buffer's waitSend and waitRecv say. The buffer must live until Settle returns.
   struct Transfer {
     ::gloo::transport::UnboundBuffer* buffer = nullptr;
     int peer = 0;
@@ -43,7 +42,7 @@ class GlooThread final : private ::gloo::transport::tcp::Handler {
   };
   void Send(const Transfer& transfer) { Ask({transfer, true}); }
   void Receive(const Transfer& transfer) { Ask({transfer, false}); }
-  // Until all that were asked for are begun, or given up.
+  // Waits until all transfers that were asked for have started or failed.
   void Settle();
 
  private:
@@ -52,7 +51,7 @@ class GlooThread final : private ::gloo::transport::tcp::Handler {
     bool sends = false;
   };
   void Ask(const Asked& asked);
-  // The one or the other is Gloo's: its Handler has been given the loop, too, since Debian 12.
+  // Gloo calls one or the other: since Debian 12, its Handler also gets the loop.
   void handleEvents(int /*events*/) { BeginAll(); }                                          // NOLINT(*-use-override)
   void handleEvents(::gloo::transport::tcp::Loop& /*loop*/, int /*events*/) { BeginAll(); }  // NOLINT(*-use-override)
   void BeginAll();
@@ -64,8 +63,8 @@ class GlooThread final : private ::gloo::transport::tcp::Handler {
   std::mutex mutex_;
   std::condition_variable settled_;
   std::vector<Asked> asked_;
-  bool begins_ = false;           // the thread is at some that were asked for
-  std::vector<Asked> beginning_;  // the thread's, as what follows
+  bool begins_ = false;           // the thread is starting some
+  std::vector<Asked> beginning_;  // this and the members below belong to the thread
   bool gave_up_ = false;
 };
 

@@ -21,8 +21,8 @@ std::string NewNonce() {
   return nonce;
 }
 
-// `end` is who proves: "connected" or "listens". No purpose has a zero, and nonces are of one size: no two meanings
-// have one text.
+// `end` is the prover: "connected" or "listens". No purpose contains a zero byte, and all nonces have one size, so no
+// two meanings give the same text.
 Secret::Mac ProofOf(const Terms& terms, std::string_view end, std::string_view nonce,
                     std::string_view listeners_nonce) {
   std::string text(end);
@@ -55,7 +55,7 @@ Came Receive(const Socket& socket, size_t wanted, std::string& heard) {
   return Came::kAll;
 }
 
-// What is said in a handshake is the first there is on a connection, and fits into its buffer.
+// A handshake's messages are the first on a connection, and fit into its buffer.
 bool SendAtOnce(const Socket& socket, std::string_view bytes) {
   return ::send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(bytes.size());

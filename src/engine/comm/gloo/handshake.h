@@ -1,15 +1,15 @@
-// How the two ends of a connection between ranks prove to each other that they know the job's secret, without saying
+// How the two ends of a connection between ranks prove to each other that they know the job's secret, without sending
 // it:
 //
-//   who connected   a greeting and a nonce
-//   who listens     a nonce of its own, and its proof
-//   who connected   its proof
+//   the end that connected   a greeting and a nonce
+//   the end that listens     a nonce of its own, and its proof
+//   the end that connected   its proof
 //
-// A proof is an HMAC by the secret over which end it is from, what the connection is for, and both nonces. Each end has
-// drawn one of these afresh, so what was overheard proves nothing another time, at the other end, or elsewhere.
+// A proof is an HMAC, keyed by the secret, over the prover's end, the purpose of the connection, and both nonces. Each
+// end draws a fresh nonce, so an overheard proof proves nothing at another time, at the other end, or elsewhere.
 //
-// It proves who is there when a connection begins. What follows is neither encrypted nor sealed: whoever can read or
-// change packets on their way between two nodes can read or change that.
+// The handshake authenticates the two ends when a connection begins. Later traffic is neither encrypted nor sealed:
+// whoever can read or change packets between two nodes can read or change it.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +26,15 @@ struct Terms {
   std::string purpose;  // "data from rank 3 to rank 4"
 };
 
-// How long an end may take for its part.
+// How long an end may take for its part, in nanoseconds.
 inline constexpr int64_t kHandshakeNs = 5'000'000'000;
 
-// The end that listens, of one connection. Holds no more than belongs to the handshake, and never blocks.
+// The listening end of one connection. Holds only the handshake's bytes, and never blocks.
 class Answer {
  public:
   enum class State { kGoesOn, kProved, kRefused };
 
-  // Takes what has come, and answers it.
+  // Takes the bytes that have come, and answers them.
   State GoOn(const Socket& socket, const Terms& terms);
 
  private:
@@ -43,7 +43,7 @@ class Answer {
   Secret::Mac expected_{};
 };
 
-// The end that connected. kNoAnswer: the other end was silent, or has closed the connection.
+// The end that connected. kNoAnswer: the other end was silent, or closed the connection.
 enum class Proof { kTaken, kWrong, kNoAnswer };
 Proof Prove(const Socket& socket, const Terms& terms);
 

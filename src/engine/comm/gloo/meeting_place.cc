@@ -183,7 +183,7 @@ void MeetingPlace::LookForLate() {
   }
 }
 
-// Rank 0 is told last: this place ends with its process.
+// Tells rank 0 last, because this place ends with rank 0's process.
 void MeetingPlace::Lose(const Error& why) {
   if (lost_) return;
   lost_ = why;

@@ -1,13 +1,13 @@
-// Rank 0's server: where the ranks of a run find each other, and where it is decided which of them is lost.
+// Rank 0's server: ranks of a run meet there, and it decides which of them is lost.
 //
-// Every rank, 0 included, holds one connection to it and says at short intervals how many collectives it has entered.
-// A rank is lost where its connection closes before it has left, where it says nothing for the time limit (its process
-// is stopped, its machine is gone), where the others have waited that long for it to enter a collective, or where it
-// says itself that it must end. The first of these ends the run, and is told to every rank: which rank, where, and why.
-// Asking one place gives one answer; a rank alone would blame the neighbour it waits for, which waits itself.
+// Every rank, 0 included, holds one connection to it and reports at short intervals how many collectives it has
+// entered. A rank is lost in four cases: its connection closes before it has left; it says nothing for the time limit
+// (its process is stopped, or its machine is gone); the others have waited that long for it to enter a collective; or
+// it says itself that it must end. The first case ends the run, and every rank is told which rank, where, and why. One
+// server gives one answer; a single rank would blame the neighbour for which it waits, and which waits itself.
 //
-// Only who knows the job's secret comes in (door.h), and where every rank has come, nobody does any more: the port is
-// closed before the first step.
+// Only those who know the job's secret come in (door.h). When every rank has come, the port is closed, before the first
+// step.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@
 
 namespace ridgeline {
 
-// How often each side says that it is alive, and how long it may say nothing: together less than the time limit.
+// How often each side says that it is alive, and how long it may be silent: together less than the time limit.
 int64_t BeatNs(double timeout_s);
 int64_t PatienceNs(double timeout_s);
 
@@ -32,23 +32,23 @@ std::string LimitText(double timeout_s);
 
 class MeetingPlace {
  public:
-  // `listener`: of Listen().
+  // `listener`: from Listen().
   MeetingPlace(Socket listener, const Secret& secret, int64_t world, double timeout_s);
   MeetingPlace(const MeetingPlace&) = delete;
   MeetingPlace& operator=(const MeetingPlace&) = delete;
   // Does not wait for the ranks.
   ~MeetingPlace();
 
-  // What the place is for, in a handshake.
+  // The purpose of its connections in a handshake.
   static constexpr const char* kPurpose = "meeting";
-  // Connections of those who did not prove that they know the secret.
+  // The number of connections that did not prove that they know the secret.
   int64_t refused() const { return refused_; }
 
  private:
   struct Guest {
     Socket socket;
     MessageReader reader;
-    int64_t rank = -1;  // until it has said hello
+    int64_t rank = -1;  // known after its hello
     std::string host;
     int64_t heard_ns = 0;
     int64_t entered = 0;

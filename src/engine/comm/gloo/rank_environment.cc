@@ -44,7 +44,7 @@ std::optional<RankEnvironment> ReadRankEnvironment() {
     }
     if (Text("LOCAL_WORLD_SIZE") == Text("WORLD_SIZE")) place.master_address = "127.0.0.1";
     place.master_port = Number<int64_t>("MASTER_PORT", 1, 65535);
-    // torchrun's own agent listens at MASTER_PORT then, and says so to its children.
+    // Then torchrun's own agent listens at MASTER_PORT, and says so to its children.
     if (Text("TORCHELASTIC_USE_AGENT_STORE") == "True") ++place.master_port;
   }
   if (!Text("RIDGELINE_COMM_TIMEOUT_S").empty()) {

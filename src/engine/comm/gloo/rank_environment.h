@@ -1,4 +1,4 @@
-// A process's place among the ranks of a run, as its environment says it: the variables that torchrun sets, and that
+// A process's place among the ranks of a run, from its environment: the variables that torchrun sets, and that
 // `ridgeline exec` sets for its children.
 #pragma once
 
@@ -12,25 +12,25 @@ namespace ridgeline {
 struct RankEnvironment {
   int64_t rank = 0;   // RANK
   int64_t world = 1;  // WORLD_SIZE
-  // MASTER_ADDR, of the machine rank 0 runs on; 127.0.0.1 where LOCAL_WORLD_SIZE says that all ranks run on this one.
+  // MASTER_ADDR: the machine of rank 0; 127.0.0.1 if LOCAL_WORLD_SIZE says that all ranks run on this one.
   std::string master_address;
-  int64_t master_port = 0;  // MASTER_PORT, or the one above where torchrun listens there itself: rank 0 listens
-  // RIDGELINE_COMM_TIMEOUT_S (300): how long a rank may keep the others waiting before it counts as lost.
+  int64_t master_port = 0;  // where rank 0 listens: MASTER_PORT, or the one above if torchrun itself listens there
+  // RIDGELINE_COMM_TIMEOUT_S (300): how long a rank may keep the others waiting before it counts as lost, in seconds.
   double timeout_s = 300;
-  // RIDGELINE_SECRET_FILE: by what the ranks know each other (secret.h). Ranks without one meet on the loopback
-  // interface and nowhere else. It may come later than the ranks that node 0 does not start.
+  // RIDGELINE_SECRET_FILE: the secret by which the ranks recognize each other (secret.h). Ranks without one meet only
+  // on the loopback interface. Ranks that node 0 does not start may start before the file exists.
   std::filesystem::path secret_file = {};
 };
 
-// Nothing where neither RANK nor WORLD_SIZE is set. Throws Error(kInvalidInput) naming a variable that is missing or
-// wrong.
+// Returns nothing if neither RANK nor WORLD_SIZE is set. Throws Error(kInvalidInput), naming a variable that is missing
+// or wrong.
 std::optional<RankEnvironment> ReadRankEnvironment();
 
-// LOCAL_RANK, or 0: which of the ranks on its machine this process is. Throws Error(kInvalidInput) for what is no
-// number.
+// Returns LOCAL_RANK, or 0: which of the ranks on its machine this process is. Throws Error(kInvalidInput) if it is not
+// a number.
 int64_t LocalRank();
 
-// RANK, or 0: who may print and write results. Never throws.
+// Whether RANK is 0 or not set: that rank prints and writes results. Never throws.
 bool IsFirstRank();
 
 }  // namespace ridgeline

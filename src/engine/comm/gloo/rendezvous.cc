@@ -18,13 +18,13 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kRetryNs = 10'000'000;
-constexpr int64_t kRetryOtherNs = 500'000'000;  // where another than rank 0 answers: it may know of an earlier attempt
+constexpr int64_t kRetryOtherNs = 500'000'000;  // when another than rank 0 answers: it may belong to an earlier attempt
 
 std::chrono::nanoseconds Limit(const RankEnvironment& place) {
   return std::chrono::nanoseconds(static_cast<int64_t>(place.timeout_s * 1e9));
 }
 
-// Nothing where it is not there yet.
+// Returns nothing if the secret's file does not exist yet.
 std::optional<Secret> SecretOf(const RankEnvironment& place) {
   return place.secret_file.empty() ? Secret() : Secret::Read(place.secret_file);
 }
@@ -48,7 +48,7 @@ std::optional<Secret> SecretOf(const RankEnvironment& place) {
               "was it started, and are MASTER_ADDR and MASTER_PORT its own?");
 }
 
-// `address`: of rank 0's end.
+// `address`: the address of rank 0's end.
 void CheckMayMeetAt(const std::string& address, const RankEnvironment& place) {
   if (!place.secret_file.empty() || IsLoopback(address)) return;
   throw Error(
@@ -87,7 +87,7 @@ Rendezvous::Rendezvous(const RankEnvironment& place, std::function<void()> on_lo
 void Rendezvous::Join() {
   SystemClock clock;
   const int64_t end_ns = clock.MonotonicNs() + Limit(place_).count();
-  bool other_answered = false;  // who does not know the secret, in this call or an earlier one
+  bool other_answered = false;  // without the secret, in this call or an earlier one
   for (;;) {
     const std::optional<Secret> secret = SecretOf(place_);
     if (auto socket = secret ? TryConnect(place_.master_address, place_.master_port) : std::nullopt) {
@@ -120,7 +120,7 @@ std::vector<std::string> Rendezvous::Exchange(std::string_view mine) {
   std::string body;
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return exchanged_ || why_lost_; });  // it comes, or a rank is lost
+    changed_.wait(lock, [&] { return exchanged_ || why_lost_; });  // the texts come, or a rank is lost
     if (!exchanged_) throw Error(*why_lost_);
     body = *std::exchange(exchanged_, std::nullopt);
   }
@@ -200,7 +200,7 @@ void Rendezvous::Lose(const Error& why) {
 
 void Rendezvous::Tell(MessageKind kind, std::string_view body) {
   const std::lock_guard lock(send_mutex_);
-  Send(socket_, kind, body);  // where it fails, the listening thread sees the connection close
+  Send(socket_, kind, body);  // if it fails, the listening thread sees the connection close
 }
 
 std::string Rendezvous::First() const { return "rank 0 on " + place_.master_address; }

@@ -23,37 +23,37 @@ namespace ridgeline {
 
 class Rendezvous {
  public:
-  // Rank 0 opens the meeting place; the others wait until it is open, and until their secret is there and is rank 0's:
-  // an earlier attempt at the job may have left another. `on_lost` is called once, on another thread, when a rank is
-  // lost. Throws Error(kInfrastructure); Error(kInvalidInput) where there is no secret and one is needed.
+  // Rank 0 opens the meeting place. The others wait until it is open, and until their secret exists and is rank 0's: an
+  // earlier attempt at the job may have left another. `on_lost` is called once, on another thread, when a rank is lost.
+  // Throws Error(kInfrastructure), or Error(kInvalidInput) if a secret is needed and there is none.
   Rendezvous(const RankEnvironment& place, std::function<void()> on_lost);
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
-  // Waits until every rank has come here, unless one is lost: nobody's peers go while they are needed.
+  // Waits until every rank has come here, unless one is lost, so that no peer goes while it is needed.
   ~Rendezvous();
 
-  // Every rank's text, in rank order. Called by every rank, in the same order. Throws what ThrowLoss throws.
+  // Returns every rank's text, in rank order. Every rank calls it, in the same order. Throws what ThrowLoss throws.
   std::vector<std::string> Exchange(std::string_view mine);
 
-  // So many collectives more are entered.
+  // Says that this rank has entered so many more collectives.
   void Enter(int64_t collectives) { entered_.fetch_add(collectives, std::memory_order_relaxed); }
 
-  // This rank must end, and why; told to every rank, this one included, unless one is lost already.
+  // Says that this rank must end, and why. Every rank is told, this one included, unless one is lost already.
   void Abandon(const Error& why) noexcept;
 
-  // By which this rank came in.
+  // The secret with which this rank came in.
   const Secret& secret() const { return secret_; }
-  // Connections that rank 0 refused; 0 elsewhere.
+  // The number of connections that rank 0 refused; 0 elsewhere.
   int64_t refused_connections() const { return meeting_place_ == nullptr ? 0 : meeting_place_->refused(); }
 
   // Why the run is over; nothing while no rank is lost.
   std::optional<Error> Loss() const;
   bool lost() const { return Loss().has_value(); }
-  // Throws why the run is over: for who sees a connection fail. Waits a moment for the answer; `otherwise` is thrown
-  // where none comes.
+  // Throws why the run is over, for callers that see a connection fail. Waits a moment for the answer, and throws
+  // `otherwise` if none comes.
   [[noreturn]] void ThrowLoss(const std::string& otherwise);
 
-  // This rank's address as the network has it, and rank 0's as this rank reaches it.
+  // This rank's address on the network, and rank 0's address as this rank reaches it.
   std::string local_address() const { return LocalAddress(socket_); }
   std::string first_address() const { return PeerAddress(socket_); }
 
@@ -67,14 +67,14 @@ class Rendezvous {
 
   RankEnvironment place_;
   std::function<void()> on_lost_;
-  std::unique_ptr<MeetingPlace> meeting_place_;  // rank 0's
+  std::unique_ptr<MeetingPlace> meeting_place_;  // rank 0 only
   Secret secret_;
   Socket socket_;
   Socket stop_;
   MessageReader reader_;
   std::atomic<int64_t> entered_{0};
   std::mutex send_mutex_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // of the members below
   std::condition_variable changed_;
   std::optional<std::string> exchanged_;
   std::optional<Error> why_lost_;

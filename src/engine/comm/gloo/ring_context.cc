@@ -32,8 +32,8 @@ namespace {
 constexpr int64_t kCallAgainNs = 10'000'000;
 constexpr int kComesMs = 10'000;
 
-// An address of the loopback network, whose addresses all are this machine: 127.0.0.0/8. Of two pairs Gloo lets the one
-// with the higher address connect.
+// Returns an address of the loopback network, 127.0.0.0/8, all of whose addresses are this machine. Of two pairs, Gloo
+// lets the one with the higher address connect.
 enum class Half { kLower, kHigher };
 std::string RandomLoopbackAddress(Half half) {
   std::array<char, 3> random;
@@ -42,7 +42,8 @@ std::string RandomLoopbackAddress(Half half) {
   return fmt::format("127.{}.{}.{}", (half == Half::kLower ? 0 : 128) + part(0) % 128, part(1), 1 + part(2) % 254);
 }
 
-// An end of a connection, as the kernel has it; nothing where `fd` is none. `ask`: getsockname or getpeername.
+// Returns one end of a connection, as the kernel has it; nothing if `fd` is no connection. `ask`: getsockname or
+// getpeername.
 std::string EndOf(int fd, int (*ask)(int, sockaddr*, socklen_t*)) {
   sockaddr_storage end{};
   socklen_t length = sizeof end;
@@ -50,7 +51,7 @@ std::string EndOf(int fd, int (*ask)(int, sockaddr*, socklen_t*)) {
   return {reinterpret_cast<const char*>(&end), length};
 }
 
-// This process's own descriptor at the other end of a connection, -1 where that is somebody else's.
+// Returns this process's own descriptor at the other end of a connection; -1 if that end belongs to another process.
 int OtherEndHere(const Socket& connection) {
   const std::string own = EndOf(connection.fd(), ::getsockname);
   const std::string other = EndOf(connection.fd(), ::getpeername);
@@ -63,7 +64,7 @@ int OtherEndHere(const Socket& connection) {
   return -1;
 }
 
-// The end of a connection that proved that it knows the secret; nothing where `gives_up` says so before.
+// Returns a connection whose other end has proved that it knows the secret; nothing if `gives_up` says yes first.
 Socket Call(const std::string& address, int64_t port, const Terms& terms, const std::function<bool()>& gives_up) {
   SystemClock clock;
   for (; !gives_up(); clock.SleepNs(kCallAgainNs)) {
@@ -114,7 +115,7 @@ void RingContext::Connect(Rendezvous& rendezvous, const std::string& address) {
     const std::string there = TakeText(body);
     take(after(), Call(there, TakeNumber(body), terms(rank, after()), gives_up));
   };
-  // Whoever is called must answer, so every rank goes along the ring in one order: no circle of waiting ranks.
+  // The called rank must answer, so all ranks go along the ring in one order. Otherwise ranks could wait in a circle.
   if (rank == 0) call();
   if (answers) {
     take(before(), door->Await(gives_up));
@@ -131,7 +132,7 @@ void RingContext::Pair(int peer, const Socket& connection) {
   pair.connect(tcp::Address::fromSockName(here.fd()).bytes());
   int fd = -1;
   Socket other_end;
-  while (fd < 0) {  // it has connected; so may somebody else have
+  while (fd < 0) {  // the pair has connected, and others may have, too
     pollfd comes{here.fd(), POLLIN, 0};
     ::poll(&comes, 1, kComesMs);
     other_end = Accept(here);
@@ -143,7 +144,7 @@ void RingContext::Pair(int peer, const Socket& connection) {
   device.unregisterDescriptor(fd, handler);  // returns when Gloo's thread has let go of it
   const bool swapped =
       ::fcntl(connection.fd(), F_SETFL, O_NONBLOCK) == 0 && ::dup3(connection.fd(), fd, O_CLOEXEC) == fd;
-  device.registerDescriptor(fd, EPOLLIN, handler);  // as it is of a pair that has nothing to send
+  device.registerDescriptor(fd, EPOLLIN, handler);  // as for a pair that has nothing to send
   if (!swapped) ThrowErrno("cannot hand a connection to Gloo");
 }
 

@@ -1,15 +1,16 @@
-// Gloo's context of a ring: connections with the rank before and the rank after, and no others.
+// Gloo's context for a ring: connections with the rank before and the rank after, and no others.
 //
 // The Gloo of Debian 12 (0.0~git20220518) makes connections that anybody can take part in. Each pair listens on a port
-// of its own, bound to the address of its device, and takes whoever connects first for its peer: a stranger is sent the
-// run's gradients and weights, and a header of his that fits nothing ends the process, since Gloo throws on its own
-// thread. It can't be handed a connection either. So the connections are made here, between ranks that have proved to
-// each other that they know the job's secret (handshake.h), Gloo connects its pairs with this process alone, over the
-// loopback network, and then the descriptors of these are made to mean the others. The port that Gloo opens before it
-// can be told whom to connect with is at an address of that network that nobody can guess, for microseconds.
+// of its own, bound to the address of its device, and takes whoever connects first for its peer. So a stranger would be
+// sent the run's gradients and weights. A header of his that fits nothing would end the process, since Gloo throws on
+// its own thread. It cannot be handed a connection either. So the connections are made here, between ranks that have
+// proved to each other that they know the job's secret (handshake.h). Gloo connects its pairs only with this process,
+// over the loopback network, and then their descriptors are replaced by the real connections. Gloo opens a port before
+// it can be told with whom to connect. That port is open for microseconds, at an address of the loopback network that
+// nobody can guess.
 //
-// What this does not do: what ranks send each other is neither encrypted nor sealed (handshake.h), and Gloo believes
-// every header that comes over these connections. A network whose packets others can change is no place for a run.
+// Traffic between ranks is neither encrypted nor sealed (handshake.h), and Gloo believes every header that comes over
+// these connections. Do not run on a network whose packets others can change.
 #pragma once
 
 #include <gloo/context.h>
@@ -34,12 +35,12 @@ class RingContext final : public ::gloo::Context {
   int after() const { return (rank + 1) % size; }
 
   // Called by every rank; returns when this one is connected. `address`: where others reach this rank, and where it
-  // listens for the one before it meanwhile. Throws what ThrowLoss throws, and what Gloo throws.
+  // listens meanwhile for the one before it. Throws what ThrowLoss throws, and what Gloo throws.
   void Connect(Rendezvous& rendezvous, const std::string& address);
-  // Of a context that is connected.
+  // REQUIRES: the context is connected.
   GlooThread& thread() { return *thread_; }
 
-  // Connections that were refused here.
+  // The number of connections refused here.
   int64_t refused_connections() const { return refused_; }
 
  private:

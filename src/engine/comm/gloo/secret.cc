@@ -37,7 +37,7 @@ void StartLibrary() {
 std::optional<Secret> Secret::Read(const fs::path& file) {
   static_assert(sizeof Secret::key_ == crypto_auth_KEYBYTES && kMacBytes == crypto_auth_BYTES);
   StartLibrary();
-  // Not to wait for a writer, where it is a pipe.
+  // O_NONBLOCK avoids waiting for a writer if the file is a pipe.
   const Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0 && (errno == ENOENT || errno == ESTALE)) return std::nullopt;
   struct stat info {};

@@ -1,4 +1,4 @@
-// What the ranks of a job know and a stranger does not: the bytes of a file that `ridgeline exec` makes
+// The secret that the ranks of a job share and strangers do not know: the bytes of a file that `ridgeline exec` makes
 // (node/secret.h), that a Kubernetes Secret brings to a job's pods, or that a person names.
 #pragma once
 
@@ -15,11 +15,11 @@ class Secret {
   static constexpr size_t kMacBytes = 32;
   using Mac = std::array<char, kMacBytes>;
 
-  // Of ranks that were given none, and so may meet on the loopback interface alone: everybody knows it.
+  // For ranks that were given no secret, and so may meet only on the loopback interface: everybody knows this one.
   Secret() = default;
 
-  // Nothing where no file is there. Throws Error(kInfrastructure) where it cannot be read, where others than its owner
-  // and its group can read it, or where it has fewer bytes than a secret needs.
+  // Returns nothing if the file does not exist. Throws Error(kInfrastructure) if it cannot be read, if others than its
+  // owner and its group can read it, or if it has fewer bytes than a secret needs.
   static std::optional<Secret> Read(const std::filesystem::path& file);
 
   // HMAC-SHA-512/256 of the text.
@@ -29,10 +29,10 @@ class Secret {
   std::array<unsigned char, 32> key_{};
 };
 
-// Takes as long for any two.
+// Takes equally long for any two.
 bool AreEqual(const Secret::Mac& a, const Secret::Mac& b);
 
-// Random bytes that nobody can foresee.
+// Fills with random bytes that nobody can foresee.
 void FillRandomly(char* bytes, size_t count);
 
 }  // namespace ridgeline

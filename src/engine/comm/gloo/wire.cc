@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kHeaderBytes = sizeof(uint32_t) + 1;
 constexpr size_t kMaxBodyBytes = size_t{1} << 28;
 constexpr int kSendTimeoutS = 10;
-constexpr int kBacklog = 512;  // the kernel keeps some of what each says, until it is taken
+constexpr int kBacklog = 512;  // the kernel keeps some bytes of each until it is taken
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
@@ -46,7 +46,7 @@ void SetOption(int fd, int level, int option) {
   ::setsockopt(fd, level, option, &on, sizeof on);
 }
 
-// Small messages go at once, and a peer that answers nothing or reads nothing cannot block us for ever.
+// Small messages are sent at once, and a peer that does not answer or read cannot block this process for ever.
 void SetUp(int fd) {
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY);
   const timeval timeout{kSendTimeoutS, 0};
@@ -59,7 +59,7 @@ std::string NumericAddress(const sockaddr* address, socklen_t length) {
   return code == 0 ? text.data() : "";
 }
 
-// Of one end of a connection: `ask` is getsockname or getpeername.
+// Returns the address of one end of a connection. `ask`: getsockname or getpeername.
 std::string AddressOf(const Socket& socket, int (*ask)(int, sockaddr*, socklen_t*)) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
@@ -67,10 +67,10 @@ std::string AddressOf(const Socket& socket, int (*ask)(int, sockaddr*, socklen_t
   return ask(socket.fd(), any, &length) == 0 ? NumericAddress(any, length) : "";
 }
 
-// Nothing where the address is none of this machine's.
+// Returns nothing if the address is none of this machine's.
 Socket ListenAt(const addrinfo& at, int64_t port) {
   Socket socket(::socket(at.ai_family, at.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at.ai_protocol));
-  // The port may be held for us by whoever chose it, or still be remembered from a run that just ended.
+  // Whoever chose the port may still hold it for us, or the kernel may remember it from a run that just ended.
   SetOption(socket.fd(), SOL_SOCKET, SO_REUSEADDR);
   if (socket && ::bind(socket.fd(), at.ai_addr, at.ai_addrlen) == 0 && ::listen(socket.fd(), kBacklog) == 0) {
     return socket;
@@ -128,7 +128,7 @@ int64_t LocalPort(const Socket& socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   if (::getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
-  // It stands in one place of both families.
+  // Both address families have the port at the same place.
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 

@@ -1,4 +1,4 @@
-// Messages between a rank and rank 0's meeting place: a stream socket that carries whole messages.
+// Messages between a rank and rank 0's meeting place, over a stream socket.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 namespace ridgeline {
 
 enum class MessageKind : uint8_t {
-  kHello,         // from a rank: who it is
-  kBeat,          // both ways: I am alive; from a rank also how many collectives it has entered
-  kExchange,      // from a rank: its text; to a rank: everybody's
+  kHello,         // from a rank: its number, the number of ranks, and its host
+  kBeat,          // both ways: the sender is alive; from a rank also how many collectives it has entered
+  kExchange,      // from a rank: its text; to a rank: all texts
   kAbandon,       // from a rank: it ends, and why
   kLost,          // to a rank: the run is over, and why
   kLeave,         // from a rank: it is done
@@ -41,15 +41,16 @@ class Socket {
   int fd_ = -1;
 };
 
-// Listens on `port` (0: any free one) at the address of this machine by which others reach it under the name `address`:
-// of the loopback interface only where it is written so. On every interface where this machine has no such address: a
-// network translates it, or this machine takes its own name for loopback. Throws Error(kInfrastructure).
+// Listens on `port` (0: any free one) at this machine's address by which others reach it under the name `address`.
+// Listens on the loopback interface only if `address` names it. If this machine has no such address, it listens on
+// every interface: a network translates the address, or this machine resolves its own name to loopback. Throws
+// Error(kInfrastructure).
 Socket Listen(const std::string& address, int64_t port);
 
-// Takes one waiting connection; nothing, and errno, where there is none. Does not block.
+// Takes one waiting connection; returns nothing, and sets errno, if there is none. Does not block.
 Socket Accept(const Socket& listener);
 
-// Nothing where nobody listens there yet. Throws Error(kInfrastructure) for an address that cannot be resolved.
+// Returns nothing if nobody listens there yet. Throws Error(kInfrastructure) if the address cannot be resolved.
 std::optional<Socket> TryConnect(const std::string& address, int64_t port);
 
 // This end's and the other end's numeric address.
@@ -58,13 +59,14 @@ std::string PeerAddress(const Socket& socket);
 int64_t LocalPort(const Socket& socket);
 bool IsLoopback(std::string_view address);
 
-// Blocks until it is sent; false where the other end is gone or does not read.
+// Blocks until the message is sent. Returns false if the other end is gone or does not read.
 bool Send(const Socket& socket, MessageKind kind, std::string_view body);
 
 // Takes messages out of a stream.
 class MessageReader {
  public:
-  // Reads what is there without blocking. False where the other end has closed or what it sends is no message.
+  // Reads the available bytes without blocking. Returns false if the other end has closed or sends something else than
+  // messages.
   bool Read(const Socket& socket);
   std::optional<Message> Next();
 
@@ -74,8 +76,8 @@ class MessageReader {
 
 // Numbers and lists of texts in a message's body.
 void AppendNumber(int64_t value, std::string& body);
-int64_t TakeNumber(std::string_view& body);  // 0 where there is none
+int64_t TakeNumber(std::string_view& body);  // 0 if it is missing
 void AppendText(std::string_view text, std::string& body);
-std::string TakeText(std::string_view& body);  // empty where there is none
+std::string TakeText(std::string_view& body);  // empty if it is missing
 
 }  // namespace ridgeline
