@@ -1,4 +1,4 @@
-// Ranks that do something together of which each may fail alone.
+// Steps that ranks do together, and in which each may fail alone.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace ridgeline {
 
-// Runs steps until one fails, and keeps why: a rank whose disk is full still has to give the others their parts.
+// Runs steps until one fails, and keeps the error: a rank whose disk is full must still give the others their parts.
 class Attempts {
  public:
   template <typename Fn>
@@ -21,7 +21,7 @@ class Attempts {
       failed_ = error;
     }
   }
-  // On every rank, where any of them failed.
+  // Throws on every rank if any of them failed.
   void ThrowWhereAnyFailed(Communicator& communicator) const {
     int64_t failed = failed_ ? 1 : 0;
     communicator.AllReduce(std::span(&failed, 1), Reduction::kMax);

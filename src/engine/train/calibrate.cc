@@ -28,9 +28,9 @@
 namespace ridgeline {
 namespace {
 
-constexpr int64_t kFewestSteps = 3;  // of a round, the first one of an executor not counted
+constexpr int64_t kFewestSteps = 3;  // in a round, besides an executor's first step
 constexpr int64_t kMostSteps = 7;
-constexpr int64_t kFewestPrograms = 8;  // that have a turn however little time there is
+constexpr int64_t kFewestPrograms = 8;  // have a turn however little time there is
 
 int64_t MedianOf(std::vector<int64_t> values) {
   if (values.empty()) return 0;
@@ -41,13 +41,13 @@ int64_t MedianOf(std::vector<int64_t> values) {
 
 bool IsCollective(const OpCall& call) { return call.cost.wire_bytes > 0; }
 
-// A program, and what was seen of it.
+// A program, and its measurements.
 struct Measured {
   std::string_view kind;
   StepProgram program;
-  int64_t first_ns = 0;                       // the first step of all
-  std::vector<int64_t> step_ns;               // of the others
-  std::vector<std::vector<int64_t>> call_ns;  // of each call, the same steps' or others
+  int64_t first_ns = 0;                       // the very first step
+  std::vector<int64_t> step_ns;               // of the other steps
+  std::vector<std::vector<int64_t>> call_ns;  // by call, of the same steps or of others
 };
 
 class Calibration {
@@ -75,7 +75,7 @@ class Calibration {
   }
 
  private:
-  // The largest that any rank says.
+  // Returns the largest value of all ranks.
   int64_t Agreed(int64_t value) {
     communicator_->AllReduce(std::span(&value, 1), Reduction::kMax);
     return value;
@@ -89,7 +89,7 @@ class Calibration {
 
   void Choose() {
     const bool alone = communicator_->world() == 1;
-    // GPUs are a rank's alone, so that one of them tells of all; the cores of a machine are shared.
+    // Each rank has a GPU of its own, so one of them speaks for all. The cores of a machine are shared.
     const bool own = alone || base_.device == "cpu";
     if (!alone) {
       Add(ProbeName(Probe::kCollectives), ProbeProgram(Probe::kCollectives, base_, options_.small));
@@ -103,7 +103,7 @@ class Calibration {
     for (const RunSpec& spec : CalibrationSteps(base_, options_.small)) Add("step", BuildStep(spec));
   }
 
-  // A turn of so many seconds.
+  // Gives the program a turn of so many seconds.
   void Take(Measured& measured, double budget_s) {
     const StepProgram& program = measured.program;
     const bool trains = measured.kind == "step";
@@ -111,7 +111,7 @@ class Calibration {
     std::unique_ptr<TokenSource> data;
     if (trains) {
       ModelState(program, *executor).Initialize();
-      // As it is when fp16 has found its scale: a step that overflows updates nothing, which is quick.
+      // Sets fp16's scale as if it had been found: a step that overflows updates nothing, and so is too quick.
       if (program.tensors.loss_scale.defined()) executor->Write<float>(program.tensors.loss_scale, 0, {{1.0F}});
       if (program.tensors.ids.defined()) data = MakeTokenSource(program.spec, program.rank);
     }
@@ -144,7 +144,7 @@ class Calibration {
     }
   }
 
-  // As the trainer takes one.
+  // Runs a step as the trainer does.
   void Step(const StepProgram& program, int64_t step, TokenSource* data, Executor& executor) {
     if (data != nullptr) {
       ids_.resize(static_cast<size_t>(program.tokens_per_step()));
@@ -160,18 +160,18 @@ class Calibration {
     if (program.spec.ranks > 1) MeanOverRanks(scalars[0], *communicator_);
   }
 
-  // To wait for, where a program has no loss.
+  // Returns a tensor to wait for, if a program has no loss.
   static const Tensor& Anything(const Trace& trace) {
     return *std::ranges::find_if(trace.calls().back().tensors(), &Tensor::defined);
   }
 
-  // Of one class and dimensions.
+  // The calls of one class and dimensions.
   struct Tally {
     CallShape shape;
     std::string_view format;
-    double flops = 0, bytes = 0;  // of one
-    int64_t calls = 0;            // a step
-    std::vector<int64_t> ns;      // the middle of each of them
+    double flops = 0, bytes = 0;  // of one call
+    int64_t calls = 0;            // per step
+    std::vector<int64_t> ns;      // the median of each of them
   };
 
   static Json CallsOf(const Measured& measured) {
@@ -180,7 +180,7 @@ class Calibration {
     for (size_t i = 0; i < calls.size() && !measured.call_ns.empty(); ++i) {
       const OpCall& call = calls[i];
       if (call.op == &kLand) continue;
-      // Inside of a step the other ranks' pace and its own calls decide how long a collective is waited for.
+      // Inside a step, the other ranks' pace and this rank's own calls decide how long a collective is waited for.
       if (IsCollective(call) && measured.kind == "step") continue;
       const CallShape shape = CallShapeOf(call);
       Tally& tally = tallies[{ClassName(shape.of), shape.dims}];

@@ -1,4 +1,4 @@
-// Measures the device that it runs on, call by call, for who predicts what other steps take there (docs/prediction.md).
+// Measures the device on which it runs, call by call, to predict other steps there (docs/prediction.md).
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace ridgeline {
 inline constexpr int64_t kCalibrationVersion = 1;
 
 struct DeviceCalibrationOptions {
-  double budget_s = 80;  // what comes after that is left out; shorter: fewer steps of each program, then fewer programs
-  int64_t rounds = 3;    // in which every program has its turn, so that what disturbs one for a while does not make it
-  bool small = false;    // what is measured is as small as can be, for a device that is emulated
+  double budget_s = 80;  // later work is left out; a shorter one means fewer steps of each program, then fewer programs
+  int64_t rounds = 3;    // each program has a turn in each, so no passing disturbance decides its time
+  bool small = false;    // measure as little as possible, for an emulated device
   std::function<void(int64_t done, int64_t total)> on_progress;  // may be empty
   DeviceMaker open_cuda;                                         // empty: this program has no CUDA device
   DeviceOptions device;
 };
 
-// `base`: device, gpu and ranks; as the rank that the environment says this process is. Of several ranks on CPUs each
-// trains by itself at the same time, on its share of the cores, before they do so together. The document that comes of
-// it has the time of a step of each program, and of its calls by class and dimensions (engine/step/call_shape.h): the
-// middle one of all steps. All ranks return, and rank 0's document counts.
+// Calibrates as the rank that the environment gives this process. `base`: device, gpu and ranks. Several ranks on CPUs
+// first train at the same time, each by itself on its share of the cores, and then together. The document has the times
+// of a step of each program, and of its calls by class and dimensions (engine/step/call_shape.h): the median over all
+// steps. All ranks return; rank 0's document counts.
 Json CalibrateDevice(const RunSpec& base, const DeviceCalibrationOptions& options);
 
 }  // namespace ridgeline

@@ -19,24 +19,24 @@ namespace {
 struct Shape {
   int64_t hidden, heads, kv_heads, ffn, vocab, batch, seq;
 };
-// For CPUs. In an order in which those that follow each other are far apart.
+// For CPUs, in an order in which neighbours differ much.
 constexpr Shape kShapes[] = {
     {64, 4, 4, 256, 256, 1, 64},      {256, 8, 4, 640, 2048, 1, 256},   {96, 6, 2, 256, 1024, 2, 256},
     {384, 6, 2, 1024, 1024, 1, 128},  {128, 4, 4, 512, 256, 4, 128},    {512, 8, 8, 1408, 512, 4, 128},
     {64, 2, 2, 128, 512, 8, 128},     {768, 12, 4, 2048, 512, 1, 128},  {128, 2, 1, 384, 4096, 1, 512},
     {192, 6, 6, 768, 512, 2, 64},     {256, 4, 4, 1024, 256, 8, 64},    {64, 1, 1, 192, 8192, 1, 1024},
     {1024, 16, 16, 2816, 256, 1, 64}, {384, 12, 12, 1536, 4096, 2, 128}};
-// How much larger, but for the batch, they are for GPUs.
+// How much larger the shapes are for GPUs, except for the batch.
 constexpr int64_t kLargerForGpus = 8;
-// For a device that is emulated, thread by thread.
+// For a device that is emulated thread by thread.
 constexpr Shape kSmallShapes[] = {{32, 2, 2, 64, 64, 1, 16}, {64, 2, 1, 96, 96, 1, 16}, {32, 1, 1, 96, 128, 2, 16}};
 
-// What is measured on a device.
+// The sizes measured on a device.
 struct Sizes {
   std::span<const Shape> shapes = kShapes;
-  int64_t larger = 1;  // than the shapes say, but for the batch
+  int64_t larger = 1;  // than the shapes say, except for the batch
   int64_t copy_rows = 1 << 12;
-  int64_t collective_bytes = int64_t{16} << 20;  // the most
+  int64_t collective_bytes = int64_t{16} << 20;  // at most
 };
 
 Sizes SizesFor(const RunSpec& base, bool small) {
@@ -59,7 +59,7 @@ Json StepOf(const RunSpec& base, const Sizes& sizes, size_t shape_number, std::s
             std::string_view precision) {
   const Shape& shape = sizes.shapes[shape_number % sizes.shapes.size()];
   const int64_t larger = sizes.larger;
-  // Heads become fewer and larger there, as they are in models.
+  // On GPUs, heads are fewer and larger, as in real models.
   const int64_t heads = larger == 1 ? shape.heads : shape.heads * larger / 2;
   const int64_t kv_heads = larger == 1 ? shape.kv_heads : shape.kv_heads * larger / 2;
   Json values = {{"family", family},
@@ -92,7 +92,7 @@ void RecordCopies(const Sizes& sizes, Trace& trace) {
   const Tensor a = tensor();
   const Tensor b = tensor();
   const Tensor c = tensor();
-  // Pages that nobody wrote are all one page.
+  // Pages that were never written all map to one page, so every tensor is filled.
   for (const Tensor& t : {a, b, c}) Fill(trace, t, 1);
   DropoutAdd(trace, a, b, c, 0, {});
   DropoutAdd(trace, b, c, a, 0, {});

@@ -1,5 +1,5 @@
-// What `ridgeline-train --calibrate` times: steps of small models, and programs of a few calls, chosen so that every op
-// is seen in every format over the shapes that steps on this kind of device have.
+// The programs that `ridgeline-train --calibrate` times: steps of small models, and programs of a few calls. They cover
+// every op in every format, over the shapes of steps on this kind of device.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace ridgeline {
 
-// Steps, of one rank: each precision with shapes from small to large, families, optimizers and what else decides which
-// calls a step has taking turns. Any first part of them has some of each. `base`: device, gpu. Larger ones for GPUs,
-// but where they are to be `small`, and few, as for one that is emulated.
+// Returns steps of one rank. Each precision has shapes from small to large, while families, optimizers and other
+// settings that decide a step's calls alternate. Any prefix of the list has some of each. `base`: device, gpu. GPUs get
+// larger shapes. `small` gives few and small ones, for an emulated GPU.
 std::vector<RunSpec> CalibrationSteps(const RunSpec& base, bool small = false);
 
-// The same between all ranks of `base`, sharded and not: what collectives come to inside of steps.
+// Returns steps between all ranks of `base`, sharded and not: they show the cost of collectives inside steps.
 std::vector<RunSpec> CalibrationRankSteps(const RunSpec& base, bool small = false);
 
-// One op many times, as a program without a model. `spec` says for which device.
+// One op many times, as a program without a model. `spec` names the device.
 enum class Probe : uint8_t {
   kCopy,        // two large tensors added into a third
-  kLaunch,      // calls that have next to nothing to do
-  kCollectives  // each, of many sizes, waited for
+  kLaunch,      // calls with almost no work
+  kCollectives  // each, in many sizes, waited for
 };
 std::string_view ProbeName(Probe probe);  // "copy"
 StepProgram ProbeProgram(Probe probe, const RunSpec& spec, bool small = false);

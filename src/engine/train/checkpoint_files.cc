@@ -20,7 +20,7 @@ constexpr int64_t kLockLookNs = 10'000'000;
 
 std::string StepName(int64_t step) { return fmt::format("step-{:08}", step); }
 
-// The step of "step-00000120"; nothing for any other name.
+// Returns the step of "step-00000120"; nothing for any other name.
 std::optional<int64_t> StepOf(const std::string& name) {
   constexpr std::string_view kPrefix = "step-";
   int64_t step = 0;
@@ -58,7 +58,7 @@ void Rename(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) ThrowErrno("cannot rename to " + to.string());
 }
 
-// Steps that have a folder here, the newest first.
+// Returns the steps that have a folder here, the newest first.
 std::vector<int64_t> Steps(const fs::path& dir) {
   std::vector<int64_t> steps;
   for (const fs::path& entry : Entries(dir)) {
@@ -68,7 +68,7 @@ std::vector<int64_t> Steps(const fs::path& dir) {
   return steps;
 }
 
-// Removes our files, and the folder where nothing else is in it. What cannot be removed stays, and does no harm.
+// Removes our files, and the folder if nothing else is in it. Files that cannot be removed stay, and do no harm.
 void RemoveOurs(const fs::path& folder) {
   std::error_code ignored;
   std::vector<fs::path> ours;
@@ -79,7 +79,8 @@ void RemoveOurs(const fs::path& folder) {
   fs::remove(folder, ignored);
 }
 
-// Under a temporary name first, so that nobody ever finds half of it. False where others' files are in it.
+// Renames the folder to a temporary name first, so that nobody ever finds half of it. Returns false if it has others'
+// files.
 bool Retire(const fs::path& folder) {
   const std::vector<fs::path> entries = Entries(folder);
   const bool only_ours = std::all_of(entries.begin(), entries.end(), [](const fs::path& entry) {
@@ -207,13 +208,13 @@ void CheckpointDir::RemoveOld(int64_t newest_step) const {
   int64_t kept = 0;
   for (const int64_t step : Steps(dir_)) {
     const fs::path folder = dir_ / StepName(step);
-    // Newer ones are damaged, or a person chose to go back; half-written ones are nobody's.
+    // Newer folders are damaged, or a person chose to go back. Incomplete ones belong to nobody.
     if (step > newest_step || !IsThere(folder / kManifestName)) continue;
     if (++kept <= keep_) continue;
     try {
       Retire(folder);
     } catch (const Error&) {
-      // What cannot be removed costs room; the save that is done is no less done.
+      // A folder that cannot be removed costs space, but the save has still succeeded.
     }
   }
 }

@@ -1,16 +1,16 @@
-// Checkpoint files: a run's state on disk, whole or not there at all.
+// Checkpoint files: a run's state on disk, complete or not there at all.
 //
 //   DIR/step-00000120/                        the state after step 120
 //     model-00001-of-00002.safetensors          weights, by their Hugging Face names, dealt out by size
 //     model.safetensors.index.json              which weight is in which file
-//     config.json                               what transformers has to know of the weights, of llama and gpt
+//     config.json                               what transformers must know about the weights, for llama and gpt
 //     optimizer-00001-of-00002.safetensors      moments and other state
 //     manifest.json                             written last (manifest.h)
 //   DIR/.step-00000120.tmp-4711/              being written, or was when its writer was killed
 //   DIR/.lock                                 held by the one run that writes here
 //
-// A folder is written under its temporary name, every file and the folder are synced, then it is renamed: a name
-// step-… is whole. Files and folders that are not ours are neither overwritten nor removed.
+// A folder is written under its temporary name, every file and the folder are synced, then it is renamed. So a folder
+// named step-… is complete. Files and folders that are not ours are neither overwritten nor removed.
 #pragma once
 
 #include <cstdint>
@@ -32,28 +32,28 @@ struct SavedState {
   Manifest manifest;
 };
 
-// A folder that a person named. Throws Error(kInvalidInput) naming the file that is missing or damaged.
+// Opens a folder that a person named. Throws Error(kInvalidInput), naming a file that is missing or damaged.
 SavedState OpenSaved(const std::filesystem::path& folder);
 
-// Reads what this rank holds, from however many files. Throws Error(kInvalidInput), before anything is changed, where
-// the files are of another shape (naming the tensor and both shapes) or of a run that `spec` does not continue.
+// Reads this rank's part, from however many files. Throws Error(kInvalidInput), before anything is changed, if the
+// files have another shape (naming the tensor and both shapes) or belong to a run that `spec` does not continue.
 void Load(const SavedState& saved, const RunSpec& spec, TrainingState& state);
 
 class CheckpointDir {
  public:
   // Every rank makes one. Makes the folder; rank 0 takes its lock and removes what a killed writer left. Throws
-  // Error(kInfrastructure) where it cannot be written, or another run holds it for more than a few seconds (one that
-  // was killed lets go when it has ended).
+  // Error(kInfrastructure) if it cannot be written, or if another run holds it for more than a few seconds (a killed
+  // run lets go when it has ended).
   CheckpointDir(const std::filesystem::path& dir, int64_t keep, Clock& clock, Communicator& communicator);
 
-  // The newest whole one, the same on every rank; nothing where there has been none. Half-written and damaged ones are
-  // passed over, and rank 0's `note` told. Throws Error(kInvalidInput) where there are only damaged ones: starting anew
-  // would lose them.
+  // Returns the newest complete one, the same on every rank; nothing if there has been none. Skips incomplete and
+  // damaged ones, and tells rank 0's `note`. Throws Error(kInvalidInput) if there are only damaged ones, because
+  // starting over would lose them.
   std::optional<SavedState> Newest(const std::function<void(const std::string&)>& note) const;
 
   // Saves, then removes older ones beyond `keep`. Every rank calls it, and writes one file of each kind: whole tensors,
-  // which the ranks put together from their parts. Bounded memory, whatever the model's size. Throws Error on every
-  // rank where a disk fails or a weight is not finite; what was there is there still.
+  // which the ranks put together from their parts. Memory is bounded, whatever the model's size. Throws Error on every
+  // rank if a disk fails or a weight is not finite; earlier files then remain.
   void Save(const TrainingState& state, Manifest manifest);
 
  private:
@@ -64,7 +64,7 @@ class CheckpointDir {
   std::filesystem::path dir_;
   int64_t keep_;
   Communicator& communicator_;
-  std::optional<FileLock> lock_;  // rank 0's
+  std::optional<FileLock> lock_;  // rank 0 only
 };
 
 }  // namespace ridgeline

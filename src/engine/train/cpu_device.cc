@@ -17,10 +17,11 @@
 namespace ridgeline {
 namespace {
 
-// Where the slabs of the ranks on this machine do not fit together. Every rank looks before any of them takes its own.
+// Throws if the slabs of the ranks on this machine do not fit together. Every rank checks before any of them takes its
+// own.
 void CheckRanksFit(int64_t slab_bytes, Communicator& communicator) {
   const int64_t ranks = communicator.ranks_here();
-  if (ranks == 1) return;  // the slab looks for itself
+  if (ranks == 1) return;  // the slab checks by itself
   const int64_t available = AvailableBytes();
   communicator.Barrier();
   if (slab_bytes > available / ranks) {
@@ -34,7 +35,7 @@ void CheckRanksFit(int64_t slab_bytes, Communicator& communicator) {
 class CpuDevice final : public TrainingDevice {
  public:
   std::string name() const override { return CpuName(); }
-  void Describe(std::map<std::string, std::string>& /*environment*/) const override {}  // every run's says it
+  void Describe(std::map<std::string, std::string>& /*environment*/) const override {}  // every run has it
   std::unique_ptr<Executor> MakeExecutor(const StepProgram& program, Communicator& communicator) override {
     CheckRanksFit(program.layout.slab_bytes, communicator);
     auto collectives = std::make_shared<CollectiveQueue>(communicator);
@@ -49,7 +50,7 @@ class CpuDevice final : public TrainingDevice {
   }
 
  private:
-  std::weak_ptr<CollectiveQueue> collectives_;  // the executor's
+  std::weak_ptr<CollectiveQueue> collectives_;  // belongs to the executor
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The CPU kernels of everything that a step records.
+// The CPU kernels of every op that a step records.
 #pragma once
 
 #include "engine/device/cpu/kernel.h"

@@ -45,7 +45,8 @@ const CudaKernelTable& CudaKernels() {
   return table;
 }
 
-// Of the GPUs that this process sees. Where a scheduler shows each rank its own alone, that is number 0 to all of them.
+// Returns the number of a rank's GPU among those that this process sees. If a scheduler shows each rank only its own,
+// that is number 0 for all of them.
 int NumberOf(int64_t local_rank, int gpus) {
   if (gpus == 1) return 0;
   if (local_rank < gpus) return static_cast<int>(local_rank);
@@ -57,7 +58,7 @@ int NumberOf(int64_t local_rank, int gpus) {
 // CUDA's versions are 1000 x major + 10 x minor.
 std::string VersionText(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-// Their libraries' have two digits for each part behind the first.
+// Its libraries' versions have two digits for each part after the first.
 std::string LibraryVersion(size_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
 }
@@ -77,7 +78,7 @@ std::string CudaVersions() {
                      VersionText(runtime));
 }
 
-// What a line says, or why it cannot.
+// Returns the line, or why there is none.
 std::string OrWhyNot(const std::function<std::string()>& line) {
   try {
     return line();
@@ -96,14 +97,14 @@ std::string DescribeGpu(int number) {
       known == nullptr ? "of no gpu: " + WhyNoGpu(properties.name) : fmt::format("gpu: {}", known->name));
 }
 
-// Without a context on it.
+// Works without a context on the device.
 std::string BusIdOf(int number) {
   char id[32] = "";
   CheckCuda(cudaDeviceGetPCIBusId(id, sizeof id, number), "cudaDeviceGetPCIBusId");
   return id;
 }
 
-// What is wrong with a card; empty where nothing is known to be.
+// Describes the faults of a card; empty if none are known.
 std::string TroubleOf(const GpuCard& card) {
   std::vector<std::string> words;
   if (card.ecc_uncorrected.value_or(0) > 0)
@@ -223,12 +224,12 @@ class CudaDeviceOfRank final : public TrainingDevice {
     }
     if (communicator.world() == 1) return;
     const int64_t digest = algorithms_ ? algorithms_->Digest() : 0;
-    std::array<int64_t, 2> most = {digest, ~digest};  // of which the second is the complement of the least
+    std::array<int64_t, 2> most = {digest, ~digest};  // the second is the complement of the least
     communicator.AllReduce(most, Reduction::kMax);
     if (most[0] != ~most[1]) algorithms_ = nullptr;
   }
 
-  // 0 where the device does not answer any more: what went wrong was said before.
+  // Returns 0 if the device no longer answers; the fault has been reported before.
   static int64_t FreeBytes() {
     size_t free = 0;
     size_t total = 0;

@@ -1,4 +1,4 @@
-// NVIDIA's GPUs, for the trainer of them: ridgeline-train-cuda.
+// NVIDIA's GPUs, for the trainer that uses them: ridgeline-train-cuda.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 
 namespace ridgeline {
 
-// How NVIDIA's libraries are reached. Tests have some of their own.
+// The entry points of NVIDIA's libraries. Tests supply their own.
 struct NvidiaLibraries {
   CudaLibraries cuda;
   const Nccl& (*nccl)() = LoadNccl;
   const Nvml& (*nvml)() = LoadNvml;
 };
 
-// The GPU of a rank, the thread's device from then on: of those that the process sees the one whose number is the
-// rank's place among those on its machine, or the only one. Throws Error(kInfrastructure) where there is none, or
-// another one than the spec's `gpu`.
+// Opens a rank's GPU, which is the thread's device from then on. If the process sees several, it is the one whose
+// number is the rank's place on its machine; else the only one. Throws Error(kInfrastructure) if there is none, or if
+// it is not the spec's `gpu`.
 std::unique_ptr<TrainingDevice> OpenCudaDevice(const RunSpec& spec, const DeviceOptions& options, int64_t local_rank,
                                                const NvidiaLibraries& libraries = {});
 
-// The GPUs here, what is wrong with them, and the versions of the driver and of NVIDIA's libraries, or what is missing:
-// in lines. Never throws.
+// Describes in lines the GPUs here, their problems, and the versions of the driver and of NVIDIA's libraries, or what
+// is missing. Never throws.
 std::string DescribeGpus(const NvidiaLibraries& libraries = {});
 
 }  // namespace ridgeline

@@ -13,10 +13,11 @@
 namespace ridgeline {
 namespace {
 
-// Words of the stream of random numbers that names a step and a sequence, apart from the model's streams.
+// The stream of random numbers for data, apart from the model's streams. Other words of it name a step and a sequence.
 constexpr uint32_t kDataStream = 0xda7a0000;
 
-// The number in a step of this rank's n-th sequence: every micro-step has batch_size of each rank, in rank order.
+// Returns the number in a step of this rank's n-th sequence: every micro-step has batch_size sequences of each rank, in
+// rank order.
 class Rows {
  public:
   Rows(const RunSpec& spec, int64_t rank) : batch_(spec.batch_size), ranks_(spec.ranks), rank_(rank) {}
@@ -39,7 +40,7 @@ class SyntheticTokens final : public TokenSource {
   void Fill(int64_t step, std::span<int32_t> ids, std::span<int32_t> targets) override {
     const auto sequences = static_cast<int64_t>(ids.size()) / seq_;
     for (int64_t sequence = 0; sequence < sequences; ++sequence) {
-      // seq + 1 tokens a sequence, four to a draw.
+      // Each sequence has seq + 1 tokens, four from a draw.
       const int64_t per_sequence = seq_ + 1;
       const int64_t number = rows_.Number(sequence);
       for (int64_t position = 0; position < per_sequence; position += 4) {

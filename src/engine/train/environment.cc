@@ -31,7 +31,8 @@ std::string OsName() {
   return "unknown";
 }
 
-// What the machine is. Whoever started us without pinning us may have counted fewer cores for us than we see.
+// Returns facts about the machine. A parent that did not pin this process may have counted fewer cores for it than it
+// sees.
 std::map<std::string, std::string> Facts() {
   std::map<std::string, std::string> facts = MachineFacts();
   const char* counted = std::getenv("RIDGELINE_CORES");

@@ -1,4 +1,4 @@
-// What a result says of the machine and the build it was measured on.
+// Describes the machine and the build in a result.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace ridgeline {
 
-// cpu, cpu_flags, cores ($RIDGELINE_CORES, where `ridgeline exec` counted them), memory, threads, kernel, hostname, os,
-// compiler, libraries, git_commit, version, command.
+// Returns cpu, cpu_flags, cores ($RIDGELINE_CORES, if `ridgeline exec` counted them), memory, threads, kernel,
+// hostname, os, compiler, libraries, git_commit, version, command.
 std::map<std::string, std::string> DescribeEnvironment(const std::vector<std::string>& command_line);
 
-// "Intel(R) Xeon(R) Processor (2 cores)": the device of a CPU run.
+// Returns the device of a CPU run: "Intel(R) Xeon(R) Processor (2 cores)".
 std::string CpuName();
 
-// The process's peak resident set so far, bytes.
+// Returns the process's peak resident set so far, in bytes.
 int64_t PeakRssBytes();
 
 }  // namespace ridgeline

@@ -34,7 +34,7 @@ Json EncodeHistory(const History& history) {
 History DecodeHistory(const Json& document) {
   History history;
   document.at("loss").get_to(history.loss);
-  // JSON has no infinity: a norm that overflowed travels as null.
+  // JSON has no infinity, so a norm that overflowed is stored as null.
   for (const Json& norm : document.at("grad_norm"))
     history.grad_norm.push_back(norm.is_null() ? NAN : norm.get<double>());
   document.at("step_ns").get_to(history.step_ns);

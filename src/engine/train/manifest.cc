@@ -20,10 +20,10 @@ namespace {
 
 constexpr char kFormat[] = "ridgeline checkpoint files";
 constexpr int64_t kReadBytes = 1 << 20;
-constexpr size_t kShownBytes = 80;  // of a value that is refused
+constexpr size_t kShownBytes = 80;  // of a refused value
 
-// The spec with everything that does not change the loss series put to one value. Ranks and micro-steps only cut a
-// batch into parts, and how many steps there are bends nothing but the cosine.
+// Returns the spec with everything that does not change the loss series set to one value. Ranks and micro-steps only
+// cut a batch into parts, and the number of steps affects only the cosine.
 RunSpec Series(const RunSpec& spec) {
   RunSpec series = Without(spec, Field::kSparesLoss);
   series.batch_size = spec.batch_size * spec.grad_accumulation * spec.ranks;

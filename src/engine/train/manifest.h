@@ -1,5 +1,5 @@
-// The manifest of checkpoint files: what was saved, when, of which run. It is written last, so a folder that has one
-// was written whole.
+// The manifest of checkpoint files: what was saved, when, and of which run. It is written last, so a folder with a
+// manifest is complete.
 #pragma once
 
 #include <cstdint>
@@ -28,20 +28,20 @@ struct Manifest {
   std::vector<SavedFile> files;
 };
 
-// With a checksum over itself.
+// Adds a checksum over the text itself.
 std::string EncodeManifest(const Manifest& manifest);
 
-// Throws Error(kInvalidInput) naming the file, for one that is missing, no regular file, no manifest, of another
-// version, or changed since it was written (earlier ones have no checksum).
+// Throws Error(kInvalidInput), naming the file, if it is missing, no regular file, no manifest, of another version, or
+// changed since it was written (earlier ones have no checksum).
 Manifest ReadManifest(const std::filesystem::path& folder);
 
-// Throws Error(kInvalidInput) naming the file that is missing, no regular file, or has another size or other bytes than
-// it was saved with. Reads every byte.
+// Throws Error(kInvalidInput), naming a file that is missing, is no regular file, or has another size or other bytes
+// than when it was saved. Reads every byte.
 void CheckWhole(const Manifest& manifest, const std::filesystem::path& folder);
 
-// Throws Error(kInvalidInput) naming what differs, unless a run of `spec` continues the saved run's loss series as if
-// it had never stopped. Ranks, sharding, how a global batch is cut, activation checkpointing and (but for a cosine) the
-// number of steps may differ.
+// Throws Error(kInvalidInput), naming what differs, unless a run of `spec` continues the saved run's loss series as if
+// it had never stopped. Ranks, sharding, the division of a global batch, activation checkpointing and (except with a
+// cosine) the number of steps may differ.
 void CheckContinues(const Manifest& manifest, const RunSpec& spec, const std::filesystem::path& folder);
 
 }  // namespace ridgeline

@@ -13,14 +13,14 @@
 namespace ridgeline {
 namespace {
 
-constexpr size_t kValueBytes = 80;  // of a value that is another
+constexpr size_t kValueBytes = 80;  // of a value that differs
 
-// What changes a model's logits, or the shape of its weights.
+// A setting that changes a model's logits, or the shape of its weights.
 struct Setting {
   std::string_view key;
   Json value;                   // this run's
-  Json unsaid = nullptr;        // what transformers takes where a file has none
-  std::string_view field = {};  // where it is one of ours
+  Json unsaid = nullptr;        // transformers' value if a file has none
+  std::string_view field = {};  // the RunSpec field, if there is one
 };
 
 std::vector<Setting> LlamaSettings(const RunSpec& s) {
@@ -61,7 +61,8 @@ std::vector<Setting> SettingsOf(const RunSpec& s) {
   return settings;
 }
 
-// Of the rotary embedding newer files have all in a mapping, and older ones what scales it; leaves the scaling's kind.
+// Newer files have all of the rotary embedding in a mapping, and older ones only its scaling. Leaves the scaling's
+// kind.
 void FlattenRope(Json& config) {
   Json scaling;
   for (const char* group : {"rope_parameters", "rope_scaling"}) {

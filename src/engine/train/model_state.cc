@@ -18,9 +18,9 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kInitChunk = int64_t{1} << 16;  // elements made at once, a multiple of 4
-constexpr uint32_t kInitStream = 0x1417'0000;     // + the parameter's index
+constexpr uint32_t kInitStream = 0x1417'0000;     // plus the parameter's index
 
-// fn(i) for each element, on all cores: weights come by the billion.
+// Calls fn(i) for each element, on all cores, because weights come by the billion.
 template <typename Fn>
 void ForElements(size_t elements, const Fn& fn) {
   constexpr int64_t kGrain = int64_t{1} << 14;
@@ -141,7 +141,8 @@ void ModelState::FromSeed(size_t parameter, int64_t first, std::span<float> to) 
   });
 }
 
-// Where the device can, and what is kept of a weight is what is computed with.
+// Makes the weight on the device. Returns false if the device cannot, or if a weight is kept in another form than the
+// one that computes.
 bool ModelState::MadeOnDevice(size_t parameter) {
   const ParameterState& state = program_.states[parameter];
   if (program_.shape.parameters[parameter].init != Init::kNormal || state.quantized() ||

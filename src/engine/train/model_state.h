@@ -15,20 +15,20 @@ class ModelState {
   // Both must outlive it.
   ModelState(const StepProgram& program, Executor& executor) : program_(program), executor_(executor) {}
 
-  // A parameter's elements from `first` on, a multiple of 4, before the first step.
+  // Fills a parameter's initial elements from `first` on, a multiple of 4.
   using FirstValues = std::function<void(size_t parameter, int64_t first, std::span<float> to)>;
-  // Weights from `values`, or without them from the seed (normal with the family's deviation; norms 1, biases 0),
-  // moments 0, the rotary table. A sharded rank asks for and writes its own part of what the unsharded model would
-  // hold.
+  // Sets weights from `values`, or without them from the seed (normal with the family's deviation; norms 1, biases 0),
+  // the moments to 0, and the rotary table. A sharded rank asks for and writes its own part of what the unsharded model
+  // would hold.
   void Initialize(const FirstValues& values = {});
 
-  // A parameter's master weights, or a part's rows of them; unsharded programs only. Codes stay.
+  // A parameter's master weights, or a part's rows of them; for unsharded programs only. Codes do not change.
   void SetWeight(size_t parameter, const ParameterPart& part, std::span<const float> values);
   std::vector<float> Weight(size_t parameter, const ParameterPart& part) const;
-  // Needs a program built with keep_gradients. Without the factor of loss scaling, where that did not just change.
+  // Needs a program built with keep_gradients. Without the factor of loss scaling, unless that has just changed.
   std::vector<float> Gradient(size_t parameter, const ParameterPart& part) const;
 
-  // (tokens of a step, vocab). Needs such a program, of a model with a head.
+  // Returns (tokens of a step, vocab). Needs such a program, for a model with a head.
   std::vector<float> Logits() const;
 
   double Loss() const;
@@ -36,14 +36,14 @@ class ModelState {
 
  private:
   std::vector<float> Elements(const Tensor& t, int64_t first, int64_t count) const;
-  // Elements of the whole parameter from `first` on, where this rank keeps them.
+  // Sets elements of the whole parameter from `first` on, as far as this rank keeps them.
   void SetElements(const ParameterState& state, int64_t first, std::span<const float> values);
   void SetCompute(const Tensor& tensor, int64_t first, std::span<const float> values);
   void InitializeWeight(size_t parameter, const FirstValues& values);
   NormalNumbers NumbersOf(size_t parameter) const;
   void FromSeed(size_t parameter, int64_t first, std::span<float> to) const;
   bool MadeOnDevice(size_t parameter);
-  // What the optimizer would have made of it.
+  // Rounds as the optimizer would have.
   uint16_t RoundedToBf16(float value) const;
 
   const StepProgram& program_;

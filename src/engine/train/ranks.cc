@@ -30,11 +30,11 @@ std::map<std::string, std::string> IdentityOf(const RunSpec& spec) {
   return identity;
 }
 
-// Of the ranks' GPUs, the most that any says.
+// Figures of which the largest over the ranks' GPUs counts.
 constexpr std::array kMostOfGpus = {&GpuFigures::ecc_corrected, &GpuFigures::ecc_uncorrected, &GpuFigures::others,
                                     &GpuFigures::others_bytes};
 
-// As it travels from rank to rank. Negative: not said.
+// A rank's figures, as ranks send them. Negative: not known.
 struct PackedFigures {
   std::array<char, 64> host{};
   int64_t planned_peak_bytes = 0;
@@ -46,7 +46,7 @@ struct PackedFigures {
   int64_t wait_ns = -1;
   std::array<int64_t, kMostOfGpus.size()> most_of_gpus{};
   double throttled_share = -1;
-  std::array<int64_t, kGpuClockLimits> clock_limits{};  // in GpuClockLimits' order
+  std::array<int64_t, kGpuClockLimits> clock_limits{};  // in the order of GpuClockLimits
 };
 
 PackedFigures Pack(const RunResult& result, int64_t refused_connections, std::optional<int64_t> waited_ns) {
@@ -69,7 +69,7 @@ PackedFigures Pack(const RunResult& result, int64_t refused_connections, std::op
   return packed;
 }
 
-// A step waits for the slowest: of a GPU whose clocks were held down, that its limits too.
+// A step waits for the slowest rank, so the largest share of held-down clocks counts, with that GPU's limits.
 void TakeWorse(const PackedFigures& rank, GpuFigures& gpu) {
   for (size_t i = 0; i < kMostOfGpus.size(); ++i) {
     std::optional<int64_t>& most = gpu.*kMostOfGpus[i];
@@ -83,8 +83,9 @@ void TakeWorse(const PackedFigures& rank, GpuFigures& gpu) {
   }
 }
 
-// Unless one of them is smaller than `least`: a run that left before its first measured step has no times, and not
-// every device knows what waiting is. So many ranks that it would be no evidence any more are not said.
+// Says nothing if one figure is smaller than `least`: a run that left before its first measured step has no times, and
+// not every device knows how long it waited. Says nothing either for so many ranks that the text is too long for
+// evidence.
 void SayOfRanks(const char* name, const std::vector<PackedFigures>& all, int64_t PackedFigures::*figure, int64_t least,
                 RunResult& result) {
   Json list = Json::array();

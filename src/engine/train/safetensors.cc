@@ -14,7 +14,7 @@
 namespace ridgeline {
 namespace {
 
-// 0 for a dtype that is not read here.
+// Returns 0 for a dtype that is not supported.
 int64_t DTypeBytes(const std::string& dtype) {
   if (dtype == "F32" || dtype == "I32") return 4;
   if (dtype == "BF16" || dtype == "F16" || dtype == "I16") return 2;
@@ -133,7 +133,7 @@ std::vector<int32_t> SafetensorsFile::Integers(const std::string& name) const {
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::span<const Tensor> tensors) : file_(path) {
-  // Tools that read weights into PyTorch ask for this word.
+  // Tools that read weights into PyTorch require this word.
   Json header = {{"__metadata__", {{"format", "pt"}}}};
   int64_t at = 0;
   for (const Tensor& tensor : tensors) {

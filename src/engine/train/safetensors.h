@@ -25,22 +25,22 @@ class SafetensorsFile {
     int64_t elements() const;
   };
 
-  // Reads the header; a tensor is read when it is asked for. Throws Error(kInvalidInput) naming the file and what is
-  // wrong with it (a header that is not JSON, a tensor outside the file or of the wrong length), Error(kInfrastructure)
-  // where it cannot be read.
+  // Reads the header; a tensor is read when it is asked for. Throws Error(kInvalidInput), naming the file and its fault
+  // (a header that is not JSON, a tensor outside the file or of the wrong length), and Error(kInfrastructure) if the
+  // file cannot be read.
   explicit SafetensorsFile(const std::filesystem::path& path, ForeignFile::Links links = ForeignFile::Links::kRefused);
 
   const std::map<std::string, Entry>& entries() const { return entries_; }
   bool contains(const std::string& name) const { return entries_.contains(name); }
 
-  // The tensor's elements, converted. Throws Error(kInvalidInput) where it is missing or of another dtype.
+  // Returns the tensor's elements, converted. Throws Error(kInvalidInput) if it is missing or of another dtype.
   std::vector<float> Floats(const std::string& name) const;  // F32, BF16, F16
-  // Those from element `first` on, without the others.
+  // Reads elements from `first` on, and no others.
   void ReadFloats(const std::string& name, int64_t first, std::span<float> to) const;
   std::vector<int32_t> Integers(const std::string& name) const;  // I32, I64
   const Entry& Find(const std::string& name) const;
 
-  // Bytes of a tensor as they are stored, from its byte `first` on.
+  // Reads bytes of a tensor as they are stored, from its byte `first` on.
   void ReadBytes(const Entry& entry, int64_t first, std::span<std::byte> to) const;
 
  private:
@@ -52,7 +52,7 @@ class SafetensorsFile {
   std::map<std::string, Entry> entries_;
 };
 
-// Writes a file whose tensors are known beforehand and come in parts, so that none has to be in memory whole.
+// Writes a file whose tensors are known beforehand and come in parts, so that no tensor has to be in memory whole.
 class SafetensorsWriter {
  public:
   struct Tensor {
@@ -62,18 +62,18 @@ class SafetensorsWriter {
     int64_t bytes = 0;
   };
 
-  // Writes the header. Throws Error(kInfrastructure) where the file is there already or cannot be written, as do the
-  // others.
+  // Writes the header. The constructor and the other functions throw Error(kInfrastructure) if the file exists already
+  // or cannot be written.
   SafetensorsWriter(const std::filesystem::path& path, std::span<const Tensor> tensors);
 
-  // The next bytes of the data: the tensors one after another, in the order given.
+  // Appends the next bytes of the data: the tensors one after another, in the given order.
   void Append(std::span<const std::byte> bytes);
 
-  // Everything is on the disk. `tensors` must have been appended whole.
+  // Returns when everything is on the disk. REQUIRES: all `tensors` have been appended.
   void Finish();
 
   int64_t bytes() const { return bytes_; }           // of the file so far
-  Hash128 hash() const { return hasher_.Result(); }  // of them
+  Hash128 hash() const { return hasher_.Result(); }  // of these bytes
 
  private:
   void Put(std::string_view bytes);

@@ -32,7 +32,7 @@ struct Kind {
 };
 constexpr Kind kKinds[] = {{"model", true}, {"optimizer", false}};
 
-// The tensors of a kind, dealt out over `world` files: each to the file that has the fewest bytes so far.
+// Deals the tensors of a kind out over `world` files: each to the file that has the fewest bytes so far.
 std::vector<std::vector<const StateTensor*>> Deal(const TrainingState& state, const Kind& kind, int64_t world) {
   std::vector<std::vector<const StateTensor*>> files(static_cast<size_t>(world));
   std::vector<int64_t> bytes(files.size(), 0);
@@ -60,7 +60,7 @@ bool AllFinite(std::span<const std::byte> values, const std::string& dtype) {
   return true;
 }
 
-// The file, where it is this rank's; every rank reads along where they hold parts.
+// Writes the file if it is this rank's. If ranks hold parts, every rank must read along.
 SavedFile WriteFile(const TrainingState& state, std::span<const StateTensor* const> tensors, const fs::path& path,
                     bool mine, Attempts& attempt) {
   std::optional<SafetensorsWriter> file;
@@ -94,7 +94,7 @@ SavedFile WriteFile(const TrainingState& state, std::span<const StateTensor* con
   return saved;
 }
 
-// A saved file's record, as it travels between ranks.
+// A saved file's record, as ranks send it.
 struct PackedFile {
   std::array<char, 64> name{};
   std::array<char, 64> xxh3{};
@@ -116,7 +116,7 @@ std::vector<SavedFile> FilesOfAllRanks(const std::vector<SavedFile>& mine, Commu
   return files;
 }
 
-// This rank's file of each kind.
+// Writes this rank's file of each kind.
 std::vector<SavedFile> WriteFiles(const TrainingState& state, const fs::path& folder, int64_t rank, int64_t world,
                                   Attempts& attempt) {
   std::vector<SavedFile> files;

@@ -1,5 +1,5 @@
-// A run's state as the files of one folder: its tensors in safetensors, a file of weights and one of the rest a rank,
-// and the index of the weights, as Hugging Face has it.
+// A run's state as the files of one folder: its tensors in safetensors, with one file of weights and one of the rest
+// per rank, and the index of the weights, in Hugging Face's form.
 #pragma once
 
 #include <filesystem>
@@ -18,18 +18,19 @@ namespace ridgeline {
 bool IsStateFile(std::string_view name);
 
 // Every rank calls it, and writes one file of each kind: whole tensors, dealt out by size, which the ranks put together
-// from their parts. Returns all ranks' files, on every rank. Bounded memory, whatever the model's size. Throws on every
-// rank: Error(kInfrastructure) where a disk fails, Error(kInvalidInput) naming a weight that is not finite any more.
+// from their parts. Returns all ranks' files, on every rank. Memory is bounded, whatever the model's size. Throws on
+// every rank: Error(kInfrastructure) if a disk fails, Error(kInvalidInput), naming a weight, if that is no longer
+// finite.
 std::vector<SavedFile> WriteStateFiles(const TrainingState& state, const std::filesystem::path& folder);
 
-// Which weight is in which file, as a file of its own. For one rank. Throws Error(kInfrastructure) where the disk
-// fails.
+// Writes which weight is in which file, to a file of its own. Called on one rank. Throws Error(kInfrastructure) if the
+// disk fails.
 SavedFile WriteStateIndex(const TrainingState& state, const std::filesystem::path& folder);
 
-// What Hugging Face transformers has to know of the weights, of a llama or gpt, in the same way.
+// The same for what Hugging Face transformers must know about the weights of a llama or gpt.
 SavedFile WriteModelConfig(const TrainingState& state, const RunSpec& spec, const std::filesystem::path& folder);
 
-// What was written, open to be read.
+// The written files, open for reading.
 class StateFiles {
  public:
   // Throws as TensorFiles does.
@@ -38,7 +39,8 @@ class StateFiles {
   // Throws Error(kInvalidInput) unless they hold exactly these tensors, naming one and both shapes or dtypes.
   void CheckShapes(const TrainingState& state) const;
 
-  // Reads what this rank needs. The shapes have been checked. Throws Error(kInfrastructure) where the disk fails.
+  // Reads what this rank needs. Throws Error(kInfrastructure) if the disk fails. REQUIRES: the shapes have been
+  // checked.
   void ReadInto(TrainingState& state) const;
 
  private:

@@ -18,7 +18,7 @@ std::string_view BareName(std::string_view name) {
   return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
 }
 
-// What older versions of transformers saved beside a model's weights: causal masks, and frequencies of rotary
+// Buffers that older versions of transformers saved with a model's weights: causal masks, and frequencies of rotary
 // embeddings.
 bool IsBuffer(std::string_view name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq");

@@ -15,7 +15,7 @@ namespace ridgeline {
 
 class TensorFiles {
  public:
-  // Throws Error(kInvalidInput) naming a file that is no safetensors file, or a tensor that two of them hold.
+  // Throws Error(kInvalidInput), naming a file that is no safetensors file, or a tensor that two of them hold.
   TensorFiles(const std::filesystem::path& folder, std::span<const std::string> names,
               ForeignFile::Links links = ForeignFile::Links::kRefused);
 
@@ -25,16 +25,16 @@ class TensorFiles {
     std::string name;  // in the file
     const SafetensorsFile::Entry& entry() const { return file->Find(name); }
   };
-  // The tensor, with or without the `transformer.` that Hugging Face puts before gpt's names; nullptr where there is
-  // none.
+  // Returns the tensor, with or without the `transformer.` that Hugging Face puts before gpt's names; nullptr if it is
+  // missing.
   const Found* Find(const std::string& name) const;
 
   struct Wanted {
     std::string name;
     std::vector<int64_t> shape;
   };
-  // Empty where they hold exactly these tensors, buffers aside; else one that is missing, of another shape (and both),
-  // or beyond them.
+  // Returns an empty text if they hold exactly these tensors, buffers aside. Else names one that is missing, has
+  // another shape (with both), or is superfluous.
   std::string Difference(std::span<const Wanted> wanted) const;
 
  private:

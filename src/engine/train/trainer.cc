@@ -53,13 +53,13 @@ std::vector<OpProfile> Profile(const Trace& trace, std::span<const int64_t> call
   return profile;
 }
 
-// A folder or a volume failed that the run stands on: the infrastructure's doing, and not the run's.
+// A folder or a volume that the run needs has failed. The infrastructure is at fault, not the run.
 class StorageFault final : public Error {
  public:
   explicit StorageFault(const Error& error) : Error(error) {}
 };
 
-// What fails of this is the run's storage.
+// Turns infrastructure errors of `use` into storage faults.
 template <typename Use>
 auto OfStorage(const Use& use) {
   try {
@@ -70,7 +70,7 @@ auto OfStorage(const Use& use) {
   }
 }
 
-// One run, from where its checkpoint files left it to its end.
+// One run, from the state in its checkpoint files to its end.
 class Training {
  public:
   Training(const StepProgram& program, Communicator& communicator, TrainingDevice& device, const TrainOptions& options,
@@ -130,7 +130,7 @@ class Training {
     std::tie(result_.memory.device_peak_bytes, result_.memory.device_peak_kind) = device_.Taken();
     device_.Describe(result_.environment);
     result_.gpu = device_.Figures();
-    // A run that left before its first measured step has none of their figures.
+    // A run that left before its first measured step has no such figures.
     if (auto measured = SteadySteps(spec_, history_); !measured.empty() && result_.status != RunStatus::kDiverged) {
       FillStepFigures(std::move(measured), result_);
     }
@@ -187,7 +187,7 @@ class Training {
     waited_before_ns_ = device_.WaitedNs();
   }
 
-  // For other ranks, a measured step of this process.
+  // Returns how long a measured step of this process waited for other ranks.
   std::optional<int64_t> WaitedAStep() const {
     const std::optional<int64_t> waited_ns = device_.WaitedNs();
     const int64_t steps = history_.steps() - measured_from_;
@@ -234,8 +234,8 @@ class Training {
     return files_ && (step % spec_.checkpoint_every_steps == 0 || step == total_);
   }
 
-  // The host runs ahead of a device that lets it, so that the device never waits for it; but what is saved is the state
-  // behind one step, and nobody begins another once we were told to leave.
+  // The host runs ahead of a device that allows it, so that the device never waits. But a save needs the state after
+  // exactly one step, and no step starts once the process was told to leave.
   bool MayQueue() {
     const int64_t ahead = queued_ - history_.steps();
     if (leaving_ || ahead > executor_->steps_ahead()) return false;
@@ -267,9 +267,8 @@ class Training {
     executor_->QueueScalars(scalars);
   }
 
-  // Takes the oldest step that is queued. Its time begins where the one before it ended, or where it was begun itself
-  // if that was later. The device says when one ended, of steps that were queued behind each other: the host sees it
-  // when it has time to.
+  // Takes the oldest queued step. Its time begins when the step before it ended, or when it started itself if that was
+  // later. For steps queued behind each other, the device says when one ended, because the host may see it late.
   void Take() {
     const auto [scalars, since_last_ns] = executor_->TakeScalars();
     const int64_t now_ns = clock_.MonotonicNs();
@@ -298,7 +297,7 @@ class Training {
     }
   }
 
-  // A run that cannot save goes on: what it has computed is not lost by that.
+  // A run that cannot save goes on, because its computation is not lost by that.
   void Save() {
     const int64_t begin_ns = clock_.MonotonicNs();
     try {
@@ -350,10 +349,10 @@ class Training {
   ModelState model_;
   TrainingState state_;
   std::optional<CheckpointDir> files_;
-  History history_;               // of the steps that were taken
-  int64_t queued_ = 0;            // the last step that was begun
-  std::deque<int64_t> begun_ns_;  // when, of those that were not taken
-  int64_t taken_ns_ = 0;          // when the last one was
+  History history_;               // of the steps taken so far
+  int64_t queued_ = 0;            // the last started step
+  std::deque<int64_t> begun_ns_;  // start times of the steps not taken yet
+  int64_t taken_ns_ = 0;          // when the last step was taken
   bool leaving_ = false;
   int64_t cold_ns_ = 0;                      // the first step of the warm-up; 0: there was none
   int64_t measuring_since_ns_ = 0;           // 0: not yet
@@ -365,7 +364,7 @@ class Training {
   int64_t profiled_steps_ = 0;
 };
 
-// Whether it was the GPU that failed, or that is not there or not the one asked for; and not a rank that was lost.
+// Whether the GPU failed, is missing or is not the requested one; and no rank was lost.
 bool IsOfDevice(const Error& error, const RunSpec& spec, const Communicator* communicator) {
   return spec.device == "cuda" && error.kind() == ErrorKind::kInfrastructure && communicator != nullptr &&
          !communicator->Loss();
@@ -450,7 +449,7 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
   if (result.status == RunStatus::kOomDevice && result.gpu.others_bytes) {
     result.evidence["others_bytes"] = std::to_string(*result.gpu.others_bytes);
   }
-  result.ended_unix_ns = result.started_unix_ns + (clock.MonotonicNs() - begin_ns);  // whoever sets the clock meanwhile
+  result.ended_unix_ns = result.started_unix_ns + (clock.MonotonicNs() - begin_ns);  // safe from changes of the clock
   return outcome;
 }
 

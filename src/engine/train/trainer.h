@@ -13,7 +13,7 @@
 
 namespace ridgeline {
 
-// The learning rate of a step (counting from 1) of `total`: linear warm-up, then constant or a cosine down to
+// Returns the learning rate of a step (counting from 1) of `total`: linear warm-up, then constant or a cosine down to
 // learning_rate_min (Loshchilov & Hutter, "SGDR", 2017).
 double LearningRate(const RunSpec& spec, int64_t step, int64_t total);
 
@@ -30,10 +30,10 @@ struct TrainOptions {
   std::function<void(int64_t total)> on_begin;      // before its steps, when its ranks have met; may be empty
   std::function<void(const StepReport&)> on_step;   // after every step; may be empty
   std::function<void(const std::string&)> on_note;  // anything else worth a line; may be empty
-  // Checkpoint files to continue from, as a person named them; empty: the newest whole ones in the spec's
+  // Checkpoint files to continue from, as a person named them; empty: the newest complete ones in the spec's
   // checkpoint_dir.
   std::filesystem::path resume;
-  // Asked between steps: true once we were told to leave. The state is then saved, and the end is `preempted`.
+  // Asked between steps: true once the process was told to leave. Then the state is saved, and the end is `preempted`.
   std::function<bool()> told_to_leave;
   bool profile = false;
   // How long steps are run, and thrown away, before the run begins; and how long is measured at least, in blocks of the
@@ -47,22 +47,22 @@ struct TrainOptions {
 // One op's share of the measured steps, for --profile.
 struct OpProfile {
   std::string name;
-  int64_t calls = 0;  // a step
-  int64_t ns = 0;     // a step
-  double flops = 0;   // a step
-  double bytes = 0;   // a step
+  int64_t calls = 0;  // per step
+  int64_t ns = 0;     // per step
+  double flops = 0;   // per step
+  double bytes = 0;   // per step
 };
 
 struct TrainOutcome {
   RunResult result;
   std::vector<OpProfile> profile;  // sorted by time; empty unless asked for
-  Timeline timeline;               // of a measured step, the mean of them; empty unless the profile was asked for
+  Timeline timeline;               // the mean of the measured steps; empty unless the profile was asked for
 };
 
-// Trains and measures, as the rank that the environment says this process is; every rank returns the same loss series,
-// and rank 0 the figures of all. Never throws for how a run may end: a spec that cannot run, memory that is not there,
-// checkpoint files that are not its own and a loss that stops being finite are results, with evidence. `device: meta`
-// plans only, and says predicted. A run that was continued has the whole loss series, and says from where it went on.
+// Trains and measures, as the rank that the environment gives this process. Every rank returns the same loss series,
+// and rank 0 the figures of all. Never throws for a run's possible ends: a spec that cannot run, too little memory,
+// checkpoint files of another run and a loss that stops being finite are results, with evidence. `device: meta` only
+// plans, and says predicted. A continued run has the whole loss series, and says where it continued.
 TrainOutcome Train(const RunSpec& spec, const TrainOptions& options);
 
 }  // namespace ridgeline

@@ -21,8 +21,8 @@
 namespace ridgeline {
 namespace {
 
-// How far a precision may be off: of a loss relatively, of a logit relative to the largest, of a tensor relative to its
-// norm.
+// How far a precision may be off: relative for a loss, relative to the largest for a logit, relative to its norm for a
+// tensor.
 struct Bounds {
   double logits;
   double loss;
@@ -33,9 +33,8 @@ struct Bounds {
 
 // bf16 has 8 significant bits (half an ulp is 2^-9 = 0.2%); errors of products of products stay within a few of these.
 constexpr Bounds kFp32Bounds = {1e-5, 1e-5, 1e-4, 1e-4, 1e-4};
-// TF32 has 11, of operands alone: what lies between two products is fp32. A library that cuts them off is off by twice
-// of what rounding to the nearest is. (An H200 is off by 4.7e-3 of a bias, of whose gradient Adam makes more than it
-// is.)
+// TF32 has 11 bits, only in operands: values between two products are fp32. A library that truncates is off by twice as
+// much as one that rounds to nearest. (An H200 is off by 4.7e-3 for a bias, because Adam enlarges its gradient.)
 constexpr Bounds kTf32Bounds = {4e-3, 6e-4, 6e-3, 1e-3, 8e-3};
 constexpr Bounds kBf16Bounds = {3e-2, 5e-3, 5e-2, 1e-2, 1e-2};
 
@@ -45,7 +44,7 @@ double Norm(std::span<const float> values) {
   return std::sqrt(sum);
 }
 
-// ||got - want|| / ||want||; the absolute difference where want is all zeros.
+// Returns ||got - want|| / ||want||; the absolute difference if want is all zeros.
 double RelativeError(std::span<const float> got, std::span<const float> want) {
   double sum = 0;
   for (size_t i = 0; i < want.size(); ++i) {
@@ -56,7 +55,7 @@ double RelativeError(std::span<const float> got, std::span<const float> want) {
   return norm > 0 ? std::sqrt(sum) / norm : std::sqrt(sum);
 }
 
-// The largest difference, over the largest of want.
+// Returns the largest difference over the largest magnitude of want.
 double LargestError(std::span<const float> got, std::span<const float> want) {
   float difference = 0;
   float largest = 0;
@@ -105,7 +104,7 @@ RunSpec SpecOfCase(const Json& document, const SafetensorsFile& tensors, const V
   return spec;
 }
 
-// The tensor, whose length must be what the model has.
+// Returns the tensor. Throws Error(kInvalidInput) unless its length is the model's.
 std::vector<float> Expect(const SafetensorsFile& tensors, const std::string& name, int64_t elements) {
   std::vector<float> values = tensors.Floats(name);
   if (static_cast<int64_t>(values.size()) != elements) {
@@ -172,7 +171,7 @@ VerifyReport Verify(const std::filesystem::path& case_json, const VerifyOptions&
       executor->Step({step, LearningRate(spec, step, spec.steps), 0});
       const double want = document.at("losses").at(static_cast<size_t>(step - 1)).get<double>();
       const double error = std::abs(model.Loss() - want) / std::abs(want);
-      // A NaN must not be lost in a maximum.
+      // A maximum must not lose a NaN.
       series_error = std::isnan(error) ? error : std::max(series_error, error);
       if (step > 1) continue;
       const double loss = document.at("loss").get<double>();

@@ -1,10 +1,10 @@
 // Runs a reference case, computed elsewhere in float64, and compares.
 //
-// A case is CASE.json beside CASE.safetensors. The JSON has `model` (family, layers, hidden, heads, kv_heads, ffn,
-// vocab, seq, batch, norm_eps, and rope_theta or max_seq; head_dim where it is not hidden / heads), `loss`, `optimizer`
-// (name, lr, beta1, beta2, eps, weight_decay) and `losses`, one before each optimizer step. The tensors are tokens and
-// targets (batch, seq), logits (batch, seq, vocab), and weight/NAME, grad/NAME and weight_after/NAME for every
-// parameter; a head without lm_head.weight is tied.
+// A case is CASE.json with CASE.safetensors. The JSON has `model` (family, layers, hidden, heads, kv_heads, ffn, vocab,
+// seq, batch, norm_eps, and rope_theta or max_seq; head_dim if it is not hidden / heads), `loss`, `optimizer` (name,
+// lr, beta1, beta2, eps, weight_decay) and `losses`, one before each optimizer step. The tensors are tokens and targets
+// (batch, seq), logits (batch, seq, vocab), and weight/NAME, grad/NAME and weight_after/NAME for every parameter. A
+// head without lm_head.weight is tied.
 #pragma once
 
 #include <filesystem>
@@ -35,7 +35,7 @@ struct VerifyOptions {
   std::string gpu = "none";
 };
 
-// Throws Error(kInvalidInput) for a case that can't be read, and as OpenDevice does.
+// Throws Error(kInvalidInput) for a case that cannot be read, and as OpenDevice does.
 VerifyReport Verify(const std::filesystem::path& case_json, const VerifyOptions& options,
                     const DeviceMaker& open_cuda = {});
 

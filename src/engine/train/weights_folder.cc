@@ -20,7 +20,7 @@ namespace ridgeline {
 namespace fs = std::filesystem;
 namespace {
 
-// A person named the folder; the cache of Hugging Face's hub is of links.
+// A person named the folder, and the cache of Hugging Face's hub consists of links.
 constexpr ForeignFile::Links kLinks = ForeignFile::Links::kFollowed;
 constexpr char kOneFile[] = "model.safetensors";
 constexpr char kIndex[] = "model.safetensors.index.json";
@@ -42,7 +42,7 @@ void CheckFolder(const fs::path& folder) {
               "give a folder's path, or init_from: seed");
 }
 
-// Where the folder is one of ours. What continues a run need not have come with the weights.
+// Checks the folder if it is one of ours. Files that only continuing a run needs may be missing.
 void CheckUnchanged(const fs::path& folder) {
   if (!HasFile(folder / kManifestName)) return;
   Manifest manifest = ReadManifest(folder);

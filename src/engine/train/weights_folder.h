@@ -1,5 +1,5 @@
-// A folder of weights to start a run from: one that a run left in its checkpoint.dir, or that Hugging Face
-// transformers saved (save_pretrained), with or without an index of several files.
+// A folder of weights to start a run from: one that a run left in its checkpoint.dir, or that Hugging Face transformers
+// saved (save_pretrained), with or without an index of several files.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,14 @@ namespace ridgeline {
 
 class WeightsFolder {
  public:
-  // Opens the weights of the program's model, which must outlive it. Throws Error(kInvalidInput) where the folder's
-  // config.json is of another model, where a tensor is missing, of another shape (naming both) or beyond the model's,
-  // where a file is damaged, and where one that our manifest lists was changed (which rank 0 finds);
-  // Error(kInfrastructure) where the folder cannot be read.
+  // Opens the weights of the program's model, which must outlive it. Throws Error(kInvalidInput) if the folder's
+  // config.json describes another model, if a tensor is missing, has another shape (naming both) or is superfluous, if
+  // a file is damaged, or if one that our manifest lists was changed (which rank 0 finds). Throws
+  // Error(kInfrastructure) if the folder cannot be read.
   WeightsFolder(const std::filesystem::path& folder, const StepProgram& program);
 
-  // Elements of a parameter from `first` on, from the tensors of its parts: F32, BF16 or F16. (ModelState::FirstValues)
+  // Reads elements of a parameter from `first` on, from the tensors of its parts: F32, BF16 or F16.
+  // (ModelState::FirstValues)
   void Read(size_t parameter, int64_t first, std::span<float> to) const;
 
  private:
