@@ -1,4 +1,4 @@
-// Flags from the environment: how Amazon SageMaker hands a training container its hyperparameters.
+// Flags from the environment, as Amazon SageMaker hands hyperparameters to a training container.
 #pragma once
 
 #include <span>
@@ -7,11 +7,11 @@
 
 namespace ridgeline {
 
-// The environment variable that holds a flag's hyperparameter: for "--batch-size" SM_HP_BATCH_SIZE or, as SageMaker
-// spells a hyperparameter called batch-size, SM_HP_BATCH-SIZE. Empty where neither is set.
+// Returns the environment variable that holds a flag's hyperparameter. For "--batch-size", that is SM_HP_BATCH_SIZE or,
+// as SageMaker spells a hyperparameter called batch-size, SM_HP_BATCH-SIZE. Empty if neither is set.
 std::string HyperParameterVariable(std::string_view flag);
 
-// Throws Error(kUsage) naming a hyperparameter that is none of these flags; SageMaker's own are left alone.
+// Throws Error(kUsage), naming a hyperparameter that is none of these flags. Ignores SageMaker's own.
 void CheckHyperParameters(std::span<const std::string> flags);
 
 }  // namespace ridgeline

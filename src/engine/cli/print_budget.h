@@ -5,8 +5,8 @@
 
 namespace ridgeline {
 
-// Prints the budget (engine/step/budget.h) of a rank's step on the spec's GPU, or where it names none on an H200, as it
-// is described (engine/device/speed.h). Throws Error(kUsage) for a GPU that is not.
+// Prints the budget (engine/step/budget.h) of a rank's step on the spec's GPU, as it is described
+// (engine/device/speed.h); on an H200 if the spec names none. Throws Error(kUsage) for a GPU without a description.
 void PrintBudget(RunSpec spec);
 
 }  // namespace ridgeline

@@ -32,7 +32,7 @@
 namespace ridgeline {
 namespace {
 
-// One line, overwritten in place after every step, for whoever follows the run ($RIDGELINE_PROGRESS).
+// One line, overwritten in place after every step, for programs that follow the run ($RIDGELINE_PROGRESS).
 class ProgressLine {
  public:
   ProgressLine() {
@@ -47,7 +47,7 @@ class ProgressLine {
   }
   void Write(const StepReport& report) const {
     if (fd_ < 0) return;
-    // A fixed width, so that a shorter line leaves nothing of a longer one.
+    // The width is fixed, so that a shorter line overwrites all of a longer one.
     std::string said = fmt::format("{} {} {:.1f}", report.step, report.total, report.tokens_per_s);
     if (report.step > 0) said += fmt::format(" {:.6g}", report.loss);
     const std::string line = fmt::format("{:<63}\n", said);
@@ -58,19 +58,19 @@ class ProgressLine {
   int fd_ = -1;
 };
 
-// A signal handler can reach nothing but what is global.
+// A signal handler can only reach globals.
 volatile std::sig_atomic_t told_to_leave = 0;
 
 extern "C" void RememberToLeave(int /*signal*/) { told_to_leave = 1; }
 
-// SIGTERM is how schedulers take a node back; SIGUSR1 is how some warn of it. SIGINT ends us at once, as ever.
+// Schedulers take a node back with SIGTERM, and some warn with SIGUSR1. SIGINT ends the process at once, as usual.
 void ListenForLeave() {
   struct sigaction action {};
   action.sa_handler = RememberToLeave;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   for (const int signal : {SIGTERM, SIGUSR1}) ::sigaction(signal, &action, nullptr);
-  // A file that may not grow further is a full disk, which we survive.
+  // A file that may not grow further counts as a full disk, which the run survives.
   ::signal(SIGXFSZ, SIG_IGN);
 }
 
@@ -137,7 +137,7 @@ void PrintProfile(const std::vector<OpProfile>& profile) {
 
 void Complain(const std::exception& error) { fmt::print(stderr, "ridgeline-train: {}\n", PrintableText(error.what())); }
 
-// Of the mean of the measured steps. False where the file cannot be written.
+// Writes the timeline of the mean of the measured steps. Returns false if the file cannot be written.
 bool ExportTrace(const std::filesystem::path& file, const RunSpec& spec, const TrainOutcome& outcome) {
   if (outcome.timeline.spans().empty()) {
     fmt::print(stderr, "ridgeline-train: no step was measured here, so {} was not written\n",
@@ -170,7 +170,7 @@ int RunVerify(const TrainCommand& command, const DeviceMaker& open_cuda) {
   return report.ok() ? 0 : 1;
 }
 
-// What was seen goes to the result's file, of rank 0 alone, and how far it has come to whoever follows.
+// Rank 0 writes the measurements to the result's file, and the progress line.
 int RunCalibration(const TrainCommand& command, const CudaSupport& cuda, const ProgressLine& progress) {
   const bool first = IsFirstRank();
   DeviceCalibrationOptions options;
@@ -192,8 +192,8 @@ int RunCalibration(const TrainCommand& command, const CudaSupport& cuda, const P
   return 0;
 }
 
-// Runs the program for NVIDIA's GPUs in this process's place. Returns where it is missing: what then opens the device
-// says so.
+// Runs the program for NVIDIA's GPUs in this process's place. Returns if that program is missing; opening the device
+// then reports it.
 void BecomeCudaTrainer(char* const* argv) { ::execv((ProgramDir() / "ridgeline-train-cuda").c_str(), argv); }
 
 }  // namespace
@@ -228,7 +228,7 @@ int RunTrainCommand(int argc, char* const* argv, const CudaSupport& cuda) {
     return 0;
   }
   if (verify) return RunVerify(*command, cuda.open);
-  // A spec may be a pipe that nobody writes to, and until it is read there is no step to leave after.
+  // A spec may be a pipe to which nobody writes. Until it is read, there is no step after which to leave.
   RunSpec spec =
       command->spec ? *command->spec : DecodeSpec(ReadJsonFile(command->spec_file), command->spec_file.string());
   ListenForLeave();
@@ -244,7 +244,7 @@ int RunTrainCommand(int argc, char* const* argv, const CudaSupport& cuda) {
   if (command->calibrate_s > 0) return RunCalibration(*command, cuda, ProgressLine());
   UseSageMakerCheckpointDir(command->spec ? "" : PointId(spec), spec);
 
-  const bool first = IsFirstRank();  // of several, one speaks for all
+  const bool first = IsFirstRank();  // one rank speaks for all
   if (command->fsdp && first) PrintFsdpHeader(spec);
   const ProgressLine progress;
   TrainOptions options;
@@ -261,7 +261,7 @@ int RunTrainCommand(int argc, char* const* argv, const CudaSupport& cuda) {
   options.told_to_leave = [] { return told_to_leave != 0; };
   options.on_note = [](const std::string& text) { fmt::print(stderr, "ridgeline-train: {}\n", PrintableText(text)); };
   options.device.on_note = options.on_note;
-  // Whoever started the ranks learns from it that they have met.
+  // Tells whoever started the ranks that they have met.
   options.on_begin = [&](int64_t total) {
     if (first) progress.Write({0, total, 0, 0, 0});
   };

@@ -1,5 +1,5 @@
-// The trainer with NVIDIA's GPUs: a program of its own, so that the other one stays small, starts at once, and is built
-// without waiting for nvcc.
+// The trainer with NVIDIA's GPUs. It is a program of its own, so that the other one stays small, starts at once, and is
+// built without waiting for nvcc.
 #include "engine/cli/train_command.h"
 #include "engine/comm/gloo/rank_environment.h"
 #include "engine/train/cuda_device.h"

@@ -41,7 +41,7 @@ bool IsAllOf(const std::string& text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// A flag's text as the JSON value its field wants; text that does not fit stays text, for SetField to refuse.
+// Converts a flag's text to the JSON value of its field. Text that does not fit stays text, for SetField to refuse.
 Json ValueOf(const Field& field, const std::string& text) {
   if (field.type() == "true or false") {
     if (text == "true" || text == "false") return text == "true";
@@ -54,10 +54,10 @@ Json ValueOf(const Field& field, const std::string& text) {
   return text;
 }
 
-// The largest that a field may be.
+// Returns the largest allowed value of a field.
 int64_t MostOf(std::string_view field) { return static_cast<int64_t>(FindField(field)->max); }
 
-// The flags that only fsdp.py has.
+// The flags of fsdp.py that are no RunSpec fields.
 struct FsdpFlags {
   int64_t num_heads = 16;
   int64_t head_dim = 128;
@@ -66,7 +66,7 @@ struct FsdpFlags {
   std::string layer_type = "transformerlayer";
   std::vector<std::string> checkpoint_layer;
   std::string dtype = "bf16";
-  bool ignored = false;  // --no-fp8, --no-defer-init, --no-te-fsdp, --profile-memory change nothing here
+  bool ignored = false;  // --no-fp8, --no-defer-init, --no-te-fsdp, --profile-memory have no effect here
 };
 
 // fsdp.py's own defaults: three stack layers of 16 x 128, batch 32, sequence 1048, five iterations without warm-up.
@@ -74,7 +74,7 @@ Json FsdpValues(const FsdpFlags& flags) {
   if (flags.layer_type != "transformerlayer") {
     throw Error(ErrorKind::kUsage, "--layer-type " + flags.layer_type + " is not available: only transformerlayer is");
   }
-  const int64_t hidden = flags.num_heads * flags.head_dim;  // of factors that are in range
+  const int64_t hidden = flags.num_heads * flags.head_dim;  // both factors are in range
   return {{"family", "stack"},
           {"layers", flags.num_layers},
           {"hidden", hidden},
@@ -88,7 +88,7 @@ Json FsdpValues(const FsdpFlags& flags) {
           {"checkpointing", flags.checkpoint_layer.empty() ? "none" : "full"}};
 }
 
-// The file that --algorithms means; none where nothing is said and nobody has a home.
+// Returns the file that --algorithms means; nothing if it is not given and there is no cache folder.
 std::filesystem::path AlgorithmsOf(const std::string& said) {
   if (said == "off") return {};
   if (!said.empty()) return said;
@@ -205,7 +205,7 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
 
   std::vector<std::string> flags;
   for (CLI::Option* option : app.get_options()) {
-    if (option->get_lnames().empty() || option->get_group() == "Options") continue;  // not of the run itself
+    if (option->get_lnames().empty() || option->get_group() == "Options") continue;  // not about the run itself
     flags.push_back(option->get_lnames().front());
     option->envname(HyperParameterVariable(flags.back()));
   }
