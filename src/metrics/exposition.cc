@@ -41,7 +41,7 @@ void MetricsText::Begin(Kind kind, std::string_view name, std::string_view unit,
   has_head_ = false;
 }
 
-// OpenMetrics names families without the suffixes of their samples; the older format, by their samples.
+// OpenMetrics names families without the suffixes of their samples; the older format names them with these.
 void MetricsText::Head() {
   if (has_head_) return;
   has_head_ = true;

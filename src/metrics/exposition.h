@@ -1,4 +1,4 @@
-// Figures as Prometheus reads them: families of samples with labels, in its text format 0.0.4 or as OpenMetrics 1.0.
+// Figures for Prometheus: families of samples with labels, in its text format 0.0.4 or in OpenMetrics 1.0.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace ridgeline {
 
 enum class MetricsFormat { kPrometheus, kOpenMetrics };
 
-// As HTTP's Content-Type says it.
+// Returns the HTTP Content-Type.
 std::string_view ContentTypeOf(MetricsFormat format);
 
-// Of a label, and its value, which may come from anywhere: it is escaped, and cut where it is long.
+// A label's name and its value. The value may come from anywhere: it is escaped, and cut if it is long.
 using MetricLabels = std::vector<std::pair<std::string_view, std::string>>;
 
 class MetricsText {
@@ -22,24 +22,25 @@ class MetricsText {
   enum class Kind {
     kGauge,
     kCounter,    // its sample has the suffix _total
-    kInfo,       // always 1: what there is to say is in the labels; its sample has the suffix _info
+    kInfo,       // always 1: the labels hold the information; its sample has the suffix _info
     kHistogram,  // its samples are those of AddHistogram
   };
 
   explicit MetricsText(MetricsFormat format) : format_(format) {}
 
-  // What Add adds to from now on. `name` is without the suffixes of its kind, and ends with `unit` where that is not
-  // empty. A family without samples is left out.
+  // Starts the family to which Add adds from now on. `name` lacks the suffixes of its kind, and ends with `unit` unless
+  // that is empty. A family without samples is left out.
   void Begin(Kind kind, std::string_view name, std::string_view unit, std::string_view help);
 
-  // A value that is not finite says nothing, and is left out.
+  // Leaves out values that are not finite, which say nothing.
   void Add(const MetricLabels& labels, double value);
 
-  // `counts[i]`: of values up to `bounds[i]` (and so ascending, as `bounds` are); `count` of all, `sum` theirs.
+  // `counts[i]`: how many values are at most `bounds[i]`, so both ascend. `count`: how many there are. `sum`: their
+  // sum.
   void AddHistogram(const MetricLabels& labels, const std::vector<double>& bounds, const std::vector<int64_t>& counts,
                     int64_t count, double sum);
 
-  // The whole text. Nothing is added after it.
+  // Returns the whole text. Nothing may be added after it.
   std::string Finish();
 
  private:

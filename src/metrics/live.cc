@@ -14,7 +14,7 @@
 namespace ridgeline {
 namespace {
 
-// Of a sweep with more points than this the time left is not estimated: each point's cost has to be read.
+// If a sweep has more points than this, its time left is not estimated, because each point's cost must be read.
 constexpr int64_t kMostEstimated = 2000;
 
 std::string Evidence(const JobRecord& job, const char* name) {
@@ -42,7 +42,7 @@ void AddJob(const JobRecord& record, SweepNow& now) {
   now.running.push_back({job.record.points[job.current].id, record.key, ParseProgress(said)});
 }
 
-// As the driver counts it (driver/tally.h), from what the store and the running points say.
+// Estimates as the driver does (driver/tally.h), from the store and the running points.
 int64_t LeftNs(Store& store, const SweepNow& now, const std::string& launcher) {
   const std::string& sweep = now.progress.sweep.name;
   if (now.progress.points > kMostEstimated) return 0;
@@ -69,7 +69,7 @@ int64_t LeftNs(Store& store, const SweepNow& now, const std::string& launcher) {
     const auto done = repeats_done.find(id);
     const auto runs = static_cast<double>(spec.repeats - (done == repeats_done.end() ? 0 : done->second));
     const double cost = RelativeCost(spec);
-    if (cost == 0) return 0;  // nobody knows how large its model is
+    if (cost == 0) return 0;  // the size of its model is unknown
     left += cost * std::max(runs - share_done[id], 0.0);
   }
   return times.LeftNs(left, 0, std::max<int64_t>(now.running_jobs, 1));
@@ -91,7 +91,7 @@ StoreNow LookNow(Store& store, const std::filesystem::path& db, const Clock& clo
   for (JobRecord& job : store.LiveJobs()) {
     const auto sweep = of.find(job.sweep);
     if (sweep == of.end()) continue;
-    // A driver keeps what it finds in the store as it comes.
+    // A driver already stores results as they come.
     if (!seen.driver) TakeResults(job);
     AddJob(job, *sweep->second);
     launchers.emplace(job.sweep, job.launcher);

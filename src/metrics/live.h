@@ -1,4 +1,4 @@
-// What runs now, for who only looks at it: each sweep's counts, its jobs, the steps of its running points, the time
+// What runs now, for readers that only look: each sweep's counts, its jobs, the steps of its running points, the time
 // left.
 #pragma once
 
@@ -18,17 +18,17 @@ namespace ridgeline {
 struct RunningPoint {
   std::string point_id;
   std::string job_key;
-  std::optional<PointProgress> progress;  // nothing where its trainer has not said any yet, or its job is elsewhere
+  std::optional<PointProgress> progress;  // nothing if its trainer has not reported any yet, or its job is elsewhere
 };
 
-// A sweep as it is at one moment.
+// A sweep at one moment.
 struct SweepNow {
   SweepProgress progress;
   int64_t running_jobs = 0;
-  int64_t queued_jobs = 0;            // handed over, or about to be, and not begun
-  int64_t queued_since_unix_ns = 0;   // when the first of these was handed over; 0: none was
+  int64_t queued_jobs = 0;            // submitted, or about to be, and not started
+  int64_t queued_since_unix_ns = 0;   // when the first of these was submitted; 0: none was
   std::string queued_for;             // why that one waits, as far as its scheduler says
-  std::vector<RunningPoint> running;  // of running jobs, in order; kMostRunning at most
+  std::vector<RunningPoint> running;  // of running jobs, in order; at most kMostRunning
   int64_t running_points = 0;         // all of them
   int64_t left_ns = 0;                // estimated; 0: not known
   bool is_live() const { return running_jobs + queued_jobs > 0; }

@@ -23,13 +23,13 @@ namespace {
 
 using Kind = MetricsText::Kind;
 
-// What of its configuration a point's labels say: what tells most sweeps' points apart, and no free text of a
-// trainer's.
+// The fields of a configuration that become a point's labels. They distinguish most sweeps' points, and none is free
+// text from a trainer.
 constexpr std::array<std::string_view, 11> kPointLabels = {
     "model", "precision", "batch_size", "seq_length", "checkpointing", "grad_accumulation",
     "ranks", "shard",     "device",     "gpu",        "trainer"};
 
-// And how its ranks share the model, where they do.
+// The fields for how its ranks share the model, if they do.
 constexpr std::array<std::string_view, 5> kParallelLabels = {"tensor_parallel", "pipeline_parallel", "context_parallel",
                                                              "expert_parallel", "virtual_pipeline"};
 
@@ -52,7 +52,7 @@ class PointRow {
  public:
   PointRow(const Table& table, size_t row) : table_(table), row_(row) {}
   std::string Text(std::string_view column) const { return CellText(At(column)); }
-  double Number(std::string_view column) const { return NumberOf(At(column)); }  // 0: not taken
+  double Number(std::string_view column) const { return NumberOf(At(column)); }  // 0: not measured
   MetricLabels labels() const { return {{"sweep", Text("sweep")}, {"point", Text("point_id")}}; }
 
  private:
@@ -201,7 +201,7 @@ class Writer {
     std::map<std::string, const std::vector<Cell>*> waited;
     for (const auto& row : waits.rows) waited[CellText(row[0])] = &row;
     for (const std::string& sweep : names_) {
-      const std::vector<Cell>* row = waited[sweep];  // none where no job waits in a queue
+      const std::vector<Cell>* row = waited[sweep];  // none if no job has waited in a queue
       const auto count = [&](size_t column) {
         return row == nullptr ? 0 : static_cast<int64_t>(NumberOf((*row)[column]));
       };
@@ -211,7 +211,8 @@ class Writer {
     }
   }
 
-  // A family of a sample a point; `value` 0 says that it was not taken.
+  // Writes a family with one sample per point. A point has none if `value` returns nothing, because it was not
+  // measured.
   void OfPoints(const Table& points, std::string_view name, std::string_view unit, std::string_view help,
                 const std::function<std::optional<double>(const PointRow&)>& value) {
     text_.Begin(Kind::kGauge, name, unit, help);
@@ -302,7 +303,7 @@ class Writer {
     OfRunning("ridgeline_running_loss", "The loss of its last step.", [](const PointProgress& p) { return p.loss; });
   }
 
-  // Of the points that other families have: joined by their labels sweep and point.
+  // Describes the points in other families, which are joined by their labels sweep and point.
   void PointInfo() {
     std::set<std::string> ids;
     for (const auto& [sweep, id] : shown_) ids.insert(id);

@@ -9,14 +9,14 @@
 
 namespace ridgeline {
 
-// How much there is of it, however much a store has.
-inline constexpr int64_t kMostMetricPoints = 500;  // the last that ended well, of all sweeps
+// Limits on the figures, however large a store is.
+inline constexpr int64_t kMostMetricPoints = 500;  // the last that ended well, over all sweeps
 inline constexpr size_t kMostMetricSweeps = 100;   // the newest
 
-// `now` is what LookNow saw of this store.
+// `now`: LookNow's result for this store.
 std::string MetricsOf(Store& store, const StoreNow& now, MetricsFormat format);
 
-// Of no store, where there is none yet: what of us there is to say.
+// Returns the metrics if there is no store yet: only those about Ridgeline itself.
 std::string MetricsOfNothing(MetricsFormat format);
 
 }  // namespace ridgeline

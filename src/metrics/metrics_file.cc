@@ -13,7 +13,7 @@
 namespace ridgeline {
 namespace {
 
-// Collectors look every 15 s or more. Of a large store's driver, the metrics take a tenth of the time at most.
+// Collectors read every 15 s or more. For a large store, the metrics take at most a tenth of the driver's time.
 constexpr int64_t kWriteEveryNs = 5'000'000'000;
 constexpr int64_t kRestForEachNs = 9;
 
@@ -29,7 +29,7 @@ MetricsFile::~MetricsFile() {
   try {
     Write(/*at_work=*/false);
   } catch (const std::exception&) {
-    // The file stays as it was, and its age tells.
+    // The file stays as it was, and its age shows that.
   }
 }
 
@@ -45,7 +45,7 @@ void MetricsFile::Progress(const RunProgress& progress) {
     Write(/*at_work=*/true);
     last_trouble_.clear();
   } catch (const Error& e) {
-    // What is measured is worth more than that somebody is told of it.
+    // Measuring is worth more than reporting.
     if (e.message() != last_trouble_) {
       shown_.Note(fmt::format("the metrics could not be written: {}; the run goes on", e.message()));
     }
@@ -55,7 +55,7 @@ void MetricsFile::Progress(const RunProgress& progress) {
 
 void MetricsFile::Write(bool at_work) {
   const int64_t begin_ns = clock_.MonotonicNs();
-  // Said before it fails, so that a disk that is full is not asked all the time.
+  // Set before writing may fail, so that a full disk is not tried all the time.
   next_ns_ = begin_ns + kWriteEveryNs;
   StoreNow now = LookNow(store_, db_, clock_);
   if (!at_work) now.driver.reset();

@@ -11,14 +11,15 @@
 
 namespace ridgeline {
 
-// Hands all that happens on to another observer, and brings the file up to date every few seconds. The file is always a
-// whole one: a temporary one is written, synced and renamed.
+// Passes all events on to another observer, and updates the file every few seconds. The file is always complete: a
+// temporary one is written, synced and renamed.
 class MetricsFile final : public RunObserver {
  public:
-  // Writes the file; throws Error(kInfrastructure) where it cannot be. `db` is the store's. The others must outlive it.
+  // Writes the file; throws Error(kInfrastructure) if that fails. `db` is the store's file. The other arguments must
+  // outlive it.
   MetricsFile(std::filesystem::path file, std::filesystem::path db, Store& store, const Clock& clock,
               RunObserver& shown);
-  // Writes it once more: nobody is at work then.
+  // Writes it once more, without a driver at work.
   ~MetricsFile() override;
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
@@ -28,7 +29,7 @@ class MetricsFile final : public RunObserver {
     shown_.PointEnded(label, outcome, progress);
   }
   void Note(const std::string& text) override { shown_.Note(text); }
-  // Also where it is time to write, and nothing else is shown.
+  // Also true if it is time to write and nothing else is shown.
   bool WantsProgress(int64_t monotonic_ns) override;
   void Progress(const RunProgress& progress) override;
 
@@ -40,7 +41,7 @@ class MetricsFile final : public RunObserver {
   Store& store_;
   const Clock& clock_;
   RunObserver& shown_;
-  int64_t next_ns_ = 0;  // not before
+  int64_t next_ns_ = 0;  // no writing before this time
   bool is_shown_ = false;
   std::string last_trouble_;
 };
