@@ -1,5 +1,5 @@
-// What a scheduler's word on a job's end means for the job's points: the scheduler knows of the job, and `ridgeline
-// exec` knows of its points.
+// What a scheduler's word on a job's end means for the job's points: the scheduler knows the job, and `ridgeline exec`
+// knows its points.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace ridgeline {
 
-// The names of a launcher's evidence (ridgeline/launcher.h, poll_many).
+// The names in a launcher's evidence (ridgeline/launcher.h, poll_many).
 namespace said {
 inline constexpr char kEnd[] = "end";
 inline constexpr char kReason[] = "reason";
@@ -24,19 +24,19 @@ inline constexpr char kEndedUnixS[] = "ended_unix_s";
 inline constexpr char kGangEnded[] = "gang_ended";
 }  // namespace said
 
-// The evidence of that name; empty where there is none.
+// Returns the evidence of that name; empty if there is none.
 std::string Said(const JobToCollect& from, const char* key);
 
-// Why a time-out of the job is none of the point: its job began late, as behind a slow prolog, or somebody lowered the
-// job's limit. Empty where the point had the time that it may take, or has no limit of its own, or a time is not known.
-// `began_ns` and `ended_ns`: of the point, Unix times; 0: not known.
+// Returns why a job's timeout does not count for the point: its job began late, as behind a slow prolog, or somebody
+// lowered the job's limit. Empty if the point had all the time that it may take, has no limit of its own, or a time is
+// not known. `began_ns` and `ended_ns`: Unix times of the point in nanoseconds; 0: not known.
 std::string WhyTooEarly(const JobToCollect& from, const std::string& point_id, int64_t began_ns, int64_t ended_ns);
 
-// How a job ended for a point that it left no result of. `began`: whether the point's turn had come.
+// Returns how a job ended, for a point without a result of its own. `began`: whether the point's turn had come.
 RunEnd EndOfJob(const JobToCollect& from, bool began);
 
-// Corrects the end of a result that says that the point was told to end: on the node nobody knows why, and the
-// scheduler does. A run that saved its state goes on, even if its time was up.
+// Corrects the end of a result that says that the point was told to end: nobody on the node knows why, but the
+// scheduler does. A run that saved its state continues, even if its time was up.
 void CorrectEnd(const JobToCollect& from, RunResult& result);
 
 // Corrects what one node saw of a point on several nodes, or what is known of it without some: where the infrastructure

@@ -19,7 +19,7 @@ class PassedOver {
     if (names_.size() < kMostNames) names_.insert(std::move(name));
   }
   bool empty() const { return names_.empty(); }
-  // "3 points: a, b, c"; "10000 or more points: ..." where these are the most that are counted.
+  // "3 points: a, b, c"; "10000 or more points: ..." at the limit of the count.
   std::string Words(const std::string& one, const std::string& many) const {
     std::string words = fmt::format("{}{} {}: ", names_.size(), names_.size() == kMostNames ? " or more" : "",
                                     names_.size() == 1 ? one : many);
