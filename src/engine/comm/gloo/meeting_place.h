@@ -3,8 +3,8 @@
 // Every rank, 0 included, holds one connection to it and reports at short intervals how many collectives it has
 // entered. A rank is lost in four cases: its connection closes before it has left; it says nothing for the time limit
 // (its process is stopped, or its machine is gone); the others have waited that long for it to enter a collective; or
-// it says itself that it must end. The first case ends the run, and every rank is told which rank, where, and why. One
-// server gives one answer; a single rank would blame the neighbour for which it waits, and which waits itself.
+// it says itself that it must end. The first lost rank ends the run, and every rank is told which one, where, and why.
+// One server gives one answer; a single rank would blame the neighbour for which it waits, and which waits itself.
 //
 // Only those who know the job's secret come in (door.h). When every rank has come, the port is closed, before the first
 // step.
