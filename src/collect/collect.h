@@ -36,7 +36,7 @@ struct JobResults {
   // The last line of each point without a final line. It counts if the job ends with it.
   std::map<std::string, std::string> unfinished;
   PartsTold parts;
-  // How a node failed in a point that has no result, while others may wait for it for ever; empty: none has failed.
+  // How a node failed in a point that has no result, while others may wait for it forever; empty: none has failed.
   std::string failed_part;
   std::string awaiting;      // a point that has ended well on its first node, and awaits others'; empty: none
   bool lacks_lines = false;  // the job has ended, and a point has no line yet (JobToCollect::lines_may_come)
@@ -85,13 +85,11 @@ struct Collected {
 // - A line of another version or of another point is infrastructure (storage). The evidence says what was wrong, and
 //   the line stays in its place.
 // - With no line, a cut or damaged one, or no regular file of lines, the point's end is what the scheduler's `end`
-// says,
-//   if a scheduler may say that (ScheduledEnd). Else it is `cancelled` for a cancelled job. Else it is infrastructure:
-//   storage or start by the exit code of `exec`, else lost. The same holds for a result that says that the point was
-//   told to stop, because a node cannot know why.
+//   says, if a scheduler may say that (ScheduledEnd). Else it is `cancelled` for a cancelled job. Else it is
+//   infrastructure: storage or start by the exit code of `exec`, else lost. The same holds for a result that says that
+//   the point was told to stop, because a node cannot know why.
 // - A point that had not begun is infrastructure, however its job ended: start; or lost, if others of its job had
-// begun;
-//   or storage, if its results are no regular file.
+//   begun; or storage, if its results are no regular file.
 // These carry the end of the point's log.
 std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs, int64_t now_unix_ns);
 

@@ -167,8 +167,7 @@ class Decider {
       const Expected chosen = left.front();
       decision_.run.push_back(chosen);
       left.erase(left.begin());
-      // If only fitting is unknown, the largest point answers for all others, so running another beside it is
-      // useless.
+      // If only fitting is unknown, the largest point answers for all others, so another run at once would be useless.
       if (is_known_ || runs == 0) break;
       const SearchPoint& point = space_.points[chosen.point];
       known.push_back({chosen.point, std::log(chosen.value / (point.tokens_per_s * point.worth)), kBelieved});

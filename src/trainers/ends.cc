@@ -203,7 +203,7 @@ void LogEnds::TakeRaised(const Traceback& traceback, int64_t number, std::string
   Slot& crash = SlotOf(kCrash);
   Mark mark{Seen(rule, kCrash, number, message), steps_, true, import, traceback.who};
   if (traceback.chained_to != 0) {
-    // The last traceback of a chain ended the program. If its first came after another's end, so did the last.
+    // The last traceback of a chain ended the program. If its first is a consequence of another's end, so is the last.
     if (crash && crash->end.line == traceback.chained_to) crash = std::move(mark);
     return;
   }

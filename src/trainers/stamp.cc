@@ -12,8 +12,7 @@ namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kDayNs = 86'400 * kSecondNs;
-constexpr int64_t kMostSeconds =
-    9'000'000'000;  // for %s: the largest number of seconds whose nanoseconds fit into an int64_t
+constexpr int64_t kMostSeconds = 9'000'000'000;  // for %s: their nanoseconds fit into an int64_t
 constexpr std::string_view kMonths = "janfebmaraprmayjunjulaugsepoctnovdec";
 constexpr std::string_view kKnown = "YymbdHIpMSfszTF%";
 

@@ -37,7 +37,7 @@ class AlgorithmFile {
 
   const std::filesystem::path& path() const { return path_; }
   bool measures() const { return use_ == Use::kMeasure; }
-  // Returns a digest of all choices that can be found here now. Equal digests mean equal choices.
+  // Returns a digest of all choices that can be found here now: the same for processes that would find the same.
   int64_t Digest() const;
 
   std::optional<std::string> Find(const std::string& work) const;

@@ -67,8 +67,9 @@ extern const Op<QuantizedGemmOperands, QuantizedGemmAttrs> kQuantizedGemm;
 // If the hardware has no such product, it is emulated: code · block scale is exact in bf16 (and multiplied as such, or
 // in fp32), and the tensor scales multiply the sum. CUDA devices multiply one scale a tensor from 8.9 on, and blocks
 // from 10.0 on, if every dimension is a multiple of 16 (fp4: of 32), c's rows begin at multiples of 16 bytes, and not
-// both operands are E5M2. fast_sums: for codes of 8 bits, a GPU may keep fewer bits of the sums than fp32 has if that
-// is faster. Transformer Engine and PyTorch allow it in the forward pass of linear layers.
+// both operands are E5M2.
+// fast_sums: for codes of 8 bits, a GPU may keep fewer bits of the sums than fp32 has if that is faster. Transformer
+// Engine and PyTorch allow it in the forward pass of linear layers.
 void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tensor c, bool accumulate = false,
           Tensor bias = {}, bool fast_sums = false);
 

@@ -22,9 +22,8 @@ struct ReferenceTensor {
   float amax = 0;  // of the elements, after the transform if there is one; NaN if one of them is NaN
 };
 
-// One scale:  x_q = x * scale, tensor scale = 1 / scale. scale = max(format) / amax, at most FLT_MAX, and 1 if amax is
-// 0,
-//             infinite or NaN (kCurrent). kDelayed: `delayed_scale`.
+// One scale:  x_q = x * scale, tensor scale = 1 / scale. scale = max(format) / amax, at most FLT_MAX, and 1 if amax
+//             is 0, infinite or NaN (kCurrent). kDelayed: `delayed_scale`.
 // kBlock32:   scale = E8M0(amax / 448), or with kFloor 2^(floor(log2 amax) - 8); x_q = x * 2^(127 - scale).
 // kBlock16*:  S = 448 * 6 / amax of the tensor, at most FLT_MAX, and 1 if that amax is 0, infinite or NaN; tensor
 //             scale = 1 / S. Block scale s = E4M3(amax of the block * S / 6). x_q = x / (s * tensor scale), and 0 in

@@ -10,7 +10,7 @@
 //              reduce-scattered (FSDP: Zhao et al., "PyTorch FSDP", 2023)
 //
 // Gradients are reduced in fp32. A group of parameters (ModelShape::groups) moves at once. It is laid out as one flat
-// array that is cut into equal parts, one a rank; the last may hold nothing but padding. Movement runs behind
+// array that is cut into equal parts, one a rank; the last may hold nothing but padding. Movement overlaps with
 // computation. Weights are gathered while the ones used before them compute, so two windows of weights live at once. (A
 // window is what is used between two calls of EndUse, such as a layer.) A group's gradients are reduced during the
 // backward pass of the group after it, and live until then.

@@ -26,7 +26,7 @@ constexpr int64_t SizeOf(DType dtype) {
 }
 std::string_view DTypeName(DType dtype);  // "fp32", "bf16", "fp16", "int16", "int32", "uint8"
 
-// What a storage is for; the planned peak is reported by these.
+// The purpose of a storage. Reports divide the planned peak by category.
 enum class Category : uint8_t { kParameters, kGradients, kOptimizer, kActivations, kWorkspace, kLogits, kData };
 inline constexpr int kCategoryCount = 7;
 std::string_view CategoryName(Category category);  // "parameters", "gradients", …

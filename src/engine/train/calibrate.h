@@ -23,7 +23,7 @@ struct DeviceCalibrationOptions {
 };
 
 // Calibrates as the rank that the environment gives this process. `base`: device, gpu and ranks. Several ranks on CPUs
-// first train at the same time, each by itself on its share of the cores, and then together. The document has the times
+// train together, and also at the same time each by itself, on its share of the cores. The document has the times
 // of a step of each program, and of its calls by class and dimensions (engine/step/call_shape.h): the median over all
 // steps. All ranks return; rank 0's document counts.
 Json CalibrateDevice(const RunSpec& base, const DeviceCalibrationOptions& options);

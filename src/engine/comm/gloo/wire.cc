@@ -46,7 +46,7 @@ void SetOption(int fd, int level, int option) {
   ::setsockopt(fd, level, option, &on, sizeof on);
 }
 
-// Small messages are sent at once, and a peer that does not answer or read cannot block this process for ever.
+// Small messages are sent at once, and a peer that does not answer or read cannot block this process forever.
 void SetUp(int fd) {
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY);
   const timeval timeout{kSendTimeoutS, 0};
