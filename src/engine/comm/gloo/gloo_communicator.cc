@@ -146,8 +146,8 @@ class GlooCommunicator final : public Communicator {
   using Add = std::function<void(bool last, int64_t at, const float* from, int64_t count)>;
 
   // Takes world - 1 steps. In step s, part (first - s) of `full` goes to the rank after this one, and part (first - s -
-  // 1) comes from the rank before it: into its place, or, with `add`, into memory of ours that `add` is then given. A
-  // step sends what the step before received, so a segment goes on as soon as it is here.
+  // 1) comes from the rank before it. That part goes into its place, or, with `add`, into memory of ours that `add`
+  // then gets. A step sends what the step before received, so a segment goes on as soon as it is here.
   void Ring(std::byte* full, int64_t part_bytes, int64_t first, const Add* add) {
     rendezvous_.Enter(1);
     const int64_t segments = (part_bytes + kSegmentBytes - 1) / kSegmentBytes;  // of a part
