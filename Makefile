@@ -1,12 +1,13 @@
-# The commands people type. They call CMake's presets (CMakePresets.json); each builds in its own folder.
+# The commands that people type. They call CMake's presets (CMakePresets.json); each builds in its own folder.
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
-# Of `make fuzz`: each target's. Of `make torture`: where, how many rounds; of both, what they are drawn from.
+# SECONDS: how long `make fuzz` runs each target. LAUNCHER and ROUNDS: where `make torture` runs, and how many rounds.
+# SEED: the random seed of both.
 SECONDS ?= 60
 LAUNCHER ?= local
 ROUNDS ?= 20
 SEED ?= $(shell date +%s)
-# Of `make lint`: sources by units, or each by itself. (make has a LINT of its own.)
+# TIDY: whether `make lint` checks sources in units, or each by itself. (make has a LINT of its own.)
 TIDY ?= units
 SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
@@ -14,25 +15,26 @@ SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plu
 .DEFAULT_GOAL := help
 .PHONY: help packages configure build programs demo test test-cuda test-cluster build-sanitized test-sanitized fuzz torture test-mutations test-kubelet test-bare test-trixie test-newest-slurm lint format bench install bundle test-bundle test-bundle-bytes release picture clean
 
-help: ## This list
+help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 packages:
 	@scripts/install-packages.sh
 
-# AUTO, ON or OFF: build the CUDA device where the toolkit is, always or never.
+# AUTO, ON or OFF: build the CUDA device if the toolkit is installed, always or never.
 CUDA = AUTO
 PRESET = cmake --preset release -DRIDGELINE_CUDA=$(CUDA)
-# What nvcc compiles each kernel for, where there is one: all is what is installed and what CI checks, and takes four times
-# as long.
+# The architectures that nvcc, if installed, compiles each kernel for. An installation and CI take all of them, which is
+# four times as slow.
 ARCHITECTURES ?= 90
-# Sources that are compiled at once: 32 take an eighth less than 8 where all is built, as in CI, and longer after a change.
+# Sources compiled as one. A full build, as in CI, takes an eighth less time with 32 than with 8; a build after a change
+# takes longer.
 UNITY ?= 8
 configure: packages
 	@$(PRESET) -DRIDGELINE_TESTS=ON '-DRIDGELINE_CUDA_ARCHITECTURES=$(ARCHITECTURES)' \
 	  -DCMAKE_UNITY_BUILD_BATCH_SIZE=$(UNITY)
 
-# Without the tests, and without what packages.txt lists for them; a build folder that has them keeps them.
+# Builds without the tests and without the packages that packages.txt lists for them. A build folder with tests keeps them.
 programs:
 	@scripts/install-packages.sh build
 	@$(PRESET) -URIDGELINE_CUDA_ARCHITECTURES $(if $(wildcard build/CMakeCache.txt),,-DRIDGELINE_TESTS=OFF)
@@ -40,21 +42,21 @@ programs:
 build: configure ## Build everything into build/ (Release)
 	cmake --build build -j $(JOBS)
 
-demo: programs ## Build what sweeps/demo.yaml takes, and run it on this machine
+demo: programs ## Build what sweeps/demo.yaml needs, and run it on this machine
 	cmake --build build -j $(JOBS) --target ridgeline ridgeline-train ridgeline-launcher-local
 	build/bin/ridgeline run sweeps/demo.yaml
 
-# Some of the tests wait: twice as many at once as two cores have to do.
+# Some tests wait, so two cores run four at once.
 test: build ## Build and run every test that needs no cluster
 	ctest --test-dir build --output-on-failure --no-tests=error -j 4 -LE 'slurm|k8s|kubelet'
 
-# Every build has the tests of the second line, and what they look at is not the same with the toolkit.
+# Every build has the tests of the second line, but the toolkit changes what they check.
 test-cuda: override CUDA = ON
-test-cuda: build ## Build with the CUDA toolkit, and run the tests that it adds to make test; they need no GPU
+test-cuda: build ## Build with the CUDA toolkit, and run the tests that it adds to make test; no GPU needed
 	ctest --test-dir build --output-on-failure --no-tests=error -j 4 -L cuda
 	ctest --test-dir build --output-on-failure --no-tests=error -j 4 -R '^(Registration|Street|Install|TrainCommandTest)\.|^first_hour\.gpu'
 
-# They wait more than they work: many at once, however few the cores.
+# Cluster tests wait more than they work, so many run at once even on few cores.
 test-cluster: ## Install real schedulers (packages.txt, "Cluster tests"), and run the launchers' tests on them
 	@scripts/install-packages.sh cluster
 	@$(PRESET) -DRIDGELINE_TESTS=ON
@@ -62,8 +64,8 @@ test-cluster: ## Install real schedulers (packages.txt, "Cluster tests"), and ru
 	tests/cluster/kubernetes-build build/kubernetes || [ $$? -eq 77 ]
 	ctest --test-dir build --output-on-failure -j 6 -L 'slurm|k8s'
 
-# One after another, as they share a node. Nothing is installed or built where no kubelet can run.
-test-kubelet: ## The Kubernetes launcher on a real kubelet and containerd, in folders of their own (as root)
+# These tests run one after another, as they share a node. If no kubelet can run here, nothing is installed or built.
+test-kubelet: ## Test the Kubernetes launcher on a real kubelet and containerd, in their own folders (as root)
 	@tests/cluster/kubelet-node check machine
 	@scripts/install-packages.sh kubelet
 	@tests/cluster/kubelet-node check
@@ -78,44 +80,44 @@ build-sanitized: packages ## Build what `make test-sanitized` runs
 	@cmake --preset thread
 	cmake --build --preset thread -j $(JOBS)
 
-# AddressSanitizer keeps the last 16 MB that were freed, not 256, and the last 64 KB of each size of frames, not 1 MB: a
-# program that starts, forks or ends pays for each page.
-test-sanitized: build-sanitized ## The tests under AddressSanitizer + UBSan, and under ThreadSanitizer where threads meet
+# AddressSanitizer keeps the last 16 MB of freed memory, not 256, and the last 64 KB of each size of frames, not 1 MB,
+# because a program that starts, forks or ends pays for each page.
+test-sanitized: build-sanitized ## Run the tests under AddressSanitizer and UBSan, and those with threads under ThreadSanitizer
 	ASAN_OPTIONS=detect_stack_use_after_return=1:quarantine_size_mb=16:malloc_context_size=10:max_uar_stack_size_log=16 \
 	  UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS=suppressions=$(CURDIR)/tests/leak_sanitizer.supp:print_suppressions=0 \
 	  ctest --test-dir build-address --output-on-failure -j 4 -LE 'slurm|k8s|kubelet'
 	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/thread_sanitizer.supp history_size=7" \
 	  ctest --test-dir build-thread --output-on-failure -j 4 -L threads
 
-fuzz: packages ## Give what reads bytes from outside any bytes at all: SECONDS=60 for each target of tests/fuzz
+fuzz: packages ## Fuzz everything that reads bytes from outside: SECONDS=60 for each target of tests/fuzz
 	@cmake --preset address
 	cmake --build build-address -j $(JOBS) --target fuzz
 	RIDGELINE_FUZZ_SEED=$(SEED) tests/fuzz/fuzz build-address $(SECONDS)
 
-# The program of each launcher's rounds.
+# The test program of each launcher.
 torture_local = test_torture
 torture_slurm = test_cluster_slurm
 torture_kubernetes = test_cluster_kubernetes
-# What it skips its rounds without; the cluster is gone with the shell that starts both.
+# Without this, the program skips its rounds. The cluster ends with the shell that starts both.
 torture_kubernetes_before = tests/cluster/kubernetes-build build/kubernetes && tests/cluster/kubernetes-shared up build &&
 
-torture: build ## Strike sweeps at random moments: ROUNDS=20, SEED=… to see one again, LAUNCHER=local, slurm or kubernetes
+torture: build ## Inject faults into sweeps at random: ROUNDS=20, SEED=… to repeat, LAUNCHER=local, slurm or kubernetes
 	$(torture_$(LAUNCHER)_before) RIDGELINE_TORTURE_ROUNDS=$(ROUNDS) RIDGELINE_TORTURE_SEED=$(SEED) \
 	  build/tests/$(torture_$(LAUNCHER)) --gtest_filter='*Torture*'
 
-test-mutations: build ## Put faults into the CUDA kernels, one at a time, and ask that the test named for each fails
+test-mutations: build ## Put faults into the CUDA kernels, one at a time, and require that the test named for each fails
 	tests/cuda_on_cpu/mutations build
 
-test-bare: ## make demo and make test on a fresh Debian 12 with git and make, in a folder of its own (as root)
+test-bare: ## Run make demo and make test on a fresh Debian 12 with git and make, in its own folder (as root)
 	scripts/in-debian.sh bookworm bare
 
-test-trixie: ## Build and test on Debian 13, in a folder of its own (as root)
+test-trixie: ## Build and test on Debian 13, in its own folder (as root)
 	scripts/in-debian.sh trixie
 
-test-newest-slurm: ## The launcher's tests on Debian testing's Slurm, in a folder of its own (as root)
+test-newest-slurm: ## Run the launcher's tests on Debian testing's Slurm, in its own folder (as root)
 	scripts/in-debian.sh testing slurm
 
-lint: packages ## clang-format, clang-tidy and shellcheck, all with warnings as errors; TIDY=each: every source by itself
+lint: packages ## Run clang-format, clang-tidy and shellcheck, warnings as errors; TIDY=each: source by source
 	clang-format --dry-run -Werror $(SOURCES)
 	shellcheck $(SCRIPTS)
 	@cmake --preset lint
@@ -124,7 +126,7 @@ lint: packages ## clang-format, clang-tidy and shellcheck, all with warnings as 
 	cmake --build build-lint/units --target rl_version
 	scripts/clang-tidy.sh $(TIDY) $(JOBS)
 
-format: ## Lay out every source as .clang-format says
+format: ## Format every source by .clang-format
 	clang-format -i $(SOURCES)
 
 bench: packages ## Build and run the benchmarks of bench/
@@ -137,7 +139,7 @@ install: programs ## Install under PREFIX (default /usr/local)
 	cmake --build build -j $(JOBS)
 	cmake --install build --prefix '$(PREFIX)'
 
-bundle: programs ## Make ridgeline-VERSION-ARCHITECTURE.tar.xz, which runs where nothing is installed (docs/install.md)
+bundle: programs ## Make ridgeline-VERSION-ARCHITECTURE.tar.xz, which needs no installed packages (docs/install.md)
 	cmake --build build -j $(JOBS)
 	scripts/bundle.sh build
 

@@ -1,12 +1,12 @@
-# NVIDIA's CUDA toolkit, which no package of packages.txt brings: where it is missing, all but the CUDA device is built.
-# Sets RIDGELINE_WITH_CUDA, and where that is on
+# NVIDIA's CUDA toolkit, which no package of packages.txt brings. Without it, everything but the CUDA device is built.
+# Sets RIDGELINE_WITH_CUDA and, if that is on, defines
 #   cuda_toolkit                 its headers, cuDNN's and NCCL's, for code of the host
-#   cudart                       its runtime, linked statically: a program that has it starts on machines without a GPU
+#   cudart                       its runtime, linked statically, so that a program with it starts on machines without a GPU
 #   rl_cuda_objects(OUT SOURCES…)  kernels, by nvcc
 # cuBLASLt, cuDNN and NCCL are loaded when a run asks for them, so nothing links them.
 set(RIDGELINE_CUDA AUTO CACHE STRING "Build the CUDA device: AUTO (where the toolkit is), ON or OFF")
 set(RIDGELINE_CUDA_ARCHITECTURES 80 90 100 120 CACHE STRING "What nvcc compiles each kernel for: sm_NAME")
-set(RIDGELINE_CUDA_OLDEST 12080)  # the first with headers for fp4, and with sm_100 and sm_120
+set(RIDGELINE_CUDA_OLDEST 12080)  # the first release with headers for fp4, and with sm_100 and sm_120
 
 if(NOT RIDGELINE_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "RIDGELINE_CUDA is '${RIDGELINE_CUDA}': use AUTO, ON or OFF")

@@ -1,10 +1,10 @@
-# Where things go, so that they find each other (DataDir() in src/base/files.h): in the build tree beside the programs,
+# Places the files so that the programs find them (DataDir() in src/base/files.h): in the build tree beside the programs,
 # installed under PREFIX:
-#   bin/ridgeline  bin/ridgeline-train  bin/ridgeline-train-cuda (where the CUDA toolkit is)
+#   bin/ridgeline  bin/ridgeline-train  bin/ridgeline-train-cuda (if the CUDA toolkit was there)
 #   lib/ridgeline/{plugins,libraries}/  share/ridgeline/{reports,sweeps,profiles,trainers,devices,frameworks,metrics,docs}/
 #   share/ridgeline/{LICENSE,NOTICE,libraries.txt,licenses/}: what it is linked with, and under which licences
 #   share/{bash-completion/completions/ridgeline,zsh/site-functions/_ridgeline,fish/vendor_completions.d/ridgeline.fish}
-#   share/ridgeline/kubernetes/: what a cluster's people apply
+#   share/ridgeline/kubernetes/: manifests that a cluster's administrators apply
 foreach(data reports sweeps profiles trainers devices frameworks metrics docs)
   if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${data})
     file(MAKE_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
@@ -31,7 +31,7 @@ foreach(plugin IN LISTS plugins)
   install(TARGETS ${plugin} LIBRARY DESTINATION lib/ridgeline/plugins)
 endforeach()
 
-# Where each shell looks by itself. They name the launchers, which have to be there.
+# Each shell searches these folders by default. The scripts name the launchers, so the launchers must be built first.
 if(TARGET ridgeline)
   foreach(script bash:bash-completion/completions/ridgeline zsh:zsh/site-functions/_ridgeline
                  fish:fish/vendor_completions.d/ridgeline.fish)
@@ -48,6 +48,6 @@ if(TARGET ridgeline)
   add_custom_target(completion ALL DEPENDS ${completions})
 endif()
 
-# The libraries that the programs are linked with, so that a copy of PREFIX runs on machines without these packages.
+# Copies the libraries that the programs are linked with, so that a copy of PREFIX runs on machines without these packages.
 install(CODE "execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/scripts/copy-libraries.sh\"
                                       \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\" COMMAND_ERROR_IS_FATAL ANY)")

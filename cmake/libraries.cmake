@@ -1,4 +1,4 @@
-# Third parties: Debian 12 packages, all listed in packages.txt.
+# Third-party libraries: Debian 12 packages, all listed in packages.txt.
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(yaml-cpp REQUIRED)
@@ -22,7 +22,7 @@ if(RIDGELINE_BENCH)
   find_package(benchmark REQUIRED)
 endif()
 
-# Debian's dnnl package asks for OpenCL's headers, which nothing here uses; the library itself is enough.
+# The CMake package of Debian's dnnl requires OpenCL's headers, which nothing here uses; the library itself is enough.
 find_library(RIDGELINE_DNNL_LIBRARY dnnl REQUIRED)
 find_path(RIDGELINE_DNNL_INCLUDE dnnl.hpp REQUIRED)
 add_library(dnnl INTERFACE)

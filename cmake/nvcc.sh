@@ -1,6 +1,6 @@
 #!/bin/sh
-# Compiles one source of kernels, and leaves in REPORT what ptxas says of each, and the most threads of a block that each was
-# compiled for, as PTX has it. Spilled registers and stacks, which lie in memory, are errors.
+# Compiles one source of kernels. Writes to REPORT what ptxas prints for each kernel, and from PTX the most threads of a
+# block that each was compiled for. Spilled registers and stacks, which lie in memory, are errors.
 #   nvcc.sh REPORT NVCC ARGUMENTS…
 report=$1
 shift

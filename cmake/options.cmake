@@ -1,37 +1,37 @@
 # Flags for everything we compile, and one function per kind of target.
 add_library(rl_flags INTERFACE)
 target_compile_options(rl_flags INTERFACE -Wall -Wextra -Wpedantic -Werror)
-# GCC 12 warns of std::string's own operator+ (GCC bug 105651).
+# GCC 12 warns about std::string's own operator+ (GCC bug 105651).
 target_compile_options(rl_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
-# GCC 14 takes for uninitialized what it sees std::optional destroy twice, the second time never.
+# GCC 14 warns of uninitialized objects in std::optional, because it sees a second destruction that never happens.
 target_compile_options(rl_flags INTERFACE
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,14>>:-Wno-maybe-uninitialized>)
 if(RIDGELINE_SANITIZE)
-  # For tests of what a sanitizer changes: memory outside of the plan, who allocates.
+  # For tests of things that a sanitizer changes: memory outside the plan, and who allocates.
   target_compile_definitions(rl_flags INTERFACE RIDGELINE_SANITIZED)
-  # Under sanitizers GCC 12 takes std::regex's own members for uninitialized.
+  # Under sanitizers GCC 12 warns that std::regex's own members are uninitialized.
   target_compile_options(rl_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
-  # The kernels' vectors of plain C++, for any CPU, take minutes a file to compile under sanitizers: AVX2 is the least here.
+  # Under sanitizers the kernels' vectors of plain C++, for any CPU, take minutes a file to compile. So AVX2 is required here.
   if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
     target_compile_options(rl_flags INTERFACE -march=skylake)
   endif()
 endif()
-# Precompiled headers without their date are the same each time, so ccache knows what is compiled with them (.ci/run).
+# Precompiled headers without their date are the same each time, so ccache finds what was compiled with them (.ci/run).
 target_compile_options(rl_flags INTERFACE "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
-# RIDGELINE_QUICK_TO_COMPILE, a property of targets: they compute little, and are compiled longer than they run.
+# RIDGELINE_QUICK_TO_COMPILE is a property of targets that compute little, and whose compilation takes longer than their runs.
 if(RIDGELINE_SANITIZE STREQUAL "address")
-  # A pointer that is used where it is null or past its end is AddressSanitizer's to find, and no object here is taken for
-  # another class's: to look for these three before every access is a third of the compiler's time, of a kernel's two.
-  # A launcher of an earlier ABI is called as one of today's, to be refused: its table has another type.
+  # AddressSanitizer finds the use of a pointer that is null or past its end, and no object here is used as another class's.
+  # Checking these three before every access takes a third of the compiler's time, and two thirds for a kernel.
+  # A launcher of an earlier ABI is called as one of today's, to be refused; its table has another type.
   target_compile_options(rl_flags INTERFACE -fsanitize=address,undefined -fno-sanitize=null,vptr,pointer-overflow -fno-sanitize-recover=all
                          $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>
                          -fno-omit-frame-pointer -g1
                          -O$<IF:$<BOOL:$<TARGET_PROPERTY:RIDGELINE_QUICK_TO_COMPILE>>,0,1>)
-  # Programs stay where they were linked: to relocate what the sanitizers keep of every variable and every check, half a
-  # million addresses, was a fourth of what a program takes to start.
+  # Programs run at the address that they were linked for. Relocating the sanitizers' records of every variable and check,
+  # half a million addresses, took a fourth of a program's start.
   target_link_options(rl_flags INTERFACE -fsanitize=address,undefined
                       $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
-  # RIDGELINE_FUZZED, a property of targets: a fuzzer is told what of their code it reached (tests/fuzz).
+  # RIDGELINE_FUZZED is a property of targets: they report to a fuzzer which code it reached (tests/fuzz).
   target_compile_options(rl_flags INTERFACE
     $<$<BOOL:$<TARGET_PROPERTY:RIDGELINE_FUZZED>>:-fsanitize-coverage=inline-8bit-counters,pc-table,indirect-calls,trace-cmp>)
 elseif(RIDGELINE_SANITIZE STREQUAL "thread")
@@ -47,9 +47,9 @@ else()
   target_link_options(rl_flags INTERFACE -Wl,-z,relro,-z,now)
 endif()
 
-# rl_precompile(target HEADERS…|REUSE_FROM TARGET): reads what nearly every source of a target includes, and takes most of
-# its compile time, once for all of them; of another target's, it costs nothing. Where a target has but a few sources,
-# headers of its own cost more than they save. `make lint` does without, so a source that forgets an include is found.
+# rl_precompile(target HEADERS…|REUSE_FROM TARGET): reads the headers that nearly every source of a target includes once for
+# all of them, as they take most of its compile time. Reusing another target's costs nothing. For a target with only a few
+# sources, its own headers cost more than they save. `make lint` does not precompile, so it finds a missing include.
 option(RIDGELINE_PRECOMPILE "Precompile the headers of libraries" ON)
 function(rl_precompile target)
   get_target_property(sources ${target} SOURCES)
@@ -60,18 +60,20 @@ function(rl_precompile target)
     else()
       target_precompile_headers(${target} PRIVATE ${ARGN})
     endif()
-    # Of std::string's operator+ again, which GCC forgets to lie in a system header once that is precompiled.
+    # These warnings are also about std::string's operator+: GCC forgets that it lies in a system header once that is
+    # precompiled.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow -Wno-array-bounds>)
-    # And GCC's garbage collector marks all of it again and again: a tenth of the compiler's time, for 0.3 of a gigabyte.
+    # GCC's garbage collector marks the precompiled headers again and again. This saves a tenth of the compiler's time, for
+    # 0.3 GB.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1000000>)
   endif()
 endfunction()
 
-# The tests in which threads meet: ThreadSanitizer's.
+# The tests that ThreadSanitizer checks: those with several threads.
 add_custom_target(thread_tests)
 
-# rl_library(name SOURCES… LINK… PRECOMPILE…): one room, one static library. LINK names the rooms it may include. QUICK: it
-# computes little, so sanitizers compile it unoptimized, in two fifths of the time (RIDGELINE_QUICK_TO_COMPILE).
+# rl_library(name SOURCES… LINK… PRECOMPILE…): one room as one static library. LINK names the rooms it may include. QUICK: it
+# computes little, so builds with sanitizers do not optimize it and take two fifths of the time (RIDGELINE_QUICK_TO_COMPILE).
 function(rl_library name)
   cmake_parse_arguments(arg "QUICK" "" "SOURCES;LINK;PRIVATE_LINK;PRECOMPILE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
@@ -93,8 +95,8 @@ function(rl_library name)
   set_property(GLOBAL APPEND_STRING PROPERTY RIDGELINE_LINKS "${name} ${room} ${arg_LINK}\n")
 endfunction()
 
-# rl_plugin(name SOURCES… LINK…): a launcher, ridgeline-launcher-NAME.so. It sees include/ and nothing of src/. All but
-# its plugin.cc is rl_launcher_NAME too, for its tests.
+# rl_plugin(name SOURCES… LINK…): a launcher, ridgeline-launcher-NAME.so. It sees include/ and nothing of src/. For its
+# tests, everything but its plugin.cc is also the library rl_launcher_NAME.
 function(rl_plugin name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_library(rl_launcher_${name} STATIC ${arg_SOURCES})
@@ -112,8 +114,8 @@ endfunction()
 
 set(RIDGELINE_TEST_HEADERS <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
 
-# What every test is compiled with, and the headers that most precompile. Tests wait for their compiler longer than for
-# themselves: those that compute much are optimized a little, the others not at all.
+# The flags of every test, and the headers that most tests precompile. Compiling tests takes longer than running them. So
+# tests that compute much are optimized a little, the others not at all.
 function(rl_test_flags)
   add_library(rl_test_flags INTERFACE)
   target_include_directories(rl_test_flags INTERFACE ${PROJECT_SOURCE_DIR})
@@ -139,14 +141,14 @@ function(rl_brings_libraries target folder)
   target_link_options(${target} PRIVATE -Wl,--enable-new-dtags)
 endfunction()
 
-# rl_test(room LINK…): tests/<room>/*_test.cc as one program, test_<room>, with every case a CTest test; under sanitizers,
-# where a program takes longer to start than most cases to run, with a fourth of its cases each. LABEL threads:
-# also run under ThreadSanitizer, which does not know OpenMP's runtime: only for tests that do without it. TIMEOUT: of a
-# case, in seconds. FIXTURE: one of CTest's, that each case requires. OPENMP: compiled with it, so what others precompile
-# is of no use. CUDA: only a build with the CUDA toolkit has this program, and CTest labels its cases cuda. EMULATED:
-# GoogleTest's filter of those cases of a program that only such a build has, since they run on the emulated machine
-# (tests/cuda_on_cpu). They are labelled likewise; sanitizers see them by themselves (rl_emulated_test).
-# `make test-cuda` runs what is labelled cuda.
+# rl_test(room LINK…): tests/<room>/*_test.cc as one program, test_<room>, with every case a CTest test. Under sanitizers a
+# program takes longer to start than most cases to run, so each CTest test has a fourth of its cases. LABEL threads: also
+# run under ThreadSanitizer, which does not know OpenMP's runtime, so only for tests without OpenMP. TIMEOUT: of a case, in
+# seconds. FIXTURE: a CTest fixture that each case requires. OPENMP: compiled with OpenMP, so it cannot reuse the other
+# tests' precompiled headers. CUDA: only a build with the CUDA toolkit has this program, and CTest labels its cases cuda.
+# EMULATED: GoogleTest's filter of the cases that only such a build has, since they run on the emulated machine
+# (tests/cuda_on_cpu). They are also labelled cuda; sanitizers run them separately (rl_emulated_test).
+# `make test-cuda` runs the cases labelled cuda.
 function(rl_test room)
   cmake_parse_arguments(arg "OPENMP;CUDA" "TIMEOUT;LABEL;FIXTURE;EMULATED" "SOURCES;LINK" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -167,7 +169,7 @@ function(rl_test room)
     rl_precompile(${target} REUSE_FROM rl_test_headers)
   endif()
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  # Threads that spin while others work would starve tests that run side by side.
+  # Threads that spin while they wait would starve tests that run side by side.
   set(properties TIMEOUT ${arg_TIMEOUT} ENVIRONMENT OMP_WAIT_POLICY=passive)
   if(arg_LABEL)
     list(APPEND properties LABELS ${arg_LABEL})
@@ -201,9 +203,9 @@ function(rl_test room)
   endforeach()
 endfunction()
 
-# rl_emulated_test(name target filter): under sanitizers, cases of a test program that run on the emulated machine, half of
-# them in NAME.0 and half in NAME.1, since they have one thread and take the longest. The machine's threads are fibers, and to
-# make a fake stack for each takes AddressSanitizer ten times as long as all else.
+# rl_emulated_test(name target filter): under sanitizers, the cases of a test program that run on the emulated machine: half
+# in NAME.0 and half in NAME.1, since they have one thread and take the longest. The machine's threads are fibers. Making a
+# fake stack for each would take AddressSanitizer ten times as long as everything else.
 function(rl_emulated_test name target filter)
   if(RIDGELINE_SANITIZE)
     foreach(half RANGE 1)

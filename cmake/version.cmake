@@ -1,5 +1,5 @@
-# Run at every build (cmake -P): writes version.cc anew only where the version or the commit changed.
-# In a clone the commit is asked of git; in an archive that git made it stands in commit.txt (.gitattributes).
+# Runs at every build (cmake -P). Rewrites version.cc only if the version or the commit changed.
+# In a clone, git gives the commit. In an archive that git made, commit.txt holds it (.gitattributes).
 set(GIT_COMMIT "")
 set(GIT_COMMIT_UNIX_S "")
 if(EXISTS ${SOURCE_DIR}/.git)

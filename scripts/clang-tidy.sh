@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs clang-tidy over every source of src/ and plugins/, and fails where any has a finding (.clang-tidy makes every
-# warning an error). CUDA's kernels are among them where the toolkit is.
+# Runs clang-tidy over every source of src/ and plugins/, and fails if any has a finding (.clang-tidy makes every
+# warning an error). It includes CUDA's kernels if the toolkit is installed.
 #   clang-tidy.sh units JOBS   sixteen sources at a time (preset lint-units), JOBS times at once: a fifth of the work
-#   clang-tidy.sh each JOBS    each by itself (preset lint), which also finds an include that a neighbour had
-# First it asks for faults that are there on purpose, tests/lint/faults.cc, and fails where one is not found.
+#   clang-tidy.sh each JOBS    each by itself (preset lint), which also finds an include that only a neighbour has
+# First it checks tests/lint/faults.cc, whose faults are intentional, and fails if clang-tidy misses one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,14 +11,14 @@ tidy() { # BUILD OPTION…
   clang-tidy --load=build-lint/own_code.so --quiet -p "$1" --extra-arg=-Wno-unknown-warning-option "${@:2}"
 }
 
-# Has clang-tidy look at our code alone.
+# Builds the plugin that restricts clang-tidy to our code.
 plugin() {
   [ build-lint/own_code.so -nt tests/lint/own_code.cc ] ||
     c++ -std=c++17 -fno-rtti -fPIC -shared -isystem "$(llvm-config --includedir)" tests/lint/own_code.cc \
       -o build-lint/own_code.so
 }
 
-# What stands in the comments at the ends of lines has to be found, in a header too, and nothing else.
+# clang-tidy must find what the comments at the ends of lines name, in a header too, and nothing else.
 faults() {
   local places='s/.*\(faults[.a-z]*:[0-9]*\):.*'
   diff <(grep -HnE '// [a-z]+-[a-z-]+$' tests/lint/faults.cc tests/lint/include/faults.h |
@@ -28,9 +28,9 @@ faults() {
     { echo 'error: clang-tidy does not find what it has to (<: tests/lint), or something else (>)' >&2 && return 1; }
 }
 
-# CUDA's kernels, as the C++ as which the tests' emulated machine runs them, all in one. That an index is multiplied in
-# 32 bits before it becomes an address of 64 is meant: a thread's are small, and registers are few. They take what they
-# are launched with by value, and to look into that takes longer than all else together.
+# CUDA's kernels, all in one source, as the C++ that the tests' emulated machine runs. An index is multiplied in 32
+# bits before it becomes a 64-bit address on purpose: a thread's indices are small, and registers are few. Kernels take
+# their arguments by value, and checking that takes longer than all other checks together.
 kernels() {
   local toolkit
   toolkit=$(sed -n 's/^RIDGELINE_CUDA_INCLUDE:PATH=//p' build-lint/CMakeCache.txt)
@@ -42,8 +42,8 @@ kernels() {
     -Itests -isystem "$toolkit"
 }
 
-# A unit of sources that have names of their own in common does not compile: each by itself then, which is said, as it takes
-# several times as long.
+# A unit does not compile if its sources define the same name. Then each source is checked by itself. That is reported,
+# because it takes several times as long.
 unit() {
   local output
   if [ "$1" = kernels ]; then
@@ -60,7 +60,7 @@ unit() {
   fi
 }
 
-# It counts the warnings it suppressed in others' headers on standard error, which says nothing to anybody.
+# clang-tidy prints the count of suppressed warnings in other people's headers on standard error, which helps nobody.
 run() { # JOBS, and names on standard input, a line each
   tr '\n' '\0' | xargs -0 -P "$1" -n 1 scripts/clang-tidy.sh "$2" 2> >(grep -v ' generated\.$' >&2)
 }

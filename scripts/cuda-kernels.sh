@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What every CUDA kernel of a build takes of a multiprocessor, as ptxas says: the most threads of a block, the registers of
-# each, the bytes of static shared memory, of stack and of what was spilled, and how many of such blocks a multiprocessor
-# holds. (Dynamic shared memory, which attention.cu's kernels take, is not in it.)
-#   cuda-kernels.sh BUILD ARCHITECTURE    prints that of one, such as 90
-#   cuda-kernels.sh BUILD --check         compares that of all which were compiled with tests/golden/cuda/, and shows what is
-#                                         another; exit 77 where there was another nvcc. RIDGELINE_UPDATE_GOLDENS=1 writes them
+# Lists what every CUDA kernel of a build takes of a multiprocessor, from the report of ptxas: the most threads of a block,
+# the registers of each thread, the bytes of static shared memory, of stack and of spilled registers, and how many such blocks
+# a multiprocessor holds. (Dynamic shared memory, which attention.cu's kernels take, does not count.)
+#   cuda-kernels.sh BUILD ARCHITECTURE    prints the list of one architecture, such as 90
+#   cuda-kernels.sh BUILD --check         compares all compiled architectures with tests/golden/cuda/ and shows differences;
+#                                         exit 77 if another nvcc was used. RIDGELINE_UPDATE_GOLDENS=1 writes the goldens
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,9 +13,9 @@ cached() { sed -n "s/^$2:[A-Z]*=//p" "$1/CMakeCache.txt"; } # BUILD VARIABLE
 table() { # BUILD ARCHITECTURE
   echo "# $("$(cached "$1" RIDGELINE_NVCC)" --version | sed -n 's/.*, \(V[0-9.]*\)$/nvcc \1/p'), sm_$2"
   printf 'source\tkernel\tthreads\tregisters\tshared\tstack\tspilled\tblocks\n'
-  # nvcc names anonymous namespaces after the file and a number that changes with it: all are one here.
-  # What a multiprocessor has: the CUDA programming guide, "Compute Capabilities". Every block takes 1 KiB more of its
-  # shared memory; a warp's registers come in units of 256.
+  # nvcc names anonymous namespaces after the file and a number that changes with it; this gives all the same name.
+  # The limits of a multiprocessor are from the CUDA programming guide, "Compute Capabilities". Every block takes 1 KiB more
+  # of its shared memory; a warp's registers come in units of 256.
   awk -v architecture="sm_$2" -v quote="'" '
     BEGIN {
       most_warps = architecture ~ /^sm_12/ ? 48 : 64

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the Debian mirror that this machine's own packages come from; where its apt sources name none, says so and fails.
+# Prints the Debian mirror that this machine's own packages come from. If its apt sources name none, says so and fails.
 set -euo pipefail
 
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds and tests Ridgeline on another Debian release than this machine's, or on a fresh one, in a folder of its own: as
-# root, by debootstrap. Nothing of it is left mounted or running.
+# Builds and tests Ridgeline on another Debian release than this machine's, or on a fresh system, in a folder of its own. It
+# needs root, and uses debootstrap. It leaves nothing mounted or running.
 #   in-debian.sh SUITE [CTEST-OPTION…]         the tests that need no cluster, such as: in-debian.sh trixie -R Gemm
 #   in-debian.sh SUITE slurm [CTEST-OPTION…]   the launcher's tests on that release's Slurm
 #   in-debian.sh SUITE bare                    README.md's first commands, on a new system that has git, make and a clone of
 #                                              the last commit
 # JOBS: how many compilers run at once (default: all cores). RIDGELINE_DEBIAN_ROOT: where the systems are kept
-# (~/.cache/ridgeline). What was built there is built on, except by `bare`.
+# (~/.cache/ridgeline). A later run reuses what was built there, except with `bare`.
 set -euo pipefail
 
 suite=$1
@@ -25,14 +25,14 @@ fail() {
   exit 1
 }
 
-# Outside: mounts and processes are the inner run's own, and end with it. They end with this one, too, however it is ended.
+# The outer run. Mounts and processes belong to the inner run and end with it. They also end with this one, however it ends.
 if [ -z "${RIDGELINE_IN_DEBIAN-}" ]; then
   [ "$(id -u)" -eq 0 ] || fail "another Debian system needs root" "debootstrap unpacks it, and it is mounted for a while"
   command -v debootstrap >/dev/null || fail "debootstrap is missing" "scripts/install-packages.sh installs it"
   mkdir -p "$(dirname "$root")"
   exec 9>"$root.lock"
   flock --nonblock 9 || fail "another run uses $root" "wait for its end, or name another folder in RIDGELINE_DEBIAN_ROOT"
-  # What an interrupted debootstrap left is no system.
+  # An interrupted debootstrap leaves no usable system.
   if [ "$kind" = bare ] || [ ! -e "$root/ridgeline-complete" ]; then rm -rf --one-file-system "$root"; fi
   RIDGELINE_IN_DEBIAN=1 setsid env --default-signal=INT,QUIT setpriv --pdeathsig KILL \
     unshare --mount --propagation=private --pid --fork --kill-child "$0" "$@" </dev/null &
@@ -47,7 +47,7 @@ if [ -z "${RIDGELINE_IN_DEBIAN-}" ]; then
   exit "$status"
 fi
 
-mount -t proc proc /proc # of the processes in here
+mount -t proc proc /proc # shows only the processes of the inner run
 if [ ! -e "$root/ridgeline-complete" ]; then
   mirror=$("$(dirname "$0")/debian-mirror.sh" 2>&1) || fail "$mirror" "name one in /etc/apt/sources.list"
   mkdir -p "$root"
@@ -56,12 +56,12 @@ if [ ! -e "$root/ridgeline-complete" ]; then
   touch "$root/ridgeline-complete"
 fi
 
-mount --bind "$root" "$root" # its root is a mount, so that what runs there can mount, too
+mount --bind "$root" "$root" # its root must be a mount so that programs there can mount
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 cp /etc/hosts /etc/resolv.conf "$root/etc/"
-# A mirror may be weeks behind, which a release that changes daily forbids; what is signed it still has to be.
+# A mirror may be weeks behind, which a release that changes daily forbids. Signatures are still checked.
 echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/ridgeline"
 
 in_there() { # in_there VARIABLE=… COMMAND…
@@ -75,7 +75,7 @@ if [ "$kind" = bare ]; then
     echo "==> make $command, on a bare Debian $suite"
     in_there ${JOBS:+JOBS="$JOBS"} make -C /root/ridgeline "$command"
   done
-  # Tests are skipped where a program is missing, and say so in these words.
+  # Tests that lack a program are skipped, and say so in these words.
   if grep 'packages.txt has' "$root/root/ridgeline/build/Testing/Temporary/LastTest.log"; then
     fail "tests were skipped for want of these programs" "list the packages that bring them in packages.txt"
   fi
@@ -97,6 +97,6 @@ if [ "$kind" = slurm ]; then
 fi
 in_there "${environment[@]}" /ridgeline/scripts/install-packages.sh "${packages[@]}"
 in_there "${environment[@]}" cmake -S /ridgeline -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DRIDGELINE_TESTS=ON
-# Another compiler's complaints are wanted all at once.
+# -k 0 shows all errors of another compiler at once.
 in_there "${environment[@]}" cmake --build /build -j "${JOBS:-$(nproc)}" --target "$target" -- -k 0
 in_there "${environment[@]}" ctest --test-dir /build --output-on-failure "${tests[@]}"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what packages.txt lists and this machine lacks. Says nothing where nothing is missing.
-#   install-packages.sh            all but what stands under "Cluster tests"
-#   install-packages.sh cluster    that too, but not "Kubelet tests"; services among it are not started
-#   install-packages.sh kubelet    all there is; likewise
-#   install-packages.sh build      only what compiling takes: what stands above "Tests and benchmarks"
+# Installs the packages of packages.txt that this machine lacks. Prints nothing if none is missing.
+#   install-packages.sh            all but those under "Cluster tests"
+#   install-packages.sh cluster    those too, but not "Kubelet tests"; services among them are not started
+#   install-packages.sh kubelet    all; services are not started either
+#   install-packages.sh build      only those for compiling: those above "Tests and benchmarks"
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -42,20 +42,20 @@ fi
 echo "installing ${#missing[@]} packages of packages.txt: ${missing[*]}"
 "${as_root[@]}" apt-get update -q
 if [[ ${1-} == @(cluster|kubelet) && ! -e /usr/sbin/policy-rc.d ]]; then
-  # 101: what is installed may not start.
+  # Exit code 101 forbids that an installed service starts.
   "${as_root[@]}" sh -c 'printf "#!/bin/sh\nexit 101\n" >/usr/sbin/policy-rc.d && chmod 755 /usr/sbin/policy-rc.d'
   trap '"${as_root[@]}" rm -f /usr/sbin/policy-rc.d' EXIT
 fi
 as_root+=(env DEBIAN_FRONTEND=noninteractive)
 install=("${as_root[@]}" apt-get install -q -y --no-install-recommends)
-# apt-get installs nothing after an installation that was interrupted, until that one is ended.
+# After an interrupted installation, apt-get installs nothing until that one is completed.
 unfinished=$(
   find /var/lib/dpkg/updates -type f
   dpkg-query -W -f='${db:Status-Status}\n' | grep -E '^(half-|unpacked|triggers-)' || true
 )
 if [ -n "$unfinished" ]; then
   echo "an earlier installation was interrupted: ending it first"
-  "${as_root[@]}" dpkg --configure -a || true # apt-get does the rest of it
+  "${as_root[@]}" dpkg --configure -a || true # apt-get completes the rest
   "${install[@]}" --fix-broken --no-remove
 fi
 "${install[@]}" "${missing[@]}"
