@@ -1,5 +1,5 @@
-// A memory-bound kernel against memcpy: it and a copy that moves as many bytes run in turns; of_copy is the kernel's
-// bandwidth as a part of the copy's (1: as fast as copying), each in its fastest run.
+// Measures a memory-bound kernel against memcpy. The kernel and a copy of as many bytes run in turns. of_copy is the
+// kernel's bandwidth divided by the copy's, each in its fastest run; 1 means as fast as copying.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -22,7 +22,7 @@ namespace ridgeline {
 
 using Clock = std::chrono::steady_clock;
 
-// A slab of huge pages, as the executor's.
+// A slab of huge pages, like the executor's.
 class Slab {
  public:
   explicit Slab(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {

@@ -1,7 +1,7 @@
 // Collecting 100,000 results into the store: at most 3 s.
 //
-// The files are made once, in a folder of the system's temporary one; the time is that of reading, checking, storing
-// and committing them into a new database that has the points and the jobs already.
+// The files are made once, in a folder under the system's temporary folder. The time covers reading, checking, storing
+// and committing them into a new database that already has the points and the jobs.
 #include <benchmark/benchmark.h>
 
 #include <unistd.h>
@@ -43,7 +43,7 @@ std::vector<Point> MakePoints() {
   return points;
 }
 
-// As a trainer on a server writes it: about 2 KB of environment.
+// The environment as a trainer on a server writes it: about 2 KB.
 RunResult MakeResult(const std::string& id, size_t number) {
   RunResult result;
   result.point_id = id;
@@ -77,7 +77,7 @@ RunResult MakeResult(const std::string& id, size_t number) {
   return result;
 }
 
-// The folder with the results, and a database that waits for them.
+// The folder with the results, and a database that has their points and jobs.
 class Folder {
  public:
   Folder() {

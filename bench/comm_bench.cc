@@ -1,4 +1,4 @@
-// The collectives of two ranks on this machine, over loopback: what docs/sharding.md compares Gloo and MPI by.
+// The collectives of two ranks on this machine, over loopback. docs/sharding.md compares Gloo and MPI by its figures.
 #include <benchmark/benchmark.h>
 
 #include <thread>

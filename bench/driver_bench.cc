@@ -1,5 +1,6 @@
-// What the harness costs a point: `ridgeline run` over points whose trainer does nothing, on the local launcher. At
-// most 5 ms a point. The real programs, their files and their database on a real disk; `ridgeline-train` is not in it.
+// The harness's cost of a point: `ridgeline run` over points whose trainer does nothing, on the local launcher. Goal:
+// at most 5 ms a point. It runs the real programs with files and database on a real disk, but without
+// `ridgeline-train`.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>

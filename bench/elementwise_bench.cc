@@ -1,4 +1,4 @@
-// The memory-bound kernels against memcpy.
+// Measures the memory-bound kernels against memcpy.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -152,7 +152,7 @@ void BM_SquaredSum(benchmark::State& state, DType dtype) {
     return {{x, -4, 4}};
   });
 }
-// In place and over the last run's gradients: tiny logits, as costly as any.
+// Runs in place over the last run's gradients. These logits are tiny, but cost as much as any.
 void BM_CrossEntropy(benchmark::State& state, DType dtype) {
   Measure(state, [&](Trace& t) -> std::vector<Input> {
     const Tensor x = Make(t, dtype, 1024, 32000);

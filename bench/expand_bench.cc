@@ -33,7 +33,7 @@ void ExpandAMillion(benchmark::State& state) {
 }
 BENCHMARK(ExpandAMillion)->Unit(benchmark::kMillisecond);
 
-// What a point costs where nothing is kept from the one before.
+// The cost of a point when nothing is reused from the point before.
 void EncodeOneSpec(benchmark::State& state) {
   std::vector<Problem> problems;
   const RunSpec spec = BuildSpec({{"model", "llama-25m"}}, problems);

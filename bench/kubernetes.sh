@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Points of one second through a real API server of its own, on a node that runs pods as processes: how long they take, how
-# much memory the driver holds, and whether each has its one result. The mark for 1,000 points: 100 MB, none lost or doubled.
+# Runs points of one second through its own real API server, on a node that runs pods as processes. Prints how long they
+# take, how much memory the driver holds, and whether each has exactly one result. Goal for 1,000 points: 100 MB, none
+# lost or doubled.
 #   bench/kubernetes.sh BUILD_DIR [POINTS]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

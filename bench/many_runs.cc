@@ -9,7 +9,7 @@
 namespace ridgeline {
 namespace {
 
-// 10 batches x 5 policies x 2,000 sequence lengths of one model, a tenth of them out of memory, on one machine.
+// 10 batch sizes x 5 policies x 2,000 sequence lengths of one model on one machine. A tenth run out of memory.
 void Fill(Store& store) {
   static constexpr const char* kPolicies[] = {"none", "selective", "full", "full/2", "full/4"};
   std::vector<Problem> problems;
@@ -50,7 +50,7 @@ void Fill(Store& store) {
   store.AddResults(results);
 }
 
-// Half in fp32, half in bf16, with the same 51 seeds.
+// Half of the runs are in fp32, half in bf16, with the same 51 seeds.
 void FillCurves(Store& store) {
   std::vector<Problem> problems;
   std::vector<Point> points;

@@ -1,4 +1,4 @@
-// Databases as large as what is timed takes.
+// Databases of the size that the benchmarks need.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ inline constexpr int64_t kCurves = 102;
 // kRuns points of the sweep `bench`, and kCurves runs of 1,000 steps.
 void FillRuns(Store& store);
 
-// 500 nights of 200 points, 5 % slower from the 300th on, of a commit each: kRuns measurements.
+// 500 nights of 200 points, each night at its own commit, 5 % slower from the 300th on: kRuns measurements.
 void FillNights(Store& store);
 
 }  // namespace ridgeline

@@ -1,5 +1,5 @@
-// A trainer that does nothing and says as little as an ok may: what is left of a run's time is the harness's. It keeps
-// the contract: noop_trainer --spec points/ID/spec.json --result FILE.
+// A trainer that does nothing and writes the smallest result that is ok, so a run's time is the harness's own. It keeps
+// the trainer's contract: noop_trainer --spec points/ID/spec.json --result FILE.
 #include <cstdio>
 #include <cstring>
 #include <string>

@@ -1,6 +1,6 @@
-// Products and attention at the shapes of training. Every rate is counted in the FLOPs that the op reports; the GEMM
-// rates of `square` say what the machine gives, and the others are to be read against them. scratch_MiB is what our
-// kernels keep outside the slab; mallocs and malloc_MiB are what one run takes from the heap (oneDNN does, we do not).
+// Products and attention at the shapes of training. Every rate counts the FLOPs that the op reports. The GEMM rates of
+// `square` are the machine's best; compare the others with them. scratch_MiB is the memory that our kernels keep
+// outside the slab. mallocs and malloc_MiB count what one run takes from the heap (oneDNN does, we do not).
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
@@ -19,7 +19,7 @@
 #include "engine/ops/cpu/kernels.h"
 #include "engine/ops/gemm.h"
 
-// Interposed for every library, and glibc's own behind it.
+// Replaces malloc for every library, and calls glibc's own.
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_memalign(size_t alignment, size_t size);
@@ -54,7 +54,7 @@ extern "C" int posix_memalign(void** out, size_t alignment, size_t size) {
 namespace ridgeline {
 namespace {
 
-// A trace laid out storage after storage, in huge pages as the executor's slab.
+// A trace with one storage after another, in huge pages like the executor's slab.
 class Program {
  public:
   explicit Program(const Trace& trace) : trace_(trace) {
@@ -68,7 +68,7 @@ class Program {
         ::mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (slab_ == MAP_FAILED) std::abort();
     ::madvise(slab_, static_cast<size_t>(bytes_), MADV_HUGEPAGE);
-    // Small bf16 and fp32 numbers, not zeros, which some CPUs multiply with less power.
+    // Small bf16 and fp32 numbers. Zeros would not do, because some CPUs multiply them with less power.
     for (int64_t i = 0; i < bytes_ / 2; ++i) {
       reinterpret_cast<uint16_t*>(slab_)[i] = static_cast<uint16_t>(0x3c00 + (i * 40503 >> 4) % 0x100);
     }

@@ -1,5 +1,5 @@
-// How many steps a second the clock prices on one core, up to the largest model, and what the first one takes. Goals:
-// 2000 a second, also of llama-64b sharded in MXFP8, and 50 ms.
+// How many steps a second the clock prices on one core, up to the largest model, and how long the first step takes.
+// Goals: 2000 a second, including llama-64b sharded in MXFP8, and 50 ms for the first.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -26,7 +26,7 @@ RunSpec BenchSpec(const Json& values) {
   return spec;
 }
 
-// The first of the process takes so long.
+// The time that the process's first prediction takes, in ms.
 double FirstMs() {
   const auto begin = std::chrono::steady_clock::now();
   PredictStep(BenchSpec({{"model", "llama-64b"}, {"precision", "mxfp8"}, {"ranks", 64}, {"shard", "full"}}),

@@ -1,4 +1,4 @@
-// The quantizers against memcpy, as the recipes use them: both orientations at once, unless said otherwise.
+// Measures the quantizers against memcpy, as the recipes use them: both orientations at once, unless stated otherwise.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What sharding costs on one machine: llama-25m as two ranks of one thread (shard: full) beside one process of two
-# threads, with the same batch, in turns. Prints each pair and the median of their ratios.
+# Measures the cost of sharding on one machine: llama-25m as two ranks of one thread (shard: full) beside one process of
+# two threads, with the same batch, in turns. Prints each pair and the median of their ratios.
 #   bench/ranks.sh [BUILD_FOLDER] [ROUNDS]
-# On a machine that others use too, run it under `chrt -f 5`.
+# On a shared machine, run it under `chrt -f 5`.
 set -euo pipefail
 
 build=${1:-build}

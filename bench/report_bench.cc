@@ -1,5 +1,5 @@
-// Every report over 100,000 runs, query and all: at most 3 s in any format, and a page of 5 MB. Curves of 102 runs of
-// 1,000 steps: at most 1 s.
+// Every report over 100,000 runs, including the query. Goals: at most 3 s in any format, and a page of 5 MB. Curves of
+// 102 runs of 1,000 steps: at most 1 s.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@
 namespace ridgeline {
 namespace {
 
-// Made once, removed at the end of the process.
+// The database is made once, and removed at the end of the process.
 class Sample {
  public:
   explicit Sample(void (*fill)(Store&)) : store_(Store::Open(file_, Store::Mode::kReadWrite)) { fill(store_); }
@@ -47,7 +47,7 @@ Store& StoreOfRuns() {
 
 const std::filesystem::path kReports = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports";
 
-// `runs`: how many it must have.
+// `runs` is the number of runs that it must have.
 void Time(benchmark::State& state, Store& store, const std::string& name, ReportFormat format, const char* sweep,
           std::optional<int64_t> runs, double limit_s) {
   const Report report = LoadReportFolder(kReports / name);
@@ -87,7 +87,7 @@ void BM_History(benchmark::State& state, ReportFormat format) {
 BENCHMARK_CAPTURE(BM_History, html, ReportFormat::kHtml)->Unit(benchmark::kSecond)->MinTime(3);
 BENCHMARK_CAPTURE(BM_History, csv, ReportFormat::kCsv)->Unit(benchmark::kSecond)->MinTime(3);
 
-// Each report that ships, as a page of all runs and of all nights.
+// Each shipped report, as a page of all runs and of all nights.
 const bool kEveryReport = [] {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(kReports)) names.push_back(entry.path().filename());

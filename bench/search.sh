@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# A search held against the whole grid that it searches, with the engine on this machine: how near to the best it ends, and
-# with which part of the runs.
+# Compares a search with the whole grid that it searches, with the engine on this machine: how close to the best point
+# it ends, and with which share of the runs.
 #
 #   search.sh BIN [BUDGET]
 #
-# BIN: the folder with ridgeline and ridgeline-train. All 60 points of the grid are measured, five times over, and in
-# between the search measures at most BUDGET (15) of them anew, in a database of its own (minutes). What counts is what
-# the grid's own runs say of the point that the search ends with, beside the best of them; of its five runs each point
-# counts by the middle one. Everything is kept in ./search.
+# BIN: the folder with ridgeline and ridgeline-train. It measures all 60 points of the grid five times. In between, the
+# search measures at most BUDGET (15) of them anew, in its own database (minutes). The grid's own runs decide: the
+# median of the five runs of the point that the search ends with, against the best point's. Everything is kept in
+# ./search.
 set -euo pipefail
 
 bin=$(realpath "${1:?the folder of the programs}")

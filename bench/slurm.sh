@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# 10,000 points on a Slurm of its own: how long the driver takes to submit them, what following them costs, and how much
-# memory it holds. The marks: 2 s; one hundredth of a core; 150 MB.
+# Runs 10,000 points on its own Slurm. Prints how long the driver takes to submit them, how much of a core following
+# them takes, and how much memory the driver holds. Goals: 2 s; one hundredth of a core; 150 MB.
 #   bench/slurm.sh BUILD_DIR [POINTS]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,7 +24,7 @@ trap finish EXIT
 "$cluster" start "$work/cluster" --max-array=1001 --max-jobs=50000 "--until=$$"
 export SLURM_CONF=$work/cluster/etc/slurm.conf
 
-# One task runs, for ever, and the others wait their turn. The shell takes what a trainer is given and passes it over.
+# One task runs forever, and the others wait for it. The shell ignores the arguments that a trainer gets.
 cat >"$work/sweep.yaml" <<YAML
 name: many
 defaults: {model: gpt-10m, seq_length: 64}
@@ -46,7 +46,7 @@ for client in agent tools; do
     n = split(pids, pid, " "); total = 0
     for (i = 1; i <= n; i++) { if ((getline line < ("/proc/" pid[i] "/stat")) > 0) { sub(/.*\) /, "", line); split(line, f, " "); total += f[12] + f[13] + f[14] + f[15] } }
     print total }'; }
-  sleep 15 # its first questions
+  sleep 15 # lets the driver's first queries pass
   before=$(ticks)
   sleep "$watch_s"
   after=$(ticks)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes what llm.c's train_gpt2 reads from the folder it runs in: a GPT-2 of random weights in its checkpoint format (version
-3), a tokenizer (version 2) whose tokens are numbers, and random tokens as its data."""
+"""Writes the files that llm.c's train_gpt2 reads from its working folder: a GPT-2 of random weights in its checkpoint format
+(version 3), a tokenizer (version 2) whose tokens are numbers, and random tokens as its data."""
 
 import argparse
 import array
@@ -8,8 +8,8 @@ import pathlib
 import random
 import struct
 
-HEADER = 256  # numbers of 32 bits
-DRAWN = 1 << 16  # random weights; more are these again
+HEADER = 256  # 32-bit numbers
+DRAWN = 1 << 16  # random weights; beyond these, they repeat
 
 
 def header(*values):

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Trains the same model with karpathy's llm.c on processors and with ridgeline-train, as one sweep, and prints both.
-# bench/llm_c/sweep.sh LLM_C [BUILD]: LLM_C is a folder of llm.c in which `make train_gpt2` was run; BUILD the build folder
-# (build/). What train_gpt2 reads is made by inputs.py in a folder of its own, which is removed, and so are the results.
+# bench/llm_c/sweep.sh LLM_C [BUILD]: LLM_C is a folder of llm.c in which `make train_gpt2` was run; BUILD is the build
+# folder (build/). inputs.py makes the files that train_gpt2 reads, in a temporary folder. That folder and the results
+# are removed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 

@@ -1,5 +1,5 @@
-// Prints the tables of docs/prediction-accuracy.md, from what is stored in tests/predict and bench/results. Nothing is
-// run on a device. Takes some seconds.
+// Prints the tables of docs/prediction-accuracy.md from the data in tests/predict and bench/results. It runs nothing on
+// a device, and takes a few seconds.
 #include <fmt/format.h>
 
 #include "tests/predict/accuracy.h"

@@ -1,8 +1,8 @@
-"""Predicted against measured: what `ridgeline predict` and `ridgeline query` said of the same points, both in JSON.
+"""Compares predictions with measurements: `ridgeline predict` and `ridgeline query` of the same points, in JSON.
 
-Of a point that was measured several times the middle counts. Prints the mean absolute error, its 90th percentile,
+The median counts if a point was measured several times. Prints the mean absolute error, its 90th percentile,
 Kendall's tau of throughput, how many of the 90 % intervals hold (and how many of all single measurements lie in theirs),
-by how much the measurements differ from their own middle, and the bias by what the points differ in.
+by how much the measurements differ from their own median, and the bias by what the points differ in.
 """
 import json
 import math

@@ -1,12 +1,12 @@
-"""Memory that was planned against memory that was taken: of one sweep, and of one whose points may not fit.
+"""Compares planned memory with the memory that runs took, for one sweep and for one whose points may not fit.
 
-Both are two files in JSON: `ridgeline plan SWEEP` and what `ridgeline query` says of its runs.
+Each sweep has two files in JSON: the output of `ridgeline plan SWEEP` and of `ridgeline query` for its runs.
 """
 import json
 import sys
 
 
-SET_ASIDE = 96_000_000  # for a process, beside its slab (kProcessBaseBytes)
+SET_ASIDE = 96_000_000  # bytes for a process, beside its slab (kProcessBaseBytes)
 
 
 def read(name):
@@ -21,7 +21,7 @@ def main():
     print(f"points                         {len(plan)}, {len(ok)} ran")
     same = sum(run["planned_peak_bytes"] == plan[run["point_id"]]["predicted_peak_bytes"] for run in ok)
     print(f"planned slab = used slab       {same} of {len(ok)}")
-    # What a process has beside its slab, by how many ranks there are.
+    # The memory of a process beside its slab, by the number of ranks.
     beside = {}
     for run in ok:
         beside.setdefault(run["ranks"], []).append(run["rss_peak_bytes"] - run["planned_peak_bytes"])

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Whether what the planner says of memory is what steps take: runs the 200 points of memory.yaml, one step each, and the
-# points of memory-oom.yaml, which are predicted not to fit or just to fit into a limit, with --include-oom. Takes about
-# 2 minutes on two cores.
+# Checks that steps take the memory that the planner predicts. Runs the 200 points of memory.yaml, one step each. Also
+# runs, with --include-oom, the points of memory-oom.yaml, which are predicted not to fit or just to fit into a limit.
+# Takes about 2 minutes on two cores.
 #   bench/prediction/memory.sh [BUILD_FOLDER] [FOLDER]
-# FOLDER keeps the database, and what is there already is not measured again.
+# FOLDER keeps the database. Points in it are not measured again.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,7 +13,7 @@ mkdir -p "$folder"
 cd "$folder"
 echo "in $folder"
 
-# Points that end out of memory are answered, and a run of which some do is no failure.
+# A point that ends out of memory has an answer, so a run with such points is no failure.
 "$bin/ridgeline" run "$here/memory.yaml" --db runs.db >memory.log 2>&1 || { tail -5 memory.log; exit 1; }
 "$bin/ridgeline" run "$here/memory-oom.yaml" --include-oom --db runs.db >oom.log 2>&1 || { tail -5 oom.log; exit 1; }
 for sweep in memory memory-oom; do

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# How well the clock predicts steps on this machine: calibrates it, measures the 90 points of time.yaml, none of which
-# was calibrated by, predicts them, and holds one against the other. The points are measured in three rounds, and the
-# middle of each point's counts: the same step differs by more than what is aimed at from one minute to the next. Takes
-# about 7 minutes on two cores; others' load makes it worse, and it says how much there was.
+# Checks how well the clock predicts steps on this machine. Calibrates it, measures the 90 points of time.yaml, none of
+# which the calibration uses, predicts them, and compares both. It measures the points in three rounds, and each point's
+# median counts: from one minute to the next, the same step differs by more than the error that is aimed at. Takes about
+# 7 minutes on two cores. Load from other programs makes the result worse, so it prints how much there was.
 #   bench/prediction/time.sh [BUILD_FOLDER] [FOLDER]
-# FOLDER keeps the entry, the database and both tables, and what is there already is not measured again.
+# FOLDER keeps the entry, the database and both tables. Anything in it is not measured again.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Trains the same configurations with ridgeline-train and with PyTorch, in turns, and prints both side by side.
 
-Started by compare.sh inside the folder that has PyTorch; the machine itself is /host there, and ridgeline's programs
-run in it. For every model and precision PyTorch first tries its ways (attention, loss in chunks, torch.compile, how it
-keeps its numbers), a change at a time, on the first configuration that has them; the fastest meets ridgeline-train in
-every round. Each run is a process of its own.
+compare.sh starts it inside the folder that has PyTorch. The machine itself is /host there, and ridgeline's programs run
+in it. For every model and precision PyTorch first tries its ways (attention, loss in chunks, torch.compile, how it keeps
+its numbers), one change at a time, on the first configuration with that model and precision. Every round compares
+ridgeline-train with the fastest way. Each run is a process of its own.
 """
 
 import argparse
@@ -18,14 +18,14 @@ import tempfile
 
 HOST = pathlib.Path("/host")
 HERE = pathlib.Path(__file__).resolve().parent
-# What PyTorch may try, the first of each first. See train.py for what they mean.
+# The options that PyTorch tries, each from its first value on. train.py explains them.
 ATTENTION = {"attention": ["plain", "sdpa"]}
 REST = {"chunk": ["0", "512"], "compile": [False, True], "waiting": ["asleep", "awake"]}
 WAYS = {"fp32": ATTENTION | REST | {"numbers": ["fp32"]},
         "bf16": ATTENTION | REST | {"numbers": ["pure", "autocast"]}}
-# Whether its threads sleep while they wait for each other, or look for a while first.
+# Whether PyTorch's threads sleep while they wait for each other, or spin for a while first.
 WAITING = {"asleep": {"OMP_WAIT_POLICY": "passive"}, "awake": {"GOMP_SPINCOUNT": "10000"}}
-TORCH_ENVIRONMENT = {"LD_PRELOAD": "libjemalloc.so.2",  # as PyTorch's tuning guide has it
+TORCH_ENVIRONMENT = {"LD_PRELOAD": "libjemalloc.so.2",  # as PyTorch's tuning guide recommends
                      "MALLOC_CONF": "oversize_threshold:1,background_thread:true,metadata_thp:auto,"
                                     "dirty_decay_ms:-1,muzzy_decay_ms:-1"}
 
@@ -35,7 +35,7 @@ class Failed(Exception):
 
 
 def run(argv, **environment):
-    """The standard output; Failed with the last thing it said where it fails."""
+    """Returns the standard output. Raises Failed with the command's last line if it fails."""
     done = subprocess.run(argv, capture_output=True, text=True, check=False,
                           env=os.environ | environment)
     if done.returncode != 0:
@@ -56,7 +56,7 @@ class Ridgeline:
         return run(["chroot", str(HOST), str(program), *map(str, arguments)])
 
     def specs(self, args):
-        """The canonical RunSpecs of the configurations, in ridgeline's own words."""
+        """Returns the canonical RunSpecs of the configurations, as ridgeline writes them."""
         lists = {"model": args.model, "precision": args.precision, "seq_length": args.seq, "batch_size": args.batch}
         sweep = HOST / self.work.relative_to("/") / "sweep.yaml"
         matrix = "".join(f"  {field}: [{', '.join(values.split(','))}]\n" for field, values in lists.items())
@@ -71,7 +71,7 @@ class Ridgeline:
         return json.loads((HOST / result.relative_to("/")).read_text(encoding="utf-8"))
 
     def gemm_gflops(self, precisions):
-        """The fastest square product of each precision."""
+        """Returns the rate of the fastest square product of each precision, in GFLOP/s."""
         best = {}
         for precision in precisions:
             dtype = {"fp32": 0, "bf16": 1}[precision]
@@ -82,7 +82,7 @@ class Ridgeline:
 
 
 def computable(precisions):
-    """Those that this processor computes: where it has no bf16 instructions, PyTorch takes minutes for one product."""
+    """Returns those that this processor computes. Without bf16 instructions PyTorch takes minutes for one product."""
     flags = set(pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
     if "bf16" in precisions and not flags & {"avx512_bf16", "amx_bf16", "bf16"}:
         print("bf16 is left out: this processor has no instructions for it (avx512_bf16, amx_bf16)", flush=True)
@@ -102,7 +102,7 @@ def torch_gemm_gflops(precisions):
 
 
 def choose_blas_core():
-    """OpenBLAS takes a processor that is newer than itself for an old one. What it multiplies faster as, it is told."""
+    """OpenBLAS mistakes a processor that is newer than itself for an old one. Sets the kind with the faster products."""
     detected = torch_gemm_gflops(["fp32"])["fp32"]
     TORCH_ENVIRONMENT["OPENBLAS_CORETYPE"] = "SkylakeX"
     try:
@@ -116,20 +116,20 @@ def choose_blas_core():
 
 
 def words(way):
-    """bf16 pure, plain attention, logits whole, eager"""
+    """Describes a way, such as: pure, plain attention, whole loss, eager, threads asleep."""
     return ", ".join([way["numbers"], f"{way['attention']} attention",
                       f"loss by {way['chunk']}" if way["chunk"] != "0" else "whole loss",
                       "compiled" if way["compile"] else "eager", f"threads {way['waiting']}"])
 
 
 class Way:
-    """What one way of PyTorch took."""
+    """The figures of one way of PyTorch."""
 
     def __init__(self, spec, way, taken):
         measured = taken["step_ns"][spec["warmup_steps"]:]
         self.way = way
         self.tokens_per_s = tokens(spec) / (statistics.median(measured) * 1e-9)
-        self.fastest_step_ns = min(measured)  # chooses between ways: the least disturbed by what else runs
+        self.fastest_step_ns = min(measured)  # chooses between ways, as other programs disturb it least
         self.rss_bytes = taken["rss_peak_bytes"]
         self.parameters = taken["parameters"]
         self.loss = taken["loss"]
@@ -144,7 +144,7 @@ def tokens(spec):
 
 
 def search(spec, spec_file, cache):
-    """Every way that was tried, and the fastest: from the first of each, one change at a time, kept where it pays."""
+    """Returns the ways tried and those that failed. Starts from each first value; keeps a change if it is faster."""
     options = WAYS[spec["precision"]]
     best = {name: values[0] for name, values in options.items()}
     tried, failed = [], []
@@ -152,7 +152,7 @@ def search(spec, spec_file, cache):
     def attempt(way):
         try:
             if way["compile"]:
-                torch_train(spec_file, way, cache)  # compiles; the one that counts finds it compiled
+                torch_train(spec_file, way, cache)  # compiles; the run that counts finds it compiled
             tried.append(Way(spec, way, torch_train(spec_file, way, cache)))
             say(f"  PyTorch {words(way)}: {tried[-1].tokens_per_s:.1f} tokens/s, {gib(tried[-1].rss_bytes)}")
         except Failed as failure:
@@ -177,7 +177,7 @@ def gib(count):
 
 
 def compare(spec, ridgeline, work, rounds, searches):
-    """One configuration: the figures of both, as a dictionary. searches: what search() gave by model and precision."""
+    """Returns the figures of both for one configuration. searches: search()'s results by model and precision."""
     name = f"{spec['model']} {spec['precision']} {spec['batch_size']} x {spec['seq_length']}"
     say(name)
     spec_file = work / "spec.json"
@@ -192,7 +192,7 @@ def compare(spec, ridgeline, work, rounds, searches):
         return {"name": name, "failed": failed}
     chosen = fastest(tried).way
     if not searched_here:
-        tried = []  # with other sizes
+        tried = []  # these were tried with other sizes
         if chosen["compile"]:
             torch_train(spec_file, chosen, cache)
     ours, theirs = [], []
@@ -202,7 +202,7 @@ def compare(spec, ridgeline, work, rounds, searches):
         say(f"  round {number + 1}: ridgeline {ours[-1]['throughput']['steady_tokens_per_s']:.1f} tokens/s, "
             f"PyTorch {theirs[-1].tokens_per_s:.1f}")
     check_same(spec, ours[0], theirs[0])
-    # Memory is compared where both keep the same: pure bf16 has no fp32 state.
+    # Memory is compared with equal state on both sides: pure bf16 has no fp32 state.
     same_state = ours
     if chosen["numbers"] == "pure":
         (HOST / spec_file.relative_to("/")).write_text(json.dumps(spec | {"state_precision": "bf16"}), encoding="utf-8")
@@ -227,7 +227,7 @@ def compare(spec, ridgeline, work, rounds, searches):
 
 
 def check_same(spec, ours, theirs):
-    """Both trained the same model: as many parameters, and the first loss of random weights."""
+    """Ends the program unless both trained the same model: equal parameters, and a close first loss of random weights."""
     if ours["parameters"] != theirs.parameters:
         sys.exit(f"compare.py: {spec['model']} has {ours['parameters']} parameters here and {theirs.parameters} in "
                  f"train.py: these are two models")
@@ -287,9 +287,9 @@ def main():
         parser.error("no precision is left to compare")
     args.precision = ",".join(precisions)
     if args.json:
-        # chroot changes the folder, not its name here.
+        # chroot changed the working folder, but PWD keeps its name on the machine.
         figures = HOST / pathlib.Path(os.environ["PWD"], args.json).relative_to("/")
-        try:  # now, not after an hour of measuring; what it holds stays until there is something newer
+        try:  # fails now, not after an hour of measuring; the old contents stay until there are newer ones
             figures.open("a", encoding="utf-8").close()
         except OSError as error:
             parser.error(f"--json {args.json}: {error.strerror}")
@@ -298,7 +298,7 @@ def main():
         work = pathlib.Path("/") / pathlib.Path(folder).relative_to(HOST)
         ridgeline = Ridgeline(args.build, work)
         choose_blas_core()
-        peaks = [ridgeline.gemm_gflops(precisions)]  # before and after, by both libraries: the largest is the machine's
+        peaks = [ridgeline.gemm_gflops(precisions)]  # before and after, by both libraries: the largest counts as the peak
         results, searches = [], {}
         for spec in ridgeline.specs(args):
             results.append(compare(spec, ridgeline, work, args.rounds, searches))

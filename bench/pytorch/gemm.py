@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""gemm.py PRECISION…: prints PyTorch's fastest square matrix product on this machine in GFLOP/s, of each precision, as
-one JSON object {"bf16": …, "fp32": …}."""
+"""gemm.py PRECISION…: prints the rate of PyTorch's fastest square matrix product on this machine in GFLOP/s, for each
+precision, as one JSON object {"bf16": …, "fp32": …}."""
 
 import json
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trains a llama or gpt on random tokens with Hugging Face's own Trainer, and prints what that prints.
+"""Trains a llama or gpt on random tokens with Hugging Face's own Trainer, and prints that trainer's output.
 
-Started by a sweep whose trainer is hf-trainer (hf-trainer.yaml), inside the folder that has PyTorch. The flags are those
+A sweep whose trainer is hf-trainer (hf-trainer.yaml) starts it inside the folder that has PyTorch. The flags are those
 of TrainingArguments, and the model's shape.
 """
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs a python program of this folder where PyTorch is (install.sh): inside.sh PROGRAM.py [ARGUMENT...]
-# The machine itself is /host there. RIDGELINE_TORCH_ROOT: where PyTorch is, if not where install.sh puts it.
-# RIDGELINE_BUILD: the build folder (build/), which the program is told as --build.
+# Runs a Python program of this folder where PyTorch is installed (install.sh): inside.sh PROGRAM.py [ARGUMENT...]
+# The machine itself is /host there. RIDGELINE_TORCH_ROOT: the folder of PyTorch, if not the one of install.sh.
+# RIDGELINE_BUILD: the build folder (build/), which the program gets as --build.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -11,13 +11,13 @@ skip() {
 }
 
 root=${RIDGELINE_TORCH_ROOT:-$("$here/install.sh")}
-[ -n "$root" ] || exit 0 # install.sh said why
+[ -n "$root" ] || exit 0 # install.sh has printed why
 [ -x "$root/usr/bin/python3" ] || skip "there is no PyTorch in $root; bench/pytorch/install.sh installs it"
 unshare --mount true 2>/dev/null || skip "entering $root takes root, and the right to mount (unshare --mount)"
 program=$1
 shift
 
-# In a mount namespace of its own: the folder as /, this machine as /host. Nothing stays mounted.
+# Runs in its own mount namespace, with the folder as / and this machine as /host. Nothing stays mounted.
 # shellcheck disable=SC2016 # the inner shell expands them
 exec unshare --mount --propagation private bash -euc '
   root=$1; shift

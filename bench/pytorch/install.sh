@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Installs Debian's newest python3-torch and python3-transformers apart from the machine, in a folder of their own, and
+# Installs Debian's newest python3-torch and python3-transformers in a folder apart from the machine's own system, and
 # prints that folder.
-# Ends well, with a sentence, where this machine cannot: it takes root, debootstrap and a Debian mirror.
+# It needs root, debootstrap and a Debian mirror. If one is missing, it says so and exits with 0.
 # RIDGELINE_TORCH_ROOT: the folder. RIDGELINE_TORCH_SUITE: the Debian release (sid).
 set -euo pipefail
 
 suite=${RIDGELINE_TORCH_SUITE:-sid}
 root=${RIDGELINE_TORCH_ROOT:-${XDG_CACHE_HOME:-$HOME/.cache}/ridgeline/torch-$suite}
-# g++ and the headers: torch.compile writes C++. OpenBLAS: PyTorch's fp32 products (Debian's default is the reference
-# BLAS). jemalloc: PyTorch allocates and frees every tensor.
+# g++ and the headers are needed because torch.compile writes C++. OpenBLAS computes PyTorch's fp32 products (Debian's
+# default is the reference BLAS). jemalloc helps because PyTorch allocates and frees every tensor.
 packages=python3-torch,python3-transformers,python3-accelerate,python3-safetensors,python3-dev,libtorch-dev,g++,libopenblas0-openmp,libjemalloc2
 
 skip() {
@@ -25,7 +25,7 @@ command -v debootstrap >/dev/null || skip "debootstrap is missing; make packages
 
 mirror=$("$(dirname "$0")/../../scripts/debian-mirror.sh" 2>&1) || skip "$mirror"
 
-# Built beside its place and moved there when it is whole.
+# Builds the folder beside its place, and moves it there when it is complete.
 mkdir -p "$(dirname "$root")"
 work=$(mktemp -d "$root.XXXXXX")
 trap 'rm -rf --one-file-system "$work"' EXIT

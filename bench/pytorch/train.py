@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Trains the llama or gpt model of a RunSpec with PyTorch on the CPU and prints what it took as one JSON line.
+"""Trains the llama or gpt model of a RunSpec with PyTorch on the CPU and prints its figures as one JSON line.
 
 The shapes, the optimizer and the work of a step are ridgeline-train's: fused q, k, v and gate, up products, RMSNorm and
 rotary halves for llama, LayerNorm, biases and tanh GELU for gpt, a tied or an own head, AdamW on every parameter, the
 loss over every token. `--numbers` says how a bf16 run keeps its numbers:
 
   autocast  fp32 parameters and moments, bf16 products (torch.autocast)
-  pure      parameters, gradients and moments in bf16. Half of ridgeline's state, and none of its fp32 master weights:
-            a favour to PyTorch.
+  pure      parameters, gradients and moments in bf16. This favours PyTorch: half of ridgeline's state, and no fp32
+            master weights.
 
-`--attention` is PyTorch's fused scaled_dot_product_attention (sdpa), or two batched products around a softmax (plain):
-its fused kernel for CPUs multiplies bf16 without the CPU's bf16 instructions.
+`--attention` is PyTorch's fused scaled_dot_product_attention (sdpa), or two batched products around a softmax (plain).
+Plain exists because PyTorch's fused kernel for CPUs multiplies bf16 without the CPU's bf16 instructions.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-# What this program leaves out, and the only value it takes for it.
+# Fields that this program does not implement, and the only value that it accepts for each.
 ONLY = {"checkpointing": "none", "communicator": "self", "data": "synthetic", "device": "cpu", "dropout": 0,
         "grad_accumulation": 1, "grad_clip": 0, "optimizer": "adamw", "ranks": 1, "schedule": "constant",
         "shard": "none", "state_precision": "fp32"}
@@ -91,7 +91,7 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    """ids (B, T) -> hidden states (B, T, C), which the head turns into logits."""
+    """Maps ids (B, T) to hidden states (B, T, C), which the head turns into logits."""
 
     def __init__(self, spec, dtype, plain_attention):
         super().__init__()
@@ -128,7 +128,7 @@ class Model(nn.Module):
 
 
 def loss_and_backward(body, head_loss, ids, targets, chunk, autocast):
-    """The mean loss; gradients are added. With `chunk`, logits live for that many tokens at a time, as ridgeline's."""
+    """Returns the mean loss and adds the gradients. With `chunk`, logits live for that many tokens, as in ridgeline."""
     with autocast:
         hidden = body(ids).flatten(0, 1)
         targets = targets.flatten()

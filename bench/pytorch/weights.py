@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Takes weights from ridgeline-train to Hugging Face transformers and back.
 
-Started by weights.sh inside the folder that has PyTorch; the machine itself is /host there, and ridgeline's programs
-run in it. A few small models are trained for some steps with checkpoint files. Of each, transformers loads the folder
-as it is (AutoModelForCausalLM.from_pretrained) and computes a batch: its logits, loss, gradients and some steps of
-AdamW, which become a reference case for `ridgeline-train --verify`. Then transformers saves what it loaded, in several
+weights.sh starts it inside the folder that has PyTorch. The machine itself is /host there, and ridgeline's programs run
+in it. It trains a few small models for some steps with checkpoint files. transformers loads each folder as it is
+(AutoModelForCausalLM.from_pretrained) and computes a batch: its logits, loss, gradients and some steps of AdamW. These
+become a reference case for `ridgeline-train --verify`. Then transformers saves the model that it loaded, in several
 files, and ridgeline-train starts from that folder and from its own: the first losses must be the same.
 """
 
@@ -20,12 +20,12 @@ try:
     import safetensors.torch
     import torch
     import transformers
-except ImportError as missing:  # of a folder that an earlier install.sh made
+except ImportError as missing:  # an earlier install.sh made the folder
     sys.exit(f"weights.py: {missing} in the folder that bench/pytorch/install.sh printed; remove it to have it made anew")
 
 HOST = pathlib.Path("/host")
 SEQUENCES, TOKENS, STEPS = 3, 29, 3
-# The epsilon is above what rounding makes of gradients that are 0, as the keys' biases' are.
+# The epsilon is larger than the rounding error of gradients that should be 0, such as those of the keys' biases.
 ADAMW = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.95, "eps": 1e-5, "weight_decay": 0.1}
 
 LLAMA = {"family": "llama", "layers": 2, "hidden": 48, "heads": 4, "kv_heads": 2, "head_dim": 16, "ffn": 104,
@@ -42,7 +42,7 @@ MODELS = {"llama": LLAMA,
 
 
 def inside(path):
-    """Where a path of the machine lies in here."""
+    """Returns where a path of the machine lies inside this folder."""
     return HOST / pathlib.Path(path).relative_to("/")
 
 
@@ -59,7 +59,7 @@ class Trainer:
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def train(self, fields, **more):
-        """The result of a run of these fields and flags, of as many processes as ranks."""
+        """Returns the result of a run with these fields and flags, with as many processes as ranks."""
         result = self.work / "result.json"
         values = {"precision": "fp32", "batch_size": SEQUENCES, "seq_length": TOKENS, "warmup_steps": 0,
                   "steps": STEPS, "learning_rate": 1e-2} | fields | more | {"result": result}
@@ -72,13 +72,13 @@ class Trainer:
         return json.loads(inside(result).read_text(encoding="utf-8"))
 
     def verify(self, case):
-        """The lines that it prints, and whether all are within bounds."""
+        """Returns the lines that it prints, and whether all are within bounds."""
         run = self.start("--verify", case)
         return run.communicate()[0], run.returncode == 0
 
 
 def stored(folder):
-    """The tensors as the files have them."""
+    """Returns the tensors as the files have them."""
     tensors = {}
     for file in sorted(folder.glob("model*.safetensors")):
         tensors |= {name: tensor.float() for name, tensor in safetensors.torch.load_file(file).items()}
@@ -86,7 +86,7 @@ def stored(folder):
 
 
 def loaded(folder):
-    """The model, of which nothing was missing or left over."""
+    """Returns the model; no tensor may be missing or left over."""
     model, info = transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
     amiss = {what: list(names) for what, names in info.items() if names}
@@ -96,14 +96,14 @@ def loaded(folder):
 
 
 def write_case(fields, model, weights, path):
-    """What transformers makes of one batch, as engine/train/verify.h describes it."""
+    """Returns what transformers computes of one batch, in the form that engine/train/verify.h describes."""
     generator = torch.Generator().manual_seed(1)
     tokens, targets = torch.randint(fields["vocab"], (2, SEQUENCES, TOKENS), generator=generator)
     optimizer = torch.optim.AdamW(model.parameters(), lr=ADAMW["lr"], betas=(ADAMW["beta1"], ADAMW["beta2"]),
                                   eps=ADAMW["eps"], weight_decay=ADAMW["weight_decay"])
     tensors = {"tokens": tokens.int(), "targets": targets.int()}
     tensors |= {f"weight/{name}": tensor for name, tensor in weights.items()}
-    # A gpt whose head is tied has names without transformers' prefix in our files.
+    # In our files, the names of a gpt with a tied head lack transformers' prefix.
     parameters = {name if name in weights else name.removeprefix("transformer."): each
                   for name, each in model.named_parameters()}
     losses = []
@@ -128,7 +128,7 @@ def write_case(fields, model, weights, path):
 
 
 def travel(name, fields, trainer):
-    """Whether both computed the same; prints how far they were apart."""
+    """Returns whether both computed the same, and prints their difference."""
     work = trainer.work / name
     trainer.train(fields, checkpoint_dir=work)
     folder = work / f"step-{STEPS:08}"
