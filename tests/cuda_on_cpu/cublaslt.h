@@ -1,4 +1,4 @@
-// What the fake of cuBLASLt says of algorithms, for tests to choose and to ask.
+// What the fake of cuBLASLt answers about algorithms. Tests set it and query it.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 namespace cuda_on_cpu {
 
 struct CublasLtOptions {
-  // How long each of the algorithms takes that the heuristics name, in their order; of one that is refused when it is
-  // to run, less than 0. Each adds up in an order of its own.
+  // The time of each algorithm that the heuristics name, in their order. A negative time means that the algorithm is
+  // refused when it is to run. Each algorithm adds up in its own order.
   std::vector<double> algorithm_ms = {0};
-  // How much longer each takes with an epilogue that is more than a bias; less than 0: shorter.
+  // The extra time of each with an epilogue that is more than a bias. Negative: it takes less time.
   double epilogue_ms = 0;
   bool has_epilogues = true;
 };
-// Forgets what was asked before.
+// Forgets all earlier requests.
 void ResetCublasLt(const CublasLtOptions& options = {});
 
 int64_t CublasLtProductsRun();

@@ -1,6 +1,6 @@
-// cuDNN's backend, as far as attention takes it: descriptors are what was set, and a plan computes its graph's
-// operations one after another by their definitions. What lies between two operations is rounded to its type and takes
-// no memory. That real cuDNN knows a graph is not said here: it takes any.
+// cuDNN's backend, as far as attention uses it. Descriptors store what was set. A plan computes its graph's operations
+// one after another by their definitions. A value between two operations is rounded to its type and takes no memory.
+// This fake accepts any graph, so it does not show that real cuDNN supports one.
 #include "cuda_on_cpu/cudnn.h"
 
 #include <cudnn_graph.h>
@@ -67,7 +67,7 @@ size_t BytesOf(cudnnBackendAttributeType_t type) {
 
 using Index = std::array<int64_t, 4>;
 
-// Where an operation finds a tensor's numbers: in memory, or here.
+// Says where an operation finds a tensor's numbers: in memory, or here.
 struct Tensor {
   explicit Tensor(const Descriptor& d)
       : id(d.Get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)),
@@ -166,7 +166,7 @@ class Evaluation {
     }
   }
 
-  // Consecutive heads of the one with more share a head of the other.
+  // Consecutive heads of the operand with more heads share a head of the other.
   void Matmul(const Tensor& a, const Tensor& b, const Tensor& c) {
     const int64_t heads = c.dims[1];
     ForEach(c.dims, [&](const Index& at) {
@@ -214,7 +214,7 @@ class Evaluation {
       }
     });
   }
-  // An element of y is of the x that lie where it would be, y being so much coarser.
+  // y is coarser than x. Each element of y reduces the elements of x that map to it.
   void Reduce(const Descriptor& op) {
     const auto mode =
         op.Of(CUDNN_ATTR_OPERATION_REDUCTION_DESC).Get<cudnnReduceTensorOp_t>(CUDNN_ATTR_REDUCTION_OPERATOR);

@@ -1,4 +1,4 @@
-// What the fake of cuDNN says of plans, for tests to choose and to ask.
+// What the fake of cuDNN answers about plans. Tests set it and query it.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 namespace cuda_on_cpu {
 
 struct CudnnOptions {
-  int64_t proposals = 1;  // that it makes for a graph
+  int64_t proposals = 1;  // the number that it makes for a graph
   int64_t workspace_bytes = 256;
   bool first_fails = false;                // to be built
   bool first_is_nondeterministic = false;  // as its engine notes
 };
-// Forgets what was asked before.
+// Forgets all earlier requests.
 void ResetCudnn(const CudnnOptions& options = {});
 
 int64_t CudnnPlansBuilt();

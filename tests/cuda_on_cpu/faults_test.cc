@@ -1,4 +1,4 @@
-// What is wrong with a kernel is seen on the emulated machine, and named.
+// The emulated machine detects and names a kernel's faults.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

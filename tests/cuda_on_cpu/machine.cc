@@ -16,7 +16,7 @@ constexpr auto kStandstill = std::chrono::seconds(10);
 
 }  // namespace
 
-// For kernel.h, whose launches are typed.
+// kernel.h's typed launches call this.
 cudaError_t Launch(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> thread);
 
 Machine& TheMachine() {
@@ -79,12 +79,12 @@ bool Advance(Machine& m) {
 }
 
 cudaError_t RunUntil(Machine& m, Lock& lock, const std::function<bool()>& done) {
-  std::optional<DeviceMemory::Access> access;  // one for all that runs before somebody else may have to go on
+  std::optional<DeviceMemory::Access> access;  // one for all work until another thread may have to continue
   while (m.sticky == cudaSuccess && !done()) {
     if (!access) access.emplace(*m.memory);
     if (Advance(m)) continue;
     access.reset();
-    // Whoever waits may not get to run for longer than that while others go on.
+    // A waiting thread may not get to run for longer than that while others continue.
     const int64_t changes = m.changes;
     if (m.changed.wait_for(lock, kStandstill) == std::cv_status::timeout && m.changes == changes) {
       m.failure = "streams stand still: they wait for events or ranks that never come";
@@ -124,7 +124,7 @@ cudaError_t Queue(Machine& m, Lock& lock, cudaStream_t where, Begin begin) {
     return cudaSuccess;
   }
   const bool null_stream = &stream != where;
-  if (null_stream) {  // the legacy stream: after all that is queued, before all that will be
+  if (null_stream) {  // the legacy stream runs after all work queued before it, and before all work queued after it
     if (const cudaError_t error = FinishDevice(m, lock); error != cudaSuccess) return error;
   }
   stream.queue.push_back(std::move(begin));
@@ -136,7 +136,7 @@ Begin Once(std::function<cudaError_t()> work) {
   return [work = std::move(work)]() -> Step {
     return [&work] {
       Machine& m = TheMachine();
-      if (m.sticky != cudaSuccess) return true;  // after another of the graph's nodes
+      if (m.sticky != cudaSuccess) return true;  // an earlier node of the graph failed
       const DeviceMemory::Access access(*m.memory);
       if (const cudaError_t error = work(); error != cudaSuccess) m.sticky = error;
       return true;
@@ -174,7 +174,7 @@ cudaError_t Launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
   }
   {
     Lock lock(m.mutex);
-    // What a kernel has beside counts, too, and is not seen here: it may be so much.
+    // A kernel's other shared memory counts too, but is not known here. It may be this much.
     constexpr size_t kWithoutAsking = (48 - 16) * 1024;
     const auto limit = m.dynamic_shared_limits.find(kernel);
     if (grid.dynamic_shared_bytes > (limit == m.dynamic_shared_limits.end() ? kWithoutAsking : limit->second)) {

@@ -1,4 +1,4 @@
-// The emulated machine: what it holds, and how work that streams queue is run. The runtime's functions are in
+// The state of the emulated machine, and how it runs the work that streams queue. The runtime's functions are in
 // runtime.cc and streams.cc.
 #pragma once
 
@@ -22,7 +22,7 @@
 #include "cuda_on_cpu/random.h"
 #include "cuda_on_cpu/task.h"
 
-// A node waits for those before it; tasks are begun anew at every launch.
+// A node waits for those before it. Each launch begins its tasks anew.
 struct CUgraph_st {
   struct Node {
     cuda_on_cpu::Begin begin;
@@ -34,14 +34,14 @@ struct CUgraph_st {
 };
 struct CUgraphExec_st : CUgraph_st {};
 struct CUevent_st {
-  // Streams that get there, and those that wait for it, may do so when the event is destroyed.
+  // Streams may reach the event, or wait for it, after it was destroyed.
   struct Reached {
-    int64_t number = 0;  // of the last call that streams have come to
+    int64_t number = 0;  // the last recording that streams have reached
     std::chrono::steady_clock::time_point when;
   };
   int64_t recorded = 0;  // how often cudaEventRecord was called
   std::shared_ptr<Reached> reached = std::make_shared<Reached>();
-  CUgraph_st* capture = nullptr;  // the graph it was recorded into, and after which nodes
+  CUgraph_st* capture = nullptr;  // the graph that it was recorded into, and the nodes that it follows
   std::vector<size_t> captured_after;
 
   bool completed() const { return reached->number >= recorded; }
@@ -49,8 +49,8 @@ struct CUevent_st {
 struct CUstream_st {
   int device = 0;
   std::deque<cuda_on_cpu::Begin> queue;
-  cuda_on_cpu::Step running;      // of the queue's first
-  CUgraph_st* capture = nullptr;  // work goes there instead, after these nodes
+  cuda_on_cpu::Step running;      // the first task of the queue
+  CUgraph_st* capture = nullptr;  // if set, work goes into this graph, after these nodes
   std::vector<size_t> captured_after;
 };
 
@@ -58,26 +58,26 @@ namespace cuda_on_cpu {
 
 struct Machine {
   MachineOptions options;
-  std::mutex mutex;  // of everything here
+  std::mutex mutex;  // guards all members
   std::condition_variable changed;
   int64_t changes = 0;
   std::unique_ptr<DeviceMemory> memory = std::make_unique<DeviceMemory>(options.device_bytes);
   std::map<const void*, size_t> pinned;
   std::vector<std::unique_ptr<CUstream_st>> streams;
-  std::vector<std::unique_ptr<CUstream_st>> null_streams;  // of each device
+  std::vector<std::unique_ptr<CUstream_st>> null_streams;  // one for each device
   std::map<const void*, size_t> dynamic_shared_limits;     // of kernels that asked for more
   Random random{0};
   int64_t grids = 0;
   int64_t nodes = 0;              // of graphs, that ran
   bool keeps_priorities = false;  // of streams, in the graph that was instantiated last
   std::string failure;
-  cudaError_t sticky = cudaSuccess;  // a machine that failed does nothing any more
+  cudaError_t sticky = cudaSuccess;  // after a failure the machine does nothing any more
   int64_t calls = 0;                 // of the runtime, as MayFail counts them
   int64_t failing_call = 0;          // 0: none
   cudaError_t failing_error = cudaSuccess;
-  int64_t allocations = 0, failing_allocation = 0;               // the same of calls that take memory
+  int64_t allocations = 0, failing_allocation = 0;               // the same for calls that allocate memory
   std::atomic<int64_t> handles = 0;                              // events and graphs that are not destroyed
-  std::atomic<std::chrono::steady_clock::duration> passed = {};  // by PassTime
+  std::atomic<std::chrono::steady_clock::duration> passed = {};  // the time that PassTime added
 };
 Machine& TheMachine();
 using Lock = std::unique_lock<std::mutex>;
@@ -88,27 +88,27 @@ extern thread_local cudaError_t last_error;
 
 // Notes an error for cudaGetLastError, and returns it.
 cudaError_t Said(cudaError_t error);
-// What FailCall and FailAllocation ask this call to return: to be asked once in each function of the runtime that may
-// fail. `takes`: whether it takes memory, or makes something that does.
+// The error that FailCall and FailAllocation request for this call. Each function of the runtime that may fail calls it
+// once. `takes`: whether the function allocates memory, or makes something that does.
 cudaError_t MayFail(bool takes = false);
 constexpr bool kTakes = true;
 
 CUstream_st& StreamOf(Machine& m, cudaStream_t stream);
-// Tells who waits that something did, or may, go on.
+// Tells waiting threads that something has continued or may continue.
 void NoteChange(Machine& m);
-// Takes one stream on by one step. False: nothing can go on, as after an error that stays: what is queued then may be
-// of graphs and memory that are given back.
+// Advances one stream by one step. False: nothing can run, as after a sticky error, when queued work may use graphs and
+// memory that were given back.
 bool Advance(Machine& m);
-// Runs whatever can run until `done`. Other threads may have to bring what is waited for.
+// Runs all work that can run until `done`. Other threads may have to bring what it waits for.
 cudaError_t RunUntil(Machine& m, Lock& lock, const std::function<bool()>& done);
 cudaError_t Finish(Machine& m, Lock& lock, CUstream_st& stream);
 // Whether a stream is recorded into a graph that forbids this thread calls which no graph can hold: of its device, by
 // this thread, or of any device by anybody in the global mode.
 bool Records(const Machine& m);
 cudaError_t FinishDevice(Machine& m, Lock& lock);
-// Puts work behind the stream's last, or into the graph that it records.
+// Appends work to the stream, or to the graph that it records.
 cudaError_t Queue(Machine& m, Lock& lock, cudaStream_t where, Begin begin);
-// Work that is done at one go, once the stream gets there.
+// Work that is done in one step, once the stream reaches it.
 Begin Once(std::function<cudaError_t()> work);
 
 }  // namespace cuda_on_cpu

@@ -1,4 +1,4 @@
-// Runs one kernel, right or faulty, for ThreadSanitizer: it has to report the second and not the first.
+// Runs one kernel, correct or faulty, for ThreadSanitizer, which must report the faulty one and not the correct one.
 #include <cstring>
 
 #include "cuda_on_cpu/numbers.h"

@@ -1,5 +1,5 @@
-// The CUDA runtime's streams, events and graphs. Work is queued and runs only when something waits for it: what is read
-// too early is not there yet, and streams that no event orders run in the seed's order.
+// The CUDA runtime's streams, events and graphs. Work is queued and runs only when something waits for it. Data that is
+// read too early is not there yet, and streams that no event orders run in the seed's order.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) 
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, 0); }
-// Priorities order nothing here.
+// Priorities have no effect on the order here.
 cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
   if (const cudaError_t error = MayFail(); error != cudaSuccess) return Said(error);
   return *lowest = 0, *highest = -5, cudaSuccess;
@@ -135,7 +135,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const Lock lock(m.mutex);
   *graph = stream->capture;
   if (*graph == nullptr) return Said(cudaErrorIllegalState);
-  // What other streams added must have come back to this one.
+  // The nodes that other streams added must have joined this one.
   std::set<size_t> joined;
   std::vector<size_t> open = stream->captured_after;
   while (!open.empty()) {
@@ -171,7 +171,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   if (const cudaError_t error = MayFail(); error != cudaSuccess) return Said(error);
-  // Nodes in any order that keeps what was before.
+  // Runs nodes in any order that keeps their dependencies.
   return QueueTask(stream, [exec]() -> Step {
     struct Launched {
       std::vector<bool> done;

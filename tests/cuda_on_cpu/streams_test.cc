@@ -1,4 +1,4 @@
-// What is wrong with the host's code is seen on the emulated machine: memory, streams, events and graphs.
+// The emulated machine detects faults of the host's code with memory, streams, events and graphs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ TEST(Streams, PinnedMemoryIsReadWhenTheCopysTurnComes) {
   EXPECT_EQ(x.Read()[5], 60);
 }
 
-// Whether NaN, written by one stream, is what is left of 0, written by another.
+// Whether NaN, written by one stream, is what remains of 0, written by another.
 bool SecondIsLast(bool with_event, uint64_t seed) {
   ResetMachine({.seed = seed});
   const CudaStream first = NewCudaStream();
@@ -90,7 +90,7 @@ bool SecondIsLast(bool with_event, uint64_t seed) {
   return std::isnan(x.Read()[0]);
 }
 
-// It would be written to later, whosever it is by then.
+// Otherwise the copy would later write to memory that belongs to somebody else.
 TEST(Streams, MemoryIsFreedWhenItsDeviceIsDoneWhateverAnotherRecords) {
   ResetMachine({.devices = 2});
   const CudaStream recorded = NewCudaStream();
@@ -123,7 +123,7 @@ TEST(Streams, AMissingEventIsSeenInSomeOrder) {
   EXPECT_LT(without, 8);
 }
 
-// As CUDA has it: a stream may get there, or wait for it, later.
+// CUDA allows this: a stream may reach the event, or wait for it, later.
 TEST(Streams, AnEventMayGoBeforeWhatIsQueuedWithIt) {
   ResetMachine();
   const CudaStream recorded = NewCudaStream();
@@ -139,7 +139,7 @@ TEST(Streams, AnEventMayGoBeforeWhatIsQueuedWithIt) {
   EXPECT_EQ(x.Read()[5], 0);
 }
 
-// Each rank gives back what is its own when the machine is lost, while others still wait for theirs.
+// When the machine is lost, each rank gives back its own resources while others still wait for theirs.
 TEST(Streams, NothingThatIsQueuedRunsOnceTheMachineIsLost) {
   ResetMachine({.devices = 2});
   const CudaStream failing = NewCudaStream();

@@ -1,5 +1,5 @@
-// A driver for machines without a GPU, as far as cuDNN's run-time compiler asks for one: kernels are compiled and
-// "loaded", so that plans can be made for a device that is described and not there. Nothing can run.
+// A driver for machines without a GPU, as far as cuDNN's run-time compiler needs one. Kernels are compiled and
+// "loaded", so that plans can be made for a device that is described but not present. Nothing can run.
 
 namespace {
 constexpr int kSuccess = 0;
@@ -14,7 +14,7 @@ char object;                        // what every handle points to
   RIDGELINE_ENTRY(name, int* value) { return *value = 0, kSuccess; }
 #define RIDGELINE_SUCCESS(name) \
   RIDGELINE_ENTRY(name) { return kSuccess; }
-// Looked up, and not called, by who makes plans.
+// These are looked up but not called when plans are made.
 #define RIDGELINE_ABSENT(name) \
   RIDGELINE_ENTRY(name) { return kNotSupported; }
 
