@@ -20,7 +20,7 @@ std::string ConfigurationOf(const PublishedStep& step) {
   return step.row.model + " " + step.device.gpu + " " + step.row.precision.substr(0, 3);
 }
 
-// Of each group of rows, those with shares that rows set of which `teaches` is true.
+// Predicts each group of rows with shares that other rows set: those for which `teaches` is true.
 std::vector<Miss> LeftOut(const Rows& steps, const std::function<std::string(const PublishedStep&)>& group,
                           const std::function<bool(const PublishedStep& of, const PublishedStep& other)>& teaches) {
   std::map<std::string, Chosen> groups;
@@ -57,7 +57,7 @@ double ShareOf(const std::vector<double>& sorted, double q) {
 
 std::string Percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-// How often a step without torch.compile passes over memory is the file's, and not fitted here.
+// The framework's file says how often a step without torch.compile passes over memory. This is not fitted here.
 Rows AsFiles(const Rows& steps) {
   const Framework file = FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});
   Rows as_files = steps;
@@ -69,7 +69,7 @@ Rows AsFiles(const Rows& steps) {
   return as_files;
 }
 
-// The shares that a program's rows set, all of them.
+// The shares that all rows of each program set.
 std::string SharesTable(const Rows& steps) {
   std::string table = "| | rows | products | of 8 bits | attention | power |\n|---|--:|--:|--:|--:|--:|\n";
   const auto add = [&](const std::string& name, const std::function<bool(const PublishedStep&)>& are) {
@@ -116,8 +116,8 @@ std::string ByProgram(const std::vector<Miss>& misses) {
   return rows + RowOf("all", misses);
 }
 
-// With one other row of the same program and GPU as a measurement, whose factor corrects the rest: each row as each of
-// the others, of another configuration, corrects it. `all`: with all of them at once.
+// Uses one other row of the same program and GPU, with another configuration, as a measurement whose factor corrects a
+// row. Each row is corrected by each such row in turn. `all`: by all of them at once.
 std::vector<Miss> Corrected(const std::vector<Miss>& without, bool all) {
   std::vector<Miss> corrected;
   for (const Miss& miss : without) {
@@ -140,7 +140,7 @@ std::vector<Miss> Corrected(const std::vector<Miss>& without, bool all) {
   return corrected;
 }
 
-// How many of `misses` lie within the factor that the others' programs give.
+// How many of `misses` lie within the factor that the other programs' misses give.
 std::string CoverageOf(const std::string& what, const std::vector<Miss>& misses,
                        const std::function<std::string(const Miss&)>& group) {
   int within = 0;
@@ -223,8 +223,8 @@ std::string HalvingTable(const Rows& measured) {
       Percent(worst.back()), FactorOf90(held));
 }
 
-// Peaks of torchtitan's rows, as its file counts them. Its rows of 2024 did not compile the loss, which keeps 14 bytes
-// a logit: in 16 bits, in fp32, their gradients in both, and 2 more.
+// Peaks of torchtitan's rows, with the figures of its file. Its rows of 2024 did not compile the loss, which keeps 14
+// bytes a logit: in 16 bits, in fp32, their gradients in both, and 2 more.
 std::string MemoryTable(const Rows& steps) {
   const Framework file = FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});
   std::string table = "| torchtitan | loss | published | predicted | predicted / published |\n|---|---|--:|--:|--:|\n";
@@ -246,7 +246,7 @@ std::string MemoryTable(const Rows& steps) {
   return table + fmt::format("| mean error | | | | {} |\n", Percent(Mean(errors)));
 }
 
-// What AWS published of NVIDIA's fsdp.py on eight B200: the 1B stack in MXFP8 at sequence 8192, five iterations.
+// AWS's published figures of NVIDIA's fsdp.py on eight B200: the 1B stack in MXFP8 at sequence 8192, five iterations.
 std::string AwsTable() {
   const std::filesystem::path sources = RIDGELINE_SOURCE_DIR;
   const Framework file = FindFramework("te-fsdp", {sources / "frameworks"});
@@ -275,7 +275,7 @@ std::string AwsTable() {
   return table;
 }
 
-// Of 14B to 64B AWS published a range of peaks alone.
+// For 14B to 64B AWS published only a range of peaks.
 std::string LargeAwsTable() {
   const std::filesystem::path sources = RIDGELINE_SOURCE_DIR;
   const Framework file = FindFramework("te-fsdp", {sources / "frameworks"});
@@ -348,7 +348,8 @@ std::vector<Miss> WithoutConfiguration(const Rows& steps) {
 std::vector<Halving> Halvings(const Rows& measured) {
   std::vector<Halving> halvings;
   const auto all = static_cast<uint32_t>(measured.size());
-  for (uint32_t half = 0; half < (1U << (all - 1)); ++half) {  // the last step is never in it: each halving once
+  for (uint32_t half = 0; half < (1U << (all - 1));
+       ++half) {  // the last step is never in the set, so each halving occurs once
     if (std::popcount(half) != static_cast<int>(all / 2)) continue;
     Halving& halving = halvings.emplace_back();
     for (const bool first : {true, false}) {
@@ -385,7 +386,7 @@ std::vector<AccuracyTable> AccuracyTables() {
   std::vector<Miss> without_configuration = WithoutConfiguration(as_files);
   std::erase_if(without_configuration, [](const Miss& miss) {
     const std::string program = ProgramOf(miss.step->row);
-    return program != "torchtitan" && program != "megatron";  // the others have one or two configurations
+    return program != "torchtitan" && program != "megatron";  // the others have only one or two configurations
   });
   std::vector<Miss> halves;
   for (const PublishedStep& step : as_files) {

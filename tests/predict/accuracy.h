@@ -1,5 +1,5 @@
-// How far the clock is from what was published and measured: the tables of docs/prediction-accuracy.md, from stored
-// data alone. bench/prediction/accuracy prints them, and a test holds the page to them.
+// How far the clock is from published and measured figures: the tables of docs/prediction-accuracy.md, from stored data
+// only. bench/prediction/accuracy prints them, and a test checks the page against them.
 #pragma once
 
 #include <string>
@@ -9,36 +9,38 @@
 
 namespace ridgeline {
 
-// Rows of programs that share their core are one's: torchtitan, megatron (NeMo and Megatron-Bridge), maxtext, fms-fsdp.
+// The program of a row. Programs that share their core count as one: torchtitan, megatron (NeMo and Megatron-Bridge),
+// maxtext, fms-fsdp.
 std::string ProgramOf(const PublishedRow& row);
 
-// |ln(published / predicted)| and what it is of.
+// A step and its error, |ln(published / predicted)|.
 struct Miss {
   const PublishedStep* step = nullptr;
   double ratio = 1;  // tokens/s, predicted / published
 };
 
-// What each row is predicted as with shares that other rows set: none of the same program; none of the same program and
-// GPU; none of the same program, GPU or both anywhere; none of the same program, model, GPU and format.
+// Predicts each row with shares that other rows set. These leave out, in turn, rows of the same program; of the same
+// program and GPU; of the same program, of the same GPU or of both; and of the same program, model, GPU and format.
 std::vector<Miss> WithoutProgram(const std::vector<PublishedStep>& steps);
 std::vector<Miss> WithoutGpuOfProgram(const std::vector<PublishedStep>& steps);
 std::vector<Miss> WithoutProgramAndGpu(const std::vector<PublishedStep>& steps);
 std::vector<Miss> WithoutConfiguration(const std::vector<PublishedStep>& steps);
 
-// Of this engine's ten steps on an H200: each way to set the shares by five of them and predict the other five.
+// Of this engine's ten steps on an H200, five set the shares and the other five are predicted, for each way to choose
+// five.
 struct Halving {
-  double mean_error = 0;  // of the five that set nothing, of both halves in turn: ten predictions
+  double mean_error = 0;  // of the five that set nothing, for both halves in turn: ten predictions
   double worst_error = 0;
   std::vector<Miss> held = {};
 };
 std::vector<Halving> Halvings(const std::vector<PublishedStep>& measured);
 
-// The factor within which 90 of 100 lie, of few of them the next larger one: the ceil(0.9 (n + 1))th of n.
+// The factor within which 90 of 100 lie: the ceil(0.9 (n + 1))th of n, so the next larger one if there are few.
 double FactorOf90(std::vector<Miss> misses);
 
 struct AccuracyTable {
   std::string name;
-  std::string markdown;  // as the page has it
+  std::string markdown;  // as on the page
 };
 std::vector<AccuracyTable> AccuracyTables();
 

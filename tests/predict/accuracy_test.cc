@@ -1,5 +1,5 @@
-// docs/prediction-accuracy.md says what the stored data say, to the letter: bench/prediction/accuracy.cc prints it.
-// With RIDGELINE_UPDATE_GOLDENS=1 this writes its tables anew.
+// The tables of docs/prediction-accuracy.md match the stored data to the letter. bench/prediction/accuracy.cc prints
+// them. With RIDGELINE_UPDATE_GOLDENS=1 this test rewrites the page's tables.
 #include "tests/predict/accuracy.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ TEST(Accuracy, ThePageHasWhatIsStored) {
   EXPECT_EQ(page, as_stored) << "RIDGELINE_UPDATE_GOLDENS=1 writes the tables anew";
 }
 
-// What the program goes by is what the page says of it, rounded as it rounds.
+// The program's constants are the page's figures, rounded as the page rounds them.
 TEST(Accuracy, TheConstantsAreThePages) {
   const std::string page = ReadFile(kSourcesOfPage / "docs/prediction-accuracy.md");
   const auto folder = kSourcesOfPage / "frameworks";
@@ -58,7 +58,7 @@ TEST(Accuracy, TheConstantsAreThePages) {
   EXPECT_THAT(page, HasSubstr(fmt::format("lie within a factor of {:.2f}.", kSpreadHere)));
 }
 
-// The error that its file claims is the one of rows that were left out.
+// The error that a framework's file claims is that of rows that were left out of the fit.
 TEST(Accuracy, TheErrorOfAFileIsThePages) {
   const Framework file = FindFramework("torchtitan", {kSourcesOfPage / "frameworks"});
   EXPECT_EQ(file.time_evidence.rows, 17);

@@ -47,15 +47,15 @@ TEST(CollectiveSeconds, AreLatencyAndTheSlowerOfTheHierarchy) {
   EXPECT_EQ(CollectiveSeconds(1e9, false, {1}, p5, all), 0);
   // Eight in one domain: seven hops of 3.4 us, and 1 GB over 450 GB/s.
   EXPECT_NEAR(CollectiveSeconds(1e9, false, {8}, p5, all), 8.4e-6 + 7 * 3.4e-6 + 1e9 / 450e9, 1e-9);
-  // Of next to nothing the protocol that begins and hops the quickest.
+  // With almost no data, the protocol with the quickest start and hops is used.
   EXPECT_NEAR(CollectiveSeconds(0, true, {8}, p5, all), 6.6e-6 + 14 * 0.18 * 3.4e-6, 1e-9) << "there and back";
-  // Two machines: 8 of 15 parts come over 400 GB/s, which takes longer than all of them over a link at 450.
+  // Two machines: 8 of 15 parts come over 400 GB/s. That takes longer than all parts over a link at 450.
   const double two = CollectiveSeconds(15e9, false, {16}, p5, all);
   EXPECT_NEAR(two, 8.4e-6 + 14 * 3.4e-6 + 14e-6 + std::max(8e9 / 400e9, 15e9 / 450e9), 1e-9);
   const double many = CollectiveSeconds(127e9, false, {128}, p5, all);
   EXPECT_NEAR(many, 8.4e-6 + 112 * 3.4e-6 + 15 * 14e-6 + 120e9 / 400e9, 1e-9) << "the network is the slower";
   EXPECT_LT(CollectiveSeconds(15e9, false, {16}, Shipped("p6e-gb200"), all), two) << "one domain of 72";
-  // Two ranks, each on a machine of its own, and at the same time seven other such pairs.
+  // Two ranks, each on its own machine, and seven other such pairs at the same time.
   EXPECT_NEAR(CollectiveSeconds(1e9, true, {2, 8}, p5, all), 8 * 1e9 / 400e9, 1e-3);
   EXPECT_LT(CollectiveSeconds(1e9, true, {2, 4}, p5, all), 0.003) << "on one machine";
 }
@@ -135,7 +135,7 @@ TEST(Forecast, SaysWhatBoundsIt) {
   EXPECT_EQ(ForecastOf("model: llama-10m, seq_length: 16, batch_size: 1, steps: 1", "b200").bound, "launches");
 }
 
-// Whoever typed a share may be wrong: no step was held against it.
+// A typed share may be wrong: no step was compared with it.
 TEST(Forecast, SharesThatAFileSaysAreNoCalibration) {
   Device device = Shipped("h100");
   for (const char* figure : {"products", "products_fp8", "attention", "memory"}) {
@@ -148,7 +148,7 @@ TEST(Forecast, SharesThatAFileSaysAreNoCalibration) {
   EXPECT_GT(forecast.step_ns, ForecastOf(kModel, "h100").step_ns);
 }
 
-// A step that no row is like has no interval, and not one without width.
+// A step that is like no row has no interval, not an interval of zero width.
 TEST(Forecast, AStepThatNoRowIsLikeHasNoInterval) {
   const auto has = [](const std::string& fields, const char* device) {
     const StepForecast step = ForecastOf(fields, device);

@@ -1,4 +1,4 @@
-// Descriptions of devices: what ships, what is taken, and what is refused with its line.
+// Descriptions of devices: those shipped, those accepted, and those refused with their line.
 #include "predict/device.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ std::string RefusalOfDevice(const std::string& text) {
   return {};
 }
 
-// kWhole with `from` as `to`.
+// kWhole with `from` replaced by `to`.
 std::string Changed(const std::string& from, const std::string& to) {
   std::string text = kWhole;
   const size_t at = text.find(from);
@@ -181,7 +181,7 @@ TEST(ShippedDevices, AreRightAndAllThere) {
     const Device device = LoadDevice(file, {kShipped});
     names.insert(device.name);
     EXPECT_GE(device.figures.size(), 12U) << file;
-    // A machine's network joins GPUs that are linked.
+    // A machine's network joins GPUs that are linked, so it needs a link too.
     EXPECT_TRUE(!device.Has("network.bandwidth") || device.Has("link.bandwidth")) << file;
     EXPECT_LT(device.Or("ceilings.bf16", 0), device.At("peaks.bf16")) << file;
     EXPECT_FALSE(device.Has("efficiency.products")) << file << ": nothing that ships was calibrated";
@@ -194,12 +194,12 @@ TEST(ShippedDevices, AreRightAndAllThere) {
   }
 }
 
-// What a GPU has stands in the code, too, for a spec that names one and no device.
+// A GPU's memory is also in the code, for a spec that names a GPU and no device.
 TEST(ShippedDevices, HaveTheMemoryOfTheirGpu) {
   int compared = 0;
   for (const fs::path& file : NamedFiles({kShipped})) {
     const Device device = LoadDevice(file, {kShipped});
-    if (device.name == "h100-hbm2e") continue;  // a part of which the driver's name is not known
+    if (device.name == "h100-hbm2e") continue;  // the driver's name of this part is not known
     ++compared;
     const Gpu& gpu = *FindGpu(device.gpu);
     EXPECT_NEAR(static_cast<double>(gpu.total_bytes), device.At("memory.total"), 1) << file;
@@ -208,7 +208,7 @@ TEST(ShippedDevices, HaveTheMemoryOfTheirGpu) {
   EXPECT_GT(compared, 25);
 }
 
-// The trainer is a program without YAML: the figures that its --budget goes by stand in its code, and are the same.
+// The trainer has no YAML, so its code has the figures that its --budget uses. They are the same.
 TEST(ShippedDevices, SayWhatTheTrainersBudgetSays) {
   int compared = 0;
   for (const Gpu& gpu : Gpus()) {
@@ -217,7 +217,7 @@ TEST(ShippedDevices, SayWhatTheTrainersBudgetSays) {
     ++compared;
     const Device device = FindDevice(std::string(gpu.name), {kShipped});
     const auto near = [&](double budget, double catalogue) {
-      EXPECT_NEAR(budget / catalogue, 1, 0.002) << gpu.name;  // data sheets round
+      EXPECT_NEAR(budget / catalogue, 1, 0.002) << gpu.name;  // data sheets are rounded
     };
     near(speed->flops / speed->product_share, device.At("peaks.bf16"));
     near(speed->fp32_flops, device.At("peaks.fp32"));

@@ -59,9 +59,9 @@ TEST(TeFsdp, HasThePeaksThatAwsPublished) {
   EXPECT_NEAR(peak_gb(16, "full") / 22.8, 1, 0.08);
 }
 
-// Of 14B to 64B they published that peaks were 87 to 171 GB, most points without checkpointing out of memory, and not
-// of which batches. Of the batches that they published of 1B, and 4 between them, the largest that fit are in the
-// range; a batch of 8 of 64B would fit, too, and is above it.
+// For 14B to 64B AWS published that peaks were 87 to 171 GB, and that most points without checkpointing ran out of
+// memory, but not the batches. Of the batches published for 1B, and 4 between them, the largest that fit are in the
+// range. A batch of 8 of 64B would also fit, and is above the range.
 TEST(TeFsdp, OfLargeModelsTheLargestOfTheSweepsBatchesIsInTheRangeThatAwsPublished) {
   const double usable_gb = AwsDevice().At("memory.size") / 1e9;
   int out_of_memory = 0;
@@ -140,7 +140,7 @@ TEST(Frameworks, StandForDefinitionsOrForAllPoints) {
   EXPECT_EQ(one.Of("ridgeline")->name, "llm-foundry");
 }
 
-// Nobody takes an assumed figure for one that published rows back.
+// The text tells an assumed figure from one that published rows back.
 TEST(Frameworks, SayWhetherPublishedRowsBackThem) {
   const Framework torchtitan = FindFramework("torchtitan", kFolders);
   EXPECT_EQ(torchtitan.Basis("h100"), "estimated as torchtitan: time ±4.5 % on 17 published rows, memory assumed");
@@ -151,7 +151,7 @@ TEST(Frameworks, SayWhetherPublishedRowsBackThem) {
   EXPECT_EQ(Framework{}.Basis("h100"), "");
 }
 
-// 16 bytes a parameter over 8 ranks, and over 128: published peaks of one model on both differ by that or less.
+// 16 bytes a parameter over 8 ranks, and over 128: published peaks of one model on both differ by at most that.
 TEST(Frameworks, ShardsTakeWhatTheirStateDoes) {
   const Framework torchtitan = FindFramework("torchtitan", kFolders);
   const auto peak = [&](int ranks, const char* accumulation) {
@@ -165,7 +165,7 @@ TEST(Frameworks, ShardsTakeWhatTheirStateDoes) {
   EXPECT_NEAR(static_cast<double>(peak(8, "2") - peak(128, "2")) / difference, 16, 0.01);
 }
 
-// Each group of 8 has what 8 ranks would have, and among groups what each holds of the gradients is reduced, too.
+// Each group of 8 holds what 8 ranks would, and each rank's share of the gradients is also reduced among groups.
 TEST(Frameworks, GroupsOfRanksHoldWhatSoManyRanksDo) {
   const Framework torchtitan = FindFramework("torchtitan", kFolders);
   const auto spec = [](int ranks, int64_t shard_ranks) {
@@ -186,12 +186,13 @@ TEST(Frameworks, GroupsOfRanksHoldWhatSoManyRanksDo) {
     return PredictStep(step, AwsDevice(), framework).communication_ns;
   };
   EXPECT_GT(wire_ns(groups), wire_ns(spec(8, 0)));
-  // The parts of 8 ranks, 32 GB of a machine, go there and back over its network: 7/8 of them, at 0.8 of 400 GB/s.
+  // The parts of 8 ranks, 32 GB of a machine, cross its network in both directions: 7/8 of them, at 0.8 of 400 GB/s.
   EXPECT_NEAR(wire_ns(groups) - wire_ns(spec(8, 0)), 2 * 7 / 8.0 * 4 * 8.03e9 / (0.8 * 400), 9e6)
       << "and what its hops take";
 }
 
-// FSDP's SHARD_GRAD_OP has weights in parts between steps, and whole in 16 bits in one; ZeRO's stage 2 has them whole.
+// FSDP's SHARD_GRAD_OP keeps weights sharded between steps, and whole in 16 bits during a step. ZeRO's stage 2 keeps
+// them whole.
 TEST(Frameworks, GradientsAreSplitAsTheTrainerDoes) {
   const auto per_parameter = [](const char* name, const std::string& fields) {
     const Framework framework = FindFramework(name, kFolders);
@@ -221,7 +222,7 @@ TEST(Frameworks, ShippedAreWholeAndStandForDefinitionsThatShip) {
   }
 }
 
-// What a device says of its efficiency was measured with this engine's steps.
+// A device's efficiency figures were measured with this engine's steps.
 TEST(Frameworks, DoNotTakeThisEnginesEfficiencyOfADevice) {
   Device device = AwsDevice();
   const RunSpec spec = SpecWith("model: llama-1b, seq_length: 4096, ranks: 8, shard: full");

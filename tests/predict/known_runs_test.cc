@@ -60,7 +60,7 @@ TEST(KnownRuns, OfAnotherGpuOrBeyondAFrameworkTeachNothing) {
   EXPECT_FALSE(framework.correction);
 }
 
-// Steps of products and steps of attention are off by different factors, which one factor cannot be.
+// Steps of products and steps of attention are off by different factors, which one factor cannot correct.
 TEST(KnownRuns, SeveralTeachShares) {
   const Device device = H100();
   Framework truth;

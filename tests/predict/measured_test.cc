@@ -1,4 +1,4 @@
-// Calls that were measured on a device: what is made of them, as a file has them, and steps that are priced by them.
+// Measured calls of a device: what is derived from them, their form in a file, and steps priced by them.
 #include "predict/measured.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ RunSpec PointOf(const std::string& fields) {
   return Expand(ParseSweep("name: test\ndefaults: {" + fields + "}", "s.yaml"))[0].spec;
 }
 
-// A machine on which a call takes so long: a beginning, and a rate that short sums and narrow rows have less of.
+// The time of a call on a made-up machine: a start-up time, and a rate that is lower for short sums and narrow rows.
 double LawNs(bool product, const CallDims& dims) {
   const auto [a, b, c] =
       std::array{static_cast<double>(dims[0]), static_cast<double>(dims[1]), static_cast<double>(dims[2])};
@@ -119,7 +119,7 @@ TEST(Processors, AreDescribedWithWhatTheyHave) {
   EXPECT_THROW(PredictStep(PointOf("model: llama-5m, precision: fp8"), device), Error) << "no peak, and no measurement";
 }
 
-// What the trainer would have said of that machine.
+// The report that the trainer would have made on that machine.
 Json ProgramByLaw(const RunSpec& spec, double step_factor) {
   const StepProgram program = TraceStep(spec);
   std::map<std::pair<std::string, CallDims>, Json> calls;

@@ -1,4 +1,4 @@
-// Memory of a step with many micro-steps, predicted from one with few: held to the plan of the step itself.
+// The memory of a step with many micro-steps, predicted from one with few and compared with the step's own plan.
 #include "predict/memory.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 namespace ridgeline {
 namespace {
 
-// Of all families, precisions, policies and ways to share, each beside several of the others: 120 steps. 40 tokens a
-// micro-step, so that what they take is no multiple of what storages are aligned to.
+// 120 steps of all families, precisions, policies and ways to share, each combined with several of the others. A
+// micro-step has 40 tokens, so that sizes are no multiple of the storages' alignment.
 constexpr char kSteps[] = R"(
 name: steps
 zip:

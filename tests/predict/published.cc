@@ -27,7 +27,7 @@ double NumberOf(const std::string& text) { return text.empty() ? 0 : std::stod(t
 
 bool IsOf(const PublishedRow& row, std::string_view framework) { return row.framework.starts_with(framework); }
 
-// The shapes of the dense models that the rows name: their authors' own.
+// The shapes of the dense models that the rows name, from their authors.
 struct NamedModel {
   std::string_view pattern;
   std::string_view fields;
@@ -50,7 +50,7 @@ const NamedModel* ModelOf(const PublishedRow& row) {
   return found == std::end(kModels) ? nullptr : found;
 }
 
-// The machine that a row's GPU stood in, as far as its source says: 400 Gbit/s a machine is fms-fsdp's own word.
+// The machine that a row's GPU stood in, as far as its source says. fms-fsdp's source states 400 Gbit/s a machine.
 std::string DeviceOf(const PublishedRow& row) {
   if (row.gpu == "a100_80gb") return IsOf(row, "fms-fsdp") ? "p4de" : "dgx-a100";
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kMachines = {
@@ -65,7 +65,7 @@ std::string DeviceOf(const PublishedRow& row) {
   return found == kMachines.end() ? "" : std::string(found->second);
 }
 
-// What a program of TransformerEngine before Megatron-Bridge calls fp8 has delayed scaling.
+// In programs of TransformerEngine before Megatron-Bridge, fp8 means delayed scaling.
 std::string PrecisionOf(const PublishedRow& row) {
   if (row.precision.starts_with("bf16")) return "precision: bf16";
   if (row.precision.starts_with("mxfp8") || row.precision == "fp8-mx") return "precision: mxfp8";
@@ -78,9 +78,9 @@ bool IsSharded(const PublishedRow& row) {
   return row.parallelism.starts_with("FSDP") && !row.parallelism.starts_with("FSDP0");
 }
 
-// What each framework computes again, after its own rules. Where a row says `recipe`, the recipe does:
-// Megatron-Bridge's of fp8 on H100 recomputes 5 of 32 layers, its others move activations to the host's memory instead;
-// MaxText's keeps what attention makes, and not the MLP (the most that fits beside such a model's state).
+// What each framework recomputes, by its own rules. A row with `recipe` follows the recipe. Megatron-Bridge's for fp8
+// on H100 recomputes 5 of 32 layers; its others move activations to the host's memory instead. MaxText's keeps
+// attention's output but not the MLP (the most that fits beside such a model's state).
 Framework FrameworkOf(const PublishedRow& row) {
   Framework framework;
   framework.efficiency = {};
@@ -93,7 +93,7 @@ Framework FrameworkOf(const PublishedRow& row) {
   } else if (row.checkpointing == "selective_layer") {
     recompute(0.5, 0.5, 0.5);  // every second layer
   } else if (row.checkpointing.starts_with("selective")) {
-    recompute(0.5, 0, 1);  // of products every second is kept, and attention
+    recompute(0.5, 0, 1);  // every second product is kept, and attention
   } else if (row.model.ends_with("(MaxText)")) {
     recompute(0.82, 0, 1);  // 3 x 8192 x 28672 of a layer's 855 M weights
   } else if (IsOf(row, "Megatron-Bridge") && row.gpu == "h100_80gb") {
@@ -104,8 +104,8 @@ Framework FrameworkOf(const PublishedRow& row) {
   return framework;
 }
 
-// Of the efficiencies those that count for a step: that of products of a format where it has some, and the exponent of
-// power where the GPU is held to less than its own.
+// The efficiencies that count for a step: that of a format's products if it has such products, and the exponent of
+// power if the GPU is limited to less than its rated power.
 std::array<double, 8> Counting(const PublishedStep& step, const Efficiency& efficiency) {
   const bool narrow = step.spec.precision == "fp8" || step.spec.precision == "mxfp8";
   const double power = step.device.At("chip.power");
@@ -115,7 +115,7 @@ std::array<double, 8> Counting(const PublishedStep& step, const Efficiency& effi
           efficiency.network,      step.device.Or("chip.rated_power", power) == power ? 0 : efficiency.power};
 }
 
-// The cells of a line of CSV, of which some are quoted.
+// The cells of a line of CSV, some of which are quoted.
 std::vector<std::string> CellsOf(const std::string& line) {
   std::vector<std::string> cells(1);
   bool quoted = false;
@@ -213,7 +213,7 @@ std::vector<PublishedStep> MeasuredSteps() {
          {"model", "precision", "scaling", "seq_length", "batch_size", "checkpointing", "dropout", "state_precision"}) {
       fields += fmt::format(", {}: {}", field, at(field));
     }
-    // Two were measured again, in another call.
+    // Two steps were measured again, in another call.
     if (at("status") != "ok" || at("trainer") != "ridgeline-train" || !seen.insert(fields).second) continue;
     PublishedRow row;
     row.id = at("point_id").substr(0, 8);

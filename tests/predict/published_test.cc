@@ -1,5 +1,5 @@
-// Predicted against published throughput, row by row. Run with RIDGELINE_UPDATE_GOLDENS=1 to write the table anew; what
-// it comes to is in docs/prediction-accuracy.md.
+// Predicted against published throughput, row by row. With RIDGELINE_UPDATE_GOLDENS=1 this test rewrites the table.
+// docs/prediction-accuracy.md has the summary.
 #include "tests/predict/published.h"
 
 #include <gmock/gmock.h>

@@ -77,7 +77,7 @@ TEST(TimeModel, AHangingPointAndManyCheapOnesMoveItLittle) {
   for (int i = 0; i < 10; ++i) times.Took(100, 100);
   times.Took(100, 50'000);
   EXPECT_DOUBLE_EQ(times.SecondsPerCost(), 1);
-  for (int i = 0; i < 50; ++i) times.Took(1, 20);  // they are the most, and a twentieth of the work
+  for (int i = 0; i < 50; ++i) times.Took(1, 20);  // these are the most points, but a twentieth of the work
   EXPECT_DOUBLE_EQ(times.SecondsPerCost(), 1);
 }
 
@@ -114,7 +114,7 @@ TEST(TimeModel, ABundleOfUnknownPointsGoesByTheirLimit) {
   EXPECT_EQ(times.FitWithin(1500, std::vector<double>{1, 2, 4}), 1) << "nothing says that a second one fits";
 }
 
-// A second's worth of points, as they become long from cheap to dear.
+// Points that fill a second become fewer as they change from cheap to expensive.
 TEST(TimeModel, FewerPointsFitAsTheyBecomeLong) {
   TimeModel times;
   times.Took(1, 0.1);

@@ -22,7 +22,7 @@ using Objective = SweepSearch::Objective;
 
 Trial Measured(double tokens_per_s) { return {RunStatus::kOk, tokens_per_s, 0, true}; }
 
-// Six batch sizes that pay less and less, three policies and four formats.
+// Six batch sizes with diminishing gains, three policies and four formats.
 double Likely(const std::vector<int32_t>& levels) {
   const double batch = std::pow(2.0, levels[0]);
   static constexpr double kPolicy[] = {1, 0.93, 0.76};
@@ -30,7 +30,8 @@ double Likely(const std::vector<int32_t>& levels) {
   return 1000 * batch / (batch + 2) * kPolicy[levels[1]] * kFormat[levels[2]];
 }
 
-// What is measured where predictions are off: in all, by each axis' values, and by each point, and every run by itself.
+// Measurements where predictions are off: by one factor for all, by each axis' values, and by each point. Each run has
+// noise.
 class Truth {
  public:
   Truth(const SearchSpace& space, uint32_t seed, double of_axes, double of_points, double noise)
@@ -49,7 +50,7 @@ class Truth {
     }
   }
 
-  // Of a machine whose speed moves, as others come and go on it: half of that is gone after six runs.
+  // The machine's speed drifts as other programs come and go. Half of a deviation is gone after six runs.
   void Drift(double deviation) {
     drift_ = deviation;
     now_ = Normal(deviation);
@@ -63,7 +64,7 @@ class Truth {
   double ShareOfBest(size_t point) const { return values_[point] / *std::max_element(values_.begin(), values_.end()); }
 
  private:
-  // Box and Muller's: standard libraries' normal distributions differ.
+  // The Box-Muller method, because standard libraries' normal distributions differ.
   double Normal(double deviation) {
     const double u = (static_cast<double>(random_()) + 0.5) / 4294967296.0;
     const double v = (static_cast<double>(random_()) + 0.5) / 4294967296.0;
@@ -86,7 +87,7 @@ TEST(Decide, TheBestPredictedComesFirst) {
   EXPECT_THAT(decision.left, SizeIs(72));
 }
 
-// What was measured corrects what is predicted of points that are alike.
+// Measurements correct the predictions of similar points.
 TEST(Decide, MeasurementsCorrectPredictions) {
   const SearchSpace space = GridOf({6, 3, 4}, 0.2, Likely);
   const auto expected = [&](const Trials& trials, const std::string& id) {
@@ -105,7 +106,7 @@ TEST(Decide, MeasurementsCorrectPredictions) {
       << "more is known of what is like it";
 }
 
-// As CONTRIBUTING.md says of absolute times, nothing here is timed: what is measured is made up, with its noise.
+// Nothing here is timed, as CONTRIBUTING.md requires of absolute times: the measurements are made up, with noise.
 TEST(Decide, OnAGridOf72ItIsWithinTwoPercentAfterAQuarterOfTheRuns) {
   for (const double off : {0.05, 0.12}) {
     const SearchSpace space = GridOf({6, 3, 4}, 0.18, Likely);
@@ -124,8 +125,8 @@ TEST(Decide, OnAGridOf72ItIsWithinTwoPercentAfterAQuarterOfTheRuns) {
   }
 }
 
-// Runs that differ by 8 % when a few of them lie between, and by 2 % of their own: who believed the best single run
-// would be within 2 % in 79 of 100.
+// Runs differ by 8 % if a few runs lie between them, and by 2 % on their own. Choosing the best single run would be
+// within 2 % in 79 of 100.
 TEST(Decide, OnAMachineWhoseSpeedMovesItMostlyIsToo) {
   const SearchSpace space = GridOf({6, 3, 4}, 0.18, Likely);
   int within = 0;
@@ -169,7 +170,7 @@ TEST(Decide, TheSameIsDecidedOfTheSame) {
   };
   const std::vector<size_t> all = order({});
   EXPECT_EQ(all, order({}));
-  // One that was stopped in the middle, and knows what it has measured, goes on with what comes next.
+  // A search that was stopped in the middle, and knows its measurements, continues with the next points.
   ASSERT_GE(all.size(), 4U);
   const size_t half = all.size() / 2;
   Trials known;
@@ -214,7 +215,7 @@ TEST(Decide, WhatRanOutOfMemoryTakesWithItWhatNeedsAsMuch) {
   SearchDecision decision = Decide(space, SearchFor(Objective::kTokensPerS, 6), trials, 1);
   EXPECT_EQ(decision.run.at(0).point, 4U) << "what is predicted not to fit is not run";
   EXPECT_EQ(decision.too_large, 1);
-  space.points[4].share = space.points[3].share;  // as much as the one before
+  space.points[4].share = space.points[3].share;  // the same as the one before
   trials["4"] = {RunStatus::kOomHost, 0, 0, true};
   decision = Decide(space, SearchFor(Objective::kTokensPerS, 6), trials, 1);
   EXPECT_EQ(decision.run.at(0).point, 2U);
@@ -249,7 +250,8 @@ TEST(Decide, TheLargestThatFitsTakesOneRunWhereItDoes) {
 
 TEST(Decide, CostIsTokensADollar) {
   SearchSpace space = GridOf({4}, 0.02, [](const auto& levels) { return 100.0 * std::pow(2, 0.9 * levels[0]); });
-  for (size_t i = 0; i < 4; ++i) space.points[i].worth = 3600 / (2.0 * std::pow(2, i));  // ranks that double the price
+  for (size_t i = 0; i < 4; ++i)
+    space.points[i].worth = 3600 / (2.0 * std::pow(2, i));  // twice the ranks, twice the price
   Trials trials;
   const SweepSearch search = SearchFor(Objective::kCost, 4);
   const SearchDecision decision = RunSearch(

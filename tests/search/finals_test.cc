@@ -49,7 +49,7 @@ TEST(Finals, ThoseNearTheBestAreMeasuredAgain) {
   EXPECT_TRUE(HasFinals({{4, {91}}, {3, {100}}}));
 }
 
-// What looked best by one lucky run is not, and a machine that gets slower for all of them says nothing of any.
+// A point that looked best by one lucky run does not win. A machine that gets slower for all points favours none.
 TEST(Finals, TheMeanOfAllRunsSaysWhichIsBest) {
   const Finals finals = JudgeFinals({{0, {100, 60, 61}}, {1, {98, 66, 67}}, {2, {95, 60, 59}}}, 9);
   EXPECT_THAT(PointsOf(finals), ElementsAre(1, 0, 2));
@@ -73,9 +73,9 @@ TEST(Finals, TheyEndWhereNoOtherCouldWellBeBetter) {
   EXPECT_THAT(JudgeFinals({{0, {x, y, x, x}}, {1, {y, x, x, y}}}, 100).run, IsEmpty()) << "three turns at most";
 }
 
-// By hand: logarithms 0.006 and -0.002 of one, 0.002 - w and 0.002 - w of the other. Their means are 0.002 and 0.002 -
-// w; what these and the turns do not explain is 0.002 four times, up or down: 1.6e-5 to one degree of freedom, whose t
-// is 12.706.
+// Computed by hand. The logarithms are 0.006 and -0.002 of one point, 0.002 - w and 0.002 - w of the other. Their means
+// are 0.002 and 0.002 - w. The part that these and the turns do not explain is 0.002 four times, up or down: 1.6e-5
+// with one degree of freedom, whose t is 12.706.
 TEST(Finals, ADifferenceIsJudgedByWhatPointsAndTurnsDoNotExplain) {
   const double half = 12.7062 * std::sqrt(1.6e-5 / 1 * 2 / 2);
   const auto could_be_best = [](double worse) {
@@ -95,7 +95,7 @@ TEST(Finals, WhoHasHadATurnWaitsForTheOthers) {
   EXPECT_EQ(finals.turns, 0);
 }
 
-// A search's finals, with what is measured given by point and turn.
+// A search's finals. `measure` gives the value of each point and turn.
 SearchDecision HeldFinals(const SearchSpace& space, int64_t budget, Trials& trials,
                           const std::function<double(size_t point, size_t turn)>& measure) {
   std::map<size_t, size_t> runs;

@@ -22,7 +22,7 @@ using ::testing::SizeIs;
 
 constexpr char kModel[] = "name: s\ndefaults: {model: llama-5m, seq_length: 32}\n";
 
-// A slab of 1 MB a sequence.
+// Predicts a slab of 1 MB for each sequence.
 MemoryForecast MegabyteASequence(const RunSpec& spec) { return {spec.batch_size * 1'000'000, {}}; }
 
 std::vector<SearchSpace> SpacesOf(const std::string& text, const NodeMemory& node = {}) {

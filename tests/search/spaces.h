@@ -12,8 +12,8 @@
 
 namespace ridgeline {
 
-// A point for each combination of the levels of so many axes, the first axis of numbers and the others of words; what
-// is predicted of it says `predicted`, in tokens a second. Its id is its number.
+// A point for each combination of the axes' levels. The first axis holds numbers, the others words. `predicted` gives a
+// point's prediction in tokens a second. A point's id is its number.
 template <typename Predicted>
 SearchSpace GridOf(const std::vector<int32_t>& sizes, double spread, const Predicted& predicted) {
   SearchSpace space;
@@ -44,7 +44,8 @@ inline SweepSearch SearchFor(SweepSearch::Objective objective, int64_t budget) {
   return search;
 }
 
-// Runs a search to its end against what `measure` says of a point, an index; returns how it ended, and what it tried.
+// Runs a search to its end. `measure` gives the result of a point, by index. Returns how it ended, and the points it
+// tried.
 template <typename Measure>
 SearchDecision RunSearch(const SearchSpace& space, const SweepSearch& search, Measure&& measure, Trials& trials,
                          int64_t at_once = 1) {

@@ -12,7 +12,7 @@ using ::testing::DoubleNear;
 using ::testing::Pointwise;
 
 TEST(Cholesky, SolvesWhatItDecomposes) {
-  // L = (2 0 0; 1 3 0; -1 2 1), of which the matrix is L Lᵀ; above the diagonal is what is not read.
+  // L = (2 0 0; 1 3 0; -1 2 1), and the matrix is L Lᵀ. The values above the diagonal are not read.
   const Cholesky cholesky({4, 99, 99, 2, 10, 99, -2, 5, 6}, 3);
   std::vector<double> x = {4, 11, 8};
   cholesky.SolveLower(x);

@@ -9,7 +9,7 @@
 namespace ridgeline {
 namespace {
 
-// Places on a line, one apart: alike as far as they are near.
+// Places on a line, one apart. The closer they are, the more alike.
 double OnALine(size_t a, size_t b) {
   return 0.04 * std::pow(0.8, std::abs(static_cast<double>(a) - static_cast<double>(b)));
 }
@@ -20,7 +20,7 @@ TEST(Kriging, KnowingNothingItGuessesWhatWasThought) {
   EXPECT_DOUBLE_EQ(guess.deviation, 0.2);
 }
 
-// Of two values with a correlation of r the one is r times the other, and its variance less by r².
+// If two values have a correlation of r, the guess for one is r times the other, and its variance is smaller by r².
 TEST(Kriging, OneValueTellsOfAnotherByTheirCorrelation) {
   const Kriging from_one({{0, 0.2, 1e-6}}, 0, OnALine);
   const Kriging::Guess guess = from_one.At(2);
@@ -36,7 +36,7 @@ TEST(Kriging, WhereItWasMeasuredItSaysSo) {
   EXPECT_GT(known.At(6).deviation, known.At(5).deviation) << "less is known of what is farther";
 }
 
-// A measurement as noisy as the value is uncertain is believed by half.
+// A measurement whose noise equals the value's uncertainty counts by half.
 TEST(Kriging, NoiseIsNotBelieved) { EXPECT_NEAR(Kriging({{0, 0.2, 0.2}}, 0, OnALine).At(0).mean, 0.1, 1e-12); }
 
 TEST(Kriging, ValuesFartherFromZeroThanWasThoughtWidenIt) {

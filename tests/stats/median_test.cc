@@ -1,5 +1,5 @@
-// Intervals hold what is true about as often as they say, on step times made as runs make them: independent, sharing
-// something with their neighbours, and with something that a whole run shares.
+// Intervals hold the true value about as often as they say, on step times like those of runs: independent, correlated
+// with their neighbours, and with a part that a whole run shares.
 #include "stats/median.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ struct Shape {
   size_t runs = 1;
   size_t steps = 20;
   double neighbours = 0;    // correlation of a step with the one before it
-  double between_runs = 0;  // standard deviation of what a run's steps share
+  double between_runs = 0;  // standard deviation of the part that a run's steps share
 };
 
 // Step times around e^centre: log-normal, 2 % a step.
@@ -33,7 +33,7 @@ std::vector<std::vector<double>> Draw(std::mt19937_64& random, const Shape& shap
   return runs;
 }
 
-// How many of 1,000 ratios of a true 1.1 have an interval that holds it, and how many of a true 1 are told from 1.
+// Of 1,000 ratios of a true 1.1, counts those whose interval holds it; of a true 1, those whose interval leaves out 1.
 struct Counts {
   int held = 0;
   int false_alarms = 0;

@@ -26,7 +26,7 @@ std::vector<Point> ExpandText(const std::string& text, Expansion* expansion = nu
   return Expand(ParseSweep("name: test\n" + text, "s.yaml"), expansion);
 }
 
-// Each point as the texts of `fields`, separated by a space.
+// Each point as the texts of `fields`, separated by spaces.
 std::vector<std::string> Shown(const std::string& text, const std::vector<std::string>& fields) {
   std::vector<std::string> shown;
   for (const Point& point : ExpandText(text)) {
@@ -181,8 +181,9 @@ TEST(Expand, AnExcludeThatMatchesNothingIsAWarning) {
   EXPECT_THAT(expansion.warnings, ElementsAre(HasSubstr("there are no points")));
 }
 
-// The words of GitHub Actions: an entry extends the combinations it does not contradict, else it is a new one; later
-// entries may overwrite what earlier ones added, never an axis; points that include made are not extended.
+// The rules of GitHub Actions: an entry extends the combinations that it does not contradict; if there are none, it is
+// a new one. Later entries may overwrite what earlier ones added, but never an axis. Points that include made are not
+// extended.
 TEST(Expand, IncludeExtendsOrAdds) {
   EXPECT_THAT(Shown("defaults: {model: llama-10m}\n"
                     "matrix: {batch_size: [1, 2], precision: [bf16, fp32]}\n"
@@ -207,7 +208,7 @@ TEST(Expand, IncludeListsAndComparisons) {
   const std::string grid = "defaults: {model: llama-10m}\nmatrix: {batch_size: [1, 2, 4]}\n";
   EXPECT_THAT(Shown(grid + "include: [{batch_size: '>1', seed: 5}]", {"batch_size", "seed"}),
               ElementsAre("1 1234", "2 5", "4 5"));
-  // A list for an axis is one entry a value; a list for another field repeats the point.
+  // A list for an axis is one entry for each value; a list for another field repeats the point.
   EXPECT_THAT(Shown(grid + "include: [{batch_size: [4, 8], seed: [5, 6]}]", {"batch_size", "seed"}),
               ElementsAre("1 1234", "2 1234", "4 5", "4 6", "8 5", "8 6"));
   EXPECT_THAT(RefusalOfExpansion(grid + "include: [{batch_size: '>4', seed: 5}]"),
@@ -256,26 +257,26 @@ TEST(Expand, AGridWithoutEndIsRefused) {
               HasSubstr("s.yaml:3:39: with this axis the grid has more than 10000000 combinations"));
 }
 
-// Whatever multiplies counts against the one limit, before any of it is made.
+// Everything that multiplies counts against the one limit, before any of it is made.
 TEST(Expand, WhatIncludeMultipliesIsCounted) {
   const std::string model = "defaults: {model: llama-10m}\n";
-  // By additions to a combination, of one entry and of several.
+  // Additions to a combination, from one entry and from several.
   EXPECT_THAT(RefusalOfExpansion(model + "matrix: {batch_size: [1, 2]}\ninclude:\n"
                                          "- {seed: 1..100000, steps: 1..1000}\n"),
               HasSubstr("s.yaml:5:3: with this entry the sweep has more than 10000000 combinations"));
   EXPECT_THAT(RefusalOfExpansion(model + "matrix: {batch_size: [1, 2]}\ninclude:\n"
                                          "- {seed: 1..100000}\n- {steps: 1..1000}\n"),
               HasSubstr("s.yaml:6:3: with this entry the sweep has more than 10000000 combinations"));
-  // By the same additions to many combinations.
+  // The same additions to many combinations.
   EXPECT_THAT(RefusalOfExpansion(model + "matrix: {batch_size: 1..100000}\ninclude:\n- {seed: 1..1000}\n"),
               HasSubstr("s.yaml:5:3: with this entry the sweep has more than 10000000 combinations"));
-  // By points beside the grid.
+  // Points beside the grid.
   EXPECT_THAT(RefusalOfExpansion(
                   model + "matrix: {batch_size: [1]}\ninclude:\n- {batch_size: 2, seed: 1..100000, steps: 1..1000}\n"),
               HasSubstr("s.yaml:5:3: with this entry the sweep has more than 10000000 combinations"));
   EXPECT_THAT(RefusalOfExpansion(model + "include:\n- {seed: 1..100000, steps: 1..1000}\n"),
               HasSubstr("s.yaml:4:3: with this entry the sweep has more than 10000000 combinations"));
-  // By entries that stand for one a combination of their values.
+  // Entries that stand for one entry for each combination of their values.
   EXPECT_THAT(RefusalOfExpansion(model + "matrix: {batch_size: [1], seed: [1], steps: [1]}\ninclude:\n"
                                          "- {batch_size: 2..3000, seed: 2..3000, steps: 2..3000}\n"),
               HasSubstr("have more than 2000000 values"));
@@ -332,7 +333,7 @@ TEST(Expand, StreamsTheSamePoints) {
   EXPECT_EQ(ids.size(), points.size());
 }
 
-// The walk builds specs by a way of its own, for speed; BuildSpec is the definition.
+// For speed, the walk builds specs in its own way; BuildSpec is the definition.
 TEST(Expand, BuildsWhatBuildSpecBuilds) {
   for (const char* model : {"llama-10m", "gpt-25m", "stack-3b", "llama-32b"}) {
     const auto points =
@@ -356,7 +357,7 @@ TEST(Expand, BuildsWhatBuildSpecBuilds) {
   }
 }
 
-// Whether ranks share sequences is said with some points alone.
+// Only some points state whether ranks share sequences.
 TEST(SpecEncoder, TellsNothingSaidFromFalse) {
   SpecEncoder encoder;
   RunSpec spec;
@@ -374,9 +375,9 @@ TEST(SpecEncoder, IsEncodeSpecInWhateverOrder) {
                                        "include: [{model: llama-25m, data: 'a \"quoted\" \\ path', seed: 99}]")) {
     specs.push_back(point.spec);
   }
-  specs.emplace_back();  // the encoder begins with an empty spec in hand
+  specs.emplace_back();  // the encoder starts with an empty spec
   specs.emplace_back();
-  specs.back().family = "other";  // of which less is said
+  specs.back().family = "other";  // a family with fewer fields
   for (size_t i = 0; i < 3 * specs.size(); ++i) {
     const RunSpec& spec = specs[i * 7 % specs.size()];
     EXPECT_EQ(encoder.Encode(spec), EncodeSpec(spec));
@@ -404,7 +405,7 @@ TEST(ShippedSweeps, AllExpandWithoutAWarning) {
     Expansion expansion;
     EXPECT_THAT(Expand(sweep, &expansion), SizeIs(points.at(name))) << name;
     EXPECT_THAT(expansion.warnings, IsEmpty());
-    // Nobody has said here what `batch_size: max` stands for.
+    // Nothing here defines `batch_size: max`.
     EXPECT_EQ(expansion.duplicates, HasLargestBatch(sweep) ? 12 : 0);
     EXPECT_EQ(sweep.name + ".yaml", name);
     EXPECT_FALSE(sweep.description.empty());

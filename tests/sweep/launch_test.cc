@@ -1,4 +1,4 @@
-// What `launch:` says of each point: rules, and nodes that follow from ranks.
+// The launch settings of each point: rules, and nodes that follow from ranks.
 #include "sweep/launch.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ std::string RefusalOfLaunch(const std::string& text) {
   return "accepted";
 }
 
-// Of each point.
+// The launch settings of each point.
 std::vector<Launch> Launches(const Sweep& sweep) {
   std::vector<Launch> launches;
   for (const Point& point : Expand(sweep)) launches.push_back(LaunchOf(sweep, point));
@@ -92,7 +92,7 @@ TEST(LaunchOf, EveryConditionOfARuleMustHold) {
   EXPECT_THAT(Each(sweep, &Launch::cpus), ElementsAre(0, 0, 0, 3));
 }
 
-// As for `exclude`: a model whose shape is changed is still the axis's value.
+// As with `exclude`, a model whose shape is changed still has the axis's value.
 TEST(LaunchOf, AConditionOnAnAxisIsComparedWithTheAxisAndAnyOtherWithThePoint) {
   const std::string axis =
       "defaults: {layers: 2}\nmatrix: {model: [llama-10m, llama-25m]}\ninclude: [{model: llama-25m, seed: 9}]\n";

@@ -1,4 +1,4 @@
-// A newcomer's mistakes in a sweep file, and what is said of each: goldens of the messages.
+// A newcomer's mistakes in a sweep file, and the message for each: goldens of the messages.
 #include <gtest/gtest.h>
 
 #include <string>

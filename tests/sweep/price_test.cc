@@ -1,4 +1,4 @@
-// What `price:` and `published:` may say, and what is told where they say something else.
+// The values that `price:` and `published:` accept, and the errors for others.
 #include "sweep/price.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Settings of a launcher in files of their own.
+// Profiles: a launcher's settings in files of their own.
 #include "sweep/profile.h"
 
 #include <gmock/gmock.h>

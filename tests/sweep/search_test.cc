@@ -83,7 +83,8 @@ TEST(SweepSearch, EverySlipIsSaidWithItsPlace) {
   EXPECT_THROW(ParseSweep("name: s\nsearch: {maximize: fit, budget: 1}\n", "s.yaml"), Error) << "no axis";
 }
 
-// What stands for `max` in place of what fits: so many, the first twice what the sequence is divided by.
+// Values for `max` in place of the largest batch that fits: two, of which the first is 1024 divided by the sequence
+// length.
 class TwoBatches final : public LargestBatch {
  public:
   std::vector<int64_t> Of(const Sweep&, const Point& point, const Place& place) const override {

@@ -24,7 +24,7 @@ using ::testing::StartsWith;
 
 Sweep Parse(const std::string& text) { return ParseSweep("name: s\n" + text, "s.yaml"); }
 
-// What is wrong with a sweep; its first line (`name: s`) is added.
+// The errors of a sweep. Its first line (`name: s`) is added.
 std::string Refusal(const std::string& text) {
   try {
     const Sweep sweep = Parse(text);
@@ -105,7 +105,7 @@ report: [activation-checkpointing, other_1]
   EXPECT_THAT(varying, ElementsAre("batch_size", "seq_length", "seed"));
 }
 
-// `cancel` and `status` ask for no more, of a file whose trainers they are not told of.
+// `cancel` and `status` need only the name of a file whose trainers they do not know.
 TEST(Sweep, HasANameWhateverElseIsWrongInItsFile) {
   const TempDir dir;
   const auto file = dir.path() / "sweep.yaml";
@@ -252,7 +252,7 @@ TEST(Sweep, Ranges) {
   EXPECT_THAT(AxisTexts("learning_rate", "1e-4..1e-1*10"), ElementsAre("0.0001", "0.001", "0.01", "0.1"));
   EXPECT_THAT(AxisTexts("weight_decay", "0.1..0.5+0.1"), ElementsAre("0.1", "0.2", "0.3", "0.4", "0.5"));
   EXPECT_THAT(AxisTexts("rope_theta", "1e+4..1e+6*10"), ElementsAre("10000", "100000", "1000000"));
-  EXPECT_THAT(AxisTexts("data", "[a..b]"), ElementsAre("a..b"));  // text is text
+  EXPECT_THAT(AxisTexts("data", "[a..b]"), ElementsAre("a..b"));  // text is not a range
 }
 
 TEST(Sweep, BadRangesAreErrors) {
@@ -272,7 +272,7 @@ TEST(Sweep, BadRangesAreErrors) {
   EXPECT_THAT(Refusal("matrix: {seed: 1..1e12+1}"), HasSubstr("has more than 1000000 values"));
 }
 
-// Integers are exact, up to the largest, and end there.
+// Integers are exact up to the largest, and the range ends there.
 TEST(Sweep, RangesOfIntegersNeitherRoundNorWrap) {
   EXPECT_THAT(AxisTexts("seed", "999999999999997..999999999999999"),
               ElementsAre("999999999999997", "999999999999998", "999999999999999"));
@@ -312,7 +312,7 @@ TEST(Sweep, AmountsBeyondTheMostAreErrorsWithTheirPlace) {
   EXPECT_THAT(Refusal("launch: {bundle: 99999d}"), HasSubstr("bundle"));
 }
 
-// Each in its range, and together more than can be counted.
+// Each value is in its range, but their product is more than can be counted.
 TEST(Sweep, ProductsThatOverflowAreErrorsAtTheirFactor) {
   const std::string tokens =
       "defaults: {model: llama-5m, batch_size: 1048576, grad_accumulation: 4096, ranks: 65536,\n"
@@ -368,7 +368,8 @@ TEST(Sweep, AFaultBringsNoOthersThatOnlyFollowFromIt) {
     const std::string said = Refusal(text);
     return said.find("\ns.yaml:") == std::string::npos ? said : "more than one fault: " + said;
   };
-  // A default stands where what was written is refused: a value, a name, an axis, what moves with a refused one.
+  // A default replaces what is refused: a value, a name, an axis, and values that move with a refused one. So it causes
+  // no second error.
   const std::string model = "defaults: {model: llama-10m, ";
   for (const auto& [text, fault] : std::vector<std::pair<std::string, std::string>>{
            {"device: cuda, gpu: h10}", "2:49: gpu 'h10'"},
@@ -388,7 +389,7 @@ TEST(Sweep, AFaultBringsNoOthersThatOnlyFollowFromIt) {
   }
   EXPECT_THAT(only_fault("defaults: {family: stak, layers: 2, hidden: 64, heads: 4, ffn: 128, vocab: 0}"),
               StartsWith("s.yaml:2:20: family 'stak'"));
-  // What follows from no other fault is told beside it.
+  // A fault that follows from no other is reported beside it.
   EXPECT_THAT(Refusal(model + "precision: bf61, device: cpu, gpu: h100}"),
               AllOf(HasSubstr("s.yaml:2:41: precision 'bf61'"), HasSubstr("s.yaml:2:65: gpu: h100 goes with")));
 }
@@ -508,7 +509,7 @@ TEST(Sweep, WrongCheckpointSettingsAreRefusedAtTheirPlace) {
   EXPECT_THAT(Refusal("checkpoint: {dir: ck, keep: 0}"), HasSubstr("checkpoint.keep is 0, and must be between 1"));
   EXPECT_THAT(Refusal("checkpoint: {dir: a}\ndefaults: {checkpoint: {dir: b}}"),
               HasSubstr("checkpoint.dir is given in defaults too"));
-  // What changes nothing of a point is no axis.
+  // A setting that changes nothing about a point is no axis.
   EXPECT_THAT(Refusal("matrix: {checkpoint: {dir: [a, b]}}"), HasSubstr("unknown field 'checkpoint'"));
   EXPECT_THAT(Refusal("matrix: {checkpoint.dir: [a, b]}"), HasSubstr("unknown field 'checkpoint.dir'"));
 }

@@ -1,4 +1,5 @@
-// Sweeps whose points other trainers run: `trainer` as an axis, their own fields, what they cannot run.
+// Sweeps whose points run on other trainers: `trainer` as an axis, their own fields, and the points that they cannot
+// run.
 #include "sweep/sweep_trainers.h"
 
 #include <gmock/gmock.h>
@@ -123,7 +124,7 @@ TEST_F(SweepsOfTrainers, AReleaseIsNamedAsTheSweepNamesIt) {
   EXPECT_THAT(Refusal("defaults: {model: llama-10m, trainer: titan@0.3}\n"),
               HasSubstr("sweep.yaml:2:39: there is no trainer 'titan@0.3'; of titan there are titan@0.2, titan@main"));
 
-  // What is kept of a sweep means the same, whatever else is among it.
+  // A kept copy of a sweep means the same, whatever other releases are beside it.
   sweep.trainers.Keep(dir_.path() / "kept/trainers");
   release("kept/trainers", "titan@0.7");
   WriteFile(dir_.path() / "kept/sweep.yaml", sweep.text);
@@ -183,7 +184,7 @@ TEST_F(SweepsOfTrainers, OurOwnSharesNoModelYet) {
   EXPECT_THAT(
       Refusal("defaults: {model: llama-10m, ranks: 8}\nmatrix: {tensor_parallel: [1, 2]}\n"),
       HasSubstr("sweep.yaml:3:31: ridgeline-train shares no model among ranks yet, so tensor_parallel must be 1"));
-  // Another program that keeps our contract may.
+  // Another program that keeps our contract may share a model.
   EXPECT_EQ(Expand(Load("defaults: {model: llama-10m, ranks: 8}\nmatrix: {tensor_parallel: [1, 2]}\n"
                         "launch: {trainer: [./mine]}\n"))
                 .size(),

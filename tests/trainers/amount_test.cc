@@ -1,4 +1,4 @@
-// What trainers print, as amounts.
+// The amounts that trainers print.
 #include "trainers/amount.h"
 
 #include <gtest/gtest.h>

@@ -40,7 +40,7 @@ class TrainersBuild : public ::testing::Test {
     MakeDirs((dir_ / file).parent_path());
     WriteFile(dir_ / file, "");
   }
-  // What is started, where, by the definition with these lines.
+  // The command and its folder, from the definition with these lines.
   Invoked FromThere(const std::string& lines) {
     const Trainer trainer = ParseTrainer(lines + kRest, "mine.yaml");
     const Trainer there = FromFolder(trainer, dir_.path());
@@ -110,7 +110,7 @@ TEST_F(TrainersBuild, AFolderThatHasNothingOfItIsRefused) {
   EXPECT_THAT(refusal("command: [train]\ndirectory: /opt/new"), HasSubstr("no train"));
 }
 
-// Every definition that ships says where its sources or its programs are.
+// Every shipped definition says where its sources or its programs are.
 TEST(TrainersBuildShipped, AllCanBeTakenFromAnotherFolder) {
   for (const auto& entry : std::filesystem::directory_iterator(RIDGELINE_SOURCE_DIR "/trainers")) {
     const Trainer trainer = LoadTrainer(entry.path());
@@ -121,7 +121,7 @@ TEST(TrainersBuildShipped, AllCanBeTakenFromAnotherFolder) {
       WriteFile(sources / file, "");
     }
     for (const char* file : {"torchrun", "llamafactory-cli", "axolotl"}) WriteFile(programs / file, "");
-    // What is installed as a package has its programs in a folder, and no sources.
+    // A trainer that is installed as a package has a folder of programs, and no sources.
     const std::vector<std::string> packages = {"trl_sft", "llama_factory", "litgpt", "axolotl"};
     const bool has_sources = std::ranges::find(packages, trainer.name) == packages.end();
     EXPECT_NO_THROW(FromFolder(trainer, (has_sources ? sources : programs).path())) << entry.path();

@@ -1,4 +1,4 @@
-// Definitions of trainers: what is taken, and what is refused with its line.
+// Definitions of trainers: those accepted, and those refused with their line.
 #include "trainers/definition.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ std::string Refusal(const std::string& text) {
   return {};
 }
 
-// What is wrong with a definition of this metric, or with these lines behind one that is right.
+// The error of a definition with this metric, or of a correct one followed by these lines.
 std::string MetricRefusal(const std::string& metric) {
   return Refusal(std::string(kHead) + "metrics: [" + metric + "]\n");
 }

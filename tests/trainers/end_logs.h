@@ -1,4 +1,4 @@
-// Logs of runs that ended, as tests of ends make them.
+// Logs of runs that ended, made for the tests of ends.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ inline std::optional<LogEnd> EndOfText(const std::string& log, std::optional<int
 
 inline const std::string kSteps = "step 1 loss 2.5\nstep 2 loss 2.25\nstep 3 loss 2.0\n";
 
-// A traceback of Python, each line behind `who`.
+// A Python traceback, each line preceded by `who`.
 inline std::string Raised(const std::string& message, const std::string& who = "") {
   std::string log;
   for (const std::string& line :

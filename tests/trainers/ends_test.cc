@@ -1,4 +1,5 @@
-// Ends as trainers, libraries and launchers print them: each of these was posted by somebody, shortened to what counts.
+// Ends as trainers, libraries and launchers print them. Each was posted by somebody, and is shortened to the relevant
+// lines.
 #include "trainers/ends.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +37,7 @@ void ExpectAll(const std::vector<Ending>& endings) {
   }
 }
 
-// What torchrun says of the rank that failed first.
+// torchrun's report of the rank that failed first.
 std::string Elastic(int rank, int local_rank, const std::string& exit_code, const std::string& traceback,
                     const std::string& failures = "  <NO_OTHER_FAILURES>\n") {
   const std::string at = "W1103 09:14:51.1 412 torch/distributed/elastic/multiprocessing/api.py:897] ";
@@ -197,7 +198,8 @@ TEST(EndsOfTrainers, OfTheHostsMemory) {
   });
 }
 
-// What PyTorch 2.7's CUDACachingAllocator.cpp and alloc_cpu.cpp, and NumPy, say of a size that was computed wrong.
+// The messages of PyTorch 2.7's CUDACachingAllocator.cpp and alloc_cpu.cpp, and of NumPy, about a size that was
+// computed wrong.
 TEST(EndsOfTrainers, ASizeThatNoMachineHasIsNoWantOfMemory) {
   ExpectAll({
       {"a device's",

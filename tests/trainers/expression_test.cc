@@ -1,4 +1,4 @@
-// Formulas over a point's values: what they come to, and what has no value.
+// Formulas over a point's values: their results, and those without a value.
 #include "trainers/expression.h"
 
 #include <gmock/gmock.h>

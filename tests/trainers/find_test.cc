@@ -1,4 +1,4 @@
-// Where definitions are found.
+// The folders where definitions are found.
 #include "trainers/find.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Which end of several is the first cause, what a run has overcome, and how little of a log is kept.
+// Which of several ends is the first cause, what a run has recovered from, and how little of a log is kept.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -8,7 +8,7 @@
 namespace ridgeline {
 namespace {
 
-// Of several ranks' or nodes' logs.
+// The logs of several ranks or nodes.
 TEST(FirstCauseOfEnds, OfSeveralLogsTheFirstCauseIsWhatARankSaysOfItself) {
   const auto told = EndOfText(Raised("RuntimeError: Connection reset by peer"), 1);
   const auto oom = EndOfText(Raised("torch.OutOfMemoryError: CUDA out of memory."), std::nullopt);
@@ -57,7 +57,7 @@ TEST(FirstCauseOfEnds, WhileARunGoesOnWhatItHasOvercomeIsNoEnd) {
   EXPECT_FALSE(PendingOf(kWatchdog));
 }
 
-// Of ranks in one log that wait for others to start, one that did not wait is one that never came.
+// In one log of ranks that wait for others to start, a rank that did not wait never arrived.
 TEST(FirstCauseOfEnds, OfRanksThatWaitedTheOneThatNeverCameSaysWhy) {
   const std::string waited =
       "torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. 1/3 "
@@ -99,7 +99,7 @@ TEST(FirstCauseOfEnds, ASizeThatNoMachineHasIsNoWantOfMemory) {
   }
 }
 
-// PyTorch frees what it holds and tries again. It raises its OutOfMemoryError where that fails, too.
+// PyTorch frees the memory it holds and tries again. It raises its OutOfMemoryError only if that fails too.
 TEST(FirstCauseOfEnds, AnAllocationThatWasTriedAgainIsNoEnd) {
   const std::string retried =
       "W0424 10:12:01.1 CUDACachingAllocator.cpp:590] expandable segment cuMemCreate failed with OOM on device 0, "
@@ -117,7 +117,7 @@ TEST(FirstCauseOfEnds, ASignalSaysWhatItCan) {
   EXPECT_FALSE(EndOfSignal(11));
 }
 
-// So that what a log says costs no more memory than it may.
+// A log's contents must not cost more memory than allowed.
 TEST(FirstCauseOfEnds, OfHostileLogsLittleIsKept) {
   LogEnds ends(Stepping());
   for (int64_t i = 0; i < 5000; ++i) {
@@ -131,7 +131,7 @@ TEST(FirstCauseOfEnds, OfHostileLogsLittleIsKept) {
   EXPECT_EQ(ends.Decide(1).value().end, RunStatus::kCrashed);
 }
 
-// As people posted them, of other forms than the words of which most ends are told.
+// Endings as people posted them, in other forms than the words that identify most ends.
 TEST(FirstCauseOfEnds, OfEndingsThatPeoplePosted) {
   struct Posted {
     std::string log;

@@ -138,7 +138,7 @@ TEST(Invocation, MistakesAreSaidAtTheirPlace) {
               HasSubstr("has a meaning already"));
   EXPECT_THAT(RefusalOfMine("command: [x]\nfields: {Flash: {default: a}}\n"), HasSubstr("small letters"));
   EXPECT_THAT(RefusalOfMine("command: [x]\nfields: {flash: {type: boolean}}\n"), HasSubstr("flash has no default"));
-  // What names a field that is wrong is not wrong, too.
+  // A use of a field with an error is not reported as a second error.
   for (const char* field :
        {"flash: {type: bool, default: a}", "flash: 5", "flash: {type: boolean}", "Flash: {default: a}"}) {
     const bool is_name = field[0] == 'f';
@@ -294,7 +294,7 @@ TEST(Invocation, WhatNobodyKnowsOfAModelHasNoValue) {
   EXPECT_THAT(why_not("command: [x, '{{layers}}', '{{hidden}}']\n", {{"layers", 4}}), HasSubstr("needs hidden, which"));
   EXPECT_THAT(why_not("command: [x, '{{model}}', '{{parameters}}']\n", {}), HasSubstr("needs parameters, which"));
   EXPECT_EQ(why_not("command: [x, '{{model}}', '{{parameters}}']\n", {{"parameters", 5}}), "");
-  // What has a default, or is asked for only where it is there, stops nobody.
+  // A variable with a default, or one that is used only if it exists, refuses no point.
   EXPECT_EQ(why_not("command: [x, '{{model}}', '{{layers | default: 4}}', '{{if heads}}{{heads}}{{end}}', "
                     "'{{tied_head}}', '{{if experts != 0}}{{expert_ffn}}{{end}}']\n",
                     {}),

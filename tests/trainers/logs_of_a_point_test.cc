@@ -1,4 +1,4 @@
-// What a log's lines mean where the point is known that they are of.
+// The meaning of a log's lines if their point is known.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Where the point is known, so is what lines mean that come again: eight ranks whose buffers were written one by one,
-// or a run that was started again.
+// If the point is known, so is the meaning of repeated lines: eight ranks whose buffers were written one after another,
+// or a run that was restarted.
 TEST(PostedLogs, ThePointTellsRanksFromRestarts) {
   const Trainer trainer =
       TrainerOf("  - {name: step_time, regex: 'step (?P<step>\\d+) (?P<value>\\S+) ms', unit: ms, take: series}\n");
@@ -28,7 +28,7 @@ TEST(PostedLogs, ThePointTellsRanksFromRestarts) {
   EXPECT_EQ(ReadPosted(trainer, rank + rank).found.at(0).values.size(), 10U) << "an epoch, for all that is known";
 }
 
-// An evaluation has a bar of its own, which counts from one.
+// An evaluation has its own bar, which counts from one.
 TEST(PostedLogs, BarsOfOtherStepsThanThePointsAreNone) {
   const Trainer trainer = TrainerOf(kTqdm);
   ReadingOptions options;
@@ -77,7 +77,7 @@ TEST(PostedLogs, WhatOnlyTheDefinitionKnowsIsInTheResult) {
   EXPECT_THAT(result.evidence.at("log_notes"), HasSubstr("loss: lines that match and have no number"));
 }
 
-// A line arrives when its last byte does; its end may come much later, as a bar's does.
+// A line arrives with its last byte. Its end may come much later, as a bar's does.
 TEST(PostedLogs, LinesAreTimedAsTheyArrive) {
   const Trainer trainer = TrainerOf("  - {name: step_time, regex: '\\| (?P<step>\\d+)/\\d+ \\[', take: arrival}\n");
   const std::string part = "\r 1%|#| 0/9 [00:00]";

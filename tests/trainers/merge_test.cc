@@ -1,4 +1,4 @@
-// Readings of several logs of one run, as one, and as JSON.
+// Readings of several logs of one run, merged into one, and as JSON.
 #include "trainers/merge.h"
 
 #include <gmock/gmock.h>
@@ -93,7 +93,7 @@ TEST(Reading, GoesThroughJsonUnchanged) {
   EXPECT_EQ(back.missing, reading.missing);
 }
 
-// A median of one value has all of them beside it, with their steps.
+// A metric with one value as its median also keeps all values, with their steps.
 TEST(Reading, OfWhichOneValueIsTakenGoesThroughJson) {
   const Trainer trainer = ParseTrainer(
       "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"

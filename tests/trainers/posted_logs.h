@@ -1,4 +1,4 @@
-// Logs as people post them, read by a definition that ships or by a few metrics.
+// Logs as people post them, read by a shipped definition or by a few metrics.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace ridgeline {
 
-// One that ships, by its name, or the metrics of a definition.
+// A shipped trainer, by its name, or a definition with these metrics.
 inline Trainer TrainerOf(const std::string& trainer) {
   if (trainer.find('{') == std::string::npos) {
     return LoadTrainer(FindTrainer(trainer, {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "trainers"}));

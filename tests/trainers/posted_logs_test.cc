@@ -1,4 +1,4 @@
-// Lines as people post them, with the values that they say: of many trainers, ranks and writers.
+// Lines as people post them, with their values: from many trainers, ranks and writers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ struct Expected {
 
 struct Posted {
   const char* what;
-  const char* trainer;  // one that ships; else the metrics of a definition
+  const char* trainer;  // a shipped one, or else the metrics of a definition
   const char* log;
   std::vector<Expected> found;
 };
@@ -456,7 +456,7 @@ TEST(PostedLogs, SayTheirValues) {
   }
 }
 
-// A pattern that ends within a number means all of it; one that says what follows means what it says.
+// A pattern that ends within a number matches the whole number. A pattern that names what follows is taken literally.
 TEST(PostedLogs, ANumberIsNotCutByItsPattern) {
   const auto read = [](const std::string& metric, const std::string& line) {
     const Reading reading = ReadPosted(TrainerOf("  - {" + metric + "}\n"), line + "\n");
@@ -503,7 +503,7 @@ TEST(PostedLogs, ANumberIsNotCutByItsPattern) {
   EXPECT_EQ(own("requests", "12 Misses"), 12);
 }
 
-// LitGPT times each micro-step, and counts these or the steps.
+// LitGPT times each micro-step, and counts either micro-steps or steps.
 TEST(PostedLogs, MicroStepsAreTheirStep) {
   const std::string log =
       "Epoch 1 | iter 1 step 0 | loss train: 3.7, val: n/a | iter time: 30.0 ms\n"
@@ -538,7 +538,7 @@ TEST(PostedLogs, LinesOfRanksThatDoNotFitAreSaid) {
   EXPECT_THAT(ReadPosted(trainer, "took 1\ntook 2\n[rank1]: took 9\n[rank1]: took 9\n").notes, IsEmpty());
 }
 
-// Of each length the median is within a hundredth of the true time, however the steps fall between the ticks.
+// For each step length the median is within a hundredth of the true time, wherever the steps fall between the ticks.
 TEST(PostedLogs, StampsOfMillisecondsTellTheTimesOfQuickSteps) {
   const Trainer trainer =
       TrainerOf("  - {name: step_time, regex: '^(?P<value>\\S+) step (?P<step>\\d+)', take: stamp, format: '%T.%f'}\n");

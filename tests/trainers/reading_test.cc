@@ -1,4 +1,4 @@
-// Definitions applied to logs: what is found, what is missing, and how the run ended.
+// Definitions applied to logs: what they find, what they miss, and how the run ended.
 #include "trainers/reading.h"
 
 #include <gmock/gmock.h>
@@ -120,14 +120,14 @@ TEST(Reading, KeepsSoManyValuesAndCountsTheOthers) {
   EXPECT_EQ(reading.found[0].matches, kMostValues + 3);
 }
 
-// An engine that goes back and tries again takes longer than anybody waits, for any of these.
+// On each of these, an engine that backtracks takes longer than anybody waits.
 TEST(Reading, NoPatternTakesLongerThanItsLineIs) {
   const std::string as(kMaxLogLineBytes - 1, 'a');
   for (const char* regex : {"(?:a+)+(b)", "(?:a|aa)*(b)", "(?:(?:a*)*)*(b)", "a*a*a*a*a*a*a*a*(b)"}) {
     const Trainer trainer = Mine("  - {name: loss, regex: '" + std::string(regex) + "'}\n",
                                  "ends: [{regex: '^(?:a?){500}a{500}c$', end: crashed}]\n");
     const Reading reading = Read(trainer, as + "\n" + as + "b\n");
-    EXPECT_EQ(reading.found.size(), 0U) << regex;  // b is no number
+    EXPECT_EQ(reading.found.size(), 0U) << regex;  // b is not a number
     EXPECT_FALSE(reading.end) << regex;
   }
 }

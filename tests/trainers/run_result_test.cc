@@ -1,4 +1,4 @@
-// A log, read, as a result: figures, what they contradict, and how it ended.
+// A log that was read, as a result: its figures, their contradictions, and how it ended.
 #include "trainers/run_result.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ metrics:
   return trainer;
 }
 
-// 1000 tokens a step, two steps of warm-up and four that are measured.
+// 1000 tokens a step, two warm-up steps and four measured ones.
 RunSpec TestedSpec() {
   std::vector<Problem> problems;
   return BuildSpec({{"model", "llama-10m"}, {"batch_size", 10}, {"seq_length", 50}, {"ranks", 2}, {"steps", 4}},
@@ -61,7 +61,7 @@ RunResult ResultFrom(const std::string& log, int exit_code = 0, const RunSpec& s
   return ResultOf(trainer, reading, spec, life_ns);
 }
 
-// A run that went well, whose process lived so long.
+// A run that went well, whose process lived for `life_s` seconds.
 RunResult ReadOfLife(const std::string& log, double life_s, const RunSpec& spec = TestedSpec()) {
   return ResultFrom(log, 0, spec, static_cast<int64_t>(life_s * 1e9));
 }
@@ -105,8 +105,9 @@ TEST(RunResultOfALog, AValueAStepIsTheSeries) {
 
 TEST(RunResultOfALog, WhereItLogsSomeStepsTheWarmUpIsLeftOutByTheirNumbers) {
   RunSpec spec = TestedSpec();
-  spec.steps = 8;                                               // ten in all
-  const RunResult even = ResultFrom(Steps(2, 10, 2), 0, spec);  // each of two: step 2's are the two of warm-up
+  spec.steps = 8;  // ten steps in all
+  const RunResult even =
+      ResultFrom(Steps(2, 10, 2), 0, spec);  // two steps a line: step 2's line has the two of warm-up
   EXPECT_EQ(even.status, RunStatus::kOk) << even.message;
   EXPECT_EQ(even.step_ns.median_ns, 93'000'000) << "of 96, 94, 92 and 90";
   EXPECT_THAT(even.step_ns.all_ns, IsEmpty());
@@ -133,7 +134,7 @@ TEST(RunResultOfALog, RanksThatShareAModelShareItsTokensAndItsWork) {
   EXPECT_DOUBLE_EQ(split.flops.model_causal * 4, ModelFlops(TestedSpec()).model_causal);
 }
 
-// Embedding and head share their weights, and lie on the first stage and on the last.
+// Embedding and head share their weights, but lie on the first stage and on the last.
 TEST(RunResultOfALog, APipelineMayCountSharedWeightsTwice) {
   RunSpec spec = TestedSpec();
   ASSERT_TRUE(spec.tied_head);
@@ -215,11 +216,11 @@ TEST(RunResultOfALog, AnHonestRunIsNotHeldToWhatWasRounded) {
   RunSpec spec = TestedSpec();
   spec.steps = 58;
   EXPECT_EQ(ReadOfLife(Repeated("took 1 s\n", 60), 36, spec).status, RunStatus::kOk) << "of 0.6 s each";
-  // Two ranks say a line each, of half of the steps.
+  // Two ranks each print one line for half of the steps.
   EXPECT_EQ(ReadOfLife(Repeated("took 1.01 s\ntook 1.02 s\n", 30), 32, spec).status, RunStatus::kOk);
   spec.ranks = 1;
   EXPECT_EQ(ReadOfLife(Repeated("took 1.01 s\ntook 1.02 s\n", 30), 32, spec).status, RunStatus::kInvalid);
-  // It goes on from a checkpoint, and does the last two steps.
+  // The run continues from a checkpoint and does the last two steps.
   RunSpec resumed = TenSteps();
   resumed.checkpoint_dir = "ckpt";
   EXPECT_EQ(ReadOfLife("mean 5000 ms\n", 12, resumed).status, RunStatus::kOk);
@@ -336,7 +337,7 @@ TEST(RunResultOfALog, WhatItPrintsOfItsEfficiencyIsKept) {
   EXPECT_FALSE(ResultFrom(Steps(0, 5)).printed.tflops_per_gpu.has_value());
 }
 
-// Four ranks that print each tenth step, and not which: their first lines are of ten cold steps, all of them.
+// Four ranks print every tenth step without its number. Their first lines cover ten cold steps, for each rank.
 TEST(RunResultOfALog, TheFirstLinesOfRanksWithoutNamesAreCold) {
   RunSpec spec = TestedSpec();
   spec.ranks = 4;
@@ -376,7 +377,7 @@ TEST(RunResultOfALog, LinesOfRanksWithoutNamesAreNoSteps) {
   EXPECT_THAT(few.evidence.at("steps_at_least"), HasSubstr("nobody knows how many steps"));
   const RunResult rates = ResultFrom(Repeated("rate 1\nrate 2\nrate 3\n", 8), 0, spec);
   EXPECT_EQ(rates.measured_steps, 6);
-  // Of ranks that name themselves it is known.
+  // For ranks that name themselves, the steps are known.
   std::string named;
   for (int line = 0; line < 24; ++line) named += fmt::format("[rank{}]: plain {} ms\n", line % 4, 50 + line);
   const RunResult known = ResultFrom(named, 0, spec);
@@ -384,14 +385,14 @@ TEST(RunResultOfALog, LinesOfRanksWithoutNamesAreNoSteps) {
   EXPECT_EQ(known.measured_steps, 5) << "of six lines that are spread over a hundred steps";
 }
 
-// As DeepSpeed of early 2022 prints one: since the start, but for two steps.
+// DeepSpeed of early 2022 prints such a mean: since the start, except for two steps.
 TEST(RunResultOfALog, ARunningMeanIsNotSteady) {
   const RunResult result = ResultFrom("all 1000 tok\nall 1500 tok\nall 1800 tok\n");
   EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
   EXPECT_EQ(result.throughput.steady_tokens_per_s, 0);
   EXPECT_DOUBLE_EQ(result.throughput.cold_tokens_per_s, 1800);
   EXPECT_EQ(result.measured_steps, 0);
-  // A first step of ten seconds: 0.5 tokens/ms at the end, and 10 by the steps.
+  // With a first step of ten seconds: 0.5 tokens/ms at the end, and 10 by the steps.
   const std::string steps = "step 0: 10000 ms\n" + Steps(1, 5);
   const RunResult beside = ResultFrom(steps + "all 90 tok\nall 573 tok\n");
   EXPECT_EQ(beside.status, RunStatus::kOk) << beside.message;
@@ -443,7 +444,7 @@ TEST(RunResultOfALog, RatesAreHeldToRoundedTimesAsFarAsTheySay) {
   EXPECT_EQ(status("0.0347 s, rate 25000 all"), RunStatus::kInvalid);
 }
 
-// Small models have figures of one digit.
+// Figures of small models have one digit.
 TEST(RunResultOfALog, WhatIsRoundedIsNoOtherModel) {
   const RunSpec spec = TestedSpec();
   const double ms = ModelFlops(spec).model_causal / 0.06e12 * 1e3;

@@ -1,4 +1,4 @@
-// What the definitions that ship make of a point.
+// What the shipped definitions make of a point.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ inline Trainer LoadShipped(const std::string& name) {
   return LoadTrainer(FindTrainer(name, {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "trainers"}));
 }
 
-// Of fields that all points have, and of the trainer's own.
+// A spec from fields that all points have and from the trainer's own.
 inline RunSpec ShippedSpec(const Trainer& trainer, const Json& values) {
   Json ours = {{"trainer", trainer.name}};
   for (const auto& [name, value] : values.items()) {
@@ -37,7 +37,7 @@ inline RunSpec ShippedSpec(const Trainer& trainer, const Json& values) {
   return spec;
 }
 
-// On nodes of 8 ranks, the first of them; a point of fewer ranks has one node of these.
+// The start of the first node, with nodes of 8 ranks. A point with fewer ranks has one node with all of them.
 inline Invoked StartOfShipped(const std::string& name, const Json& values) {
   const Trainer trainer = LoadShipped(name);
   const RunSpec spec = ShippedSpec(trainer, values);

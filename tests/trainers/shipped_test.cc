@@ -1,4 +1,4 @@
-// What the definitions that ship start, and which points they refuse.
+// The commands of the shipped definitions, and the points that they refuse.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ std::vector<std::string> ArgvOfShipped(const std::string& name, const Json& valu
   return invoked.argv;
 }
 
-// Few of what ships can be started here: that it says what its source takes is all that can be held of the others.
+// Only a few of the shipped trainers can be started here. For the others, the test checks what their sources accept.
 TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
   using ::testing::Contains;
   using ::testing::Not;
@@ -233,7 +233,7 @@ TEST(Invocation, OfWhatShipsTheStateIsSplitAsThePointSays) {
   EXPECT_THAT(WhyNotShipped("llm_foundry", values), ::testing::Contains(HasSubstr("would not heed shard_ranks: 8")));
 }
 
-// Both were started from here: what they would do otherwise than a point says is refused.
+// Both programs were started here. A point that they would run differently than it says is refused.
 TEST(Invocation, OfNanoGptAndLlmCWhatTheyWouldNotDoIsRefused) {
   const auto nanogpt = [](const Json& more) {
     Json values = {{"model", "gpt-10m"}, {"precision", "fp32"}};
@@ -332,7 +332,7 @@ TEST(Invocation, OfWhatShipsAndIsConfiguredByFilesTheyAreWhole) {
   EXPECT_EQ(config.at("gradient_clipping"), 1.0);
 }
 
-// As their architectures are: biases, norms and experts are none of a llama's.
+// Models keep their architecture's features: a llama has no such biases, norms and experts.
 TEST(Invocation, OfWhatShipsOtherFamiliesAreToldAsTheyAre) {
   using ::testing::AllOf;
   using ::testing::Contains;
@@ -384,7 +384,7 @@ TEST(Invocation, OfWhatShipsThePageNamesReleaseAndTest) {
   }
 }
 
-// A log that is not listed as that of a run counts as composed: the list names no other.
+// A log that is not listed as a run's counts as composed: the list names only logs of runs.
 TEST(Invocation, OfWhatShipsTheLogsOfRunsAreListed) {
   const std::filesystem::path logs = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/trainers/logs";
   const std::string readme = ReadFile(logs / "README.md");

@@ -1,4 +1,4 @@
-// What the definitions of programs that fine-tune and of LitGPT start: of one rank, checkpointed, and on two nodes.
+// The commands of the definitions for fine-tuning programs and LitGPT: with one rank, checkpointed, and on two nodes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// A point of one GPU, and what else it has.
+// A point on one GPU, with these other fields.
 Json OnGpus(const Json& more) {
   Json values = {{"device", "cuda"}, {"gpu", "h100"},       {"seq_length", 4096},     {"batch_size", 2},
                  {"ranks", 1},       {"grad_clip", 1},      {"grad_accumulation", 3}, {"learning_rate", 1e-5},
@@ -31,7 +31,7 @@ Json OnGpus(const Json& more) {
 
 const Json kTwoNodes = {{"ranks", 16}, {"shard", "full"}};
 
-// The words of its command from this one on.
+// The words of its command, from `word` on.
 std::vector<std::string> From(const Invoked& invoked, const std::string& word) {
   return {std::find(invoked.argv.begin(), invoked.argv.end(), word), invoked.argv.end()};
 }
@@ -41,7 +41,7 @@ std::vector<std::string> DataOf(const Invoked& invoked) {
   return {invoked.argv.begin() + 5, invoked.argv.begin() + 10};
 }
 
-// A file of YAML with these lines, and without those.
+// Checks that a YAML file has the first lines and not the others.
 void HoldsLines(const Invoked& invoked, const std::string& name, const std::vector<std::string>& lines,
                 const std::vector<std::string>& without = {}) {
   const std::string& file = invoked.files.at(name);
@@ -136,7 +136,7 @@ TEST(ShippedTuning, Axolotl) {
   EXPECT_THAT(DataOf(nodes), ElementsAre("128256", "4096", "96", "7", "1234"));
   HoldsLines(nodes, "train.yaml", {"fsdp_version: 2"}, {"deepspeed:"});
 
-  // Ranks that share sequences have one batch together.
+  // Ranks that share sequences share one batch.
   Json shared = kTwoNodes;
   shared.update({{"context_parallel", 4}});
   const Invoked context = of(shared);

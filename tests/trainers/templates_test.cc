@@ -1,4 +1,4 @@
-// The language of templates: what it makes of values, and what it refuses.
+// The template language: what it makes of values, and what it refuses.
 #include "trainers/templates.h"
 
 #include <gmock/gmock.h>
@@ -134,7 +134,7 @@ TEST(Templates, ValuesInPythonAreExpressionsOfTheirOwn) {
   EXPECT_THAT(refusal("x = \"\\\n{{path}}\""), HasSubstr("ends with no backslash"));
 }
 
-// PyYAML reads YAML 1.1, to which 1e-08 is text; TOML and JSON have rules of their own.
+// PyYAML reads YAML 1.1, in which 1e-08 is text. TOML and JSON have their own rules.
 TEST(Templates, NumbersInFilesAreNumbersToWhoeverReadsThem) {
   const std::vector<double> numbers = {0,      1,      -1,    0.1,  3e-4,   1e-5,     1e-8,      1e5,    1e15,
                                        1e16,   1.5e-8, -1e-9, 1e22, 1e-300, 1.75e300, 123456789, 0.0001, 1.0 / 3,

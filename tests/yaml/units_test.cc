@@ -35,7 +35,7 @@ TEST(Units, NothingElseIsANumber) {
   }
 }
 
-// No amount wraps: what is beyond the most that anything takes is refused, and is told so.
+// No amount wraps: an amount above the limit is refused with a message.
 TEST(Units, AmountsEndWhereNothingIsLarger) {
   EXPECT_EQ(Bytes("1000TB"), kMostBytes);
   EXPECT_EQ(Seconds("20000d"), kMostSeconds);

@@ -60,11 +60,11 @@ TEST(Yaml, EveryNodeKnowsItsPlace) {
 TEST(Yaml, WhatIsNoDocumentIsAFaultWithAPlace) {
   EXPECT_THAT(FaultOf("a: [1,\nb"), HasSubstr("f.yaml:2:"));
   EXPECT_THAT(FaultOf("a: 1\n---\nb: 2\n"), HasSubstr("f.yaml:2:1: a second document begins here"));
-  // Of these the library reads one document after another, and never comes to an end.
+  // In these the library reads one document after another, and never ends.
   EXPECT_THAT(FaultOf("{name: x},"), HasSubstr("f.yaml:1:10: this , belongs to nothing that stands before it"));
   EXPECT_THAT(FaultOf("[a]]"), HasSubstr("f.yaml:1:4: "));
   EXPECT_THAT(FaultOf("{a: 1}}\n"), HasSubstr("f.yaml:1:7: "));
-  // And of these it goes as deep as they do.
+  // In these it recurses as deep as they are nested.
   for (const char* open : {"[", "{a: ", "- "}) {
     std::string deep;
     for (int i = 0; i < 200'000; ++i) deep += open;
@@ -80,7 +80,7 @@ TEST(Yaml, WhatIsNoDocumentIsAFaultWithAPlace) {
   EXPECT_NE(FaultOf(bomb), "none");
 }
 
-// Each of a file's budgets, in one sentence with the place where it is used up.
+// Each of a file's budgets has one sentence, with the place where the budget is used up.
 TEST(Yaml, RefusesWhatTakesTooMuch) {
   EXPECT_EQ(FaultOf("a: [1, 2]\n", {.bytes = 9}), "f.yaml:1:1: the file is larger than 9 B");
   EXPECT_EQ(FaultOf("a: [1, 2]\n", {.bytes = 10}), "none");
@@ -95,7 +95,7 @@ TEST(Yaml, RefusesWhatTakesTooMuch) {
               HasSubstr("f.yaml:1:1: in -1e-09 s of a processor reading came as far as this"));
 }
 
-// What an alias stands for is counted where it stands: a billion laughs are not laughed.
+// The contents of an alias count each time it is used, so a "billion laughs" bomb is refused.
 TEST(Yaml, CountsWhatAliasesUnfoldTo) {
   const std::string text = "a: &x [1, 2, 3]\nb: [*x, *x]\n";
   // 3 for the mapping and its keys, 4 for the list, 4 for its anchor, 1 for the other list and 4 for each alias.
@@ -104,12 +104,12 @@ TEST(Yaml, CountsWhatAliasesUnfoldTo) {
   const YamlNode node = ParseYaml(text);
   EXPECT_EQ(node.entries[1].value.items[1].items[2].scalar, 3);
 
-  // Few values, much text.
+  // Few values, but much text.
   const std::string words = "a: &x " + std::string(100'000, 'x') + "\nb: [*x";
   std::string aliases;
   for (int i = 0; i < 1000; ++i) aliases += ", *x";
   EXPECT_THAT(FaultOf(words + aliases + "]"), HasSubstr("more than 67.1 MB of text"));
-  // Anchors within anchors: each is a copy of all that is in it.
+  // Nested anchors: each is a copy of everything in it.
   std::string nested;
   for (int i = 0; i < 60; ++i) nested += "&a" + std::to_string(i) + " [";
   for (int i = 0; i < 50'000; ++i) nested += "1, ";
@@ -129,8 +129,9 @@ TEST(Yaml, IsUtf8WithoutControls) {
   EXPECT_EQ(FaultOf("a: é\xED\xA0\x80"), "f.yaml:1:5: the byte \\xed is no UTF-8");
   EXPECT_EQ(FaultOf("\xEF\xBB\xBF"
                     "a: 漢 \xC2\x85\n"),
-            "none");                                                    // a byte-order mark, and a line end of old
-  EXPECT_EQ(ParseYaml("\"\\x1b\\u202e\"").scalar, "\x1b\xE2\x80\xAE");  // escaped, it is a person's own affair
+            "none");  // a byte-order mark, and an old kind of line end
+  EXPECT_EQ(ParseYaml("\"\\x1b\\u202e\"").scalar,
+            "\x1b\xE2\x80\xAE");  // an escaped character is the author's own choice
 }
 
 TEST(Yaml, FaultsAreOneLineThatAPersonReads) {

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """The workload of NVIDIA's fsdp.py in plain PyTorch on processors: a stack of layers, in data-parallel ranks over gloo.
 
-Its flags and the lines it prints are fsdp.py's, as far as they mean something here. Started by torchrun, or by whoever
-else sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+Its flags and the lines it prints are fsdp.py's, as far as they apply here. torchrun starts it, or anything else that
+sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
 """
 
 import argparse

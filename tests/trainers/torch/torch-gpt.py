@@ -2,7 +2,7 @@
 """A small GPT in nanoGPT's manner: its arguments (--name=value), its iter line, a checkpoint file in --out_dir.
 
 The model is ridgeline's gpt: learned positions, LayerNorm, biases, GELU (tanh), a head that shares the embedding's
-weights. Trained on random tokens.
+weights. It trains on random tokens.
 """
 
 import math
