@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 using Variables = std::map<std::string, std::string>;
 
-// Variables of the environment, for as long as it lives.
+// Sets environment variables for as long as the object lives.
 class Environment {
  public:
   explicit Environment(Variables variables) : variables_(std::move(variables)) {
@@ -49,7 +49,7 @@ TEST(HyperParameters, AreFlags) {
   const RunSpec spec = Parsed({"--batch-size", "8"});
   EXPECT_EQ(spec.model.substr(0, 5), "llama");
   EXPECT_EQ(spec.layers, 8);
-  EXPECT_EQ(spec.batch_size, 8);  // the command line is nearer
+  EXPECT_EQ(spec.batch_size, 8);  // the command line takes precedence
   EXPECT_EQ(spec.learning_rate, 0.001);
   EXPECT_FALSE(spec.tied_head);
   EXPECT_EQ(spec.checkpoint_every_steps, 7);

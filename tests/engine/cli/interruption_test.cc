@@ -1,4 +1,4 @@
-// The real trainer, told to leave, killed at any moment, and without room on its disk.
+// The real trainer, asked to stop, killed at any moment, and without room on its disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -38,7 +38,7 @@ class InterruptionTest : public ::testing::Test {
     }
     WriteFileAtomic(dir_ / "spec.json", EncodeSpec(spec));
   }
-  // `wrapper`: what is run in front of the trainer.
+  // `wrapper`: the command that runs the trainer.
   Child Start(const std::vector<std::string>& wrapper = {}) {
     for (const char* old : {"result.json", "log.txt", "progress"}) fs::remove(dir_ / old);
     std::vector<std::string> argv = wrapper;
@@ -114,12 +114,12 @@ TEST_F(InterruptionTest, KilledAtAnyMomentItLosesNoMoreThanTheStepsSinceItSaved)
   const std::vector<double> whole = WholeSeries(values);
   WriteSpec(values, kEvery);
   std::mt19937 random(11);
-  int64_t reached = 0;  // the furthest step anybody reported
+  int64_t reached = 0;  // the furthest step that any run reported
   int kills = 0;
   for (int attempt = 0; attempt < 10 * kKills; ++attempt) {
     Child child = Start();
     if (kills < kKills) {
-      // Somewhere in starting, stepping and saving: before its first step, or after some of its own.
+      // At some time during start, steps or saving: before its first step, or after some steps.
       if (random() % 4 != 0) WaitForStep(1);
       ::usleep(static_cast<useconds_t>(random() % 30'000));
       child.Signal(SIGKILL);
@@ -128,7 +128,7 @@ TEST_F(InterruptionTest, KilledAtAnyMomentItLosesNoMoreThanTheStepsSinceItSaved)
     const std::string log = Log();
     const size_t continued = log.find("continuing after step ");
     const int64_t from = continued == std::string::npos ? 0 : std::atoll(log.c_str() + continued + 22);
-    // Whatever step was done before, the newest save before it is there. (Killed at once it says nothing.)
+    // The newest save before any completed step is there. (If it is killed at once, it prints nothing.)
     if (StepsDone() > 0) {
       EXPECT_GE(from, (reached - 1) / kEvery * kEvery) << log;
     }
@@ -139,7 +139,7 @@ TEST_F(InterruptionTest, KilledAtAnyMomentItLosesNoMoreThanTheStepsSinceItSaved)
     }
     ASSERT_EQ(status.exit_code, 0) << log;
     if (kills == kKills) break;
-    fs::remove_all(dir_ / "ck");  // it was quicker than we
+    fs::remove_all(dir_ / "ck");  // it finished before the kill
     reached = 0;
   }
   EXPECT_EQ(kills, kKills);
@@ -154,14 +154,14 @@ TEST_F(InterruptionTest, WithoutRoomOnTheDiskItGoesOnAndSaysSo) {
   const Json values = Values(12);
   const std::vector<double> whole = WholeSeries(values);
   WriteSpec(values, 4);
-  // Files of up to 50 kB: too few for the weights, enough for the log and the result.
+  // Files of up to 50 kB: too small for the weights, large enough for the log and the result.
   ASSERT_TRUE(Start({"/bin/sh", "-c", "ulimit -f 100; exec \"$@\"", "sh"}).Wait().ok()) << Log();
   EXPECT_THAT(Log(), HasSubstr("the state after step 4 was not saved: cannot write"));
   EXPECT_EQ(Result().status, RunStatus::kOk);
   EXPECT_EQ(Result().loss, whole);
   EXPECT_THAT(Result().evidence.at("checkpoint_error"), HasSubstr("cannot write"));
   EXPECT_FALSE(Result().evidence.contains("checkpoint_saves"));
-  ASSERT_TRUE(Start().Wait().ok()) << Log();  // with room again it begins anew, there being nothing
+  ASSERT_TRUE(Start().Wait().ok()) << Log();  // with room again it starts anew, because there is no checkpoint
   EXPECT_FALSE(Result().evidence.contains("resumed_from_step"));
   EXPECT_EQ(Result().evidence.at("checkpoint_saves"), "3");
 }

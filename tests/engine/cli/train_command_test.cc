@@ -46,7 +46,7 @@ TEST_F(TrainCommandTest, WritesTheResultOfASpec) {
   EXPECT_NE(run.stdout_text.find("step 7/7"), std::string::npos);
 }
 
-// The first files that are opened would be what it says its steps into.
+// Otherwise the first opened files would get the descriptors of the streams to which it prints its steps.
 TEST_F(TrainCommandTest, ClosedStandardStreamsHarmNoFile) {
   Json values = TinyModel("llama");
   values["checkpoint"] = {{"dir", (dir_ / "checkpoints").string()}, {"every_steps", 2}};
@@ -85,8 +85,8 @@ TEST_F(TrainCommandTest, PrintsTheBudgetOfAStepAndTrainsNothing) {
       << unknown.stderr_text;
 }
 
-// The programs as they are installed, with NVIDIA's libraries or without: whatever is missing for the device is said in
-// words, and is no figure.
+// Runs the programs as installed, with NVIDIA's libraries or without. A device without its requirements gives a message
+// and no figure.
 TEST_F(TrainCommandTest, WithoutAGpuADeviceIsMissedInWords) {
   const Captured cards = Trainer({"--gpus"});
   ASSERT_TRUE(cards.status.ok()) << cards.stderr_text;

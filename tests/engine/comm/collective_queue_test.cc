@@ -16,7 +16,7 @@ struct Seen {
   std::latch* gate = nullptr;
 };
 
-// A call whose attributes are a number, and a run whose slab is what is seen.
+// A call with a number as its attributes, and a run whose slab is a record of what was seen.
 struct NumberedOperands {
   struct {
     Tensor none;
@@ -61,7 +61,7 @@ TEST(CollectiveQueue, FliesWhileTheProgramGoesOn) {
   const OpCall one = CallOf(1);
   CollectiveQueue queue(*communicator);
   queue.Begin(0, NoteWhenOpen, one, RunOver(seen));
-  gate.count_down();  // would never be reached if Begin waited
+  gate.count_down();  // if Begin waited, this would never be reached
   queue.Wait(0);
   EXPECT_EQ(seen.order, std::vector<int>{1});
 }

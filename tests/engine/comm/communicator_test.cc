@@ -1,4 +1,4 @@
-// One suite for every communicator: what each collective leaves on each rank.
+// One suite for every communicator: what each collective writes on each rank.
 #include "engine/comm/communicator.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct Kind {
 
 class EveryCommunicator : public ::testing::TestWithParam<Kind> {
  protected:
-  // fn on every rank there is a process for.
+  // Calls fn on every rank that has a process.
   static void Run(const std::function<void(Communicator&)>& fn) {
     if (GetParam().name == "gloo") {
       testing::WithGloo(GetParam().world, fn);
@@ -28,11 +28,11 @@ class EveryCommunicator : public ::testing::TestWithParam<Kind> {
       fn(*(GetParam().name == "self" ? MakeSelfCommunicator() : MakeVirtualCommunicator(GetParam().world)));
     }
   }
-  // Whose data a rank is taken to have sent.
+  // The rank whose data a rank is assumed to have sent.
   static int64_t Sender(int64_t rank) { return GetParam().name == "virtual" ? 0 : rank; }
 };
 
-// A rank's bytes: no two ranks', and no two blocks', are alike. Made of whole blocks, since sanitizers are slow.
+// A rank's bytes. They differ between ranks and between blocks. Made of whole blocks, since sanitizers are slow.
 std::vector<std::byte> BytesOf(int64_t rank, int64_t size) {
   constexpr int64_t kBlock = 4096;
   std::vector<std::byte> block(kBlock);
@@ -48,7 +48,7 @@ std::vector<std::byte> BytesOf(int64_t rank, int64_t size) {
 
 float ValueOf(int64_t rank, int64_t i) { return static_cast<float>((rank + 1) * ((i * 37) % 101)) / 8.0F; }
 
-// Nothing, less than a segment, a segment and a bit, and more segments than are on their way at once.
+// Nothing, less than a segment, a segment and a bit, and more segments than are sent at once.
 std::vector<int64_t> SizesFor(int64_t world) {
   return {0, 1, 4, 12, 4096, (1 << 20) + 4, 5 * (1 << 20) / std::max<int64_t>(world - 1, 1) / 4 * 4 + 4};
 }

@@ -1,4 +1,4 @@
-// What strangers can't do at a door.
+// What strangers cannot do at a door.
 #include "engine/comm/gloo/door.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class Served {
   int64_t port() const { return port_; }
   int64_t refused() const { return refused_; }
   int64_t let_in() const { return let_in_; }
-  // How often it has looked: a door that keeps a core busy does so without a pause.
+  // How often it has looked. If the door kept a core busy, it would look without a pause.
   int64_t turns() const { return turns_; }
 
  private:
@@ -77,7 +77,7 @@ TEST(Door, LetsInWhoKnowsTheSecretAndCountsWhoDoesNot) {
   Stranger stranger(testing::Overhear(TestTerms()));
   for (int way = 0; way < 3 * Stranger::kWays; ++way) ASSERT_TRUE(stranger.Visit(door.port(), way));
   ASSERT_TRUE(Enter(door.port()));
-  // Those that say nothing, or say it slowly, are still waited for.
+  // Strangers that send nothing, or send slowly, are still waited for.
   constexpr int kRefused = 3 * (Stranger::kWays - 2);
   for (int i = 0; i < 1000 && (door.let_in() == 0 || door.refused() < kRefused); ++i) {
     SystemClock().SleepNs(10'000'000);
@@ -90,7 +90,7 @@ TEST(Door, HoldsSoManyWhoSayNothingAndLetsTheOldestGo) {
   Served door;
   std::vector<Socket> silent;
   constexpr size_t kTooMany = 10;
-  // One more is expected.
+  // The door expects one more.
   for (size_t i = 0; i < Door::kMostStrangers + 1 + kTooMany; ++i) {
     silent.push_back(*TryConnect("127.0.0.1", door.port()));
   }
@@ -151,7 +151,7 @@ TEST(Door, DoesNotSpinWhereDescriptorsHaveRunOut) {
   std::vector<Socket> waiting;
   waiting.push_back(*TryConnect("127.0.0.1", door.port()));
   SystemClock().SleepNs(50'000'000);
-  // Connected, and not to be accepted: the limit lets nobody open another.
+  // Connected but impossible to accept: the limit allows no further open file.
   rlimit none = before;
   const int lowest_free = ::dup(0);
   ::close(lowest_free);
@@ -170,7 +170,7 @@ TEST(Door, DoesNotSpinWhereDescriptorsHaveRunOut) {
   door.Stop();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ::close(ours);
-  // Two a pause: one that finds it out, one at its end.
+  // Two turns for each pause: one that detects the limit, one at its end.
   EXPECT_LT(door.turns() - turns, 3 * pauses + 10);
 }
 

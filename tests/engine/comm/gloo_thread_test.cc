@@ -1,4 +1,4 @@
-// On which thread Gloo is asked to send and to receive, and what comes of it where it cannot.
+// The thread that asks Gloo to send and to receive, and the result if Gloo cannot.
 #include "engine/comm/gloo/gloo_thread.h"
 
 #include <gloo/transport/tcp/attr.h>
@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Keeps what it is asked for, and by whom. Seen after Settle alone.
+// Records the requests and their threads. Read it only after Settle.
 class Asked final : public ::gloo::transport::UnboundBuffer {
  public:
   Asked() : UnboundBuffer(nullptr, 0) {}

@@ -1,4 +1,4 @@
-// Who knows a secret, and what proves it.
+// Who knows a secret, and how it is proved.
 #include "engine/comm/gloo/handshake.h"
 
 #include <gmock/gmock.h>
@@ -73,7 +73,7 @@ TEST_F(Handshake, AnotherSecretOrPurposeProvesNothingToEither) {
     Connection ends;
     auto proof = std::async(std::launch::async, [&] {
       const Proof proof = Prove(ends.caller, other);
-      ends.caller = Socket();  // as whoever is not believed does
+      ends.caller = Socket();  // as a caller does that is not believed
       return proof;
     });
     EXPECT_EQ(AnswerUntilItEnds(ends.listens, terms_), Answer::State::kRefused);
@@ -114,7 +114,7 @@ TEST_F(Handshake, WhoClosesOrSaysSomethingElseIsRefusedAtOnce) {
   EXPECT_EQ(Prove(others.caller, terms_), Proof::kNoAnswer);
 }
 
-// ---- the file
+// ---- the secret's file
 
 TEST_F(Handshake, ASecretIsItsFilesBytes) {
   EXPECT_EQ(Of(std::string(32, 'a')).MacOf("x"), Of(std::string(32, 'a')).MacOf("x"));

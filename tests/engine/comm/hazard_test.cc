@@ -1,4 +1,4 @@
-// The collectives' kernels, held to what their calls declare: from a flight's beginning to its landing.
+// Checks the collectives' kernels against what their calls declare, from the beginning of a flight to its landing.
 #include <gtest/gtest.h>
 
 #include "engine/comm/collective.h"

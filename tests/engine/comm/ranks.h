@@ -1,4 +1,4 @@
-// Ranks as threads of a test: each with a communicator of its own, connected over this machine.
+// Ranks as threads of a test: each has its own communicator, connected over this machine.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ inline RankEnvironment PlaceOf(int64_t rank, int64_t world, const ReservedPort& 
   return {rank, world, "127.0.0.1", port.number(), timeout_s};
 }
 
-// Runs fn(rank) on a thread each and returns what each threw: "" where it threw nothing.
+// Runs fn(rank) on one thread for each rank and returns what each threw, or "" if it threw nothing.
 inline std::vector<std::string> OnThreads(int64_t world, const std::function<void(int64_t rank)>& fn) {
   std::vector<std::string> errors(static_cast<size_t>(world));
   std::vector<std::thread> threads;
@@ -36,7 +36,7 @@ inline std::vector<std::string> OnThreads(int64_t world, const std::function<voi
   return errors;
 }
 
-// Runs fn with every rank's communicator; all must end well.
+// Runs fn with every rank's communicator; all must succeed.
 inline void WithGloo(int64_t world, const std::function<void(Communicator&)>& fn) {
   const ReservedPort port;
   const auto errors = OnThreads(world, [&](int64_t rank) {

@@ -1,4 +1,4 @@
-// How ranks find each other, and what each learns where one of them fails.
+// How ranks find each other, and what each learns if one of them fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -123,7 +123,7 @@ TEST(Rendezvous, ARankThatKeepsTheOthersWaitingIsNamedByAll) {
   const auto errors = OnThreads(4, [&](int64_t rank) {
     const auto c = ConnectGloo(PlaceOf(rank, 4, port, kShortLimitS), {});
     AllReduceOnce(*c);
-    if (rank == 1) return others.wait();  // it lives, and computes for ever
+    if (rank == 1) return others.wait();  // it lives, and computes forever
     try {
       AllReduceOnce(*c);
     } catch (...) {
@@ -187,7 +187,7 @@ TEST(Rendezvous, WhoHasAnotherSecretIsNamedAlthoughItHasLeft) {
       pollfd fd{listener.fd(), POLLIN, 0};
       if (::poll(&fd, 1, 20) <= 0) continue;
       const Socket caller = Accept(listener);
-      if (answered) continue;  // and hangs up
+      if (answered) continue;  // closes the connection
       testing::Hear(caller, testing::kCallBytes);
       testing::Say(caller, testing::RandomBytes(testing::kAnswerBytes));
       answered = true;
@@ -207,7 +207,7 @@ TEST(Rendezvous, WhoHasAnotherSecretIsNamedAlthoughItHasLeft) {
 TEST(Rendezvous, WithoutASecretRanksMeetOnTheLoopbackInterfaceAlone) {
   const ReservedPort port;
   RankEnvironment place = PlaceOf(0, 2, port, kShortLimitS);
-  place.master_address = "192.0.2.1";  // nobody's (RFC 5737)
+  place.master_address = "192.0.2.1";  // an address that nobody has (RFC 5737)
   try {
     Rendezvous rendezvous(place, [] {});
     ADD_FAILURE() << "it listens";
@@ -221,7 +221,7 @@ TEST(Rendezvous, WithoutASecretRanksMeetOnTheLoopbackInterfaceAlone) {
   EXPECT_THAT(errors[0], HasSubstr("the ranks' secret /there is none is not there"));
 }
 
-// Asks the socket for its address. A call to another address may reach a program that has the same port there.
+// Reads the socket's own address. A call to another address may reach a program that has the same port there.
 TEST(Rendezvous, ListensAtNoOtherAddressThanIsNamed) {
   const Socket second = Listen("127.0.0.2", 0);
   EXPECT_EQ(LocalAddress(second), "127.0.0.2");
@@ -250,7 +250,7 @@ TEST(Rendezvous, StrangersAtARanksDataPortChangeNothing) {
       EXPECT_GE(c->refused_connections(), 2 * (Stranger::kWays - 2));
       return;
     }
-    // Rank 0 is the test, which has all the time it needs between hearing of the port and calling there.
+    // Rank 0 is the test, so it has all the time that it needs between learning the port and connecting to it.
     Rendezvous rendezvous(PlaceOf(rank, 2, port), [] {});
     rendezvous.Exchange(DumpJson({{"host", HostName()},
                                   {"address", "127.0.0.1"},

@@ -1,4 +1,4 @@
-// What those do to a rank's port who have no business there. All of it on the loopback interface.
+// What programs that do not belong to the run do to a rank's port. All of it is on the loopback interface.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,12 +31,12 @@ inline std::string RandomBytes(size_t count) {
   return bytes;
 }
 
-// What goes to the kernel at once.
+// Sends only what the kernel takes at once.
 inline void Say(const Socket& socket, std::string_view bytes) {
   ::send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// The next `count` bytes, or fewer where the other end closes or says nothing for some seconds.
+// The next `count` bytes, or fewer if the other end closes or sends nothing for 20 seconds.
 inline std::string Hear(const Socket& socket, size_t count) {
   std::string heard;
   while (heard.size() < count) {
@@ -55,7 +55,7 @@ inline bool IsClosedByOther(const Socket& socket) {
   return ::poll(&fd, 1, 20'000) == 1 && ::recv(socket.fd(), &byte, 1, MSG_DONTWAIT) <= 0;
 }
 
-// A handshake that went well, as somebody between the two heard it.
+// A successful handshake, as somebody between the two heard it.
 struct Overheard {
   std::string call;
   std::string answer;
@@ -84,15 +84,15 @@ inline Overheard Overhear(const Terms& terms) {
   return heard;
 }
 
-// Visits a port in one way after another, each connection a new one.
+// Visits a port in different ways, with a new connection each time.
 class Stranger {
  public:
-  // `heard`: what it may say again.
+  // `heard`: the handshake that it may replay.
   explicit Stranger(Overheard heard) : heard_(std::move(heard)) {}
 
   static constexpr int kWays = 9;
 
-  // False where nobody listens.
+  // False if nobody listens.
   bool Visit(int64_t port, int way) {
     auto socket = TryConnect("127.0.0.1", port);
     if (!socket) return false;
@@ -100,18 +100,18 @@ class Stranger {
       case 0:
         Say(*socket, RandomBytes(4096));
         break;
-      case 1:  // what begins well, and then does not end
+      case 1:  // begins correctly, and then does not end
         Say(*socket, heard_.call);
         for (int i = 0; i < 64; ++i) Say(*socket, std::string(1 << 14, 'x'));
         break;
-      case 2:  // says nothing
+      case 2:  // sends nothing
         Hold(*std::move(socket));
         break;
-      case 3:  // says it slowly
+      case 3:  // sends slowly
         for (int i = 0; i < 5; ++i) Say(*socket, heard_.call.substr(static_cast<size_t>(i), 1));
         Hold(*std::move(socket));
         break;
-      case 4: {  // a rank that asks for no proof, of another run
+      case 4: {  // a rank of another run that asks for no proof
         std::string hello;
         AppendNumber(1, hello);
         AppendNumber(7, hello);
@@ -120,23 +120,23 @@ class Stranger {
         Hold(*std::move(socket));
         break;
       }
-      case 5:  // a message that is said to be long
+      case 5:  // a message that claims to be long
         Say(*socket, std::string("\x00\x00\x00\x10\x02", 5) + std::string(1 << 14, 'x'));
         Hold(*std::move(socket));
         break;
-      case 6: {  // another secret
+      case 6: {  // a wrong secret
         Say(*socket, heard_.call);
         Hear(*socket, kAnswerBytes);
         Say(*socket, RandomBytes(kProofBytes));
         break;
       }
-      case 7:  // the right one, some time ago
+      case 7:  // the right proof, from an earlier handshake
         Say(*socket, heard_.call);
         Hear(*socket, kAnswerBytes);
         Say(*socket, heard_.proof);
         break;
       default:
-        break;  // thinks better of it
+        break;  // closes without sending
     }
     return true;
   }

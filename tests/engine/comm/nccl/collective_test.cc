@@ -1,5 +1,5 @@
-// Every collective that a trace can hold, on emulated devices, against what the CPU's give over Gloo: eager and
-// captured, in any order that the streams' events leave open.
+// Every collective that a trace can hold, on emulated devices, compared with the CPU's results over Gloo: eager and
+// captured, in any order that the streams' events allow.
 #include "engine/comm/collective.h"
 
 #include <gmock/gmock.h>
@@ -17,8 +17,8 @@ namespace {
 using testing::kDouble;
 using testing::Program;
 
-// A step with every collective, flights that cross each other, and work before, between and after them. What it returns
-// is to be compared.
+// A step with every collective, flights that overlap, and work before, between and after them. Returns the tensors to
+// compare.
 std::vector<Tensor> Record(Program& program, int64_t part, int64_t rank, int64_t world) {
   Flights flights(program.trace, world);
   std::vector<Tensor> results;
@@ -46,7 +46,7 @@ std::vector<Tensor> Record(Program& program, int64_t part, int64_t rank, int64_t
     for (const bool accumulate : {false, true}) {
       const Tensor sum = normal(DType::kF32, part * world);
       twice(sum);
-      results.pop_back();  // it is used up
+      results.pop_back();  // the flight overwrites it
       const Tensor mean = normal(dtype, part);
       const Flight reduce = flights.ReduceScatter(sum, mean, accumulate);
       twice(meanwhile);
@@ -57,7 +57,7 @@ std::vector<Tensor> Record(Program& program, int64_t part, int64_t rank, int64_t
   }
   flights.Land(all);
   twice(whole);
-  for (const DType dtype : {DType::kBF16, DType::kF16}) {  // in its own place
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {  // in place
     const Tensor full = normal(dtype, part * world);
     flights.Land(flights.AllGather(full.Cols(rank * part, part), full));
     results.push_back(full);
@@ -81,8 +81,8 @@ std::vector<std::vector<float>> OnCpu(Communicator& ranks, int64_t part) {
   return program.Read(results);
 }
 
-// NCCL adds in an order of its own: fp32 within an ulp or two of the largest addend; a bf16 result may round to the
-// next.
+// NCCL adds in its own order. An fp32 result is within an ulp or two of the largest addend; a bf16 result may round to
+// the next number.
 void ExpectClose(const std::vector<std::vector<float>>& got, const std::vector<std::vector<float>>& want,
                  const std::vector<Tensor>& tensors) {
   ASSERT_EQ(got.size(), want.size());

@@ -1,4 +1,4 @@
-// Ranks as threads of a test, each with an emulated device and a program of its own on it.
+// Ranks as threads of a test, each with its own emulated device and its own program on it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@
 
 namespace ridgeline::testing {
 
-// values *= 2: a program's own work, on any device.
+// values *= 2: the program's own work, on any device.
 inline const Op<InPlaceOperands> kDouble{{"double"}};
 
 template <typename T>
@@ -46,7 +46,7 @@ inline void DoubleCuda(const OpCall& call, const CudaRun& run, KernelState* /*st
             "a test's work");
 }
 
-// Ops to be recorded, what their tensors hold before them, and what runs them.
+// The ops to record, the initial contents of their tensors, and the executors that run them.
 class Program {
  public:
   Program() {
@@ -75,7 +75,7 @@ class Program {
                                                CudaOptions{.device = static_cast<int>(device)}, std::move(collectives));
   }
 
-  // From what the tensors were made with. A device's first step is queued call by call, the second is captured.
+  // Starts from the tensors' initial contents. A device's first step is queued call by call, the second is captured.
   void Step() {
     for (const auto& [tensor, values] : contents_) {
       std::vector<std::byte> bytes;
@@ -118,8 +118,8 @@ class Program {
   std::unique_ptr<Executor> executor_;
 };
 
-// fn(rank's communicator) on a thread each, the thread's device being the rank's; what each threw. A rank that throws
-// tells the others, as the trainer does.
+// Runs fn(rank's communicator) on one thread for each rank, with the rank's device as the thread's. Returns what each
+// threw. A rank that throws tells the others, as the trainer does.
 inline std::vector<std::string> OnDevices(int64_t world, double timeout_s,
                                           const std::function<void(Communicator&)>& fn) {
   const ReservedPort port;

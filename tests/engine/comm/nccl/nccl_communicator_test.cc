@@ -1,4 +1,4 @@
-// What becomes of a run whose ranks' devices wait for each other: all of it ends in words, and nothing is left.
+// If ranks' devices wait for each other and one fails, every rank ends with a message, and nothing is left.
 #include "engine/comm/nccl/nccl_communicator.h"
 
 #include <gmock/gmock.h>
@@ -25,14 +25,14 @@ using testing::Program;
 
 constexpr double kTimeoutS = 2;
 
-// Functions of NCCL that fail, or take their time, in place of the emulator's. They know no closures.
+// Functions that fail or are slow, in place of the emulator's NCCL. They cannot be closures, so their state is global.
 std::atomic<int> made, gone;     // communicators
-std::atomic<int> asks_left;      // until a call that goes on by itself is done
-std::atomic<bool> remote_error;  // what every communicator says from now on
-std::set<ncclComm_t> given_up;   // Stand's collectives of these end; the machine's lock is over it
+std::atomic<int> asks_left;      // until a call that continues by itself is done
+std::atomic<bool> remote_error;  // every communicator reports this error from now on
+std::set<ncclComm_t> given_up;   // Stand's collectives of these end; guarded by the machine's lock
 
 ncclResult_t CountedInit(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
-  EXPECT_EQ(config->blocking, 0);  // it could not be given up
+  EXPECT_EQ(config->blocking, 0);  // a blocking communicator could not be aborted
   ++made;
   return ncclCommInitRankConfig(comm, ranks, id, rank, config);
 }
@@ -63,7 +63,7 @@ ncclResult_t NeverReady(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, 
 }
 ncclResult_t NoInit(ncclComm_t*, int, ncclUniqueId, int, ncclConfig_t*) { return ncclUnhandledCudaError; }
 
-// Says of collectives entered only some time later, as slow beats do.
+// Reports the collectives that it entered only after a delay, as slow heartbeats do.
 class SlowToSay final : public Communicator {
  public:
   SlowToSay(Communicator& ranks, std::chrono::milliseconds delay)
@@ -135,7 +135,7 @@ class NcclRanks : public ::testing::Test {
     EXPECT_EQ(cuda_on_cpu::LastFailure(), "");
   }
 
-  // fn(ranks, program): a gather that waits for the other ranks is recorded, and ready to be queued.
+  // Runs fn(ranks, program). The program has recorded a gather that waits for the other ranks, ready to be queued.
   std::vector<std::string> Run(const Nccl& first, const Nccl& others,
                                const std::function<void(Communicator&, Program&)>& fn) {
     const auto begin = std::chrono::steady_clock::now();
@@ -157,7 +157,7 @@ class NcclRanks : public ::testing::Test {
     Wait(program);
   }
   static void Wait(const Program& program) { program.Read({0, DType::kF32, 1, 3}); }
-  // Until the others are told that this rank, or another, is lost.
+  // Waits until the others have been told that this rank, or another, is lost.
   static void AwaitLoss(const Communicator& ranks) {
     while (!ranks.Loss()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     throw Error(*ranks.Loss());
@@ -165,7 +165,7 @@ class NcclRanks : public ::testing::Test {
 
   static constexpr int kWorld = 3;
   Nccl nccl_ = FakeNccl();
-  std::chrono::milliseconds delay_{0};  // until a rank says that it has entered a collective
+  std::chrono::milliseconds delay_{0};  // until a rank reports that it has entered a collective
 };
 
 TEST_F(NcclRanks, LeaveNothingBehind) {
@@ -231,8 +231,9 @@ TEST_F(NcclRanks, EndWhereOneNeverComesToMeetTheOthers) {
 TEST_F(NcclRanks, EndWhereNcclDoesNotConnectThem) {
   Nccl never = nccl_;
   never.ncclCommInitRankConfig = NeverReady;
-  EXPECT_THAT(Run(never, never, Step),
-              Each(HasSubstr("ncclCommInitRankConfig on rank")));  // its own, or what another said of itself
+  EXPECT_THAT(
+      Run(never, never, Step),
+      Each(HasSubstr("ncclCommInitRankConfig on rank")));  // its own error, or the one that another rank reported
 }
 
 TEST_F(NcclRanks, EndWhereNcclRefusesToConnectOne) {
@@ -251,12 +252,12 @@ TEST_F(NcclRanks, EndWhereACollectiveFails) {
   EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 0 on "), HasSubstr("NCCL: ncclAllGather failed: ncclSystemError")));
 }
 
-// Every call that a rank makes of NCCL by itself, in a step with each of its collectives.
+// Fails every call that a rank itself makes to NCCL, in a step with each of its collectives.
 TEST_F(NcclRanks, EndWhicheverCallOfOneFails) {
   LibraryWatch& watch = ThisWatch();
   Nccl watched = WatchedNccl();
-  watched.ncclCommInitRankConfig = nccl_.ncclCommInitRankConfig;  // which has a test of its own, and is counted
-  watched.ncclCommGetAsyncError = nccl_.ncclCommGetAsyncError;    // asked by another thread, as often as it comes to it
+  watched.ncclCommInitRankConfig = nccl_.ncclCommInitRankConfig;  // has a test of its own, and is counted
+  watched.ncclCommGetAsyncError = nccl_.ncclCommGetAsyncError;    // called by another thread, any number of times
   watched.ncclCommDestroy = nccl_.ncclCommDestroy;
   watched.ncclCommAbort = nccl_.ncclCommAbort;
   std::set<std::string> failed;
@@ -278,14 +279,14 @@ TEST_F(NcclRanks, EndWhicheverCallOfOneFails) {
     EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0);
     if (watch.failed.empty()) break;
     failed.insert(watch.failed);
-    if (watch.failed == "ncclCommFinalize") continue;  // all is done then
+    if (watch.failed == "ncclCommFinalize") continue;  // the work is done by then
     EXPECT_THAT(errors, Each(HasSubstr("NCCL: " + watch.failed + " failed: ncclSystemError")));
   }
   EXPECT_THAT(failed, ::testing::IsSupersetOf({"ncclGetUniqueId", "ncclAllGather", "ncclAllReduce", "ncclReduceScatter",
                                                "ncclCommFinalize"}));
 }
 
-// Whichever rank it is that finds none for its slab, its pinned memory, its streams and events, or its graph.
+// Any rank may find no memory for its slab, its pinned memory, its streams and events, or its graph.
 TEST_F(NcclRanks, EndWhereOneFindsNoMemory) {
   const auto steps = [](Communicator& ranks, Program& program) {
     for (int step = 0; step < 3; ++step) Step(ranks, program);
@@ -305,16 +306,16 @@ TEST_F(NcclRanks, EndWhereOneFindsNoMemory) {
   }
 }
 
-// The same of any call of the runtime that finds its device gone.
+// The same for any call of the runtime that finds its device gone.
 TEST_F(NcclRanks, EndWhereTheDeviceOfOneIsGone) {
   EXPECT_THAT(Run(nccl_, nccl_, Step), Each(""));
   const int64_t calls = cuda_on_cpu::CallsMade();
-  // From where the ranks have met: before that each has chosen its device, in one call.
+  // Starts where the ranks have met. Before that, each has chosen its device, in one call.
   for (int64_t call = kWorld + 1; call <= calls; call += 11) {
     SCOPED_TRACE(call);
     cuda_on_cpu::ResetMachine({.devices = kWorld, .seed = 1});
     cuda_on_cpu::FailCall(call, cudaErrorECCUncorrectable);
-    // Behind the last collective a rank fails alone, and one that only asks fails unheard.
+    // After the last collective a rank fails alone, and a failed query goes unnoticed.
     EXPECT_THAT(Run(nccl_, nccl_, Step), Each(AnyOf("", HasSubstr("cudaErrorECCUncorrectable"))));
     EXPECT_EQ(made, gone);
     EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
@@ -343,7 +344,7 @@ TEST_F(NcclRanks, EndWhereACollectiveStandsStillThoughAllCame) {
               Each(AllOf(HasSubstr(" on "), HasSubstr("NCCL: a collective did not end within 3 s"))));
 }
 
-// What it has queued waits for a rank that comes no more, when it is given back, and others still wait for theirs.
+// Its queued work waits for a rank that never comes when it is given back, while others still wait for theirs.
 TEST_F(NcclRanks, EndWhereADeviceFailsInAReplayedStep) {
   const auto errors = Run(nccl_, nccl_, [](Communicator& ranks, Program& program) {
     for (int step = 0; step < 3; ++step) program.Step();
