@@ -31,7 +31,7 @@ class AlgorithmFileTest : public ::testing::Test {
   AlgorithmFile Open(const std::string& machine = "H200, driver 13.0", Use use = Use::kMeasure) {
     return {path_, machine, use, [this](const std::string& note) { notes_.push_back(note); }};
   }
-  // Whether what is written there is left alone, with one note that says so.
+  // Checks that the file's contents are left alone, with one note that says why.
   void ExpectRefused(const std::string& why) {
     AlgorithmFile file = Open();
     EXPECT_EQ(file.Find("x"), std::nullopt);

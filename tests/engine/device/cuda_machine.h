@@ -1,6 +1,6 @@
-// The machine that CUDA's tests run on, and NVIDIA's libraries there: the emulated one (tests/cuda_on_cpu), or, in the
-// program gpu_tests, a GPU. RIDGELINE_CUDA_TESTS is defined in both, RIDGELINE_CUDA_ON_CPU where it is the emulated
-// one: for tests that fail its calls, count what ran, or choose what it is.
+// The machine that CUDA's tests run on, with NVIDIA's libraries: the emulated one (tests/cuda_on_cpu) or, in the
+// program gpu_tests, a GPU. RIDGELINE_CUDA_TESTS is defined in both. RIDGELINE_CUDA_ON_CPU is defined for the emulated
+// machine: for tests that let its calls fail, count what ran, or choose its properties.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,7 +30,7 @@ inline const Nccl& (*NcclHere())() { return FakeNccl; }
 
 #include "engine/comm/nccl/nccl.h"
 
-// The emulated machine's controls. A GPU has none: it is what it is, and nobody counts what it does.
+// The emulated machine's controls, for a GPU: it cannot be changed, and nothing counts its work.
 namespace ridgeline::cuda_machine {
 
 struct MachineOptions {
@@ -71,7 +71,7 @@ inline cudaDeviceProp PropertiesHere() {
     CheckCuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
     return properties;
   };
-  if constexpr (kEmulatedMachine) return ask();  // it may be another one than before
+  if constexpr (kEmulatedMachine) return ask();  // the machine may have changed
   static const cudaDeviceProp properties = ask();
   return properties;
 }
@@ -80,17 +80,17 @@ inline int CapabilityHere() {
   const cudaDeviceProp properties = PropertiesHere();
   return 10 * properties.major + properties.minor;
 }
-// What a spec calls it (what the driver does, where no spec can); of the emulated machine, what it is unless it is told
-// to be another.
+// The GPU's name in a spec, or the driver's name for a GPU that no spec can name. For the emulated machine, its
+// default.
 inline std::string GpuHere() {
   if constexpr (kEmulatedMachine) return "h200";
   const std::string name = PropertiesHere().name;
   const Gpu* gpu = FindGpuOfDriver(name);
   return gpu == nullptr ? name : std::string(gpu->name);
 }
-// Whether what is made for this compute capability can be run: the emulated machine becomes whatever it is told to be.
+// Whether code for this compute capability can run: the emulated machine can take any.
 inline bool CanBe(int compute_capability) { return kEmulatedMachine || CapabilityHere() == compute_capability; }
-// A GPU's, or the one that the emulated machine is to have.
+// A GPU's capability, or the one that the emulated machine shall have.
 inline int CapabilityOr(int emulated) { return kEmulatedMachine ? emulated : CapabilityHere(); }
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// The libraries of tests/cuda_on_cpu in the place of NVIDIA's, and any one of their calls made to fail.
+// The libraries of tests/cuda_on_cpu in place of NVIDIA's, with any one of their calls made to fail.
 #pragma once
 
 #include <string>
@@ -27,23 +27,23 @@ RIDGELINE_FAKE(Nccl, RIDGELINE_NCCL_FUNCTIONS)
 #undef RIDGELINE_FAKE
 #undef RIDGELINE_TAKE
 
-// Attention takes its own kernels: cuDNN's fake is for small shapes.
+// Attention uses our own kernels, because cuDNN's fake is for small shapes.
 inline CudaLibraries FakeLibraries() { return {.cublaslt = FakeCublasLt, .cudnn = nullptr}; }
 
-// What was called of the tables below, by one thread at a time.
+// Records the calls of the tables below, from one thread at a time.
 struct LibraryWatch {
   int fails_at = 0;           // the call that fails, counted from 1; 0: none
-  bool wants_memory = false;  // and says that it found none, instead of another failure
+  bool wants_memory = false;  // the failure is a lack of memory instead of another error
   int calls = 0;              // of functions that can fail
-  int alive = 0;              // what was made and is not destroyed
-  std::string failed = {};    // the function that did
+  int alive = 0;              // objects that were made and not destroyed
+  std::string failed = {};    // the function that failed
 };
 inline LibraryWatch& ThisWatch() {
   static LibraryWatch watch;
   return watch;
 }
 
-// What a library's functions return that can fail, and the failure that the watch wants of them.
+// The result types of functions that can fail, and the failure that the watch wants from them.
 template <typename Result>
 constexpr bool kIsStatus = std::is_same_v<Result, cublasStatus_t> || std::is_same_v<Result, cudnnStatus_t> ||
                            std::is_same_v<Result, ncclResult_t>;
@@ -79,7 +79,7 @@ struct Watched<kFunction> {
   }
 };
 
-// WatchedTABLE(): the fakes' functions, each call of which may fail.
+// WatchedTABLE(): the fakes' functions. Each of their calls may fail.
 #define RIDGELINE_WATCH(function)          \
   Watched<& ::function>::name = #function; \
   watched.function = Watched<&::function>::Call;

@@ -1,6 +1,6 @@
-// Nothing allocates inside a step. This program replaces malloc and operator new, and looks at who calls them: oneDNN
-// takes bookkeeping and packing buffers for its own calls, which are counted apart and bounded; nobody else may ask for
-// anything.
+// Nothing allocates inside a step. This program replaces malloc and operator new, and checks who calls them. oneDNN
+// allocates bookkeeping and packing buffers for its own calls, which are counted separately and bounded. Nothing else
+// may allocate.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -96,7 +96,7 @@ TEST(Allocation, NothingIsAllocatedInsideAStep) {
       CpuExecutor executor(program.trace, program.layout, CpuKernels());
       ModelState model(program, executor);
       model.Initialize();
-      executor.Step({1, 1e-3, 1});  // OpenMP's threads and thread-local scratch come with the first step
+      executor.Step({1, 1e-3, 1});  // the first step allocates OpenMP's threads and thread-local scratch
       ours = onednn = 0;
       in_step = true;
       executor.Step({2, 1e-3, 1});

@@ -47,15 +47,15 @@ TEST(Planner, NestedLivesStackWithoutHoles) {
   std::vector<Lifetime> lives;
   for (int32_t layer = 0; layer < 50; ++layer) {
     lives.push_back({1000 + 64 * (layer % 7), 2 * layer, 199 - 2 * layer});  // saved
-    lives.push_back({5000, 2 * layer, 2 * layer + 1});                       // scratch on the way down
-    lives.push_back({7000, 198 - 2 * layer, 199 - 2 * layer});               // and up
+    lives.push_back({5000, 2 * layer, 2 * layer + 1});                       // scratch of the forward pass
+    lives.push_back({7000, 198 - 2 * layer, 199 - 2 * layer});               // scratch of the backward pass
   }
   const MemoryPlan plan = PlanMemory(lives, 200);
   ExpectNoOverlap(lives, plan);
   EXPECT_EQ(plan.slab_bytes, plan.live_peak_bytes);
 }
 
-// Lives of a few calls, of hundreds, and of nearly all, as micro-steps of a model have them.
+// Lives of a few calls, of hundreds, and of nearly all, as in the micro-steps of a model.
 TEST(Planner, LongProgramsNeverOverlap) {
   constexpr int32_t kCalls = 20'000;
   std::mt19937 random(11);
@@ -89,7 +89,8 @@ TEST(Planner, RandomProgramsNeverOverlapAndRepeatExactly) {
   }
 }
 
-// Against the definition: each, the longest life first, takes the lowest offset that is free all its life.
+// Compares with the definition: each storage, the longest life first, takes the lowest offset that is free all its
+// life.
 TEST(Planner, EachTakesTheLowestOffsetThatIsFree) {
   std::mt19937 random(3);
   std::vector<Lifetime> lives;
@@ -100,7 +101,7 @@ TEST(Planner, EachTakesTheLowestOffsetThatIsFree) {
   std::stable_sort(lives.begin(), lives.end(), [](const Lifetime& a, const Lifetime& b) {
     return std::pair(a.last - a.first, a.bytes) > std::pair(b.last - b.first, b.bytes);
   });
-  lives.push_back({int64_t{1} << 30, 0, 0});  // as large as to make the first order good enough
+  lives.push_back({int64_t{1} << 30, 0, 0});  // so large that the first order is good enough
   lives.back().last = 99;
   std::rotate(lives.begin(), lives.end() - 1, lives.end());
   const MemoryPlan plan = PlanMemory(lives, 100);

@@ -1,5 +1,5 @@
-// Which operand of which product is quantized how: a linear layer's products against the scalar quantizers and double
-// precision, for every recipe and both layouts of weights.
+// Which operand of which product is quantized, and how: a linear layer's products, compared with the scalar quantizers
+// and double precision, for every recipe and both layouts of weights.
 #include "engine/model/linear.h"
 
 #include <gtest/gtest.h>
@@ -20,11 +20,11 @@
 namespace ridgeline {
 namespace {
 
-constexpr int64_t kTokens = 40;  // no multiple of 16 or 32
+constexpr int64_t kTokens = 40;  // not a multiple of 16 or 32
 constexpr StepInputs kInputs = {.step = 2, .learning_rate = 0, .seed = 99};
 constexpr uint32_t kFirstRoundingStream = 1U << 30;
 
-// Weights and gradients as they are.
+// Weights and gradients without sharding.
 class PlainAccess final : public ParameterAccess {
  public:
   PlainAccess(OpRunner& runner, const ModelShape& shape) {
@@ -56,7 +56,7 @@ struct Matrix {
   }
 };
 
-// What m stands for after quantizing it along its rows.
+// The values of m after it is quantized along its rows.
 Matrix Dequantized(const Quantizer& quantizer, const Matrix& m, uint32_t stream, bool columnwise) {
   const int64_t base = columnwise ? kColumnwiseDraws : 0;
   const auto draw = [&](int64_t i) {
@@ -66,7 +66,7 @@ Matrix Dequantized(const Quantizer& quantizer, const Matrix& m, uint32_t stream,
   return {m.rows, quantizer.PaddedInner(m.cols), DequantizeReference(q)};
 }
 
-// a (m, k) b (n, k)ᵀ in double precision, beside a result in `dtype`.
+// a (m, k) b (n, k)ᵀ in double precision, compared with a result in `dtype`.
 void ExpectProduct(const Matrix& a, const Matrix& b, const std::vector<float>& got, DType dtype,
                    const std::string& what) {
   ASSERT_EQ(a.cols, b.cols) << what;
@@ -104,7 +104,7 @@ void CheckLinear(const std::string& family, const RecipeCase& c, bool keep) {
   PlainAccess access(runner, shape);
   DelayedScales scales(runner.trace, spec, recipe);
   Linears linears(runner.trace, access, shape, spec, recipe, scales);
-  for (const DelayedScaling& state : scales.states()) {  // persistent tensors of its own
+  for (const DelayedScaling& state : scales.states()) {  // they are persistent tensors of their own
     Fill(runner.trace, state.scale, 1);
     Fill(runner.trace, state.amax, 0);
     Fill(runner.trace, state.history, 0);

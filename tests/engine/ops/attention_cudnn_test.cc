@@ -1,5 +1,5 @@
-// Attention by cuDNN, beside ours: on a GPU, or on a fake of it that computes the graphs by their definitions, and
-// counts which calls are cuDNN's. (attention_plans_test.cc asks cuDNN itself for its plans.)
+// Attention by cuDNN, compared with ours: on a GPU, or on a fake of cuDNN that computes the graphs by their definitions
+// and counts which calls are cuDNN's. (attention_plans_test.cc asks cuDNN itself for its plans.)
 #ifdef RIDGELINE_CUDA_TESTS
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ struct CudnnCase {
   int64_t first_col = 0;  // of q in the matrix of q, k and v
 };
 
-// What both passes write, as the libraries have it.
+// The outputs of both passes with these libraries.
 struct Outputs {
   std::vector<float> o, lse, dq, dk, dv;
 };
@@ -72,7 +72,7 @@ double Distance(const std::vector<float>& got, const std::vector<float>& want) {
   return std::sqrt(difference / size);
 }
 
-// That both outputs agree as closely as attention_test.cc asks.
+// Checks that both outputs agree as closely as attention_test.cc requires.
 void ExpectOurs(const CudnnCase& c, const Cudnn& (*cudnn)()) {
   SCOPED_TRACE(testing::Message() << "seq " << c.shape.seq << " head_dim " << c.shape.head_dim << " "
                                   << DTypeName(c.dtype) << " on " << c.compute_capability);
@@ -86,7 +86,7 @@ void ExpectOurs(const CudnnCase& c, const Cudnn& (*cudnn)()) {
   EXPECT_LT(Distance(got.dk, want.dk), 1e-2);
 }
 
-// The same, and how many plans compute it, where they are counted.
+// The same, and counts the plans that compute it, where they can be counted.
 #ifdef RIDGELINE_CUDA_ON_CPU
 void ExpectPlans(const CudnnCase& c, int64_t plans, const cuda_on_cpu::CudnnOptions& options = {}) {
   cuda_on_cpu::ResetCudnn(options);
@@ -121,7 +121,7 @@ TEST(CudnnAttentionOnCuda, LeavesWhatItDoesNotTakeToOtherKernels) {
   ExpectPlans({{1, 20, 2, 1, 264}}, 0);
   ExpectPlans({{1, 20, 2, 1, 16}, DType::kBF16, 90, 4}, 0);  // rows at multiples of 8 bytes
   ExpectPlans({{1, 20, 2, 1, 136}, DType::kBF16, 90}, 2);
-  ExpectPlans({{1, 20, 2, 1, 136}, DType::kBF16, 100}, 1);  // forward alone
+  ExpectPlans({{1, 20, 2, 1, 136}, DType::kBF16, 100}, 1);  // forward only
 }
 
 #ifdef RIDGELINE_CUDA_ON_CPU
@@ -131,7 +131,7 @@ TEST(CudnnAttentionOnCuda, TakesTheFirstPlanThatCanBeBuiltAndFits) {
   ExpectPlans({{1, 20, 2, 1, 16}}, 0, {.first_fails = true});
   ExpectPlans({{1, 20, 2, 1, 16}}, 2, {.proposals = 2, .first_fails = true});
   ExpectPlans({{1, 20, 2, 1, 16}}, 1,
-              {.workspace_bytes = 257});  // which the backward call has, and the forward has not
+              {.workspace_bytes = 257});  // the backward call has that much, the forward call does not
   ExpectPlans({{1, 20, 2, 2, 16}}, 0, {.workspace_bytes = 257});
   // Whose engine notes that its results do not repeat is taken where nobody asks that they do.
   ExpectPlans({{1, 21, 2, 1, 16}}, 2, {.first_is_nondeterministic = true});
@@ -139,7 +139,7 @@ TEST(CudnnAttentionOnCuda, TakesTheFirstPlanThatCanBeBuiltAndFits) {
   ExpectPlans({{1, 21, 2, 1, 16, true}}, 2, {.proposals = 2, .first_is_nondeterministic = true});
 }
 
-// Layers are alike: a plan takes seconds to make.
+// Layers have equal calls, and a plan takes seconds to make.
 TEST(CudnnAttentionOnCuda, MakesAPlanOnceForEqualCalls) {
   const CudaLibraries libraries = {.cudnn = FakeCudnn};
   cuda_machine::ResetMachine();
@@ -184,7 +184,7 @@ TEST(CudnnAttentionOnCuda, SaysWhatFailed) {
               testing::StartsWith("cuDNN: starting a plan failed: "));
 }
 
-// Both passes, with each call of cuDNN failing once: none is answered by slower kernels.
+// Runs both passes with each call of cuDNN failing once. Slower kernels never replace a failed call.
 TEST(CudnnAttentionOnCuda, EveryCallThatFailsIsAnErrorAndNothingIsLeft) {
   LibraryWatch& watch = ThisWatch();
   std::map<std::string, int> failures;
@@ -207,10 +207,10 @@ TEST(CudnnAttentionOnCuda, EveryCallThatFailsIsAnErrorAndNothingIsLeft) {
     }
   }
   for (const auto& [function, count] : failures) EXPECT_GE(count, 2) << function;
-  EXPECT_EQ(failures.size(), 7U);  // all that can fail, and give nothing back
+  EXPECT_EQ(failures.size(), 7U);  // all functions that can fail and do not free something
 }
 
-// Without it half-precision attention would be many times slower, and the figures of another program.
+// Without cuDNN half-precision attention would be many times slower, and the figures would be another program's.
 TEST(CudnnAttentionOnCuda, IsMissedInWords) {
   const CudaLibraries libraries = {
       .cudnn = []() -> const Cudnn& { throw Error(ErrorKind::kInfrastructure, "cuDNN cannot be loaded"); }};

@@ -1,5 +1,5 @@
-// cuDNN makes its plans of attention for devices that are described here and not there, or for a GPU that is, and says
-// their workspace: what a trace declares has to hold them. Needs cuDNN's libraries.
+// cuDNN makes its plans of attention for devices that are described here but not present, or for a GPU that is present.
+// It reports their workspace, and the declarations of a trace must cover it. Needs cuDNN's libraries.
 #if defined(RIDGELINE_CUDA_TESTS) && !defined(RIDGELINE_SANITIZED)  // which would watch cuDNN
 
 #include "engine/ops/cuda/attention_plans.h"
@@ -24,11 +24,11 @@ namespace {
 struct DescribedDevice {
   const char* name;
   int compute_capability;
-  std::string json;  // cuDNN's description; empty: it is the GPU that is here
+  std::string json;  // cuDNN's description; empty: the GPU of this machine
 };
 
-// An H200's is its own (bench/results/h200/device.json), a B200's is by its data sheet: its clocks, cache and memory
-// are approximate.
+// An H200's description is its own (bench/results/h200/device.json). A B200's is from its data sheet: its clocks, cache
+// and memory are approximate.
 std::string Describe(const char* name, int compute_capability, int multiprocessors, int64_t memory_bytes,
                      int64_t clock_khz, int64_t memory_clock_khz, int64_t cache_bytes) {
   return fmt::format(
@@ -49,7 +49,7 @@ DescribedDevice B200() {
 
 class Plans : public testing::Test {
  protected:
-  // cuDNN compiles kernels, and has a driver load them: this machine's, or one that only says that it did.
+  // cuDNN compiles kernels and lets a driver load them: this machine's, or one that only pretends to.
   void SetUp() override {
     if (dlopen("libcuda.so.1", RTLD_NOW) == nullptr) {
       ASSERT_NE(dlopen(RIDGELINE_BINARY_DIR "/tests/cuda_driver/libcuda.so.1", RTLD_NOW), nullptr) << dlerror();
@@ -63,7 +63,7 @@ class Plans : public testing::Test {
 
   std::string DescriptionOf(const DescribedDevice& device) const { return Of(device).Describe(*cudnn_); }
 
-  // Both passes have a plan, in the bytes that the trace declares for this device, and leave none of them idle.
+  // Both passes have a plan within the bytes that the trace declares for this device, and use all of them.
   void Check(DescribedDevice device, const AttentionShape& s, DType dtype = DType::kBF16) {
     if (device.json.empty()) device.compute_capability = CapabilityHere();
     SCOPED_TRACE(fmt::format("batch {} seq {} heads {}/{} head_dim {} {}", s.batch, s.seq, s.heads, s.kv_heads,
@@ -98,7 +98,7 @@ class Plans : public testing::Test {
     std::string why;
     const auto plan = plan_attention(*cudnn_, attention, Of(device), why);
     ASSERT_TRUE(plan) << why;
-    EXPECT_EQ(why, "");  // it is cuDNN's first proposal
+    EXPECT_EQ(why, "");  // cuDNN's first proposal was taken
     EXPECT_LE(attention.workspace_bytes - plan->workspace_bytes(), kSlabUnit);
   }
 
@@ -126,10 +126,10 @@ struct Heads {
   DescribedDevice (*device)();
   int64_t heads, kv_heads, head_dim;
 };
-// A plan takes a second or more: every shape is a test of its own.
+// A plan takes a second or more, so every shape is a test of its own.
 std::vector<Heads> PresetsHeads() {
   std::set<std::array<int64_t, 3>> shapes;
-  constexpr int64_t kMost = 100'000'000'000;  // parameters: larger models are for their memory and time alone
+  constexpr int64_t kMost = 100'000'000'000;  // parameters; larger models are only for predictions of memory and time
   for (const Preset& preset : Presets()) {
     if (preset.is_ours() && preset.parameters < kMost) {
       shapes.insert({preset.heads, preset.kv_heads, preset.head_dim});
@@ -154,7 +154,7 @@ TEST_P(CudnnPresetsOnCuda, FitTheTrace) {
 class CudnnPlansOnCuda : public Plans, public testing::WithParamInterface<DescribedDevice (*)()> {};
 INSTANTIATE_TEST_SUITE_P(Devices, CudnnPlansOnCuda, testing::ValuesIn(kDevices),
                          [](const auto& info) { return info.param().name; });
-// What bench/gpu.sh brings back from a card is what plans are made from elsewhere.
+// bench/gpu.sh saves a card's description, from which other machines make plans.
 TEST_P(CudnnPlansOnCuda, AreOfADeviceThatCudnnDescribes) {
   DescribedDevice device = GetParam()();
   device.json = DescriptionOf(device);

@@ -100,7 +100,7 @@ struct AttentionCase {
   }
 };
 
-// Forward and backward recorded.
+// Records forward and backward.
 struct Attention {
   OpRunner runner;
   Tensor d_o, q, k, v, o, lse, dq, dk, dv;
@@ -154,8 +154,8 @@ double Distance(const std::vector<float>& got, const HeadValues& want) {
   return std::sqrt(difference / size);
 }
 
-// Outputs and gradients within 1e-5 of their norms in fp32. In bf16, where p, ds and the results are rounded to 8 bits,
-// within 5e-3, gradients through the softmax within 1e-2.
+// Checks that outputs and gradients are within 1e-5 of their norms in fp32. In bf16, p, ds and the results are rounded
+// to 8 bits: within 5e-3, and gradients through the softmax within 1e-2.
 void Check(const OpKernels& kernels, const AttentionCase& c) {
   SCOPED_TRACE(c.Name());
   Attention a(c);
@@ -207,7 +207,7 @@ TEST_P(AttentionOnDevice, MatchesWithLargeHeads) {
   Check(kernels_, {.shape = {1, 270, 2, 1, 256}, .dtype = DType::kBF16});
 }
 
-// What we vectorise ourselves: softmax and its gradient.
+// The softmax and its gradient are our own vectorised code.
 TEST(Attention, MatchesOnEveryInstructionSet) {
   for (const int64_t target : CompiledTargets()) {
     hwy::GetChosenTarget().Update(target);
@@ -253,7 +253,7 @@ TEST(AttentionOnCuda, GivesTheSameBitsAtEveryRunAndInAnyOrderOfThreads) {
 }
 #endif
 
-// More threads may be allowed, or fewer, when a call runs than when it was prepared.
+// A call may run with more or fewer threads than when it was prepared.
 TEST(Attention, RunsWithAnotherThreadCountThanPrepared) {
   Attention a({.shape = {1, 530, 3, 1, 40}});
   const CpuKernelTable table = AttentionTable();
@@ -271,7 +271,7 @@ TEST(Attention, RunsWithAnotherThreadCountThanPrepared) {
 
 TEST_P(AttentionOnDevice, StaysFiniteForLargeScores) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    Attention a({.shape = {1, 300, 2, 2, 64}, .dtype = dtype, .scale = 100});  // scores in the ten thousands
+    Attention a({.shape = {1, 300, 2, 2, 64}, .dtype = dtype, .scale = 100});  // scores in the tens of thousands
     a.runner.Run(kernels_);
     for (const Tensor& t : {a.o, a.lse, a.dq, a.dk, a.dv}) {
       for (const float x : a.runner.Read(t)) ASSERT_TRUE(std::isfinite(x));
@@ -279,7 +279,7 @@ TEST_P(AttentionOnDevice, StaysFiniteForLargeScores) {
   }
 }
 
-// What comes later must not be seen: changing it changes nothing before it.
+// Later tokens must not be seen: changing them changes nothing before them.
 TEST_P(AttentionOnDevice, IsCausal) {
   const AttentionShape shape{1, 300, 1, 1, 16};
   std::vector<float> before;
@@ -326,7 +326,7 @@ TEST(Attention, CountsItsCostAndWorkspace) {
   EXPECT_EQ(workspace, 4 * 8 * 10 + 4 * 8 * 10 * 8);  // delta, and dq in fp32
 }
 
-// Of cuDNN, on the devices that have it: what plans of cuDNN want is asked of it in attention_plans_test.cc.
+// cuDNN's workspace, on devices that have cuDNN. attention_plans_test.cc asks cuDNN for its plans' needs.
 TEST(Attention, AsksForCudnnsWorkspace) {
   struct Bytes {
     int64_t forward, backward;
@@ -388,7 +388,7 @@ TEST(Attention, RefusesShapesThatDoNotFit) {
   EXPECT_THAT(message(q, k, lse, {0, 10, 4, 2, 8}), testing::HasSubstr("batch 0"));
 }
 
-// Blocks, not rows of scores: what is kept outside the slab does not grow with the sequence.
+// Keeps blocks, not rows of scores: memory outside the slab does not grow with the sequence.
 TEST(Attention, KeepsScratchIndependentOfTheSequence) {
   const auto scratch = [](int64_t seq) {
     Attention a({.shape = {1, seq, 1, 1, 128}, .dtype = DType::kBF16});

@@ -1,4 +1,4 @@
-// Libraries that are loaded when they are needed: found, missing, and of another version.
+// Libraries that are loaded when they are needed: found, missing, or of another version.
 #ifdef RIDGELINE_CUDA_ON_CPU
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(SharedLibrary, SaysWhichFunctionItHasNot) {
   EXPECT_EQ(function, nullptr);
 }
 
-// NVIDIA's own, where they are: they load, have every function, and say in words that there is no GPU.
+// NVIDIA's own libraries, if installed: they load, have every function, and report that there is no GPU.
 TEST(SharedLibrary, LoadsNvidiasWhereTheyAre) {
   const std::string words = WordsOf([] { LoadCublasLt(); });
   if (words != "loaded") GTEST_SKIP() << words;

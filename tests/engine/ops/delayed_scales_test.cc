@@ -1,4 +1,4 @@
-// How the scales of delayed scaling follow what was seen.
+// How the scales of delayed scaling follow the values seen.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ class DelayedScales : public EveryTarget {
  protected:
   OpKernels table_ = Kernels({RIDGELINE_FAMILY(Quantize)});
 
-  // After each of `amaxes`, of one slot.
+  // The scales after each of `amaxes`, of one slot.
   std::vector<float> ScalesAfter(const std::vector<float>& amaxes, int64_t length, Format format = Format::kE4M3) {
     std::vector<float> history(static_cast<size_t>(length), 0.0F);
     float scale = 1;

@@ -24,7 +24,7 @@ RIDGELINE_ON_EVERY_TARGET(Elementwise);
 double GeluReference(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
 double SiluReference(double x) { return x / (1 + std::exp(-x)); }
 
-// Numbers from the whole range where an activation bends, and far beyond.
+// Numbers from the whole range where an activation bends, and from far beyond.
 std::vector<float> Ramp(DType dtype, int64_t count, uint32_t seed) {
   std::vector<float> values = RepresentableNormal(dtype, count, seed, 3);
   for (size_t i = 0; i < values.size(); i += 5) values[i] = Rounded(values[i] * 30, dtype);
@@ -202,7 +202,7 @@ TEST_P(Elementwise, RoundsToNearestEven) {
   const auto n = static_cast<int64_t>(values.size());
   const Tensor x = runner.Make(DType::kF32, 1, n, values);
   const Tensor y = runner.Empty(DType::kBF16, 1, n);
-  const Tensor poison = runner.Empty(DType::kF32, 1, n);  // NaN of all ones
+  const Tensor poison = runner.Empty(DType::kF32, 1, n);  // NaN: all bits are one
   const Tensor z = runner.Empty(DType::kBF16, 1, n);
   ColumnSum(runner.trace, x, y, false);
   ColumnSum(runner.trace, poison, z, false);
@@ -279,7 +279,7 @@ TEST_P(Elementwise, UniformIsPhiloxsBelowOne) {
   }
 }
 
-// A rank's rows begin anywhere in the tensor that one rank would have.
+// A rank's rows can begin anywhere in the tensor that a single rank would have.
 TEST_P(Elementwise, AStreamCanBeginAnywhere) {
   const StepInputs inputs = {.step = 2, .learning_rate = 0, .seed = 99};
   constexpr int64_t kCount = 301;
@@ -323,7 +323,7 @@ TEST_P(Elementwise, FillFills) {
   }
 }
 
-// Elements are loaded many at once where their addresses allow it.
+// Many elements are loaded at once if their addresses allow it.
 TEST_P(Elementwise, AddressesChangeNothing) {
   constexpr int64_t kRows = 6, kCols = 96;
   for (const DType dtype : kFloats) {
@@ -411,7 +411,7 @@ TEST_P(Elementwise, ThreadsChangeNothing) {
   });
 }
 
-// Large outputs are written past the caches.
+// Large outputs bypass the caches.
 TEST_P(Elementwise, LargeIsAsSmall) {
   constexpr int64_t kRows = 2080, kCols = 2048, kHalf = kRows / 2;
   OpRunner runner;

@@ -21,7 +21,7 @@ std::vector<float> Ids(int64_t count, int64_t vocab, uint32_t seed) {
   std::mt19937 engine(seed);
   std::vector<float> ids;
   for (int64_t i = 0; i < count; ++i) {
-    // Half of them the same, as spaces are in text.
+    // Half of the ids are the same, like spaces in text.
     ids.push_back(engine() % 2 == 0 ? 1.0F : static_cast<float>(engine() % static_cast<uint32_t>(vocab)));
   }
   ids.back() = static_cast<float>(vocab - 1);
@@ -65,7 +65,7 @@ TEST_P(EmbeddingOp, BackwardAddsEveryTokensRow) {
         const auto ids = Ids(kTokens, vocab, 1);
         if (vocab == 1) continue;
         const auto dx = RepresentableNormal(dtype, kTokens * hidden, 2);
-        const auto d_wte = RepresentableNormal(gradient, vocab * hidden, 3);  // a tied head's gradient, say
+        const auto d_wte = RepresentableNormal(gradient, vocab * hidden, 3);  // such as a tied head's gradient
         const auto d_wpe = RepresentableNormal(gradient, (kSeq + 1) * hidden, 4);
         std::vector<double> wte = Doubles(d_wte), wpe = Doubles(d_wpe);
         for (int64_t i = 0; i < kTokens * hidden; ++i) {
@@ -82,7 +82,7 @@ TEST_P(EmbeddingOp, BackwardAddsEveryTokensRow) {
           const Tensor twpe = runner.Make(gradient, kSeq + 1, hidden, d_wpe);
           EmbeddingBackward(runner.trace, tdx, tids, twte, positions ? twpe : Tensor{}, kSeq);
           runner.Run(table_);
-          // Rounded once, however often a token comes.
+          // Rounded once, no matter how often a token occurs.
           ExpectClose(runner.Read(twte), wte, gradient, 2e-5);
           if (positions) {
             ExpectClose(runner.Read(twpe), wpe, gradient, 2e-6);
@@ -105,7 +105,7 @@ TEST_P(EmbeddingOp, BackwardOfAVocabularyOfOneToken) {
   EXPECT_EQ(runner.Read(d_wte), (std::vector<float>{116, 220}));
 }
 
-// More tokens than are sorted at once, and ids of more than 16 bits.
+// More tokens than are sorted at once, and ids with more than 16 bits.
 TEST_P(EmbeddingOp, BackwardAddsManyTokensInTheirOrder) {
   constexpr int64_t kTokens = 3 * 2048 + 77;
   for (const auto& [vocab, hidden] : {std::pair<int64_t, int64_t>{300, 8}, {70001, 3}}) {

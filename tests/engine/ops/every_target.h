@@ -1,5 +1,5 @@
-// Tests of the kernels run on every device: on each instruction set that the vectorised ones are compiled for and this
-// CPU has, and on a machine with CUDA: the emulated one in several orders of its threads, or a GPU.
+// Runs tests of kernels on every device: on each instruction set that the vectorised ones are compiled for and this CPU
+// has, and on a machine with CUDA: the emulated one with several orders of its threads, or a GPU.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ inline std::vector<int64_t> CompiledTargets() {
   return targets;
 }
 
-// Where kernels run.
+// The place where kernels run.
 struct Target {
   std::string name;
   int64_t highway = 0;  // 0: the best that this CPU has
@@ -51,7 +51,7 @@ inline std::vector<Target> InstructionSets() {
 }
 inline std::vector<Target> WithCuda(std::vector<Target> targets) {
 #ifdef RIDGELINE_CUDA_TESTS
-  // A GPU takes the order that it likes.
+  // A GPU chooses its own order.
   for (uint64_t seed = 0; seed < (kEmulatedMachine ? 3 : 1); ++seed) {
     targets.push_back({"CudaSeed" + std::to_string(seed), 0, true, seed});
   }
@@ -59,7 +59,7 @@ inline std::vector<Target> WithCuda(std::vector<Target> targets) {
   return targets;
 }
 
-// Who registers an op family's kernels on each device.
+// The functions that register an op family's kernels on each device.
 struct Family {
   void (*cpu)(CpuKernelTable&);
 #ifdef RIDGELINE_CUDA_TESTS
@@ -74,14 +74,14 @@ struct Family {
   Family { Add##Name##Cpu }
 #endif
 
-// The parameter is where kernels run; Kernels gives the families' there.
+// The parameter says where kernels run; Kernels returns the families' kernels there.
 class EveryTarget : public testing::TestWithParam<Target> {
  protected:
   OpKernels Kernels(std::initializer_list<Family> families) {
 #ifdef RIDGELINE_CUDA_TESTS
     if (GetParam().cuda) {
       cuda_machine::ResetMachine({.seed = GetParam().seed});
-      // With as much workspace as the fake of cuBLASLt uses: a whole one would be copied with every slab.
+      // Uses as much workspace as the fake of cuBLASLt; a real one's would be copied with every slab.
       RecordedFor() = {.compute_capability = CapabilityHere(), .product_workspace_bytes = int64_t{1} << 20};
       CudaKernelTable table;
       for (const Family& family : families) family.cuda(table);
@@ -99,12 +99,12 @@ class EveryTarget : public testing::TestWithParam<Target> {
 
 #define RIDGELINE_ON_TARGETS(Name, Suite, targets) \
   INSTANTIATE_TEST_SUITE_P(Name, Suite, testing::ValuesIn(targets), [](const auto& info) { return info.param.name; })
-// Each instruction set of the CPU, and CUDA; no more than the first; the CPU as it is, and CUDA.
+// The sets of targets: each instruction set of the CPU and CUDA; each instruction set; the CPU as it is and CUDA.
 #define RIDGELINE_ON_EVERY_TARGET(Suite) RIDGELINE_ON_TARGETS(Targets, Suite, WithCuda(InstructionSets()))
 #define RIDGELINE_ON_EVERY_INSTRUCTION_SET(Suite) RIDGELINE_ON_TARGETS(Targets, Suite, InstructionSets())
 #define RIDGELINE_ON_EVERY_DEVICE(Suite) RIDGELINE_ON_TARGETS(Devices, Suite, WithCuda({{"Cpu"}}))
 
-// One rounding to `dtype` away from `expected`, give or take `relative` of it and `absolute`.
+// Checks for one rounding to `dtype` from `expected`, plus `relative` of it and `absolute`.
 inline void ExpectClose(const std::vector<float>& actual, const std::vector<double>& expected, DType dtype,
                         double absolute, double relative = 1e-6) {
   ASSERT_EQ(actual.size(), expected.size());
@@ -121,7 +121,7 @@ inline void ExpectClose(const std::vector<float>& actual, const std::vector<doub
 
 inline std::vector<double> Doubles(const std::vector<float>& values) { return {values.begin(), values.end()}; }
 
-// Normal numbers that `dtype` represents.
+// Normal random numbers that `dtype` represents.
 inline std::vector<float> RepresentableNormal(DType dtype, int64_t count, uint32_t seed, float scale = 1) {
   std::vector<float> values = NormalFloats(count, seed, scale);
   for (float& value : values) value = Rounded(value, dtype);
@@ -145,8 +145,8 @@ class Threads {
   int before_;
 };
 
-// Runs what `record` records, with 1, 2 and 5 threads (on the emulated machine in three orders), and expects the same
-// bytes in the tensors that it returns.
+// Runs the ops that `record` records with 1, 2 and 5 threads (on the emulated machine with three orders), and expects
+// the same bytes in the tensors that it returns.
 inline void ExpectSameForAnyThreads(const OpKernels& kernels,
                                     const std::function<std::vector<Tensor>(OpRunner&)>& record) {
   std::vector<std::vector<std::byte>> first;

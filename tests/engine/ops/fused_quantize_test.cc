@@ -1,4 +1,4 @@
-// Ops that write the codes of what they make, against the same ops and Quantize one after the other, bit by bit.
+// Ops that write the codes of their results, compared bit by bit with the same ops followed by Quantize.
 #include "engine/ops/fused_quantize.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kEps = 1e-5;
 
-// Codes both ways, in storages of their own.
+// Codes in both orientations, in storages of their own.
 struct Codes {
   QuantizedTensor row, col;
   DelayedScale delayed;
@@ -60,15 +60,14 @@ TEST(FusedQuantizing, RefusesOtherThanDelayedE4m3OfTheirShape) {
 struct Shape {
   int64_t rows, cols;
 };
-// Which orientations are asked for.
+// The requested orientations.
 struct Sides {
   bool row = false, col = false;
 };
 
 class FusedQuantizing : public EveryTarget {
  protected:
-  // What record(runner, codes, fused) leaves in the codes of the sides that are asked for, in the slot and in the
-  // tensors that it returns.
+  // record(runner, codes, fused) fills the codes of the requested sides, the slot, and the tensors that it returns.
   using Record = std::function<std::vector<Tensor>(OpRunner& runner, const Codes& codes, bool fused)>;
 
   void ExpectSameBits(const Shape& shape, const Sides& sides, const Record& record) {
@@ -89,7 +88,7 @@ class FusedQuantizing : public EveryTarget {
     for (size_t i = 0; i < of[0].size(); ++i) ASSERT_EQ(of[0][i], of[1][i]) << "result " << i;
   }
 
-  // Of every size, and some that are no numbers.
+  // Numbers of every size, and some that are NaN or infinite.
   static Tensor Input(OpRunner& runner, int64_t rows, int64_t cols) {
     std::vector<float> values = NormalFloats(rows * cols, 1, 3);
     for (size_t i = 0; i < values.size(); ++i) {
@@ -133,7 +132,7 @@ TEST_P(FusedQuantizing, ActivationsAreThoseThatWereStoredBefore) {
   }
 }
 
-// A norm, whose input is there before it or is a sum that it makes, with dropout or without.
+// A norm whose input already exists or is a sum that it computes, with or without dropout.
 struct NormCaseOfCodes {
   bool center = false;
   bool summed = false;

@@ -1,4 +1,4 @@
-// Which of cuBLASLt's algorithms a product takes: the first that is named or the fastest, measured once and kept.
+// Which of cuBLASLt's algorithms a product uses: the first one named, or the fastest, measured once and kept.
 #ifdef RIDGELINE_CUDA_ON_CPU
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ using Bits = std::vector<float>;
 constexpr int64_t kSize = 64;
 constexpr int64_t kMeasured = 6;  // runs of an algorithm
 
-// Two products of one shape, and one that is added to.
+// Two products of one shape, and one that adds to its result.
 struct Products {
   Trace trace{DeviceDescription{90, 1 << 20}};
   Tensor a = Make(), b = Make(), first = Make(), second = Make(), added = Make();
@@ -58,7 +58,7 @@ class GemmAlgorithmsOnCuda : public ::testing::Test {
   std::unique_ptr<AlgorithmFile> Open(const std::string& machine = "H200", Use use = Use::kMeasure) const {
     return std::make_unique<AlgorithmFile>(dir_ / "cublaslt.json", machine, use);
   }
-  // What three steps of the products are, and how many were run beside them to measure.
+  // The results of three steps of the products, and the number of runs for measuring beside them.
   struct Outcome {
     Bits bits;
     int64_t measured = 0;
@@ -84,7 +84,7 @@ class GemmAlgorithmsOnCuda : public ::testing::Test {
     }
     return outcome;
   }
-  // The bits of the algorithm of this place in the list.
+  // The bits of the algorithm at this place in the list.
   static Bits BitsOf(size_t algorithm) {
     std::vector<double> ms(8, -1);
     ms[algorithm] = 0;
@@ -142,7 +142,7 @@ TEST_F(GemmAlgorithmsOnCuda, PassOverThoseThatAreNamedAndRefused) {
 
 TEST_F(GemmAlgorithmsOnCuda, AreTakenFromTheFileWithoutMeasuring) {
   const Outcome first = Run(Open().get());
-  Algorithms({1000, 20'000, 10'000, 40'000});  // others would be chosen now
+  Algorithms({1000, 20'000, 10'000, 40'000});  // now others would be chosen
   for (const Use use : {Use::kMeasure, Use::kTakeOnly}) {
     for (const bool graph : {false, true}) {
       const Outcome again = Run(Open("H200", use).get(), graph);
@@ -166,7 +166,7 @@ TEST_F(GemmAlgorithmsOnCuda, AreTheFirstsWhereNothingIsKeptNorMeasured) {
   EXPECT_EQ(outcome.bits, BitsOf(0));
 }
 
-// A file that is whole may still have been written by somebody else.
+// A complete file may still have been written by somebody else.
 TEST_F(GemmAlgorithmsOnCuda, AreNotTakenWhereTheLibraryDoesNotKnowThem) {
   Run(Open().get());
   const std::string text = ReadFile(dir_ / "cublaslt.json");
@@ -189,7 +189,7 @@ TEST_F(GemmAlgorithmsOnCuda, AreNotTakenWhereTheLibraryDoesNotKnowThem) {
   EXPECT_EQ(bits, BitsOf(2));
 }
 
-// Of codes the factors are made on the device, before anything is measured.
+// For codes, the factors are made on the device before anything is measured.
 TEST_F(GemmAlgorithmsOnCuda, MultiplyCodesAlike) {
   constexpr Quantizer kE4M3{Format::kE4M3, Scaling::kCurrent};
   for (const int capability : {80, 90}) {  // emulated, and native
@@ -237,7 +237,7 @@ TEST_F(GemmAlgorithmsOnCuda, SayWhichCallFailedAndGiveEverythingBack) {
       EXPECT_EQ(watch.alive, 0) << watch.failed;
       EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U) << watch.failed;
       EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0) << watch.failed;
-      // What is kept and not known any more is measured again.
+      // A kept algorithm that is no longer known is measured again.
       EXPECT_EQ(failed, !watch.failed.empty() && watch.failed != "cublasLtMatmulAlgoCheck") << watch.failed;
       if (watch.failed.empty()) break;
       ++failures[watch.failed];

@@ -1,5 +1,5 @@
-// What is CUDA's alone of products: what is native and what is emulated, what cuBLASLt is told, and what becomes of its
-// failures. gemm_test.cc has what products are on every device.
+// Properties of products that only CUDA has: which are native and which emulated, what cuBLASLt is asked for, and how
+// its failures are handled. gemm_test.cc has the properties of products on every device.
 #ifdef RIDGELINE_CUDA_TESTS
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kWorkspace = int64_t{1} << 20;  // as much as the fake uses
 
-// A device, and products run there. Every storage has memory of its own.
+// A device with products on it. Every storage has memory of its own.
 class Device {
  public:
   explicit Device(int compute_capability, uint64_t seed = 0) : trace({compute_capability, kWorkspace}) {
@@ -72,7 +72,7 @@ class Device {
   }
 
   void UseLibraries(const CublasLt& (*cublaslt)()) { libraries_.cublaslt = cublaslt; }
-  // Returns how many calls products did, of which that was asked where the library has it.
+  // Returns how many other calls were done in products: with `with_epilogues`, those that the library supports.
   int Run(bool with_epilogues = false) {
     CudaKernelTable table;
     AddGemmCuda(table);
@@ -157,7 +157,7 @@ struct QuantizedCase {
   int64_t m, n, k;
   DType out;
   bool accumulate, bias;
-  int pad = 0;  // elements beside each row of c
+  int pad = 0;  // elements after each row of c
   DType bias_dtype = DType::kF32;
 };
 
@@ -166,7 +166,7 @@ How HowRecorded(const Trace& trace) {
   return a.defined() && a.dtype == DType::kBF16 ? How::kEmulated : How::kNative;
 }
 
-// Against double precision, like gemm_test.cc; returns c's bytes.
+// Compares with double precision, like gemm_test.cc; returns c's bytes.
 std::vector<std::byte> CheckQuantized(int compute_capability, const QuantizedCase& t, How how, uint64_t seed = 0) {
   SCOPED_TRACE(testing::Message() << t.name << " " << t.m << " x " << t.n << " x " << t.k << " on "
                                   << compute_capability << " seed " << seed);
@@ -233,7 +233,7 @@ TEST(QuantizedGemmOnCuda, IsNativeWhereTensorCoresHaveItAndEmulatedElsewhere) {
   check({"mxfp8", kMxfp8, kMxfp8, 160, 144, 300, kF32, true, false}, 100);
   check({"nvfp4", kNvfp4, kNvfp4Weight, 160, 96, 224, kBF16, false, true, 0, kBF16}, 100);
   check({"nvfp4", kNvfp4, kNvfp4, 64, 160, 192, kF32, true, false}, 100);
-  // Sizes that tensor cores have not.
+  // Sizes that tensor cores do not support.
   check({"e4m3 e4m3", kE4M3, kE4M3, 64, 97, 128, kBF16, false, true, 0, kBF16}, kNever);
   check({"e4m3 e5m2", kE4M3, kE5M2, 7, 5, 3, kF32, true, true, 0, kF32}, kNever);
   check({"mxfp8", kMxfp8, kMxfp8, 33, 50, 450, kBF16, true, true, 0, kBF16}, kNever);
@@ -242,7 +242,7 @@ TEST(QuantizedGemmOnCuda, IsNativeWhereTensorCoresHaveItAndEmulatedElsewhere) {
   check({"e4m3 e4m3", kE4M3, kE4M3, 64, 96, 128, kBF16, true, false, 8}, 89);
 }
 
-// A bias of another dtype than the library's is added by a kernel of ours; so are fp16 sums of bf16 numbers made.
+// Our own kernel adds a bias of another dtype than the library's, and converts sums of bf16 numbers to fp16.
 TEST(QuantizedGemmOnCuda, AddsWhatTheLibraryDoesNot) {
   for (const DType bias : {DType::kF32, DType::kBF16, DType::kF16}) {
     for (const DType out : {DType::kF32, DType::kBF16, DType::kF16}) {
@@ -263,13 +263,13 @@ TEST(QuantizedGemmOnCuda, HasTheSameBitsInEveryOrder) {
   }
 }
 
-// One scale for all 32 elements would be found wrong only in rows and blocks of tiles that are not the first.
+// If one scale served all 32 elements, only rows and blocks outside the first tiles would show it.
 TEST(QuantizedGemmOnCuda, TilesScalesOfManyTiles) {
   CheckQuantized(100, {"mxfp8", kMxfp8, kMxfp8, 272, 400, 640, DType::kF32, false, false}, How::kNative);
   CheckQuantized(100, {"nvfp4", kNvfp4, kNvfp4, 416, 288, 480, DType::kF32, false, false}, How::kNative);
 }
 
-// Every dtype of a, c and the bias, views at every offset.
+// Every dtype of a, c and the bias, with views at every offset.
 TEST(GemmOnCuda, MultipliesEveryCombinationOfDTypes) {
   constexpr DType kDTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
   constexpr int64_t kM = 9, kN = 20, kK = 33;
@@ -306,7 +306,7 @@ TEST(GemmOnCuda, MultipliesEveryCombinationOfDTypes) {
   }
 }
 
-// On a GPU this is what says whether its library means the same by GELU's gradient and the sums of an operand.
+// On a GPU this test shows whether its library defines GELU's gradient and the sums of an operand in the same way.
 TEST(GemmOnCuda, EpiloguesAreThePassesInWhosePlaceTheyAre) {
   constexpr int64_t kTokens = 64, kIn = 48, kOut = 32;
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
@@ -350,7 +350,7 @@ TEST(GemmOnCuda, EpiloguesAreThePassesInWhosePlaceTheyAre) {
 
 #ifdef RIDGELINE_CUDA_ON_CPU
 
-// A bias's gradient is the sum of fp32 numbers, whatever of them is multiplied.
+// A bias's gradient is the sum of fp32 numbers, even if the product rounds them.
 TEST(GemmOnCuda, DoesNotAddUpWhatItRoundsToTf32) {
   constexpr int64_t kRows = 32, kColumns = 16;
   for (const bool tf32 : {false, true}) {
@@ -365,7 +365,7 @@ TEST(GemmOnCuda, DoesNotAddUpWhatItRoundsToTf32) {
   }
 }
 
-// A product with a bias, and one whose codes and scales are brought into other forms.
+// Records a product with a bias, and one whose codes and scales are converted to other forms.
 void RecordOfEachKind(Device& device) {
   const Tensor x = device.Make(DType::kBF16, 16, 32, NormalFloats(16 * 32, 1));
   const Tensor w = device.Make(DType::kBF16, 48, 32, NormalFloats(48 * 32, 2));
@@ -443,14 +443,14 @@ TEST(GemmOnCuda, SharesOneAlgorithmAmongProductsOfOneShape) {
     device.Run();
     return ThisWatch().calls;
   };
-  // Three layouts, a description with two attributes, the product itself; once the handle, the preference with its six
-  // attributes and the heuristics.
+  // Each call: three layouts, a description with two attributes, the product itself. Once: the handle, the preference
+  // with its six attributes, and the heuristics.
   EXPECT_EQ(calls(5), 5 * 7 + 9);
 }
 
 #endif
 
-// A trace of a described device has the scratch of its products; one for CPUs has none.
+// The trace of a described device contains its products' scratch; a CPU's trace has none.
 TEST(GemmOnCuda, AsksForTheWorkspaceThatTheDeviceWants) {
   const auto bytes = [](const DeviceDescription& device) {
     Trace trace(device);
@@ -467,7 +467,7 @@ TEST(GemmOnCuda, AsksForTheWorkspaceThatTheDeviceWants) {
   EXPECT_EQ(bytes(CudaDevice(80)), 4 << 20);
 }
 
-// By which a device is asked whether it multiplies them itself.
+// This function says whether a device multiplies the codes itself.
 TEST(GemmOnCuda, SaysWhichCodesItMultiplies) {
   const auto format = [](const Quantizer& quantizer) {
     Trace trace;

@@ -1,4 +1,4 @@
-// What of the passes beside products cuBLASLt does in its products, where that was measured to be faster.
+// Which passes beside products cuBLASLt does in its products, if measurements show that to be faster.
 #ifdef RIDGELINE_CUDA_ON_CPU
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,8 +33,8 @@ using Use = AlgorithmFile::Use;
 
 constexpr int64_t kTokens = 40, kInputs = 24, kOutputs = 32;
 
-// The backward pass of two linear layers with GELU between, as Linears records it: of weights that lie (inputs,
-// outputs), and of others.
+// The backward pass of two linear layers with GELU between them, as Linears records it, for weights in the layout
+// (inputs, outputs) and in the other one.
 struct Backwards {
   Trace trace{DeviceDescription{90, 1 << 20}};
   Tensor dy, x, before_gelu, weight, dx, dweight, dbias, dbias_of_before, dweight_of_before, again;
@@ -61,7 +61,7 @@ struct Backwards {
   std::vector<Tensor> results() const { return {dx, dbias, dweight, dbias_of_before, dweight_of_before}; }
 };
 
-// Bytes and numbers of the results, and what was done in products.
+// The numbers of the results, and the passes done in products.
 struct EpilogueOutcome {
   std::vector<std::vector<float>> numbers;
   std::set<std::string> taken;
@@ -73,8 +73,8 @@ class GemmEpiloguesOnCuda : public ::testing::Test {
   GemmEpiloguesOnCuda() { cuda_on_cpu::ResetMachine(); }
   ~GemmEpiloguesOnCuda() override { cuda_on_cpu::ResetCublasLt(); }
 
-  // An epilogue takes so much longer than its product, which takes 20 s, the pass that it spares being nothing on this
-  // machine's clock.
+  // An epilogue takes this much longer than its product, which takes 20 s. The pass that it replaces takes almost
+  // nothing on this machine's clock.
   static void Epilogues(double longer_ms, bool has = true) {
     cuda_on_cpu::ResetCublasLt({.algorithm_ms = {20'000}, .epilogue_ms = longer_ms, .has_epilogues = has});
   }
@@ -110,7 +110,7 @@ class GemmEpiloguesOnCuda : public ::testing::Test {
     if (algorithms != nullptr) outcome.taken = algorithms->taken();
     return outcome;
   }
-  // The same numbers but for how they are rounded, once or twice, and for the order of sums.
+  // The same numbers except for rounding, once or twice, and for the order of sums.
   static void ExpectClose(const EpilogueOutcome& a, const EpilogueOutcome& b) {
     ASSERT_EQ(a.numbers.size(), b.numbers.size());
     for (size_t r = 0; r < a.numbers.size(); ++r) {
@@ -140,7 +140,8 @@ TEST_F(GemmEpiloguesOnCuda, AreTakenWhereTheyAreFasterAndKept) {
       EXPECT_GT(fused.measured, 0);
       ExpectClose(fused, plain);
       EXPECT_NE(fused.numbers, plain.numbers) << "an epilogue rounds once what two passes round twice";
-      // From the file, whatever they take now: without measuring, and the same to the bit, however the step is queued.
+      // From the file, whatever the times are now: without measuring, and the same to the bit, however the step is
+      // queued.
       Epilogues(5'000);
       for (const Use use : {Use::kMeasure, Use::kTakeOnly}) {
         for (const bool graph : {false, true}) {
@@ -182,7 +183,7 @@ TEST_F(GemmEpiloguesOnCuda, AreLeftWhereNothingIsMeasuredOrTheLibraryHasNone) {
   EXPECT_THAT(refused.taken, IsEmpty());
 }
 
-// What stands between two calls, or is added to, keeps them two.
+// If another call stands between two calls, or a result is added to, they stay separate.
 TEST_F(GemmEpiloguesOnCuda, AreLeftWhereTheyWouldBeOtherNumbers) {
   Epilogues(-5'000);
   const auto taken =
@@ -252,7 +253,7 @@ TEST_F(GemmEpiloguesOnCuda, AreLeftWhereTheyWouldBeOtherNumbers) {
       << "columns that the product does not sum over";
 }
 
-// A place in memory that is another's where the product runs.
+// The result's place in memory belongs to another tensor while the product runs.
 TEST_F(GemmEpiloguesOnCuda, AreLeftWhereTheirResultHasNoPlaceYet) {
   Epilogues(-5'000);
   Trace trace(DeviceDescription{90, 1 << 20});

@@ -40,7 +40,7 @@ struct GemmCase {
   DType in = DType::kF32, out = DType::kF32;
   bool accumulate = false;
   bool bias = false;
-  int64_t pad = 0;  // columns beside every operand in its storage
+  int64_t pad = 0;  // columns after every operand in its storage
   bool tf32 = false;
 
   std::string Name() const {
@@ -51,7 +51,7 @@ struct GemmCase {
   }
 };
 
-// A product recorded and run, with what it was made of.
+// A product that was recorded and run, with its operands.
 struct Product {
   OpRunner runner;
   Tensor a, b, c, bias, c_storage;
@@ -88,9 +88,9 @@ struct Product {
   }
 };
 
-// Every element of c (at most some thousands, taken at random) against double precision. An fp32 sum of k products may
-// be off by rounding in every addition; a bf16 result by one rounding, two where a bf16 c is added. With TF32 the
-// operands are those that it leaves.
+// Compares elements of c (at most a few thousand, chosen at random) with double precision. An fp32 sum of k products
+// may be off by rounding in every addition. A bf16 result may be off by one rounding, or by two if a bf16 c is added.
+// With TF32 the operands are the rounded ones.
 void Check(const OpKernels& kernels, const GemmCase& t) {
   SCOPED_TRACE(t.Name());
   Product p(t);
@@ -118,7 +118,7 @@ void Check(const OpKernels& kernels, const GemmCase& t) {
         RoundingError(t.out, 1, product, before, bias) + 2e-6 * size + 1e-6 + (t.tf32 ? kTf32Error * size : 0);
     ASSERT_NEAR(c[static_cast<size_t>(at)], product + before + bias, bound) << "row " << row << " col " << col;
   }
-  if (t.pad > 0) {  // what lies beside c is as it was
+  if (t.pad > 0) {  // the elements beside c are unchanged
     const std::vector<float> all = p.runner.Read(p.c_storage);
     const std::vector<float> before = NormalFloats(t.m * (t.n + t.pad), 4);
     for (int64_t row = 0; row < t.m; ++row) {
@@ -173,7 +173,7 @@ TEST_P(GemmOnDevice, MultipliesWhatTf32LeavesOfFp32InEveryForm) {
   }
 }
 
-// Of one term a product of two TF32 numbers is exact in fp32, so that their rounding shows to the bit.
+// A product with one term of two TF32 numbers is exact in fp32, so it shows their rounding to the bit.
 TEST_P(GemmOnDevice, RoundsToTf32AsItIsDefined) {
   const auto multiply = [&](const GemmCase& t) {
     Product p(t);
@@ -229,7 +229,7 @@ TEST(Gemm, MatchesDoublePrecisionInTiles) {
   }
 }
 
-// A gradient of weights summed over micro-batches: the same bits at every run.
+// A gradient of weights, summed over micro-batches, has the same bits at every run.
 TEST(Gemm, IsTheSameAtEveryRun) {
   const OpKernels kernels = GemmTable();
   for (const auto& [in, out] : kTypes) {
@@ -245,7 +245,7 @@ TEST(Gemm, IsTheSameAtEveryRun) {
   }
 }
 
-// What we vectorise ourselves: biases, rounding.
+// Biases and rounding are our own vectorised code.
 TEST(Gemm, MatchesOnEveryInstructionSet) {
   for (const int64_t target : CompiledTargets()) {
     hwy::GetChosenTarget().Update(target);
@@ -264,7 +264,7 @@ TEST(Gemm, MatchesWithOneThread) {
   }
 }
 
-// Long sums of few elements most of all: threads could share them.
+// Especially long sums of few elements, which threads could share.
 TEST(Gemm, GivesTheSameBitsForAnyThreadCount) {
   for (const auto& [in, out] : kTypes) {
     for (GemmCase t : {GemmCase{.m = 1, .n = 64, .k = 4000}, GemmCase{.m = 33, .n = 65, .k = 5000},
@@ -289,7 +289,7 @@ TEST(Gemm, GivesTheSameBitsForAnyThreadCount) {
   }
 }
 
-// More threads may be allowed, or fewer, when a call runs than when it was prepared.
+// A call may run with more or fewer threads than when it was prepared.
 TEST(Gemm, RunsWithAnotherThreadCountThanPrepared) {
   Product p({.m = 500, .n = 1100, .k = 1500, .in = DType::kBF16});
   const CpuKernelTable table = GemmTable();
@@ -367,7 +367,7 @@ constexpr Formats kFormats[] = {
     {"nvfp4", {Format::kE2M1, Scaling::kBlock16}, {Format::kE2M1, Scaling::kBlock16x16}},
 };
 
-// A product of quantized operands is the product of what they stand for.
+// A product of quantized operands is the product of the dequantized operands.
 void CheckQuantized(const OpKernels& kernels, const Formats& formats, int64_t m, int64_t n, int64_t k, DType out,
                     bool accumulate, bool bias) {
   SCOPED_TRACE(std::string(formats.name) + " m " + std::to_string(m) + " n " + std::to_string(n) + " k " +

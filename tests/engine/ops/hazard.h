@@ -1,4 +1,4 @@
-// Whether a kernel touches only what its call declares.
+// Checks that a kernel touches only what its call declares.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace ridgeline {
 
-// NaN in every dtype of numbers, or small numbers that are others in every place. Bytes one by one would take a
+// NaN in every dtype of numbers, or small numbers that differ in every place. Setting single bytes would take a
 // sanitizer minutes over a large slab.
 inline void FillWithPoison(std::span<std::byte> bytes, bool nan) {
   if (nan) {
@@ -31,10 +31,10 @@ inline void FillWithPoison(std::span<std::byte> bytes, bool nan) {
   }
 }
 
-// Has a call run twice over a slab in which every byte that it doesn't declare to read is poison, of another kind each
-// time. Fails the test where the call changes a byte that it doesn't declare to write or scratch, and where what it
-// writes depends on the poison: where it reads what it doesn't declare, or leaves a part of a result unwritten. After
-// it, what the call wrote is written, its scratch is poison, and the rest of the slab is as it was.
+// Runs a call twice over a slab. Every byte that the call does not declare to read is poison, of another kind each
+// time. Fails the test if the call changes a byte that it does not declare to write or use as scratch. Also fails it if
+// the written data depend on the poison: the call then reads undeclared data, or leaves a part of a result unwritten.
+// Afterwards the results are written, the scratch is poison, and the rest of the slab is unchanged.
 inline void RunOnWhatItDeclares(const OpCall& call, const int64_t* offsets, std::span<std::byte> slab,
                                 const std::function<void()>& run) {
   struct Range {
@@ -62,10 +62,10 @@ inline void RunOnWhatItDeclares(const OpCall& call, const int64_t* offsets, std:
   const auto scratch = ranges_of({call.scratch()});
   const auto changes = ranges_of({call.writes(), call.scratch()});
 
-  // Kept from call to call: pages that are made anew for each were a tenth of what all calls took.
+  // Reused from call to call: new pages for each were a tenth of the time of all calls.
   thread_local std::vector<std::byte> before;
   thread_local std::vector<std::byte> expected;
-  thread_local std::vector<std::byte> first;  // what it writes on the first kind of poison
+  thread_local std::vector<std::byte> first;  // the data written with the first kind of poison
   before.assign(slab.begin(), slab.end());
   expected.resize(slab.size());
   first.resize(slab.size());

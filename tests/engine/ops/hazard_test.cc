@@ -1,4 +1,4 @@
-// That the check of hazards finds them.
+// The check of hazards finds them.
 #include "tests/engine/ops/hazard.h"
 
 #include <gtest/gtest-spi.h>

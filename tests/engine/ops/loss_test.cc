@@ -43,7 +43,7 @@ TEST_P(Loss, CrossEntropyIsItsFormula) {
     for (const auto& [rows, vocab] :
          {std::pair<int64_t, int64_t>{1, 2}, {3, 31}, {2, 32}, {5, 257}, {3, 4096}, {2, 10001}}) {
       for (const float spread : {0.1F, 3.0F, 30.0F}) {
-        // By this seed no target is nearly certain: of p - 1 little would be left.
+        // With this seed no target is nearly certain; p - 1 would lose most of its bits.
         const auto logits = RepresentableNormal(dtype, rows * vocab, 2, spread);
         std::vector<float> targets;
         for (int64_t i = 0; i < rows; ++i) targets.push_back(static_cast<float>((i * 7919 + vocab - 1) % vocab));
@@ -79,7 +79,7 @@ TEST_P(Loss, CrossEntropyTakesLongRows) {
 }
 
 TEST_P(Loss, CrossEntropyTakesStridedRowsAndAnyOrderOfMagnitudes) {
-  // Rising logits make every piece of the row raise the maximum; beside them lies something else.
+  // Rising logits make every piece of the row raise the maximum. The padding beside them holds other numbers.
   constexpr int64_t kVocab = 9000, kPad = 5;
   std::vector<float> all, logits;
   for (int64_t i = 0; i < 2 * (kVocab + kPad); ++i) {

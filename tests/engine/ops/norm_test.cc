@@ -99,7 +99,7 @@ TEST_P(Norm, LayerNormKeepsItsDigitsFarFromZero) {
   for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(runner.Read(y)[i], i % 2 == 0 ? -1 : 1, 1e-3);
 }
 
-// Against the slopes of the formula in double: L = sum of dy * y.
+// Compares with the slopes of the formula in double: L = sum of dy * y.
 void CheckBackward(const OpKernels& table, bool center, DType dtype, DType gradient, bool overwrite_dx,
                    bool accumulate) {
   for (const NormCase& shape : kCases) {
@@ -162,7 +162,7 @@ void CheckBackward(const OpKernels& table, bool center, DType dtype, DType gradi
       RmsNormBackward(runner.trace, tdy, tx, tw, rstd, tdx, overwrite_dx, tdw, accumulate);
     }
     runner.Run(table);
-    // Two elements alone are normalised almost to constants: their slopes are small differences.
+    // Rows of only two elements are normalised almost to constants: their slopes are small differences.
     ExpectClose(runner.Read(tdx), dx, dtype, 1e-5);
     ExpectClose(runner.Read(tdw), dweight, gradient, 1e-5);
     if (center) ExpectClose(runner.Read(tdb), dbias, gradient, 1e-5);
@@ -180,12 +180,12 @@ void CheckBackwards(const OpKernels& table, bool center) {
 TEST_P(Norm, RmsNormBackwardIsTheSlope) { CheckBackwards(table_, false); }
 TEST_P(Norm, LayerNormBackwardIsTheSlope) { CheckBackwards(table_, true); }
 
-// Rows longer than what a block of a GPU holds, and rows that begin where no vector does.
+// Rows longer than a GPU block holds, and rows that begin where no vector does.
 struct LongCase {
   int64_t rows, cols, begin;
 };
 constexpr LongCase kLongCases[] = {{3, 4099, 0}, {2, 4104, 0}, {2, 33024, 0}, {100, 72, 0}, {100, 72, 1}};
-// So many rows that a block of a GPU has several, and not each as many.
+// So many rows that a GPU block has several, and not all blocks as many.
 constexpr LongCase kManyRows = {2200, 24, 0};
 
 void CheckLong(const OpKernels& table, bool center, DType dtype, const LongCase& shape) {
@@ -244,7 +244,7 @@ void CheckLong(const OpKernels& table, bool center, DType dtype, const LongCase&
     RmsNormBackward(runner.trace, tdy, tx, tw, rstd, tdx, false, tdw, false);
   }
   runner.Run(table);
-  ExpectClose(runner.Read(ty), y, dtype, 3e-6, 1e-5);  // sums of as many numbers
+  ExpectClose(runner.Read(ty), y, dtype, 3e-6, 1e-5);  // sums of that many numbers
   ExpectClose(runner.Read(tdx), dx, dtype, 1e-5, 1e-5);
   ExpectClose(runner.Read(tdw), dweight, DType::kF32, 1e-4);
   if (center) ExpectClose(runner.Read(tdb), dbias, DType::kF32, 1e-4);
@@ -261,7 +261,7 @@ TEST_P(Norm, ManyRows) {
   for (const bool center : {false, true}) CheckLong(table_, center, DType::kBF16, kManyRows);
 }
 
-// One pass over a residual's sum gives what the sum gives, and then the norm: to the bit, wherever the sum goes.
+// One pass over a residual's sum gives the same bits as the sum and then the norm, wherever the sum is stored.
 enum class SumGoes : uint8_t { kElsewhere, kOverTheBranch, kOverTheResidual };
 
 void CheckSum(const OpKernels& table, bool center, DType dtype, const LongCase& shape, double p, SumGoes where) {
@@ -348,7 +348,7 @@ TEST_P(Norm, ThreadsChangeNothing) {
   });
 }
 
-// Large outputs are written past the caches.
+// Large outputs bypass the caches.
 TEST_P(Norm, LargeIsAsSmall) {
   constexpr int64_t kRows = 2080, kCols = 2048;
   OpRunner runner;

@@ -1,4 +1,4 @@
-// A device's kernels as tests run them: over a slab in this process's memory, whatever memory is the device's own.
+// A device's kernels as tests run them: over a slab in this process's memory, wherever the device's own memory is.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@
 namespace ridgeline {
 
 struct OpKernels {
-  // Throw Error(kInternal) where the device has no kernel of the call's op. `slab` is all of `run.slab`'s memory; a
-  // call is prepared for the one that it runs over.
+  // Both throw Error(kInternal) if the device has no kernel for the call's op. `slab` is all of `run.slab`'s memory. A
+  // call is prepared for the slab that it runs over.
   std::function<std::shared_ptr<KernelState>(const OpCall& call, const CpuRun& run, std::span<std::byte> slab)> prepare;
   std::function<void(const OpCall& call, const CpuRun& run, std::span<std::byte> slab, KernelState* state)> run;
 
@@ -35,7 +35,7 @@ struct OpKernels {
   }
 
   OpKernels() = default;
-  // What runs on CPUs computes in the slab itself.
+  // Kernels on CPUs compute in the slab itself.
   OpKernels(const CpuKernelTable& table)
       : prepare([table](const OpCall& call, const CpuRun&, std::span<std::byte>) {
           const CpuKernel& kernel = KernelOf(table, call);
@@ -46,8 +46,8 @@ struct OpKernels {
         }) {}
 
 #ifdef RIDGELINE_CUDA_TESTS
-  // On a machine with CUDA, which has to outlive these and the states: the slab is copied to its memory before each
-  // call, and back after it. Attention takes our kernels, unless `with` has cuDNN.
+  // Kernels on a machine with CUDA, which must outlive these and the states. The slab is copied to the machine's memory
+  // before each call, and back after it. Attention uses our kernels, unless `with` has cuDNN.
   OpKernels(const CudaKernelTable& table, const CudaLibraries& with = {LibrariesHere().cublaslt, nullptr}) {
     auto memory = std::make_shared<CudaMemory>();
     auto libraries = std::make_shared<const CudaLibraries>(with);
@@ -61,7 +61,7 @@ struct OpKernels {
       std::byte* const copy = memory->Of(slab.size());
       CheckCuda(cudaMemcpy(copy, slab.data(), slab.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
       CudaRun cuda = Cuda(copy, on.offsets, *libraries);
-      // One that waits for the copy: cudaMemcpy may return while the last of it is on its way.
+      // This stream waits for the copy: cudaMemcpy may return before its last bytes have arrived.
       CheckCuda(cudaStreamCreate(&cuda.stream), "cudaStreamCreate");
       KernelOf(table, call).run(call, cuda, state);
       CheckCuda(cudaStreamSynchronize(cuda.stream), "cudaStreamSynchronize");
@@ -77,7 +77,7 @@ struct OpKernels {
     CudaMemory(const CudaMemory&) = delete;
     CudaMemory& operator=(const CudaMemory&) = delete;
     ~CudaMemory() { cudaFree(data_); }
-    // At one place while a slab's size stays.
+    // The address stays the same as long as a slab's size does.
     std::byte* Of(size_t bytes) {
       if (bytes != bytes_) {
         CheckCuda(cudaFree(data_), "cudaFree");

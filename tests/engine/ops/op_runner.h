@@ -1,5 +1,5 @@
-// Runs recorded ops without a planner: every storage lies in a buffer of its own, between guard bytes, and
-// every call is held to what it declares.
+// Runs recorded ops without a planner. Every storage lies in its own buffer between guard bytes, and every call is
+// checked against its declarations.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 
 namespace ridgeline {
 
-// What most ops compute with.
+// The inputs that most ops compute with.
 inline constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
 
 // Round to nearest, ties to even; NaN stays NaN.
@@ -39,14 +39,14 @@ inline float Bf16Value(uint16_t bits) {
   std::memcpy(&value, &wide, sizeof value);
   return value;
 }
-// What is left of `value` in `dtype`.
+// `value` rounded to `dtype`.
 inline float Rounded(float value, DType dtype) {
   if (dtype == DType::kF16) return FromFp16(ToFp16(value));
   return dtype == DType::kBF16 ? Bf16Value(Bf16Bits(value)) : value;
 }
 
-// Nearly normal, up to 3.46 standard deviations: sums of four numbers of 16 bits. The standard library's take a
-// logarithm each, and under sanitizers were most of what tests of products took.
+// Nearly normal random numbers, up to 3.46 standard deviations: sums of four 16-bit numbers. The standard library's
+// take a logarithm each. Under sanitizers they took most of the time of the products' tests.
 inline std::vector<float> NormalFloats(int64_t count, uint32_t seed, float scale = 1) {
   constexpr float kMean = 2 * 65535.0F;
   constexpr float kDeviation = 37837.2F;  // 65536 / √3
@@ -60,7 +60,7 @@ inline std::vector<float> NormalFloats(int64_t count, uint32_t seed, float scale
   return values;
 }
 
-// The device that tests record for; a test of another's kernels sets it.
+// The device that tests record for; a test of another device's kernels sets it.
 inline DeviceDescription& RecordedFor() {
   static DeviceDescription device;
   return device;
@@ -71,14 +71,14 @@ class OpRunner {
   Trace trace{RecordedFor()};              // record ops on it, then Run
   CollectiveQueue* collectives = nullptr;  // needed by collectives
 
-  // A tensor with these contents at the beginning of Run. Integers are given as floats and must be exact.
+  // A tensor with these contents at the beginning of Run. Pass integers as floats; they must be exact.
   Tensor Make(DType dtype, int64_t rows, int64_t cols, std::vector<float> values) {
     EXPECT_EQ(static_cast<int64_t>(values.size()), rows * cols);
     const Tensor tensor = trace.Persistent(dtype, rows, cols, Category::kData);
     Fill(tensor.storage, dtype, std::move(values));
     return tensor;
   }
-  // The same for a storage that is recorded already.
+  // The same for a storage that was already recorded.
   void Fill(StorageId storage, DType dtype, std::vector<float> values) {
     contents_[storage] = {dtype, std::move(values)};
   }
@@ -86,10 +86,10 @@ class OpRunner {
   Tensor Normal(DType dtype, int64_t rows, int64_t cols, uint32_t seed, float scale = 1) {
     return Make(dtype, rows, cols, NormalFloats(rows * cols, seed, scale));
   }
-  // No contents: NaN before an op writes it (as are the temporaries that ops take themselves).
+  // Without contents: NaN before an op writes it (like the temporaries that ops allocate themselves).
   Tensor Empty(DType dtype, int64_t rows, int64_t cols) { return trace.Persistent(dtype, rows, cols, Category::kData); }
 
-  // Runs the trace from the initial contents, and fails the test where a kernel touches what its call doesn't declare.
+  // Runs the trace from the initial contents. Fails the test if a kernel touches what its call does not declare.
   void Run(const OpKernels& kernels, const StepInputs& inputs = {}) {
     LayOut();
     states_.clear();
@@ -97,7 +97,7 @@ class OpRunner {
     for (const OpCall& call : trace.calls()) states_.push_back(kernels.prepare(call, run, SlabBytes(run)));
     Continue(kernels, inputs);
   }
-  // Runs the trace again, on what the last run left.
+  // Runs the trace again, on the data that the last run left.
   void Continue(const OpKernels& kernels, const StepInputs& inputs = {}) {
     const CpuRun run = Slab();
     const std::span<std::byte> slab = SlabBytes(run);
@@ -141,7 +141,7 @@ class OpRunner {
     }
     return values;
   }
-  // From a tensor's first byte to its last: for comparing bit by bit.
+  // The bytes from a tensor's first to its last, to compare bit by bit.
   std::vector<std::byte> Bytes(const Tensor& tensor) const {
     const auto begin =
         slab_.begin() + Base() + offsets_[static_cast<size_t>(tensor.storage)] + tensor.offset * SizeOf(tensor.dtype);

@@ -1,5 +1,5 @@
-// What is CUDA's alone of the optimizer: updates that run together, with the bits of one after the other and in fewer
-// launches. optimizer_test.cc has what updates are on every device.
+// Properties of the optimizer that only CUDA has: updates that run together have the bits of separate updates, in fewer
+// launches. optimizer_test.cc has the properties of updates on every device.
 #ifdef RIDGELINE_CUDA_TESTS
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ class CudaOptimizer : public testing::TestWithParam<uint64_t> {
     ended.grids = cuda_machine::GridsRun();
     return ended;
   }
-  // The same of both ways, and how many launches that saves.
+  // Expects the same result together and in turn, and that together saves this many launches.
   static void ExpectSaved(const Trace& trace, int64_t launches) {
     CudaKernelTable table;
     AddOptimizerCuda(table);
@@ -80,13 +80,15 @@ struct Weights {
 
 TEST_P(CudaOptimizer, UpdatesManyParametersInFewLaunches) {
   Trace trace;
-  // Of no, one and several chunks; whole ones, and all that may be left over; more than one launch takes.
+  // Parameters with no, one and several chunks, with and without every possible remainder; more of them than one launch
+  // takes.
   for (int64_t i = 0; i < 70; ++i) {
     Weights(trace, i % 7 == 0 ? 2048 * (i / 7) + i % 3 : i, DType::kI16).Update(trace);
   }
   Weights(trace, 100, DType::kI16).Update(trace, {.weight_decay = 0.1});
   Weights(trace, 100, DType::kF32).Update(trace, {.weight_decay = 0.1});
-  // 64 and 6, another decay, another kind of master: four launches of 71, for one parameter has no weights.
+  // 64 and 6, another decay, another kind of master: four launches instead of 71, as one of the parameters has no
+  // weights.
   ExpectSaved(trace, 67);
 }
 
@@ -96,14 +98,14 @@ TEST_P(CudaOptimizer, WhatTouchesWhatWasChangedRunsBehindIt) {
   const Weights b(trace, 3000, DType::kI16);
   a.Update(trace);
   b.Update(trace);
-  a.Update(trace);  // again
+  a.Update(trace);  // a second update
   Weights reader(trace, 3000, DType::kI16);
   reader.grad = a.m;
   reader.Update(trace);
   ExpectSaved(trace, 1);
 }
 
-// A temporary that begins where another ended may lie in its bytes.
+// A temporary that begins where another one ended may lie in its bytes.
 TEST_P(CudaOptimizer, WhatLiesWhereAnotherLayRunsBehindIt) {
   Trace trace;
   Weights a(trace, 3000, DType::kF32);
@@ -116,7 +118,7 @@ TEST_P(CudaOptimizer, WhatLiesWhereAnotherLayRunsBehindIt) {
   const Layout layout = PlanLayout(trace);
   ASSERT_EQ(layout.offsets[static_cast<size_t>(a.work.storage)], layout.offsets[static_cast<size_t>(b.work.storage)]);
   c.Update(trace);
-  ExpectSaved(trace, 1);  // b and c
+  ExpectSaved(trace, 1);  // b and c together
 }
 
 }  // namespace

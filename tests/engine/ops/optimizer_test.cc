@@ -91,7 +91,7 @@ void CheckAdam(const OpKernels& table, DType work_dtype, bool split, DType gradi
     const std::vector<float> rest = runner.Read(tlow);
     for (size_t i = 0; i < result.size(); ++i) {
       const float master = JoinMaster(Bf16Bits(result[i]), static_cast<int16_t>(rest[i]));
-      ASSERT_NEAR(master, result[i], std::abs(master) / 256);  // what is multiplied is the nearest bf16
+      ASSERT_NEAR(master, result[i], std::abs(master) / 256);  // the multiplied weight is the nearest bf16
       result[i] = master;
     }
   }
@@ -112,7 +112,7 @@ TEST_P(Optimizer, AdamIsPyTorchs) {
   }
 }
 
-// All-bf16 state: every step computed in fp32 and rounded once.
+// All-bf16 state: every step is computed in fp32 and rounded once.
 TEST_P(Optimizer, AdamWithBf16StateRoundsOnce) {
   constexpr int64_t kCount = 1031;
   const AdamAttrs attrs = {.weight_decay = 0.1};
@@ -190,7 +190,7 @@ TEST_P(Optimizer, AdamTakesEveryKindOfState) {
 }
 
 TEST_P(Optimizer, AdamsVectorsSplitAsSplitMaster) {
-  // No gradient and no decay: weights stay as they are, bit for bit, and so does every NaN a NaN.
+  // Without gradient and decay, weights stay as they are, bit for bit, and every NaN stays NaN.
   std::vector<float> low, work;
   std::vector<uint32_t> bits;
   std::mt19937 engine(5);
@@ -256,7 +256,7 @@ TEST(Master, SplitsAndJoinsEveryExponent) {
         continue;
       }
       ASSERT_EQ(std::bit_cast<uint32_t>(joined), bits) << std::hex << bits;
-      // Nearest: no further than half a step, that is 2^15 units of the master's last place.
+      // The nearest is at most half a step away, that is 2^15 units of the master's last place.
       ASSERT_LE(std::abs(static_cast<int>(low)), 0x8000);
       if ((bits & 0xffff) != 0x8000) {
         ASSERT_EQ(work, Bf16Bits(master)) << std::hex << bits;
@@ -338,7 +338,7 @@ TEST(OptimizerRecord, RefusesOtherShapes) {
   EXPECT_TRUE(trace.calls().empty());
 }
 
-// fp16's loop in small: the factor is halved where the norm overflows, that step changes nothing, and the factor
+// fp16's loop on a small scale. When the norm overflows, the factor is halved and that step changes nothing. The factor
 // doubles after kLossScaleWindow good steps.
 TEST_P(Optimizer, LossScalingSkipsHalvesAndDoubles) {
   OpRunner runner;
@@ -356,9 +356,9 @@ TEST_P(Optimizer, LossScalingSkipsHalvesAndDoubles) {
   Adam(runner.trace, work, master, m, v, gradient, scale, {.beta1 = 0.5, .beta2 = 0.5}, state);
   runner.Run(table_, {.step = 5, .learning_rate = 0.25});
   EXPECT_FLOAT_EQ(runner.Read(norm)[0], 5);
-  EXPECT_FLOAT_EQ(runner.Read(scale)[0], 1 / (5 * kFirstLossScale));  // clipped to 1, and the factor taken out
+  EXPECT_FLOAT_EQ(runner.Read(scale)[0], 1 / (5 * kFirstLossScale));  // clipped to 1, and the factor is divided out
   EXPECT_EQ(runner.Read(state), (std::vector<float>{kFirstLossScale, 1, 4}));
-  EXPECT_NEAR(runner.Read(master)[0], 0.75, 1e-6);  // Adam's first step, behind four skipped, is the learning rate
+  EXPECT_NEAR(runner.Read(master)[0], 0.75, 1e-6);  // after four skipped steps, Adam's first step is the learning rate
   EXPECT_NEAR(runner.Read(work)[1], -1.75, 1e-3);
 
   OpRunner overflow;

@@ -1,4 +1,4 @@
-// The quantizing kernels against precision/reference.h, bit by bit.
+// The quantizing kernels, compared bit by bit with precision/reference.h.
 #include "engine/ops/quantize.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ std::vector<float> TransposeOf(const Matrix& m) {
   return to;
 }
 
-// Numbers of very different sizes: each block of 16 has its own.
+// Numbers of very different sizes: each block of 16 has its own size.
 Matrix MakeMatrix(DType dtype, int64_t rows, int64_t cols, uint32_t seed) {
   Matrix m = {dtype, rows, cols, NormalFloats(rows * cols, seed)};
   for (size_t i = 0; i < m.values.size(); ++i) {
@@ -82,7 +82,7 @@ Matrix MakeMatrix(DType dtype, int64_t rows, int64_t cols, uint32_t seed) {
   return m;
 }
 
-// What is to happen to numbers that are not ordinary.
+// Matrices with numbers that are not ordinary.
 Matrix Extreme(DType dtype, int64_t rows, int64_t cols, int which) {
   Matrix m = MakeMatrix(dtype, rows, cols, 4);
   const auto at = [&](int64_t row, int64_t col) -> float& {
@@ -92,7 +92,7 @@ Matrix Extreme(DType dtype, int64_t rows, int64_t cols, int which) {
     case 0:
       std::fill(m.values.begin(), m.values.end(), 0.0F);
       break;
-    case 1:  // all blocks, and the largest of the tensor, tiny
+    case 1:  // all blocks, and the tensor's largest number, are tiny
       for (float& v : m.values) v = Rounded(v * 1e-38F, dtype);
       break;
     case 2:
@@ -112,7 +112,7 @@ Matrix Extreme(DType dtype, int64_t rows, int64_t cols, int which) {
       at(2, 2) = -kInfinity;
       at(9, 9) = std::nanf("");
       break;
-    default:  // one number far above all: others vanish beside it
+    default:  // one number far above all others: they vanish beside it
       for (float& v : m.values) v = Rounded(v * 1e-6F, dtype);
       at(5, 5) = Rounded(1e6F, dtype);
       at(6, 7) = -0.0F;
@@ -142,7 +142,7 @@ class Quantizing : public EveryTarget {
     }
   }
 
-  // Quantizes both ways, or one, and compares all.
+  // Quantizes in both orientations, or in one, and compares everything.
   void Check(const Orientations& recipe, const Matrix& m, bool by_row = true, bool by_col = true, int64_t gap = 0) {
     if (recipe.col.hadamard && m.dtype != DType::kBF16) return;
     by_col = by_col && !recipe.rows_alone;
@@ -230,7 +230,7 @@ TEST_P(Quantizing, NumbersThatAreNotOrdinary) {
   }
 }
 
-// Every number of PyTorch's tables, by the vectors.
+// Every number of PyTorch's tables, by the vectorised code.
 TEST_P(Quantizing, CastsArePyTorchs) {
   for (const Format format : {Format::kE4M3, Format::kE5M2}) {
     std::vector<Cast> casts = RoundedCodes(format);
@@ -251,7 +251,7 @@ TEST_P(Quantizing, CastsArePyTorchs) {
   }
 }
 
-// Every bf16 number, by the reference, within a block's reach and beyond it.
+// Every bf16 number against the reference, within a block's range and beyond it.
 TEST_P(Quantizing, EveryBf16NumberIsTheReferences) {
   Matrix m = {DType::kBF16, 256, 256, {}};
   for (uint32_t bits = 0; bits < 65536; ++bits) m.values.push_back(Bf16Value(static_cast<uint16_t>(bits)));
@@ -261,7 +261,7 @@ TEST_P(Quantizing, EveryBf16NumberIsTheReferences) {
   Check({"nv", kNv, kNv}, m, false, true);
 }
 
-// Any bits: subnormal numbers and the largest, each beside others. Then a NaN or an infinity in some blocks.
+// Any bits: subnormal numbers and the largest, side by side. Then a NaN or an infinity in some blocks.
 TEST_P(Quantizing, NumbersOfEverySize) {
   std::mt19937 engine(12);
   for (const uint32_t numbers : {1, 0}) {
@@ -280,9 +280,9 @@ TEST_P(Quantizing, NumbersOfEverySize) {
   }
 }
 
-// Outputs much larger than the caches are written past them, as vectors. x repeats itself, and so must they.
+// Outputs much larger than the caches bypass them as vectors. x repeats itself, so the outputs must too.
 TEST_P(Quantizing, WritesPastTheCaches) {
-  if (GetParam().cuda || GetParam().highway == HWY_EMU128) return;  // have no such stores
+  if (GetParam().cuda || GetParam().highway == HWY_EMU128) return;  // these have no such stores
   constexpr int64_t kPeriod = 256, kRows = 64 * kPeriod, kCols = 1024;
   std::vector<float> values(static_cast<size_t>(kRows * kCols));
   const auto pattern = MakeMatrix(DType::kBF16, kPeriod, kCols, 9).values;
@@ -301,7 +301,8 @@ TEST_P(Quantizing, WritesPastTheCaches) {
     const Tensor x = all.Rows(0, row.format == Format::kE2M1 ? kRows : kRows / 2);  // 8 MiB of codes
     rows.push_back({make(row, x.rows, kCols), make(row, kPeriod, kCols)});
     cols.push_back({make(col, kCols, x.rows), make(col, kCols, kPeriod)});
-    const bool alone = row.scaling == Scaling::kCurrent;  // rows are read again for columns, so they are streamed alone
+    const bool alone =
+        row.scaling == Scaling::kCurrent;  // columns read the rows again, so only separate rows are streamed
     Quantize(runner.trace, x, &rows.back().whole, alone ? nullptr : &cols.back().whole, {}, kStream);
     if (alone) Quantize(runner.trace, x, nullptr, &cols.back().whole, {}, kStream);
     Quantize(runner.trace, x.Rows(0, kPeriod), &rows.back().period, &cols.back().period, {}, kStream);
@@ -322,8 +323,8 @@ TEST_P(Quantizing, WritesPastTheCaches) {
   for (const Pair& pair : cols) expect_repeats(pair);
 }
 
-// The largest of a block that is far below the tensor's, where E4M3 is subnormal and rounds most, may be more than 6
-// times its scale; beside such blocks, those of zeros and those of usual size.
+// A block's largest number may be more than 6 times its scale if the block is far below the tensor's largest: there
+// E4M3 is subnormal and rounds most. Beside such blocks stand blocks of zeros and of usual size.
 TEST_P(Quantizing, BlocksOfUnusualScales) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     Matrix m = {dtype, 64, 512, NormalFloats(64 * 512, 11)};
@@ -356,7 +357,8 @@ TEST_P(Quantizing, DoesNotDependOnThreads) {
   }
 }
 
-// The mean of a column of equal numbers, dequantized: of n draws of which p go up, the variance is p (1 - p) / n steps.
+// The mean of a column of equal numbers, dequantized. For n draws, of which p are rounded up, the variance is p (1 - p)
+// / n steps.
 TEST_P(Quantizing, StochasticRoundingIsUnbiased) {
   constexpr int64_t kCount = 4096;
   std::vector<float> values(static_cast<size_t>(16 * kCount), 0.0F);
@@ -376,7 +378,7 @@ TEST_P(Quantizing, StochasticRoundingIsUnbiased) {
     Dequantize(runner.trace, q, back.back());
   }
   runner.Run(table_, kStepInputs);
-  EXPECT_NE(runner.Bytes(row.codes), runner.Bytes(col.codes));  // the same numbers in the same places: other draws
+  EXPECT_NE(runner.Bytes(row.codes), runner.Bytes(col.codes));  // the same numbers in the same places, but other draws
   for (const Tensor& y : back) {
     const auto decoded = runner.Read(y);
     for (size_t level = 0; level < 16; ++level) {
@@ -405,8 +407,8 @@ TEST_P(Quantizing, StepsAndStreamsDrawDifferently) {
   EXPECT_EQ(codes[0], codes[3]);
 }
 
-// Columns of equal numbers again, by every quantizer of weights. What a block's rounded scale makes too large for the
-// format saturates, so each block's largest is the tensor's.
+// Columns of equal numbers again, by every quantizer of weights. A number that a block's rounded scale makes too large
+// for the format saturates, so each block's largest is the tensor's.
 TEST_P(Quantizing, StochasticRoundingOfWeightsIsUnbiased) {
   constexpr int64_t kCount = 4096;
   const float levels[16] = {6,    0.1F, 0.4F, 0.6F, 1.1F,  1.7F,  2.3F,  2.9F,
@@ -434,7 +436,7 @@ TEST_P(Quantizing, StochasticRoundingOfWeightsIsUnbiased) {
         if (got <= value) below = std::max(below, got);
         if (got >= value) above = std::min(above, got);
       }
-      const double exact = 1e-6 * std::abs(value);  // of the scales
+      const double exact = 1e-6 * std::abs(value);  // the scales' error
       if (!std::isfinite(below) || !std::isfinite(above)) {
         EXPECT_NEAR(sum / kCount, value, exact) << "only one neighbour of " << value;
         continue;
@@ -505,7 +507,7 @@ TEST_P(Quantizing, DequantizesAsTheReference) {
   }
 }
 
-// Every code beside every kind of scale, those that no number becomes too.
+// Every code with every kind of scale, including codes that no number is rounded to.
 TEST_P(Quantizing, DequantizesEveryCode) {
   constexpr int64_t kRows = 37, kCols = 1100;
   for (const Quantizer& quantizer : {kRecipes[0].row, kRecipes[1].row, kMx, kNv, kSquare}) {

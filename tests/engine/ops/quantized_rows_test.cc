@@ -17,7 +17,7 @@ class QuantizedRows : public EveryTarget {
 };
 RIDGELINE_ON_EVERY_INSTRUCTION_SET(QuantizedRows);
 
-// Every code, with a scale of its own for each block.
+// Every code, with a separate scale for each block.
 ReferenceTensor EveryCode(const Quantizer& quantizer, int64_t outer, int64_t inner) {
   ReferenceTensor q = {quantizer, outer, inner, {}, {}, 1, 0};
   q.codes.resize(static_cast<size_t>(outer * quantizer.CodeCols(inner)));

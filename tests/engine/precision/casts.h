@@ -1,5 +1,6 @@
-// What PyTorch makes of numbers in 8 bits (E4M3, E5M2): FORMAT_values.csv has every code's value, FORMAT_round.csv the
-// code of numbers around every boundary, to nearest even (torch 2, Tensor.to(torch.float8_e4m3fn) and float8_e5m2).
+// PyTorch's casts of numbers to 8 bits (E4M3, E5M2). FORMAT_values.csv has every code's value. FORMAT_round.csv has the
+// codes of numbers around every boundary, rounded to nearest even (torch 2, Tensor.to(torch.float8_e4m3fn) and
+// float8_e5m2).
 #pragma once
 
 #include <bit>
@@ -43,7 +44,7 @@ inline std::vector<Cast> CodeValues(Format format) {
   return casts;
 }
 
-// Numbers and the codes they are rounded to.
+// Numbers and the codes that they are rounded to.
 inline std::vector<Cast> RoundedCodes(Format format) {
   std::vector<Cast> casts;
   for (const std::string& line : RowsOf(format, "round")) {

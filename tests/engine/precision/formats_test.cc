@@ -103,7 +103,8 @@ TEST(Formats, NanIsOneCode) {
   EXPECT_TRUE(std::isnan(Decode(Format::kE5M2, InfoOf(Format::kE5M2).nan_code)));
 }
 
-// The mean of n roundings of a number p of the way between two codes has the variance p (1 - p) / n, in steps.
+// A number lies p of the way between two codes. The mean of n of its roundings has the variance p (1 - p) / n, in
+// steps.
 TEST(Formats, StochasticRoundingIsUnbiased) {
   constexpr int kDraws = 20000;
   std::mt19937 random(1);
@@ -163,7 +164,7 @@ TEST(Formats, E8M0OfTheEnds) {
   EXPECT_EQ(EncodeE8M0(1e-40F, ScaleRule::kFloor), 0);
 }
 
-// Against the two neighbours that numbers of 11 significant bits have, in double precision.
+// Compares with the two neighbours among numbers of 11 significant bits, in double precision.
 TEST(Tf32, IsTheNearestAndFromTheMiddleTheLarger) {
   const float step = std::ldexp(1.0F, -10);
   EXPECT_EQ(RoundToTf32(1 + step), 1 + step);

@@ -1,4 +1,4 @@
-// The reference quantizers against numbers worked out by hand.
+// The reference quantizers, compared with numbers worked out by hand.
 #include "engine/precision/reference.h"
 
 #include <gmock/gmock.h>
@@ -77,7 +77,7 @@ TEST(Reference, MxScalesArePowersOfTwo) {
   EXPECT_THAT(q.scales, ElementsAre(127, 128));
   EXPECT_EQ(q.codes[3], 0x7e);
   EXPECT_EQ(DequantizeReference(q)[32], 448);
-  // The OCP rule: 448 has 2^8 in it, so does 511, which then saturates.
+  // The OCP rule: the largest power of two in 448 is 2^8, and so it is in 511, which then saturates.
   x[32] = 511;
   Quantizer floor = kMx;
   floor.scale_rule = ScaleRule::kFloor;
@@ -182,7 +182,7 @@ TEST(Reference, HadamardIsItsMatrixAndOrthogonal) {
   }
 }
 
-// Products of transformed operands are products of the operands, over the padding too.
+// Products of transformed operands equal products of the operands, over the padding too.
 TEST(Reference, HadamardLeavesProductsAlone) {
   const Quantizer transformed = {Format::kE2M1, Scaling::kBlock16, Rounding::kNearest, true};
   const int64_t inner = 40;
@@ -195,7 +195,7 @@ TEST(Reference, HadamardLeavesProductsAlone) {
   double product = 0, expected = 0;
   for (size_t i = 0; i < a.size(); ++i) product += static_cast<double>(a[i]) * static_cast<double>(b[i]);
   for (size_t i = 0; i < x.size(); ++i) expected += static_cast<double>(x[i]) * static_cast<double>(y[i]);
-  EXPECT_NEAR(product, expected, 1.5);  // with the error of 4 bits: an element of 16 at most 1/6 of 3
+  EXPECT_NEAR(product, expected, 1.5);  // with the error of 4 bits: 1/6 of 3 at most for an element of 16
 }
 
 TEST(Reference, StochasticRoundingTakesTheElementsDraw) {
@@ -210,7 +210,7 @@ TEST(Reference, StochasticRoundingTakesTheElementsDraw) {
   for (size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(asked[i], static_cast<int64_t>(i));
 }
 
-// Rows without blocks begin at a multiple of 16 draws, so that vectors of them can be made at once.
+// Rows without blocks begin at a multiple of 16 draws, so that vectors of them can be drawn at once.
 TEST(Reference, StochasticRowsDrawWholeGroups) {
   const Quantizer quantizer = {Format::kE4M3, Scaling::kCurrent, Rounding::kStochastic};
   std::vector<int64_t> asked;
@@ -220,9 +220,9 @@ TEST(Reference, StochasticRowsDrawWholeGroups) {
   });
   EXPECT_THAT(asked, ElementsAre(0, 1, 16, 17));
   const auto back = DequantizeReference(q);
-  EXPECT_GT(back[1], 1.1F);  // up
+  EXPECT_GT(back[1], 1.1F);  // rounded up
   EXPECT_LT(back[1], 1.25F);
-  EXPECT_GT(back[2], -1.1F);  // towards zero
+  EXPECT_GT(back[2], -1.1F);  // rounded towards zero
   EXPECT_EQ(back[3], 448);    // the largest
 }
 

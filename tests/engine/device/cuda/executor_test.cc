@@ -30,7 +30,7 @@ CudaKernelTable ExecutorKernels() {
   return table;
 }
 
-// Normalizes x by a weight that Adam then changes: a step whose results depend on those before it and on its inputs.
+// Normalizes x by a weight that Adam then changes, so that a step's results depend on earlier steps and on its inputs.
 struct Small {
   static constexpr int64_t kRows = 5, kCols = 70;
   Trace trace;
@@ -263,7 +263,7 @@ TEST(CudaExecutor, MultipliesWhatItsGenerationDoes) {
   }
 }
 
-// Two ops whose kernels are the tests' own.
+// Two ops with kernels of the tests.
 struct OneOperand {
   struct {
     Tensor x;
@@ -300,7 +300,7 @@ TEST(CudaExecutor, AStepThatCannotBeRecordedIsToldAndLeavesNothing) {
   cuda_machine::ResetMachine();
   const Faulty faulty;
   const CudaKernelTable kernels = {{&kFaulty, {[](const OpCall&, const CudaRun& run, KernelState*) {
-                                      void* memory = nullptr;  // which a step must not take
+                                      void* memory = nullptr;  // a step must not allocate this
                                       CheckCuda(cudaMalloc(&memory, 16), "cudaMalloc");
                                       CheckCuda(cudaMemsetAsync(run.slab, 0, 4, run.stream), "cudaMemsetAsync");
                                       CheckCuda(cudaFree(memory), "cudaFree");

@@ -12,8 +12,8 @@
 namespace ridgeline {
 namespace {
 
-// Ways that take so many milliseconds in their runs, one after the other and the last one's from then on; none: it
-// can't be run. A thousand times what the emulated machine takes by itself.
+// Each way lists the milliseconds of its runs in turn; the last value repeats. An empty list: the way cannot run. The
+// times are a thousand times what the emulated machine itself takes.
 std::optional<size_t> FastestOf(const std::vector<std::vector<double>>& ways) {
   cuda_on_cpu::ResetMachine();
   const CudaStream stream = NewCudaStream();

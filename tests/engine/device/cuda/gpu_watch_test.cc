@@ -28,7 +28,7 @@ class GpuWatched : public ::testing::Test {
     const std::lock_guard lock(card_.mutex);
     change();
   }
-  // Until it has been looked at so many times more.
+  // Waits until the card has been queried `count` more times.
   void WaitForLooks(int count) {
     const auto looks = [&] {
       const std::lock_guard lock(card_.mutex);
@@ -143,7 +143,7 @@ TEST_F(GpuWatched, CountsErrorsOfTheRunAlone) {
   card_.uncorrected = 1;
   EXPECT_EQ(watch.Figures().ecc_corrected, 2);
   EXPECT_EQ(watch.Figures().ecc_uncorrected, 1);
-  card_.corrected = 0;  // somebody set the counter anew
+  card_.corrected = 0;  // somebody reset the counter
   EXPECT_EQ(watch.Figures().ecc_corrected, 0);
 }
 
@@ -208,7 +208,7 @@ TEST_F(GpuWatched, WithoutMeasuredStepsThereIsWhatWasThereBefore) {
   EXPECT_EQ(gpu.throttled_share, std::nullopt);
 }
 
-// A run that fails does not come to the end of its measured steps.
+// A run that fails does not reach the end of its measured steps.
 TEST_F(GpuWatched, SaysWhatItHasSeenWhileItLooks) {
   GpuWatch watch(card_.bus_id, FakeNvml, kSoon);
   watch.Begin();
@@ -253,7 +253,7 @@ TEST_F(GpuWatched, WhatIsMissingIsSaidAndNothingIsTaken) {
   EXPECT_THAT(problem(card_.bus_id, FakeNvml), HasSubstr("/dev/nvidia*"));
 }
 
-// On most machines that build this there is no driver; where there is one, it has what must be there.
+// Most machines that build this have no driver. If there is one, it must have these functions.
 TEST(LoadedNvml, IsThereOrSaysWhatToInstall) {
   try {
     EXPECT_NE(LoadNvml().nvmlInit_v2, nullptr);

@@ -1,4 +1,4 @@
-// The ranges that a step leaves for NVIDIA's tools, seen as those see them: this program is the tool.
+// The ranges that a step leaves for NVIDIA's tools, as those tools see them: this program is the tool.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nvtx3/nvToolsExt.h>
@@ -34,7 +34,7 @@ int LookOn(NvtxGetExportTableFunc_t table_of) {
   return 1;
 }
 
-// Before the first range, where a tool that is linked into its program is looked for.
+// Set before the first range, when NVTX looks for a tool that is linked into its program.
 const bool looks_on = (InitializeInjectionNvtx2_fnptr = LookOn) != nullptr;
 
 }  // namespace
