@@ -14,7 +14,7 @@
 namespace ridgeline {
 namespace {
 
-// Every gradient after one step, and every weight after two, as bits: a NaN is like itself.
+// Every gradient after one step, and every weight after two, as bits, so that a NaN equals itself.
 std::vector<std::vector<uint32_t>> TwoSteps(const RunSpec& spec) {
   const StepProgram program = BuildStep(spec, true);
   CpuExecutor executor(program.trace, program.layout, CpuKernels());
@@ -54,7 +54,7 @@ TEST(RecomputePolicy, GradientsAreBitIdenticalUnderEveryPolicy) {
       const auto reference = TwoSteps(SpecFrom(values));
       float largest = 0;
       for (const uint32_t g : reference.front()) largest = std::max(largest, std::abs(std::bit_cast<float>(g)));
-      if (family != "stack" || numbers.precision != "fp16") {  // whose first gradients overflow, by loss scaling
+      if (family != "stack" || numbers.precision != "fp16") {  // its first gradients overflow because of loss scaling
         EXPECT_GT(largest, 0);
       }
       for (const std::string policy : {"selective", "full", "full/2", "full/3"}) {

@@ -1,4 +1,4 @@
-// What the store records for ranks, seen in the trace of whole steps.
+// The calls that the store records for ranks, seen in the trace of whole steps.
 #include "engine/shard/parameter_store.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(ParameterStore, RanksKeepEveryElementOnce) {
   for (const char* shard : {"optimizer", "full"}) {
     for (const int64_t ranks : {2, 3, 7, 64}) {
       const RunSpec spec = Sharded("gpt", shard, ranks);
-      std::vector<int64_t> next;  // element of each parameter that nobody has so far
+      std::vector<int64_t> next;  // the first element of each parameter that no rank has so far
       for (int64_t rank = 0; rank < ranks; ++rank) {
         const StepProgram program = BuildStep(spec, false, rank);
         next.resize(program.states.size());
@@ -119,7 +119,7 @@ TEST(ParameterStore, ALayersWeightsAreOnTheirWayWhileTheOneBeforeComputes) {
     Json more = {{"layers", 6}, {"checkpointing", policy}};
     const StepProgram program = BuildStep(Sharded("llama", "full", 4, more));
     const auto& calls = program.trace.calls();
-    // A landing that has to wait: nothing was computed since it was begun.
+    // A landing must wait if nothing was computed since its flight began.
     std::map<int32_t, size_t> begun;
     int64_t gathers = 0;
     int64_t bare = 0;
@@ -134,7 +134,7 @@ TEST(ParameterStore, ALayersWeightsAreOnTheirWayWhileTheOneBeforeComputes) {
       bare += computed ? 0 : 1;
     }
     EXPECT_EQ(bare, 1) << policy << ": only the first window has nothing before it";
-    // Forward: embedding, six layers, head and norm; the layers again going back, but for the last, which stayed.
+    // Forward: embedding, six layers, head and norm. Backward: the layers again, except for the last, which stayed.
     EXPECT_GE(gathers, 1 + 6 + 2 + 6) << policy;
   }
 }
@@ -142,7 +142,7 @@ TEST(ParameterStore, ALayersWeightsAreOnTheirWayWhileTheOneBeforeComputes) {
 TEST(ParameterStore, AtMostTwoLayersOfWeightsLiveAtOnce) {
   const StepProgram program = BuildStep(Sharded("llama", "full", 4, {{"layers", 8}}));
   const auto& calls = program.trace.calls();
-  std::map<StorageId, std::pair<size_t, size_t>> lives;  // of what is gathered of layers
+  std::map<StorageId, std::pair<size_t, size_t>> lives;  // of the gathered weights of layers
   int64_t layer_bytes = 0;
   for (size_t i = 0; i < calls.size(); ++i) {
     for (const Tensor& tensor : calls[i].tensors()) {
@@ -162,11 +162,11 @@ TEST(ParameterStore, AtMostTwoLayersOfWeightsLiveAtOnce) {
     }
     most = std::max(most, live);
   }
-  EXPECT_GT(most, layer_bytes);  // gathering ahead is not free
+  EXPECT_GT(most, layer_bytes);  // gathering ahead costs memory
   EXPECT_LE(most, 2 * layer_bytes);
 }
 
-// The numbers that codes become while they are updated: of a layer at a time, though the next is on its way.
+// Codes are dequantized for their update one layer at a time, even while the next layer is being gathered.
 TEST(ParameterStore, OneLayersQuantizedWeightsAreNumbersAtATime) {
   for (const double clip : {0.0, 1.0}) {
     const StepProgram program = BuildStep(
@@ -202,7 +202,7 @@ TEST(ParameterStore, ShardingDividesWhatItShards) {
   for (const char* shard : {"optimizer", "full"}) {
     EXPECT_NEAR(category(shard, "optimizer"), category("none", "optimizer") / 8, 1e-3 * category("none", "optimizer"));
   }
-  // bf16 weights stay whole, their 2-byte remainders do not.
+  // bf16 weights stay whole, but their 2-byte remainders do not.
   EXPECT_NEAR(category("optimizer", "parameters"), category("none", "parameters") * (0.5 + 0.5 / 8),
               1e-3 * category("none", "parameters"));
   EXPECT_LT(category("full", "parameters"), category("none", "parameters") / 2);

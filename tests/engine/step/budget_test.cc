@@ -24,7 +24,7 @@ std::vector<BudgetLine> BudgetFor(Json values) {
   return Budget(BuildStep(SpecFrom(values)).trace, *SpeedOf("h200"));
 }
 
-// By hand, from the model's shape: what the parts must take, and nothing that they need not.
+// Computed by hand from the model's shape: the parts take what they must, and no more.
 TEST(Budget, AStepOfALargeModelIsWhatItsShapeAsksFor) {
   auto parts = PartsInMs(BudgetFor({{"model", "llama-8b"},
                                     {"precision", "bf16"},
@@ -44,12 +44,14 @@ TEST(Budget, AStepOfALargeModelIsWhatItsShapeAsksFor) {
   const double scores = layers * hidden * 2 * tokens * tokens;
   const double attention = scores / speed.attention_flops * 1e3 + 2.5 * scores / speed.attention_backward_flops * 1e3;
   EXPECT_NEAR(parts["attention"], attention, 0.01 * attention);
-  const double parameters = 8030261248;  // weight, m and v in fp32, both ways; the gradient and the weight in bf16
+  const double parameters =
+      8030261248;  // weight, m and v in fp32, read and written; the gradient and the weight in bf16
   const double updates = 28 * parameters / speed.bytes * 1e3;
   EXPECT_NEAR(parts["optimizer, one pass"], updates, 0.01 * updates);
-  // Numbers of a token and layer, each read or written once: norms, residual, RoPE and the activation, both ways.
-  // A norm has what it reads from the residual's sum, which it makes; but the first one's is the embedding's.
-  // A norm's gradient is added up in parts, in fp32, written and read: two for each multiprocessor of an H200.
+  // The numbers of a token and layer, each read or written once: norms, residual, RoPE and the activation, in both
+  // passes. A norm takes its input from the residual's sum, which it computes itself; only the first norm reads the
+  // embedding's output. A norm's gradient is summed in parts, in fp32, which are written and read: two for each
+  // multiprocessor of an H200.
   const double parts_of_norms = (2 * layers + 1) * 2 * 4 * (2 * 132 * hidden);
   const double of_layer = 2 * (1 + 4) * hidden + 2 * 3 * hidden + 2 * 2 * (hidden + kv) + (3 + 5) * ffn;
   const double between = layers * of_layer + 1 * hidden + (1 + 3) * hidden;
@@ -73,7 +75,7 @@ TEST(Budget, PassesThatAStepCouldDoWithoutAreNamed) {
   EXPECT_GT(beyond("grad_clip", 1.0), none + 5) << "all gradients read once more";
 }
 
-// With delayed scaling what comes from a norm or an activation is quantized there, in the layers that are quantized.
+// With delayed scaling, a norm or an activation quantizes its own output, in the layers that are quantized.
 TEST(Budget, CodesOfAScaleThatIsKnownAreWrittenByWhatMakesTheNumbers) {
   const auto calls_of = [](const char* family, const char* gpu, const char* scaling, const char* policy) {
     Json values = TinyModel(family);
@@ -92,7 +94,8 @@ TEST(Budget, CodesOfAScaleThatIsKnownAreWrittenByWhatMakesTheNumbers) {
   EXPECT_EQ(calls["dropout_add"] + calls["rms_norm_quantize"], 0) << "sums are made by norms";
   EXPECT_EQ(calls["swiglu"], 1);
   EXPECT_EQ(calls["transpose_quantized"], 2 * 2) << "norms' columns";
-  // Weights both ways, gradients, and attention's output both ways, which its backward pass reads, too.
+  // Weights and attention's output in both orientations, and gradients. Attention's backward pass also reads its
+  // output.
   EXPECT_EQ(calls["quantize"], 2 * (4 + 4 + 4 + 2));
   calls = calls_of("llama", "h200", "delayed", "selective");
   EXPECT_EQ(calls["residual_rms_norm_quantize"], 2 * 2);
@@ -121,7 +124,7 @@ TEST(Budget, AGpuIsAsFastAsItsMakerSaysByTheSharesThatAnH200Gets) {
   const DeviceSpeed b200 = *SpeedOf("b200");
   EXPECT_NEAR(b200.bytes / h200.bytes, 8 / 4.8, 1e-9);
   EXPECT_NEAR(b200.attention_flops / h200.attention_flops, 2250.0 / 989, 1e-9);
-  // Blocks with scales, which an H200 multiplies as bf16.
+  // Blocks with scales; an H200 multiplies them as bf16.
   EXPECT_GE(products_in_ms("h200", "mxfp8"), products_in_ms("h200", "bf16"));
   EXPECT_LT(products_in_ms("b200", "mxfp8"), 0.8 * products_in_ms("b200", "bf16"));
   EXPECT_LT(products_in_ms("b200", "nvfp4"), 0.9 * products_in_ms("b200", "mxfp8"));
@@ -130,7 +133,7 @@ TEST(Budget, AGpuIsAsFastAsItsMakerSaysByTheSharesThatAnH200Gets) {
   EXPECT_FALSE(SpeedOf("none"));
 }
 
-// A scale that depends on all of the numbers costs one more reading of them, which has a name of its own.
+// A scale that depends on all numbers costs one more reading of them, which has its own name.
 TEST(Budget, NumbersThatAreReadTwiceToBeQuantizedAreNamed) {
   const auto quantizing = [](const char* gpu, const char* precision, const char* scaling) {
     Json values = TinyModel("llama");
@@ -167,7 +170,7 @@ TEST(Budget, AStepsPeakIsThatOfTheFormatThatMostIsMultipliedIn) {
   EXPECT_EQ(peak("h200", "nvfp4"), std::pair(std::string("bf16"), 989'000LL)) << "emulated";
 }
 
-// Nothing of a trace is left out, and what is in no part has a reason.
+// Every call of a trace is counted, and a call in no part has a reason.
 TEST(Budget, HasEveryCallOfEveryTinyStep) {
   ForEachConfiguration([](Json values) {
     values.update({{"dropout", 0.1}, {"device", "meta"}, {"gpu", "h200"}});

@@ -1,4 +1,4 @@
-// Whole steps, whose kernels are held to what their calls declare.
+// Whole steps, whose kernels are checked against what their calls declare.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace ridgeline {
 namespace {
 
-// Something harmless in every persistent storage: indices into any vocabulary, codes that are numbers.
+// Fills every persistent storage with harmless values: indices into any vocabulary, codes that are numbers.
 void FillPersistent(OpRunner& runner) {
   const auto& storages = runner.trace.storages();
   std::vector<bool> filled(storages.size());
@@ -67,7 +67,7 @@ TEST(Hazards, NoKernelOfAStepTouchesWhatItsCallDoesNotDeclare) {
   for (const auto& [op, kernel] : CpuKernels()) {
     const std::vector<const OpDef*> collectives = {&kAllGather,    &kReduceScatter, &kAllReduce,
                                                    &kSumOverRanks, &kMaxOverRanks,  &kLand};
-    if (std::ranges::find(collectives, op) != collectives.end()) continue;  // theirs is in tests/engine/comm
+    if (std::ranges::find(collectives, op) != collectives.end()) continue;  // tests/engine/comm checks these
     EXPECT_TRUE(ran.contains(op->name)) << op->name << " is in none of these steps";
   }
 }

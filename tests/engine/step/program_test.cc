@@ -81,7 +81,7 @@ TEST(Program, CheckpointingFreesActivations) {
   }
 }
 
-// What it costs to trace and to plan a step goes by its ops, which are as many for a few tokens as for 2^33.
+// The cost to trace and plan a step depends on its number of ops, which is the same for a few tokens as for 2^33.
 TEST(Program, DoesNotGrowWithItsTokens) {
   for (const std::string& family : kFamilies) {
     Json values = TinyModel(family);
@@ -91,7 +91,7 @@ TEST(Program, DoesNotGrowWithItsTokens) {
       values["batch_size"] = batch_size;
       return BuildStep(SpecFrom(values));
     };
-    const StepProgram many = program(1 << 7);  // 2^20 tokens: as many chunks of logits as there may be
+    const StepProgram many = program(1 << 7);  // 2^20 tokens: the maximum number of chunks of logits
     const StepProgram most = program(1 << 20);
     EXPECT_EQ(most.trace.calls().size(), many.trace.calls().size());
     EXPECT_EQ(most.trace.storages().size(), many.trace.storages().size());
@@ -137,7 +137,7 @@ TEST(Program, AWholeStepOf64BillionOverEightRanksIsAShortRecord) {
                                                   {"shard", "full"},
                                                   {"device", "meta"}}));
   EXPECT_GT(program.layout.slab_bytes, int64_t{50'000'000'000});
-  // What planning takes is of these, whatever their sizes: it is milliseconds.
+  // The time of planning depends on these counts, not on sizes: it is milliseconds.
   EXPECT_LT(program.trace.calls().size(), 200U * static_cast<size_t>(program.spec.layers));
   EXPECT_LT(program.trace.storages().size(), 200U * static_cast<size_t>(program.spec.layers));
 }

@@ -1,4 +1,4 @@
-// What waits for what on the two rows of a timeline, and the files that it becomes.
+// Which call waits for which on the two rows of a timeline, and the files that it is written to.
 #include "engine/step/timeline.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ TEST(Timeline, ACollectiveThatNeedsWhatLandedWaitsForIt) {
   EXPECT_THAT(timeline.spans()[2].after, ElementsAre(0)) << "the first landed, the second did not";
 }
 
-// Of a step of two ranks: every call takes a microsecond, and rows do not overlap themselves.
+// The timeline of a step of two ranks: every call takes a microsecond, and no row overlaps itself.
 class MeasuredTimelineTest : public ::testing::Test {
  protected:
   MeasuredTimelineTest() {

@@ -1,4 +1,4 @@
-// What the trainer says of the device that it runs on. No times are held to anything: only that there are some.
+// The trainer's report on the device that it runs on. No time is checked except that there is one.
 #include "engine/train/calibrate.h"
 
 #include <gtest/gtest.h>

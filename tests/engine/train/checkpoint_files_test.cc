@@ -34,7 +34,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A model in memory, and everything that its checkpoint files must hold.
+// A model in memory, with everything that its checkpoint files must hold.
 struct Machine {
   explicit Machine(const Json& values, int64_t steps = 0) : Machine(BuildStep(SpecFrom(values)), steps) {}
   Machine(StepProgram built, int64_t steps, Communicator* with = nullptr)
@@ -55,7 +55,7 @@ struct Machine {
   std::map<std::string, std::vector<std::byte>> Bytes() const {
     std::map<std::string, std::vector<std::byte>> all;
     for (const StateTensor& tensor : state.tensors()) {
-      if (state.in_parts() && state.communicator().name() == "gloo") continue;  // read by all ranks at once
+      if (state.in_parts() && state.communicator().name() == "gloo") continue;  // all ranks must read it at once
       const auto held = state.Held(tensor);
       std::vector<std::byte>& bytes = all[tensor.name];
       bytes.resize(static_cast<size_t>(held.count * tensor.element_bytes()));
@@ -97,7 +97,7 @@ class CheckpointFilesTest : public ::testing::Test {
     std::sort(names.begin(), names.end());
     return names;
   }
-  // The step that would be continued; 0: none.
+  // The step that a run would continue from; 0: none.
   int64_t Newest() {
     notes_.clear();
     const auto saved = Open().Newest([&](const std::string& note) { notes_ += note + "\n"; });
@@ -122,7 +122,7 @@ class CheckpointFilesTest : public ::testing::Test {
   std::unique_ptr<Communicator> alone_ = MakeSelfCommunicator();
   Machine machine_{[] {
                      Json values = TinyModel("llama");
-                     values["batch_size"] = 4;  // which two ranks and four can share
+                     values["batch_size"] = 4;  // two and four ranks can share it
                      return values;
                    }(),
                    2};
@@ -139,7 +139,7 @@ TEST_F(CheckpointFilesTest, WhatIsSavedIsLoadedToTheBit) {
       ASSERT_FALSE(fresh.Bytes() == trained.Bytes());
       Load(OpenSaved(Of(family, numbers) / "step-00000003"), fresh.program.spec, fresh.state);
       EXPECT_TRUE(fresh.Bytes() == trained.Bytes());
-      // What the step multiplies too, not only the master weights it belongs to.
+      // The weights that the step multiplies are restored too, not only their master weights.
       for (size_t p = 0; p < trained.program.states.size(); ++p) {
         if (trained.program.states[p].quantized()) continue;
         const Tensor& work = trained.program.states[p].work;
@@ -152,7 +152,7 @@ TEST_F(CheckpointFilesTest, WhatIsSavedIsLoadedToTheBit) {
   }
 }
 
-// The format read as its description says, by code that shares nothing with ours.
+// Reads the format by its description, with code that shares nothing with ours.
 std::map<std::string, std::pair<Json, std::string>> ReadSafetensors(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   uint64_t header_bytes = 0;
@@ -171,7 +171,7 @@ std::map<std::string, std::pair<Json, std::string>> ReadSafetensors(const fs::pa
     EXPECT_EQ(begin % (entry["dtype"] == "F32" ? 4 : entry["dtype"] == "U8" ? 1 : 2), 0U) << name;
     tensors[name] = {entry, data.substr(begin, end - begin)};
   }
-  // Without holes, to the file's end.
+  // There are no holes up to the file's end.
   std::sort(ranges.begin(), ranges.end());
   size_t at = 0;
   for (const auto& [begin, end] : ranges) {
@@ -198,7 +198,7 @@ TEST_F(CheckpointFilesTest, OtherToolsReadTheWeights) {
       SCOPED_TRACE(part.name);
       EXPECT_EQ(index.at("weight_map").at(part.name), "model-00001-of-00001.safetensors");
       const auto& [entry, data] = tensors.at(part.name);
-      EXPECT_EQ(entry.at("dtype"), "F32");  // bf16 with fp32 master weights: those
+      EXPECT_EQ(entry.at("dtype"), "F32");  // of bf16 with fp32 master weights, the master weights
       EXPECT_EQ(entry.at("shape"),
                 parameter.rows == 1 ? Json::array({parameter.cols}) : Json::array({part.rows, parameter.cols}));
       const std::vector<float> values = machine_.model.Weight(p, part);
@@ -232,7 +232,7 @@ TEST_F(CheckpointFilesTest, SavedByFourRanksLoadedByOneOrTwo) {
     smallest = std::min(smallest, file.bytes);
     largest = std::max(largest, file.bytes);
   }
-  EXPECT_LT(largest, 2 * smallest);  // dealt out by size
+  EXPECT_LT(largest, 2 * smallest);  // distributed by size
   const Json map = ReadJsonFile(Step(8) / "model.safetensors.index.json").at("weight_map");
   for (const auto& [name, file] : map.items()) {
     EXPECT_TRUE(ReadSafetensors(Step(8) / file.get<std::string>()).contains(name)) << name << " in " << file;
@@ -260,7 +260,7 @@ TEST_F(CheckpointFilesTest, SavedByFourRanksLoadedByOneOrTwo) {
               0.01 * static_cast<double>(all_bytes));
 }
 
-// Moments and master weights of two ranks' parts, and codes that both have.
+// Moments and master weights are split over two ranks; both have all codes.
 TEST_F(CheckpointFilesTest, QuantizedWeightsSavedByTwoRanksAreLoadedByOne) {
   for (const Numbers& numbers :
        {Numbers{"fp8", "fp32", "quantized"}, {"mxfp8", "bf16", "quantized"}, {"nvfp4", "bf16", "quantized"}}) {
@@ -346,8 +346,8 @@ TEST_F(CheckpointFilesTest, HalfWrittenOnesArePassedOverAndCleanedUp) {
   EXPECT_THAT(notes_, HasSubstr("step 20 is passed over"));
   EXPECT_THAT(Names(), ElementsAre("step-00000010", "step-00000020"));
   fs::remove(Step(10) / "manifest.json");
-  EXPECT_EQ(Newest(), 0);  // never whole: nothing to continue, and nothing lost by beginning
-  Save({20});              // over what is left of it
+  EXPECT_EQ(Newest(), 0);  // never complete: nothing to continue, and starting anew loses nothing
+  Save({20});              // overwrites its remains
   EXPECT_EQ(Newest(), 20);
 }
 
@@ -359,7 +359,7 @@ TEST_F(CheckpointFilesTest, DamagedOnesArePassedOverOrNamed) {
     EXPECT_THAT(Refusal([&] { OpenSaved(Step(20)); }), HasSubstr(says));
     EXPECT_EQ(Newest(), 10) << says;
     EXPECT_THAT(notes_, AllOf(HasSubstr("step 20 is passed over"), HasSubstr(says)));
-    Save({30}, 1);  // what is damaged counts for nothing when old ones are removed
+    Save({30}, 1);  // a damaged checkpoint does not count when old ones are removed
     EXPECT_EQ(Newest(), 30);
   };
   damage([&] { fs::remove(Weights(20)); }, Weights(20).string() + " is missing");
@@ -403,7 +403,7 @@ TEST_F(CheckpointFilesTest, WhatIsNoFileIsPassedOverOrNamed) {
       Step(20) / "manifest.json", [&] { giant(Step(20) / "manifest.json"); }, "has 1099511627776 bytes, and may ");
 }
 
-// One bit in any file: every one of them is read back, or named.
+// Flips one bit in any file: the file still reads back the same, or it is named.
 TEST_F(CheckpointFilesTest, EveryBitThatIsAnotherIsFound) {
   Save({10});
   for (const char* name : {"manifest.json", "model-00001-of-00001.safetensors", "optimizer-00001-of-00001.safetensors",
@@ -420,7 +420,7 @@ TEST_F(CheckpointFilesTest, EveryBitThatIsAnotherIsFound) {
   }
 }
 
-// tests/engine/train/kept was written before manifests had a checksum, and named their index.
+// tests/engine/train/kept was written before manifests had a checksum and named their index.
 TEST_F(CheckpointFilesTest, ThoseOfAnEarlierVersionAreContinued) {
   const fs::path kept = fs::path(RIDGELINE_SOURCE_DIR) / "tests/engine/train/kept/step-00000003";
   const SavedState saved = OpenSaved(kept);
@@ -484,7 +484,7 @@ TEST_F(CheckpointFilesTest, AnotherShapeIsRefusedByItsTensorAndNothingIsChanged)
   EXPECT_THAT(refusal({{"seed", 5}}), AllOf(HasSubstr("of another run"), HasSubstr("seed is 1234 there and 5 here")));
   EXPECT_THAT(refusal({{"batch_size", 3}}), HasSubstr("the global batch is 4 there and 3 here"));
   EXPECT_THAT(refusal({{"warmup_steps", 0}, {"steps", 9}}), HasSubstr("of step 10, and this run has 9 steps"));
-  // What does not change the loss series may differ.
+  // Fields that do not change the loss series may differ.
   EXPECT_EQ(refusal({{"batch_size", 1}, {"grad_accumulation", 4}, {"steps", 200}, {"checkpointing", "full"}}),
             "accepted");
 }
@@ -508,7 +508,7 @@ TEST_F(CheckpointFilesTest, FilesThatAreNotOursAreLeftAlone) {
   Save({20, 30}, 1);
   EXPECT_THAT(Names(), ElementsAre(".step-00000001.tmp-1", "notes.txt", "step-00000010", "step-00000030", "step-best"));
   EXPECT_EQ(ReadFile(Step(10) / "notes.txt"), "mine");
-  // And never overwritten.
+  // They are never overwritten either.
   const std::string weights = ReadFile(Weights(10));
   EXPECT_THAT(Refusal([&] { Save({10}); }), HasSubstr("holds files that are not ours"));
   EXPECT_EQ(ReadFile(Weights(10)), weights);
@@ -530,7 +530,7 @@ TEST_F(CheckpointFilesTest, AFullDiskKeepsWhatWasThere) {
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
   const rlimit before = limit;
-  // Full in the weights, in the moments, in the manifest.
+  // The disk is full during the weights, the moments or the manifest.
   const auto weights = static_cast<rlim_t>(fs::file_size(Weights(10)));
   const auto moments = static_cast<rlim_t>(fs::file_size(Step(10) / "optimizer-00001-of-00001.safetensors"));
   for (const rlim_t bytes : {rlim_t{0}, weights / 2, moments - 1}) {
@@ -553,7 +553,7 @@ TEST_F(CheckpointFilesTest, WeightsThatAreNotFiniteAreNotSaved) {
     if (state.work.defined() || state.master.defined()) {
       const std::vector<float> values = {NAN};
       poisoned.model.SetWeight(3, part, values);
-    } else {  // what NaN becomes
+    } else {  // the codes that NaN becomes
       const bool in_scales = state.rows.quantizer.format == Format::kE2M1;
       *poisoned.executor.Data<uint8_t>(in_scales ? state.rows.scales : state.rows.codes) =
           InfoOf(Format::kE4M3).nan_code;

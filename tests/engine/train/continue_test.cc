@@ -1,4 +1,4 @@
-// A run that is interrupted and continued is the run that never stopped, to the bit.
+// A run that is interrupted and continued matches the uninterrupted run to the bit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,7 +83,7 @@ TEST_F(ContinueTest, TheLossSeriesIsTheSameToTheBit) {
       ASSERT_EQ(rest.status, RunStatus::kOk) << rest.message;
       EXPECT_EQ(rest.loss, whole.loss);
       ASSERT_EQ(rest.grad_norm.size(), whole.grad_norm.size());
-      for (size_t i = 0; i < rest.grad_norm.size(); ++i) {  // NaN where loss scaling skipped a step
+      for (size_t i = 0; i < rest.grad_norm.size(); ++i) {  // NaN if loss scaling skipped a step
         EXPECT_TRUE(rest.grad_norm[i] == whole.grad_norm[i] ||
                     (std::isnan(rest.grad_norm[i]) && std::isnan(whole.grad_norm[i])));
       }
@@ -119,7 +119,7 @@ TEST_F(ContinueTest, AFinishedRunHasNothingLeftToRun) {
   EXPECT_EQ(again.step_ns.all_ns, first.step_ns.all_ns);
   EXPECT_EQ(again.step_ns.median_ns, first.step_ns.median_ns);
   EXPECT_EQ(again.evidence.at("resumed_from_step"), "7");
-  // And a longer one goes on.
+  // A longer run continues.
   Json longer = values;
   longer["steps"] = 7;
   const RunResult more = Run(Saving(longer));
@@ -133,7 +133,7 @@ TEST_F(ContinueTest, WithoutAFolderNothingIsSavedAndSaidSo) {
   EXPECT_EQ(r.reason, InfrastructureReason::kPreempted);
   EXPECT_EQ(r.loss.size(), 3U);
   EXPECT_THAT(r.message, HasSubstr("told to leave after step 3 of 7; nothing was saved"));
-  EXPECT_GT(r.throughput.steady_tokens_per_s, 0);  // of the one step past the warm-up
+  EXPECT_GT(r.throughput.steady_tokens_per_s, 0);  // from the one step past the warm-up
   EXPECT_EQ(Run(SpecFrom(TinyModel("llama")), 0).loss.size(), 0U);
 }
 
@@ -175,7 +175,7 @@ TEST_F(ContinueTest, ADivergedRunKeepsItsFiniteSteps) {
   const Manifest kept = ReadManifest(dir_ / "ck" / Steps().back());
   EXPECT_LT(kept.step, diverged_at);
   for (const double loss : kept.history.loss) EXPECT_TRUE(std::isfinite(loss));
-  const RunResult again = Run(Saving(values, 1));  // and it does so again
+  const RunResult again = Run(Saving(values, 1));  // it diverges again
   EXPECT_EQ(again.status, RunStatus::kDiverged);
   EXPECT_EQ(again.evidence.at("step"), r.evidence.at("step"));
 }

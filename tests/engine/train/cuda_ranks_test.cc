@@ -1,5 +1,5 @@
-// Whole steps of several ranks, each with an emulated GPU of its own, over the emulator's NCCL: what they learn
-// together is what one CPU learns from the whole batch.
+// Whole steps of several ranks, each with its own emulated GPU, over the emulator's NCCL. Together they learn what one
+// CPU learns from the whole batch.
 #ifdef RIDGELINE_CUDA_ON_CPU
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ std::vector<double> Losses(const RunSpec& spec, TrainingDevice& device, Communic
   return losses;
 }
 
-// The ranks' losses together are within this share of those of one CPU that has the rows of all.
+// The ranks' losses together are within this share of those of one CPU that has all rows.
 void ExpectWhatOneCpuLearns(Json values, const char* shard, double closeness) {
   values["batch_size"] = kWorld;
   const std::vector<double> whole = Losses(SpecFrom(values), *MakeCpuDevice(), *MakeSelfCommunicator());
@@ -93,8 +93,8 @@ TEST_P(CudaRanks, LearnWhatOneCpuLearnsFromTheWholeBatch) {
   }
 }
 
-// The same of fewer bits: what a rank rounds is another number than what one rounds of all ranks' rows together, and
-// delayed scales are of the largest over all of them. In sizes of which tensor cores take codes.
+// The same with fewer bits. A rank rounds other numbers than a single process that sums all ranks' rows, and delayed
+// scales come from the largest over all ranks. The sizes are those for which tensor cores accept codes.
 TEST_P(CudaRanks, LearnInFewerBitsWhatOneCpuLearnsFromTheWholeBatch) {
   for (const auto& [numbers, closeness] :
        {std::pair{Numbers{"bf16", "fp32"}, 1e-3}, {Numbers{"fp8", "bf16"}, 5e-3}, {Numbers{"nvfp4", "fp32"}, 2e-2}}) {
@@ -106,7 +106,7 @@ TEST_P(CudaRanks, LearnInFewerBitsWhatOneCpuLearnsFromTheWholeBatch) {
   }
 }
 
-// Ranks compute alike: none measures, and what is kept is taken where all of them read the same.
+// All ranks compute alike: none measures, and kept algorithms are used only if all ranks read the same.
 TEST(CudaRanksOfOneRun, TakeTheSameAlgorithms) {
   Json values = TinyModel("llama");
   values.update({{"layers", 1}, {"seq_length", 11}, {"precision", "fp32"}, {"device", "cuda"}, {"gpu", "h200"}});
@@ -127,7 +127,7 @@ TEST(CudaRanksOfOneRun, TakeTheSameAlgorithms) {
     device->Describe(environment);
     return std::pair(environment.at("gemm_algorithms"), cuda_on_cpu::CublasLtProductsRun() - before);
   };
-  // One rank alone measures.
+  // A single rank measures.
   const auto [alone, measured] = make(SpecFrom(values), *MakeSelfCommunicator(), file_of("kept"));
   EXPECT_THAT(alone, HasSubstr("the fastest"));
   EXPECT_GT(measured, 0);

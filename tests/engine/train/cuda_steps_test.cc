@@ -1,5 +1,5 @@
-// Whole steps of small models on a machine with CUDA: what they compute is what the CPU does, in any order of
-// threads, queued call by call or replayed as a graph, whatever is recomputed.
+// Whole steps of small models on a machine with CUDA. They compute what the CPU computes, with any order of threads,
+// queued call by call or replayed as a graph, and with any recomputation.
 #ifdef RIDGELINE_CUDA_TESTS
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ Outcome OnCpu(const RunSpec& spec) {
   return ThreeSteps(program, executor);
 }
 
-// On the spec's GPU where it names one, which the emulated machine then is.
+// Runs on the GPU that the spec names, if it names one; the emulated machine then becomes that GPU.
 Outcome OnCuda(const RunSpec& spec, uint64_t seed, bool graph = true) {
   RunSpec on_cuda = spec;
   on_cuda.device = "cuda";
@@ -98,7 +98,7 @@ RunSpec Spec(const std::string& family, const Numbers& numbers, const std::strin
   return SpecFrom(values);
 }
 
-// |a - b| / |b| in the Euclidean norm, over all of the gradients together.
+// |a - b| / |b| in the Euclidean norm, over all gradients together.
 double Distance(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
   double difference = 0;
   double size = 0;
@@ -117,14 +117,14 @@ INSTANTIATE_TEST_SUITE_P(Families, CudaSteps, ::testing::ValuesIn(kFamilies),
 
 TEST_P(CudaSteps, ComputeWhatTheCpuDoes) {
   std::vector<Numbers> all = kNumbers;
-  all.push_back({"tf32", "fp32"});  // stored as fp32: other tests have no more of it than of that
+  all.push_back({"tf32", "fp32"});  // stored as fp32, so only this test needs it beside fp32
   for (const Numbers& numbers : all) {
     SCOPED_TRACE(numbers.precision + " state " + numbers.state + " " + numbers.primary);
     const RunSpec spec = Spec(GetParam(), numbers);
     const Outcome cpu = OnCpu(spec);
     const Outcome cuda = OnCuda(spec, 0);
-    // Where numbers are rounded, one that falls to the other side shows in all that follows from it. Which way a GPU's
-    // library rounds to TF32 nobody says.
+    // If a number is rounded to the other side, all results that depend on it differ. NVIDIA does not say which way a
+    // GPU's library rounds to TF32.
     const bool fp32 = numbers.precision == "fp32";
     const bool tf32 = numbers.precision == "tf32" && kEmulatedMachine;
     const bool wide = numbers.precision == "bf16" || numbers.precision == "fp16" || numbers.precision == "tf32";
@@ -155,7 +155,7 @@ TEST_P(CudaSteps, GiveTheSameBitsWhateverIsRecomputed) {
   }
 }
 
-// In sizes that tensor cores take, which those above are not.
+// In sizes that tensor cores support; the sizes above are not.
 TEST(CudaStepsOfCodes, AreMultipliedByTensorCoresAsTheCpuDoes) {
   const struct {
     const char* gpu;

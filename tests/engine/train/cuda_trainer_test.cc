@@ -1,5 +1,5 @@
-// Whole runs on a machine with CUDA: the trainer's loss a step late, what ends a run, and whose doing it is said
-// to be. cuda_steps_test.cc has what steps compute.
+// Whole runs on a machine with CUDA: the trainer's loss one step late, the ends of a run, and who is blamed for them.
+// cuda_steps_test.cc checks what steps compute.
 #ifdef RIDGELINE_CUDA_TESTS
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ class CudaTrainer : public ::testing::Test {
     ThisCard() = &card_;
   }
 
-  // Until `leave_after` steps of this run are done, or to its end.
+  // Runs until `leave_after` steps of this run are done, or to its end.
   static RunResult Run(const RunSpec& spec, TrainOptions options = {}, int64_t leave_after = INT64_MAX) {
     int64_t steps = 0;
     if (!options.open_cuda) options.open_cuda = OpenHere;
@@ -93,7 +93,8 @@ TEST_F(CudaTrainer, TrainsAsTheCpuDoes) {
     EXPECT_EQ(cuda.device, PropertiesHere().name);
     EXPECT_EQ(cuda.environment.at("gpus"), PropertiesHere().name);
     EXPECT_EQ(cuda.memory.planned_peak_bytes, BuildStep(spec).layout.slab_bytes);
-    // On a GPU what others take or leave meanwhile is in it: other parts of these tests do, where they run beside it.
+    // On a GPU the peak includes what other programs take or free meanwhile. Other shards of these tests do so if they
+    // run beside it.
     if (kEmulatedMachine || std::getenv("GTEST_TOTAL_SHARDS") == nullptr) {
       EXPECT_GE(cuda.memory.device_peak_bytes, cuda.memory.planned_peak_bytes);
     }
@@ -127,7 +128,8 @@ TEST_F(CudaTrainer, MultipliesTf32Itself) {
   EXPECT_FALSE(result.emulated);
 }
 
-// fp8 where tensor cores have it, of 74 tokens, which are no multiple of what they take: bf16 is multiplied instead.
+// Tensor cores support fp8, but not the 74 tokens, which are not a multiple of their size. So bf16 is multiplied
+// instead.
 TEST_F(CudaTrainer, SaysThatProductsOfSizesWhichTensorCoresLackAreEmulated) {
   Json values = TinyOnCuda();
   values.update({{"precision", "fp8"}, {"steps", 1}});
@@ -139,7 +141,7 @@ TEST_F(CudaTrainer, SaysThatProductsOfSizesWhichTensorCoresLackAreEmulated) {
   EXPECT_FALSE(Run(OnCuda(values)).emulated);
 }
 
-// A file that is not whole is told, and ends nothing.
+// An incomplete file is reported, and ends nothing.
 TEST_F(CudaTrainer, NotesAFileOfAlgorithmsThatItDoesNotTake) {
   WriteFile(dir_ / "cublaslt.json", "{");
   std::vector<std::string> notes;
@@ -151,7 +153,7 @@ TEST_F(CudaTrainer, NotesAFileOfAlgorithmsThatItDoesNotTake) {
   EXPECT_EQ(ReadFile(dir_ / "cublaslt.json"), "{");
 }
 
-// What number an update has depends on the steps skipped before it, which no host knows when it queues the next.
+// An update's number depends on the steps skipped before it. The host does not know them when it queues the next step.
 TEST_F(CudaTrainer, SkipsTheStepsThatTheCpuSkips) {
   Json values = TinyOnCuda("stack");
   values.update({{"precision", "fp16"}, {"steps", 8}});
@@ -163,7 +165,7 @@ TEST_F(CudaTrainer, SkipsTheStepsThatTheCpuSkips) {
   for (size_t i = 0; i < cpu.loss.size(); ++i) EXPECT_NEAR(cuda.loss[i], cpu.loss[i], 1e-2 * cpu.loss[i]) << i;
 }
 
-// The step behind the one that diverged is on its way already: nothing of it is told.
+// The step after the one that diverged is already queued, but is not reported.
 TEST_F(CudaTrainer, EndsWithTheStepThatDiverged) {
   Json values = TinyOnCuda("gpt");
   values.update({{"learning_rate", 1e3}, {"steps", 30}, {"grad_clip", 0}});
@@ -190,7 +192,7 @@ TEST_F(CudaTrainer, LeavesAndContinuesToTheBit) {
     saving.checkpoint_every_steps = 3;
     const RunResult first = Run(saving, {}, 4);
     EXPECT_EQ(first.reason, InfrastructureReason::kPreempted) << first.message;
-    // One was queued behind the fourth; it is done, and what is saved is what lies behind it.
+    // One step was queued after the fourth. It is completed, and the state after it is saved.
     EXPECT_EQ(first.evidence.at("checkpoint_step"), "5");
     const RunResult second = Run(saving);
     ASSERT_EQ(second.status, RunStatus::kOk) << second.message;
@@ -241,7 +243,7 @@ TEST_F(CudaTrainer, ARankOfSeveralCanBeAlone) {
 
 #ifdef RIDGELINE_CUDA_ON_CPU
 
-// The second run takes what the first one measured.
+// The second run uses the algorithm that the first one measured.
 TEST_F(CudaTrainer, MeasuresProductsOnceAndGivesTheSameBits) {
   cuda_on_cpu::ResetCublasLt({{20'000, 10'000, 30'000}});
   TrainOptions options;
@@ -269,7 +271,7 @@ TEST_F(CudaTrainer, MeasuresProductsOnceAndGivesTheSameBits) {
   ExpectNothingLeft();
 }
 
-// What products do beside is named, and is the same whatever is kept for the backward pass.
+// The extra work of products is named, and is the same whatever is kept for the backward pass.
 TEST_F(CudaTrainer, NamesThePassesThatProductsDo) {
   TrainOptions options;
   options.device.algorithms = dir_ / "cublaslt.json";
@@ -291,7 +293,7 @@ TEST_F(CudaTrainer, NamesThePassesThatProductsDo) {
   ExpectNothingLeft();
 }
 
-// Two of them: the emulated machine takes its time.
+// Only two of the cases, because the emulated machine is slow.
 TEST_F(CudaTrainer, VerifiesReferenceCases) {
   for (const char* name : {"llama-tiny", "gpt-odd"}) {
     const VerifyReport report =
@@ -482,25 +484,24 @@ TEST_F(CudaTrainer, TakesTheGpuOfItsPlaceAmongTheRanksOfItsMachine) {
     const Place wrong("first");
     EXPECT_EQ(Run(OnCuda(TinyOnCuda())).status, RunStatus::kInvalid);
   }
-  cuda_machine::ResetMachine({.devices = 1});  // as a scheduler shows a rank its own alone
+  cuda_machine::ResetMachine({.devices = 1});  // a scheduler shows a rank only its own device
   const Place third("2");
   EXPECT_EQ(Run(OnCuda(TinyOnCuda())).status, RunStatus::kOk);
 }
 
-// Any call of the runtime may be the one that finds the device gone: no figure comes of such a run, and nothing is
-// left.
+// Any call of the runtime may find the device gone. Such a run gives no figure, and leaves nothing behind.
 TEST_F(CudaTrainer, EndsInWordsWhicheverCallFails) {
   Json values = TinyOnCuda();
   values.update({{"steps", 2}, {"seq_length", 8}, {"batch_size", 1}});
   const RunSpec spec = OnCuda(values);
   ASSERT_EQ(Run(spec).status, RunStatus::kOk);
   const int64_t calls = cuda_machine::CallsMade();
-  // Every seventh: executor_test.cc has each of the executor's.
+  // Every seventh call: executor_test.cc checks each of the executor's.
   for (int64_t call = 1; call <= calls; call += 7) {
     cuda_machine::ResetMachine();
     cuda_machine::FailCall(call, cudaErrorECCUncorrectable);
     const RunResult result = Run(spec);
-    if (result.status == RunStatus::kOk) continue;  // one that only asks, or gives something back
+    if (result.status == RunStatus::kOk) continue;  // a call that only queries, or frees something
     EXPECT_EQ(result.reason, InfrastructureReason::kNode) << "call " << call << ": " << result.message;
     EXPECT_FALSE(result.message.empty());
     EXPECT_EQ(result.throughput.steady_tokens_per_s, 0) << call;
@@ -508,7 +509,7 @@ TEST_F(CudaTrainer, EndsInWordsWhicheverCallFails) {
   }
 }
 
-// Memory of the device, pinned memory, streams, events and the graph: each may be what there is no room for.
+// Memory of the device, pinned memory, streams, events and the graph: there may be no room for any of them.
 TEST_F(CudaTrainer, EndsForWantOfMemoryWhateverIsNotToBeHad) {
   Json values = TinyOnCuda();
   values.update({{"steps", 2}, {"seq_length", 8}, {"batch_size", 1}});
@@ -529,7 +530,7 @@ TEST_F(CudaTrainer, EndsForWantOfMemoryWhateverIsNotToBeHad) {
   }
 }
 
-// The same of what cuBLASLt and cuDNN make.
+// The same for the objects that cuBLASLt and cuDNN make.
 TEST_F(CudaTrainer, EndsForWantOfMemoryWhicheverCallOfALibraryFindsNone) {
   Json values = TinyOnCuda();
   values.update({{"steps", 2}, {"seq_length", 8}, {"batch_size", 1}, {"hidden", 32}, {"precision", "bf16"}});

@@ -23,7 +23,7 @@ Tokens Read(const RunSpec& spec, int64_t rank, int64_t step) {
   return tokens;
 }
 
-// Every micro-step of one process with the whole batch is the ranks' rows of it, one rank after another.
+// A micro-step of one process with the whole batch has the ranks' rows, one rank after another.
 TEST(Data, RanksTogetherReadTheRowsOfOne) {
   const TempDir dir;
   std::ofstream text(dir / "text");

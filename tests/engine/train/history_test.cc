@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Steps that took 1, 2, 3, … ns, carried by these processes.
+// Steps that took 1, 2, 3, … ns, run by these processes.
 History Carried(int64_t steps, std::vector<History::Process> processes) {
   History history;
   for (int64_t step = 1; step <= steps; ++step) {
@@ -44,7 +44,7 @@ TEST(History, StepsOfAnotherMachineDoNotCount) {
 
 TEST(History, WhereAllIsColdItIsAllPastTheWarmUp) {
   EXPECT_THAT(SteadySteps(WarmUp(2), Carried(5, {{1, "a"}, {3, "a"}, {5, "a"}})), ElementsAre(3, 4, 5));
-  // Continued at its very end, on another machine.
+  // Continued at the very end, on another machine.
   EXPECT_THAT(SteadySteps(WarmUp(2), Carried(4, {{1, "a"}, {5, "b"}})), ElementsAre(3, 4));
 }
 

@@ -1,4 +1,4 @@
-// Weights that are kept as codes (RunSpec::primary_weights: quantized): what they cost, and what they do to training.
+// Weights kept as codes (RunSpec::primary_weights: quantized): their memory, and their effect on training.
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -43,11 +43,11 @@ std::vector<double> Losses(const Json& values) {
   return result.loss;
 }
 
-// An fp32 master weight is quantized as its bf16 number would be for each product.
+// An fp32 master weight is quantized in the same way as its bf16 number would be for each product.
 TEST(PrimaryWeights, WithAMasterTheLossSeriesIsThatOfHighPrecisionToTheBit) {
   for (const std::string& family : kFamilies) {
     for (const Kind& recipe : kAll) {
-      if (std::string(recipe.scaling) == "delayed") continue;  // whose scales are of another time
+      if (std::string(recipe.scaling) == "delayed") continue;  // its scales come from another step
       Json model = TinyModel(family);
       model.update({{"grad_clip", 0.5}, {"grad_accumulation", 2}, {"dropout", 0.1}, {"bf16_last_layers", 1}});
       SCOPED_TRACE(family + " " + recipe.precision + " " + recipe.scaling);
@@ -71,7 +71,7 @@ TEST(PrimaryWeights, TheFirstStepIsThatOfHighPrecisionInEveryRecipe) {
   }
 }
 
-// Learning from structure: without master weights updates far below a step of the format must not be lost.
+// Learns from structured text: without master weights, updates far below a step of the format must not be lost.
 TEST(PrimaryWeights, CodesAloneLearnText) {
   const TempDir dir;
   {
@@ -87,10 +87,11 @@ TEST(PrimaryWeights, CodesAloneLearnText) {
   }
 }
 
-// Adam's first update is the learning rate everywhere: far below a step of the format here, and not lost on average.
+// Adam's first update equals the learning rate everywhere. Here that is far below a step of the format, but on average
+// it is not lost.
 TEST(PrimaryWeights, UpdatesBelowAStepOfTheFormatAreNotLost) {
   constexpr double kRate = 2e-4;
-  constexpr double kStep = 0x1p-9;  // of small numbers, with the first scale, 1
+  constexpr double kStep = 0x1p-9;  // the step of small numbers, with the first scale, 1
   const StepProgram program = BuildStep(SpecFrom(With(TinyModel("llama"), {"fp8", "delayed"}, "bf16", true)), true);
   CpuExecutor executor(program.trace, program.layout, CpuKernels());
   ModelState model(program, executor);
@@ -128,7 +129,7 @@ Bytes Planned(const StepProgram& program) {
   return bytes;
 }
 
-// Of a matrix that is quantized along its rows: its codes, its scales in tiles of 128 x 4, its own scale.
+// The bytes of a matrix that is quantized along its rows: its codes, its scales in tiles of 128 x 4, and its own scale.
 int64_t CodeBytes(const std::string& precision, int64_t rows, int64_t cols) {
   const auto up = [](int64_t value, int64_t to) { return (value + to - 1) / to * to; };
   if (precision == "fp8") return rows * cols + 4;
@@ -138,7 +139,7 @@ int64_t CodeBytes(const std::string& precision, int64_t rows, int64_t cols) {
   return codes + scales + (precision == "mxfp8" ? 0 : 4);
 }
 
-// What the documentation's table says, from the shapes alone.
+// The figures of the documentation's table, from the shapes only.
 Bytes Expected(const ModelShape& shape, const std::string& precision, bool master, int64_t ranks) {
   std::set<int> quantized;
   for (const LayerParameters& l : shape.layers) quantized.insert({l.qkv, l.out, l.up, l.down});
@@ -159,7 +160,7 @@ Bytes Expected(const ModelShape& shape, const std::string& precision, bool maste
   for (const std::vector<int>& group : shape.groups) {
     std::vector<int> codes, others;
     for (const int parameter : group) (quantized.contains(parameter) ? codes : others).push_back(parameter);
-    // One rank moves nothing: each parameter is a group of its own, which changes no sum.
+    // A single rank moves nothing: each parameter is its own group, which changes no sum.
     if (!codes.empty()) add(codes, true);
     if (!others.empty()) add(others, false);
   }
@@ -191,12 +192,12 @@ TEST(PrimaryWeights, ThePlanOfCodesAloneIsSmaller) {
       Json values = With({{"model", "llama-1b"}, {"checkpointing", "full"}}, recipe, "bf16", quantized);
       return BuildStep(SpecFrom(values)).layout.slab_bytes;
     };
-    // A byte of each of 973 million linear weights, less the temporaries of an update.
+    // One byte of each of 973 million linear weights, less the temporaries of an update.
     EXPECT_LT(slab(true), slab(false) - 850'000'000) << recipe.precision;
   }
 }
 
-// Of two processes.
+// The losses of two processes.
 std::vector<double> LossesOfRanks(Json values) {
   values["ranks"] = 2;
   const RunSpec spec = SpecFrom(values);
@@ -226,7 +227,7 @@ TEST(PrimaryWeights, OfRanksAreThoseOfHighPrecisionToTheBit) {
   }
 }
 
-// Random numbers belong to elements, whoever updates them; what ranks change is how gradients are rounded.
+// Random numbers belong to elements, whichever rank updates them. Ranks change only how gradients are rounded.
 TEST(PrimaryWeights, OfRanksWithoutMasterAreThoseOfOneProcess) {
   omp_set_num_threads(1);
   for (const Kind& recipe : {kAll[0], kAll[4]}) {

@@ -1,4 +1,4 @@
-// Ranks as processes of ridgeline-train, started as torchrun starts them.
+// Ranks as processes of ridgeline-train, started in the same way as torchrun starts them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class RankProcesses {
   explicit RankProcesses(std::map<std::string, std::string> environment = {}) : environment_(std::move(environment)) {}
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
-  // A rank that a failed test left is ended.
+  // Ends a rank that a failed test left behind.
   ~RankProcesses() {
     for (Child& child : children_) {
       child.Signal(SIGKILL);
@@ -32,7 +32,7 @@ class RankProcesses {
     }
   }
 
-  // Starts the next rank of `world`, in a folder of its own.
+  // Starts the next rank of `world`, in its own folder.
   void Start(const RunSpec& spec, int64_t world) {
     const std::string rank = std::to_string(children_.size());
     std::filesystem::create_directory(Folder(children_.size()));
@@ -56,7 +56,7 @@ class RankProcesses {
     for (int64_t rank = 0; rank < spec.ranks; ++rank) Start(spec, spec.ranks);
   }
 
-  // Of each rank, in order; every one must end.
+  // The exit status of each rank, in order; every rank must end.
   std::vector<ExitStatus> Wait() {
     std::vector<ExitStatus> ends;
     for (Child& child : children_) ends.push_back(child.Wait());

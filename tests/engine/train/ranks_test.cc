@@ -1,5 +1,5 @@
-// A run of several ranks is the run of one with their whole batch; and what becomes of it where a rank fails. The ranks
-// are processes of ridgeline-train.
+// A run of several ranks matches a run of one process with their whole batch; and what happens if a rank fails. The
+// ranks are processes of ridgeline-train.
 #include "engine/train/ranks.h"
 
 #include <gmock/gmock.h>
@@ -47,10 +47,10 @@ struct Sharing {
 
 class Ranks : public ::testing::TestWithParam<Sharing> {
  protected:
-  // Trains `values` on the ranks, and one process on the whole batch; compares what they report.
+  // Trains `values` on the ranks, and one process on the whole batch, and compares their reports.
   static void Compare(Json values, double loss_bound, double norm_bound) {
     SCOPED_TRACE(values.dump());
-    omp_set_num_threads(1);  // as the ranks: the processes share what cores there are
+    omp_set_num_threads(1);  // as for the ranks, because the processes share the available cores
     Json single = values;
     single["batch_size"] = values["batch_size"].get<int64_t>() * GetParam().ranks;
     const RunResult want = Train(SpecFrom(single), {}).result;
@@ -103,7 +103,7 @@ TEST_P(Ranks, InBf16ItStaysWithinItsRounding) {
   }
 }
 
-// With three ranks nothing divides: parts are uneven.
+// Three ranks divide nothing evenly, so parts are uneven.
 INSTANTIATE_TEST_SUITE_P(Every, Ranks,
                          ::testing::Values(Sharing{"none", 2}, Sharing{"none", 3}, Sharing{"optimizer", 2},
                                            Sharing{"optimizer", 3}, Sharing{"gradients", 3}, Sharing{"full", 2},
@@ -115,7 +115,7 @@ TEST(RanksFigures, AreTheWorstOfAllGpus) {
     RunResult result;
     result.environment["hostname"] = "here";
     result.memory.device_peak_bytes = 100 * (ranks.rank() + 1);
-    if (ranks.rank() > 0) {  // rank 0's says nothing of it
+    if (ranks.rank() > 0) {  // rank 0's result has no such figures
       result.gpu.throttled_share = 0.1 * static_cast<double>(ranks.rank());
       result.gpu.clock_limits["sw_thermal_slowdown"] = ranks.rank();
     }
@@ -163,7 +163,7 @@ TEST(RankOfOne, HasAllOfItsShardedModel) {
   }
 }
 
-// A run of three ranks that would go on for long.
+// A run of three ranks that would take long.
 RunSpec LongRun(const std::string& shard) {
   Json values = TinyRun("llama");
   values.update({{"ranks", 3}, {"shard", shard}, {"steps", 1'000'000}});

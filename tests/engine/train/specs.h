@@ -50,7 +50,7 @@ inline const std::vector<Numbers> kNumbers = {{"fp32", "fp32"},
 inline const std::vector<std::string> kFamilies = {"llama", "gpt", "stack"};
 inline const std::vector<std::string> kPolicies = {"none", "selective", "full", "full/2"};
 
-// Calls `fn` with the values of each family in all numbers under every policy.
+// Calls `fn` with the values of each family in all number formats under every policy.
 template <typename Fn>
 void ForEachConfiguration(const Fn& fn) {
   for (const std::string& family : kFamilies) {

@@ -1,4 +1,4 @@
-// Ten thousand strangers come to a run of several ranks, and it is the run that it would have been.
+// Ten thousand strangers connect to a run of several ranks, and the run's result does not change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ RunSpec SpecOfThreeRanks() {
   return SpecFrom(values);
 }
 
-// What a process took of its cores so far.
+// The CPU time that a process has used so far.
 int64_t CpuNs(pid_t pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
@@ -42,7 +42,7 @@ int64_t CpuNs(pid_t pid) {
   return (user + system) * (1'000'000'000 / ::sysconf(_SC_CLK_TCK));
 }
 
-// The most memory it had so far, and what it has open.
+// A process's peak memory so far, and its number of open files.
 int64_t PeakBytes(pid_t pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(in, line);) {
@@ -109,7 +109,7 @@ TEST(Strangers, ChangeNothingOfARunBitByBit) {
   SystemClock clock;
   for (int i = 0; i < 2000 && !TryConnect("127.0.0.1", visited.port()); ++i) clock.SleepNs(10'000'000);
 
-  // The first rank waits for the others, its port open.
+  // The first rank waits for the others with its port open.
   const int64_t cpu_ns = CpuNs(first);
   [[maybe_unused]] const int64_t peak_bytes = PeakBytes(first);
   const int64_t files = OpenFiles(first);
@@ -124,7 +124,7 @@ TEST(Strangers, ChangeNothingOfARunBitByBit) {
     EXPECT_GE(crowd.visits(), kConnections);
     const int64_t spent_ns = CpuNs(first) - cpu_ns;
     EXPECT_LT(static_cast<double>(spent_ns), 0.5 * static_cast<double>(clock.MonotonicNs() - began_ns));
-#ifndef RIDGELINE_SANITIZED  // which keeps what is freed for a while
+#ifndef RIDGELINE_SANITIZED  // sanitizers keep freed memory for a while
     EXPECT_LT(PeakBytes(first), peak_bytes + (2 << 20));
 #endif
     for (int rank = 1; rank < 3; ++rank) visited.Start(spec, 3);

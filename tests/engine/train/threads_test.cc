@@ -1,4 +1,4 @@
-// What a step computes does not depend on how many threads compute it. CTest runs this for every class of CPU.
+// A step's results do not depend on the number of threads. CTest runs this for every class of CPU.
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -33,7 +33,7 @@ struct Trained {
   bool operator==(const Trained&) const = default;
 };
 
-// Three steps, prepared for some threads and run with others from the second step on.
+// Three steps, prepared for one number of threads and run with another from the second step on.
 Trained Run(const RunSpec& spec, int prepared, int later) {
   ThreadLimit threads(prepared);
   const StepProgram program = BuildStep(spec, true);

@@ -1,4 +1,4 @@
-// Weights travel: from a run's checkpoint files into another run, and between transformers' folders and ours.
+// Weights can move: from a run's checkpoint files into another run, and between transformers' folders and ours.
 #include "engine/train/weights_folder.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ std::string Refusal(const Fn& fn) {
   return "accepted";
 }
 
-// A model in memory, its weights from a folder or, without one, from the seed.
+// A model in memory, with its weights from a folder or, without a folder, from the seed.
 struct Model {
   explicit Model(StepProgram built, const fs::path& folder = {}, Communicator* with = nullptr)
       : program(std::move(built)),
@@ -62,7 +62,7 @@ struct Model {
     manifest.history.step_ns = {10};
     CheckpointDir(dir, 1, clock, state.communicator()).Save(state, manifest);
   }
-  // Of all, by their parts' names.
+  // All weights, by their parts' names.
   std::map<std::string, std::vector<float>> Weights() const {
     std::map<std::string, std::vector<float>> all;
     for (size_t p = 0; p < program.shape.parameters.size(); ++p) {
@@ -86,14 +86,14 @@ RunSpec SpecOf(const std::string& family, const Json& more = Json::object()) {
 
 class WeightsFolderTest : public ::testing::Test {
  protected:
-  // A checkpoint's folder of a model that another seed made than ours.
+  // The folder of a checkpoint that a model with another seed made.
   fs::path Saved(const std::string& family, const Json& more = Json::object()) {
     Json values = more;
     values["seed"] = 77;
     Model(BuildStep(SpecOf(family, values))).Save(dir_ / family);
     return dir_ / family / "step-00000001";
   }
-  // The same, with nothing of ours but names and numbers: what transformers might have saved.
+  // The same, but only with names and numbers, without our own files: what transformers might have saved.
   fs::path SavedElsewhere(const std::string& family, const Json& more = Json::object()) {
     fs::path folder = Saved(family, more);
     fs::remove(folder / "manifest.json");
@@ -102,7 +102,7 @@ class WeightsFolderTest : public ::testing::Test {
     fs::rename(folder / "model-00001-of-00001.safetensors", folder / "model.safetensors");
     return folder;
   }
-  // The weights again, each as `change` makes it: its name, dtype, shape and numbers; an empty name drops it.
+  // Rewrites the weights. `change` may alter each one's name, dtype, shape and numbers; an empty name drops it.
   using Change = std::function<void(SafetensorsWriter::Tensor&, std::vector<float>&)>;
   static void Rewrite(const fs::path& folder, const Change& change) {
     std::vector<SafetensorsWriter::Tensor> tensors;
@@ -145,7 +145,7 @@ class WeightsFolderTest : public ::testing::Test {
   TempDir dir_;
 };
 
-// One sequence is all that its data hold, so that every step sees the same batch.
+// The data hold only one sequence, so every step sees the same batch.
 TEST_F(WeightsFolderTest, ARunStartsWhereAnothersWeightsWere) {
   std::ofstream(dir_ / "text") << std::string("the quick brown fox jumps over the lazy").substr(0, 38);
   for (const char* family : {"llama", "gpt"}) {
@@ -191,7 +191,7 @@ TEST_F(WeightsFolderTest, EveryPrecisionTakesTheWeightsAsItKeepsThem) {
       numbers.AddTo(values);
       Json with_seed = values;
       with_seed["seed"] = 77;
-      // As if that seed's were its first weights.
+      // They equal the first weights of that seed.
       EXPECT_EQ(Model(BuildStep(SpecOf(family, values)), folder).Weights(),
                 Model(BuildStep(SpecOf(family, with_seed))).Weights());
     }
@@ -244,7 +244,7 @@ TEST_F(WeightsFolderTest, FoldersOfTransformersAreRead) {
           if (std::string_view(dtype) == "F16") value = FromFp16(ToFp16(value));
         }
       }
-      // As the newest versions say it, which leave out what is their default.
+      // As the newest versions write it: they leave out default values.
       EditConfig(folder, [&](Json& config) {
         config.erase("tie_word_embeddings");
         config.erase("head_dim");
@@ -258,7 +258,7 @@ TEST_F(WeightsFolderTest, FoldersOfTransformersAreRead) {
   }
 }
 
-// Of a head of its own, as an earlier version called them.
+// The names of a gpt with its own head, as an earlier version wrote them.
 TEST_F(WeightsFolderTest, NamesWithoutTransformersPrefixAreRead) {
   const Json untied = {{"tied_head", false}};
   const fs::path folder = SavedElsewhere("gpt", untied);
@@ -273,7 +273,7 @@ TEST_F(WeightsFolderTest, NamesWithoutTransformersPrefixAreRead) {
             Model(BuildStep(SpecOf("gpt", {{"tied_head", false}, {"seed", 77}}))).Weights());
 }
 
-// As the cache of a hub has them. A buffer that older versions saved is no weight.
+// As in a hub's cache, which has links. A buffer that older versions saved is not a weight.
 TEST_F(WeightsFolderTest, LinksAreFollowedAndBuffersPassedOver) {
   const fs::path folder = SavedElsewhere("gpt");
   Rewrite(folder, [&](SafetensorsWriter::Tensor& tensor, std::vector<float>&) {
@@ -298,7 +298,7 @@ TEST_F(WeightsFolderTest, AnotherShapeIsRefusedWithBoth) {
   EXPECT_THAT(Opened(folder, "llama", {{"norm_eps", 1e-6}}), HasSubstr("rms_norm_eps is 1e-05 there and 1e-06 here"));
   EXPECT_THAT(Opened(folder, "gpt"), HasSubstr("model_type is \"llama\" there and \"gpt2\" here (family)"));
 
-  // Where config.json says nothing of it.
+  // A mismatch that config.json does not show is found in the weights.
   fs::remove_all(dir_ / "llama");
   const fs::path other = SavedElsewhere("llama");
   EditConfig(other, [](Json& config) { config["intermediate_size"] = 96; });
@@ -336,7 +336,7 @@ TEST_F(WeightsFolderTest, DamagedFilesAreFound) {
   const fs::path ours = Saved("llama");
   const fs::path weights = ours / "model-00001-of-00001.safetensors";
   EXPECT_EQ(Opened(ours, "llama"), "accepted");
-  fs::remove(ours / "optimizer-00001-of-00001.safetensors");  // which it need not have
+  fs::remove(ours / "optimizer-00001-of-00001.safetensors");  // the folder does not need it
   EXPECT_EQ(Opened(ours, "llama"), "accepted");
   {
     std::fstream file(weights, std::ios::in | std::ios::out | std::ios::binary);
