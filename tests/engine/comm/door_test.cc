@@ -96,8 +96,8 @@ TEST(Door, HoldsSoManyWhoSayNothingAndLetsTheOldestGo) {
   }
   for (size_t i = 0; i < kTooMany; ++i) EXPECT_TRUE(testing::IsClosedByOther(silent[i])) << i;
   pollfd fd{silent[kTooMany].fd(), POLLIN, 0};
-  EXPECT_EQ(::poll(&fd, 1, 0), 0) << "it is held";
-  ASSERT_TRUE(Enter(door.port())) << "whoever proves himself passes them by";
+  EXPECT_EQ(::poll(&fd, 1, 0), 0) << "the door holds this connection";
+  ASSERT_TRUE(Enter(door.port())) << "a rank with a proof does not wait for them";
 }
 
 TEST(Door, WaitsOnlySoLongForWhoSaysItSlowly) {
@@ -109,7 +109,7 @@ TEST(Door, WaitsOnlySoLongForWhoSaysItSlowly) {
     SystemClock().SleepNs(100'000'000);
   }
   EXPECT_TRUE(testing::IsClosedByOther(*slow));
-  EXPECT_GE(SystemClock().MonotonicNs() - began_ns, kHandshakeNs / 2) << "and not before";
+  EXPECT_GE(SystemClock().MonotonicNs() - began_ns, kHandshakeNs / 2) << "it closed too early";
   door.Stop();
   EXPECT_EQ(door.refused(), 1);
 }

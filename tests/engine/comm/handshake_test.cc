@@ -63,7 +63,7 @@ TEST_F(Handshake, BothEndsLearnThatTheOtherKnowsTheSecret) {
     EXPECT_EQ(AnswerUntilItEnds(ends.listens, terms), Answer::State::kProved);
     EXPECT_EQ(proof.get(), Proof::kTaken);
     Say(ends.caller, "what comes next");
-    EXPECT_EQ(Hear(ends.listens, 15), "what comes next") << "not a byte more was read";
+    EXPECT_EQ(Hear(ends.listens, 15), "what comes next") << "a byte too many was read";
   }
 }
 

@@ -316,7 +316,7 @@ TEST(RankEnvironment, ReadsTorchrunsVariables) {
   ::setenv("LOCAL_WORLD_SIZE", "2", 1);
   EXPECT_EQ(ReadRankEnvironment()->master_address, "node1");
   ::setenv("LOCAL_WORLD_SIZE", "4", 1);
-  EXPECT_EQ(ReadRankEnvironment()->master_address, "127.0.0.1") << "all of them are here";
+  EXPECT_EQ(ReadRankEnvironment()->master_address, "127.0.0.1") << "all ranks are on this machine";
   ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
   EXPECT_EQ(ReadRankEnvironment()->master_port, 29501);
   for (const auto& [name, value] : std::map<std::string, std::string>{{"RANK", "4"},

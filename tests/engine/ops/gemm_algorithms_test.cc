@@ -71,7 +71,7 @@ class GemmAlgorithmsOnCuda : public ::testing::Test {
     const int64_t before = cuda_on_cpu::CublasLtProductsRun();
     CudaExecutor executor(products.trace, products.layout, kernels, {0, &libraries, graph, algorithms});
     const auto read = [&](const Tensor& tensor) { return executor.Read<float>(tensor, 0, kSize * kSize); };
-    EXPECT_EQ(read(products.first), Bits(kSize * kSize)) << "nothing of measuring is left";
+    EXPECT_EQ(read(products.first), Bits(kSize * kSize)) << "measuring left something behind";
     EXPECT_EQ(read(products.added), Bits(kSize * kSize));
     Outcome outcome;
     outcome.measured = cuda_on_cpu::CublasLtProductsRun() - before;
@@ -101,12 +101,12 @@ TEST_F(GemmAlgorithmsOnCuda, AreTheFirstsWhereNoFileIs) {
   const Outcome outcome = Run(nullptr);
   EXPECT_EQ(outcome.measured, 0);
   EXPECT_EQ(outcome.bits, BitsOf(0));
-  EXPECT_NE(outcome.bits, BitsOf(2)) << "nothing to see here";
+  EXPECT_NE(outcome.bits, BitsOf(2)) << "the algorithms give the same bits, so this test shows nothing";
 }
 
 TEST_F(GemmAlgorithmsOnCuda, AreTheFastestOfEachShapeMeasuredOnce) {
   const Outcome outcome = Run(Open().get());
-  EXPECT_EQ(outcome.measured, 2 * 4 * kMeasured) << "two shapes of four algorithms";
+  EXPECT_EQ(outcome.measured, 2 * 4 * kMeasured) << "two shapes, four algorithms each";
   EXPECT_EQ(outcome.bits, BitsOf(2));
 }
 
@@ -179,13 +179,13 @@ TEST_F(GemmAlgorithmsOnCuda, AreNotTakenWhereTheLibraryDoesNotKnowThem) {
     EXPECT_EQ(Run(Open("H200", Use::kTakeOnly).get()).measured, 0);
     const Outcome outcome = Run(Open().get());
     EXPECT_EQ(outcome.measured, 2 * 4 * kMeasured);
-    EXPECT_EQ(ReadFile(dir_ / "cublaslt.json"), text) << "what was measured takes its place";
+    EXPECT_EQ(ReadFile(dir_ / "cublaslt.json"), text) << "the measured algorithms replace it";
     return outcome.bits;
   };
   const Bits bits = spoil([](std::string& algorithm) { algorithm.clear(); });
   EXPECT_EQ(spoil([](std::string& algorithm) { algorithm += 'x'; }), bits);
   EXPECT_EQ(spoil([](std::string& algorithm) { algorithm.assign(algorithm.size(), '\xff'); }), bits);
-  EXPECT_EQ(spoil([](std::string& algorithm) { algorithm[3] = 1; }), bits) << "more workspace than is planned";
+  EXPECT_EQ(spoil([](std::string& algorithm) { algorithm[3] = 1; }), bits) << "it takes more workspace than planned";
   EXPECT_EQ(bits, BitsOf(2));
 }
 

@@ -166,7 +166,7 @@ TEST_F(GemmEpiloguesOnCuda, AreLeftWhereTheyAreNotFaster) {
     EXPECT_EQ(Run(Open().get(), program).numbers, plain.numbers);
     Epilogues(-5'000);
     const EpilogueOutcome again = Run(Open().get(), program);
-    EXPECT_EQ(again.measured, 0) << "that two calls are faster is kept, too";
+    EXPECT_EQ(again.measured, 0) << "the file also keeps that two calls are faster";
     EXPECT_EQ(again.numbers, plain.numbers);
     EXPECT_THAT(again.taken, IsEmpty());
   }
@@ -213,7 +213,7 @@ TEST_F(GemmEpiloguesOnCuda, AreLeftWhereTheyWouldBeOtherNumbers) {
                 GeluBackward(trace, c, x, c);
               }),
               IsEmpty())
-      << "its input is made between them";
+      << "the epilogue's input is made between them";
   EXPECT_THAT(taken([](Trace& trace, const auto& make) {
                 const Tensor c = make(16, 16), x = make(16, 16);
                 Gemm(trace, make(16, 8), Trans::kNo, make(8, 16), Trans::kNo, c);
@@ -235,7 +235,7 @@ TEST_F(GemmEpiloguesOnCuda, AreLeftWhereTheyWouldBeOtherNumbers) {
                 GeluBackward(trace, c, x, c);
               }),
               IsEmpty())
-      << "rows that are no multiples of 8";
+      << "rows that are not a multiple of 8";
   for (const bool accumulate : {false, true}) {
     EXPECT_THAT(taken([&](Trace& trace, const auto& make) {
                   const Tensor a = make(24, 16), b = make(24, 8);

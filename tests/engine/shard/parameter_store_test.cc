@@ -81,8 +81,8 @@ void ExpectNothingTouchesWhatIsFlying(const StepProgram& program) {
     }
     if (call.op == &kLand) {
       const int32_t flight = CollectiveAttrsOf(call).flight;
-      ASSERT_TRUE(flying.contains(flight)) << "landed, and never begun";
-      EXPECT_EQ(flying.at(flight), touched) << "must live until it has landed";
+      ASSERT_TRUE(flying.contains(flight)) << "a flight landed that never began";
+      EXPECT_EQ(flying.at(flight), touched) << "its storages must live until it has landed";
       flying.erase(flight);
       continue;
     }
@@ -93,10 +93,10 @@ void ExpectNothingTouchesWhatIsFlying(const StepProgram& program) {
     }
     if (Begins(call)) {
       ++flights;
-      EXPECT_TRUE(flying.emplace(CollectiveAttrsOf(call).flight, touched).second) << "one number, two flights";
+      EXPECT_TRUE(flying.emplace(CollectiveAttrsOf(call).flight, touched).second) << "two flights have the same number";
     }
   }
-  EXPECT_TRUE(flying.empty()) << "still flying at the end of the step";
+  EXPECT_TRUE(flying.empty()) << "a flight has not landed at the end of the step";
   EXPECT_GT(flights, 0);
 }
 

@@ -70,9 +70,9 @@ TEST(Budget, PassesThatAStepCouldDoWithoutAreNamed) {
     return PartsInMs(BudgetFor(changed))[""];
   };
   const double none = beyond("precision", "bf16");
-  EXPECT_GT(beyond("checkpointing", "full"), none + 100) << "the forward pass again";
+  EXPECT_GT(beyond("checkpointing", "full"), none + 100) << "full checkpointing repeats the forward pass";
   EXPECT_GT(beyond("precision", "fp8"), none + 10) << "quantizing";
-  EXPECT_GT(beyond("grad_clip", 1.0), none + 5) << "all gradients read once more";
+  EXPECT_GT(beyond("grad_clip", 1.0), none + 5) << "clipping reads all gradients once more";
 }
 
 // With delayed scaling, a norm or an activation quantizes its own output, in the layers that are quantized.
@@ -91,7 +91,7 @@ TEST(Budget, CodesOfAScaleThatIsKnownAreWrittenByWhatMakesTheNumbers) {
   EXPECT_EQ(calls["swiglu_quantize"], 2);
   EXPECT_EQ(calls["rms_norm"], 1) << "the embedding's";
   EXPECT_EQ(calls["residual_rms_norm"], 1 + 1) << "of the first layer, and the last norm";
-  EXPECT_EQ(calls["dropout_add"] + calls["rms_norm_quantize"], 0) << "sums are made by norms";
+  EXPECT_EQ(calls["dropout_add"] + calls["rms_norm_quantize"], 0) << "norms compute the sums";
   EXPECT_EQ(calls["swiglu"], 1);
   EXPECT_EQ(calls["transpose_quantized"], 2 * 2) << "norms' columns";
   // Weights and attention's output in both orientations, and gradients. Attention's backward pass also reads its
@@ -99,7 +99,7 @@ TEST(Budget, CodesOfAScaleThatIsKnownAreWrittenByWhatMakesTheNumbers) {
   EXPECT_EQ(calls["quantize"], 2 * (4 + 4 + 4 + 2));
   calls = calls_of("llama", "h200", "delayed", "selective");
   EXPECT_EQ(calls["residual_rms_norm_quantize"], 2 * 2);
-  EXPECT_EQ(calls["rms_norm_quantize"], 2 * 2) << "again, of sums that were kept";
+  EXPECT_EQ(calls["rms_norm_quantize"], 2 * 2) << "recomputed from the kept sums";
   EXPECT_EQ(calls["swiglu_quantize"], 2 * 2);
   EXPECT_EQ(calls["quantize"], 2 * (4 + 4 + 4 + 2));
   calls = calls_of("gpt", "h200", "delayed", "none");

@@ -32,7 +32,7 @@ TEST(CalibrationPrograms, AreOfAllFamiliesAndPrecisions) {
       EXPECT_GT(TraceStep(spec).trace.calls().size(), 20U);
     }
     EXPECT_EQ(families.size(), 3U);
-    EXPECT_EQ(precisions.size(), 21U) << "each family in each";
+    EXPECT_EQ(precisions.size(), 21U) << "each family in each precision";
     EXPECT_GE(points.size(), 70U) << "none twice";
   }
   std::set<std::string> shards;
@@ -56,7 +56,7 @@ TEST(Calibrate, SaysWhatCallsAndStepsTook) {
   EXPECT_EQ(seen["version"], kCalibrationVersion);
   EXPECT_EQ(seen["kind"], "cpu");
   EXPECT_EQ(seen["ranks"], 1);
-  EXPECT_GT(seen["left_out"].get<int64_t>(), 0) << "there was no time for them";
+  EXPECT_GT(seen["left_out"].get<int64_t>(), 0) << "some programs must be left out for lack of time";
   std::set<std::string> kinds;
   for (const Json& program : seen["programs"]) {
     const auto kind = program["kind"].get<std::string>();

@@ -160,7 +160,7 @@ TEST_F(CudaTrainer, SkipsTheStepsThatTheCpuSkips) {
   const RunResult cpu = Train(SpecFrom(values), {}).result;
   const RunResult cuda = Run(OnCuda(values));
   ASSERT_EQ(cuda.status, RunStatus::kOk) << cuda.message;
-  EXPECT_GT(cpu.skipped_steps, 0) << "nothing to see here";
+  EXPECT_GT(cpu.skipped_steps, 0) << "no step was skipped, so this test shows nothing";
   EXPECT_EQ(cuda.skipped_steps, cpu.skipped_steps);
   for (size_t i = 0; i < cpu.loss.size(); ++i) EXPECT_NEAR(cuda.loss[i], cpu.loss[i], 1e-2 * cpu.loss[i]) << i;
 }
@@ -444,7 +444,7 @@ TEST_F(CudaTrainer, SaysHowTheGpuFared) {
   }
   card_.begins = kNvmlDriverNotLoaded;
   const RunResult without = Run(spec);
-  EXPECT_EQ(without.status, RunStatus::kOk) << "none of it is needed";
+  EXPECT_EQ(without.status, RunStatus::kOk) << "a run does not need NVML";
   EXPECT_EQ(without.gpu.power_w, std::nullopt);
 }
 

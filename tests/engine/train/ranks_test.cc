@@ -128,7 +128,7 @@ TEST(RanksFigures, AreTheWorstOfAllGpus) {
     EXPECT_EQ(result.gpu.throttled_share, 0.2);
     EXPECT_EQ(result.gpu.clock_limits, (std::map<std::string, int64_t>{{"sw_thermal_slowdown", 2}}));
     EXPECT_EQ(result.gpu.ecc_uncorrected, 3);
-    EXPECT_EQ(result.gpu.others, std::nullopt) << "where no rank says it";
+    EXPECT_EQ(result.gpu.others, std::nullopt) << "no rank has the figure";
     EXPECT_EQ(result.gpu.power_w, 0) << "rank 0's own";
   });
 }
@@ -150,7 +150,7 @@ TEST(RanksFigures, SayOfEachRankHowLongItsStepsTookAndHowLongTheyWaited) {
     result.step_ns.median_ns = result.step_ns.p95_ns = 100;
     GatherRankFigures(ranks, ranks.rank() == 0 ? std::optional<int64_t>(1) : std::nullopt, result);
     EXPECT_TRUE(result.evidence.contains("rank_step_ns"));
-    EXPECT_FALSE(result.evidence.contains("rank_wait_ns")) << "one of them does not know";
+    EXPECT_FALSE(result.evidence.contains("rank_wait_ns")) << "one rank has no figure";
   });
 }
 

@@ -83,8 +83,7 @@ TEST(CudaExecutor, ReadsWhatWasWrittenByTheElement) {
   const Tensor large = trace.Persistent(DType::kF32, 1, 5'000'001, Category::kData);  // more than is staged at once
   const Layout layout = PlanLayout(trace);
   CudaExecutor executor(trace, layout, {});
-  EXPECT_EQ(executor.Read<float>(x, 0, 6), std::vector<float>(6))
-      << "as on the CPU, where nothing wrote there are zeros";
+  EXPECT_EQ(executor.Read<float>(x, 0, 6), std::vector<float>(6)) << "unwritten memory is zero, as on the CPU";
   executor.Write<float>(x, 0, std::array{0.F, 1.F, 2.F, 3.F, 4.F, 5.F});
   executor.Write<float>(x.Rows(1, 1), 2, std::array{50.F});
   EXPECT_EQ(executor.Read<float>(x, 0, 6), (std::vector{0.F, 1.F, 2.F, 3.F, 4.F, 50.F}));

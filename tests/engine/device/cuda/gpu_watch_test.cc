@@ -60,7 +60,7 @@ TEST_F(GpuWatched, SaysHowItFared) {
   EXPECT_EQ(gpu.temperature_c, 60);
   EXPECT_EQ(gpu.throttled_share, 0);
   EXPECT_TRUE(gpu.clock_limits.empty());
-  EXPECT_EQ(gpu.ecc_corrected, 0) << "the seven are older";
+  EXPECT_EQ(gpu.ecc_corrected, 0) << "the seven errors are older";
   EXPECT_EQ(gpu.ecc_uncorrected, 0);
   EXPECT_EQ(gpu.others, 0);
   EXPECT_EQ(gpu.others_bytes, 0);
