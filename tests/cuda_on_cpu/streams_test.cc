@@ -47,7 +47,7 @@ TEST(Memory, CopiesStayInOneAllocation) {
   std::array<float, kFaultyCount + 1> host{};
   EXPECT_EQ(cudaMemcpy(x.data(), host.data(), sizeof host, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemcpy(host.data(), x.data(), sizeof host, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaMemcpy(x.data(), host.data(), 4, cudaMemcpyDeviceToHost), cudaErrorInvalidValue) << "the wrong way";
+  EXPECT_EQ(cudaMemcpy(x.data(), host.data(), 4, cudaMemcpyDeviceToHost), cudaErrorInvalidValue) << "the wrong direction";
 }
 
 TEST(Streams, WhatIsReadTooEarlyIsNotThereYet) {
@@ -58,7 +58,7 @@ TEST(Streams, WhatIsReadTooEarlyIsNotThereYet) {
   const Numbers x;
   ASSERT_EQ(cudaMemcpyAsync(pinned.get(), x.data(), kNumbersBytes, cudaMemcpyDeviceToHost, stream.get()), cudaSuccess);
   EXPECT_EQ(values[5], 0);
-  EXPECT_EQ(cudaStreamQuery(stream.get()), cudaSuccess) << "which takes the stream on by one piece of work";
+  EXPECT_EQ(cudaStreamQuery(stream.get()), cudaSuccess) << "a query runs one piece of the stream's work";
   EXPECT_EQ(values[5], 5);
 }
 
@@ -185,7 +185,7 @@ TEST(Graphs, WhatTwoStreamsRecordedRunsAgainAndAgain) {
     const ridgeline::CudaGraph graph(recorded);
     ASSERT_EQ(cudaGraphInstantiate(&instance, graph.get(), 0), cudaSuccess);
     const ridgeline::CudaGraphExec replayed(instance);
-    EXPECT_EQ(x.Read()[5], 5) << "nothing ran while it was recorded";
+    EXPECT_EQ(x.Read()[5], 5) << "recording must run nothing";
     for (const float expected : {5.0F, 0.0F}) {
       ASSERT_EQ(cudaGraphLaunch(replayed.get(), a.get()), cudaSuccess);
       ASSERT_EQ(cudaStreamSynchronize(a.get()), cudaSuccess);
