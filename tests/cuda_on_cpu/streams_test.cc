@@ -47,7 +47,8 @@ TEST(Memory, CopiesStayInOneAllocation) {
   std::array<float, kFaultyCount + 1> host{};
   EXPECT_EQ(cudaMemcpy(x.data(), host.data(), sizeof host, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemcpy(host.data(), x.data(), sizeof host, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaMemcpy(x.data(), host.data(), 4, cudaMemcpyDeviceToHost), cudaErrorInvalidValue) << "the wrong direction";
+  EXPECT_EQ(cudaMemcpy(x.data(), host.data(), 4, cudaMemcpyDeviceToHost), cudaErrorInvalidValue)
+      << "the wrong direction";
 }
 
 TEST(Streams, WhatIsReadTooEarlyIsNotThereYet) {
