@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the files that llm.c's train_gpt2 reads from its working folder: a GPT-2 of random weights in its checkpoint format
-(version 3), a tokenizer (version 2) whose tokens are numbers, and random tokens as its data."""
+"""Writes the files that llm.c's train_gpt2 reads from its working folder: a GPT-2 of random weights in its checkpoint
+format (version 3), a tokenizer (version 2) whose tokens are numbers, and random tokens as its data."""
 
 import argparse
 import array

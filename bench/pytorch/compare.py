@@ -2,8 +2,8 @@
 """Trains the same configurations with ridgeline-train and with PyTorch, in turns, and prints both side by side.
 
 compare.sh starts it inside the folder that has PyTorch. The machine itself is /host there, and ridgeline's programs run
-in it. For every model and precision PyTorch first tries its ways (attention, loss in chunks, torch.compile, how it keeps
-its numbers), one change at a time, on the first configuration with that model and precision. Every round compares
+in it. For every model and precision PyTorch first tries its ways (attention, loss in chunks, torch.compile, how it
+keeps its numbers), one change at a time, on the first configuration with that model and precision. Every round compares
 ridgeline-train with the fastest way. Each run is a process of its own.
 """
 
@@ -102,7 +102,7 @@ def torch_gemm_gflops(precisions):
 
 
 def choose_blas_core():
-    """OpenBLAS mistakes a processor that is newer than itself for an old one. Sets the kind with the faster products."""
+    """OpenBLAS mistakes a processor that is newer than itself for an old one. Sets the faster kind."""
     detected = torch_gemm_gflops(["fp32"])["fp32"]
     TORCH_ENVIRONMENT["OPENBLAS_CORETYPE"] = "SkylakeX"
     try:
@@ -227,7 +227,7 @@ def compare(spec, ridgeline, work, rounds, searches):
 
 
 def check_same(spec, ours, theirs):
-    """Ends the program unless both trained the same model: equal parameters, and a close first loss of random weights."""
+    """Ends the program unless both trained the same model: equal parameters, and a close first loss."""
     if ours["parameters"] != theirs.parameters:
         sys.exit(f"compare.py: {spec['model']} has {ours['parameters']} parameters here and {theirs.parameters} in "
                  f"train.py: these are two models")
@@ -298,7 +298,7 @@ def main():
         work = pathlib.Path("/") / pathlib.Path(folder).relative_to(HOST)
         ridgeline = Ridgeline(args.build, work)
         choose_blas_core()
-        peaks = [ridgeline.gemm_gflops(precisions)]  # before and after, by both libraries: the largest counts as the peak
+        peaks = [ridgeline.gemm_gflops(precisions)]  # before and after, by both libraries: the largest is the peak
         results, searches = [], {}
         for spec in ridgeline.specs(args):
             results.append(compare(spec, ridgeline, work, args.rounds, searches))
