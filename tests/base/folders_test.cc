@@ -25,7 +25,7 @@ std::vector<std::string> NamesIn(const fs::path& folder) {
 
 // What is said where no more files can be opened.
 template <typename Ask>
-std::string Refusal(Ask ask) {
+std::string WithoutFiles(Ask ask) {
   try {
     const NoFilesLeft none;
     ask();
@@ -47,7 +47,8 @@ TEST(Folders, OneThatIsMissingIsEmpty) {
 TEST(Folders, OneThatCannotBeReadIsNotEmpty) {
   const TempDir dir;
   WriteFile(dir.path() / "a.yaml", "");
-  for (const std::string& said : {Refusal([&] { NamesIn(dir.path()); }), Refusal([&] { NamedFiles({dir.path()}); })}) {
+  for (const std::string& said :
+       {WithoutFiles([&] { NamesIn(dir.path()); }), WithoutFiles([&] { NamedFiles({dir.path()}); })}) {
     EXPECT_THAT(said, HasSubstr("cannot read the folder " + dir.path().string() + ": Too many open files"));
     EXPECT_THAT(said, HasSubstr("ulimit -n"));
   }
