@@ -21,6 +21,16 @@
 #include "base/files.h"
 
 namespace ridgeline {
+
+// A file as it was: it was written to if any of these changed.
+struct FileStamp {
+  int64_t modified_ns = 0;
+  int64_t size = 0;
+  uint64_t inode = 0;
+  int64_t log_size = 0;
+  bool operator==(const FileStamp&) const = default;
+};
+
 namespace {
 
 Error Translated(int extended_code, const std::string& message, const std::string& file) {
@@ -131,16 +141,7 @@ void RequireWhole(sqlite3* handle, const std::string& file) {
   }
 }
 
-// By what a file is seen to have been written to.
-struct Stamp {
-  int64_t modified_ns = 0;
-  int64_t size = 0;
-  uint64_t inode = 0;
-  int64_t log_size = 0;
-  bool operator==(const Stamp&) const = default;
-};
-
-Stamp StampOf(const std::string& file) {
+FileStamp StampOf(const std::string& file) {
   struct stat info {};
   struct stat log {};
   if (::stat(file.c_str(), &info) != 0) return {};
@@ -284,8 +285,8 @@ struct Questioning {
   std::chrono::steady_clock::time_point since = {};  // of a lock that is waited for
   bool said = false;
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();  // what SQLite is asked now
-  bool is_timed = false;                 // that may take `longest_look`, no longer
-  std::optional<Stamp> unchanging = {};  // the file as it was, where SQLite believes that it stays so
+  bool is_timed = false;                     // that may take `longest_look`, no longer
+  std::optional<FileStamp> unchanging = {};  // the file as it was, where SQLite believes that it stays so
 
   // SQLite's progress handler: whether to stop.
   static int IsTooLong(void* context) {

@@ -169,13 +169,17 @@ TEST_F(PlacesTest, AFileThatChangesAlthoughItShouldNotIsNotReadOn) {
     fs::last_write_time(file_, fs::file_time_type::clock::now() + std::chrono::hours(1));
     return CellText(store.Query("SELECT count(*) FROM sweeps").rows.at(0).at(0));
   };
-  if (::geteuid() == 0) ASSERT_EQ(::chown(file_.c_str(), kNobody, kNobody), 0);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(file_.c_str(), kNobody, kNobody), 0);
+  }
   EXPECT_THAT(AsAReader(dir_.path(), changed), HasSubstr("was written to while it was read"));
 }
 
 TEST_F(PlacesTest, ATeamSharesWhatIsMade) {
   ::chmod(dir_.path().c_str(), 02770);
-  if (::geteuid() == 0) ASSERT_EQ(::chown(dir_.path().c_str(), 0, kNobody), 0);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(dir_.path().c_str(), 0, kNobody), 0);
+  }
   ::chmod(dir_.path().c_str(), 02770);
   const mode_t before = ::umask(002);
   Store store = Store::Open(file_, Store::Mode::kReadWrite);
