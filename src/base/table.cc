@@ -122,6 +122,17 @@ std::string JsonCell(const Cell& cell) {
   return CellText(cell);
 }
 
+// A cell that should hold JSON, as JSON. A stranger's database may hold any text there, so other text is a string.
+std::string EmbeddedJson(const Cell& cell) {
+  const auto* text = std::get_if<std::string>(&cell);
+  if (text == nullptr) return JsonCell(cell);
+  try {
+    return ShowJson(ParseJson(*text, "a cell"));
+  } catch (const Error&) {
+    return JsonCell(cell);
+  }
+}
+
 // Objects by hand, not Json: keys stay in the order of the columns.
 std::string JsonRows(const Table& table, std::string_view open, std::string_view key_start, std::string_view key_end,
                      std::string_view close, std::string_view between, const std::vector<std::string>& as_json) {
@@ -141,8 +152,7 @@ std::string JsonRows(const Table& table, std::string_view open, std::string_view
       out += keys[c];
       out += key_end;
       const Cell& cell = At(table.rows[r], c);
-      const auto* text = std::get_if<std::string>(&cell);
-      out += is_json[c] && text != nullptr ? *text : JsonCell(cell);
+      out += is_json[c] ? EmbeddedJson(cell) : JsonCell(cell);
     }
     out += close;
   }

@@ -58,7 +58,7 @@ List AcceptedList(const Links& to, const std::vector<Night>& nights) {
              {"accepted on", ValueStyle::kText, false}},
             {},
             {}};
-  for (auto night = nights.rbegin(); night != nights.rend(); ++night) {
+  for (auto night = nights.rbegin(); night != nights.rend() && list.rows.size() < kMostAccepted; ++night) {
     for (const AcceptedCell& accepted : night->accepted) {
       const auto worse = std::ranges::find(night->worse, accepted.cell, &WorseCell::cell);
       if (worse == night->worse.end() || list.rows.size() >= kMostAccepted) continue;

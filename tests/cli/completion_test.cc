@@ -143,7 +143,7 @@ TEST_P(Completion, KnowsReleases) {
 
 TEST_P(Completion, KnowsTheCommandsOfACommand) {
   EXPECT_THAT(Complete({"ridgeline", "db", ""}),
-              UnorderedElementsAre("check", "merge", "backup", "export", "prune", "vacuum"));
+              UnorderedElementsAre("check", "merge", "backup", "delete", "export", "prune", "vacuum"));
   EXPECT_THAT(Complete({"ridgeline", "db", "export", "-o", ""}), UnorderedElementsAre("csv", "json", "jsonl", "sql"));
   EXPECT_THAT(Complete({"ridgeline", "db", "backup", "--"}), UnorderedElementsAre("--to", "--db", "--help"));
 }

@@ -50,9 +50,10 @@ TEST(Mistakes, ASettingThatALauncherRefusesIsToldAtItsPlace) {
                                       << settings;
     return cli.Run({"plan", cli.dir / "s.yaml"}).err;
   };
-  EXPECT_THAT(said("    partition: a\n    nodes: many\n"), HasSubstr("s.yaml:7:12: launch: slurm: nodes is \"many\""));
+  EXPECT_THAT(said("    partition: a\n    nodes: many\n"),
+              HasSubstr("s.yaml:7:12: launcher slurm: launch: slurm: nodes is \"many\""));
   EXPECT_THAT(said("    partition: a\n    partitoin: b\n"),
-              HasSubstr("s.yaml:7:16: launch: slurm: there is no setting"));
+              HasSubstr("s.yaml:7:16: launcher slurm: launch: slurm: there is no setting"));
 }
 
 TEST(Mistakes, ASecondFileOfOneNameIsTold) {

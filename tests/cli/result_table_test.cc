@@ -81,11 +81,11 @@ TEST(ResultTable, SaysWhatPointsTookOfADevice) {
   write("taken", "takes=25000000, ok");
   const auto run = cli.Run({"run", sweep});
   ASSERT_EQ(run.status.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, ContainsRegex("\nseed +status +tokens/s +planned +device peak +RSS\n"));
-  EXPECT_THAT(run.out, ContainsRegex("\n +0 +ok +100 +25.0 MB +[0-9.]+ [kM]B\n"));
-  EXPECT_THAT(run.out, ContainsRegex("\n +1 +ok +100 {20,}[0-9.]+ [kM]B\n")) << "it says nothing of it";
+  EXPECT_THAT(run.out, ContainsRegex("\nseed +status +tokens/s .* +planned +device peak +RSS\n"));
+  EXPECT_THAT(run.out, ContainsRegex("\n +0 +ok +100 .* 100 +25.0 MB +[0-9.]+ [kM]B\n"));
+  EXPECT_THAT(run.out, ContainsRegex("\n +1 +ok +100 .* 100 {20,}[0-9.]+ [kM]B\n")) << "it says nothing of it";
   write("untold", "ok");
-  EXPECT_THAT(cli.Run({"run", sweep}).out, ContainsRegex("\nseed +status +tokens/s +planned +RSS\n"))
+  EXPECT_THAT(cli.Run({"run", sweep}).out, ContainsRegex("\nseed +status +tokens/s .* +planned +RSS\n"))
       << "where no point says it, there is no such column";
 }
 

@@ -301,8 +301,7 @@ TEST_P(Quantizing, WritesPastTheCaches) {
     const Tensor x = all.Rows(0, row.format == Format::kE2M1 ? kRows : kRows / 2);  // 8 MiB of codes
     rows.push_back({make(row, x.rows, kCols), make(row, kPeriod, kCols)});
     cols.push_back({make(col, kCols, x.rows), make(col, kCols, kPeriod)});
-    const bool alone =
-        row.scaling == Scaling::kCurrent;  // columns read the rows again, so only separate rows are streamed
+    const bool alone = row.scaling == Scaling::kCurrent;  // columns read rows again: only separate ones are streamed
     Quantize(runner.trace, x, &rows.back().whole, alone ? nullptr : &cols.back().whole, {}, kStream);
     if (alone) Quantize(runner.trace, x, nullptr, &cols.back().whole, {}, kStream);
     Quantize(runner.trace, x.Rows(0, kPeriod), &rows.back().period, &cols.back().period, {}, kStream);
@@ -357,8 +356,7 @@ TEST_P(Quantizing, DoesNotDependOnThreads) {
   }
 }
 
-// The mean of a column of equal numbers, dequantized. For n draws, of which p are rounded up, the variance is p (1 - p)
-// / n steps.
+// The mean of a column of equal numbers, dequantized. If a share p is rounded up, its variance is p (1 - p) / n steps.
 TEST_P(Quantizing, StochasticRoundingIsUnbiased) {
   constexpr int64_t kCount = 4096;
   std::vector<float> values(static_cast<size_t>(16 * kCount), 0.0F);
