@@ -216,13 +216,3 @@ function(rl_emulated_test name target filter)
     endforeach()
   endif()
 endfunction()
-
-# rl_bench(name LINK…): bench/<name>_bench.cc as one Google Benchmark program, which `make bench` runs.
-function(rl_bench name)
-  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
-  add_executable(bench_${name} ${PROJECT_SOURCE_DIR}/bench/${name}_bench.cc)
-  target_compile_definitions(bench_${name} PRIVATE RIDGELINE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                             RIDGELINE_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  target_link_libraries(bench_${name} PRIVATE rl_flags ${arg_LINK} benchmark::benchmark_main)
-  set_target_properties(bench_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
-endfunction()
