@@ -92,6 +92,14 @@ std::string ReadLogTail(const fs::path& path, size_t max_bytes) {
   return "[this log " + file.problem() + "]";
 }
 
+bool IsDevice(const fs::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return false;
+  // /dev/stdout and the like are links, whose ends may be pipes and files.
+  return S_ISCHR(info.st_mode) || (path.parent_path() == "/dev" && fs::is_symlink(path)) ||
+         path.parent_path() == "/dev/fd";
+}
+
 namespace {
 
 // A new file beside `path`, called after it. As readable as the umask lets a new file be: a mode that is set afterwards
@@ -106,6 +114,11 @@ int MakeTemporary(const fs::path& path, const fs::path& dir, mode_t mode, std::s
 
 // Writes a temporary file beside `path` and renames it over `path`.
 void Replace(const fs::path& path, std::string_view bytes, bool synced, mode_t mode = 0666) {
+  if (IsDevice(path)) {
+    const Fd device(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    if (device.get() < 0) ThrowErrno("cannot write " + path.string());
+    return WriteAll(device.get(), bytes, path);
+  }
   const fs::path dir = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::string temporary;
   {

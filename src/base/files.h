@@ -37,6 +37,10 @@ std::string ReadLogTail(const std::filesystem::path& path, size_t max_bytes);
 
 // What is made here is for all to read and to write, less what the umask takes away.
 
+// Whether `path` is a device, such as /dev/null and /dev/stdout. It is written to, never replaced by a file: for root,
+// replacing would take it from all programs of the machine.
+bool IsDevice(const std::filesystem::path& path);
+
 // Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the folder: after a crash at any
 // moment `path` holds the old bytes or the new ones. Throws Error(kInfrastructure); the temporary is removed.
 void WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes);

@@ -1,6 +1,9 @@
 #include "base/user_folders.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <set>
 #include <utility>
@@ -22,6 +25,9 @@ std::optional<fs::path> FolderIn(const char* variable, const char* beneath) {
   return folder / beneath;
 }
 
+// After `su`, or in a container, HOME may be another user's: nothing there is this user's own.
+bool IsClosed(const fs::path& folder) { return ::access(folder.c_str(), R_OK | X_OK) != 0 && errno == EACCES; }
+
 }  // namespace
 
 std::optional<fs::path> ConfigFolder() {
@@ -35,7 +41,7 @@ std::optional<fs::path> CacheFolder() {
 }
 
 std::vector<fs::path> FoldersOf(const std::string& kind, std::vector<fs::path> own) {
-  if (const auto config = ConfigFolder()) own.push_back(*config / kind);
+  if (const auto config = ConfigFolder(); config && !IsClosed(*config / kind)) own.push_back(*config / kind);
   if (auto installed = FindDataDir(kind)) own.push_back(*std::move(installed));
   return own;
 }

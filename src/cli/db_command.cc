@@ -195,15 +195,16 @@ int64_t WriteLines(Store& store, const std::function<void(const std::string&)>& 
 // `fill` gets what appends to the file. There is no half of a file: it has another name until it is whole.
 template <typename Fill>
 void WriteWhole(const std::string& to, const Fill& fill) {
-  const std::string part = to + ".part";
-  std::ofstream out(part, std::ios::binary);
+  const bool is_device = IsDevice(to);
+  const std::string part = is_device ? to : to + ".part";
+  std::ofstream out(part, std::ios::binary | (is_device ? std::ios::app : std::ios::trunc));
   fill([&](const std::string& text) { out << text; });
   out.close();
   if (!out) {
-    std::filesystem::remove(part);
+    if (!is_device) std::filesystem::remove(part);
     throw Error(ErrorKind::kInfrastructure, fmt::format("{} cannot be written", to), "has its folder room?");
   }
-  std::filesystem::rename(part, to);
+  if (!is_device) std::filesystem::rename(part, to);
 }
 
 int ExportSql(const std::string& file, const std::string& to) {

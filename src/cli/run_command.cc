@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/machine.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
@@ -194,11 +195,19 @@ std::unique_ptr<Launcher> OpenClusters(const Sweep& sweep, const RunOptions& opt
   return launcher;
 }
 
+// A container may have CUDA without NVML, so the trainer is asked, too.
+bool OurTrainerHasGpus() {
+  constexpr int64_t kPatienceNs = 60'000'000'000;
+  const Captured said = ridgeline::Run({(ProgramDir() / "ridgeline-train").string(), "--gpus"}, kPatienceNs);
+  return said.status.ok() && !said.stdout_text.empty() && !said.stdout_text.starts_with("no GPUs");
+}
+
 int Run(const RunOptions& options) {
   const Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers);
   const std::vector<Report> reports = ReportsOf(sweep, options.reports);  // a wrong name is told before the sweep runs
   if (RunsHere(sweep) && sweep.text.find("cuda") != std::string::npos) {  // else none has device: cuda
-    RequireGpusHere(sweep, Expand(sweep), FindGpusHere());
+    const GpusHere here = FindGpusHere();
+    if (!here.names.empty() || !OurTrainerHasGpus()) RequireGpusHere(sweep, Expand(sweep), here);
   }
   std::unique_ptr<Launcher> launcher;
   if (!RunsHere(sweep)) launcher = OpenClusters(sweep, options);

@@ -7,6 +7,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -164,6 +165,20 @@ TEST(Files, AtomicWriteReplacesALinkNotItsTarget) {
   WriteFileAtomic(dir / "link", "new");
   EXPECT_EQ(ReadFile(dir / "target"), "kept");
   EXPECT_EQ(ReadFile(dir / "link"), "new");
+}
+
+TEST(Files, ADeviceIsWrittenToAndStaysOne) {
+  TempDir dir;
+  const fs::path device = dir / "null";
+  if (::mknod(device.c_str(), S_IFCHR | 0666, ::makedev(1, 3)) != 0) GTEST_SKIP() << "making devices takes root";
+  if (const int fd = ::open(device.c_str(), O_WRONLY | O_CLOEXEC); fd < 0 || ::close(fd) != 0) {
+    GTEST_SKIP() << "no devices may be opened here";
+  }
+  WriteFileAtomic(device, "gone");
+  WriteFile(device, "gone");
+  EXPECT_TRUE(fs::is_character_file(device));
+  EXPECT_TRUE(IsDevice("/dev/stdout") || !fs::exists("/dev/stdout"));
+  EXPECT_FALSE(IsDevice(dir.path()));
 }
 
 TEST(Files, AtomicWriteIntoAMissingFolderIsAnError) {

@@ -258,7 +258,7 @@ TEST_F(KubernetesFaults, WithoutRightsItSaysWhichAreMissing) {
   const auto some = cli.Run({"run", cli.Write({})});
   EXPECT_EQ(some.status.exit_code, 3) << some.out;
   EXPECT_THAT(some.err, HasSubstr("you may not create jobs, delete jobs, create configmaps"));
-  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs"), 0);
+  EXPECT_FALSE(std::filesystem::exists(cli.dir / "ridgeline.db"));
 }
 
 TEST_F(KubernetesFaults, RightsThatAreLostUnderASweepEndIt) {
@@ -306,7 +306,7 @@ TEST_F(KubernetesFaults, APodIsTriedBeforeAnythingIsMade) {
   const auto run = cli.Run({"run", cli.Write({.kubernetes = in + "priority_class: none"})});
   EXPECT_EQ(run.status.exit_code, 3);
   EXPECT_THAT(run.err, AllOf(HasSubstr("no PriorityClass with name none"), HasSubstr("kubectl get priorityclass")));
-  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs"), 0);
+  EXPECT_FALSE(std::filesystem::exists(cli.dir / "ridgeline.db"));
   const auto wrong = cli.Run({"run", cli.Write({.kubernetes = in + "patch: {spec: {dnsPolicy: Nowhere}}"})});
   EXPECT_EQ(wrong.status.exit_code, 2) << wrong.out;
   EXPECT_THAT(wrong.err, AllOf(HasSubstr("the cluster refuses such a Job"), HasSubstr("dnsPolicy")));

@@ -481,7 +481,7 @@ TEST(SlurmFaults, AJobDirectoryThatCannotBeWrittenIsAFailureWithTheJobsOwnWords)
   const auto output = cli.Finish(run);
   EXPECT_EQ(output.status.exit_code, 3) << output.out << output.err;
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status <> 'infrastructure'"), 0) << cli.Statuses();
-  EXPECT_EQ(cli.Evidence("slurm_state", "infrastructure"), "FAILED");
+  EXPECT_EQ(cli.Evidence("slurm_state", "infrastructure"), "FAILED") << output.out << output.err;
   EXPECT_THAT(cli.Evidence("log_tail", "infrastructure"), HasSubstr("Permission denied"));
 }
 
