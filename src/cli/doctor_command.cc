@@ -90,15 +90,15 @@ std::vector<Check> TrainerRunChecks(const fs::path& trainer) {
 }
 
 // Without a GPU nothing is wrong: what computes on CPUs needs none.
-std::vector<Check> GpuChecks(const fs::path& trainer) {
-  const Captured said = Run({trainer.string(), "--gpus"}, kTrainerPatienceNs);
+std::vector<Check> GpuChecks() {
+  const Captured said = AskTrainerForGpus();
   if (!said.status.ok()) {
     return {{CheckState::kWarn, "gpu", Describe(said.status) + ": " + FirstLine(said.stderr_text), ""}};
   }
   std::vector<Check> checks;
   std::istringstream lines(said.stdout_text);
   for (std::string line; std::getline(lines, line);) {
-    const bool none = line.starts_with("no GPUs");
+    const bool none = line.starts_with(kNoGpus);
     checks.push_back({none ? CheckState::kWarn : CheckState::kOk, "gpu", line,
                       none ? "points with device: cuda need one; all others run without" : ""});
   }
@@ -219,7 +219,7 @@ int Doctor(const std::string& sweep, const std::vector<fs::path>& trainers, cons
   checks.push_back(Try("trainer", [&] { return TrainerCheck(trainer); }));
   if (checks.back().state == CheckState::kOk) {
     Append(checks, "engine", [&] { return TrainerRunChecks(trainer); });
-    Append(checks, "gpu", [&] { return GpuChecks(trainer); });
+    Append(checks, "gpu", [&] { return GpuChecks(); });
   }
   checks.push_back(Try("sqlite", StoreCheck));
   Append(checks, "launcher", [] { return LauncherChecks(DataDir("plugins")); });

@@ -66,6 +66,11 @@ std::unique_ptr<Launcher> OpenLauncherOf(const SweepRecord& sweep, const std::st
   return OpenLauncher(launcher, kept.launch.config, 0, db);
 }
 
+Captured AskTrainerForGpus() {
+  constexpr int64_t kPatienceNs = 60'000'000'000;
+  return Run({(ProgramDir() / "ridgeline-train").string(), "--gpus"}, kPatienceNs);
+}
+
 void AddTrainersOption(CLI::App& command, std::vector<fs::path>& folders) {
   command.add_option("--trainers", folders, "a folder with definitions of trainers; may be given several times")
       ->type_name("DIR")

@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/process.h"
 #include "launch/launcher.h"
 #include "plan/memory.h"
 #include "predict/device.h"
@@ -40,6 +42,11 @@ std::unique_ptr<Launcher> OpenLauncherFor(const Sweep& sweep, int64_t max_parall
 // The launcher that this sweep's jobs went to, as the sweep that was kept with them says.
 std::unique_ptr<Launcher> OpenLauncherOf(const SweepRecord& sweep, const std::string& launcher,
                                          const std::filesystem::path& db);
+
+// Runs `ridgeline-train --gpus`. It prints a line for each GPU that our trainer can use, or one that begins with
+// kNoGpus.
+Captured AskTrainerForGpus();
+inline constexpr std::string_view kNoGpus = "no GPUs";
 
 // `--trainers DIR`, which must be there; as many as there are.
 void AddTrainersOption(CLI::App& command, std::vector<std::filesystem::path>& folders);

@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/machine.h"
-#include "base/process.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
@@ -197,9 +196,8 @@ std::unique_ptr<Launcher> OpenClusters(const Sweep& sweep, const RunOptions& opt
 
 // A container may have CUDA without NVML, so the trainer is asked, too.
 bool OurTrainerHasGpus() {
-  constexpr int64_t kPatienceNs = 60'000'000'000;
-  const Captured said = ridgeline::Run({(ProgramDir() / "ridgeline-train").string(), "--gpus"}, kPatienceNs);
-  return said.status.ok() && !said.stdout_text.empty() && !said.stdout_text.starts_with("no GPUs");
+  const Captured said = AskTrainerForGpus();
+  return said.status.ok() && !said.stdout_text.empty() && !said.stdout_text.starts_with(kNoGpus);
 }
 
 int Run(const RunOptions& options) {
