@@ -19,6 +19,7 @@ TEST(ProcessTree, CountsTheProcessorTimeOfWhatDescendsAndNotOurOwn) {
   const std::filesystem::path shell = dir / "a) 1 (2";  // a name may look like the figures behind it
   std::filesystem::create_symlink("/bin/sh", shell);
   ProcessTree tree;
+  tree.End();  // processes that earlier tests left to this process
   EXPECT_EQ(tree.UsedNs(), 0);
   Child::Spawn({"sleep", "600"});
   EXPECT_LT(tree.UsedNs(), kTenthNs);
@@ -31,6 +32,7 @@ TEST(ProcessTree, CountsTheProcessorTimeOfWhatDescendsAndNotOurOwn) {
 
 TEST(ProcessTree, CountsWhatIsWritten) {
   ProcessTree tree;
+  tree.End();
   Child::Spawn({"/bin/sh", "-c", "printf '%2000000s' x >/dev/null; kill -STOP $$"});
   EXPECT_TRUE(Eventually([&] { return tree.WrittenBytes() >= 2'000'000; }));
   tree.End();

@@ -57,6 +57,7 @@ class CudaTrainer : public ::testing::Test {
  protected:
   CudaTrainer() {
     cuda_machine::ResetMachine();
+    cuda_on_cpu::ResetCudnn();
     ThisCard() = &card_;
   }
 
@@ -366,7 +367,6 @@ TEST_F(CudaTrainer, SaysWhatComputedIt) {
     EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
     return result.environment;
   };
-  cuda_on_cpu::ResetCudnn();
   auto said = environment();
   for (const char* what : {"driver", "cublaslt", "cudnn", "gpu_memory_bytes"}) EXPECT_TRUE(said.contains(what)) << what;
   EXPECT_EQ(said["gpu_multiprocessors"], "132");

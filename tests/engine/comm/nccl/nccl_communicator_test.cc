@@ -104,7 +104,7 @@ TEST(CheckNccl, TellsMemoryThatRanOut) {
     EXPECT_THAT(error.hint(), HasSubstr("NCCL_BUFFSIZE"));
   }
   // What ended the device is told in its place.
-  const CudaStream stream = NewCudaStream();
+  CudaStream stream = NewCudaStream();
   EXPECT_EQ(cuda_on_cpu::Enqueue(stream.get(), [] { return cudaErrorIllegalAddress; }), cudaSuccess);
   EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaErrorIllegalAddress);
   try {
@@ -114,6 +114,7 @@ TEST(CheckNccl, TellsMemoryThatRanOut) {
     EXPECT_EQ(error.kind(), ErrorKind::kInternal);
     EXPECT_THAT(error.message(), HasSubstr("cudaErrorIllegalAddress"));
   }
+  stream.reset();
   cuda_on_cpu::ResetMachine();
 }
 

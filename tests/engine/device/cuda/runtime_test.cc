@@ -77,10 +77,11 @@ TEST(CheckCuda, FindsTheFaultBehindWhatALibrarySays) {
   };
   cuda_on_cpu::ResetMachine();
   check_all(ErrorKind::kInfrastructure, "failed");
-  const CudaStream stream = NewCudaStream();
+  CudaStream stream = NewCudaStream();
   EXPECT_EQ(cuda_on_cpu::Enqueue(stream.get(), [] { return cudaErrorIllegalAddress; }), cudaSuccess);
   EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaErrorIllegalAddress);
   check_all(ErrorKind::kInternal, "cudaErrorIllegalAddress");
+  stream.reset();
   cuda_on_cpu::ResetMachine();
 }
 
