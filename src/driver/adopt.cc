@@ -21,7 +21,7 @@ std::vector<LiveJob> AdoptJobs(const Sweep& sweep, const DriverParts& parts, con
     const std::string setup = record.measured_as.setup;
     LiveJob job = AdoptJob(std::move(record), [&](const std::string& id) -> std::optional<Job> {
       const Point* point = points.Find(id);
-      // What another setup would have run cannot be made again from this one.
+      // This run cannot make a job again that another setup made.
       if (point == nullptr || points.KeyOf(*point).setup != setup) return std::nullopt;
       return JobFor(sweep, *point, planner.options());
     });

@@ -11,9 +11,9 @@
 
 namespace ridgeline {
 
-// Adds the sweep's live jobs to `live`; those that the launcher may not have heard of are to be submitted again, under
-// their key. What of their points is still to be done, `tally` is told. Returns those that were never submitted and
-// cannot be any more. Throws Error(kUsage) where one is on another launcher.
+// Adds the sweep's live jobs to `live`. Jobs that the launcher may not have heard of are to be submitted again, under
+// their key. Adds their points that still need a result to `tally`. Returns the jobs that were never submitted and no
+// longer can be. Throws Error(kUsage) if a job is on another launcher.
 std::vector<LiveJob> AdoptJobs(const Sweep& sweep, const DriverParts& parts, const SweepPoints& points,
                                const Planner& planner, Tally& tally, JobTable& live);
 

@@ -14,8 +14,8 @@
 namespace ridgeline {
 namespace {
 
-// Whatever the job has put in its place: a pipe would make who opens it wait. Where it cannot be written, the signal
-// alone tells the job.
+// The job may have put anything in this file's place, and opening a pipe would block. If the file cannot be written,
+// the signal alone tells the job to end.
 void SayCancelled(const std::filesystem::path& job_dir) {
   try {
     WriteFile(CancelFile(job_dir), "");
@@ -40,7 +40,7 @@ int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher
   bool told = false;
   std::vector<JobToCollect> ended;
   std::optional<Error>
-      unread;  // why these are not collected yet: a file that cannot be read may be read in the next turn
+      unread;  // why these are not collected yet; a file that cannot be read now may be readable in the next turn
   const auto collect = [&] {
     unread.reset();
     try {
@@ -51,7 +51,7 @@ int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher
       unread = e;
     }
   };
-  // Nothing where the launcher does not answer.
+  // Returns nothing if the launcher does not answer.
   const auto ask = [&]() -> std::vector<JobState> {
     if (jobs.empty()) return {};
     try {

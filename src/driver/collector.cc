@@ -43,7 +43,7 @@ int64_t Collector::CollectJobs(const std::vector<JobToCollect>& to_collect, cons
 
 void Collector::PointEnded(const Collected& result, const MeasurementKey& measured_as, int64_t spent_ns, Why why) {
   const Point* point = points_.Find(result.point_id);
-  if (point == nullptr) return;  // of another sweep, in a job that holds one of ours too
+  if (point == nullptr) return;  // a point of another sweep, in a job that also holds one of ours
   const std::string label = points_.Label(*point);
   const std::string outcome = OutcomeText(result, point->spec.repeats);
   if (measured_as != points_.KeyOf(*point)) {
@@ -67,7 +67,7 @@ void Collector::PointEnded(const Collected& result, const MeasurementKey& measur
     return;
   }
   tally_.Ended(point->spec, result.end.status, runs_left);
-  if (why == Why::kRefused) return;  // that was said once, for all of them
+  if (why == Why::kRefused) return;  // the refusal was reported once, for all of them
   parts_.observer.PointEnded(label, outcome, tally_.counts());
 }
 

@@ -1,5 +1,5 @@
-// Has what jobs left collected, and decides of each point that has ended: it stands, it is measured once more as it
-// repeats, or it is run again; and what its end tells of the nodes.
+// Collects what jobs left, and decides about each point that has ended: its result stands, its next repeat is measured,
+// or it is run again. Also reports each end to the FaultWatch.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,11 @@ namespace ridgeline {
 
 class Collector {
  public:
-  // Why these jobs are collected. What is refused was told once, for all of them, and says nothing of nodes.
+  // Why these jobs are collected. The submitter has reported a refusal once for all jobs, and a refusal says nothing
+  // about nodes.
   enum class Why { kRan, kRefused };
 
-  // What it refers to must outlive it; `room` may be known later.
+  // The arguments must outlive this object. `room` may be filled in later.
   Collector(const Sweep& sweep, const DriverParts& parts, const SweepPoints& points, const LauncherRoom& room,
             JobTable& jobs, Planner& planner, Tally& tally, FaultWatch& faults)
       : parts_(parts),
@@ -34,7 +35,7 @@ class Collector {
         faults_(faults),
         retries_(sweep.launch.retries) {}
 
-  // What these jobs left, `of` being the jobs it is of. Returns how many points ended.
+  // Collects what these jobs left; `of` are the same jobs. Returns how many points ended.
   int64_t CollectJobs(const std::vector<JobToCollect>& to_collect, const std::vector<LiveJob*>& of,
                       Why why = Why::kRan);
 

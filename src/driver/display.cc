@@ -22,7 +22,7 @@ std::string Count(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// Nothing where it is no terminal, or one that does not say.
+// Returns nothing if `out` is no terminal, or a terminal that does not report its width.
 std::optional<size_t> ColumnsOf(std::FILE* out) {
   winsize size{};
   if (::ioctl(::fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col < kFewestColumns) return std::nullopt;
@@ -56,9 +56,9 @@ bool RunDisplay::WantsProgress(int64_t monotonic_ns) {
 }
 
 void RunDisplay::Progress(const RunProgress& progress) {
-  // Asked anew each time: windows are resized.
+  // Windows are resized, so the width is asked for each time.
   if (const auto columns = ColumnsOf(out_)) options_.columns = *columns;
-  // One column less than there are: a full line would make some terminals scroll.
+  // One column less than the width: a full line would make some terminals scroll.
   std::string line = ProgressLine(progress, options_.columns - 1);
   if (line == shown_) return;
   fmt::print(out_, "{}{}", kEraseLine, line);
@@ -73,7 +73,7 @@ void RunDisplay::Erase() {
   shown_.clear();
 }
 
-// Its first word: what went well, what is out of memory, and what went wrong.
+// Colours the first word: green if the run went well, yellow if it ran out of memory, red for all else.
 std::string RunDisplay::Coloured(const std::string& outcome) const {
   if (!options_.colour) return outcome;
   const size_t end = std::min(outcome.find(' '), outcome.size());

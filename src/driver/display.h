@@ -1,4 +1,5 @@
-// What a run prints: a line for every point that ends, and on a terminal one more that follows the current ones.
+// What a run prints: one line for each point that ends. On a terminal, also one live line that follows the current
+// points.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +11,19 @@
 
 namespace ridgeline {
 
-// Takes away the line that the cursor is in.
+// Erases the line with the cursor.
 inline constexpr std::string_view kEraseLine = "\r\x1b[K";
 
-// Whether it is a terminal that can redraw a line: TERM is not "dumb".
+// Returns whether `out` is a terminal that can redraw a line, that is, TERM is not "dumb".
 bool CanRedraw(std::FILE* out);
 
 class RunDisplay final : public RunObserver {
  public:
   struct Options {
     std::string sweep;
-    bool live = false;    // a terminal: the last line is redrawn in place
-    size_t columns = 80;  // of the terminal, where it does not say itself
-    bool colour = false;  // of how points end
+    bool live = false;    // the output is a terminal: the last line is redrawn in place
+    size_t columns = 80;  // the terminal's width, if it does not report one
+    bool colour = false;  // colours how points end
   };
 
   // `out` must outlive it.
@@ -37,7 +38,7 @@ class RunDisplay final : public RunObserver {
   bool WantsProgress(int64_t monotonic_ns) override;
   void Progress(const RunProgress& progress) override;
 
-  // Takes the live line away, so that other output can follow.
+  // Erases the live line, so that other output can follow.
   void Erase();
 
  private:
@@ -46,11 +47,12 @@ class RunDisplay final : public RunObserver {
 
   std::FILE* out_;
   Options options_;
-  std::string shown_;  // the live line as it stands; empty: none
+  std::string shown_;  // the live line as shown now; empty: none
   int64_t next_ns_ = 0;
 };
 
-// Options for a stream: live where it can redraw a line, and then in colour unless NO_COLOR is set (no-color.org).
+// Returns the options for a stream. The live line is on if the stream can redraw a line. Then there are also colours,
+// unless NO_COLOR is set (no-color.org).
 RunDisplay::Options DisplayOptions(std::FILE* out, const std::string& sweep);
 
 }  // namespace ridgeline

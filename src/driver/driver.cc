@@ -31,7 +31,7 @@
 namespace ridgeline {
 namespace {
 
-// The loop: it moves jobs from part to part, and has what became of them collected.
+// The loop. It moves jobs from part to part and has their results collected.
 class Driver {
  public:
   Driver(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts)
@@ -71,7 +71,7 @@ class Driver {
       }
       changed = AskAndCollect() || changed;
       if (!GivenUp()) UseNodesAgain();
-      // A round ends with its last job, where there is room for no other.
+      // A round ends with its last job, unless there is room for another.
       if (planner_.HasPointsAgain() && planner_.empty() && live_.size() < room_.jobs) planner_.PlanAgain();
       ShowProgress();
       changed ? pace_.Changed(Now()) : parts_.clock.SleepNs(pace_.WaitNs(Now()));
@@ -87,7 +87,7 @@ class Driver {
   }
   bool GivenUp() const { return !faults_.given_up().empty(); }
 
-  // Who has given up waits for what the launcher has, and hands over nothing more.
+  // After giving up, the loop only waits for the jobs that the launcher has.
   bool HasWork() {
     if (GivenUp()) return !live_.Submitted().empty();
     return !planner_.empty() || !live_.empty() || planner_.HasPointsAgain();
@@ -115,7 +115,7 @@ class Driver {
     start_.adopted_jobs = live_.size();
     if (live_.empty()) return;
     WithdrawAdopted(live_, parts_);
-    // What they wrote while nobody looked.
+    // Collects what they wrote while no driver ran.
     std::vector<JobToCollect> to_collect;
     std::vector<LiveJob*> jobs;
     for (LiveJob& job : live_) {
@@ -125,7 +125,7 @@ class Driver {
     CollectPatiently(to_collect, jobs);
   }
 
-  // Points that have a result, or are in a live job.
+  // The points that have a result or are in a live job.
   std::set<std::string> Taken() {
     const std::vector<std::string> finished = parts_.store.FinishedPoints(sweep_.name);
     std::set<std::string> taken = live_.PointIds();
@@ -133,8 +133,8 @@ class Driver {
     return taken;
   }
 
-  // Commits intents for as many jobs as the window has room for, then writes their files. A large window is filled in
-  // large parts, which a launcher may submit as one.
+  // Commits intents for as many jobs as the window has room for, then writes their files. Fills a large window in large
+  // parts, so that a launcher can submit each part as one.
   bool OpenJobs() {
     std::vector<JobRecord> intents;
     const int64_t first_new = live_.size();
@@ -175,9 +175,9 @@ class Driver {
     return *new_results > 0 || !ended.empty();
   }
 
-  // How many points ended; nothing where the run is asked to stop before that is known. A file that cannot be read just
-  // now is read again, as a file server that restarts makes handles stale for a moment. Throws where that lasts for as
-  // long as a launcher is borne with.
+  // Returns how many points ended, or nothing if the run is asked to stop before that is known. Reads a file again that
+  // cannot be read now, because handles are stale for a moment when a file server restarts. Throws if that lasts for
+  // launcher_timeout.
   std::optional<int64_t> CollectPatiently(const std::vector<JobToCollect>& to_collect, const std::vector<LiveJob*>& of,
                                           Collector::Why why = Collector::Why::kRan) {
     if (to_collect.empty()) return 0;
@@ -195,9 +195,9 @@ class Driver {
     return std::nullopt;
   }
 
-  // Where a job has found no node for too long, a node that was set aside is used again: one at a time, the next after
-  // as long again. Jobs that an earlier run kept off nodes need not wait: this run set none of these aside. Other jobs
-  // keep their place in the queue.
+  // If a job has found no node for launcher_timeout, uses a node again that was set aside: one at a time, the next
+  // after the same wait. Jobs that an earlier run kept off nodes need not wait if this run set no nodes aside. Other
+  // jobs keep their place in the queue.
   void UseNodesAgain() {
     for (const LiveJob& job : live_) {
       if (job.no_node_since_ns == 0 || !job.withdrawn.empty() || job.kept_off.empty()) continue;
@@ -214,7 +214,7 @@ class Driver {
     }
   }
 
-  // A point is in one live job at a time. Where that was for another campaign or setup, its turn in ours comes now.
+  // A point is in one live job at a time. If that job was for another campaign or setup, this run's turn comes now.
   void Forget(const std::vector<LiveJob*>& ended) {
     std::set<std::string> free;
     for (const LiveJob* job : ended) {

@@ -17,7 +17,7 @@ constexpr int64_t kFailuresOfANode = 2;
 constexpr size_t kNodesNamed = 3;
 constexpr size_t kWordsOfANode = 160;  // code points: the database has the rest
 
-// What failures that are alike have in common: the end, and the words that are no names or numbers.
+// What failures of the same kind share: the end, and the words that have no digits.
 std::string KindOf(const Collected& result) {
   std::string kind = EndName(result.end);
   std::istringstream words(result.message);
@@ -63,7 +63,7 @@ FaultWatch::Finding FaultWatch::GiveUp(std::string why) {
   return {"no more jobs are handed over: " + given_up_, "withdrawn before it began: " + given_up_};
 }
 
-// A point that ran out of memory, diverged or took too long has a result: the trainer works.
+// A point that ran out of memory, diverged or took too long has a result, which shows that the trainer works.
 std::vector<FaultWatch::Finding> FaultWatch::OwnFault(const Collected& result) {
   const bool failed = result.end == RunStatus::kCrashed || result.end == RunStatus::kInvalid;
   std::string kind = KindOf(result);
@@ -122,7 +122,7 @@ std::string FaultWatch::SetAside() const {
 }
 
 bool FaultWatch::IsOneTooMany(const Collected& result) {
-  // A scheduler that forgets its jobs forgets many at once, and takes them again.
+  // A scheduler that loses its jobs loses many at once, and accepts them again.
   if (result.end.reason == InfrastructureReason::kLost) return false;
   std::string kind = KindOf(result);
   if (kind != kind_) {
@@ -130,7 +130,7 @@ bool FaultWatch::IsOneTooMany(const Collected& result) {
     failed_alike_on_.clear();
   }
   kind_ = std::move(kind);
-  // One bad node fails every job that it gets, and says nothing of the others.
+  // One bad node fails every job that it gets, which says nothing about other nodes.
   const std::string node = Blamed(result);
   if (!node.empty() && !failed_alike_on_.insert(node).second && !used_again_.contains(node)) return false;
   ++alike_;

@@ -11,7 +11,7 @@
 
 namespace ridgeline {
 
-// What it hands out points into it, and is good until the next Add or Forget.
+// Pointers that it returns are valid until the next Add or Forget.
 class JobTable {
  public:
   bool empty() const { return jobs_.empty(); }
@@ -22,10 +22,10 @@ class JobTable {
   void Add(LiveJob job) { jobs_.push_back(std::move(job)); }
   void Forget(const std::vector<LiveJob*>& jobs);
 
-  std::vector<LiveJob*> ToSubmit(int64_t now_ns);  // those whose time has come, kSubmitAtOnce at most
-  std::vector<LiveJob*> Submitted();               // those the launcher has
-  bool AllSubmitted() const;                       // those for which there was room
-  std::set<std::string> PointIds() const;          // of all of them
+  std::vector<LiveJob*> ToSubmit(int64_t now_ns);  // jobs that are due, at most kSubmitAtOnce
+  std::vector<LiveJob*> Submitted();               // jobs that the launcher has
+  bool AllSubmitted() const;                       // all that there was room for
+  std::set<std::string> PointIds() const;          // the points of all jobs
   std::vector<JobRecord> Records() const;
 
  private:

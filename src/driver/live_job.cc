@@ -57,7 +57,8 @@ void WriteJob(const Job& job) {
   MakeDirs(job.job_dir);
   fs::remove(CancelFile(job.job_dir));
   WriteFile(JobFile(job), JobText(job));
-  // A client of a network file system remembers for up to a minute that a file is missing: then it would miss results.
+  // Makes the file now. A client of a network file system remembers for up to a minute that a file is missing, and
+  // would then miss results.
   ResultsWriter{job.job_dir};
 }
 
@@ -65,7 +66,7 @@ std::optional<Job> JobOfIntent(const JobRecord& record, const JobOf& job_of) {
   try {
     if (std::optional<Job> job = ReadJobFile(record.job_dir)) return job;
   } catch (const Error&) {
-    // It was written whole, so somebody damaged it since. It is made again.
+    // The file was written whole, so it was damaged later. The job is made again.
   }
   std::optional<Job> made;
   for (const JobRecord::Point& point : record.points) {
@@ -90,7 +91,7 @@ void TakeResults(JobRecord& job) {
   try {
     ResultsReader(job.job_dir).ReadNew([&](const JobLine& line) { return ids.insert(line.point_id), true; });
   } catch (const Error&) {
-    return;  // for who collects it
+    return;  // the collector reports it
   }
   for (JobRecord::Point& point : job.points) point.has_result = point.has_result || ids.contains(point.id);
 }

@@ -25,8 +25,8 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-// "pid\nsweep\nhost\nboot\nuser\n", of earlier versions "pid\nsweep\n"; nothing where the holder has not written it
-// yet.
+// Reads "pid\nsweep\nhost\nboot\nuser\n", or "pid\nsweep\n" of earlier versions. Returns nothing if the holder has not
+// written it yet.
 std::optional<DriverIdentity> ReadIdentity(const fs::path& file) {
   const std::string text = ReadTail(file, 1 << 16);
   if (!text.ends_with('\n')) return std::nullopt;
@@ -47,7 +47,7 @@ std::string BootId() {
   return text ? text->substr(0, text->find('\n')) : "";
 }
 
-// "ada", or "user 1000" where nobody knows the number.
+// Returns "ada", or "user 1000" if the number has no name.
 std::string UserName(uid_t uid) {
   std::array<char, 16384> room{};
   passwd entry{};
@@ -56,7 +56,7 @@ std::string UserName(uid_t uid) {
   return known ? found->pw_name : fmt::format("user {}", uid);
 }
 
-// Nothing where we may not know, since the process is another user's.
+// Returns nothing if the process belongs to another user, because then we may not know.
 std::optional<bool> HasOpen(pid_t pid, const fs::path& file) {
   struct stat wanted {};
   if (::lstat(file.c_str(), &wanted) != 0) return false;
@@ -73,7 +73,7 @@ std::optional<bool> HasOpen(pid_t pid, const fs::path& file) {
   return false;
 }
 
-// Whether somebody has the lock now, for who may not write to it.
+// Returns whether the lock is held now. Works without the right to write to it.
 bool IsHeld(const fs::path& file) {
   const Fd fd(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   return fd.get() >= 0 && ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -84,7 +84,7 @@ bool MayWrite(const fs::path& file) {
   return ::access(is_there ? file.c_str() : fs::absolute(file).parent_path().c_str(), W_OK) == 0;
 }
 
-// Who is named there, on another host that may have the file's file system mounted too.
+// Returns whether the holder is on another host that may also have mounted the file's file system.
 bool IsOfAnotherHost(const DriverIdentity& identity, const fs::path& file) {
   return !identity.is_here() && identity.host != HostName() && !NetworkFileSystemOf(file).empty();
 }

@@ -1,4 +1,4 @@
-// One driver a database.
+// The lock that allows one driver for each database.
 #pragma once
 
 #include <sys/types.h>
@@ -14,27 +14,28 @@ namespace ridgeline {
 struct DriverIdentity {
   pid_t pid = 0;
   std::string sweep;
-  std::string host;  // empty in files of earlier versions, as are the others
-  std::string boot;  // of that host: of two that are called alike, which one it is
+  std::string host;  // empty in files of earlier versions, as are the next two
+  std::string boot;  // boot id of that host; tells two hosts of the same name apart
   std::string user;
 
-  bool is_here() const;      // a process of this host, as long as that has been up
+  bool is_here() const;      // the process is on this host and belongs to its current boot
   std::string Text() const;  // "process 7 on login1, of ada, sweep demo"
 };
 
-// Held while a driver works on a database; names it in the lock file.
+// Held while a driver works on a database. The lock file names the driver.
 class DriverLock {
  public:
-  // Throws Error(kInfrastructure) naming the process that holds it. A network file system may not tell one host of
-  // another's lock: who is named there by another host holds it, until the name is gone.
+  // Throws Error(kInfrastructure) that names the process that holds it. A network file system may not tell one host
+  // about another's lock. So if the file names a process of another host, that process holds the lock until the name is
+  // gone.
   static DriverLock Take(const std::filesystem::path& db, const std::string& sweep);
-  // For a moment, by who is no driver and is not named: a driver that starts meanwhile waits for it. Nothing where
-  // somebody holds it, or where we may not.
+  // Takes the lock for a moment, without a name, for a program that is no driver. A driver that starts meanwhile waits.
+  // Returns nothing if the lock is held, or if we may not take it.
   static std::optional<DriverLock> TakeForAMoment(const std::filesystem::path& db);
 
   DriverLock(DriverLock&&) noexcept = default;
   DriverLock& operator=(DriverLock&&) = delete;
-  ~DriverLock();  // takes the name out of the file
+  ~DriverLock();  // removes the name from the file
 
  private:
   DriverLock(FileLock lock, bool is_named) : lock_(std::move(lock)), is_named_(is_named) {}
@@ -42,9 +43,9 @@ class DriverLock {
   bool is_named_;
 };
 
-// The driver at work on a database now; nothing where there is none. Checked against the kernel: the process named in
-// the lock file has that file open, so a number that another program has by now is never taken for it. Of another
-// user, or of another host, the lock itself is asked.
+// Returns the driver that works on a database now, or nothing. Checks against the kernel that the process named in the
+// lock file has that file open, so a process that got the same number later is never taken for it. For another user's
+// process, it tests the lock itself. A holder on another host counts as running.
 std::optional<DriverIdentity> RunningDriver(const std::filesystem::path& db);
 
 }  // namespace ridgeline

@@ -22,7 +22,7 @@ void BringUpToDate(const JobState& said, JobRecord& job) {
   if (!said.native_id.empty()) job.native_id = said.native_id;
   switch (said.phase) {
     case JobPhase::kMissing:
-      return;  // a scheduler may know a new job late: whether it is lost, who follows it finds out
+      return;  // a scheduler may know a new job late; the driver that follows the job finds out whether it is lost
     case JobPhase::kQueued:
       job.state = JobRecord::State::kSubmitted;
       break;

@@ -1,4 +1,4 @@
-// How jobs are that no driver follows, for who looks at them.
+// Shows the state of jobs that no driver follows.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@
 
 namespace ridgeline {
 
-// Asks the launchers that have a queue of their own, where jobs wait that nobody follows. Submits, collects and cancels
-// nothing, and leaves the store as it is: the next driver hears the same.
+// Asks launchers with a queue of their own about jobs that wait there without a driver. Submits, collects and cancels
+// nothing, and leaves the store unchanged, so the next driver gets the same answers.
 class Onlooker {
  public:
-  // The launcher that has this job.
+  // Opens the launcher that has this job.
   using OpenLauncher = std::function<std::unique_ptr<Launcher>(const JobRecord& job)>;
 
-  // `clock` must outlive it.
+  // `clock` must outlive this object.
   Onlooker(std::filesystem::path db, Clock& clock, OpenLauncher open)
       : db_(std::move(db)), clock_(clock), open_(std::move(open)) {}
 
-  // Brings what launchers have of these jobs up to date: with one question to each, unless it was asked a moment ago
-  // and said what there is to say then. The database's lock is held while they are asked; where somebody else has it,
-  // the records say what he knows. Returns why a launcher could not be asked, a line each.
+  // Brings these records up to date. Asks each launcher one question, unless it was asked a moment ago, whose answer
+  // then holds. Holds the database's lock while it asks. If the lock is taken, the records stay as its holder wrote
+  // them. Returns why launchers could not be asked, one line each.
   std::string Look(std::vector<JobRecord>& jobs);
 
  private:
@@ -38,9 +38,9 @@ class Onlooker {
   std::filesystem::path db_;
   Clock& clock_;
   OpenLauncher open_;
-  std::map<std::string, JobState> said_;  // by the jobs' keys
+  std::map<std::string, JobState> said_;  // by job key
   std::string not_asked_;
-  int64_t next_ask_ns_ = 0;  // not before
+  int64_t next_ask_ns_ = 0;  // no question before this time
 };
 
 }  // namespace ridgeline

@@ -1,11 +1,11 @@
-// How often the driver asks: enough that the harness never costs more than a small share of what it measures.
+// How often the driver asks. The harness must cost only a small share of what it measures.
 #pragma once
 
 #include <cstdint>
 
 namespace ridgeline {
 
-// Waiting between two questions: a sixteenth of the time since anything last happened, from 2 ms to 250 ms.
+// The wait between two questions: a sixteenth of the time since something last happened, from 2 ms to 250 ms.
 class PollPace {
  public:
   explicit PollPace(int64_t now_ns) : changed_ns_(now_ns) {}
@@ -16,8 +16,8 @@ class PollPace {
   int64_t changed_ns_;
 };
 
-// How long a launcher is left alone that took so long to answer: as long as it wishes, and longer where answers take
-// their time.
+// Returns how long to leave a launcher alone after an answer that took `took_ns`: as long as it wishes, and longer if
+// answers take long.
 int64_t PauseAfterAskingNs(int64_t wish_ns, int64_t took_ns);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// The jobs that are planned and not handed over yet. Points that prove short share a job.
+// The jobs that are planned and not submitted yet. Short points share a job.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,25 @@
 
 namespace ridgeline {
 
-// One planned job at a time, until points that ask for the same prove so short that submitting and collecting them one
-// by one would be much of the time: then as many as take about a second, at most doubling from job to job. A job runs
-// its points one after another, each in processes of its own, so what they measure does not change.
+// Takes one planned job at a time, until points turn out to be so short that submitting and collecting them one by one
+// would be much of the time. Then it joins as many points with the same requirements as take about a second, at most
+// doubling from job to job. A job runs its points one after another, each in processes of its own, so their
+// measurements do not change.
 class PendingJobs {
  public:
-  // `times` must outlive it.
+  // `times` must outlive this object.
   explicit PendingJobs(const TimeModel& times) : times_(times) {}
 
   bool empty() const { return jobs_.empty(); }
   int64_t size() const { return static_cast<int64_t>(jobs_.size()); }
   void Add(Job job);
 
-  // The next job: a planned one, with the points of those behind it that share it, and so under its own key, by
-  // `options`. REQUIRES: !empty().
+  // Returns the next job: a planned one, joined by the points of later jobs that share it. A joined job gets a key of
+  // its own, made with `options`. REQUIRES: !empty().
   Job Take(const PlanOptions& options);
 
-  // A job of so many points ended: the next may have twice as many. Where this is never said, as of a launcher with a
-  // queue of its own, each planned job stays as it is.
+  // A job of `points` points ended, so the next may have twice as many. Is never called for a launcher with a queue of
+  // its own; then each planned job stays as it is.
   void JobEnded(int64_t points);
 
  private:
@@ -37,7 +38,7 @@ class PendingJobs {
   };
   const TimeModel& times_;
   std::deque<Planned> jobs_;
-  size_t most_points_ = 1;  // of planned jobs that share one
+  size_t most_points_ = 1;  // most planned jobs that may share one
 };
 
 }  // namespace ridgeline

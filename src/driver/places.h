@@ -1,4 +1,4 @@
-// Files of a database's driver, found from the database alone, so that every command finds them.
+// The files of a database's driver. Their paths follow from the database's path alone, so every command finds them.
 #pragma once
 
 #include <filesystem>
@@ -6,10 +6,10 @@
 
 namespace ridgeline {
 
-// Held by the one driver; its process id is written in it.
+// Held by the one driver; contains its process id.
 inline std::filesystem::path DriverLockFile(const std::filesystem::path& db) { return db.string() + ".lock"; }
 
-// The folder a launcher keeps its own state in.
+// The folder where a launcher keeps its own state.
 inline std::filesystem::path LauncherStateDir(const std::filesystem::path& db, const std::string& launcher) {
   return db.string() + ".launchers/" + launcher;
 }

@@ -26,7 +26,7 @@ void Planner::Begin() {
       {sweep_.name, sweep_.description, sweep_.file.string(), sweep_.text, parts_.clock.UnixNs(), points_.key()},
       points_.all(), [&](const Point& point) { return points_.KeyOf(point).setup; });
   options_.repeats = parts_.store.RepeatsSoFar(sweep_.name);
-  // So that no other store has the same jobs.
+  // Makes the jobs' keys differ from those of any other store.
   options_.key_name = fmt::format("{}@{}", sweep_.name, parts_.store.Progress(sweep_.name).sweep.created_unix_ns);
   constexpr auto kMost = static_cast<int64_t>(TimeModel::kRemembered);
   for (const MeasuredPoint& point : parts_.store.MeasuredPoints(parts_.launcher.name(), kMost)) {
@@ -105,7 +105,8 @@ int64_t Planner::RunsLeft(const Point& point) const {
 
 LiveJob Planner::Open() {
   Job job = pending_.Take(options_);
-  const MeasurementKey measured_as = points_.KeyOf(*points_.Find(job.points.front().id));  // as all of a job are
+  const MeasurementKey measured_as =
+      points_.KeyOf(*points_.Find(job.points.front().id));  // all points of a job have the same key
   return OpenJob(std::move(job), parts_.launcher.name(), measured_as, options_.attempts, parts_.clock.UnixNs());
 }
 

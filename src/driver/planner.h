@@ -1,4 +1,4 @@
-// What is still to be run: points that become jobs, and jobs that are not handed over yet.
+// What is still to be run: points that become jobs, and jobs that are not submitted yet.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ namespace ridgeline {
 
 class Planner {
  public:
-  // What it refers to must outlive it.
+  // The arguments must outlive this object.
   Planner(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts, const SweepPoints& points,
           Tally& tally);
 
-  // To be called first: records the sweep, and learns what its points took before, in whichever run.
+  // Must be called first. Records the sweep, and learns from the store how long points took in earlier runs.
   void Begin();
 
-  // That a point is predicted not to fit holds for what memory it was to have then: PlanAllBut judges it anew, whether
-  // or not it is among the taken. Returns how many such points have that result.
+  // A prediction that a point does not fit holds for the memory of that time. Makes PlanAllBut judge such points again,
+  // even if they are in `taken`. Returns how many points have such a result.
   int64_t JudgeAnew();
 
-  // Points that cannot fit: they have their results now.
+  // Points that cannot fit. Their results are recorded.
   struct Skipped {
     int64_t points = 0;
     std::string why;
@@ -37,26 +37,26 @@ class Planner {
   // Plans the points that are not among `taken`.
   Skipped PlanAllBut(std::set<std::string> taken);
 
-  // Points to be planned once more, when nothing else waits to be handed over; then PlanAgain. So a sweep's repeats go
-  // round: each point has had one before any has the next. `counted`: it was among those to be done before.
-  // `not_before`: monotonic.
+  // Plans this point once more by PlanAgain, when nothing else waits to be submitted. So repeats go in rounds: each
+  // point has had one before any point has the next. `counted`: the tally already has this run as to do.
+  // `not_before_ns`: monotonic.
   void RunAgain(const Point& point, bool counted = true, int64_t not_before_ns = 0) {
     again_.push_back({point, counted, not_before_ns});
   }
   bool HasPointsAgain() const { return !again_.empty(); }
-  void PlanAgain();  // those whose time has come
+  void PlanAgain();  // plans those that are due
 
-  // Jobs that wait to be handed over.
+  // Jobs that wait to be submitted.
   bool empty() const { return pending_.empty(); }
   int64_t size() const { return pending_.size(); }
   void JobEnded(int64_t points) { pending_.JobEnded(points); }
 
-  // How many runs a point has still to have, of which none is planned yet.
+  // The number of runs that a point still needs, for a point without planned runs.
   int64_t RunsLeft(const Point& point) const;
-  // For a job that has to be made again.
+  // The options with which a job can be made again.
   const PlanOptions& options() const { return options_; }
 
-  // The next of them, about to be an intent. REQUIRES: !empty().
+  // Returns the next job, which is about to be an intent. REQUIRES: !empty().
   LiveJob Open();
 
  private:
@@ -76,7 +76,8 @@ class Planner {
   PendingJobs pending_;
   std::vector<Again> again_;
   std::set<std::string> warned_;
-  std::map<std::string, std::string> judged_;  // points predicted not to fit, and by what (Store::PredictedNotToFit)
+  std::map<std::string, std::string>
+      judged_;  // points predicted not to fit, each with its prediction (Store::PredictedNotToFit)
 };
 
 }  // namespace ridgeline

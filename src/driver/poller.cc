@@ -66,10 +66,10 @@ std::optional<Poller::Outcome> Poller::Poll(JobTable& jobs) {
   return outcome;
 }
 
-// What a withdrawn job ended of is that, and its points are owed their turn.
+// A withdrawn job ended because it was withdrawn, and its points are run later.
 std::map<std::string, std::string> Poller::EvidenceOf(const LiveJob& job, const JobState& answer) {
   if (!job.gang_ended.empty() && job.withdrawn.empty()) {
-    // That we ended it is not how it ended.
+    // How a job ended that we ended says nothing about the cause.
     std::map<std::string, std::string> evidence = answer.evidence;
     for (const char* ours : {said::kEnd, said::kReason, said::kMessage, said::kHint}) {
       evidence.erase(ours);
@@ -88,15 +88,16 @@ void Poller::Pause() {
   next_ask_ns_ = now_ns + PauseAfterAskingNs(pause_ns, now_ns - begin_ns_);
 }
 
-// Whether each point must have a line of results: `exec` says so by how it exits, and the scheduler knows nothing else.
+// Returns whether each point must have a line of results: exec's exit code says so, and the scheduler reports nothing
+// else.
 bool Poller::EndedWell(const JobState& answer) {
   const auto code = answer.evidence.find("exit_code");
   return !answer.evidence.contains("end") && !answer.evidence.contains("message") &&
          !answer.evidence.contains("signal") && (code == answer.evidence.end() || code->second == "0");
 }
 
-// Of nodes that share no folder nobody there ends the others: these would wait for one that failed until their time is
-// up, and one that hangs would hold them all.
+// If nodes share no folder, no node can end the others. The others would wait until the time limit for a node that
+// failed, and a node that hangs would hold them all.
 bool Poller::IsBrokenGang(LiveJob& job) {
   const JobResults& results = job.results;
   if (std::exchange(job.awaiting, results.awaiting) != results.awaiting) job.awaiting_since_ns = 0;
@@ -138,7 +139,7 @@ bool Poller::TellToEnd(const std::vector<LiveJob*>& jobs, const std::string& why
   }
 }
 
-// Its results come when it has ended.
+// The results are collected when the job has ended.
 void Poller::EndBrokenGangs(const std::vector<LiveJob*>& broken) {
   for (LiveJob* job : broken) {
     const bool failed = !job->results.failed_part.empty();
@@ -150,14 +151,14 @@ void Poller::EndBrokenGangs(const std::vector<LiveJob*>& broken) {
                : fmt::format("a node that has not ended {} minutes after the first had ended well",
                              kOthersEndNs / 60'000'000'000);
     job->told_to_end = TellToEnd({job}, fmt::format("job {} has {}", job->record.key, why));
-    job->broken_since_ns = job->awaiting_since_ns = 0;  // where it could not be told, it is told later
+    job->broken_since_ns = job->awaiting_since_ns = 0;  // tries again later if the launcher could not be told
   }
 }
 
-// What an answer makes of a job; nothing where there is nothing to collect now.
+// Returns the job's state after this answer, or nothing if there is nothing to collect now.
 std::optional<JobRecord::State> Poller::NewState(LiveJob& job, const JobState& answer) {
   if (answer.phase != JobPhase::kMissing) job.missing_since_ns = 0;
-  // What it waited in the queue is no time of its points.
+  // Time in the queue does not count as time of the job's points.
   if (job.phase == JobPhase::kQueued && answer.phase == JobPhase::kRunning && job.collected_ns != 0) {
     job.collected_ns = Now();
   }
@@ -212,7 +213,8 @@ void Poller::NoteNoNode(LiveJob& job, const JobState& answer) const {
   job.no_node = said->second;
 }
 
-// For whoever watches, and in the store for whoever looks. A forecast that moves a little is none that is new.
+// Shows why a job waits to those who watch, and stores it for those who look later. A forecast that moves by less than
+// a minute is not new.
 void Poller::NotePending(LiveJob& job, const JobState& answer) {
   constexpr int64_t kLittleS = 60;
   if (!job.withdrawn.empty()) return;
@@ -234,7 +236,7 @@ void Poller::NotePending(LiveJob& job, const JobState& answer) {
   parts_.store.SetJobState(job.record.key, job.record.state, evidence, parts_.clock.UnixNs());
 }
 
-// Once, as it is seldom of one job alone; how many there were, the end of the run says.
+// Notes the first problem, because one job is seldom alone. The end of the run reports their number.
 void Poller::NoteLogProblem(const LiveJob& job, const JobState& answer) {
   const auto problem = answer.evidence.find("log_problem");
   if (problem == answer.evidence.end()) return;
@@ -244,7 +246,7 @@ void Poller::NoteLogProblem(const LiveJob& job, const JobState& answer) {
                                    job.record.key, PrintableLine(problem->second)));
 }
 
-// Once, for all jobs that wait for the same thing.
+// Notes it once for all jobs that wait for the same thing.
 void Poller::NoteWaiting(const JobState& answer) {
   const auto waits = answer.evidence.find("waits");
   if (waits == answer.evidence.end()) return;

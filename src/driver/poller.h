@@ -1,4 +1,4 @@
-// Asks the launcher how the jobs are, as often as it wishes, and says what there is to collect.
+// Asks the launcher about the jobs, as often as it wishes, and says what there is to collect.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,23 @@ class Poller {
  public:
   struct Outcome {
     std::vector<JobToCollect> to_collect;
-    std::vector<LiveJob*> looked_at;  // whose these are
-    std::vector<LiveJob*> ended;      // of them; whoever collects these finds out whether they lack lines (JobResults)
+    std::vector<LiveJob*> looked_at;  // the jobs of `to_collect`, in its order
+    std::vector<LiveJob*>
+        ended;  // ended jobs among these; the collector finds out whether they lack lines (JobResults)
   };
 
-  // What it refers to must outlive it.
+  // The arguments must outlive this object.
   Poller(const DriverParts& parts, Reluctance& reluctance) : parts_(parts), reluctance_(reluctance) {}
 
-  // Asks one question about all jobs the launcher has, and brings them up to date here and in the store. Nothing where
-  // it is not time yet. Throws where the launcher has not answered for too long.
+  // Asks one question about all jobs that the launcher has, and brings them up to date here and in the store. Returns
+  // nothing if it is not time yet. Throws if the launcher has not answered for too long.
   std::optional<Outcome> Poll(JobTable& jobs);
 
-  // How many jobs have ended whose logs could not be read, or not whole.
+  // The number of ended jobs whose logs could not be read, or not whole.
   int64_t unread_logs() const { return static_cast<int64_t>(unread_logs_.size()); }
 
-  // To be called when what Poll gave is collected: that time counts where a launcher wants to be left alone.
+  // Must be called when the outcome of Poll is collected. A launcher that wants to be left alone is left alone from
+  // then.
   void Pause();
 
  private:
@@ -55,11 +57,11 @@ class Poller {
   const DriverParts& parts_;
   Reluctance& reluctance_;
   int64_t begin_ns_ = 0;     // of the last question
-  int64_t next_ask_ns_ = 0;  // not before
+  int64_t next_ask_ns_ = 0;  // no question before this time
   int failed_questions_ = 0;
   std::set<std::string> noted_waits_;
   bool noted_log_problem_ = false;
-  std::set<std::string> unread_logs_;  // keys of jobs
+  std::set<std::string> unread_logs_;  // job keys
 };
 
 }  // namespace ridgeline

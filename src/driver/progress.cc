@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
 
-// Cuts at a code point's edge.
+// Cuts between code points.
 std::string Fit(std::string_view text, size_t columns) {
   std::string out;
   size_t width = 0;
@@ -36,7 +36,7 @@ size_t Width(std::string_view text) {
   return width;
 }
 
-// Of an estimate, more would be made up.
+// More digits would promise too much of an estimate.
 int64_t WholeSeconds(int64_t ns) { return (ns + kSecondNs - 1) / kSecondNs * kSecondNs; }
 
 }  // namespace
@@ -66,7 +66,7 @@ std::string ProgressLine(const RunProgress& p, size_t columns) {
   if (columns <= left.size()) left.clear();
   const size_t room = columns - left.size();
   std::string line = Fit(EndedOf(p), room);
-  // A figure is whole or not there: half of one is another.
+  // Shows a figure whole or not at all, because a part of it reads as another figure.
   const auto add = [&](const std::string& text) {
     if (Width(line) + Width(text) <= room) line += text;
   };
@@ -92,7 +92,7 @@ std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& var
   std::string label;
   for (const Field* field : varying) {
     const std::string text = FieldText(spec, *field);
-    if (field->is_own() && text.empty()) continue;  // another trainer's
+    if (field->is_own() && text.empty()) continue;  // a field of another trainer
     if (!label.empty()) label += ' ';
     label += field->name == "model" ? text : fmt::format("{}={}", field->name, text);
   }

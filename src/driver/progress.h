@@ -1,4 +1,4 @@
-// What a person watching a run is told: counts, the current point's step, the time left. Pure: figures in, text out.
+// What a person who watches a run sees: counts, the current point's step, the time left. Pure: figures in, text out.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,15 @@
 
 namespace ridgeline {
 
-// A trainer's progress file (ridgeline/job_dir.h).
+// The content of a trainer's progress file (ridgeline/job_dir.h).
 struct PointProgress {
   int64_t step = 0;
   int64_t steps = 0;
   double tokens_per_s = 0;
-  std::optional<double> loss = std::nullopt;  // of the last step; nothing where the trainer does not say, or not finite
+  std::optional<double> loss =
+      std::nullopt;  // of the last step; nothing if the trainer does not report it, or it is not finite
 };
-// Nothing where the text is not one whole line of it.
+// Returns nothing if the text is not one whole line.
 std::optional<PointProgress> ParseProgress(std::string_view text);
 
 struct LivePoint {
@@ -30,31 +31,33 @@ struct LivePoint {
 
 struct RunProgress {
   int64_t total = 0;      // points of the sweep
-  int64_t done = 0;       // ended ok, in this run or before
-  int64_t failed = 0;     // ended any other way, the same
-  int64_t runs = 0;       // of all points: each has as many as it has repeats
-  int64_t runs_left = 0;  // of those, to be done, or without a result
+  int64_t done = 0;       // points that ended ok, in this run or before
+  int64_t failed = 0;     // points that ended any other way, in this run or before
+  int64_t runs = 0;       // of all points: each has as many as its repeats
+  int64_t runs_left = 0;  // runs that are to be done or have no result
   int64_t queued_jobs = 0;
-  std::string queued_for = {};  // QueueText of the first of them that says why
+  std::string queued_for = {};  // QueueText of the first queued job that says why
   std::vector<LivePoint> live;
   int64_t left_ns = 0;  // estimated; 0: unknown
 };
 
-// One line of at most `columns` characters, without the figures that do not fit: "[3/8] 1 failed  batch_size=8
+// Returns one line of at most `columns` characters, without the figures that do not fit: "[3/8] 1 failed  batch_size=8
 // checkpointing=full  step 4/17  1.2K tokens/s left 3 min 10 s".
 std::string ProgressLine(const RunProgress& progress, size_t columns);
 
-// "[3/8]": points that have ended; where points have several repeats, runs.
+// Returns "[3/8]", the points that have ended. If points have several repeats, counts runs instead.
 std::string EndedOf(const RunProgress& progress);
 
-// "batch_size=8 checkpointing=full"; the model's name where nothing varies. Control characters are shown as escapes.
+// Returns "batch_size=8 checkpointing=full", or the model's name if no field varies. Shows control characters as
+// escapes.
 std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& varying);
 
-// Why a job is queued, and when it is thought to start: "Priority, from Nov 24 14:32"; empty where neither is known.
+// Returns why a job is queued and when it is expected to start, as in "Priority, from Nov 24 14:32"; empty if neither
+// is known.
 std::string QueueText(std::string_view pending, int64_t expected_unix_s);
 
-// How a run of a point that is measured so often ended, in a few words: "ok  1.2K tokens/s; repeat 2 of 3", "oom_host
-// the message".
+// Returns in a few words how a run ended of a point with `repeats` repeats: "ok  1.2K tokens/s; repeat 2 of 3",
+// "oom_host the message".
 std::string OutcomeText(const Collected& result, int64_t repeats);
 
 }  // namespace ridgeline

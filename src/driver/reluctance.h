@@ -1,4 +1,4 @@
-// A launcher that does not do what it is asked, for now: said once to who watches, and borne for so long.
+// Handles a launcher that does not answer, or says "not now": tells the observer once, and waits up to a limit.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace ridgeline {
 
 class Reluctance {
  public:
-  // `parts` must outlive it. `launcher_timeout_s` as Launch has it.
+  // `parts` must outlive this object. `launcher_timeout_s` as in Launch.
   Reluctance(const DriverParts& parts, int64_t launcher_timeout_s)
       : parts_(parts), patience_(launcher_timeout_s * 1'000'000'000) {}
 
   void Answered() { patience_.Answered(); }
 
-  // Throws the error where that has gone on for too long. What is submitted by then goes on, and the next run finds it.
+  // Throws the error if this has gone on for too long. Submitted jobs then go on, and the next run finds them.
   void NotAnswered(const Error& error);
 
  private:

@@ -1,5 +1,5 @@
-// Whether and when something is tried again: a point that ended badly, a job that was refused, a launcher that does not
-// answer. It does nothing itself: ends and times go in, decisions come out.
+// Whether and when to try again: a point that ended badly, a job that was refused, a launcher that does not answer.
+// Pure: ends and times go in, decisions come out.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@
 
 namespace ridgeline {
 
-// How long to wait after so many tries that failed.
+// How long to wait after `tries` failed tries.
 int64_t TryAgainNs(int tries);
 
-// Whether a job is submitted again that was refused so, after so many tries. Where nothing is wrong with it, always.
+// Returns whether to submit a job again after this refusal and `tries` tries. Always if nothing is wrong with the job.
 // REQUIRES: refusal.error.
 bool IsSubmittedAgain(const Submission& refusal, int tries);
 
-// Points that this run runs again after a bad end, as often as the sweep says.
+// The points that this run repeats after a bad end, as often as the sweep says.
 class PointRetries {
  public:
   // `limits`: how often for which reason (Launch::retries).
   explicit PointRetries(const std::map<InfrastructureReason, int64_t>& limits) : limits_(limits) {}
 
-  // Whether a point that ended so is run again, and how long to wait before; if so, that is counted. What failed needs
-  // time to be mended, ever more from try to try. A point that was told to leave may come back at once. One that never
-  // began, as its job ended before its turn, is owed a turn. Another of its job had one, so this comes to an end.
+  // Returns how long to wait before a point that ended this way is run again, and counts that; nothing if it is not run
+  // again. Repairs take time, so the wait grows with each try. A point that was told to leave may come back at once. A
+  // point that never began, because its job ended first, is always run again. Another point of that job did begin, so
+  // this comes to an end.
   std::optional<int64_t> RunAgainAfterNs(const std::string& point_id, const RunEnd& end, bool began);
 
  private:
@@ -36,14 +37,14 @@ class PointRetries {
   std::unordered_map<std::string, std::map<InfrastructureReason, int64_t>> retries_;
 };
 
-// A launcher that says "not now", or nothing: for how long that is borne.
+// How long to put up with a launcher that says "not now" or does not answer.
 class LauncherPatience {
  public:
   explicit LauncherPatience(int64_t limit_ns) : limit_ns_(limit_ns) {}
 
   void Answered() { since_ns_ = 0; }
 
-  // It did not answer. Returns whether that has gone on for too long.
+  // The launcher did not answer. Returns whether that has gone on for too long.
   bool NotAnswered(int64_t now_ns);
 
  private:

@@ -1,4 +1,4 @@
-// Whether a launcher can run jobs now, and how many it has at once.
+// Whether a launcher can run jobs now, and how many at once.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 namespace ridgeline {
 
 struct LauncherRoom {
-  bool queues = false;  // it runs jobs in its own time
-  int64_t jobs = 1;     // that it has at once
+  bool queues = false;  // the launcher has a queue of its own
+  int64_t jobs = 1;     // most jobs that it has at once
 };
 
-// That the launcher of this name can run no jobs now, and why.
+// The error that this launcher can run no jobs now, and why.
 Error CannotRunHere(const std::string& launcher, const std::string& why);
 
-// Says where jobs go. A launcher that cannot say just now is asked again, as patiently as later. Throws
-// Error(kInfrastructure) where it can run none now, Error(kUsage) where a run is to be detached from a launcher that
-// has no queue.
+// Returns the launcher's room for jobs. If the launcher does not answer, asks again, with the same patience as later.
+// Throws Error(kInfrastructure) if the launcher can run no jobs now. Throws Error(kUsage) if a run is to be detached
+// and the launcher has no queue.
 LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options, Reluctance& reluctance);
 
 }  // namespace ridgeline

@@ -43,7 +43,7 @@ Submitter::Outcome Submitter::Submit(JobTable& jobs) {
   const std::vector<LiveJob*> due = jobs.ToSubmit(parts_.clock.MonotonicNs());
   if (due.empty()) return outcome;
   outcome.asked = true;
-  // A job may begin before the launcher has answered.
+  // The time from before the question: a job may begin before the launcher has answered.
   const int64_t asked_unix_ns = parts_.clock.UnixNs();
   const std::vector<Submission> answers = Ask(due);
   parts_.store.Transact([&] {
@@ -82,7 +82,7 @@ void Submitter::ThrowIfDown() const {
   if (!last_refusal_) return;
   const bool wrong = last_refusal_->kind() != ErrorKind::kInfrastructure;
   if (!wrong && refused_in_a_row_ < kRefusedJobsInARow) return;
-  throw Error(ErrorKind::kInfrastructure,  // whatever it is of the job that it does not like: no point has a result
+  throw Error(ErrorKind::kInfrastructure,  // whatever the launcher objects to, it is no result of a point
               "no jobs are taken: " + last_refusal_->message(), last_refusal_->hint());
 }
 

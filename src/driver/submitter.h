@@ -1,4 +1,4 @@
-// Hands jobs that are intents to the launcher, until it has taken or refused them.
+// Submits intents to the launcher until it has taken or refused them.
 #pragma once
 
 #include <filesystem>
@@ -17,21 +17,21 @@ namespace ridgeline {
 class Submitter {
  public:
   struct Outcome {
-    bool asked = false;              // anything was handed over
-    std::vector<LiveJob*> refused;   // for good: they are lost, and the table's still
-    std::vector<JobToCollect> ends;  // of the refused ones
+    bool asked = false;              // something was submitted
+    std::vector<LiveJob*> refused;   // refused for good: these jobs are lost, and still in the table
+    std::vector<JobToCollect> ends;  // of the refused jobs
   };
 
-  // `program` is the `ridgeline` that runs a job, `faults` know the nodes to leave out. What it refers to must outlive
-  // it.
+  // `program` is the `ridgeline` that runs a job. `faults` knows the nodes to avoid. The references must outlive this
+  // object.
   Submitter(const DriverParts& parts, Reluctance& reluctance, const FaultWatch& faults, std::filesystem::path program)
       : parts_(parts), reluctance_(reluctance), faults_(faults), program_(std::move(program)) {}
 
-  // Hands over what is due, and keeps in the store what was taken. Throws where the launcher has said "not now" for too
-  // long.
+  // Submits the jobs that are due, and records in the store which were taken. Throws if the launcher has said "not now"
+  // for too long.
   Outcome Submit(JobTable& jobs);
 
-  // To be called when the refused ones are collected. Throws where nothing more is to be hoped of the launcher.
+  // Must be called when the refused jobs are collected. Throws if the launcher counts as down.
   void ThrowIfDown() const;
 
  private:

@@ -20,7 +20,7 @@ SweepPoints::SweepPoints(const Sweep& sweep, const std::filesystem::path& folder
 
 MeasurementKey SweepPoints::KeyOf(const Point& point) const {
   const bool is_ours = point.spec.trainer == kOurTrainer;
-  // Nearly always, and of a million points.
+  // A shortcut for nearly all sweeps, which may have a million points.
   if (is_ours && point.rules.empty() && sweep_.launch.ranks_per_node == 0) return key_;
   return {key_.campaign, SetupOf(LaunchOf(sweep_, point), trainer_)};
 }

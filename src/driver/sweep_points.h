@@ -1,4 +1,4 @@
-// A sweep's points, found by their ids and called by what varies among them.
+// A sweep's points, found by their ids and named by the fields that vary.
 #pragma once
 
 #include <filesystem>
@@ -15,18 +15,18 @@ namespace ridgeline {
 
 class SweepPoints {
  public:
-  // Of this sweep, which must outlive it, with what is to be said of it. A relative checkpoint.dir becomes one below
-  // `folder` (plan/plan.h). `trainer`: argv, where the sweep names none.
+  // Expands this sweep, which must outlive this object, with its warnings. Puts a relative checkpoint.dir below
+  // `folder` (plan/plan.h). `trainer`: argv if the sweep names no trainer.
   SweepPoints(const Sweep& sweep, const std::filesystem::path& folder, const std::string& campaign = kDefaultCampaign,
               const std::vector<std::string>& trainer = {});
 
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   const std::vector<Point>& all() const { return points_; }
-  int64_t runs() const { return runs_; }              // of all of them: each has as many as it has repeats
-  const Point* Find(const std::string& id) const;     // nullptr for a point that is none of them
-  MeasurementKey KeyOf(const Point& point) const;     // what this run measures it as
-  const MeasurementKey& key() const { return key_; }  // of those that no rule of the sweep speaks of
+  int64_t runs() const { return runs_; }              // of all points: each has as many as its repeats
+  const Point* Find(const std::string& id) const;     // nullptr if no point has this id
+  MeasurementKey KeyOf(const Point& point) const;     // the key under which this run measures it
+  const MeasurementKey& key() const { return key_; }  // of points that no rule of the sweep changes
   std::string Label(const Point& point) const { return PointLabel(point.spec, varying_); }
 
  private:

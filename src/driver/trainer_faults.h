@@ -1,4 +1,4 @@
-// Whether a trainer has done anything yet but fail alike: of all rounds of a search together.
+// Whether all points of a trainer have failed alike so far, over all rounds of a search.
 #pragma once
 
 #include <set>
@@ -7,9 +7,9 @@
 namespace ridgeline {
 
 struct TrainerFaults {
-  bool has_worked = false;       // a point ended well, or otherwise than all the others
-  std::string kind;              // what all of them failed of
-  std::set<std::string> points;  // their ids
+  bool has_worked = false;       // a point ended well, or otherwise than the others
+  std::string kind;              // how all of them failed
+  std::set<std::string> points;  // point ids
 };
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// Takes back what waits in a launcher's queue.
+// Takes back jobs that wait in a launcher's queue.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace ridgeline {
 
 enum class Queued { kAll, kKeptOffNodes };
 
-// Tells the jobs that have not begun to end, with `why` as what they ended of: their points are owed their turn, and
-// what one had done that began meanwhile stands. The store knows it first, so that the next run reads their end rightly
-// where this one does not live to hear of it. A launcher that cannot be asked now leaves them where they are.
+// Tells the jobs that have not begun to end, with `why` as the reason. Their points are run later. If a job began
+// meanwhile, its results stand. The store is told first, so that the next run reads these ends correctly if this run
+// dies. If the launcher does not answer now, the jobs stay in its queue.
 void WithdrawQueued(JobTable& jobs, const DriverParts& parts, const std::string& why, Queued which = Queued::kAll);
 
-// Tells those again to end that an earlier run withdrew: it may not have lived to tell them.
+// Tells jobs to end that an earlier run withdrew, because it may have died before it told them.
 void WithdrawAdopted(JobTable& jobs, const DriverParts& parts);
 
 }  // namespace ridgeline
