@@ -17,9 +17,9 @@
 namespace ridgeline {
 namespace {
 
-constexpr size_t kMaxOfAKind = 20;  // problems of one kind that are listed
+constexpr size_t kMaxOfAKind = 20;  // most listed problems of one kind
 
-// Adds one problem a row of `sql`: the words before the first column's text, and after.
+// Adds one problem for each row of `sql`: `before`, the first column's text, `after`.
 void AddRows(Database& database, const std::string& sql, const std::string& before, const std::string& after,
              std::vector<std::string>& problems) {
   Statement statement = database.Prepare(sql);
@@ -33,7 +33,7 @@ void AddRows(Database& database, const std::string& sql, const std::string& befo
 }
 
 bool ColumnAgrees(const RunSpec& spec, const Field& field, const Cell& cell) {
-  // A row that is older than the model's name has the name that the text of the spec has.
+  // A row from before the column `model` has the name from the spec's text.
   if (field.name == "model" && cell == Cell(NameInText(spec))) return true;
   return std::visit(
       [&](const auto& value) {
@@ -45,7 +45,7 @@ bool ColumnAgrees(const RunSpec& spec, const Field& field, const Cell& cell) {
       ValueOf(spec, field));
 }
 
-// Empty, or what is wrong with the point whose fields follow `id` and `spec` in the row.
+// Returns the problem of a point, or nothing. The row has the point's id, its spec, then its fields.
 std::string PointProblem(const Statement& row) {
   const std::string id = row.Text(0);
   try {
@@ -79,7 +79,7 @@ void CheckPoints(Database& database, std::vector<std::string>& problems) {
   }
 }
 
-// Of `results`.
+// The columns of `results` that hold JSON.
 std::vector<std::string> JsonColumns() {
   std::vector<std::string> columns = {"evidence"};
   for (const Figure& figure : Figures()) {
@@ -88,7 +88,7 @@ std::vector<std::string> JsonColumns() {
   return columns;
 }
 
-// SQL that is true where `column` of `r` is not what the table says of the figure. What was not taken is NULL.
+// SQL that is true if `column` of `r` does not fit the figure's type and range. A figure that was not taken is NULL.
 std::string WrongFigureSql(const Figure& figure) {
   const std::string range = fmt::format("BETWEEN {} AND {}", figure.min, figure.max);
   if (figure.type() == "integer" || figure.type() == "number") return fmt::format("r.{} NOT {}", figure.name, range);
@@ -103,7 +103,7 @@ std::string WrongFigureSql(const Figure& figure) {
   }
   const bool amounts = figure.type() == "amounts";
   const std::string_view types = amounts || figure.type() == "integers" ? "'integer'" : "'integer', 'real'";
-  // What is not finite stands as null among numbers.
+  // A number that is not finite is stored as null.
   const std::string_view nothing = figure.type() == "numbers" ? "e.type <> 'null' AND " : "";
   return fmt::format(
       "CASE WHEN json_valid(r.{0}) THEN json_type(r.{0}) <> '{1}' OR EXISTS (SELECT 1 FROM json_each(r.{0}) AS e WHERE "
@@ -119,7 +119,7 @@ void CheckFigures(Database& database, std::vector<std::string>& problems) {
                         figure.max),
             problems);
   }
-  // What cannot be true of any run, whoever measured it.
+  // Combinations that no run can have, whoever measured it.
   constexpr std::pair<std::string_view, std::string_view> kNonsense[] = {
       {"r.ended_unix_ns < r.started_unix_ns", "it ended before it began"},
       {"r.step_p95_ns < r.step_median_ns", "its step_p95_ns is below its step_median_ns"},
@@ -164,10 +164,10 @@ std::vector<std::string> CheckStore(Database& database) {
       problems.push_back(PrintableLine(stranger) + ": Ridgeline makes none of this name");
       if (problems.size() > kMaxOfAKind) break;
     }
-    if (!problems.empty()) return problems;  // to look further may run what a stranger wrote
+    if (!problems.empty()) return problems;  // reading on could run what a stranger wrote
     AddRows(database, "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'", "file: ", "",
             problems);
-    if (!problems.empty()) return problems;  // what is read from a damaged file means nothing
+    if (!problems.empty()) return problems;  // data read from a damaged file means nothing
     AddRows(database, R"(SELECT "table" || ' row ' || coalesce(rowid, '?') || ' names a missing row of ' || parent
                        FROM pragma_foreign_key_check)",
             "", "", problems);
@@ -212,7 +212,7 @@ std::vector<std::string> CheckStore(Database& database) {
             "result of point ", ": its attempt is not its job's", problems);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInvalidInput) throw;
-    problems.push_back(e.message());  // damage that stopped the looking
+    problems.push_back(e.message());  // damage that stopped the check
   }
   return problems;
 }

@@ -1,4 +1,4 @@
-// Looking for damage in a store.
+// Looks for damage in a store.
 #pragma once
 
 #include <string>

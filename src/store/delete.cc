@@ -1,4 +1,4 @@
-// What a person has a store forget.
+// Deletes what a person names.
 #include <string>
 #include <utility>
 
@@ -12,8 +12,8 @@
 namespace ridgeline {
 namespace {
 
-// The rows of the results that go: a measurement with the repeats that led to it. Of a sweep its points' but for those
-// that another sweep has too. `?1` is what is named.
+// SQL of the rows of results that are deleted; `?1` is the name. A run goes with the repeats that led to it. A sweep
+// goes with the results of its points, except points that another sweep has too.
 std::string GoingOf(Deletion::What what) {
   switch (what) {
     case Deletion::What::kRun:
@@ -72,7 +72,7 @@ Deletion Store::Delete(Deletion::What what, const std::string& name, bool dry_ru
       }
       deleted.results = run("DELETE FROM results WHERE number IN (" + going + ")");
       if (what == Deletion::What::kSweep) {
-        // A job that has measured a point of another sweep, too, is that sweep's from now on.
+        // A job that also measured a point of another sweep now belongs to that sweep.
         run("UPDATE jobs SET sweep = (SELECT s.sweep FROM sweep_points AS s JOIN results AS r ON r.point_id = "
             "s.point_id "
             "WHERE r.job_key = jobs.key AND s.sweep <> ?1 LIMIT 1) WHERE sweep = ?1 AND EXISTS "
@@ -84,7 +84,7 @@ Deletion Store::Delete(Deletion::What what, const std::string& name, bool dry_ru
       } else {
         deleted.jobs = DropEmptyJobs();
       }
-      // What stays of a job keeps the number of an attempt, and has no result any more.
+      // What is left of a job keeps the number of an attempt, and has no result any more.
       run("UPDATE jobs SET state = 'cancelled' WHERE state IN ('ended', 'lost') AND EXISTS (SELECT 1 FROM job_points "
           "AS p WHERE "
           "p.job_key = jobs.key AND NOT EXISTS (SELECT 1 FROM results AS r WHERE r.job_key = p.job_key AND "
@@ -94,7 +94,7 @@ Deletion Store::Delete(Deletion::What what, const std::string& name, bool dry_ru
       run("DELETE FROM environments WHERE id NOT IN (SELECT environment_id FROM results)");
       if (dry_run) throw Undone();
     });
-  } catch (const Undone&) {  // all of it was counted, and rolled back
+  } catch (const Undone&) {  // everything was counted and rolled back
   }
   return deleted;
 }

@@ -1,4 +1,4 @@
-// What the parts of a Store share.
+// Shared by the parts of a Store.
 #pragma once
 
 #include <map>
@@ -14,12 +14,12 @@ namespace ridgeline {
 // SQL: the states of jobs that have not ended.
 inline constexpr std::string_view kLive = "('intent', 'submitted', 'running')";
 
-// {"name": "text"} as DumpTexts writes it. Throws Error(kInvalidInput) naming `source`.
+// Parses {"name": "text"} as DumpTexts writes it. Throws Error(kInvalidInput) that names `source`.
 std::map<std::string, std::string> ParseTexts(const std::string& text, const std::string& source);
 
 struct Store::Impl {
   Database database;
-  int depth = 0;  // of Transact
+  int depth = 0;  // of nested Transact calls
 
   std::vector<JobRecord> Jobs(const std::string& where, const std::string* bound);
 };

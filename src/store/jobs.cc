@@ -1,4 +1,4 @@
-// The life of jobs, from their intents to their ends.
+// The life of jobs, from intent to end.
 #include <array>
 #include <optional>
 #include <utility>
@@ -142,7 +142,7 @@ std::vector<JobRecord> Store::Impl::Jobs(const std::string& where, const std::st
 }
 
 std::vector<JobRecord> Store::LiveJobs(const std::string& sweep) {
-  // A CROSS JOIN keeps this order: a job has few points, and a sweep has many. SQLite would begin with the many.
+  // A CROSS JOIN keeps this order: a job has few points, a sweep has many. SQLite would begin with the many.
   return impl_->Jobs(
       fmt::format("j.state IN {} AND EXISTS (SELECT 1 FROM job_points AS jp CROSS JOIN sweep_points AS s "
                   "ON s.point_id = jp.point_id WHERE jp.job_key = j.key AND s.sweep = ?)",

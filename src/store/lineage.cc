@@ -12,7 +12,7 @@
 namespace ridgeline {
 namespace {
 
-// Of a sweep as it was when it last ran. A text that is no sweep of today's says nothing of its setup.
+// The setup of a sweep as of its last run. If the kept text is no valid sweep for this version, returns the default.
 std::string SetupOfText(const std::string& text) {
   try {
     const Launch launch = ParseLaunch(text, "a kept sweep");
@@ -23,7 +23,7 @@ std::string SetupOfText(const std::string& text) {
 }
 
 void FillSetups(Database& database) {
-  std::vector<std::pair<std::string, std::string>> setups;  // sweep, its setup
+  std::vector<std::pair<std::string, std::string>> setups;  // name of the sweep, its setup
   Statement sweeps = database.Prepare("SELECT name, text FROM sweeps WHERE setup = ''");
   while (sweeps.Step()) setups.emplace_back(sweeps.Text(0), SetupOfText(sweeps.Text(1)));
   Statement put = database.Prepare("UPDATE sweeps SET setup = ? WHERE name = ?");
@@ -33,7 +33,7 @@ void FillSetups(Database& database) {
     put.Run();
   }
   database.Execute("UPDATE jobs SET setup = (SELECT setup FROM sweeps WHERE name = jobs.sweep) WHERE setup = ''");
-  // A result of no job is of the sweep that has its point.
+  // A result without a job belongs to the sweep that has its point.
   Statement results = database.Prepare(
       "UPDATE results SET setup = coalesce((SELECT setup FROM jobs WHERE key = results.job_key), "
       "(SELECT min(w.setup) FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep "

@@ -1,12 +1,12 @@
-// Where results come from: filled in for rows that are older than the columns that say it.
+// The origin of results. Fills in rows that are older than the columns for it.
 #pragma once
 
 #include "store/sqlite.h"
 
 namespace ridgeline {
 
-// The setup of sweeps, jobs and results that have none: what the text kept for the sweep says. The machine and the
-// version of environments that have none: what they say.
+// Fills in the setup of sweeps, jobs and results that have none, from the sweep's kept text. Fills in the machine and
+// the version of environments that have none, from their facts.
 void FillLineage(Database& database);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// Another store's measurements, taken into this one.
+// Merges another store's measurements into this one.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -18,7 +18,7 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-// A copy of a store, gone with its object. The store itself may be of an older schema, and in use.
+// A copy of a store; removed with this object. The original may have an older schema, and may be in use.
 class Copy {
  public:
   Copy(const fs::path& of, fs::path at) : at_(std::move(at)) {
@@ -42,7 +42,7 @@ class Copy {
   fs::path at_;
 };
 
-// Attached as `other` for as long as it lives.
+// Keeps a file attached as `other` while this object lives.
 class Attached {
  public:
   Attached(Database& database, const fs::path& file) : database_(database) {
@@ -55,7 +55,7 @@ class Attached {
   ~Attached() {
     try {
       database_.Execute("DETACH other");
-    } catch (const Error&) {  // it goes with the connection
+    } catch (const Error&) {  // it is detached with the connection
     }
   }
 
@@ -63,8 +63,8 @@ class Attached {
   Database& database_;
 };
 
-// The columns of a table of `first` that the same table of `second` has not. Of a newer ridgeline's file that an older
-// one works on, since both may keep what the other does not know.
+// The columns of a table in `first` that the same table in `second` lacks. Both files may have such columns, because an
+// older ridgeline keeps columns that it does not know.
 std::vector<std::string> ColumnsOnlyOf(const std::string& first, const std::string& second, Database& database,
                                        const std::string& table) {
   Statement each = database.Prepare(
@@ -77,7 +77,8 @@ std::vector<std::string> ColumnsOnlyOf(const std::string& first, const std::stri
   return names;
 }
 
-// "a, b" of a table's columns, each behind `prefix`, but for those left out and those that only this store has.
+// Returns the table's columns as "a, b", each with `prefix`, without those in `left_out` and those that only this store
+// has.
 std::string Columns(Database& database, const std::string& table, std::vector<std::string> left_out,
                     const std::string& prefix) {
   const std::vector<std::string> ours = ColumnsOnlyOf("main", "other", database, table);
@@ -90,7 +91,7 @@ std::string Columns(Database& database, const std::string& table, std::vector<st
   return list;
 }
 
-// Rows whose id is not here yet.
+// Adds the rows whose id is not here yet. Returns their number.
 int64_t AddMissing(Database& database, const std::string& table, const std::string& id) {
   const std::string columns = Columns(database, table, {}, "");
   database.Execute(fmt::format("INSERT INTO {0} ({1}) SELECT {1} FROM other.{0} WHERE {2} NOT IN (SELECT {2} FROM {0})",
@@ -98,8 +99,8 @@ int64_t AddMissing(Database& database, const std::string& table, const std::stri
   return database.Changes();
 }
 
-// A job is the same where its key and the time of its intent are: two stores that began as one may have given one key
-// to two jobs. The second is called by both here.
+// Two jobs are the same if their key and the time of their intent are. Two stores that began as one may have given one
+// key to two jobs; then the other store's job gets both as its key here.
 constexpr std::string_view kMapJobs = R"sql(
 CREATE TEMP TABLE job_map AS
 SELECT o.key AS old,
@@ -109,8 +110,8 @@ FROM other.jobs AS o;
 DELETE FROM temp.job_map WHERE new IN (SELECT key FROM main.jobs);
 )sql";
 
-// What is new: all results of new jobs, and those without a job that are not here. Each attempt gets the number after
-// those that its point has here.
+// New results are all results of new jobs, and results without a job that are not here. Attempts of a point are
+// numbered on from those that it has here.
 constexpr std::string_view kMapAttempts = R"sql(
 CREATE TEMP TABLE new_results AS
 SELECT o.number, o.point_id, o.attempt FROM other.results AS o
@@ -126,7 +127,7 @@ FROM (SELECT point_id, attempt FROM temp.new_results UNION
       SELECT point_id, attempt FROM other.job_points WHERE job_key IN (SELECT old FROM temp.job_map)) AS n;
 )sql";
 
-// Of results that are measured as the same, the last attempt speaks: that shall be the one that stands and ended last.
+// The last attempt counts among results measured as the same. Makes that the result that stands and ended last.
 void LetTheNewestSpeak(Database& database) {
   struct Speaker {
     int64_t number;
@@ -164,7 +165,7 @@ void LetTheNewestSpeak(Database& database) {
 MergeSummary AddAll(Database& database) {
   MergeSummary summary;
   summary.points = AddMissing(database, "points", "id");
-  // The points of a sweep that is here stay as they are: one name, one sweep.
+  // The points of a sweep that is here already stay as they are: one name means one sweep.
   database.Execute(
       "CREATE TEMP TABLE new_sweeps AS SELECT name FROM other.sweeps WHERE name NOT IN "
       "(SELECT name FROM main.sweeps)");
@@ -201,7 +202,7 @@ MergeSummary AddAll(Database& database) {
   return summary;
 }
 
-// Nothing is taken from a store that is damaged, or whose measurements are not at their end.
+// Refuses a store that is damaged or has live jobs.
 void RequireMergeable(Store& other, const fs::path& file) {
   if (const std::vector<std::string> problems = other.Check(); !problems.empty()) {
     throw Error(ErrorKind::kInvalidInput, fmt::format("{} is damaged: {}", file.string(), problems.front()),
@@ -215,7 +216,7 @@ void RequireMergeable(Store& other, const fs::path& file) {
   }
 }
 
-// What has no column here would be lost.
+// Refuses a store with columns that are missing here, because their content would be lost.
 void RequireColumnsFor(const fs::path& other, Database& database) {
   std::vector<std::string> unknown;
   for (const char* table : {"points", "sweeps", "environments", "jobs", "results"}) {

@@ -1,4 +1,4 @@
-// Specs -> rows of `points`.
+// Writes specs as rows of `points`.
 #pragma once
 
 #include "run/point.h"
@@ -10,7 +10,7 @@ class PointWriter {
  public:
   explicit PointWriter(Database& database);
 
-  // Adds the point, unless it is there.
+  // Adds the point unless it exists.
   void Write(const Point& point);
 
  private:

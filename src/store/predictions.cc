@@ -1,4 +1,4 @@
-// What nobody ran: predictions, which stand beside measurements.
+// Stores predictions, which nobody ran, beside measurements.
 #include "run/result.h"
 #include "store/impl.h"
 #include "store/points.h"

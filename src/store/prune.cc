@@ -1,4 +1,4 @@
-// What a store lets go, and the room that this leaves.
+// Removes old measurements, and frees unused space.
 #include <functional>
 #include <string>
 #include <utility>
@@ -16,7 +16,7 @@
 namespace ridgeline {
 namespace {
 
-// What a terminal would obey, and what is no UTF-8, is written as its bytes.
+// Writes text with control characters or invalid UTF-8 as bytes, so that no terminal obeys it.
 std::string SqlValue(const Cell& cell) {
   if (std::holds_alternative<std::monostate>(cell)) return "NULL";
   const auto* text = std::get_if<std::string>(&cell);
@@ -37,7 +37,7 @@ Pruned Store::Prune(int64_t before_unix_ns) {
   Pruned pruned;
   Database& database = impl_->database;
   Transact([&] {
-    // The last attempt stays whatever it is: the next is numbered after it.
+    // The last attempt always stays, because the next one is numbered after it.
     Statement results = database.Prepare(
         "DELETE FROM results WHERE ended_unix_ns < ? AND number NOT IN (SELECT number FROM latest) "
         "AND attempt < (SELECT max(n.attempt) FROM results AS n WHERE n.point_id = results.point_id) "
@@ -66,13 +66,13 @@ void Store::Vacuum() { impl_->database.Execute("VACUUM"); }
 
 void Store::WriteSql(const std::function<void(const std::string& text)>& write) {
   Database& database = impl_->database;
-  Transact([&] {  // as it is at one moment
+  Transact([&] {  // reads one state of the store
     write("PRAGMA foreign_keys = OFF;\nBEGIN;\n");
     for (const char* pragma : {"application_id", "user_version"}) {
       write(fmt::format("PRAGMA {} = {};\n", pragma, database.Integer(fmt::format("PRAGMA {}", pragma))));
     }
     const auto objects = [&](const std::string& where) {
-      std::vector<std::pair<std::string, std::string>> all;  // name, what makes it
+      std::vector<std::pair<std::string, std::string>> all;  // name, the SQL that makes it
       Statement each = database.Prepare("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND " +
                                         where + " ORDER BY rowid");
       while (each.Step()) all.emplace_back(each.Text(0), each.Text(1));

@@ -27,7 +27,7 @@ Amounts AmountsOf(const std::string& text) {
   return amounts.is_object() ? amounts.get<Amounts>() : Amounts();
 }
 
-constexpr int kFirstOptional = 15;  // of the query's columns
+constexpr int kFirstOptional = 15;  // index of the first optional figure among the query's columns
 
 std::string OptionalColumns() {
   std::string columns;

@@ -1,4 +1,4 @@
-// Results of a point's repeats as they come: each is kept with the figures of those before it.
+// Stores the results of a point's repeats as they come. Each is kept with the figures of the earlier ones.
 #pragma once
 
 #include "ridgeline/run.h"
@@ -11,9 +11,9 @@ class EarlierRepeats {
  public:
   explicit EarlierRepeats(Database& database);
 
-  // Of a result that ended well: adds what the store has of its point's earlier repeats, measured as the same, where
-  // they ran on the same machine by the same version; else its figures stay its own, and its evidence says so. Returns
-  // whether more repeats are to come.
+  // For a result that ended well: adds the figures of its point's earlier repeats from the store, measured as the same,
+  // if they ran on the same machine with the same version. Otherwise its figures stay its own, and its evidence says
+  // so. Returns whether more repeats are to come.
   bool AddTo(RunResult& result, const MeasurementKey& measured_as);
 
  private:

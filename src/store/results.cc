@@ -13,9 +13,9 @@
 namespace ridgeline {
 namespace {
 
-constexpr char kCommand[] = "command";  // the environment's one entry that differs from run to run
+constexpr char kCommand[] = "command";  // the one entry of the environment that differs from run to run
 
-// What a row says beside its figures, and before them; then come `command` and the environment.
+// The columns before the figures. After the figures come `command` and the environment.
 constexpr std::array<std::string_view, 12> kColumns = {"point_id", "attempt", "job_key",  "retry",
                                                        "campaign", "setup",   "status",   "reason",
                                                        "message",  "hint",    "evidence", "provenance"};
@@ -34,7 +34,7 @@ std::string InsertSql() {
          "?) ON CONFLICT (point_id, attempt) DO NOTHING";
 }
 
-// Binds one parameter after another.
+// Binds parameters in order.
 class Binder {
  public:
   explicit Binder(Statement& statement) : statement_(statement) {}
@@ -46,7 +46,7 @@ class Binder {
   void AddNull() { statement_.BindNull(++index_); }
 
   // A number that was not taken is 0 in the contract and NULL here, so that averages leave it out. Texts, lists and
-  // amounts say themselves that they are empty.
+  // amounts show by themselves that they are empty.
   void AddFigure(const RunResult& result, const Figure& figure) {
     std::visit(
         [&](const auto& value) {
@@ -111,7 +111,7 @@ bool ResultWriter::Write(const RunResult& result, const std::string& job_key, in
   return database_.Changes() > 0;
 }
 
-// Runs of one machine share their environment, but for the command line, which has a column of its own.
+// Runs on one machine share their environment, except for the command line, which has a column of its own.
 const std::string& ResultWriter::EnvironmentId(const std::map<std::string, std::string>& environment) {
   const auto same_as_last = [&] {
     auto last = last_environment_.begin();

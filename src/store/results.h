@@ -1,4 +1,4 @@
-// A RunResult as a row of `results`.
+// Writes a RunResult as a row of `results`.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace ridgeline {
 
-// {"name": "text"} as one line of JSON.
+// Returns {"name": "text"} as one line of JSON.
 std::string DumpTexts(const std::map<std::string, std::string>& texts);
 
 // Writes rows within the caller's transaction.
@@ -19,8 +19,8 @@ class ResultWriter {
  public:
   explicit ResultWriter(Database& database);
 
-  // False where (point, attempt) is there already. `job_key` may be empty: no job. `run_again`: it does not stand, more
-  // repeats are to come.
+  // Returns false if (point, attempt) exists already. An empty `job_key` means no job. `run_again`: the result does not
+  // stand, because more repeats are to come.
   bool Write(const RunResult& result, const std::string& job_key, int64_t attempt, const MeasurementKey& measured_as,
              bool run_again = false);
 

@@ -15,7 +15,7 @@
 namespace ridgeline {
 namespace {
 
-// `points` gets a column for each of RunSpec's fields, and the views their columns, from the field table (views.cc).
+// Views.cc adds, from the field table, a column of `points` for each field of RunSpec, and the views' columns.
 constexpr std::string_view kVersion1 = R"sql(
 CREATE TABLE sweeps (
   name            TEXT PRIMARY KEY,
@@ -116,8 +116,8 @@ constexpr std::string_view kVersion2 = "ALTER TABLE results ADD COLUMN skipped_s
 
 constexpr std::string_view kVersion3 = "ALTER TABLE jobs ADD COLUMN started_unix_ns INTEGER;";
 
-// Measurements: what each row of a sweep, a job and a result is of, and on which machine and by which build it came
-// about. What older rows do not say is filled in by FillLineage.
+// Measurements: how each row of a sweep, a job and a result was measured, and on which machine and with which version.
+// FillLineage fills in what older rows lack.
 constexpr std::string_view kVersion4 = R"sql(
 ALTER TABLE sweeps ADD COLUMN campaign TEXT NOT NULL DEFAULT 'default';
 ALTER TABLE sweeps ADD COLUMN setup TEXT NOT NULL DEFAULT '';
@@ -130,10 +130,10 @@ ALTER TABLE environments ADD COLUMN version TEXT;
 CREATE INDEX results_by_measurement ON results (point_id, setup, campaign, attempt, retry, status, ended_unix_ns);
 )sql";
 
-// What a point of a sweep is measured with, where that is not the sweep's own setup.
+// The setup of a point of a sweep, if it differs from the sweep's own setup.
 constexpr std::string_view kVersion5 = "ALTER TABLE sweep_points ADD COLUMN setup TEXT;";
 
-// What says nothing of a point has one status, and a reason.
+// All ends that say nothing about the point have one status, with a reason.
 constexpr std::string_view kVersion6 = R"sql(
 ALTER TABLE results ADD COLUMN reason TEXT NOT NULL DEFAULT '';
 UPDATE results SET reason = iif(status = 'node_failed', 'node', status), status = 'infrastructure'
@@ -143,7 +143,7 @@ UPDATE results SET reason = iif(status = 'node_failed', 'node', status), status 
 constexpr std::array<std::string_view, 6> kMigrations = {kVersion1, kVersion2, kVersion3,
                                                          kVersion4, kVersion5, kVersion6};
 
-// In a file of the newest version. SQLite's own names begin with "sqlite_".
+// The names in a file of the newest version. SQLite's own names begin with "sqlite_".
 constexpr std::string_view kTables[] = {"sweeps",     "points",       "sweep_points", "jobs",
                                         "job_points", "environments", "results"};
 constexpr std::string_view kIndexes[] = {"sweep_points_by_point", "live_jobs", "results_by_measurement"};
@@ -154,7 +154,7 @@ std::string SqlTexts(std::span<const std::string_view> names) {
   return list;
 }
 
-// The tables that are called as ours and are none. To read such a one may run what a stranger wrote.
+// The tables that have a name of ours but are not made as ours. Reading such a table may run what a stranger wrote.
 std::vector<std::string> FalseTables(Database& database) {
   Statement each = database.Prepare(
       fmt::format("SELECT name FROM sqlite_master WHERE name IN ({}) AND (type <> 'table' OR sql NOT "
@@ -175,7 +175,7 @@ void RequireOurTables(Database& database) {
               "name another file with --db");
 }
 
-// PRAGMA user_version; 0 for an empty file. Throws for files that are not ours to touch.
+// Returns PRAGMA user_version; 0 for an empty file. Throws for files of other programs.
 size_t VersionOf(Database& database, size_t newest) {
   const int64_t version = database.Integer("PRAGMA user_version");
   const bool empty = version == 0 && database.Integer("SELECT count(*) FROM sqlite_master") == 0;
@@ -215,12 +215,12 @@ void Migrate(Database& database, std::span<const std::string_view> migrations) {
            OtherViews(database).empty();
   };
   if (up_to_date()) return;
-  // Both are kept in the file. Results are wide: large pages halve the calls that writing 100,000 takes.
+  // The file keeps both settings. Results are wide: large pages halve the calls that writing 100,000 results takes.
   database.Execute("PRAGMA page_size = 16384");
   database.ChooseJournal();
   database.Begin();
   try {
-    // Asked again under the lock: another process may have been quicker.
+    // Reads the version again under the lock, because another process may have migrated the file meanwhile.
     for (size_t version = VersionOf(database, migrations.size()); version < migrations.size(); ++version) {
       database.Execute(std::string(migrations[version]));
     }

@@ -1,4 +1,4 @@
-// The tables, and how older files are brought up to them. docs/store.md describes each.
+// The tables, and the migrations of older files. docs/store.md describes each table.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ namespace ridgeline {
 // Marks a file as ours: "RdgL" in PRAGMA application_id.
 inline constexpr int64_t kApplicationId = 0x5264674c;
 
-// Migration n (from 1) takes a file of PRAGMA user_version n - 1 to n. Past ones are never edited.
+// Migration n (from 1) takes a file from PRAGMA user_version n - 1 to n. Past migrations are never edited.
 std::span<const std::string_view> Migrations();
 
-// Makes an empty file ours, or brings an older one up to date: whole or not at all. Throws Error(kInvalidInput) for a
-// newer file and for another program's.
+// Makes an empty file ours, or brings an older one up to date, whole or not at all. Throws Error(kInvalidInput) for a
+// newer file and for another program's file.
 void Migrate(Database& database, std::span<const std::string_view> migrations);
 
-// The same question without the change: throws where the file is empty, of another program, of another version, or
-// without the column of a field or a figure. Columns that nobody here knows are left to who wrote them. Both throw for
-// a file whose tables are not as Ridgeline makes them.
+// Checks the same without changing the file. Throws if the file is empty, belongs to another program, has another
+// version, or lacks the column of a field or a figure. Columns that this version does not know are left alone. Both
+// functions throw if the tables are not as Ridgeline makes them.
 void RequireSchema(Database& database, std::span<const std::string_view> migrations);
 
-// What the file defines beside Ridgeline's own tables, indexes and views: "trigger steal". A table of ours that is a
-// view, a virtual table, or has columns that are computed, is none of ours.
+// What the file defines besides Ridgeline's own tables, indexes and views, such as "trigger steal". A table with one of
+// our names that is a view or a virtual table, or has computed columns, is not ours; the functions above refuse it.
 std::vector<std::string> Strangers(Database& database);
 
 }  // namespace ridgeline

@@ -22,7 +22,7 @@
 
 namespace ridgeline {
 
-// A file as it was: it was written to if any of these changed.
+// Identifies the state of a file. If any of these changed, the file was written to.
 struct FileStamp {
   int64_t modified_ns = 0;
   int64_t size = 0;
@@ -73,7 +73,7 @@ Error Translated(int extended_code, const std::string& message, const std::strin
   }
 }
 
-// Whether there is a rollback journal that was on the disk before the file was written to.
+// Returns whether there is a rollback journal that was on the disk before the file was written to.
 bool HasHotJournal(const std::string& file) {
   constexpr std::string_view kMagic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
   std::ifstream in(file + "-journal", std::ios::binary);
@@ -82,7 +82,8 @@ bool HasHotJournal(const std::string& file) {
   return std::string_view(begin.data(), static_cast<size_t>(in.gcount())) == kMagic;
 }
 
-// SQLite opens what is there and waits: for the other end of a FIFO, or for a device. The files beside are its own.
+// SQLite opens whatever is there and waits: for the other end of a FIFO, or for a device. It also opens the files
+// beside it by itself.
 void RequireRegular(const std::string& file) {
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
     struct stat info {};
@@ -95,7 +96,7 @@ void RequireRegular(const std::string& file) {
 constexpr int kHeaderBytes = 100;
 constexpr std::string_view kMagic("SQLite format 3\0", 16);
 
-// The beginning of an open database, and its size. Read through SQLite: to close a file of our own would let go of all
+// The beginning of an open database, and its size. Is read through SQLite: closing a file of our own would release all
 // locks that this process has on it (fcntl(2), "Record locking and file descriptors").
 struct Header {
   std::array<char, kHeaderBytes> bytes{};
@@ -112,7 +113,7 @@ struct Header {
 Header HeaderOf(sqlite3* handle, const std::string& name) {
   Header header;
   struct stat info {};
-  if (::stat(name.c_str(), &info) != 0) return header;  // SQLite itself takes one byte for none
+  if (::stat(name.c_str(), &info) != 0) return header;  // SQLite itself takes a file of one byte for an empty one
   sqlite3_file* file = nullptr;
   if (sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, static_cast<void*>(&file)) != SQLITE_OK ||
       file == nullptr || file->pMethods == nullptr) {
@@ -123,12 +124,12 @@ Header HeaderOf(sqlite3* handle, const std::string& name) {
   return header;
 }
 
-// What SQLite does not see by itself: it takes a file shorter than a page for a new database, and would write over it,
-// and does not miss the end of the last page.
+// Checks two things that SQLite misses. It takes a file shorter than a page for a new database, and would overwrite it.
+// And it does not notice that the end of the last page is missing.
 void RequireWhole(sqlite3* handle, const std::string& file) {
-  if (HasHotJournal(file)) return;  // a change that was cut off: SQLite takes it back before it reads
+  if (HasHotJournal(file)) return;  // a change was cut off; SQLite undoes it before it reads
   const Header header = HeaderOf(handle, file);
-  if (header.file_size == 0) return;  // missing, empty or unreadable: SQLite's to say
+  if (header.file_size == 0) return;  // missing, empty or unreadable: SQLite reports it
   if (header.file_size < kHeaderBytes ||
       !std::string_view(header.bytes.data(), header.bytes.size()).starts_with(kMagic)) {
     throw Translated(SQLITE_NOTADB, "", file);
@@ -151,9 +152,9 @@ FileStamp StampOf(const std::string& file) {
 
 std::string FolderOf(const std::string& file) { return std::filesystem::absolute(file).parent_path().string(); }
 
-// What a reader of a file with a write-ahead log lacks, where SQLite could not say it: it asks for the log and its
-// index, and makes the index where there is none (sqlite.org/wal.html, "Read-Only Databases"). True where it can do
-// without, since there is no log: nobody writes to the file now.
+// Throws if a reader of a file with a write-ahead log lacks what SQLite needs but could not name. SQLite needs the log
+// and its index, and makes the index if it is missing (sqlite.org/wal.html, "Read-Only Databases"). Returns true if the
+// reader can do without, because there is no log and thus no writer.
 bool IsToBeReadAsUnchanging(const std::string& file) {
   const auto is_there = [&](const char* suffix) { return ::access((file + suffix).c_str(), F_OK) == 0; };
   std::error_code error;
@@ -173,7 +174,7 @@ bool IsToBeReadAsUnchanging(const std::string& file) {
       "there: `ridgeline db backup --to FILE`");
 }
 
-// An URI with which SQLite opens the file without locks and without a log.
+// A URI with which SQLite opens the file without locks and without a log.
 std::string UnchangingUri(const std::string& file) {
   std::string uri = "file:";
   for (const char c : file) {
@@ -184,7 +185,7 @@ std::string UnchangingUri(const std::string& file) {
   return uri + "?immutable=1";
 }
 
-// Calls `work`, which may throw SQLiteCpp's exception.
+// Calls `work`, and translates SQLiteCpp's exceptions.
 template <typename Work>
 auto Guard(const std::string& file, Work work) {
   try {
@@ -194,7 +195,7 @@ auto Guard(const std::string& file, Work work) {
   }
 }
 
-// What a person's statement may do: read, call functions, and ask what the columns are.
+// What a person's statement may do: read, call functions, and ask about columns.
 int AuthorizeReading(void*, int action, const char* first, const char* second, const char*, const char*) {
   switch (action) {
     case SQLITE_SELECT:
@@ -203,7 +204,7 @@ int AuthorizeReading(void*, int action, const char* first, const char* second, c
       return SQLITE_OK;
     case SQLITE_FUNCTION:
       return second != nullptr && std::string_view(second) == "load_extension" ? SQLITE_DENY : SQLITE_OK;
-    case SQLITE_UPDATE:  // asked when json_each is declared; a real one is refused by SQLite itself
+    case SQLITE_UPDATE:  // asked when json_each is declared; SQLite itself refuses a real update
       return first != nullptr && std::string_view(first) == "sqlite_master" ? SQLITE_OK : SQLITE_DENY;
     case SQLITE_PRAGMA: {
       constexpr std::array<std::string_view, 5> kAbout = {"foreign_key_list", "index_info", "index_list", "table_info",
@@ -218,8 +219,9 @@ int AuthorizeReading(void*, int action, const char* first, const char* second, c
   }
 }
 
-// The authorizer stands while this does: SQLite may prepare again when another process changes the schema. So does the
-// limit of a value's length: one function call can make any length, and no clock is looked at meanwhile.
+// Keeps the authorizer set while it lives, because SQLite may prepare a statement again when another process changes
+// the schema. The same holds for the limit of a value's length: one function call can make a value of any length, and
+// the clock is not checked meanwhile.
 class ReadingOnly {
  public:
   explicit ReadingOnly(sqlite3* handle)
@@ -240,7 +242,7 @@ class ReadingOnly {
   int length_before_;
 };
 
-// A person's question is timed, also in a program that may write.
+// Limits the time of a person's question, also in a program that may write.
 class Timed {
  public:
   explicit Timed(bool& is_timed) : is_timed_(is_timed), before_(std::exchange(is_timed, true)) {}
@@ -278,23 +280,24 @@ Cell CellOf(sqlite3_stmt* statement, int column) {
 
 }  // namespace
 
-// What is asked of a connection now, and what its questions may take.
+// What a connection is asked now, and the limits of its questions.
 struct Questioning {
   std::string file;
   Patience patience;
-  std::chrono::steady_clock::time_point since = {};  // of a lock that is waited for
+  std::chrono::steady_clock::time_point since = {};  // when the wait for a lock began
   bool said = false;
-  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();  // what SQLite is asked now
-  bool is_timed = false;                     // that may take `longest_look`, no longer
-  std::optional<FileStamp> unchanging = {};  // the file as it was, where SQLite believes that it stays so
+  std::chrono::steady_clock::time_point began =
+      std::chrono::steady_clock::now();      // when the current call of SQLite began
+  bool is_timed = false;                     // that call may take at most `longest_look`
+  std::optional<FileStamp> unchanging = {};  // the state of the file, if SQLite was told that it does not change
 
-  // SQLite's progress handler: whether to stop.
+  // SQLite's progress handler. Returns whether to stop.
   static int IsTooLong(void* context) {
     const auto& self = *static_cast<Questioning*>(context);
     return self.is_timed && std::chrono::steady_clock::now() - self.began > self.patience.longest_look ? 1 : 0;
   }
 
-  // SQLite's busy handler: whether to try again, after some sleep. `tries` begins with 0 at each wait.
+  // SQLite's busy handler. Sleeps, and returns whether to try again. `tries` begins with 0 at each wait.
   static int Wait(void* context, int tries) {
     auto& self = *static_cast<Questioning*>(context);
     const auto now = std::chrono::steady_clock::now();
@@ -379,7 +382,8 @@ Database::Database(const std::filesystem::path& file, Access access, Patience pa
   const int flags = SQLite::OPEN_NOMUTEX | (access == Access::kReadOnly ? SQLite::OPEN_READONLY
                                                                         : SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
   RequireRegular(file_);
-  // As SQLite makes a file, the umask has no say in who else may write to it; its logs take the file's mode and group.
+  // Makes the file first. SQLite would make it with a mode that lets nobody else write, whatever the umask allows.
+  // SQLite's logs take the file's mode and group.
   if (access == Access::kReadWrite) {
     const Fd made(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   }
@@ -396,12 +400,12 @@ Database::Database(const std::filesystem::path& file, Access access, Patience pa
     sqlite3_busy_handler(handle, Questioning::Wait, questioning_.get());
     sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-    constexpr int kInstructions = 100'000;  // of SQLite's machine, between two looks at the clock: about 1 ms
+    constexpr int kInstructions = 100'000;  // of SQLite's machine, between two checks of the clock: about 1 ms
     sqlite3_progress_handler(handle, kInstructions, Questioning::IsTooLong, questioning_.get());
     questioning_->is_timed = access == Access::kReadOnly;
     database_->exec("PRAGMA foreign_keys = ON; SELECT count(*) FROM sqlite_master");
   });
-  RequireWhole(database_->getHandle(), file_);  // where a change was taken back, it was not looked at before
+  RequireWhole(database_->getHandle(), file_);  // if a change was undone, it was not checked before
 }
 Database::Database(Database&&) noexcept = default;
 Database& Database::operator=(Database&& other) noexcept {
@@ -434,15 +438,15 @@ void Database::ChooseJournal() {
   const bool is_as_wanted = now.Step() && now.Text(0) == wanted;
   now.Reset();
   if (!is_as_wanted) Execute("PRAGMA journal_mode = " + wanted);
-  // With a log not FULL: after a power cut the last commits may be missing, and the jobs' own files have what they
-  // held. A journal that is not synced may be of no use after one.
+  // With a log, NORMAL is enough: a power cut may lose the last commits, and the jobs' own files still have their
+  // content. Without FULL, a rollback journal may be useless after a power cut.
   Execute(network.empty() ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL");
 }
 
 void Database::Begin() { Execute("BEGIN IMMEDIATE"); }
 void Database::Commit() { Execute("COMMIT"); }
 void Database::Rollback() noexcept {
-  // A full disk makes SQLite roll back by itself; there is nothing left to do then.
+  // A full disk makes SQLite roll back by itself. Then there is nothing left to do.
   if (sqlite3_get_autocommit(database_->getHandle()) == 0) database_->tryExec("ROLLBACK");
 }
 
@@ -473,7 +477,7 @@ Table Database::Select(const std::string& sql, const std::map<std::string, std::
   if (statement == nullptr) {
     throw Error(ErrorKind::kUsage, "there is no SQL statement", "for example: SELECT * FROM runs");
   }
-  // The authorizer refused what writes already; this refuses what it has no word for, such as BEGIN.
+  // The authorizer has refused writes. This refuses what it has no word for, such as BEGIN.
   if (sqlite3_stmt_readonly(statement.get()) == 0 || sqlite3_column_count(statement.get()) == 0) {
     throw Error(ErrorKind::kUsage, "this statement does not read the store: " + sql, "query takes one SELECT");
   }
@@ -515,7 +519,7 @@ Table Database::Select(const std::string& sql, const std::map<std::string, std::
   }
   questioning_->RequireUnchanged();
   if (code == SQLITE_DONE) return table;
-  // Such as a text that is not JSON, or a pragma behind a table's name.
+  // For example, a text that is not JSON, or a pragma behind a table's name.
   if (code == SQLITE_ERROR || code == SQLITE_AUTH || code == SQLITE_MISMATCH || code == SQLITE_TOOBIG) {
     throw Error(ErrorKind::kUsage, fmt::format("SQL: {}", sqlite3_errmsg(handle)));
   }

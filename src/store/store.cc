@@ -25,7 +25,7 @@
 namespace ridgeline {
 namespace {
 
-// A point of a sweep, with its latest result, measured as the sweep says now, where it has one.
+// The points of sweeps, each with its latest result measured as the sweep says now, if there is one.
 constexpr std::string_view kSweepPoints =
     "FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep LEFT JOIN results AS r ON r.point_id = s.point_id AND "
     "r.attempt = (SELECT max(attempt) FROM results WHERE point_id = s.point_id AND setup = ifnull(s.setup, w.setup) "
@@ -66,7 +66,7 @@ Store Store::Open(const std::filesystem::path& file, Mode mode, std::function<vo
     impl->database.ChooseJournal();
   } else {
     RequireSchema(impl->database, Migrations());
-    // What a query sorts and looks up in between goes into its answer, which is held in memory, too.
+    // A query's intermediate results go into its answer, which is held in memory too.
     impl->database.Execute("PRAGMA temp_store = MEMORY");
     ShadowOtherViews(impl->database);
   }
@@ -391,7 +391,7 @@ void Store::Backup(const std::filesystem::path& to) {
 }
 
 void Store::ChooseRuns(const RunsChoice& choice) {
-  // A temporary view is found before one of the same name in the file. It takes no parameters.
+  // A temporary view takes precedence over one of the same name in the file. A view takes no parameters.
   Database& database = impl_->database;
   database.Execute("DROP VIEW IF EXISTS temp.runs");
   if (!choice.campaign.empty()) {

@@ -21,11 +21,11 @@
 namespace ridgeline {
 namespace {
 
-// The engine's memory categories (docs/store.md); a trainer may have others, all are in planned_bytes_by_category.
+// The engine's memory categories (docs/store.md). A trainer may have others. All are in planned_bytes_by_category.
 constexpr std::array<std::string_view, 6> kCategories = {"parameters",  "gradients", "optimizer",
                                                          "activations", "workspace", "logits"};
 
-// The columns of `results` that the views have under another name, or not at all.
+// The columns of `results` that the views rename or leave out.
 constexpr std::array<std::string_view, 3> kHidden = {"number", "point_id", "environment_id"};
 
 bool Contains(const std::vector<std::string>& names, std::string_view name) {
@@ -62,7 +62,7 @@ void AddFieldColumns(Database& database) {
   }
 }
 
-// Of what a point is measured as, its last attempt speaks. True where that is `row` of `results`.
+// SQL that is true if `row` of `results` is the last attempt among results measured as the same.
 std::string SpeaksSql(std::string_view row) {
   return fmt::format(
       "{0}.attempt = (SELECT max(attempt) FROM results WHERE point_id = {0}.point_id AND setup = {0}.setup AND "
@@ -70,12 +70,12 @@ std::string SpeaksSql(std::string_view row) {
       row);
 }
 
-// By which the measurements of a point with one setup are ordered, the newest last.
+// SQL of the order of a point's measurements with one setup, the newest last.
 std::string OrderSql(std::string_view row) {
   return fmt::format("({0}, ifnull({1}.ended_unix_ns, 0), {1}.attempt)", StandsSql(row), row);
 }
 
-// A row for each step of each figure that has one a step. The figure is called as in a result's JSON.
+// A row for each step of each figure that has one value for each step. The figure has its name from a result's JSON.
 std::string SeriesSql() {
   std::string sql;
   for (const Figure& figure : Figures()) {
@@ -87,7 +87,7 @@ std::string SeriesSql() {
   return sql;
 }
 
-// What became of a run that did not end ok, in words for people; of the infrastructure, that it was not measured.
+// Why a run did not end ok, in words for people. After a failure of the infrastructure: that it was not measured.
 constexpr std::string_view kFailure = R"sql(CASE r.status
   WHEN 'ok' THEN NULL
   WHEN 'oom_device' THEN 'out of memory'
@@ -107,7 +107,7 @@ constexpr std::string_view kFailure = R"sql(CASE r.status
 constexpr std::string_view kTrainer =
     "iif(p.trainer = 'ridgeline', (SELECT group_concat(value, ' ') FROM json_each(r.setup, '$.trainer')), p.trainer)";
 
-// As ParallelWords of run/parallelism.h has it.
+// The same words as ParallelWords of run/parallelism.h.
 constexpr std::string_view kParallel = R"sql(iif(p.tensor_parallel > 1,
     ', TP ' || p.tensor_parallel || iif(p.sequence_parallel, '', ', no SP'), '') ||
   iif(p.pipeline_parallel > 1, ', PP ' || p.pipeline_parallel, '') ||
@@ -116,8 +116,7 @@ constexpr std::string_view kParallel = R"sql(iif(p.tensor_parallel > 1,
   iif(p.virtual_pipeline > 1, ', VP ' || p.virtual_pipeline, '') ||
   iif(p.shard_ranks > 0, ', shards of ' || p.shard_ranks, ''))sql";
 
-// What a step is, in words for people, of r and p: what is usual is left unsaid. The last four begin with a comma, or
-// are empty.
+// A step in words for people, from r and p. Usual values are left out. The last four begin with a comma, or are empty.
 struct Words {
   std::string_view column;
   std::string_view sql;
@@ -143,8 +142,9 @@ constexpr std::array<Words, 6> kWords = {{
        THEN ', ' || (r.setup ->> '$.cpus') || iif(r.setup ->> '$.cpus' = 1, ' core', ' cores') || ' at most' ELSE '' END)sql"},
 }};
 
-// What there is to say of a measurement beside its figures, of r and p: that they are of fewer measured steps than were
-// asked for, of its warm-up alone, what asks for the unit of its times, and that it hung. Empty where nothing is.
+// A note on a measurement besides its figures, from r and p. It says that there are fewer measured steps than asked
+// for, that there is only warm-up, that the unit of its times is in question, or that it hung. NULL if none of these
+// holds.
 constexpr std::string_view kRunNote = R"sql(CASE WHEN r.status = 'ok' AND r.provenance = 'measured' THEN
   nullif(ltrim(ifnull('; ' || CASE WHEN r.measured_steps < p.steps * iif(r.repeat > 0, r.repeat, p.repeats)
          THEN 'steps ' || r.measured_steps || iif(r.evidence ->> '$.steps_at_least' IS NULL, '', ' or more') || ' of ' || (p.steps * iif(r.repeat > 0, r.repeat, p.repeats))
@@ -152,7 +152,7 @@ constexpr std::string_view kRunNote = R"sql(CASE WHEN r.status = 'ok' AND r.prov
     ifnull('; ' || (r.evidence ->> '$.unit_question'), '') || ifnull('; ' || (r.evidence ->> '$.hung'), ''),
     '; '), '') END)sql";
 
-// The interval of a prediction; of a measurement it follows from its steps.
+// The interval of a prediction. The interval of a measurement follows from its steps.
 constexpr std::array<Words, 4> kIntervals = {{
     {"steady_tokens_per_s_low",
      "{row}.steady_tokens_per_s * {row}.step_median_ns / CAST({row}.evidence ->> '$.step_high_ns' AS REAL)"},
@@ -162,7 +162,7 @@ constexpr std::array<Words, 4> kIntervals = {{
     {"cold_tokens_per_s_high", "CAST({row}.evidence ->> '$.cold_high_tokens_per_s' AS REAL)"},
 }};
 
-// As columns of `row`, of results, whose names begin so.
+// The interval as columns of `row`, of results, whose names begin with `prefix`.
 std::string IntervalColumns(std::string_view row, std::string_view prefix) {
   std::string columns;
   for (const Words& interval : kIntervals) {
@@ -172,29 +172,29 @@ std::string IntervalColumns(std::string_view row, std::string_view prefix) {
   return columns;
 }
 
-// What reports have in common, of r and p.
+// Shared by reports, from r and p.
 constexpr std::array<Words, 9> kShared = {{
     {"run_note", kRunNote},
-    // What a GPU held, as the trainer says it, and what that counts.
+    // The memory that the trainer says the GPU held, and what that counts.
     {"device_bytes", "coalesce(r.device_peak_bytes, r.device_reserved_bytes)"},
     {"device_bytes_kind", R"sql(CASE WHEN r.device_peak_bytes IS NOT NULL THEN r.device_peak_kind
   WHEN r.device_reserved_bytes IS NOT NULL THEN 'reserved' ELSE '' END)sql"},
-    // Of the GPU where that is known, else of the process.
+    // The memory of the GPU if known, else of the process.
     {"observed_peak_bytes", "coalesce(r.device_peak_bytes, r.device_reserved_bytes, r.rss_peak_bytes)"},
     {"out_of_memory", "r.status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')"},
     {"wanted_bytes", R"sql(CASE WHEN r.status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')
   THEN coalesce(CAST(r.evidence ->> '$.wanted_bytes' AS INTEGER), r.planned_peak_bytes) END)sql"},
     {"available_bytes", R"sql(CASE WHEN r.status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')
   THEN CAST(r.evidence ->> '$.available_bytes' AS INTEGER) END)sql"},
-    // Of fewer measured steps nothing can be said of how they vary.
+    // Fewer than four measured steps do not show how much they vary.
     {"too_few", R"sql(r.status = 'ok' AND r.provenance = 'measured' AND
   json_array_length(r.all_steps_ns) - p.warmup_steps < 4)sql"},
-    // From the policy that recomputes least; full/K by its K.
+    // Orders policies by how much they recompute, the least first; full/K by its K.
     {"policy_rank", R"sql(CASE p.checkpointing WHEN 'none' THEN 0 WHEN 'selective' THEN 1 WHEN 'full' THEN 2
   ELSE 2 + CAST(substr(p.checkpointing, 6) AS INTEGER) END)sql"},
 }};
 
-// The peak of a GPU in the precision of p, in TFLOP/s; NULL where none is known.
+// The peak of a GPU in the precision of p, in TFLOP/s; NULL if none is known.
 std::string PeakSql() {
   std::string sql = "CASE p.gpu";
   for (const Gpu& gpu : Gpus()) {
@@ -212,9 +212,9 @@ std::string PeakSql() {
   return sql + " END";
 }
 
-// Figures that follow from a result's, of r and p. Those of a GPU are of runs on GPUs, where each rank has one. FLOPs
-// are the model's, without recomputation; causal counts attention as the half that the mask leaves. Where a format was
-// emulated there is no share of its peak.
+// Figures that follow from other figures of a result, from r and p. Figures of a GPU are for runs on GPUs, where each
+// rank has one. FLOPs are the model's, without recomputation. "causal" counts attention as the half that the mask
+// leaves. An emulated format has no share of its peak.
 std::vector<std::pair<std::string, std::string>> DerivedFigures() {
   const auto of_gpu = [](std::string_view value) {
     return fmt::format("iif(p.device = 'cuda' AND r.status = 'ok', {}, NULL)", value);
@@ -235,7 +235,7 @@ std::vector<std::pair<std::string, std::string>> DerivedFigures() {
       {"tflops_per_gpu_noncausal", of_gpu(tflops("noncausal"))},
       {"mfu_noncausal", mfu("noncausal")},
       {"peak_tflops_per_gpu", of_gpu(PeakSql())},
-      // Of the GPU of rank 0, and over its share of the tokens.
+      // The energy of rank 0's GPU, over its share of the tokens.
       {"energy_j_per_step", "r.gpu_energy_j / r.measured_steps"},
       {"energy_j_per_token", "r.gpu_energy_j / r.measured_steps * p.ranks / r.tokens_per_step"},
       {"disturbed_by_others",
@@ -243,14 +243,14 @@ std::vector<std::pair<std::string, std::string>> DerivedFigures() {
   };
 }
 
-// The figure that is called as the field: where it was taken it is what counts.
+// The figure with the field's name. If it was taken, it counts instead of the field.
 const Figure* FigureOf(const Field& field) {
   const auto it =
       std::find_if(Figures().begin(), Figures().end(), [&](const Figure& figure) { return figure.name == field.name; });
   return it == Figures().end() ? nullptr : &*it;
 }
 
-// What a measurement says, of r (its result), p (its point) and e (where it ran).
+// The columns of a measurement, from r (its result), p (its point) and e (where it ran).
 std::string MeasurementColumns(Database& database) {
   std::string columns = "p.id AS point_id, r.number AS result";
   for (const Field& field : Fields()) {
@@ -279,10 +279,10 @@ std::string MeasurementColumns(Database& database) {
          ", p.spec ->> '$.own' AS own, r.setup ->> '$.cpus' AS cpus, e.machine, e.version, p.spec, e.environment";
 }
 
-// The prediction of each result that was measured or published: of the same point and trainer, on the device that a
-// published figure names or else on any, the newest. A throughput is compared where both or neither were emulated, and
-// memory with what a device held. A difference is the predicted figure over the other one, less 1; how far it is off
-// has no sign.
+// The prediction for each result that was measured or published: of the same point and trainer. If the figure is
+// published, a prediction for the device that it names comes first; else the newest counts. Throughputs are compared if
+// both or neither were emulated. Memory is compared with what a device held. A difference is the predicted figure over
+// the other one, less 1; the "off" columns have no sign.
 constexpr std::string_view kForecasts = R"sql(SELECT *, abs(steady_difference_percent) AS steady_off_percent,
   abs(cold_difference_percent) AS cold_off_percent, abs(memory_difference_percent) AS memory_off_percent
 FROM (SELECT m.number AS result,
@@ -309,11 +309,11 @@ FROM results AS p JOIN points AS t ON t.id = p.point_id JOIN results AS m ON m.p
 WHERE p.provenance = 'predicted' AND p.setup ->> '$.predicted_on' IS NOT NULL AND m.provenance <> 'predicted')
 WHERE nth_forecast = 1)sql";
 
-// Each reads tables and those before it.
+// Each view reads tables and the views before it.
 constexpr std::array<std::string_view, 9> kViews = {"latest",     "measured", "runs",    "measurements", "sweep_cells",
                                                     "sweep_runs", "series",   "spreads", "forecasts"};
 
-// The statements that make them.
+// The statements that make the views.
 std::array<std::string, kViews.size()> ViewsSql(Database& database) {
   const std::string columns = MeasurementColumns(database);
   const auto rows_of = [&](std::string_view results) {
@@ -323,13 +323,13 @@ std::array<std::string, kViews.size()> ViewsSql(Database& database) {
         columns, results);
   };
   std::array<std::string, kViews.size()> rows = {
-      // It ends its look at a measurement with the first that is newer, and begins with the campaigns of the last
-      // names, as nights are named by their dates: of 500 nights each point has 500.
+      // The search for a newer measurement ends with the first one. It begins with the campaigns whose names sort last,
+      // because nights are named by their dates: after 500 nights each point has 500 measurements.
       fmt::format("SELECT * FROM results AS m WHERE {} AND (SELECT 1 FROM results AS r "
                   "WHERE r.point_id = m.point_id AND r.setup = m.setup AND {} > {} AND {} "
                   "ORDER BY r.campaign DESC LIMIT 1) IS NULL",
                   SpeaksSql("m"), OrderSql("r"), OrderSql("m"), SpeaksSql("r")),
-      // What nobody ran is no measurement.
+      // A prediction is not a measurement, because nobody ran it.
       fmt::format("SELECT * FROM results AS m WHERE ({} OR {}) AND m.setup ->> '$.predicted_on' IS NULL",
                   StandsSql("m"), SpeaksSql("m")),
       rows_of("latest"),
@@ -338,7 +338,7 @@ std::array<std::string, kViews.size()> ViewsSql(Database& database) {
       "FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep",
       "SELECT s.sweep, s.ordinal, runs.* FROM sweep_cells AS s JOIN runs USING (point_id, setup)",
       SeriesSql(),
-      // The points that have more than one result are found in an index: nearly always there are few.
+      // An index finds the points with more than one result, which are nearly always few.
       "SELECT point_id, setup, device_name, provenance, emulated, count(*) AS times_measured, "
       "min(steady_tokens_per_s) AS steady_min_tokens_per_s, max(steady_tokens_per_s) AS steady_max_tokens_per_s "
       "FROM measured WHERE status = 'ok' AND point_id IN "
@@ -409,7 +409,7 @@ void MakeViews(Database& database) {
   for (const std::string& sql : ViewsSql(database)) database.Execute(sql);
 }
 
-// All of them: a view of the file would ask the file's others.
+// Shadows all views, because a view of the file would read the file's other views.
 void ShadowOtherViews(Database& database) {
   if (OtherViews(database).empty()) return;
   constexpr std::string_view kCreate = "CREATE VIEW ";
