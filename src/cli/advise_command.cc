@@ -1,4 +1,4 @@
-// `ridgeline advise`: what to run of a model on a device that is described.
+// `ridgeline advise`: recommends how to run a model on a described device.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -35,7 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostConfigBytes = size_t{1} << 20;
-constexpr size_t kWidth = 80;             // of a terminal
+constexpr size_t kWidth = 80;             // columns of a terminal
 constexpr double kTokensAParameter = 20;  // Hoffmann et al., "Training Compute-Optimal Large Language Models", 2022
 constexpr size_t kMostOthers = 6;
 
@@ -61,7 +61,7 @@ struct AdvisedModel {
   Json fields;
 };
 
-// "layers=24,hidden=2048,…", as a sweep's fields.
+// The fields of "layers=24,hidden=2048,…", named as in a sweep.
 Json ShapeOfText(const std::string& text) {
   Json shape = Json::object();
   for (size_t at = 0; at <= text.size();) {
@@ -112,7 +112,8 @@ double TokensOf(const std::string& text) {
               "such as 300B or 1.5T");
 }
 
-// Those of as many GPUs a machine and with a price or without one, as the device is: by what they multiply.
+// Other GPUs' devices that match `device`: as many GPUs, the same domain, and likewise with or without a price. Sorted
+// by their bf16 peak.
 std::vector<Device> OthersLike(const Device& device, const std::vector<fs::path>& folders) {
   std::vector<Device> others;
   for (const fs::path& file : DeviceFiles(folders)) {
@@ -131,7 +132,7 @@ std::vector<Device> OthersLike(const Device& device, const std::vector<fs::path>
   return others;
 }
 
-// In lines of a terminal's width, those after the first beginning with `indent` spaces.
+// Wraps `text` to a terminal's width. Lines after the first begin with `indent` spaces.
 std::string Wrapped(std::string_view text, size_t indent) {
   std::string out;
   size_t column = 0;
@@ -154,7 +155,7 @@ std::string Wrapped(std::string_view text, size_t indent) {
   return out + "\n";
 }
 
-// The fastest, the cheapest and the smallest, a row each.
+// One row each for the fastest, the cheapest and the smallest choice.
 Table ChosenTable(const Advice& advice, const Device& device) {
   const bool priced = PriceOf(device) != nullptr;
   Table table{{"", "GPUs", "shard", "format", "recompute", "batch", "memory", "tokens/s", "MFU"}, {}};
@@ -203,7 +204,7 @@ void SayInWords(const AdvisedModel& model, const RunSpec& shape, const AdviceAbo
                 2));
   }
   Write("\n");
-  // What all say alike is said once.
+  // A basis that several sentences share is printed once.
   std::vector<std::string> bases;
   for (const Advice::Sentence& sentence : advice.sentences) {
     if (std::ranges::find(bases, sentence.basis) == bases.end()) bases.push_back(sentence.basis);
@@ -241,7 +242,7 @@ int Advise(const AdviseArguments& arguments) {
   about.tokens = arguments.tokens.empty() ? kTokensAParameter * static_cast<double>(CountParameters(shape))
                                           : TokensOf(arguments.tokens);
   about.budget_usd = arguments.budget;
-  // Learned positions are as many as there are.
+  // A model with learned positions cannot exceed their number.
   if (shape.positions > 0) about.trained.seq_length = std::min(about.trained.seq_length, shape.positions);
   const Advice advice = ridgeline::Advise(about, device, framework, OthersLike(device, folders));
   if (arguments.format == "text") {

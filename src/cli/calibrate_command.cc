@@ -1,4 +1,4 @@
-// `ridgeline calibrate`: what steps take on this machine, measured, as an entry of devices/.
+// `ridgeline calibrate`: measures how long steps take on this machine, and writes an entry of devices/.
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -35,11 +35,11 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr double kBusyShare = 0.1;      // of the cores' time: more that others take is told
-constexpr double kShareOfAlone = 0.65;  // of the seconds: of what one rank measures
+constexpr double kBusyShare = 0.1;      // share of the cores' time; the machine is busy if other programs take more
+constexpr double kShareOfAlone = 0.65;  // share of the seconds for one rank's measurements
 constexpr int64_t kLookEveryNs = 500'000'000;
 constexpr int64_t kTellEveryNs = 10'000'000'000;
-constexpr int64_t kOverdueNs = 120'000'000'000;  // beyond the seconds that it has: what hangs is ended
+constexpr int64_t kOverdueNs = 120'000'000'000;  // past its time; then a hanging rank is ended
 
 struct CalibrateArguments {
   std::string to;
@@ -51,7 +51,7 @@ struct CalibrateArguments {
   std::vector<fs::path> devices;
 };
 
-// The machine's own, as a file may be called.
+// The machine's own name, made fit for a file name.
 std::string NameHere() {
   std::string name;
   for (const char c : HostName()) {
@@ -75,7 +75,7 @@ RunSpec BaseOf(const CalibrateArguments& arguments, int64_t ranks) {
   return spec;
 }
 
-// The ranks of one measurement; those that still run when this goes away are ended.
+// The ranks of one measurement. The destructor ends the ranks that still run.
 class CalibratingRanks {
  public:
   CalibratingRanks(const RunSpec& base, double seconds, const fs::path& folder, const PointCores& cores)
@@ -86,7 +86,7 @@ class CalibratingRanks {
       options.environment["MASTER_ADDR"] = "127.0.0.1";
       options.environment["MASTER_PORT"] = std::to_string(port_.number());
       options.environment["RIDGELINE_PROGRESS"] = ProgressFile().string();
-      // As the local launcher and `ridgeline exec` start a point's, or what is measured here is no run's.
+      // Starts ranks as the local launcher and `ridgeline exec` do. Otherwise the figures would not hold for runs.
       options.cpus = rank.cores;
       options.environment.merge(WaitingOfThreads(true, options.environment));
       options.stdout_file = options.stderr_file = Log(rank.rank);
@@ -115,7 +115,7 @@ class CalibratingRanks {
     }
   }
 
-  // False where it was interrupted. Throws Error(kInfrastructure) where a rank fails, or they are not done in time.
+  // Returns false if it was interrupted. Throws Error(kInfrastructure) if a rank fails or the ranks exceed their time.
   bool Wait(double seconds) {
     SystemClock clock;
     const int64_t begin_ns = clock.MonotonicNs();
@@ -161,7 +161,7 @@ class CalibratingRanks {
                 fmt::format("calibrate: the trainer ended with {}: {}", Describe(ended), PrintableText(Trim(said))));
   }
 
-  // The trainer's line of progress: what is done, and of how much.
+  // Prints the trainer's progress: how much is done, and of how much.
   void Tell(int64_t elapsed_ns) const {
     const std::string line = ReadTail(ProgressFile(), 64);
     int64_t done = 0;
@@ -190,7 +190,7 @@ fs::path FileFor(const CalibrateArguments& arguments, const std::string& name) {
   return *config / "devices" / (name + ".yaml");
 }
 
-// An entry that says the rest of this GPU: one of a GPU by itself, called as the spec calls it.
+// The name of the entry that describes this GPU: one for a single GPU, named as in the spec.
 std::string EntryOf(const std::string& gpu, const std::vector<fs::path>& folders) {
   if (gpu.empty()) return {};
   const Device device = FindDevice(gpu, folders);

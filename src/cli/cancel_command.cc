@@ -26,12 +26,12 @@
 namespace ridgeline {
 namespace {
 
-// A driver's own patience with its jobs' ends, and some more.
+// How long a driver waits for its jobs to end, plus a margin.
 constexpr int64_t kDriverPatienceNs = kCancelPatienceNs + 5'000'000'000;
 constexpr int64_t kLeavePatienceNs = 5'000'000'000;
 constexpr int64_t kLookAgainNs = 20'000'000;
 
-// SIGTERM, since a shell has what it starts in the background ignore SIGINT. False where the driver has not ended.
+// Uses SIGTERM, because a shell makes background programs ignore SIGINT. Returns false if the driver has not ended.
 bool EndsWhenTold(const DriverIdentity& driver, const std::string& db, int64_t patience_ns) {
   if (::kill(driver.pid, SIGTERM) != 0 && errno != ESRCH) {
     ThrowErrno(fmt::format("cannot signal process {}", driver.pid));
@@ -46,7 +46,7 @@ bool EndsWhenTold(const DriverIdentity& driver, const std::string& db, int64_t p
   }
 }
 
-// Told once, a driver cancels and collects its jobs itself; told again, it leaves what still lives to us.
+// After the first signal a driver cancels and collects its jobs itself. After the second it leaves live jobs to us.
 void StopDriver(const DriverIdentity& driver, const std::string& db) {
   if (!EndsWhenTold(driver, db, kDriverPatienceNs) && !EndsWhenTold(driver, db, kLeavePatienceNs)) {
     throw Error(ErrorKind::kInfrastructure,

@@ -1,4 +1,4 @@
-// `ridgeline collect`: results of jobs that a person submitted, into the database.
+// `ridgeline collect`: adds results of jobs that a person submitted to the database.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -43,7 +43,7 @@ std::string Count(int64_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// What `ridgeline run` left in its output folder.
+// Collects the output folder of `ridgeline run`.
 int CollectRun(const fs::path& dir, const std::string& db, const std::string& campaign) {
   const DriverLock lock = DriverLock::Take(db, "collect");
   Store store = OpenStore(db, Store::Mode::kReadWrite);
@@ -62,7 +62,7 @@ int CollectRun(const fs::path& dir, const std::string& db, const std::string& ca
   return 0;
 }
 
-// As what the points of jobs are measured, as the jobs say it: by a point's id.
+// By point id, the setup under which its job says that it was measured.
 std::map<std::string, std::string> SetupsOfJobs(const fs::path& jobs_dir) {
   std::map<std::string, std::string> setups;
   ForEachEntry(jobs_dir, [&](const fs::directory_entry& folder) {
@@ -78,7 +78,7 @@ std::map<std::string, std::string> SetupsOfJobs(const fs::path& jobs_dir) {
   return setups;
 }
 
-// What `ridgeline render` wrote, and a person submitted.
+// Collects jobs that `ridgeline render` wrote and a person submitted.
 int CollectRendered(const fs::path& dir, const std::string& db, const std::string& campaign,
                     const std::string& own_reports) {
   const fs::path file = dir / kRenderedSweep;
@@ -89,7 +89,7 @@ int CollectRendered(const fs::path& dir, const std::string& db, const std::strin
   const DriverLock lock = DriverLock::Take(db, sweep.name);
   Store store = OpenStore(db, Store::Mode::kReadWrite);
   const MeasurementKey key{campaign.empty() ? store.CurrentCampaign(sweep.name) : campaign, SetupOf(sweep.launch)};
-  // A point that is in no job, since it cannot fit, is as the sweep has it.
+  // A point that cannot fit is in no job, so its setup comes from the sweep.
   const std::map<std::string, std::string> setups = SetupsOfJobs(dir / "jobs");
   const auto setup_of = [&](const Point& point) {
     const auto said = setups.find(point.id);

@@ -86,7 +86,7 @@ std::span<const Command> Commands() { return kCommands; }
 std::string VersionLine() { return "ridgeline " + std::string(kVersion); }
 
 Action ParseCommandLine(int argc, const char* const* argv) {
-  // Shared because an action may look at it (completion does), and actions are copied.
+  // Shared because an action may read it (completion does), and actions are copied.
   const auto owner = std::make_shared<CLI::App>(
       "Ridgeline measures how fast, and in how much memory, large language models train.", "ridgeline");
   CLI::App& app = *owner;
@@ -107,7 +107,7 @@ Action ParseCommandLine(int argc, const char* const* argv) {
     declared.emplace_back(self, command.declare(*self));
   }
 
-  // CLI11 would take an unknown command for a stray argument.
+  // Checked first, because CLI11 would take an unknown command for a stray argument.
   const std::vector<std::string> names = CommandNames();
   if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
     throw Error(ErrorKind::kUsage, fmt::format("there is no command '{}'{}", argv[1], DidYouMean(argv[1], names)),

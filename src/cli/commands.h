@@ -1,8 +1,8 @@
 // The commands of `ridgeline`, one file each: <name>_command.cc declares its options and returns what to run.
 //
-// Options say what they take through type_name(), which help shows and shell completion obeys: SWEEP (a sweep file),
-// REPORT (a report's name), TRAINER (a definition's), DEVICE (an entry's), LAUNCHER, COMMAND, FILE, DIR, JOB (a job
-// file); the choices of a CLI::IsMember are found by themselves.
+// type_name() says what an option takes. Help shows it, and shell completion follows it: SWEEP (a sweep file), REPORT
+// (a report's name), TRAINER (a definition's), DEVICE (an entry's), LAUNCHER, COMMAND, FILE, DIR, JOB (a job file).
+// Completion finds the choices of a CLI::IsMember by itself.
 #pragma once
 
 #include <functional>
@@ -27,12 +27,12 @@ struct Command {
   Action (*declare)(CLI::App& self);  // adds options and a worked example in the footer
 };
 
-// The one table, in the order `ridgeline --help` lists them.
+// All commands, in the order in which `ridgeline --help` lists them.
 std::span<const Command> Commands();
 std::vector<std::string> CommandNames();
 
-// What a command line asks for: the command's action, or printing the help or version asked for. Throws Error(kUsage)
-// naming the nearest command or option where one is unknown.
+// Returns the command's action, or one that prints the requested help or version. Throws Error(kUsage), which names the
+// nearest command or option, if one is unknown.
 Action ParseCommandLine(int argc, const char* const* argv);
 
 Action PlanCommand(CLI::App& self);

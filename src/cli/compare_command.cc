@@ -1,4 +1,4 @@
-// `ridgeline compare`: two sides' measurements, point by point.
+// `ridgeline compare`: compares the measurements of two sides, point by point.
 #include <algorithm>
 #include <initializer_list>
 #include <memory>

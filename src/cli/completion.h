@@ -1,4 +1,5 @@
-// What shells complete: the programs' commands, their options and what these take, for a writer of each shell's script.
+// The commands, their options and the values that these take, as input for the writer of each shell's completion
+// script.
 #pragma once
 
 #include <string>
@@ -6,11 +7,11 @@
 
 namespace ridgeline {
 
-// What may stand where a value does.
+// What a value may be.
 struct Completed {
   enum class Kind { kAnything, kWords, kFiles, kFolders };
   Kind kind = Kind::kAnything;
-  std::vector<std::string> words;  // kWords: them; kFiles: their extensions, none for files of any
+  std::vector<std::string> words;  // kWords: the words; kFiles: extensions, empty for any file
 };
 
 struct CompletedOption {
@@ -24,8 +25,8 @@ struct CompletedCommand {
   std::string name;
   std::string help;
   std::vector<CompletedOption> options;
-  Completed argument;                      // of those without a flag
-  std::vector<CompletedCommand> commands;  // its own
+  Completed argument;                      // the arguments without a flag
+  std::vector<CompletedCommand> commands;  // its subcommands
 };
 
 struct CompletedPrograms {

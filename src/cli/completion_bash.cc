@@ -9,12 +9,12 @@
 namespace ridgeline {
 namespace {
 
-// Words are plain names, so quotes keep them together and nothing of them is expanded.
+// Quotes keep the words together. The words are plain names, so the shell expands nothing in them.
 std::string Words(const std::vector<std::string>& words) {
   return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$word\"))", Join(words, " "));
 }
 
-// The bash that completes a value.
+// The bash code that completes a value.
 std::string BashWords(const Completed& value) {
   switch (value.kind) {
     case Completed::Kind::kAnything:
@@ -29,7 +29,7 @@ std::string BashWords(const Completed& value) {
   return ":";
 }
 
-// Values after options that take one, option names after a dash, else what stands without a flag.
+// Completes a value after an option that takes one, option names after a dash, and positional arguments elsewhere.
 std::string Cases(const CompletedCommand& command) {
   std::string values;
   std::vector<std::string> flags;
@@ -51,7 +51,7 @@ std::string Cases(const CompletedCommand& command) {
       values, Words(flags), argument);
 }
 
-// A command, those of its own before it.
+// The cases of a command, preceded by those of its subcommands.
 std::string CommandCases(const CompletedCommand& command, const std::string& before) {
   std::string cases;
   const std::string path = before + command.name;

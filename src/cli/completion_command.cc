@@ -1,4 +1,4 @@
-// The completion scripts are written from the commands themselves, so they know every option there is.
+// The completion scripts are generated from the commands themselves, so they include every option.
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -34,7 +34,7 @@ bool IsPlainName(const std::string& name) {
   });
 }
 
-// Names that could mean something to a shell are left out.
+// Leaves out names that could have a meaning for a shell.
 Completed PlainWords(const std::vector<std::string>& names) {
   Completed words{Completed::Kind::kWords, {}};
   std::copy_if(names.begin(), names.end(), std::back_inserter(words.words), IsPlainName);
@@ -51,7 +51,7 @@ std::vector<std::string> Split(const std::string& text, char separator) {
   return parts;
 }
 
-// What is not installed is not completed.
+// Only launchers that are installed are completed.
 std::vector<std::string> LauncherNames() {
   try {
     return AvailableLaunchers(DataDir("plugins"));
@@ -90,7 +90,7 @@ std::vector<std::string> DeviceNames() {
   }
 }
 
-// By what commands.h says of type names.
+// Follows the type names of commands.h.
 Completed ValueOf(const CLI::Option& option) {
   using enum Completed::Kind;
   const std::string type = option.get_type_name();
@@ -109,7 +109,7 @@ Completed ValueOf(const CLI::Option& option) {
   return {};
 }
 
-// The first of what a help text says: a shell has a line for it.
+// The first part of a help text, because a shell has one line for it.
 std::string InShort(const std::string& help) { return help.substr(0, help.find_first_of(";\n")); }
 
 CompletedCommand CommandOf(const CLI::App& app) {
@@ -129,7 +129,7 @@ CompletedCommand CommandOf(const CLI::App& app) {
   return command;
 }
 
-// Its flags are the RunSpec's fields.
+// The flags of our trainer are the RunSpec's fields.
 CompletedCommand OurTrainer() {
   using enum Completed::Kind;
   CompletedCommand trainer{"ridgeline-train", "train one configuration", {}, {}, {}};

@@ -15,7 +15,7 @@ std::string Quote(const std::string& text) {
   return quoted + "'";
 }
 
-// The arguments of `complete` for what may stand where a value does.
+// The arguments of `complete` that complete a value.
 std::string ValueArguments(const Completed& value) {
   switch (value.kind) {
     case Completed::Kind::kAnything:
@@ -30,7 +30,7 @@ std::string ValueArguments(const Completed& value) {
   return "";
 }
 
-// `condition`: when it is this command's turn; empty: always.
+// `condition`: when the command's options are offered; always if empty.
 std::string OptionLines(const CompletedCommand& command, const std::string& program, const std::string& condition) {
   std::string lines;
   for (const CompletedOption& option : command.options) {
@@ -38,7 +38,7 @@ std::string OptionLines(const CompletedCommand& command, const std::string& prog
     for (const std::string& flag : option.flags) {
       lines += flag.starts_with("--") ? " -l " + flag.substr(2) : " -s " + flag.substr(1);
     }
-    // -x: and nothing else, such as the files of the folder.
+    // -x completes nothing else, such as the folder's files.
     const std::string values = ValueArguments(option.value);
     if (option.takes_value) lines += (values == " -F" ? " -r" : " -x") + values;
     lines += " -d " + Quote(option.help) + "\n";
@@ -46,7 +46,7 @@ std::string OptionLines(const CompletedCommand& command, const std::string& prog
   return lines;
 }
 
-// `path`: the command's name after those it is a command of; empty: of the program itself.
+// `path`: the names of the parent commands and of this one; empty for the program itself.
 std::string CommandLines(const CompletedCommand& command, const std::string& path) {
   std::string lines =
       OptionLines(command, "ridgeline", command.commands.empty() ? "__ridgeline_in " + path : "__ridgeline_at " + path);

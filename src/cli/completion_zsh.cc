@@ -9,7 +9,7 @@
 namespace ridgeline {
 namespace {
 
-// Within single quotes, as a text of _arguments: a bracket would end it, and a colon too.
+// Text for _arguments within single quotes. Brackets and colons would end it.
 std::string Text(const std::string& text) {
   std::string quoted;
   for (const char c : text) {
@@ -24,7 +24,7 @@ std::string Text(const std::string& text) {
   return quoted;
 }
 
-// What _arguments does for a value.
+// The action of _arguments that completes a value.
 std::string ZshAction(const Completed& value) {
   switch (value.kind) {
     case Completed::Kind::kAnything:
@@ -39,7 +39,7 @@ std::string ZshAction(const Completed& value) {
   return " ";
 }
 
-// A line of _arguments for each way to write an option; one excludes the others.
+// One line of _arguments for each spelling of an option. Each spelling excludes the others.
 std::string OptionLines(const CompletedOption& option) {
   std::string lines;
   for (const std::string& flag : option.flags) {
@@ -49,7 +49,7 @@ std::string OptionLines(const CompletedOption& option) {
   return lines;
 }
 
-// The function of a command, with those of its own commands before it.
+// The function of a command, preceded by those of its subcommands.
 std::string Functions(const CompletedCommand& command, const std::string& name) {
   std::string lines;
   for (const CompletedOption& option : command.options) lines += OptionLines(option);

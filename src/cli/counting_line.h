@@ -1,5 +1,5 @@
-// How far a look at many points has come, for who waits at a terminal: one line of the standard error, which is written
-// over itself and gone in the end. Nothing where there is no terminal, and nothing of the first second.
+// Progress of a pass over many points, for a person at a terminal: one line of the standard error that overwrites
+// itself and is erased at the end. Prints nothing if there is no terminal, and nothing during the first second.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,16 @@ class CountingLine {
  public:
   using Writer = std::function<void(std::string_view bytes)>;
 
-  // `doing`: what is done to the points, "planning".
+  // `doing`: what happens to the points, such as "planning".
   explicit CountingLine(std::string doing);
   CountingLine(std::string doing, const Clock& clock, bool live, Writer write);
   CountingLine(const CountingLine&) = delete;
   CountingLine& operator=(const CountingLine&) = delete;
   ~CountingLine();
 
-  // As often as it likes to be said: it looks at the clock, and seldom writes.
+  // Call it as often as you like. It checks the clock and seldom writes.
   void At(size_t done, size_t points);
-  // The same where nobody knows how many there will be.
+  // The same if the total is unknown.
   void At(size_t done);
 
  private:
@@ -37,7 +37,7 @@ class CountingLine {
   const bool live_;
   const Writer write_;
   const int64_t begin_ns_;
-  int64_t written_ns_ = 0;  // 0: nothing is shown
+  int64_t written_ns_ = 0;  // 0: the line is not shown
 };
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// `ridgeline db`: looking after the results database.
+// `ridgeline db`: maintains the results database.
 #include <time.h>
 #include <unistd.h>
 
@@ -70,7 +70,7 @@ int Backup(const std::string& file, const std::string& to) {
   return 0;
 }
 
-// "2026-01-31": when that day began, in UTC.
+// The beginning of a day such as "2026-01-31", in UTC.
 int64_t UnixNsOf(const std::string& date) {
   tm parts{};
   const char* end = ::strptime(date.c_str(), "%Y-%m-%d", &parts);
@@ -98,7 +98,7 @@ struct DeleteOptions {
   bool yes = false;
 };
 
-// Whether a person says so at a terminal.
+// Asks at the terminal. Returns whether the person agrees.
 bool IsConfirmed(const std::string& question) {
   Say("{} [y/N] ", question);
   std::string answer;
@@ -147,10 +147,10 @@ int Vacuum(const std::string& file) {
   return 0;
 }
 
-// A store may be larger than memory: it is written as it is read.
-constexpr int64_t kLinesAtOnce = 200;  // what is held of a database of any size
+// A store may be larger than memory, so it is written while it is read.
+constexpr int64_t kLinesAtOnce = 200;  // rows in memory at a time, for a database of any size
 
-// What is JSON in a measurement's columns, and so in its line.
+// The columns of a measurement that hold JSON. Each becomes JSON in the measurement's line.
 const std::vector<std::string> kJsonColumns = {"metrics",
                                                "own",
                                                "spec",
@@ -163,7 +163,7 @@ const std::vector<std::string> kJsonColumns = {"metrics",
                                                "setup",
                                                "gpu_clock_limits"};
 
-// What is no JSON, as in a database that others wrote to, stays a text.
+// Invalid JSON, which other programs may have written to the database, stays a text.
 void MakeJson(Cell& cell) {
   const auto* text = std::get_if<std::string>(&cell);
   if (text == nullptr) return;
@@ -174,7 +174,7 @@ void MakeJson(Cell& cell) {
   }
 }
 
-// A measurement a line, each written as it is read.
+// Writes one line per measurement, while the measurements are read.
 int64_t WriteLines(Store& store, const std::function<void(const std::string&)>& write) {
   int64_t lines = 0;
   for (int64_t last = 0;;) {
@@ -192,7 +192,7 @@ int64_t WriteLines(Store& store, const std::function<void(const std::string&)>& 
   }
 }
 
-// `fill` gets what appends to the file. There is no half of a file: it has another name until it is whole.
+// `fill` gets a function that appends to the file. The file has another name until it is complete.
 template <typename Fill>
 void WriteWhole(const std::string& to, const Fill& fill) {
   const bool is_device = IsDevice(to);

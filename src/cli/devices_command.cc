@@ -1,4 +1,4 @@
-// `ridgeline devices`: the GPUs and machines that are described, and what each description says.
+// `ridgeline devices`: lists the described GPUs and machines, and shows each description.
 #include <cmath>
 #include <filesystem>
 #include <initializer_list>
@@ -49,7 +49,7 @@ int ListDevices(const DevicesOptions& options) {
                             Shown(device, "memory.size"), Shown(device, "memory.bandwidth"),
                             Shown(device, "network.bandwidth"), device.about, folder});
     } catch (const Error&) {
-      // The others can.
+      // The other files can still be read.
       table.rows.push_back(
           {file.stem().string(), {}, {}, {}, {}, {}, {}, "cannot be read: `ridgeline devices NAME` says why", folder});
     }
@@ -79,7 +79,7 @@ int ShowDevice(const DevicesOptions& options) {
   }
   if (options.format == "text")
     Say("{}: {} (gpu: {})\n{}\n", device.name, device.about, device.gpu, device.file.string());
-  // A device may name the nearest `gpu`, and have other memory: the driver's name is not its own then.
+  // A device may name the nearest `gpu` and have another size of memory. Then the driver's name does not identify it.
   const Gpu* gpu = FindGpu(device.gpu);
   if (options.format == "text" && gpu != nullptr && device.Has("memory.total") &&
       std::llround(device.At("memory.total")) == gpu->total_bytes) {

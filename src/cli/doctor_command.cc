@@ -39,7 +39,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kTrainerPatienceNs = 60'000'000'000;
 
-// What a check throws is its finding.
+// An exception from a check becomes its finding.
 Check Try(const std::string& name, const std::function<Check()>& check) {
   try {
     return check();
@@ -64,7 +64,7 @@ Check TrainerCheck(const fs::path& trainer) {
   return {CheckState::kOk, "trainer", FirstLine(version.stdout_text), ""};
 }
 
-// A real spec through the real contract, on the device that computes nothing.
+// Runs a real spec through the real contract, on the device that computes nothing.
 std::vector<Check> TrainerRunChecks(const fs::path& trainer) {
   const TemporaryFolder folder("ridgeline-doctor");
   std::vector<Problem> problems;
@@ -89,7 +89,7 @@ std::vector<Check> TrainerRunChecks(const fs::path& trainer) {
   return checks;
 }
 
-// Without a GPU nothing is wrong: what computes on CPUs needs none.
+// A missing GPU is no fault: programs that compute on CPUs need none.
 std::vector<Check> GpuChecks() {
   const Captured said = AskTrainerForGpus();
   if (!said.status.ok()) {
@@ -128,7 +128,7 @@ std::vector<Check> LauncherChecks(const fs::path& plugins) {
   return checks;
 }
 
-// The launcher that a sweep goes to, with all that its points ask for.
+// Checks the sweep's launcher with everything that the points request.
 Check SweepsLauncherCheck(const fs::path& file, const std::vector<fs::path>& trainers) {
   const Sweep sweep = LoadSweepFor(file, "", trainers);
   const TemporaryFolder folder("ridgeline-doctor");
@@ -141,7 +141,7 @@ Check SweepsLauncherCheck(const fs::path& file, const std::vector<fs::path>& tra
 }
 
 std::vector<Check> ReportChecks() {
-  DataDir("reports");  // of those that are installed: others may be a person's own
+  DataDir("reports");  // only the installed ones: others may be the user's own
   std::vector<Check> checks;
   std::vector<std::string> names;
   for (const fs::path& folder : FindReports(ReportFolders({}))) {
@@ -188,7 +188,7 @@ std::string_view StateName(CheckState state) {
   return state == CheckState::kOk ? "ok" : state == CheckState::kWarn ? "warn" : "FAIL";
 }
 
-// What a program said in several lines.
+// Joins a program's output lines into one.
 std::string InOneLine(const std::string& text) {
   std::string line;
   for (const char c : text) line += c == '\n' ? std::string("; ") : std::string(1, c);
@@ -210,7 +210,7 @@ void PrintJson(const std::vector<Check>& checks) {
   Write(ToJson(table));
 }
 
-// `sweep` empty: of no sweep in particular.
+// `sweep`: empty if no sweep is checked.
 int Doctor(const std::string& sweep, const std::vector<fs::path>& trainers, const std::string& format) {
   std::vector<Check> checks = {{CheckState::kOk, "ridgeline", fmt::format("{}, commit {}", kVersion, GitCommit()), ""}};
   Append(checks, "machine", [] { return MachineChecks("/"); });

@@ -33,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kProgressPause{2};
-constexpr size_t kSummaryTextBytes = 400;  // of a message or a log's end in a summary
+constexpr size_t kSummaryTextBytes = 400;  // of a message, and of a log's end, in a summary
 
 struct ExecArguments {
   std::string job_file;
@@ -49,10 +49,10 @@ void PrintResult(const RunResult& result) {
       Disarmed(result.message));
 }
 
-// In lines that people look at, too.
+// Safe to show, because people read these lines, too.
 std::string EncodeLine(const RunResult& result) { return ShowJson(EncodeResult(result)); }
 
-// A result without what is long: what is left of it where its log is lost.
+// The result without its long texts: all that remains if the job's log is lost.
 RunResult Headline(RunResult result) {
   DropSeries(result);
   result.ranks.clear();
@@ -66,8 +66,8 @@ RunResult Headline(RunResult result) {
   return result;
 }
 
-// Prints what becomes of the points, for people or as lines that a program finds again (ridgeline/job_line.h), among
-// what the trainers say, and keeps as many headlines as a file may hold.
+// Prints the points' ends and the trainers' output, for people or as lines that a program finds again
+// (ridgeline/job_line.h). Keeps as many headlines as the summary file may hold.
 class Teller {
  public:
   explicit Teller(const ExecArguments& arguments) : arguments_(arguments) {
@@ -129,8 +129,8 @@ class Teller {
     }
   }
 
-  // Written over in place: where a container's last words are taken from is one file, mounted. It is rewritten after
-  // every point, so that whoever is killed leaves what it had.
+  // Overwrites the file in place, because a container's termination message is a single mounted file. It is rewritten
+  // after every point, so a killed job leaves the results that it had.
   void AddToSummary(const RunResult& result) {
     if (arguments_.summary.empty()) return;
     const std::string line = FormatJobLine({std::string(kResultLine), result.point_id, EncodeLine(Headline(result))});
@@ -142,18 +142,18 @@ class Teller {
   const ExecArguments& arguments_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::string point_id_;  // that runs now; empty: none
+  std::string point_id_;  // the point that runs now; empty if none
   fs::path progress_file_;
   std::optional<TrainerOutput> output_;  // of that point
   std::string summary_;
-  std::jthread printer_;  // last: it ends before what it uses
+  std::jthread printer_;  // last member, so that it ends before the members that it uses
 };
 
 int RunJob(const ExecArguments& arguments) {
   ExecOptions options;
   options.job_dir = arguments.job_dir.empty() ? fs::path() : fs::absolute(arguments.job_dir).lexically_normal();
   std::unique_ptr<Teller> teller;
-  // Made when the job begins: a thread of it must not take the signals that are for the job.
+  // Created when the job begins, because its thread must not receive the signals for the job.
   const auto tell = [&]() -> Teller& {
     if (teller == nullptr) teller = std::make_unique<Teller>(arguments);
     return *teller;
@@ -179,7 +179,7 @@ int RunJob(const ExecArguments& arguments) {
   return ExecExitCode(summary);
 }
 
-// Launchers know by the exit code that a folder failed: no other fault may look like that.
+// Launchers recognize a failed folder by the exit code, so no other fault may return that code.
 int Exec(const ExecArguments& arguments) {
   try {
     if (!arguments.carry_to.empty()) {

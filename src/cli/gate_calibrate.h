@@ -1,4 +1,4 @@
-// `ridgeline gate --calibrate`: how often the gate is wrong here.
+// `ridgeline gate --calibrate`: measures how often the gate is wrong on this system.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 namespace ridgeline {
 
 struct CalibrateOptions {
-  std::string sweep;                            // its file; empty: nothing is calibrated
-  std::string launcher;                         // by which; empty: the sweep's
+  std::string sweep;                            // the sweep's file; empty: nothing is calibrated
+  std::string launcher;                         // the launcher to use; empty: the sweep's
   std::vector<std::filesystem::path> trainers;  // folders with definitions
   int64_t nights = 20;
 };
 
-// Measures the sweep's points by the same programs, again and again, and says what the gate would have made of it.
+// Measures the sweep's points repeatedly with the same programs, and reports how the gate would have judged the runs.
 // Returns the exit code.
 int CalibrateGate(const CalibrateOptions& options);
 

@@ -1,4 +1,4 @@
-// `ridgeline gate`: whether a night or a commit is worse than its baseline, for a pipeline to stop at.
+// `ridgeline gate`: decides whether a night or a commit is worse than its baseline, so that a pipeline can stop.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -33,7 +33,7 @@ namespace ridgeline {
 namespace {
 
 constexpr std::initializer_list<const char*> kGateForms = {"text", "json"};
-constexpr int64_t kMostPinned = 1000;  // measurements of a cell
+constexpr int64_t kMostPinned = 1000;  // measurements per cell
 
 struct GateOptions {
   std::string head;
@@ -48,14 +48,14 @@ struct GateOptions {
   std::string comment;
   std::string metrics;
   double detect = 100;      // percent
-  std::string annotations;  // "-": printed
+  std::string annotations;  // "-": to the standard output
   std::string launcher;
   std::vector<std::filesystem::path> trainers;
   ConfirmOptions confirm;
   CalibrateOptions calibrate;
 };
 
-// The nights that are recorded in a folder.
+// Reads the nights that are recorded in a folder.
 std::vector<Night> NightsOf(const std::string& folder) {
   if (folder.empty()) return {};
   std::vector<std::string> problems;
@@ -76,7 +76,7 @@ std::vector<MeasuredCell> ReadGateSide(const NamedSide& side, int64_t before_uni
   return ReadMeasurements(store, choice);
 }
 
-// When the first of them ended; 0: there are none.
+// When the first of the cells ended; 0 if there are none.
 int64_t FirstEnd(const std::vector<MeasuredCell>& cells) {
   int64_t first = 0;
   for (const MeasuredCell& cell : cells) {
@@ -105,7 +105,7 @@ GateSides ReadSides(const GateOptions& options) {
   const int64_t first_end = FirstEnd(sides.head);
   NamedSide baseline{options.db, {}, {}};
   if (!options.baseline.empty()) baseline = FindSide(options.baseline, options.db, "gate", SideNames::kOneOrMany);
-  // What is named by itself is meant whenever it was; of many, those before head.
+  // A single named baseline counts regardless of its time. Of several, only those before head count.
   const bool is_one = IsOneCampaignOrCommit(baseline);
   if (is_one && baseline.db == head.db && baseline.campaign == head.campaign && baseline.commit == head.commit) {
     throw Error(ErrorKind::kUsage, "gate: head and baseline are the same",
@@ -123,7 +123,7 @@ GateSides ReadSides(const GateOptions& options) {
   return sides;
 }
 
-// The name of the one sweep that is at head's campaign; nothing where several are, or none.
+// The name of the only sweep whose campaign is head's. Empty if there are several or none.
 std::string SweepOf(const GateOptions& options) {
   const NamedSide head = FindSide(options.head, options.db, "gate");
   if (head.campaign.empty()) return "";

@@ -65,7 +65,8 @@ class TurnsOfBuilds {
     return found == runs.end() ? std::nullopt : std::optional(found->second);
   }
 
-  // Where the first run was, the others are: a scheduler that chose anew would have two nodes compared.
+  // Keeps all runs on the node of the first run. Otherwise a scheduler might choose another node, and two nodes would
+  // be compared.
   void KeepToNodeOf(const ByPoint& runs) {
     for (const auto& [id, measured] : runs) {
       if (kept_ || measured.host.empty()) continue;
@@ -74,8 +75,8 @@ class TurnsOfBuilds {
     }
   }
 
-  // Base by its commit, as far as its programs say one, and the folder in which they are: what was accepted since is
-  // taken off as long as both stay.
+  // Identifies base by its commit, if its programs report one, and by the folder of its programs. Accepted changes are
+  // subtracted while both stay the same.
   std::string BuildOf(const MeasuredRuns& base) const {
     const bool is_said = base.commit != base.campaign;
     std::error_code ec;
@@ -83,7 +84,7 @@ class TurnsOfBuilds {
     return fmt::format("{}{}", is_said ? base.commit + " in " : "", (ec ? base_ : folder).string());
   }
 
-  // A folder that was named wrongly would pass everything.
+  // Warns if both builds report the same commit. A wrong folder would make every comparison pass.
   void RememberBuilds(const RunsInTurn& runs) {
     if (said_ || !runs.first || !runs.second || runs.first->commit != runs.second->commit) return;
     said_ = true;
@@ -95,7 +96,7 @@ class TurnsOfBuilds {
   const fs::path base_;
   const fs::path head_;
   bool said_ = false;
-  bool kept_ = false;  // to a node
+  bool kept_ = false;  // whether the runs are kept on a node
 };
 
 }  // namespace

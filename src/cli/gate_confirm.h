@@ -1,4 +1,4 @@
-// `ridgeline gate --confirm`: suspects, and only they, are measured again.
+// `ridgeline gate --confirm`: measures only the suspects again.
 #pragma once
 
 #include <filesystem>
@@ -10,15 +10,15 @@
 namespace ridgeline {
 
 struct ConfirmOptions {
-  std::string sweep;                            // its file; empty: nothing is measured again
-  std::string launcher;                         // by which; empty: the sweep's
+  std::string sweep;                            // the sweep's file; empty: nothing is measured again
+  std::string launcher;                         // the launcher to use; empty: the sweep's
   std::vector<std::filesystem::path> trainers;  // folders with definitions
   std::string base_build;                       // the folder with the older programs
-  std::string head_build;  // and with those that were gated; empty: the trainers that the sweep has
+  std::string head_build;                       // with the gated programs; empty: the sweep's trainers
 };
 
-// Measures the gate's suspects again, base and head in turns, and has the gate decide by that. What was measured for
-// this head and these builds before is not measured again. False where it was interrupted: the next goes on.
+// Measures the gate's suspects again, with base and head in turns, and lets the gate decide by the result. Measurements
+// that exist for this head and these builds are reused. Returns false if it was interrupted; the next call resumes it.
 bool ConfirmSuspects(const ConfirmOptions& options, Gate& gate);
 
 }  // namespace ridgeline

@@ -43,7 +43,7 @@ std::unique_ptr<Launcher> OpenLauncherFor(const Sweep& sweep, int64_t max_parall
     if (e.kind() != ErrorKind::kInvalidInput || at == std::string::npos) throw;
     const std::string rest = e.message().substr(at + 8);
     Place place = sweep.launch.place;
-    size_t longest = 0;  // "slurm: gpus" before "slurm"
+    size_t longest = 0;  // prefers "slurm: gpus" to "slurm"
     for (const auto& [setting, its_place] : sweep.launch.places) {
       const bool is_unknown = rest.find(fmt::format("there is no setting '{}'",
                                                     setting.substr(setting.find(' ') + 1))) != std::string::npos;
@@ -62,7 +62,7 @@ std::unique_ptr<Launcher> OpenLauncherOf(const SweepRecord& sweep, const std::st
   kept.file = sweep.file;
   kept.launch = ParseLaunch(sweep.text, sweep.file);
   kept.launch.launcher = launcher;
-  UseProfiles(kept);  // they may say which cluster it is
+  UseProfiles(kept);  // profiles may name the cluster
   return OpenLauncher(launcher, kept.launch.config, 0, db);
 }
 

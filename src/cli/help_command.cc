@@ -1,4 +1,4 @@
-// `ridgeline help` and `ridgeline version`: what --help and --version say, for who asks in words.
+// `ridgeline help` and `ridgeline version`: print the same as --help and --version.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -35,7 +35,7 @@ Action HelpCommand(CLI::App& self) {
       asked = asked->get_subcommand(*name);
       title += " " + *name;
     }
-    // Not help(), which is that of the command that is at work.
+    // Does not call help(), because that prints the help of the running command.
     Write(asked->get_formatter()->make_help(asked, title, CLI::AppFormatMode::Normal));
     return 0;
   };

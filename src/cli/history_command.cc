@@ -1,4 +1,4 @@
-// `ridgeline history`: every point over commits, and where it changed.
+// `ridgeline history`: shows every point over commits, and where it changed.
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@ namespace ridgeline {
 namespace {
 
 constexpr std::initializer_list<const char*> kHistoryForms = {"text", "md", "csv", "json", "jsonl"};
-// Of a cell: where it changed takes time with the square of them.
+// The most measurements of a cell. The time to find changes grows with the square of their number.
 constexpr int64_t kMostMeasurements = 2000;
 
 struct HistoryOptions {

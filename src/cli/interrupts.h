@@ -1,8 +1,7 @@
-// Ctrl-C and its relatives, counted instead of obeyed, for as long as one of these lives.
+// Counts Ctrl-C and similar signals instead of obeying them, while an object of this class lives.
 //
-// Who closes a terminal, and a scheduler that ends the job that we are in, does not mean the jobs that we have
-// submitted: SIGHUP, and SIGTERM inside a job of Slurm's, count as if a stop had been asked for twice, which leaves
-// jobs alone.
+// Closing a terminal, or the end of the Slurm job around us, should not end the jobs that we have submitted. Therefore
+// SIGHUP, and SIGTERM inside a Slurm job, count as two requests to stop. Two requests leave the jobs alone.
 #pragma once
 
 #include <signal.h>
@@ -13,8 +12,8 @@ namespace ridgeline {
 
 class Interrupts {
  public:
-  Interrupts();   // SIGINT, SIGTERM and SIGHUP from here on
-  ~Interrupts();  // as they were before
+  Interrupts();   // counts SIGINT, SIGTERM and SIGHUP from here on
+  ~Interrupts();  // restores the previous handlers
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 

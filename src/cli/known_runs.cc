@@ -31,8 +31,8 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostFileBytes = size_t{16} << 20;
 
-// The GPU that a run was on: the one that it recorded, or the one that its spec names where it recorded none. Nothing:
-// they differ, or it was on a part that no device is.
+// The GPU of a run: the recorded one, else the one that its spec names. Nothing if they differ, or if the recorded GPU
+// is unknown to us.
 std::optional<std::string> GpuOf(const RunSpec& spec, const std::string& recorded) {
   if (spec.device != "cuda" || recorded.empty()) return spec.gpu;
   const Gpu* gpu = FindGpuOfDriver(recorded);
@@ -40,7 +40,7 @@ std::optional<std::string> GpuOf(const RunSpec& spec, const std::string& recorde
   return std::string(gpu->name);
 }
 
-// The newest of each point.
+// Adds the newest run of each point.
 void AddOfDatabase(const std::string& path, std::vector<KnownRun>& runs) {
   Store store = OpenStore(path, Store::Mode::kReadOnly);
   Table table = store.Query(fmt::format(
@@ -51,7 +51,7 @@ void AddOfDatabase(const std::string& path, std::vector<KnownRun>& runs) {
       100 * kMostKnownRuns));
   std::reverse(table.rows.begin(), table.rows.end());
   const std::string from = PrintableLine(fs::path(path).filename().string());
-  std::map<std::string, int64_t> elsewhere;  // runs that were not on the GPU that they name
+  std::map<std::string, int64_t> elsewhere;  // counts runs on a GPU other than the one that they name
   for (const auto& row : table.rows) {
     RunSpec spec = DecodeSpec(ParseJson(CellText(row[0]), "a point"), "a point");
     const std::string recorded = CellText(row[1]);
@@ -80,7 +80,7 @@ void AddOfFile(const std::string& path, const std::string& text, std::vector<Kno
   }
 }
 
-// ID=TIME
+// Parses ID=TIME.
 KnownRun TypedRun(const std::string& said, const Sweep& sweep, const Device& device) {
   static constexpr Unit kTimes[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}};
   const size_t equals = said.find('=');

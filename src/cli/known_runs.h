@@ -1,4 +1,4 @@
-// Runs that correct predictions, as a command line names them.
+// Runs that correct predictions, as named on a command line.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace ridgeline {
 
-// Corrects each framework on the device by what is known of its trainer. Each of `known` is a database, a file of lines
-// as `trainers try --as-calibration` prints them, or ID=TIME: the beginning of a point's id of the sweep, and what its
-// step takes. Throws Error(kUsage) where nothing tells of the device's GPU.
+// Corrects each framework's predictions for the device with known runs of its trainer. Each of `known` is one of these:
+// a database; a file of lines as `trainers try --as-calibration` prints them; or ID=TIME, the beginning of the id of a
+// point of the sweep and the time of its step. Throws Error(kUsage) if no run was on the device's GPU.
 void CorrectBy(const std::vector<std::string>& known, const Sweep& sweep, const Device& device, Frameworks& frameworks);
 
 }  // namespace ridgeline

@@ -55,7 +55,7 @@ std::optional<int64_t> Number(std::string_view text) {
   return value;
 }
 
-// The tightest value of a limit file from our cgroup up to the root; a limit above us binds us too.
+// The tightest value of a limit file from our cgroup up to the root. Limits of the cgroups above ours bind us, too.
 std::optional<int64_t> TightestLimit(const fs::path& root, const std::string& file) {
   std::optional<int64_t> tightest;
   for (const fs::path& folder : CgroupsOf("memory", root).v2) {

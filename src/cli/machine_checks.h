@@ -1,4 +1,4 @@
-// What `ridgeline doctor` says of the machine itself.
+// The checks of `ridgeline doctor` on the machine itself.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,14 @@ enum class CheckState { kOk, kWarn, kFail };
 struct Check {
   CheckState state = CheckState::kOk;
   std::string name;
-  std::string detail;  // what was found
-  std::string advice;  // what to do; empty where there is nothing to do
+  std::string detail;  // the finding
+  std::string advice;  // what to do; empty if nothing
 };
 
 // Processor, cores, memory and the limits a cgroup puts on them, read under `root`/proc and `root`/sys.
 std::vector<Check> MachineChecks(const std::filesystem::path& root);
 
-// Room on the disk that holds `folder`, and whether it can be written.
+// Checks the free space on the disk that holds `folder`, and whether the folder is writable.
 Check DiskCheck(const std::filesystem::path& folder);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// ridgeline: plans, runs and reports sweeps. See commands.cc for what it can do.
+// ridgeline: plans, runs and reports sweeps. commands.cc lists its commands.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -20,13 +20,13 @@ int main(int argc, char** argv) {
     if (std::fflush(stdout) != 0) ridgeline::ThrowErrno("cannot write to the standard output");
     return exit_code;
   } catch (const Error& e) {
-    std::fflush(stdout);  // which says what came before
+    std::fflush(stdout);  // prints the earlier output first
     ridgeline::WriteAside("ridgeline: " + ridgeline::PrintableText(e.what()) + "\n");
     return ridgeline::ExitCode(e.kind());
   } catch (const std::bad_alloc&) {
     ridgeline::SayAside("ridgeline: this machine has too little memory free for that\n");
     return ridgeline::ExitCode(ErrorKind::kOutOfMemory);
-  } catch (const std::system_error& e) {  // the standard library's, where nothing asked for it
+  } catch (const std::system_error& e) {  // from the standard library, if no caller handles it
     const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&e);
     const std::string place = file == nullptr ? "the system" : file->path1().string();
     ridgeline::WriteAside("ridgeline: " + ridgeline::PrintableText(place + ": " + e.code().message()) + "\n");

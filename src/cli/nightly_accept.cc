@@ -35,7 +35,7 @@ Night FindNight(const AcceptOptions& options, const std::filesystem::path& folde
               "`ridgeline nightly status` lists the nights");
 }
 
-// Those that the person names, or all.
+// The cells that the user names, or all.
 std::vector<NightCell> CellsToAccept(const AcceptOptions& options, const Night& night) {
   std::vector<NightCell> cells;
   std::vector<std::string> names;
@@ -56,12 +56,12 @@ std::vector<NightCell> CellsToAccept(const AcceptOptions& options, const Night& 
   return cells;
 }
 
-// As the commits of the same person have it; else as the machine calls the person.
+// The user's name as in their commits, else as the machine knows it.
 std::string WhoAccepts() {
   try {
     const Captured git = Run({"git", "config", "user.name"});
     if (std::string name = FirstLine(git.stdout_text); git.status.ok() && !name.empty()) return name;
-  } catch (const Error&) {  // there is no git
+  } catch (const Error&) {  // git is not installed
   }
   const passwd* login = getpwuid(geteuid());  // NOLINT(concurrency-mt-unsafe): the program has one thread here
   return login != nullptr ? login->pw_name : std::to_string(geteuid());

@@ -1,4 +1,4 @@
-// `ridgeline nightly accept`: what a night found worse is as it should be.
+// `ridgeline nightly accept`: accepts findings of a night as intended.
 #pragma once
 
 #include <filesystem>
@@ -9,15 +9,15 @@ namespace ridgeline {
 
 struct AcceptOptions {
   std::string night;
-  std::vector<std::string> points;  // as the night's gate names them
-  bool all = false;                 // of them
+  std::vector<std::string> points;  // named as by the night's gate
+  bool all = false;                 // accepts all points
   std::string reason;
-  std::string author;  // empty: git's user.name, else the login's
-  bool undo = false;   // it is no longer
+  std::string author;  // if empty, git's user.name, else the login name
+  bool undo = false;   // withdraws an acceptance
 };
 
-// Writes it into the night's record, in `nights`, of the folder that the person calls `folder`. Throws Error(kUsage)
-// where there is nothing of the kind.
+// Records the acceptance in the night's record, in `nights`. `folder` is the name of the folder for messages. Throws
+// Error(kUsage) if there is no such night or point.
 int AcceptNight(const AcceptOptions& options, const std::filesystem::path& nights, const std::string& folder);
 
 }  // namespace ridgeline

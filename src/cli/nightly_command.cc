@@ -1,4 +1,4 @@
-// `ridgeline nightly`: a sweep every night, held to the nights before.
+// `ridgeline nightly`: measures a sweep every night, and compares it with earlier nights.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -50,7 +50,7 @@ struct NightlyOptions {
   bool kubernetes = false;
 };
 
-// What a nightly folder holds.
+// The contents of a nightly folder.
 struct NightlyPlaces {
   explicit NightlyPlaces(const fs::path& folder)
       : db(folder / "ridgeline.db"),
@@ -70,7 +70,7 @@ std::vector<Night> NightsIn(const NightlyPlaces& places) {
   return nights;
 }
 
-// This program again, in the log's folder. What it prints goes into the log.
+// Runs this program again, in the log's folder, with its output in the log.
 int RunAgain(const std::vector<std::string>& arguments, const fs::path& log) {
   std::vector<std::string> argv = {ProgramDir() / "ridgeline"};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
@@ -82,7 +82,7 @@ int RunAgain(const std::vector<std::string>& arguments, const fs::path& log) {
   return status.signal != 0 ? 128 + status.signal : status.exit_code;
 }
 
-// The last that a program said in a log; what is indented below it is what to do.
+// The last message of a program in a log. Indented lines below it say what to do.
 std::string LastWordOf(const fs::path& log) {
   constexpr size_t kTail = 4096;
   std::string last;
@@ -93,7 +93,7 @@ std::string LastWordOf(const fs::path& log) {
   return last;
 }
 
-// Folders with definitions, for a program that runs elsewhere: it would look into another `trainers`.
+// Names the folders with definitions, because the program runs in another folder and would search another `trainers`.
 std::vector<std::string> TrainersArguments(const NightlyOptions& options) {
   std::vector<fs::path> folders = options.trainers;
   if (fs::is_directory("trainers")) folders.emplace_back("trainers");
@@ -108,7 +108,7 @@ void AddWords(const std::vector<std::string>& more, std::vector<std::string>& ar
   arguments.insert(arguments.end(), more.begin(), more.end());
 }
 
-// The gate's word on it, in forms for people and for other programs.
+// Runs the gate on the night, and writes its results for people and for other programs.
 int GateNight(const NightlyOptions& options, const NightlyPlaces& places, const Night& night) {
   const fs::path folder = places.nights / night.name;
   std::vector<std::string> gate = {
@@ -125,7 +125,7 @@ int GateNight(const NightlyOptions& options, const NightlyPlaces& places, const 
   return RunAgain(gate, folder / "gate.log");
 }
 
-// The worst of the run and of the gate. What has a result counts, whatever else was lost.
+// Sets the worse of the run's and the gate's ends. Points with a result count, even if others were lost.
 void Conclude(Night& night, const std::vector<std::string>& run, const NightlyOptions& options,
               const NightlyPlaces& places) {
   const fs::path folder = places.nights / night.name;
@@ -136,9 +136,9 @@ void Conclude(Night& night, const std::vector<std::string>& run, const NightlyOp
   }
   const fs::path findings = folder / "gate.json";
   std::error_code ec;
-  fs::remove(findings, ec);  // of an attempt before
+  fs::remove(findings, ec);  // from an earlier attempt
   int gate = GateNight(options, places, night);
-  // With a base build it was measured again in turns.
+  // With a base build, the gate has already measured failures again in turns.
   if (options.base_build.empty() && fs::exists(findings) && AnythingFailedOnce(ReadJsonFile(findings))) {
     std::vector<std::string> again = run;
     AddWords({"--retry", "failed"}, again);
@@ -166,7 +166,7 @@ void Conclude(Night& night, const std::vector<std::string>& run, const NightlyOp
                              LastWordOf(folder / "run.log"));
 }
 
-// `sweep`: its name, as every other metric has it.
+// `sweep`: the sweep's name, as in every other metric.
 std::string MetricsOf(const std::vector<Night>& nights, const std::string& sweep) {
   MetricsText text(MetricsFormat::kPrometheus);
   using enum MetricsText::Kind;
@@ -196,7 +196,7 @@ std::string MetricsOf(const std::vector<Night>& nights, const std::string& sweep
   return text.Finish();
 }
 
-// A sweep that is wrong has none: then its file's.
+// An invalid sweep has no name, so its file's name is used.
 std::string SweepNameOf(const NightlyOptions& options) {
   try {
     return LoadSweepFor(options.sweep, options.launcher, options.trainers).name;
@@ -205,7 +205,7 @@ std::string SweepNameOf(const NightlyOptions& options) {
   }
 }
 
-// A program of the user's, which is told which night, what of it, and where its files are.
+// Runs the user's alert program, and tells it the night, its outcome and its files.
 void Alert(const NightlyOptions& options, const Night& night, const fs::path& folder) {
   if (options.alert.empty() || night.exit_code == 0) return;
   try {
@@ -216,8 +216,8 @@ void Alert(const NightlyOptions& options, const Night& night, const fs::path& fo
   }
 }
 
-// A link to the folder of the night that began last, for who takes its files without knowing its name. A
-// night that has none, on a file system without links, is a night all the same.
+// Makes a link to the folder of the night that began last, so that programs find its files without its name. On a file
+// system without links, the night still counts.
 void LinkLast(const Night& night, const NightlyPlaces& places) {
   const fs::path made = places.last.string() + ".part";
   std::error_code ec;
@@ -307,7 +307,7 @@ int Install(const NightlyOptions& options) {
   if (!options.pinned.empty()) AddWords({"--pinned", options.pinned}, schedule.command);
   if (!options.base_build.empty()) AddWords({"--base-build", fs::absolute(options.base_build)}, schedule.command);
   if (!options.alert.empty()) {
-    // One without a folder is looked for along PATH.
+    // A program without a folder is searched along PATH.
     const bool is_path = options.alert.find('/') != std::string::npos;
     AddWords({"--alert", is_path ? fs::absolute(options.alert).lexically_normal().string() : options.alert},
              schedule.command);

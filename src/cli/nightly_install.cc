@@ -13,7 +13,7 @@
 namespace ridgeline {
 namespace {
 
-// A crontab's line ends at a % or at the end of the line, whatever the quotes.
+// A crontab line ends at a % or a line break, even within quotes.
 std::string CrontabCommand(const NightlySchedule& schedule) {
   std::string line;
   for (const std::string& word : schedule.command) {
@@ -26,7 +26,7 @@ std::string CrontabCommand(const NightlySchedule& schedule) {
   return line;
 }
 
-// As systemd.service has it: in double quotes, with % and $ doubled.
+// Quotes as systemd.service requires: double quotes, with % and $ doubled.
 std::string SystemdWord(const std::string& word) {
   std::string quoted = "\"";
   for (const char c : word) {
@@ -41,7 +41,7 @@ std::string SystemdWord(const std::string& word) {
   return quoted + '"';
 }
 
-// A line of a unit file: what the name of a sweep may be has nothing that it would take for more.
+// Text for a line of a unit file. A sweep's name has no characters with a meaning there.
 std::string Described(const NightlySchedule& schedule) { return "Ridgeline's night of " + schedule.name; }
 
 }  // namespace
@@ -95,7 +95,7 @@ std::string KubernetesText(const NightlySchedule& schedule, const std::string& s
   if (end == std::string::npos || time == std::string::npos || time < end) {
     throw Error(ErrorKind::kInvalidInput, "nightly: the CronJob that ships has another form than this program knows");
   }
-  // What a block of YAML cannot hold as it is would end up as something else.
+  // A YAML block cannot hold controls: the manifest's sweep would differ from ours.
   for (const char c : schedule.sweep_text) {
     if (static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t' && c != '\r') {
       throw Error(ErrorKind::kInvalidInput, "nightly: the sweep has controls in it, which no manifest can hold");
@@ -108,7 +108,7 @@ std::string KubernetesText(const NightlySchedule& schedule, const std::string& s
     block += line.empty() ? "\n" : "    " + line + "\n";
   }
   std::string text = shipped.substr(0, sweep);
-  // The indentation is said, as the sweep's first line may have one of its own.
+  // States the indentation, because the sweep's first line may itself be indented.
   text += "  sweep.yaml: |2\n" + block + "---\n";
   text += shipped.substr(end + 5, time - end - 5);
   text += fmt::format("  schedule: \"{} {} * * *\"\n", schedule.minute, schedule.hour);

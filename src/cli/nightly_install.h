@@ -1,4 +1,4 @@
-// What has a scheduler of a machine or a cluster run `ridgeline nightly run` every night.
+// Text that makes the scheduler of a machine or a cluster run `ridgeline nightly run` every night.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 namespace ridgeline {
 
 struct NightlySchedule {
-  std::vector<std::string> command;  // absolute paths: schedulers start it in another folder, with other variables
-  std::string name;                  // of the sweep; letters, digits, dashes
+  std::vector<std::string> command;  // paths are absolute: schedulers use other folders and variables
+  std::string name;                  // the sweep's: letters, digits, dashes
   std::string sweep_text;            // the sweep's YAML
-  int hour = 1;                      // UTC where the scheduler knows it, else its own time
+  int hour = 1;                      // in UTC if the scheduler knows it, else in its own time
   int minute = 0;
 };
 
-// "1:05", "23:59". Throws Error(kUsage).
+// Parses "1:05" or "23:59". Throws Error(kUsage).
 void SetTimeOfDay(const std::string& text, NightlySchedule& schedule);
 
 // Lines for `crontab -e`. Throws Error(kUsage) for a path that a crontab cannot have.
@@ -30,8 +30,8 @@ struct SystemdUnits {
 };
 SystemdUnits SystemdText(const NightlySchedule& schedule);
 
-// The CronJob that ships, with this sweep: `shipped` is the text of nightly.yaml. Throws Error(kInvalidInput) where
-// that has another form.
+// The shipped CronJob with this sweep. `shipped` is the text of nightly.yaml. Throws Error(kInvalidInput) if that has
+// another form.
 std::string KubernetesText(const NightlySchedule& schedule, const std::string& shipped);
 
 }  // namespace ridgeline

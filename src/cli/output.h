@@ -1,5 +1,5 @@
-// What a command prints or writes: its form and its place, said by the same two options in every command that has them;
-// and how words get to a terminal, which nothing that comes from outside may command.
+// The form and the place of a command's output, as the same two options of every command. Also prints text to a
+// terminal so that nothing from outside can control it.
 #pragma once
 
 #include <initializer_list>
@@ -24,19 +24,19 @@ CLI::Option* AddFormatOption(CLI::App& command, std::string& format, std::initia
 // `--to PATH`: where a command writes; `kind` is FILE or DIR (commands.h).
 CLI::Option* AddToOption(CLI::App& command, std::string& to, const char* kind, const std::string& help);
 
-// The form that `format` (of -o) names, else that which the ending of `to` (of --to) is, else the first of `forms`.
-// Throws Error(kUsage) where `to` ends in none of them.
+// The form that `format` (of -o) names, else the one that the ending of `to` (of --to) implies, else the first of
+// `forms`. Throws Error(kUsage) if `to` has none of their endings.
 std::string FormOf(const std::string& format, const std::string& to, std::initializer_list<const char*> forms);
 
-// Bytes as they are, to the standard output: what a form has made safe, such as a table (base/table.h) or a page.
-// Throws Error(kInfrastructure) where they cannot be written.
+// Writes bytes unchanged to the standard output. Their form must have made them safe, as a table (base/table.h) or a
+// page does. Throws Error(kInfrastructure) if they cannot be written.
 void Write(std::string_view bytes);
 
-// The same to the standard error, where nothing is done about what cannot be written.
+// The same to the standard error, where failures to write are ignored.
 void WriteAside(std::string_view bytes);
 
-// A format with its arguments. The format is ours; what of its arguments is text may come from anywhere, and is shown
-// as PrintableLine does.
+// Formats the arguments. The format is ours. Text among the arguments may come from outside, and is shown as by
+// PrintableLine.
 template <typename... Arguments>
 std::string Worded(fmt::format_string<const Arguments&...> format, const Arguments&... arguments) {
   [[maybe_unused]] const auto shown = [](const auto& argument) {
@@ -50,7 +50,7 @@ std::string Worded(fmt::format_string<const Arguments&...> format, const Argumen
   return put(shown(arguments)...);
 }
 
-// Words for people: an answer to the standard output, a remark beside it to the standard error.
+// Text for people: Say prints an answer to the standard output, SayAside a remark to the standard error.
 template <typename... Arguments>
 void Say(fmt::format_string<const Arguments&...> format, const Arguments&... arguments) {
   Write(Worded(format, arguments...));

@@ -1,4 +1,4 @@
-// `ridgeline plan`: every point of a sweep, and whether it fits; nothing is submitted.
+// `ridgeline plan`: shows every point of a sweep and whether it fits. Submits nothing.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -43,7 +43,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr int64_t kShownFirst = 5;  // of what a search would try
+constexpr int64_t kShownFirst = 5;  // the first points of a search that are shown
 
 struct PlanArguments {
   std::string sweep;
@@ -79,8 +79,8 @@ int ShowPoints(const Sweep& sweep, const std::string& format) {
   return 0;
 }
 
-// What the launcher would refuse is told now, not when the jobs are to run.
-// Returns what it adds to what jobs ask for, in words.
+// Throws now for what the launcher would refuse, rather than when the jobs run. Returns in words what the launcher adds
+// to the jobs' requests.
 std::vector<std::string> RequireRenderable(const Sweep& sweep, const Plan& plan, const std::string& db) {
   const auto launcher = OpenLauncherFor(sweep, 0, db);
   CheckRules(sweep, *launcher);
@@ -103,10 +103,10 @@ NodeMemory NodeMemoryFrom(const std::string& text) {
   return {.bytes = *bytes, .basis = "--memory " + text, .is_said = true};
 }
 
-// What the plan is for: the device that is named, here or by the sweep's `price`, and what memory is said to be there.
+// The target of the plan: the device, named here or by the sweep's `price`, and the memory that is said to be there.
 struct PlannedFor {
-  NodeMemory node;     // what is free here, too, where points would run here
-  NodeMemory for_max;  // what `batch_size: max` goes by: what is free at the moment is no part of a point
+  NodeMemory node;     // includes free memory here, if points would run here
+  NodeMemory for_max;  // for `batch_size: max`: without free memory, which is no part of a point
   std::optional<Device> device;
   Forecaster forecaster;
   std::shared_ptr<const Frameworks> frameworks;
@@ -130,7 +130,7 @@ PlannedFor PlannedForOf(const Sweep& sweep, const PlanArguments& arguments) {
 constexpr const char* kSearching = "searching for the largest that fit";
 
 int ShowLargest(Sweep sweep, const PlanArguments& arguments) {
-  sweep.largest.reset();  // what it says of the field itself is not asked
+  sweep.largest.reset();  // the field's own value is not used
   const PlannedFor to = PlannedForOf(sweep, arguments);
   const std::vector<Largest> largest = [&] {
     CountingLine line(kSearching);
@@ -147,10 +147,10 @@ int ShowLargest(Sweep sweep, const PlanArguments& arguments) {
   return 0;
 }
 
-// What cannot be read costs what it says, and not the plan.
+// A database that cannot be read costs the plan its times, not the plan itself.
 void WarnOf(const std::string& db, const Error& e) { SayAside("warning: no times from {}: {}\n", db, e.message()); }
 
-// The database, where there is one that this version reads.
+// The database, if it exists and this version reads it.
 std::optional<Store> StoreIfThere(const std::string& db) {
   std::error_code ec;
   if (!std::filesystem::exists(db, ec)) return std::nullopt;
@@ -162,7 +162,7 @@ std::optional<Store> StoreIfThere(const std::string& db) {
   }
 }
 
-// What a search would run first, and what it knows already.
+// Shows what a search would run first, and what it already knows.
 void ShowSearch(const Sweep& sweep, const PlannedFor& to, Store* store) {
   const std::vector<SearchSpace> spaces =
       SpaceMaker(to.node, to.forecaster, DeviceFoldersFor(sweep), to.frameworks).Make(sweep);
@@ -175,7 +175,7 @@ void ShowSearch(const Sweep& sweep, const PlannedFor& to, Store* store) {
   }
 }
 
-// What the database knows of how long points of the sweep's launcher take, and which points have their result.
+// Adds what the database knows: how long points of the sweep's launcher take, and which points have their result.
 void AddMeasured(const Sweep& sweep, Store& store, const std::string& db, PriceParts& parts, TimeModel& times) {
   try {
     constexpr auto kMost = static_cast<int64_t>(TimeModel::kRemembered);
@@ -198,7 +198,7 @@ Plan PlanOf(const Sweep& sweep, const std::vector<Point>& points, PlanOptions op
 }
 
 int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
-  ReportsOf(sweep, arguments.reports);  // a wrong name is told now, not when it has run
+  ReportsOf(sweep, arguments.reports);  // reports a wrong name now, not after the run
   const PlannedFor to = PlannedForOf(sweep, arguments);
   std::optional<Store> store = StoreIfThere(arguments.db);
   BatchesThatFit::EndedForMemory ended;
@@ -230,7 +230,7 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   options.times = AssumedTimesOf(sweep, to.device);
   if (store) AddMeasured(sweep, *store, arguments.db, parts, options.times);
   const Plan plan = PlanOf(sweep, points, options, to.forecaster);
-  std::vector<PointPrice> prices(plan.points.size());  // of which nothing is known
+  std::vector<PointPrice> prices(plan.points.size());  // nothing is known of them yet
   if (parts.device || options.times.measured()) {
     CountingLine line("pricing");
     prices = PricePoints(sweep, points, plan, parts, [&](size_t done, size_t of) { line.At(done, of); });
@@ -265,7 +265,7 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   return 0;
 }
 
-// What does not go with --commands.
+// Refuses options that cannot be combined with --commands.
 void RefuseOthersOfCommands(const PlanArguments& arguments) {
   if (!arguments.commands) return;
   if (arguments.format == "md" || arguments.format == "csv") {

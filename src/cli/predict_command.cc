@@ -1,4 +1,4 @@
-// `ridgeline predict`: how long a sweep's steps would take on a device that is described.
+// `ridgeline predict`: predicts how long a sweep's steps would take on a described device.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -43,7 +43,7 @@ struct PredictArguments {
   std::vector<fs::path> trainers;
 };
 
-// The one whose id begins so.
+// The point whose id begins with `id`.
 std::vector<Point> Chosen(std::vector<Point> points, const std::string& id) {
   if (id.empty()) return points;
   std::vector<Point> chosen;

@@ -1,4 +1,4 @@
-// `ridgeline query`: a question in SQL, answered as a table.
+// `ridgeline query`: answers a question in SQL with a table.
 #include <memory>
 #include <string>
 

@@ -1,4 +1,4 @@
-// `ridgeline render`: what a launcher would submit, as files for a person to submit.
+// `ridgeline render`: writes what a launcher would submit as files, for a person to submit.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -37,13 +37,13 @@ struct RenderArguments {
   std::vector<fs::path> trainers;
 };
 
-// "sbatch FILE" with the file or the folder in it.
+// Puts the file or the folder into a command such as "sbatch FILE".
 std::string Fill(std::string command, const std::string& word, const fs::path& path) {
   if (const size_t at = command.find(word); at != std::string::npos) command.replace(at, word.size(), path.string());
   return command;
 }
 
-// Points that cannot fit have their results now: in a folder as a job's, where they are collected like any other.
+// Writes the results of points that cannot fit into a folder like a job's, so that they are collected like any other.
 void KeepSkipped(const Plan& plan, const fs::path& jobs_dir) {
   if (plan.skipped.empty()) return;
   const fs::path folder = jobs_dir / "predicted";
@@ -55,7 +55,8 @@ void KeepSkipped(const Plan& plan, const fs::path& jobs_dir) {
   }
 }
 
-// Each repeat is a run of its own, in jobs of their own: those of the first, which `first` has, then of the second …
+// The jobs of all repeats. Each repeat is a run of its own, in its own jobs: first those of the first repeat, which
+// `first` has, then those of the second, and so on.
 std::vector<Job> JobsOfAllRepeats(const Sweep& sweep, const std::vector<Point>& points, const Plan& first,
                                   PlanOptions options) {
   std::vector<Job> jobs = first.jobs;
@@ -96,7 +97,7 @@ int RenderSweep(const RenderArguments& options) {
 
   WriteFileAtomic(dir / kRenderedSweep, sweep.text);
   sweep.trainers.Keep(dir / kRenderedTrainers);
-  // Among them may be a Secret of Kubernetes.
+  // Private, because a file may be a Secret of Kubernetes.
   for (const LaunchFile& file : rendered.files) WritePrivateFile(dir / file.name, file.content);
   const auto count = [](size_t number, const char* noun) {
     return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");

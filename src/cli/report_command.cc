@@ -40,12 +40,12 @@ struct ReportOptions {
   bool list = false;
 };
 
-// Beside a sweep's file, where it was named by that.
+// Includes the folder beside the sweep's file, if the sweep was named by its file.
 std::vector<fs::path> Folders(const ReportOptions& options) {
   return ReportFoldersFor(options.reports, fs::path(fs::is_regular_file(options.sweep) ? options.sweep : ""));
 }
 
-// The document that was given, checked to be one; empty where none was.
+// The given document, after a check that it is one; empty if none was given.
 std::string InputOf(const ReportOptions& options) {
   if (options.input.empty()) return {};
   std::string text = ReadFile(options.input);
@@ -60,7 +60,7 @@ int List(const ReportOptions& options) {
     try {
       title = LoadReportFolder(folder).title;
     } catch (const Error& e) {
-      title = "cannot be read: " + e.message();  // the others can
+      title = "cannot be read: " + e.message();  // the other reports can still be read
     }
     table.rows.push_back({folder.filename().string(), title, folder.parent_path().string()});
   }
@@ -71,7 +71,7 @@ int List(const ReportOptions& options) {
   return 0;
 }
 
-// A page each, and one that lists them. What is wrong with one keeps none of the others.
+// Writes one page per report, and one that lists them. A fault in one report does not prevent the others.
 int ShowAll(const ReportOptions& options) {
   if (options.to.empty() || !options.format.empty()) {
     throw Error(ErrorKind::kUsage, "report: all of them are pages in a folder", "say --to DIR, and no -o");
@@ -108,7 +108,7 @@ int Show(const ReportOptions& options) {
   if (options.name.empty()) {
     throw Error(ErrorKind::kUsage, "report: which one?", "ridgeline report --list shows the reports there are");
   }
-  // What is wrong with the request is said before anything is read.
+  // Checks the request before anything is read.
   RenderOptions render;
   const bool on_terminal = options.format.empty() && options.to.empty() && ::isatty(STDOUT_FILENO) == 1;
   render.format = ReportFormatNamed(on_terminal ? "text" : FormOf(options.format, options.to, kForms));

@@ -24,7 +24,7 @@
 namespace ridgeline {
 namespace {
 
-// A number as people read it; nothing stays nothing.
+// Formats a number for people. An empty value stays empty.
 template <typename T>
 Cell Styled(const Cell& cell, std::string (*style)(T)) {
   if (const auto* integer = std::get_if<int64_t>(&cell)) return style(static_cast<T>(*integer));
@@ -37,7 +37,7 @@ std::string TextOf(const Cell& cell) {
   return text == nullptr ? "" : *text;
 }
 
-// " ± " and half of the interval in which a throughput is, as its steps say; empty where too few do.
+// " ± " and half of the throughput's confidence interval from its steps; empty if there are too few steps.
 std::string HalfOfInterval(const Cell& tokens_per_s, const std::string& all_steps_ns, int64_t warmup_steps,
                            int64_t steps) {
   const auto* value = std::get_if<double>(&tokens_per_s);
@@ -48,7 +48,7 @@ std::string HalfOfInterval(const Cell& tokens_per_s, const std::string& all_step
   return " ± " + FormatCount(*value * (factor - 1 / factor) / 2);
 }
 
-// What no row says anything in is no column.
+// Removes a column that is empty in every row.
 void DropWhereEmpty(Table& table, size_t column) {
   const auto says_nothing = [&](const std::vector<Cell>& row) { return CellText(row[column]).empty(); };
   if (!std::all_of(table.rows.begin(), table.rows.end(), says_nothing)) return;
@@ -57,18 +57,19 @@ void DropWhereEmpty(Table& table, size_t column) {
   for (auto& row : table.rows) row.erase(row.begin() + at);
 }
 
-// Of a point. What is a trainer's own has no column, and other trainers' points have none of it.
+// The SQL of a point's field. A field that only one trainer has, has no column, and is empty for other trainers'
+// points.
 std::string ColumnSql(const Field& field) {
   if (!field.is_own()) return fmt::format("{} AS {}", FieldSql(field), field.name);
-  const char* as = field.type() == "true or false" ? "->" : "->>";  // true, not 1
+  const char* as = field.type() == "true or false" ? "->" : "->>";  // gives true instead of 1
   return fmt::format("p.spec {} '$.own.{}' AS \"{}\"", as, field.name, field.name);
 }
 
-// What follows from a run's figures, behind its throughput at `place`; what trainers say of themselves, beside the
-// memory of a device, and behind that of the process. The note is there already. A throughput whose run others
-// disturbed is marked.
+// Adds the columns that follow from a run's figures behind its throughput at `place`. Adds the trainers' own figures of
+// memory beside the device's memory, and the others behind the process's. The note is there already. Marks a throughput
+// that other programs disturbed.
 void AddSaid(const std::vector<SaidColumn>& columns, size_t place, Table& table) {
-  constexpr size_t kToDevice = 2;  // from the throughput: planned, device peak, RSS
+  constexpr size_t kToDevice = 2;  // columns from the throughput: planned, device peak, RSS
   size_t behind_throughput = place + 1;
   size_t beside_device = behind_throughput + kToDevice;
   size_t behind_memory = beside_device + 1;
@@ -103,12 +104,13 @@ void AddSaid(const std::vector<SaidColumn>& columns, size_t place, Table& table)
   }
 }
 
-// What was predicted of a point, beside what it took. The difference is the predicted figure over the measured one,
-// less 1.
+// The prediction for a point, beside its measurement. The difference is the predicted figure divided by the measured
+// one, minus 1.
 constexpr std::array<const char*, 3> kPredictedColumns = {"predicted tokens/s", "predicted-measured",
                                                           "memory, predicted-measured"};
 
-// Of the steady throughput, the ends of its interval, its difference and that of the memory.
+// The cells for the predicted steady throughput: the ends of its interval, its difference, and the difference of the
+// memory.
 std::vector<Cell> PredictedCells(const std::vector<Cell>& of) {
   const auto number = [&](size_t i) {
     const auto* value = std::get_if<double>(&of[i]);
@@ -155,7 +157,7 @@ Table ResultTable(Store& store, const Sweep& sweep) {
                   "WHERE s.sweep = {} ORDER BY s.ordinal",
                   fields, RunNoteSql(), SqlText(sweep.name)));
   const size_t first_figure = varying.size() + 1;
-  const size_t first_of_spread = first_figure + 5;  // after planned, device peak, RSS and note
+  const size_t first_of_spread = first_figure + 5;  // it follows planned, device peak, RSS and note
   std::vector<std::optional<int64_t>> results;
   std::vector<std::vector<Cell>> predicted;
   std::set<std::string> told;

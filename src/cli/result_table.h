@@ -1,4 +1,4 @@
-// The table `ridgeline run` ends with.
+// The table that `ridgeline run` prints last.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace ridgeline {
 
-// A row a point, in the sweep's order, measured as the sweep says now: the fields that vary, how it ended, steady
-// tokens/s, of repeats with half of the interval of 95 % that their steps leave it, the steps' median, mean and cv, of
-// a GPU its tokens/s, TFLOP/s and MFU, planned peak, the most that it took of an accelerator's memory, where any point
-// says it, what that counts, what was reserved of it, peak RSS, and what trainers say of themselves. A throughput that
-// others disturbed has kDisturbedMark. Where there is something to note: that a run was emulated, as its speed is not
-// its precision's, and what it has otherwise than another beside those fields, such as the cores that a rule gave it.
+// One row per point, in the sweep's order, as the sweep measures it now. The columns are: the fields that vary; how the
+// point ended; steady tokens/s, for repeats with half of the 95 % interval that their steps leave; the steps' median,
+// mean and cv; for a GPU its tokens/s, TFLOP/s and MFU; planned peak; the peak of an accelerator's memory, if any point
+// reports it, with what it counts and how much was reserved; peak RSS; and the trainers' own figures. A throughput that
+// other programs disturbed has kDisturbedMark. A note says if a run was emulated, because then its speed is not its
+// precision's, and how a point differs from another outside the shown fields, such as in the cores that a rule gave it.
 Table ResultTable(Store& store, const Sweep& sweep);
 
-// What its marks and figures are, a line each; empty where it has none.
+// Explains the table's marks and figures, one line each; empty if it has none.
 std::string BelowTable(const Table& table);
 
 }  // namespace ridgeline

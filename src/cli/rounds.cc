@@ -22,9 +22,10 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr int64_t kUsuallyAtOnce = 8;  // of a launcher with a queue, where nobody says how many
+constexpr int64_t kUsuallyAtOnce = 8;  // for a launcher with a queue, if nobody says how many
 
-// Of rounds but the first what is told of a run's start was told, and what a launcher says of itself.
+// Leaves out, after the first round, the announcement of a run's start and the launcher's notes that were printed
+// before.
 class RoundObserver final : public RunObserver {
  public:
   explicit RoundObserver(RunObserver& inner) : inner_(inner) {}
@@ -56,7 +57,7 @@ bool Stopped(const RunSummary& summary) {
   return summary.interrupted || summary.left || !summary.given_up.empty() || summary.no_result > 0;
 }
 
-// Adds what was measured again in turns, of points with a first result.
+// Adds the repeated measurements in turns of points that have a first result.
 void ReadTurns(Store& store, const Sweep& sweep, const std::map<std::string, const Point*>& points,
                const std::string& campaign, const std::vector<std::string>& trainer, Trials& trials) {
   std::vector<std::string> ids;
@@ -123,7 +124,7 @@ class Rounds {
         if (stopped) result.summary = std::move(summary);
       }
     }
-    // So that the store has the sweep as it is now.
+    // Runs so that the store has the sweep as it is now.
     if (!has_run && !stopped) result.summary = RunPoints(trials_.empty() ? Smallest() : std::set<std::string>());
     Look();
     for (size_t i = 0; i < spaces_.size(); ++i) {
@@ -145,7 +146,7 @@ class Rounds {
     for (const std::string& line : LargestBatchLines(sweep_, *batches_)) observer_.Note(line);
   }
 
-  // What there is to choose from, what is known of it, and what follows.
+  // Reads the choices and what is known of them, and decides what follows.
   void Look() {
     sweep_.only.clear();
     spaces_ = maker_.Make(sweep_);
@@ -154,8 +155,8 @@ class Rounds {
     for (const SearchSpace& space : spaces_) decisions_.push_back(Decide(space, *sweep_.search, trials_, at_once_));
   }
 
-  // Points that an earlier run has handed over, and what a person wants to be run again: they come first, as they would
-  // have if nobody had stopped it.
+  // Points that an earlier run submitted, and points that the user wants to be run again. They come first, as they
+  // would have without the interruption.
   std::set<std::string> LeftToDo() {
     std::set<std::string> handed_over;
     for (const JobRecord& job : parts_.store.LiveJobs(sweep_.name)) {
@@ -173,7 +174,7 @@ class Rounds {
     return left;
   }
 
-  // What is measured next, by ids: for the first time, and again in which turn.
+  // What is measured next, by ids: for the first time, or again, and then in which turn.
   struct Choice {
     std::set<std::string> points;
     std::map<int64_t, std::set<std::string>> turns;
@@ -192,7 +193,7 @@ class Rounds {
     return next;
   }
 
-  // Of each space the point that needs least: where not even that fits, it is the sweep's answer.
+  // The point of each space that needs the least memory. If not even that one fits, it is the sweep's answer.
   std::set<std::string> Smallest() const {
     std::set<std::string> smallest;
     for (const SearchSpace& space : spaces_) {
@@ -203,7 +204,7 @@ class Rounds {
     return smallest;
   }
 
-  // These, beside those of which something is known: the sweep's points by now.
+  // Runs these points. The sweep then has them and the points of which something is known.
   RunSummary RunPoints(std::set<std::string> next) {
     sweep_.only = std::move(next);
     for (const auto& [id, trial] : trials_) sweep_.only.insert(id);

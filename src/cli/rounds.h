@@ -1,6 +1,6 @@
-// A sweep run in rounds: what was measured says what is measured next. The driver knows nothing of it: each round is a
-// run of it, with the points that the sweep has by then. Every point is an ordinary one in the store, and what to run
-// next follows from the store alone, so that a run that was stopped or killed goes on with the next.
+// Runs a sweep in rounds: measurements decide what is measured next. The driver does not know about rounds: each is a
+// run with the points that the sweep has by then. Every point is an ordinary one in the store, and the next points
+// follow from the store alone. So a run that was stopped or killed resumes with the next points.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,29 @@
 namespace ridgeline {
 
 struct RoundsResult {
-  RunSummary summary;               // of the last round
-  std::vector<std::string> answer;  // what a search came to, a line each; empty of a sweep without one
+  RunSummary summary;               // the last round's summary
+  std::vector<std::string> answer;  // a search's answer, one line each; empty for a sweep without a search
 };
 
-// Runs a sweep: its `search`, else all of its points, and where `batch_size: max` ran out of memory the smaller ones
-// that take its place. `at_once`: how many points of a search are measured together, where its jobs may run together.
-// REQUIRES and throws as RunSweep; Error(kUsage) for a search that is to be detached.
+// Runs a sweep: its `search`, or else all of its points. If `batch_size: max` ran out of memory, also runs the smaller
+// points that take its place. `at_once`: how many points of a search are measured together, if its jobs may run
+// together. REQUIRES and throws as RunSweep, and Error(kUsage) for a search that is to be detached.
 RoundsResult RunInRounds(Sweep sweep, DriverOptions driver, const DriverParts& parts, int64_t at_once);
 
-// What a search measures again in turns is of a sweep of its own, since the sweep has one measurement of each point:
-// the same text under this name. Its campaigns are the search's with + and the number of the measurement.
+// The sweep for a search's repeated measurements in turns. They need a sweep of their own, because a sweep has one
+// measurement per point. It has the same text under this name. Its campaigns are the search's with + and the number of
+// the measurement.
 Sweep SweepOfTurns(Sweep sweep);
 
-// How many points are measured together by this launcher; `max_parallel` 0: not said.
+// How many points this launcher measures together; `max_parallel` 0: not specified.
 int64_t SearchedAtOnce(const Launcher& launcher, int64_t max_parallel);
 
-// Whether a point has ended out of memory, as the sweep measures it for this campaign. `store` must outlive what it
-// returns. `trainer`: argv, where the sweep names none.
+// Returns whether a point ran out of memory, as the sweep measures it for this campaign. `store` must outlive the
+// returned function. `trainer`: argv, if the sweep names none.
 std::function<bool(const Sweep& sweep, const Point& point)> EndedForMemoryIn(Store& store, const std::string& campaign,
                                                                              const std::vector<std::string>& trainer);
 
-// What the store knows of the points. `campaign`: the search's.
+// Reads what the store knows of the points. `campaign`: the search's.
 Trials ReadTrials(Store& store, const Sweep& sweep, const std::vector<SearchSpace>& spaces, const std::string& campaign,
                   const std::vector<std::string>& trainer);
 

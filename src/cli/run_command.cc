@@ -40,7 +40,7 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr double kBusyShare = 0.2;  // of all cores: worth a word before anything runs
+constexpr double kBusyShare = 0.2;  // share of all cores that deserves a note before the run
 
 struct RunOptions {
   std::string sweep;
@@ -58,8 +58,8 @@ struct RunOptions {
   std::string metrics_file;
 };
 
-// What is measured now is of the campaign that is named, else of a new one where it is asked for once more, else of
-// the one that the sweep is at: a run that was stopped goes on.
+// The campaign of this run's measurements: the named one; a new one if the points are to be measured again; otherwise
+// the sweep's current one, so that a stopped run resumes.
 std::string CampaignOf(const RunOptions& options, Store& store, const std::string& sweep) {
   if (!options.campaign.empty()) return options.campaign;
   if (!options.again) return store.CurrentCampaign(sweep);
@@ -69,8 +69,8 @@ std::string CampaignOf(const RunOptions& options, Store& store, const std::strin
   return name;
 }
 
-// As far as it is known before anything runs: elsewhere, a launcher chooses the machine; another trainer's version is
-// its own affair.
+// The facts that are known before the run. Elsewhere a launcher chooses the machine, and the version of another trainer
+// is unknown.
 Facts FactsHere(const Sweep& sweep, bool runs_here) {
   Facts facts = runs_here ? MachineFacts() : Facts();
   if (sweep.launch.trainer.empty() && sweep.trainers.all().empty()) {
@@ -80,7 +80,7 @@ Facts FactsHere(const Sweep& sweep, bool runs_here) {
   return facts;
 }
 
-// What a person types to go on with this run.
+// The command that resumes this run.
 std::string CommandLine(const RunOptions& options) {
   std::string text = "ridgeline run " + ShellWord(options.sweep);
   const auto add = [&](const char* name, const std::string& value, const std::string& standard) {
@@ -97,13 +97,13 @@ std::string CommandLine(const RunOptions& options) {
 }
 
 int Unanswered(const std::string& what, const std::string& hint) {
-  std::fflush(stdout);  // which has what this is about
+  std::fflush(stdout);  // its lines come before this message
   SayAside("ridgeline: {}\n  {}\n", what, hint);
   return kUnansweredExit;
 }
 
-// The exit code, with what to type next where it is not 0. A point that is out of memory is answered: that is what it
-// takes. Throws Error(kInfrastructure) where points have no result.
+// Returns the exit code, and prints the next command if the code is not 0. A point that ran out of memory is answered:
+// its memory does not suffice. Throws Error(kInfrastructure) if points have no result.
 int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_predicted) {
   const int64_t points = summary.ok + summary.failed + summary.no_result;
   if (summary.trainers_fault) {
@@ -136,7 +136,7 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_pre
   return 0;
 }
 
-// Of a run that something around it has ended: what stands by now, as far as the database and the disk still do.
+// Shows the state of a run that its environment ended, as far as the database and the disk still allow.
 void ShowWhatStands(const Sweep& sweep, Store& store, const std::vector<Report>& reports, const fs::path& output_dir) {
   try {
     const SweepProgress progress = store.Progress(sweep.name);
@@ -153,11 +153,11 @@ void ShowWhatStands(const Sweep& sweep, Store& store, const std::vector<Report>&
     }
     WriteReports(reports, sweep.name, store, output_dir);
   } catch (const Error&) {
-    // What has ended the run is told.
+    // The error that ended the run is reported anyway.
   }
 }
 
-// What fails around a run leaves points without a result, which the next one measures.
+// A failure of the environment leaves points without a result. The next run measures them.
 RoundsResult RunOrSayHowToGoOn(const Sweep& sweep, const DriverOptions& driver, const DriverParts& parts,
                                RunDisplay& display, const std::vector<Report>& reports, const RunOptions& options) {
   try {
@@ -173,18 +173,18 @@ RoundsResult RunOrSayHowToGoOn(const Sweep& sweep, const DriverOptions& driver, 
   }
 }
 
-// What somebody has measured elsewhere may be looked at where nothing can be run.
+// Results from elsewhere can be shown even if nothing can run here.
 bool HasAllResults(const fs::path& db, const std::string& name) {
   if (!fs::exists(db)) return false;
   try {
     const SweepProgress sweep = OpenStore(db, Store::Mode::kReadOnly).Progress(name);
     return sweep.finished() == sweep.points;
   } catch (const Error&) {
-    return false;  // of an older version, without the sweep: that is told when it is opened to write
+    return false;  // an older database without the sweep: opening it for writing reports that
   }
 }
 
-// The launcher of a cluster: that it is not to be had is told before anything is made.
+// Opens a cluster's launcher. Reports that it is unavailable before anything is created.
 std::unique_ptr<Launcher> OpenClusters(const Sweep& sweep, const RunOptions& options) {
   auto launcher = OpenLauncherFor(sweep, options.max_parallel, options.db);
   const LauncherStatus status = launcher->Probe();
@@ -194,7 +194,7 @@ std::unique_ptr<Launcher> OpenClusters(const Sweep& sweep, const RunOptions& opt
   return launcher;
 }
 
-// A container may have CUDA without NVML, so the trainer is asked, too.
+// Asks the trainer, too, because a container may have CUDA without NVML.
 bool OurTrainerHasGpus() {
   const Captured said = AskTrainerForGpus();
   return said.status.ok() && !said.stdout_text.empty() && !said.stdout_text.starts_with(kNoGpus);
@@ -202,8 +202,8 @@ bool OurTrainerHasGpus() {
 
 int Run(const RunOptions& options) {
   const Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers);
-  const std::vector<Report> reports = ReportsOf(sweep, options.reports);  // a wrong name is told before the sweep runs
-  if (RunsHere(sweep) && sweep.text.find("cuda") != std::string::npos) {  // else none has device: cuda
+  const std::vector<Report> reports = ReportsOf(sweep, options.reports);  // reports a wrong name before the sweep runs
+  if (RunsHere(sweep) && sweep.text.find("cuda") != std::string::npos) {  // otherwise no point has device: cuda
     const GpusHere here = FindGpusHere();
     if (!here.names.empty() || !OurTrainerHasGpus()) RequireGpusHere(sweep, Expand(sweep), here);
   }

@@ -56,14 +56,14 @@ int Serve(const ServeCommandOptions& options) {
   if (!fs::exists(options.db)) {
     SayAside("ridgeline: there is no database {} yet: pages say so until `ridgeline run` makes it\n", options.db);
   }
-  // Each thread's own arena would keep what the largest page took that it ever made.
+  // Otherwise each thread's arena would keep the memory of the largest page that it ever made.
   ::mallopt(M_ARENA_MAX, kArenas);
   SystemClock clock;
   Site site(options.db, ReportFoldersFor(options.reports, ""), clock, server.base_path);
   const Interrupts interrupts;
   SiteServer listening(site, server);
   Say("{} shows {}; Ctrl-C ends it\n", AddressShown(server.listen.host, listening.port()), options.db);
-  std::fflush(stdout);  // who has started it may wait for that
+  std::fflush(stdout);  // the starting program may wait for this line
   listening.Run([] { return Interrupts::Count() > 0; },
                 [&] {
                   SayAside("ridgeline: {} still does not answer, and is not waited for\n", options.db);

@@ -26,10 +26,11 @@ namespace {
 
 constexpr size_t kColumns = 80;
 constexpr size_t kShortId = 8;       // as `ridgeline plan` shows ids
-constexpr size_t kMostAsText = 100;  // points: who wants more reads JSON
-constexpr size_t kMostNamed = 5;     // of the ids that one beginning may mean
+constexpr size_t kMostAsText = 100;  // points; for more, use JSON
+constexpr size_t kMostNamed = 5;     // ids shown for one ambiguous beginning
 
-// Words in lines of kColumns, where none is longer. `begin` stands before each line, `end` behind each but the last.
+// Wraps words into lines of kColumns, unless a word is longer. `begin` starts each line, and `end` ends each but the
+// last.
 class Lines {
  public:
   Lines(std::string begin, std::string end) : begin_(std::move(begin)), end_(std::move(end)) {}
@@ -59,7 +60,7 @@ class Lines {
   std::string line_;
 };
 
-// `words` are one line, whatever comes from outside in them.
+// A comment of one line, even if `words` has text from outside.
 std::string Comment(const std::string& words) {
   Lines lines("# ", "");
   const std::string line = PrintableLine(words);
@@ -71,7 +72,7 @@ std::string Comment(const std::string& words) {
   return lines.Text();
 }
 
-// A whole document in one line, as the trainer of the contract is given it, is shown in several.
+// Shows a document over several lines. The trainer of the contract gets it in one line.
 std::string Folded(const std::string& text) {
   if (text.size() <= kColumns || text.find('\n') != text.size() - 1) return text;
   const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -86,7 +87,7 @@ std::string Folded(const std::string& text) {
 
 bool HasControls(std::string_view text) { return EscapeControls(text, "\n\t") != text; }
 
-// The command that writes a file: what is shown of its text is the text, whatever is in it.
+// The command that writes a file. It reproduces the text exactly, whatever its content.
 std::string WritingOf(const std::string& path, const std::string& exact) {
   const std::string text = Folded(exact);
   if (!text.ends_with('\n') || HasControls(text)) {
@@ -151,7 +152,7 @@ std::vector<Point> Chosen(std::vector<Point> points, const CommandsAsked& asked)
   return points;
 }
 
-// A release may be asked for by its own name, by one that leaves out some of it, or by the one that the sweep has.
+// You may name a release by its own name, by a shorter form of it, or by the name that the sweep uses.
 void RequireTrainer(const Sweep& sweep, const Point& point, const CommandsAsked& asked) {
   const std::string& trainer = point.spec.trainer;
   const auto definition = sweep.trainers.Find(trainer);
@@ -164,13 +165,13 @@ void RequireTrainer(const Sweep& sweep, const Point& point, const CommandsAsked&
               fmt::format("ridgeline trainers show {}", trainer));
 }
 
-// What the launcher puts round the trainer. How it does, the node decides.
+// The container image that the launcher uses for the trainer. The node decides how to run it.
 std::string ContainerOf(const Launch& launch) {
   const auto own = launch.config.find(launch.launcher);
   if (own == launch.config.end() || !own->is_object()) return {};
   const bool is_ours = launch.definition == nullptr && IsOurTrainer(launch.trainer);
   for (const char* name : {"container", "trainer_image", "image"}) {
-    // Our own trainer is beside exec.
+    // Our own trainer lies beside exec, in the same image.
     if (is_ours && name != std::string_view("image")) continue;
     const auto image = own->find(name);
     if (image != own->end() && image->is_string()) return image->get<std::string>();

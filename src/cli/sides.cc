@@ -21,8 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kCommit = "commit:";
 constexpr size_t kShortestCommit = 7;
 
-// The whole name of the commit that begins so. What is behind a dash says that sources had been changed: a build of no
-// commit.
+// The full name of the commit that begins so. A suffix behind a dash means changed sources: such a build has no commit.
 std::string WholeCommit(Store& store, const std::string& begin, std::string_view command) {
   const bool hexadecimal =
       std::all_of(begin.begin(), begin.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
@@ -53,7 +52,7 @@ class SideFinder {
  public:
   SideFinder(std::string_view command, SideNames names) : command_(command), names_(names) {}
 
-  // Nothing where the name is none of the database's.
+  // Returns nothing if the database has no such name.
   std::optional<NamedSide> FindIn(Store& store, const std::string& name, const std::string& db) const {
     if (store.HasCampaign(name)) return NamedSide{db, name, {}};
     if (name.starts_with(kCommit)) {
@@ -84,7 +83,7 @@ class SideFinder {
   const SideNames names_;
 };
 
-// The database that a side names: its file, and what of it is behind a colon, if anything.
+// The database that a side names: its file, and the name behind a colon, if any.
 struct OtherDatabase {
   std::string file;
   std::string name;

@@ -1,4 +1,4 @@
-// How measurements are named on a command line: by a campaign, a commit, a database.
+// Names of measurements on a command line: a campaign, a commit or a database.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 namespace ridgeline {
 
 struct NamedSide {
-  std::string db;        // its file
-  std::string campaign;  // empty: of any; a `*` at its end stands for whatever follows
-  std::string commit;    // whole; empty: of any
+  std::string db;        // the database's file
+  std::string campaign;  // empty: any; a `*` at its end stands for any ending
+  std::string commit;    // the full name; empty: any
 };
 
 enum class SideNames {
@@ -17,7 +17,8 @@ enum class SideNames {
   kOneOrMany,  // or the beginning of campaigns' names, night-*, and likewise FILE:night-*
 };
 
-// A name that is a campaign of `db` means that. Throws Error(kUsage), with `command` first, where it means nothing.
+// A name that is a campaign of `db` means that campaign. Throws Error(kUsage), with `command` first, if it means
+// nothing.
 NamedSide FindSide(const std::string& name, const std::string& db, std::string_view command,
                    SideNames names = SideNames::kOne);
 

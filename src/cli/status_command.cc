@@ -34,8 +34,8 @@ namespace {
 constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr std::string_view kNodeColumn = "node";
 
-// For people: without those of the columns that say the same in every row that says anything, and without `node` where
-// none says one.
+// For people: leaves out those of the columns that have the same value in every row with a value, and `node` if no row
+// has one.
 std::string ShownText(Table table, std::initializer_list<const char*> where_it_differs) {
   for (const char* name : where_it_differs) {
     const auto at = std::find(table.columns.begin(), table.columns.end(), name) - table.columns.begin();
@@ -88,7 +88,7 @@ Table JobTable(const std::vector<JobRecord>& jobs, int64_t now_unix_ns) {
   return table;
 }
 
-// For programs: numbers as such, and what the job's files tell of the point that runs.
+// For programs: numbers stay numbers. Includes what the job's files say about the running point.
 Json JobsJson(const std::vector<JobRecord>& jobs, int64_t now_unix_ns) {
   Json list = Json::array();
   for (const JobRecord& job : jobs) {
@@ -115,13 +115,13 @@ Json JobsJson(const std::vector<JobRecord>& jobs, int64_t now_unix_ns) {
   return list;
 }
 
-// Its columns named as a program takes them: "native_id".
+// Converts the table. Column names become keys such as "native_id".
 Json JsonOf(Table table) {
   for (std::string& column : table.columns) std::replace(column.begin(), column.end(), ' ', '_');
   return ParseJson(ToJson(table), "a table");
 }
 
-// How the points stand: of a sweep, measured as it says now; else all.
+// The states of the points: those of a sweep, as it measures them now, or else all.
 Table EndsTable(Store& store, const std::string& sweep) {
   return store.Query(fmt::format(
       "SELECT r.status || iif(r.reason = '', '', ' (' || r.reason || ')') AS \"latest result\", "
@@ -137,7 +137,7 @@ Table EndsTable(Store& store, const std::string& sweep) {
 
 bool HasItsResults(const JobRecord& job) { return std::ranges::all_of(job.points, &JobRecord::Point::has_result); }
 
-// What there is to show, as it is at one moment.
+// Everything that is shown, at one moment.
 struct Snapshot {
   std::vector<SweepProgress> sweeps;
   Table ends;
@@ -145,7 +145,7 @@ struct Snapshot {
   std::optional<DriverIdentity> driver;
   std::string not_asked;  // why a launcher could not be asked for its jobs
 
-  // A job may still come to results that it has not.
+  // A running job may lack results that are still to come.
   bool HasJobsThatRun() const {
     return std::ranges::any_of(jobs, [](const JobRecord& job) { return IsLive(job.state) && !HasItsResults(job); });
   }
@@ -164,7 +164,7 @@ class Looking {
     seen.ends = EndsTable(store, name);
     seen.jobs = sweep_.empty() ? store.LiveJobs() : store.LiveJobs(name);
     seen.driver = RunningDriver(db_);
-    // A driver asks by itself, and keeps in the store what it hears.
+    // A running driver asks the launcher itself, and stores the answers.
     if (!seen.driver) seen.not_asked = onlooker_.Look(seen.jobs);
     for (JobRecord& job : seen.jobs) TakeResults(job);
     return seen;
@@ -206,14 +206,14 @@ std::string TextOf(const Snapshot& seen, int64_t now_unix_ns) {
   return text;
 }
 
-// Owns nothing: who watches may come and go.
+// Watches without owning anything, so watchers may come and go.
 int Watch(const std::string& sweep, const std::string& db) {
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   Looking looking(sweep, db);
   std::string last;
   for (;;) {
     const Snapshot seen = looking.Look();
-    // Elsewhere than on a terminal the jobs' age alone is nothing new.
+    // If the output is no terminal, the jobs' age alone is no news.
     std::string mark = TextOf(seen, terminal ? looking.UnixNs() : 0);
     if (mark != last) Write(terminal ? "\x1b[H\x1b[2J" + mark : TextOf(seen, looking.UnixNs()));
     last = std::move(mark);

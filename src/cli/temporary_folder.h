@@ -1,4 +1,4 @@
-// A folder of its owner's own, which goes with it.
+// A private temporary folder that the destructor deletes.
 #pragma once
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ namespace ridgeline {
 
 class TemporaryFolder {
  public:
-  // Its name begins so. Throws Error(kInfrastructure).
+  // Creates a folder whose name begins with `begin`. Throws Error(kInfrastructure).
   explicit TemporaryFolder(const std::string& begin) {
     std::string pattern = (std::filesystem::temp_directory_path() / (begin + ".XXXXXX")).string();
     if (::mkdtemp(pattern.data()) == nullptr) {

@@ -14,7 +14,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr int64_t kMostShown = 8 << 10;  // at once: every few seconds, a log that a node rotates at 10 MiB lasts hours
+constexpr int64_t kMostShown = 8 << 10;  // per print: so a log that a node rotates at 10 MiB lasts hours
 constexpr size_t kMostLineBytes = 1000;
 
 std::string LineOf(std::string_view said) {
@@ -48,10 +48,10 @@ std::string TrainerOutput::Next(bool ended) {
   std::string told;
   size_t begin = 0;
   if (from > offset_) {
-    begin = std::min(text.find_first_of("\n\r"), text.size() - 1) + 1;  // it is in the middle of a line
+    begin = std::min(text.find_first_of("\n\r"), text.size() - 1) + 1;  // `begin` was in the middle of a line
     told = fmt::format("| … {} are left out here\n", FormatBytes(from + static_cast<int64_t>(begin) - offset_));
   }
-  // A bar that is drawn over itself has line ends of its own.
+  // A progress bar that overwrites itself has line ends of its own.
   for (size_t end = text.find_first_of("\n\r", begin); end != std::string::npos;
        end = text.find_first_of("\n\r", begin)) {
     if (end > begin) told += LineOf(std::string_view(text).substr(begin, end - begin));

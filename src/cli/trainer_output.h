@@ -1,4 +1,4 @@
-// What trainers say, as a part of what `ridgeline exec` says, in which launchers look for its own lines
+// Prints the trainers' output as a part of the output of `ridgeline exec`, in which launchers search for its own lines
 // (ridgeline/job_line.h).
 #pragma once
 
@@ -11,20 +11,20 @@
 
 namespace ridgeline {
 
-// Text from outside on one line of ours: controls become escapes, and no line of a job can be found in it.
+// Text from outside on one line of ours. Controls become escapes, and no launcher can find a job's line in it.
 std::string Disarmed(std::string_view text);
 
-// A trainer's log, told as it grows. Each line is marked as the trainer's, and long ones are cut; of what comes faster
-// than anybody reads it the newest is told, and how much was left out.
+// Prints a trainer's log while it grows. Marks each line as the trainer's and cuts long ones. If output comes too fast
+// to read, prints the newest and how much it left out.
 class TrainerOutput {
  public:
   explicit TrainerOutput(const std::filesystem::path& log);
-  // What was said since it was last asked, in whole lines; when the trainer has ended, a last one without its end, too.
+  // The output since the last call, in whole lines. When the trainer has ended, includes an unfinished last line.
   std::string Next(bool ended);
 
  private:
   Fd fd_;
-  int64_t offset_ = 0;  // of the first byte that was not told
+  int64_t offset_ = 0;  // the offset of the first byte that was not printed
 };
 
 }  // namespace ridgeline

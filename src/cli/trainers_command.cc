@@ -1,4 +1,4 @@
-// `ridgeline trainers`: the trainers that a definition describes, and what a definition finds in a log.
+// `ridgeline trainers`: lists the trainers that definitions describe, and shows what a definition finds in a log.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -72,7 +72,7 @@ int List(const TrainersOptions& options) {
       table.rows.push_back(
           {file.stem().string(), use, trainer.tested, trainer.tested_on, trainer.version, trainer.about, folder});
     } catch (const Error&) {
-      // The others can.
+      // The other definitions can still be read.
       table.rows.push_back(
           {file.stem().string(), {}, {}, {}, {}, "cannot be read: `ridgeline trainers check` says why", folder});
     }
@@ -81,7 +81,7 @@ int List(const TrainersOptions& options) {
   return 0;
 }
 
-// SWEEP:ID, whose file may have a colon in its name.
+// Handles SWEEP:ID. The file's name may have a colon in it.
 int ShowOfPoint(const TrainersOptions& options) {
   const size_t colon = options.point.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == options.point.size()) {
@@ -100,7 +100,7 @@ int Show(const TrainersOptions& options) {
   return 0;
 }
 
-// A file where there is one of that path, else a name.
+// `what` is a file if that path exists, else a name.
 int Check(const TrainersOptions& options) {
   std::string faults;
   for (const std::string& asked : options.checked) {
@@ -122,7 +122,7 @@ int Check(const TrainersOptions& options) {
   return 0;
 }
 
-// The log of this path, or the standard input, in parts.
+// Reads the log of this path, or the standard input, in parts.
 void FeedLog(const std::string& path, const std::function<void(std::string_view)>& feed) {
   const Fd file(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) ThrowErrno("cannot open " + path);
@@ -143,13 +143,13 @@ std::optional<Json> ResultOf(const std::string& path) {
   return ParseJsonOrLines(*text, path);
 }
 
-// What is said of a point: its numbers, and what conditions of metrics compare.
+// What the user says about a point: its numbers, and the values that conditions of metrics compare.
 struct SaidFields {
   std::map<std::string, double, std::less<>> numbers;
   std::map<std::string, FieldValue, std::less<>> values;
 };
 
-// As `--field NAME=VALUE` says them.
+// Parses `--field NAME=VALUE`.
 SaidFields FieldsOf(const Trainer& trainer, const std::vector<std::string>& said) {
   SaidFields fields;
   for (const std::string& each : said) {
@@ -174,8 +174,8 @@ SaidFields FieldsOf(const Trainer& trainer, const std::vector<std::string>& said
   return fields;
 }
 
-// Leaves out what is no figure of the point that was said, as a run's result does. Of a point that was not said whole,
-// the figure stays, and a note says when it counts.
+// Leaves out values that are not figures of the described point, as a run's result does. If the point was described
+// only in part, the figure stays, and a note says when it counts.
 void LeaveOut(const SaidFields& fields, Reading& reading) {
   const auto is_left_out = [&](const FoundMetric& found) {
     if (!found.metric->only_if) return false;
@@ -215,7 +215,7 @@ std::string ValueText(const FoundMetric& found) {
   return fmt::format("{} values, {} … {}", values.size(), Shown(found, values.front()), Shown(found, values.back()));
 }
 
-// What a series lacks, and what was no number, behind the table.
+// Prints below the table what a series lacks, and which values were not numbers.
 void SayLacking(const FoundMetric& found) {
   if (found.unread > 0) Say("{}\n", UnreadText(found));
   if (found.left_out > 0) Say("{}: the last {} values are not kept\n", found.metric->figure->name, found.left_out);
@@ -281,7 +281,7 @@ Json ReadingJson(const Trainer& trainer, const Reading& reading) {
           {"end", reading.end ? EndJson(*reading.end) : Json()}};
 }
 
-// SWEEP.yaml:ID, the point that it was a run of.
+// The point of SWEEP.yaml:ID, whose run this was.
 Point PointOf(const std::string& said, const std::string& option, const std::vector<fs::path>& folders) {
   const size_t colon = said.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == said.size()) {
@@ -297,7 +297,7 @@ Point PointOf(const std::string& said, const std::string& option, const std::vec
                                              found.size(), said.substr(colon + 1)));
 }
 
-// The line by which `ridgeline predict --known` learns of a log.
+// Prints the line from which `ridgeline predict --known` learns about a log.
 int AsCalibration(const TrainersOptions& options, const Trainer& trainer) {
   const Point point = PointOf(options.as_calibration, "--as-calibration", options.folders);
   if (FindGpu(point.spec.gpu) == nullptr) {

@@ -31,9 +31,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kTrainerName = "ridgeline-train";
 constexpr const char* kHostLabel = "kubernetes.io/hostname";
-constexpr size_t kShownHash = 8;  // letters of it in a folder's name
+constexpr size_t kShownHash = 8;  // letters of the hash in a folder's name
 
-// Says only what went wrong: a turn is one of dozens.
+// Prints only what went wrong, because a turn is one of dozens.
 class TurnObserver final : public RunObserver {
  public:
   void Started(const RunStart&) override {}
@@ -43,7 +43,7 @@ class TurnObserver final : public RunObserver {
   void Progress(const RunProgress&) override {}
 };
 
-// Every point of the sweep has one run.
+// Gives every point of the sweep one run.
 void LetPointsRunOnce(Sweep& sweep) {
   const Field* repeats = FindField("repeats");
   const auto said = std::find_if(sweep.defaults.begin(), sweep.defaults.end(),
@@ -104,7 +104,7 @@ bool Turns::Take(const std::string& turn, const fs::path& build, const std::set<
   driver.campaign = turn;
   SystemClock clock;
   TurnObserver observer;
-  // A build that crashes everywhere is what the gate is to find.
+  // Never gives up: finding a build that always crashes is the gate's task.
   TrainerFaults faults;
   faults.has_worked = true;
   const RunSummary summary =

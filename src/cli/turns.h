@@ -1,5 +1,5 @@
-// Runs taken in turns: a sweep's points once more and once more, each run a process of its own, by this build or by
-// that.
+// Takes runs in turns: measures a sweep's points repeatedly, each run in a process of its own, with one build or
+// another.
 #pragma once
 
 #include <cstddef>
@@ -14,45 +14,45 @@
 
 namespace ridgeline {
 
-// The point of this spec (canonical JSON) with one run where it had several.
+// The id of the point of this spec (canonical JSON), with one run instead of several.
 std::string IdOfOneRun(const std::string& spec);
 
 class Turns {
  public:
-  // Of the sweep, its points with one run each. A database of the turns and their jobs lie in `folder`: it is none of
-  // the sweep's own, so that no history has them. Throws Error for a sweep that is wrong.
+  // Uses the sweep's points with one run each. The database of the turns and their jobs lie in `folder`. It is not the
+  // sweep's own database, so no history contains them. Throws Error for an invalid sweep.
   Turns(Sweep sweep, std::filesystem::path folder);
 
   size_t points() const { return trainers_.size(); }
   bool Has(const std::string& point_id) const { return trainers_.contains(point_id); }
 
-  // Measures these points once (none named: all), by the programs of `build`, of a definition's trainer what it starts
-  // from there (trainers/build.h); without a build, by what the sweep names. It is the turn of this name; one that was
-  // taken before stays as it was, so that who was stopped goes on. What fails for want of infrastructure has no
-  // measurement. Throws Error(kUsage) where the build has no such program, Error(kInfrastructure) where the launcher is
-  // down. False where it was interrupted.
+  // Measures these points (all, if none is named) once, with the programs of `build`. For a definition's trainer, those
+  // are the programs that it starts from there (trainers/build.h). Without a build, uses what the sweep names. `turn`
+  // names the turn. A turn of that name that was taken before stays as it was, so that an interrupted caller can
+  // resume. A point that fails for infrastructure reasons has no measurement. Throws Error(kUsage) if the build has no
+  // such program, and Error(kInfrastructure) if the launcher is down. Returns false if it was interrupted.
   bool Take(const std::string& turn, const std::filesystem::path& build, const std::set<std::string>& point_ids);
 
-  // What is taken from now on is taken there.
+  // Keeps all later runs on this node.
   void KeepTo(const std::string& node);
 
-  // What the turn came to.
+  // Reads the turn's results.
   std::vector<MeasuredCell> Read(const std::string& turn);
 
  private:
-  // The sweep with its trainers as this build has them.
+  // Sets the sweep's trainers to those of this build.
   void UseBuild(const std::filesystem::path& build, Sweep& sweep) const;
   std::filesystem::path Database() const { return folder_ / "ridgeline.db"; }
 
   Sweep sweep_;
   std::filesystem::path folder_;
-  std::map<std::string, std::string> trainers_;  // by the ids of the points
+  std::map<std::string, std::string> trainers_;  // by the points' ids
 };
 
-// Has the launcher put every point on this node, unless the sweep says a node itself, or there is but one.
+// Makes the launcher put every point on this node, unless the sweep names a node or there is only one.
 void KeepToNode(Launch& launch, const std::string& node);
 
-// A folder of its own for turns that are of this purpose, in ridgeline-out.
+// A separate folder in ridgeline-out for turns of this purpose.
 std::filesystem::path FolderOfTurns(const std::string& name, const std::vector<std::string>& purpose);
 
 }  // namespace ridgeline
