@@ -32,13 +32,13 @@
 namespace ridgeline {
 namespace {
 
-constexpr size_t kChunk = 128;  // points read before they are written
-constexpr size_t kReaders = 4;  // groups being read while one is written
+constexpr size_t kChunk = 128;  // points that are read before they are written
+constexpr size_t kReaders = 4;  // groups that are read while one is written
 constexpr size_t kMostPartsBytes = size_t{64} << 20;
 constexpr int64_t kNodesStartApartNs = 900'000'000'000;
-constexpr char kBeganKey[] = "began";  // our own: "no" where the job ended before the point's turn
+constexpr char kBeganKey[] = "began";  // the driver's own: "no" if the job ended before the point's turn
 
-// A result for a point that left none we can use, with all that is known about why.
+// Makes a result for a point that left none that can be used, with all that is known about the reason.
 RunResult WithoutResult(const JobToCollect& from, const std::string& point_id, const RunEnd& end, std::string message,
                         std::string hint, int64_t now_unix_ns) {
   RunResult result;
@@ -63,14 +63,14 @@ RunResult DecodeOf(const std::string& point_id, const std::string& text, const s
   return result;
 }
 
-// "FILE has 2 lines that were cut or damaged"; empty where there is none.
+// Returns "FILE has 2 lines that were cut or damaged"; empty if there are none.
 std::string BrokenLines(const std::filesystem::path& file, int64_t count) {
   if (count == 0) return {};
   return fmt::format("{} has {} that {} cut or damaged", file.string(),
                      count == 1 ? "a line" : fmt::format("{} lines", count), count == 1 ? "was" : "were");
 }
 
-// Reads what there is to keep of one job, in parts.
+// Reads one job's new results, in parts.
 class JobReading {
  public:
   JobReading(const JobToCollect& from, int64_t now_unix_ns)
@@ -91,7 +91,7 @@ class JobReading {
   bool has_ended() const { return !live_ && !read_.lacks_lines; }
   const JobToCollect& from() const { return from_; }
 
-  // About as many as `most`; none, once it is done.
+  // Returns about `most` results; none once it is done.
   std::vector<NewResult> Next(size_t most) {
     std::vector<NewResult> found;
     if (!lines_done_) ReadLines(most, found);
@@ -113,7 +113,7 @@ class JobReading {
   }
 
  private:
-  // A job is looked at often, and seldom has anything new: not before there is something to look up.
+  // Is filled when something is first looked up: jobs are looked at often, and seldom have anything new.
   std::map<std::string_view, const JobRecord::Point*>& Wanted() {
     if (wanted_.empty() && wanted_count_ > 0) {
       for (const JobRecord::Point& point : from_.job.points) {
@@ -132,7 +132,7 @@ class JobReading {
       if (lines_done_) TakeAwaiting(found);
       if (lines_done_ && live_) LookForFailedPart();
     } catch (const Error& e) {
-      // Somebody put something else in its place: that is no other job's trouble.
+      // Something else is in the file's place. That must not affect other jobs.
       if (e.kind() != ErrorKind::kInvalidInput) throw;
       no_lines_ = e.message();
       lines_done_ = true;
@@ -155,12 +155,12 @@ class JobReading {
       if (result.status == RunStatus::kOk && RanOnSeveralNodes(result)) KeepWhatAwaitedNodes(found);
       if (Stands(result)) return Keep(std::move(result), found);
     } catch (const Error&) {
-      // Said where the job ends and nothing better has come.
+      // Reported when the job ends, if nothing better has come by then.
     }
     read_.unfinished[line.point_id] = line.payload;
   }
 
-  // Whatever becomes of its job.
+  // Whether the result is final whatever happens to its job.
   static bool Stands(const RunResult& result) {
     return IsFinal(result.status) && !MayBeOfALostNode(result) && !AwaitsNodes(result);
   }
@@ -173,7 +173,7 @@ class JobReading {
     return result.status == RunStatus::kOk && result.evidence.contains(kMissingPartsEvidence);
   }
 
-  // Of points whose nodes share no folder: those of which each has told its part by now.
+  // For points whose nodes share no folder: completes the results of those whose nodes have all reported their parts.
   void TakeAwaiting(std::vector<NewResult>& found) {
     bool looked = false;
     read_.awaiting.clear();
@@ -194,13 +194,13 @@ class JobReading {
           read_.unfinished[point_id] = DumpJson(EncodeResult(*whole));
         }
       } catch (const Error&) {
-        // Said where the job ends, as of every line that is no result.
+        // Reported when the job ends, as for every line that is no result.
       }
     }
   }
 
-  // A node that has failed in a point ends the others where they share the job's folder. Where they share none, nobody
-  // does.
+  // Nodes that share the job's folder end when another node fails in a point. Without a shared folder nothing ends
+  // them.
   void LookForFailedPart() {
     read_.failed_part.clear();
     if (wanted_count_ == 0) return;
@@ -214,12 +214,12 @@ class JobReading {
     }
   }
 
-  // A job has started when its last node has, and the first may have failed by then.
+  // A job counts as started when its last node has started, and the first may have failed by then.
   int64_t SinceUnixNs() const { return std::max<int64_t>(0, from_.job.started_unix_ns - kNodesStartApartNs); }
 
   ToldBy Told() const { return from_.evidence.contains(said::kGangEnded) ? ToldBy::kUs : ToldBy::kOthers; }
 
-  // Of a point whose first node was ended before it said anything.
+  // The result of a point whose first node was ended before it reported anything.
   std::optional<RunResult> OfFailedPart(const std::string& point_id) {
     if (live_ || Told() == ToldBy::kOthers) return std::nullopt;
     LookForParts();
@@ -230,30 +230,30 @@ class JobReading {
     return failed;
   }
 
-  // Parts of points that have a result are of no use.
+  // Skips the parts of points that have a result.
   void LookForParts() {
     try {
       ReadPartLines(from_.job.job_dir, read_.parts.offset, [&](JobLine line) {
         if (Wanted().contains(line.point_id)) read_.parts.Take(std::move(line));
       });
     } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kInvalidInput) throw;  // else they are missing
+      if (e.kind() != ErrorKind::kInvalidInput) throw;  // else the parts are missing
     }
   }
 
-  // All nodes of the job are there: what the points before had was their own.
+  // All nodes of the job are present, so the earlier points caused their own ends.
   void KeepWhatAwaitedNodes(std::vector<NewResult>& found) {
     for (const auto& [point_id, text] : std::map(read_.unfinished)) {
       try {
         RunResult result = DecodeOf(point_id, text, lines_.path().string());
         if (MayBeOfALostNode(result) && !AwaitsNodes(result)) Keep(std::move(result), found);
       } catch (const Error&) {
-        // Said where the job ends, as of every line that is no result.
+        // Reported when the job ends, as for every line that is no result.
       }
     }
   }
 
-  // While its job lives, `ridgeline exec` may run an interrupted point again: nothing.
+  // Returns nothing while the job lives: `ridgeline exec` may run an interrupted point again.
   std::optional<RunResult> WithoutFinalLine(const std::string& point_id) {
     std::filesystem::path source = lines_.path();
     try {
@@ -282,7 +282,7 @@ class JobReading {
       }
       return result;
     } catch (const Error& e) {
-      // A file that is there and cannot be read is the disk's fault, not the point's: that is for the caller.
+      // If a file exists and cannot be read, the disk is at fault, not the point. The caller handles that.
       if (e.kind() == ErrorKind::kInfrastructure) throw;
       if (live_) return std::nullopt;
       RunResult result = WithoutResult(from_, point_id, InfrastructureReason::kStorage,
@@ -297,7 +297,7 @@ class JobReading {
     result.evidence["result_error"] = error;
   }
 
-  // Why lines that should be there are not; empty where nothing is known.
+  // Why lines are missing that should be there; empty if no reason is known.
   std::string TroubleWithLines() const {
     return no_lines_.empty() ? BrokenLines(lines_.path(), read_.broken + lines_.broken()) : no_lines_;
   }
@@ -348,16 +348,16 @@ class JobReading {
   bool live_;
   JobResults read_;
   ResultsReader lines_;
-  std::map<std::string_view, const JobRecord::Point*> wanted_;  // that have no result yet, once anybody asked
+  std::map<std::string_view, const JobRecord::Point*> wanted_;  // points without a result; filled on first use
   size_t wanted_count_ = 0;
   bool any_began_ = false;
-  bool has_files_ = false;  // of an earlier version
+  bool has_files_ = false;  // result files of an earlier version
   bool lines_done_ = false;
-  std::string no_lines_;  // why the results file is none
-  size_t next_ = 0;       // of the points, once the lines are done
+  std::string no_lines_;  // why the results file is unusable
+  size_t next_ = 0;       // index of the next point, once the lines are done
 };
 
-// What is wrong with what a job left is a problem of its own; what the system cannot do ends all.
+// A fault in what a job left is one more problem. A failure of the system ends everything.
 template <typename Act>
 void OrProblem(FolderCollection& found, Act act) {
   try {
@@ -368,8 +368,8 @@ void OrProblem(FolderCollection& found, Act act) {
   }
 }
 
-// A result that nobody asked a launcher for. Its job may still run, so only what is final counts.
-// `parts`: what the nodes of such points said of theirs.
+// Adds a result of a job that no driver submitted. The job may still run, so only a final result counts. `parts`: what
+// the nodes of such points reported.
 void AddFound(Store& store, const std::string& point_id, const std::string& text, const std::string& source,
               const MeasurementKey& measured_as, const PartsTold& parts, FolderCollection& found) {
   OrProblem(found, [&] {
@@ -412,8 +412,8 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
                            Disturbance(result)});
     }
   };
-  // Jobs are read ahead side by side, in groups of about kChunk points; of a larger job, the last of its group, the
-  // first kChunk.
+  // Jobs are read ahead in parallel, in groups of about kChunk points. The last job of a group may be larger; then only
+  // its first kChunk points are read ahead.
   using Group = std::span<JobReading* const>;
   std::vector<JobReading*> order;
   for (JobReading& reading : readings) order.push_back(&reading);
@@ -432,7 +432,7 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
   const auto read_ahead = [&] {
     while (reading_ahead.size() < kReaders && next < order.size()) {
       const Group group = next_group();
-      // A single group, which is nearly always all there is, needs no thread.
+      // A single group is the usual case and needs no thread.
       const auto policy = group.size() == order.size() ? std::launch::deferred : std::launch::async;
       reading_ahead.emplace_back(group.back(), std::async(policy, read, group));
     }
@@ -509,7 +509,7 @@ void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const 
   });
 }
 
-// What was passed over, said once.
+// Reports once what was passed over.
 void SayPassedOver(const std::filesystem::path& where, FolderCollection& found) {
   if (found.strangers.empty()) return;
   found.problems.push_back(
@@ -558,7 +558,7 @@ FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, con
     each_line([&](const std::string&, JobLine line) {
       if (line.kind == kPartLine) parts.Take(std::move(line));
     });
-    found.problems.clear();  // they are told once
+    found.problems.clear();  // the second reading finds them again
     each_line([&](const std::string& log, const JobLine& line) {
       if (line.kind != kResultLine) return;
       AddFound(store, line.point_id, line.payload, log, points.at(line.point_id), parts, found);

@@ -16,8 +16,8 @@ namespace ridgeline {
 
 namespace {
 
-// What a scheduler can know of an end: whether a trainer is at fault only who started it knows. Nothing where it does
-// not say, or not that.
+// Returns the end if it is one that a scheduler can know. Only `exec`, which started the trainer, knows whether the
+// trainer is at fault. Returns nothing if the scheduler gives no such end.
 std::optional<RunEnd> ScheduledEnd(const JobToCollect& from) {
   try {
     const RunEnd end = EndFromNames(Said(from, said::kEnd), Said(from, said::kReason));
@@ -45,8 +45,8 @@ std::string Said(const JobToCollect& from, const char* key) {
 std::string WhyTooEarly(const JobToCollect& from, const std::string& point_id, int64_t began_ns, int64_t ended_ns) {
   constexpr int64_t kSecond = 1'000'000'000;
   constexpr int64_t kClocksDiffer =
-      10 * kSecond;  // the node's and the scheduler's; a job gets a minute more than its points
-  // Of a point that did not say when it began: not before its job.
+      10 * kSecond;  // between the node and the scheduler; a job gets a minute more than its points
+  // A point that did not report its beginning did not begin before its job.
   const int64_t job_began_ns = from.job.started_unix_ns;
   if (began_ns <= 0) began_ns = job_began_ns;
   if (began_ns <= 0 || ended_ns <= began_ns) return {};
@@ -69,13 +69,13 @@ std::string WhyTooEarly(const JobToCollect& from, const std::string& point_id, i
   return text;
 }
 
-// `exec` ends well however its points end, so what ended it was none of them; and whoever had not begun did not run out
-// of time or memory.
+// `exec` ends well however its points end, so no point ended the job. A point that had not begun did not run out of
+// time or memory.
 RunEnd EndOfJob(const JobToCollect& from, bool began) {
   std::optional<RunEnd> said = ScheduledEnd(from);
   std::error_code ec;
   const bool is_gone = std::filesystem::status(from.job.job_dir, ec).type() == std::filesystem::file_type::not_found;
-  // What is missing here too is no fault of the node that missed it.
+  // If the folder is missing here too, the node is not at fault.
   if (said && said->reason == InfrastructureReason::kNode && is_gone) said = InfrastructureReason::kStorage;
   const bool cancelled = from.state == JobRecord::State::kCancelled;
   if (cancelled && (!said || said->status == RunStatus::kInfrastructure)) return RunStatus::kCancelled;
@@ -90,7 +90,7 @@ RunEnd EndOfJob(const JobToCollect& from, bool began) {
 void CorrectEnd(const JobToCollect& from, RunResult& result) {
   const bool told = result.status == RunStatus::kCancelled || result.reason == InfrastructureReason::kPreempted;
   std::optional<RunEnd> end = ScheduledEnd(from);
-  // A person did it, whatever that looked like to the scheduler.
+  // A person ended the job, whatever the scheduler took that for.
   if (from.state == JobRecord::State::kCancelled && end && end->status == RunStatus::kInfrastructure) end.reset();
   if (!told || !end || end->reason == InfrastructureReason::kLost) return;
   if (end->status == RunStatus::kTimeout && result.evidence.contains("checkpoint_dir")) return;
@@ -102,7 +102,7 @@ void CorrectEnd(const JobToCollect& from, RunResult& result) {
       said = std::move(early);
     }
   }
-  if (said.empty() && *end == EndOf(result)) return;  // it is what the node took it for
+  if (said.empty() && *end == EndOf(result)) return;  // the node's assumption was right
   SetEnd(*end, result);
   result.message = said.empty() ? fmt::format("the scheduler says: {}", EndName(*end)) : said;
   result.hint = Said(from, said::kHint);
@@ -119,7 +119,7 @@ void CorrectEndOfSeveral(const JobToCollect& from, RunResult& result) {
                                EndName(EndOf(result)), ok ? "" : ": " + result.message);
   result.hint = Said(from, said::kHint);
   SetEnd(*end, result);
-  result.evidence.erase(said::kNode);  // of the crash
+  result.evidence.erase(said::kNode);  // the node of the crash
   for (const auto& [name, value] : from.evidence) result.evidence.try_emplace(name, value);
 }
 

@@ -1,5 +1,5 @@
-// What a scheduler's word on a job's end means for the job's points: the scheduler knows the job, and `ridgeline exec`
-// knows its points.
+// What the scheduler's report about a job's end means for the job's points. The scheduler knows the job; `ridgeline
+// exec` knows the points.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ inline constexpr char kMessage[] = "message";
 inline constexpr char kHint[] = "hint";
 inline constexpr char kNode[] = "node";
 inline constexpr char kEndedUnixS[] = "ended_unix_s";
-// The driver's own, of a job that it ended because a node had failed and others waited for it, or hung: how that node
-// failed.
+// Set by the driver for a job that it ended because a node hung, or had failed while others waited for it: how that
+// node failed.
 inline constexpr char kGangEnded[] = "gang_ended";
 }  // namespace said
 
@@ -39,10 +39,10 @@ RunEnd EndOfJob(const JobToCollect& from, bool began);
 // scheduler does. A run that saved its state continues, even if its time was up.
 void CorrectEnd(const JobToCollect& from, RunResult& result);
 
-// Corrects what one node saw of a point on several nodes, or what is known of it without some: where the infrastructure
-// took another of them, or a person ended them all, it was that. What ended well, but for nodes of which nothing is
-// known, ended as its job did. Such an end is no result, so it costs a trainer's own crash a second measurement at
-// most.
+// Corrects one node's view of a point on several nodes, or a result that lacks some nodes' parts. If the infrastructure
+// took another node, or a person ended them all, that is the end. If the point ended well, but some nodes never
+// reported, it ended as its job did. Such an end is no result, so at most it makes a trainer's own crash run a second
+// time.
 void CorrectEndOfSeveral(const JobToCollect& from, RunResult& result);
 
 }  // namespace ridgeline

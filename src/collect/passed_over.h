@@ -1,4 +1,4 @@
-// What was passed over in folders that others fill.
+// Files and names that were passed over in folders that others fill.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace ridgeline {
 
-// What was not read, each once, as a count and the first few names.
+// Names of what was not read, each counted once. Shows the count and the first few names.
 class PassedOver {
  public:
   void Add(std::string name) {

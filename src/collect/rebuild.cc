@@ -119,7 +119,8 @@ class Rebuild {
     }
   }
 
-  // The sweep as it ran on `launcher`, of the text that the store has or that was kept, where it still is a sweep.
+  // The sweep as it ran on `launcher`, from the text in the store or the kept text. Returns nothing if the text is
+  // missing or no longer valid.
   std::optional<Sweep> SweepAsRun(const std::string& name, const std::string& launcher) {
     const auto known = known_sweeps_.find(name);
     if (known != known_sweeps_.end() && known->second.text.empty()) return std::nullopt;
@@ -165,11 +166,11 @@ class Rebuild {
       record.text = sweep->text;
       record.measured_as.setup = SetupOf(sweep->launch);
     }
-    // First with all points that its jobs had, since it may have been edited and have others by now.
+    // First with all points of its jobs, because the sweep may have been edited and now have other points.
     store_.PutSweep(record, of_jobs);
     const auto setup_of_job = [&](const Point& point) { return setups.at(point.id); };
     const auto setup_of_sweep = [&](const Point& point) { return SetupOf(LaunchOf(*sweep, point)); };
-    // What a search chose, and what `batch_size: max` came to, its jobs say.
+    // Only the jobs know what a search chose, and which value `batch_size: max` got.
     if (sweep && !sweep->search && !HasLargestBatch(*sweep)) {
       store_.PutSweep(record, Expand(*sweep), setup_of_sweep);
     } else {
@@ -195,7 +196,7 @@ class Rebuild {
     store_.RecordIntents({&record, 1});
     added_.push_back(job.key);
     ++rebuilt_.jobs;
-    // With the attempts as the store has counted them.
+    // With the attempt numbers that the store gave.
     const JobRecord counted = store_.LiveJob(job.key).value();
     const int64_t results = Take({counted, JobRecord::State::kRunning, {}});
     rebuilt_.results += results;
@@ -249,7 +250,7 @@ class Rebuild {
     }
   }
 
-  // Of a job that an earlier rebuild left as an intent, and that has all of its results by now.
+  // Ends a job that an earlier rebuild left as an intent and that has all results now.
   void EndWhereDone(const std::string& key) {
     const JobRecord job = store_.LiveJob(key).value();
     if (!std::ranges::all_of(job.points, &JobRecord::Point::has_result)) return;
@@ -261,11 +262,11 @@ class Rebuild {
   const std::string& campaign_;
   int64_t now_unix_ns_;
   std::vector<Job> jobs_;
-  std::unordered_map<std::string_view, const Job*> last_job_of_;  // by point, of jobs_
-  std::unordered_set<std::string> live_points_;                   // that a live job has
+  std::unordered_map<std::string_view, const Job*> last_job_of_;  // by point; pointers into jobs_
+  std::unordered_set<std::string> live_points_;                   // points of live jobs
   std::map<std::string, SweepRecord> known_sweeps_;
   std::unordered_set<std::string> known_jobs_;       // keys
-  std::unordered_set<std::string> unanswered_jobs_;  // of these, that ended, and left a point without a result
+  std::unordered_set<std::string> unanswered_jobs_;  // keys of ended jobs that left a point without a result
   std::vector<std::string> added_;                   // keys
   Rebuilt rebuilt_;
 };
