@@ -20,7 +20,7 @@ class Checker {
  public:
   Checker(const Sweep& sweep, Launcher& launcher) : sweep_(sweep), launcher_(launcher) {}
 
-  // A job of a point of which these rules hold.
+  // Checks a job of a point to which these rules apply.
   void Check(const Rules& rules, const RunSpec& spec) {
     const Launch launch = LaunchOf(sweep_, {"", spec, rules});
     LaunchJob job;
@@ -57,7 +57,7 @@ class Checker {
   std::set<size_t> wrong_;
 };
 
-// A point of as many ranks as this rule's nodes can share.
+// Returns a point with as many ranks as this rule has nodes.
 RunSpec SharedBy(const Launch& set) {
   RunSpec spec;
   spec.ranks = std::max<int64_t>(set.nodes, 1);
@@ -76,7 +76,7 @@ void CheckRules(const Sweep& sweep, Launcher& launcher) {
     if (!point.rules.empty()) together.try_emplace(point.rules, point.spec);
   }
   for (const auto& [rules, spec] : together) {
-    // What is wrong with one of them has been said.
+    // A set with a rule that is already reported needs no report of its own.
     const bool sound = std::none_of(rules.begin(), rules.end(), [&](size_t rule) { return checker.IsWrong(rule); });
     if (sound) checker.Check(rules, spec);
   }

@@ -1,4 +1,4 @@
-// What a sweep's rules set for a launcher, checked by it before anything is submitted.
+// Checks what a sweep's rules set for a launcher, before anything is submitted.
 #pragma once
 
 #include "launch/launcher.h"
@@ -6,8 +6,9 @@
 
 namespace ridgeline {
 
-// Has the launcher render, where it can, a job of each rule and of each set of rules that hold of a point together.
-// Throws one Error(kInvalidInput) with what it says of each, at the place of the rule (of a set, its last).
+// If the launcher can render, has it render a job of each rule, and of each set of rules that apply to a point
+// together. Throws one Error(kInvalidInput) with all that it reports, at the place of the rule (for a set, of its last
+// rule).
 void CheckRules(const Sweep& sweep, Launcher& launcher);
 
 }  // namespace ridgeline

@@ -6,7 +6,7 @@
 namespace ridgeline {
 namespace {
 
-// Starting a point and, at its limit, asking it to end before killing it.
+// Time to start a point, and to ask it to end at its limit before it is killed.
 constexpr int64_t kMarginPerPointS = 30;
 constexpr int64_t kMarginPerJobS = 60;
 

@@ -1,4 +1,4 @@
-// The plugin behind Launcher: every reply of it is outside input and is checked before it is believed.
+// The plugin behind Launcher. Every reply is outside input and is checked before use.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -175,7 +175,7 @@ class Plugin final : public Launcher {
     return list;
   }
 
-  // No longer than a result's: what a scheduler says is as long as it likes.
+  // Shortens texts to the limit of a result's texts, because a scheduler's words may have any length.
   static std::map<std::string, std::string> EvidenceIn(const Json& document) {
     auto evidence = document.get<std::map<std::string, std::string>>();
     for (auto& [name, text] : evidence) text = ShortenToBytes(text, kMaxTextBytes);
@@ -189,7 +189,7 @@ class Plugin final : public Launcher {
     throw Error(ErrorKind::kInfrastructure, "there is no job state " + DumpJson(state));
   }
 
-  // Answers come back in the order asked in all launchers so far, so the scan ends at once.
+  // So far all launchers answer in the order of the question, so the scan ends at once.
   const Json& AnswerFor(const Json& reply, const std::string& key) {
     const Json& answers = reply.at("jobs");
     for (size_t i = 0; i < answers.size(); ++i) {
@@ -265,14 +265,14 @@ class Plugin final : public Launcher {
   int64_t poll_pause_ms_ = 0;
 };
 
-// The table, once every check has passed.
+// Returns the table if it passes all checks.
 const ridgeline_launcher_table& CheckTable(const ridgeline_launcher_table* table, const fs::path& file) {
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("{}: {}", file.string(), why),
                 "use the launcher that was built with this ridgeline");
   };
   if (table == nullptr) refuse(fmt::format("{}() gave no table", kEntry));
-  // Nothing beyond the version may be read before the version is known.
+  // Nothing besides the version may be read before the version is known.
   if (table->abi_version != RIDGELINE_LAUNCHER_ABI_VERSION) {
     refuse(fmt::format("it speaks launcher ABI {}, and this ridgeline speaks {}", table->abi_version,
                        RIDGELINE_LAUNCHER_ABI_VERSION));
