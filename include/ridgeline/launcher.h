@@ -29,14 +29,14 @@
 //              call. Unknown names are ignored.
 //   probe      {}                        -> {"available": bool, "why": "…", "description": "…", "max_jobs": int,
 //                                           "retry": bool}
-//              max_jobs, where it has a `queue`: jobs it takes at once. With "retry": true nothing is wrong but the
-//              moment, as where a call says so.
+//              max_jobs: with a `queue`, the most jobs that it takes at once. "retry": true means, as in a failed
+//              call, that the launcher is unavailable only for the moment.
 //   render     {"jobs": [job…]}          -> {"files": [{"name", "content"}…], "submit": "…", "fetch": "…",
 //                                           "asks": ["…"…]}
-//              where it can `render`: what a person could submit by hand, and the command that does, in which FILE
-//              stands for a file and DIR for their folder; and, where jobs do not write into their folders themselves,
-//              the command that brings their results into DIR; and what jobs ask for that they were not told, such as
-//              memory that the launcher adds, each thing once, in words. Pure: nothing outside is asked.
+//              Needs the capability `render`. files: what a person could submit by hand. submit: the command for that,
+//              in which FILE stands for a file and DIR for their folder. fetch: the command that brings the results
+//              into DIR, if the jobs do not write into their folders themselves. asks: what jobs ask for that they were
+//              not told to, such as memory that the launcher adds, each thing once, in words. Pure: contacts nobody.
 //   submit     {"jobs": [job…]}          -> {"jobs": [{"key", "native_id"} or {"key", "error"}…]}
 //              error: {kind, message, hint, retry}, as a failed call's. If the infrastructure's reason (run.h) is not
 //              `start`, it is the member "reason".
@@ -49,7 +49,7 @@
 //              forgotten it. Evidence of an ended job may have
 //                "end"           oom_host, timeout, cancelled or infrastructure (run.h): what a scheduler can know.
 //                                Only `exec` knows whether a trainer is at fault, and on several nodes not even exec
-//                "reason"        if "end" is infrastructure
+//                "reason"        the reason, if "end" is infrastructure
 //                "node"          the names of its nodes, separated by spaces, or of the one that failed
 //                "ended_unix_s"  when it ended, in decimal
 //                "message", "hint"  for people
