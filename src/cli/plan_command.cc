@@ -106,7 +106,7 @@ NodeMemory NodeMemoryFrom(const std::string& text) {
 // The target of the plan: the device, named here or by the sweep's `price`, and the memory that is said to be there.
 struct PlannedFor {
   NodeMemory node;     // includes free memory here, if points would run here
-  NodeMemory for_max;  // for `batch_size: max`: without free memory, which is no part of a point
+  NodeMemory for_max;  // for `batch_size: max`; not free memory, which is no part of a point
   std::optional<Device> device;
   Forecaster forecaster;
   std::shared_ptr<const Frameworks> frameworks;
@@ -185,7 +185,7 @@ void AddMeasured(const Sweep& sweep, Store& store, const std::string& db, PriceP
       times.Took(RelativeCost(point.spec), seconds);
     }
     for (std::string& id : store.FinishedPoints(sweep.name)) parts.finished.insert(std::move(id));
-    for (const auto& [id, by] : store.PredictedNotToFit(sweep.name)) parts.finished.erase(id);  // judged anew
+    for (const auto& [id, by] : store.PredictedNotToFit(sweep.name)) parts.finished.erase(id);  // judged again
   } catch (const Error& e) {
     WarnOf(db, e);
   }

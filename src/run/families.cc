@@ -10,7 +10,7 @@
 namespace ridgeline {
 namespace {
 
-// Those of other trainers are called as Hugging Face's transformers call them (model_type).
+// Other trainers' families have the names that Hugging Face's transformers gives them (model_type).
 constexpr Family kFamilies[] = {
     {.name = "llama", .ours = true, .mixes = true, .rope_theta = 5e5},
     {.name = "gpt", .ours = true, .gated = false, .biases = true, .tied_head = true},

@@ -14,7 +14,7 @@ using F = Field;
 
 constexpr double kBig = 1e15;
 
-// Sorted by name: the canonical encoding walks it in order.
+// Sorted by name, because the canonical encoding writes them in this order.
 const Field kFields[] = {
     {"active_parameters", &RunSpec::active_parameters,
      "of another trainer's model: parameters that a token takes, where its shape does not say (default: what it says)",

@@ -1,6 +1,6 @@
-// The one table of RunSpec's members. Its fields feed the sweep parser, the trainer's flags and help, the canonical
-// encoding (and so a point's id), the store's columns and the reports. Its settings say how a run goes about it, not
-// what it is: they are read, passed on and documented the same way, but no id, column or axis is made of them.
+// The only table of RunSpec's members. The sweep parser, the trainer's flags and help, the canonical encoding (and so a
+// point's id), the store's columns and the reports follow from its fields. Its settings say how a run is done, not what
+// it is. They are read, passed on and documented the same way, but no id, column or axis contains them.
 #pragma once
 
 #include <cstdint>
@@ -15,80 +15,79 @@
 
 namespace ridgeline {
 
-// A field that a trainer's definition adds (RunSpec::own): a key of that map, and the value where none is given.
+// A field that a trainer's definition adds (RunSpec::own): a key of that map, and the value if none is given.
 struct OwnMember {
   FieldValue standard;
 };
 
-// The trainer of the contract (RunSpec::trainer): ridgeline-train, or whichever program `launch:` names in its place.
+// The trainer of the contract (RunSpec::trainer): ridgeline-train, or the program that `launch:` names instead.
 inline constexpr std::string_view kOurTrainer = "ridgeline";
 
 struct Field {
-  // The last is false where a spec says nothing of it, and then no encoding mentions it.
+  // The last has no value if a spec does not mention the field. Then no encoding mentions it.
   using Member = std::variant<int64_t RunSpec::*, double RunSpec::*, bool RunSpec::*, std::string RunSpec::*, OwnMember,
                               std::optional<bool> RunSpec::*>;
 
-  // What a field leaves as it is, and what it belongs to. A plain one changes both the memory a run takes and what it
-  // learns.
+  // What a field does not change, and what it belongs to. A plain field changes both a run's memory and its loss.
   enum Trait : unsigned {
     kPlain = 0,
-    kSparesMemory = 1,   // the same memory, whatever it is
-    kMemoryByBeing = 2,  // the same memory, as long as it stays 0 or stays above
-    kSparesLoss = 4,     // the same loss series, whatever it is
+    kSparesMemory = 1,   // does not change the memory
+    kMemoryByBeing = 2,  // does not change the memory while it stays 0 or stays above 0
+    kSparesLoss = 4,     // does not change the loss series
     kOfShape = 8,        // part of a model's shape: naming a model sets it
-    kOfHarness = 16,     // says whom the harness starts, or what it is to know: no flag of ridgeline-train
+    kOfHarness = 16,     // tells the harness whom to start or what to know; no flag of ridgeline-train
   };
 
-  // A field's is the JSON key, the sweep key and the column. A setting's is GROUP.KEY, its place in the JSON and in a
-  // sweep: "checkpoint.dir" is {"checkpoint": {"dir": …}}.
+  // A field's name is the JSON key, the sweep key and the column. A setting's is GROUP.KEY, its place in the JSON and
+  // in a sweep: "checkpoint.dir" is {"checkpoint": {"dir": …}}.
   std::string_view name;
   Member member;
   std::string_view help;     // one line: meaning, unit, default
   std::string_view choices;  // "a|b|c" for text with fixed values; empty: any
   double min = 0;            // smallest allowed number
   double max = 0;            // largest allowed number
-  unsigned traits = kPlain;  // of Trait, added up
-  // A value that no encoding mentions, as FieldText has it: what points meant that are older than the field, whose ids
-  // would change otherwise.
+  unsigned traits = kPlain;  // a sum of Trait values
+  // A value, as FieldText writes it, that no encoding mentions: the meaning of points that are older than the field.
+  // Otherwise their ids would change.
   std::string_view unsaid = {};
 
   std::string_view type() const;  // "integer", "number", "true or false", "text"
-  // "--batch-size", "--checkpoint-dir". Of the settings in `measure`, as of the fields there, the key alone:
+  // "--batch-size", "--checkpoint-dir". Settings in `measure` use only the key, like the fields there:
   // "--refuse-throttled".
   std::string flag() const;
   bool Has(Trait trait) const { return (traits & trait) != 0; }
   bool is_own() const { return std::holds_alternative<OwnMember>(member); }
 };
 
-// All fields, sorted by name: together they are a point, with what its trainer adds of its own.
+// All fields, sorted by name. Together with the fields that its trainer adds, they define a point.
 std::span<const Field> Fields();
 
 // All settings, sorted by name.
 std::span<const Field> Settings();
 
-// A field or a setting; nullptr where there is none.
+// A field or a setting; nullptr if the name is unknown.
 const Field* FindField(std::string_view name);
 
-// The names a person may set (`model` included: there it names a preset, or whatever another trainer knows).
+// The names that a user may set. They include `model`, which names a preset or a model that another trainer knows.
 const std::vector<std::string>& SettableNames();
 
-// The spec with every field and setting that has this trait put to its default: specs that are equal then differ in
-// nothing that matters.
+// The spec with the default in every field and setting that has this trait. If two such specs are equal, the originals
+// differ only in these.
 RunSpec Without(const RunSpec& spec, Field::Trait trait);
 
-// What a spec has in a field, of whichever type. A trainer's own is its standard value where the spec has none.
+// A spec's value of a field of any type. A trainer's own field has its default if the spec does not mention it.
 FieldValue ValueOf(const RunSpec& spec, const Field& field);
 // `value` must be of the field's type.
 void SetValue(RunSpec& spec, const Field& field, const FieldValue& value);
 
-// Whether nobody has said it, and it does not follow from what was said: a part of the shape of a model that is only a
-// name (run/families.h), or its parameters and FLOPs where no one gave them. Such a field shows nothing.
+// Whether the value was not given and cannot be derived: a part of the shape of a model that is only a name
+// (run/families.h), or its parameters and FLOPs if nobody gave them. Such a field is shown empty.
 bool IsUnknown(const RunSpec& spec, const Field& field);
 
 std::string ValueText(const FieldValue& value);
 
-// A field's value as text for people and columns: "8", "0.0003", "true", "bf16"; empty where it is unknown, and of a
-// trainer's own where the spec has none of it.
+// A field's value as text for people and columns: "8", "0.0003", "true", "bf16". Empty if it is unknown, or for a
+// trainer's own field that the spec does not mention.
 std::string FieldText(const RunSpec& spec, const Field& field);
 
 }  // namespace ridgeline

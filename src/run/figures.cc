@@ -8,14 +8,14 @@
 namespace ridgeline {
 namespace {
 
-// Where a figure lies: At<&RunResult::step_ns, &StepTimes::median_ns>.
+// The place of a figure: At<&RunResult::step_ns, &StepTimes::median_ns>.
 template <auto... kMembers>
 auto& At(RunResult& result) {
   return (result.*....*kMembers);
 }
 
-constexpr double kMost = 9e18;  // of an integer: a double that an int64_t holds
-constexpr double kAny = 1e300;  // of a number
+constexpr double kMost = 9e18;  // for an integer: a double that fits an int64_t
+constexpr double kAny = 1e300;  // for a number
 
 using R = RunResult;
 using T = Throughput;
@@ -116,7 +116,7 @@ const Figure kFigures[] = {
     {"ended_unix_ns", "ended_unix_ns", At<&R::ended_unix_ns>, "ns since 1970", "when it ended", 0, kMost},
 };
 
-// By Figure::Member's index.
+// Indexed by Figure::Member's index.
 constexpr std::array<std::string_view, 10> kTypes = {"integer", "number",  "true or false", "text",   "integers",
                                                      "numbers", "amounts", "integer",       "number", "figures"};
 constexpr std::array<std::string_view, 10> kSqlTypes = {"INTEGER", "REAL", "INTEGER", "TEXT", "TEXT",
@@ -127,7 +127,7 @@ constexpr bool kIsOptional = false;
 template <typename T>
 constexpr bool kIsOptional<std::optional<T>> = true;
 
-// That a figure was taken beside; nullptr where that is none.
+// The figure beside which this one was taken; nullptr if there is none.
 const Figure* OtherOf(const Figure& figure) {
   if (figure.taken_with.empty()) return nullptr;
   return &*std::find_if(std::begin(kFigures), std::end(kFigures),
@@ -149,7 +149,7 @@ bool Figure::is_optional() const {
 std::span<const Figure> Figures() { return kFigures; }
 
 FigureValue ValueOf(const RunResult& result, const Figure& figure) {
-  // The table's functions only say where a figure is: none changes the result.
+  // Safe, because the table's functions only locate a figure and do not change the result.
   auto& whole = const_cast<RunResult&>(result);
   return std::visit(
       [&](auto at) -> FigureValue {

@@ -14,7 +14,7 @@ namespace {
 constexpr GpuClockLimit kLimits[kGpuClockLimits] = {
     {"gpu_idle", 0x1, "nothing to do", false},
     {"applications_clocks_setting", 0x2, "clocks that were set", false},
-    {"sw_power_cap", 0x4, "its power limit", false},  // which large products reach on a sound card, at all times
+    {"sw_power_cap", 0x4, "its power limit", false},  // large products always reach it on a sound card
     {"hw_slowdown", 0x8, "a slowdown of the hardware", true},
     {"sync_boost", 0x10, "the clocks of others it is bound to", false},
     {"sw_thermal_slowdown", 0x20, "its heat", true},

@@ -1,4 +1,4 @@
-// What may hold a GPU's clocks down, by the names that nvidia-smi has for it (clocks_event_reasons.NAME).
+// The reasons that lower a GPU's clocks, under nvidia-smi's names (clocks_event_reasons.NAME).
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@ namespace ridgeline {
 
 struct GpuClockLimit {
   std::string_view name;   // "sw_power_cap"
-  uint64_t nvml_bit;       // in NVML's mask of them
+  uint64_t nvml_bit;       // the bit in NVML's mask
   std::string_view words;  // "its power limit"
   bool costs_speed;        // of a sound GPU that has work: the others hold for one that idles, was told to be slower,
                            // or draws all that it may
 };
 
-// All that are known.
+// The number of known limits.
 inline constexpr size_t kGpuClockLimits = 9;
 std::span<const GpuClockLimit, kGpuClockLimits> GpuClockLimits();
 
-// Those that cost speed, of what `gpu` says held, the most frequent first: "its heat, a slowdown of the hardware".
-// Another's name for a limit is not among them. Empty where there is none.
+// The active limits of `gpu` that cost speed, most frequent first: "its heat, a slowdown of the hardware". Unknown
+// names of limits are left out. Empty if there is none.
 std::string WhatThrottled(const GpuFigures& gpu);
 
 }  // namespace ridgeline

@@ -12,9 +12,9 @@ namespace {
 constexpr int64_t MiB(int64_t number) { return number << 20; }
 constexpr int64_t GiB(double number) { return static_cast<int64_t>(number * 0x1p30); }
 
-// Compute capabilities: the CUDA C++ Programming Guide. Multiprocessors: the data sheets. Memory: nvidia-smi's total of
-// the part, and PyTorch's "total capacity" of it, the least of several reports, as releases of the driver keep more or
-// less. Each figure's source stands in devices/, where the part is described.
+// Sources. Compute capabilities: the CUDA C++ Programming Guide. Multiprocessors: the data sheets. Memory: nvidia-smi's
+// total of the part, and PyTorch's "total capacity" of it. The latter is the least of several reports, because releases
+// of the driver keep more or less. devices/ names the source of each figure, where the part is described.
 constexpr Gpu kGpus[] = {
     {"a100", "A100", "NVIDIA A100-SXM4-80GB", 80, 108, MiB(81920), GiB(79.14)},
     {"a100-40gb", "A100 40GB", "NVIDIA A100-SXM4-40GB", 80, 108, MiB(40960), GiB(39.38)},
@@ -33,7 +33,7 @@ constexpr Gpu kGpus[] = {
     {"rtx-5090", "RTX 5090", "NVIDIA GeForce RTX 5090", 120, 170, MiB(32607), GiB(31.36)},
 };
 
-// The first word of a product is what its variants share: "H100 NVL" and "H100 80GB HBM3".
+// The first word of a product's name, which its variants share: "H100 NVL" and "H100 80GB HBM3".
 std::string_view FamilyOf(const Gpu& gpu) {
   return gpu.product.starts_with("RTX") ? gpu.product : gpu.product.substr(0, gpu.product.find(' '));
 }

@@ -14,8 +14,8 @@ namespace {
 
 constexpr unsigned kLongestName = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE
 
-// Of those the ones that CUDA_VISIBLE_DEVICES names by number, up to the first that is none (CUDA C++ Programming
-// Guide, "CUDA Environment Variables"). Names of another kind are as many cards, whichever those are.
+// The GPUs that CUDA_VISIBLE_DEVICES names by number, up to the first invalid number (CUDA C++ Programming Guide, "CUDA
+// Environment Variables"). If it uses other kinds of names, counts as many GPUs as names, whichever those are.
 std::vector<std::string> Visible(std::vector<std::string> names) {
   const char* said = std::getenv("CUDA_VISIBLE_DEVICES");
   if (said == nullptr) return names;

@@ -1,4 +1,4 @@
-// The GPUs of this machine, as NVIDIA's driver says: who asks needs neither CUDA nor a GPU.
+// The GPUs of this machine, as NVIDIA's driver reports them. Asking needs neither CUDA nor a GPU.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 namespace ridgeline {
 
 struct GpusHere {
-  std::vector<std::string> names;  // the driver's, of each that CUDA_VISIBLE_DEVICES leaves
-  std::string problem;             // why there is none; empty where there is one
+  std::vector<std::string> names;  // the driver's names of the GPUs that CUDA_VISIBLE_DEVICES allows
+  std::string problem;             // why there is none; empty if there is one
   std::string hint;
 };
 

@@ -11,21 +11,21 @@
 namespace ridgeline {
 namespace {
 
-// A decoder whose fields are called as Llama's are. Names and defaults: transformers,
-// models/TYPE/configuration_TYPE.py.
+// A decoder whose fields have Llama's names. Names and defaults: transformers, models/TYPE/configuration_TYPE.py.
 struct LlamaLike {
   std::string_view type;
   std::string_view family;
-  bool tied_head = false;  // where tie_word_embeddings is not said
+  bool tied_head = false;  // if tie_word_embeddings is missing
 };
 
-// Phi-3 has its three products of attention in one, and two of its MLP; Gemma has another activation: both count alike.
+// Phi-3 has one product for the attention's three and one for two of its MLP. Gemma has another activation. Neither
+// changes the counts.
 constexpr LlamaLike kLlamaLike[] = {
     {"llama", "llama"}, {"mistral", "llama"}, {"phi3", "llama"},          {"gemma", "llama", true},
     {"qwen2", "qwen2"}, {"qwen3", "qwen3"},   {"gemma2", "gemma2", true}, {"gemma3_text", "gemma3", true},
 };
 
-// What other types have that no family here does.
+// What other types have that no family of ours has.
 struct Foreign {
   std::string_view type;
   std::string_view what;
@@ -71,7 +71,7 @@ Json ShapeOfConfig(const Json& config, const std::string& source) {
   const Json type = config.is_object() ? config.value("model_type", Json()) : Json();
   for (const LlamaLike& like : kLlamaLike) {
     if (type != like.type) continue;
-    // Their parameters would not be counted.
+    // Refused, because their parameters would not be counted.
     for (const char* key : {"attention_bias", "mlp_bias"}) {
       if (has(key) && config.at(key) != false) {
         throw refuse(fmt::format("'{}' adds biases that no family of type {} has here", key, like.type));

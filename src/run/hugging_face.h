@@ -1,4 +1,4 @@
-// A model of Hugging Face's as a spec has it, by its config.json.
+// Converts the config.json of a Hugging Face model to a spec's fields.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace ridgeline {
 
-// The fields of a spec that say the model's shape, so that its parameters are counted exactly. `source` names the file.
-// Throws Error(kInvalidInput) for a type of model whose layers no family has, for what a family does not have (biases,
-// experts), and for a figure that is missing or no whole number above 0.
+// The fields of a spec that define the model's shape, so that its parameters are counted exactly. `source` names the
+// file. Throws Error(kInvalidInput) if no family has the layers of this type of model, if the model has something that
+// its family lacks (biases, experts), or if a figure is missing or is no whole number above 0.
 Json ShapeOfConfig(const Json& config, const std::string& source);
 
-// "llama, mistral, … and gpt2": the types that are known.
+// The known types: "llama, mistral, … and gpt2".
 std::string HuggingFaceTypes();
 
 }  // namespace ridgeline

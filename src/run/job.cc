@@ -17,7 +17,7 @@ namespace ridgeline {
 namespace fs = std::filesystem;
 namespace {
 
-// Far from what overflows where they are multiplied; what a launcher and a node have is for these to say.
+// Small enough that products do not overflow. The launcher and the node check what they have.
 constexpr int64_t kLargestCount = 1'000'000'000;
 
 int64_t WholeOf(const Json& from, const char* name, int64_t least, int64_t most, const std::string& source) {
@@ -66,12 +66,12 @@ RunSpec SpecOfRun(const JobPoint& point) {
 }
 
 void MoveJob(Job& job, const fs::path& job_dir) {
-  // The folder of a sweep: jobs/KEY are the jobs' folders in it.
+  // The folder of a sweep. Its jobs/KEY are the jobs' folders.
   const fs::path from = job.job_dir.parent_path().parent_path();
   const fs::path to = job_dir.parent_path().parent_path();
   for (JobPoint& point : job.points) {
     fs::path dir = point.spec.checkpoint_dir;
-    if (dir.is_relative()) continue;  // in the job's folder, or none
+    if (dir.is_relative()) continue;  // inside the job's folder, or none
     const fs::path inside = dir.lexically_relative(from);
     if (!inside.empty() && *inside.begin() != "..") point.spec.checkpoint_dir = to / inside;
   }
@@ -104,7 +104,7 @@ Json EncodeJob(const Job& job) {
                    {"environment", job.environment},
                    {"config", job.config},
                    {"points", points}};
-  // Left out where it is not said, so that an earlier version's file, written again, has the hash that it had.
+  // Left out if it is not set, so that a file of an earlier version keeps its hash when it is written again.
   if (!job.setup.empty()) document["setup"] = job.setup;
   if (!job.definition.empty()) document["definition"] = job.definition;
   return document;

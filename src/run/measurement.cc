@@ -30,7 +30,7 @@ std::string SetupOf(const std::vector<std::string>& trainer, int64_t cpus, int64
   if (argv.empty()) argv = {"ridgeline-train"};
   argv.front() = std::filesystem::path(argv.front()).filename().string();
   Json setup = {{"trainer", argv}, {"cpus", cpus}};
-  // Left out where nothing is said, so that such a setup is the one that stores of older versions have.
+  // Left out if it is not set, so that such a setup equals the one in stores of older versions.
   if (nodes > 1) setup["nodes"] = nodes;
   if (!environment.empty()) setup["environment"] = environment;
   return DumpJson(setup);
@@ -65,7 +65,7 @@ std::string MachineOf(const Facts& environment) {
 std::string VersionOf(const Facts& environment) {
   const std::string version = Said(environment, "version");
   std::string commit = Said(environment, "git_commit");
-  // As long as people need it to be; what is behind a dash says that sources had been changed.
+  // Shortens the commit for people. A suffix behind a dash means changed sources, and stays.
   if (const size_t end = std::min(commit.find('-'), commit.size()); end > kShownCommit) {
     commit.erase(kShownCommit, end - kShownCommit);
   }

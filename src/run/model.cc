@@ -22,16 +22,16 @@ std::string UnknownModel(const std::string& name) {
                      Join(near.empty() ? OurPresetNames() : near, ", "));
 }
 
-constexpr size_t kLongestModel = 1024;  // bytes: it may be a path
+constexpr size_t kLongestModel = 1024;  // bytes; a model may be a path
 
-// Whether a trainer may be told this as its model: no option, and nothing that commands a terminal.
+// Whether this may be passed to a trainer as its model: it is no option, and has nothing that controls a terminal.
 bool IsModelName(const std::string& name) {
   return !name.empty() && name.size() <= kLongestModel && name.front() != '-' && PrintableLine(name) == name;
 }
 
 using Names = std::vector<std::string_view>;
 
-// What our own trainer has no model for.
+// Problems with models that our own trainer does not have.
 std::vector<Problem> NotOurs(const RunSpec& s) {
   std::vector<Problem> problems;
   if (s.family == kAnyFamily && s.model.empty()) {
@@ -58,7 +58,7 @@ std::vector<Problem> NotOurs(const RunSpec& s) {
   return problems;
 }
 
-// What a mixture of experts lacks, or something that is none has.
+// Problems with experts: what a mixture of experts lacks, or what another model must not have.
 std::vector<Problem> OfExperts(const RunSpec& s) {
   if (s.experts == 0 && s.family != kAnyFamily) {
     if (s.experts_per_token == 0 && s.expert_ffn == 0) return {};
@@ -80,7 +80,7 @@ std::vector<Problem> OfExperts(const RunSpec& s) {
   return {{"experts", fmt::format("{} is not given; {} experts need it", missing, s.experts), {missing}}};
 }
 
-// What is wrong with the shape itself.
+// Problems with the shape itself.
 std::vector<Problem> OfTheShape(const RunSpec& s) {
   std::vector<Problem> problems;
   const auto add = [&](std::string_view field, std::string message, Names with = {}) {

@@ -1,4 +1,4 @@
-// What a spec's model may be: a preset, a shape of a family, or a name that its trainer alone knows.
+// The models of a spec: a preset, a shape of a family, or a name that only its trainer knows.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace ridgeline {
 
-// Sets the shape to the preset's, or of another trainer's spec the name alone. Returns what is wrong, or nothing.
+// Sets the preset's shape, or for another trainer's spec only the name. Returns the problems, if any.
 std::vector<Problem> SetModel(const std::string& name, RunSpec& spec);
 
-// That `family` is given beside a model of another.
+// The problem that `family` is given beside a model of another family.
 Problem OtherFamily(const std::string& given, const std::string& model, const std::string& family);
 
-// Appends what is wrong with a canonical spec's model. False where nothing else can be said of the spec.
+// Appends the problems with a canonical spec's model. Returns false if nothing more can be said about the spec.
 bool CheckModel(const RunSpec& spec, std::vector<Problem>& problems);
 
-// The name of the model in an encoded spec, as people know it: the text of a younger preset (presets.h) has another.
+// The usual name of the model in an encoded spec. The text of a younger preset (presets.h) has another name.
 std::string ModelOfText(const Json& document);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// How ranks share a model, and how many have batches of their own.
+// How ranks share a model, and how many ranks have their own batches.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace ridgeline {
 
-// The ranks that have batches of their own: all of them over those that share a model. At least 1.
+// The number of ranks with their own batches: all ranks divided by those that share a model. At least 1.
 int64_t DataParallelRanks(const RunSpec& spec);
 
-// The ranks that share what `shard` splits; 1 where it splits nothing. There are data-parallel ranks over these of such
-// groups, each with a copy.
+// The ranks that share what `shard` splits; 1 if it splits nothing. The data-parallel ranks form that many groups, each
+// with a copy: their number divided by this one.
 int64_t ShardRanks(const RunSpec& spec);
 
-// Whether tensor-parallel ranks share sequences, where it is not said; nothing where there are none.
+// Sets whether tensor-parallel ranks share sequences, if it is not given. Leaves it unset if there are no such ranks.
 void CanonicalizeParallelism(RunSpec& spec);
 
-// Appends what is wrong with how a canonical spec splits its ranks, whoever trains.
+// Appends the problems with a canonical spec's split of ranks, for any trainer.
 void CheckParallelism(const RunSpec& spec, std::vector<Problem>& problems);
 
-// What of a canonical spec that is right `ridgeline-train` cannot do.
+// The parts of a valid canonical spec that `ridgeline-train` cannot run.
 std::vector<Problem> BeyondTheEngine(const RunSpec& spec);
 
-// How ranks share the model, shortly: "TP 2, PP 4"; empty where each has a whole one.
+// How ranks share the model, in short: "TP 2, PP 4"; empty if each has a whole one.
 std::string ParallelWords(const RunSpec& spec);
 
 }  // namespace ridgeline

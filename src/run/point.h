@@ -12,7 +12,7 @@ namespace ridgeline {
 struct Point {
   std::string id;  // PointId(spec)
   RunSpec spec;
-  std::vector<size_t> rules = {};  // of its sweep's `launch:` that hold of it, in order
+  std::vector<size_t> rules = {};  // the rules of its sweep's `launch:` that apply to it, in order
 };
 
 }  // namespace ridgeline

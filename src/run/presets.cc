@@ -14,7 +14,7 @@
 namespace ridgeline {
 namespace {
 
-// By family and size, as people are shown them. llama-5m reads bytes, to learn from any text.
+// Sorted by family and size, as people see them. llama-5m reads bytes, so that it can learn from any text. The columns:
 // name, family, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions, tied_head, parameters, experts,
 // experts_per_token, expert_ffn, is_younger
 constexpr bool kYounger = true;
@@ -46,8 +46,9 @@ constexpr Preset kPresets[] = {
     {"stack-14b", "stack", 53, 5120, 40, 40, 128, 15360, 0, 0, false, 13896888320},
     {"stack-32b", "stack", 48, 8192, 64, 64, 128, 24576, 0, 0, false, 32216973312},
     {"stack-64b", "stack", 95, 8192, 64, 64, 128, 24576, 0, 0, false, 63762759680},
-    // Models that people benchmark by name, as their config.json says; of Gemma 3 what reads text. GPT-3 is as its
-    // paper says, with the vocabulary of GPT-2. MPT-70B, which was never released, has the vocabulary of LLM Foundry's.
+    // Models that people benchmark by name, as in their config.json. Of Gemma 3, the part that reads text. GPT-3
+    // follows its paper, with the vocabulary of GPT-2. MPT-70B was never released, and has the vocabulary of LLM
+    // Foundry's configuration.
     {"llama2-7b", "llama", 32, 4096, 32, 32, 128, 11008, 32000, 0, false, 6738415616, 0, 0, 0, kYounger},
     {"llama2-13b", "llama", 40, 5120, 40, 40, 128, 13824, 32000, 0, false, 13015864320, 0, 0, 0, kYounger},
     {"llama2-70b", "llama", 80, 8192, 64, 8, 128, 28672, 32000, 0, false, 68976648192, 0, 0, 0, kYounger},
@@ -84,16 +85,16 @@ constexpr Preset kPresets[] = {
     {"deepseek-v3", "deepseek_v3", 61, 7168, 128, 128, 128, 18432, 129280, 0, false, 671026419200, 256, 8, 2048},
 };
 
-// What people call models that have the shape of a preset.
+// Other names that people use for models with the shape of a preset.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"llama3-8b", "llama-8b"},      {"llama3.1-8b", "llama-8b"},      {"llama3.1-70b", "llama3-70b"},
     {"llama3.3-70b", "llama3-70b"}, {"llama3.1-405b", "llama3-405b"}, {"llama3.2-1b", "llama-1b"},
     {"llama3.2-3b", "llama-3b"},
 };
 
-constexpr size_t kNear = 3;  // presets worth naming
+constexpr size_t kNear = 3;  // the most presets that a message names
 
-// "7b", "350m" as a number of parameters; 0 where it is none.
+// A size such as "7b" or "350m" as a number of parameters; 0 if it is none.
 double SizeOf(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -115,7 +116,7 @@ std::vector<std::string> NamesOfPresets(bool ours) {
   return names;
 }
 
-// What the names of presets begin with up to their size, of all that is spelt most like this; empty where none is.
+// The beginning of presets' names, up to their size, that is spelled most like this; empty if none is close.
 std::string NearStem(std::string_view stem) {
   static const std::vector<std::string> stems = [] {
     std::vector<std::string> all;
@@ -127,7 +128,7 @@ std::string NearStem(std::string_view stem) {
 
 double Number(int64_t value) { return static_cast<double>(value); }
 
-// Weights and all else that a layer has, or that multiplies a token there.
+// What a layer has: all its weights and other parameters, and those that multiply a token there.
 struct Counts {
   double all = 0;
   double multiplied = 0;
@@ -138,7 +139,8 @@ Counts OfAttention(const RunSpec& s, const Family& family) {
   const double q = Number(s.heads) * Number(s.head_dim);
   const double kv = Number(s.kv_heads) * Number(s.head_dim);
   if (family.latent) {
-    // DeepSeek V3's: queries by way of 1536, keys and values of 512 and of 64 that turn, heads of 128 and 64 that turn.
+    // DeepSeek V3's attention: queries through 1536; keys and values of 512, and 64 that rotate; heads of 128, and 64
+    // that rotate.
     const double heads = Number(s.heads);
     const double products =
         hidden * 1536 + 1536 * heads * 192 + hidden * (512 + 64) + 512 * heads * 256 + heads * 128 * hidden;
@@ -154,7 +156,7 @@ Counts OfMlp(const RunSpec& s, const Family& family, int64_t width) {
   return {products + (family.biases ? Number(width) + Number(s.hidden) : 0), products};
 }
 
-// The whole model, as its shape says, where a layer has so many experts.
+// The counts of the whole model from its shape, with this number of experts per layer.
 Counts OfShape(const RunSpec& s, int64_t experts) {
   const Family& family = FindFamily(s.family);
   if (family.name == kAnyFamily) return {};
@@ -168,7 +170,7 @@ Counts OfShape(const RunSpec& s, int64_t experts) {
   Counts counts{layers * (attention.all + family.norms * norm) + dense_layers * dense.all,
                 layers * attention.multiplied + dense_layers * dense.multiplied};
   if (mixed_layers > 0) {
-    // DeepSeek's has an expert more, which every token takes, and a bias for each that is chosen from.
+    // DeepSeek's layers have one more expert, which every token takes, and a bias for each expert to choose from.
     const Counts expert = OfMlp(s, family, s.expert_ffn);
     const double taken = Number(experts) + (family.latent ? 1 : 0);
     const double router = hidden * Number(s.experts);
@@ -181,7 +183,7 @@ Counts OfShape(const RunSpec& s, int64_t experts) {
   return counts;
 }
 
-// What a count in floating point comes to: exact below 2^53, and never more than a whole number holds.
+// Converts a count in floating point: exact below 2^53, and never more than an integer holds.
 int64_t Whole(double count) { return static_cast<int64_t>(std::min(count, 9e18)); }
 
 }  // namespace
@@ -306,7 +308,8 @@ FlopFigures ModelFlops(const RunSpec& s, int64_t data_parallel) {
   const double of_shape = OfShape(s, s.experts_per_token).multiplied;
   const double multiplied = of_shape > 0 ? of_shape : Number(ActiveParameters(s));
   if (multiplied == 0) return flops;
-  // q k^T and p v, 2 FLOPs a multiply-add each. DeepSeek V3's heads have 192 numbers in the one, and 128 in the other.
+  // q k^T and p v, with 2 FLOPs per multiply-add. DeepSeek V3's heads have 192 numbers in the first, and 128 in the
+  // second.
   const double of_a_head = FindFamily(s.family).latent ? (192.0 + 128) / 2 : Number(s.head_dim);
   const double attended = Number(s.heads) * of_a_head;
   const double per_pair = 4 * Number(s.layers) * (attended > 0 ? attended : Number(s.hidden));

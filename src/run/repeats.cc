@@ -10,7 +10,7 @@
 namespace ridgeline {
 namespace {
 
-// What both say, together; else what one says.
+// Combines the values of both with `together`, or takes the only one.
 template <typename T, typename Together>
 void Merge(const std::optional<T>& earlier, std::optional<T>& own, Together together) {
   if (own && earlier) {
@@ -20,7 +20,7 @@ void Merge(const std::optional<T>& earlier, std::optional<T>& own, Together toge
   }
 }
 
-// `earlier` is of `runs` of equal steps.
+// `earlier` covers `runs` runs of equal steps.
 void MergeGpu(const GpuFigures& earlier, double runs, GpuFigures& own) {
   const auto mean = [&](double a, double b) { return (a + runs * b) / (runs + 1); };
   const auto sum = [](auto a, auto b) { return a + b; };
@@ -75,7 +75,7 @@ void AddEarlierRepeats(const RunResult& earlier, int64_t warmup_steps, RunResult
     if (before == earlier.metrics.end() || before->second.unit != own.unit) continue;
     own.value = mean(own.value, before->second.value);
   }
-  // Runs of equal tokens: their times add up.
+  // The runs have equal tokens, so their times add up.
   const double before_cold = earlier.throughput.cold_tokens_per_s;
   if (own_cold > 0 && before_cold > 0) {
     result.throughput.cold_tokens_per_s = (runs + 1) / (runs / before_cold + 1 / own_cold);

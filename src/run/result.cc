@@ -43,14 +43,14 @@ constexpr std::array<std::pair<InfrastructureReason, std::string_view>, 9> kReas
     {InfrastructureReason::kLost, "lost"},
 }};
 
-// Statuses of earlier versions, and what a trainer may say for short.
+// Statuses of earlier versions, and short forms that a trainer may use.
 constexpr std::array<std::pair<std::string_view, InfrastructureReason>, 3> kStatusesThatAreReasons = {{
     {"preempted", InfrastructureReason::kPreempted},
     {"node_failed", InfrastructureReason::kNode},
     {"lost", InfrastructureReason::kLost},
 }};
 
-// The names of a table, but for those of nothing.
+// The names of a table, without empty ones.
 template <typename Table>
 std::vector<std::string> NamesOf(const Table& table) {
   std::vector<std::string> names;
@@ -66,8 +66,8 @@ constexpr std::array<std::pair<Provenance, std::string_view>, 3> kProvenances = 
     {Provenance::kPublished, "published"},
 }};
 
-constexpr double kMostBytes = 9e18;  // of a rank: a double that an int64_t holds
-constexpr size_t kShownBytes = 80;   // of a value that is refused
+constexpr double kMostBytes = 9e18;  // of a rank: a double that fits an int64_t
+constexpr size_t kShownBytes = 80;   // of a refused value
 constexpr size_t kMaxOwnNameBytes = 64;
 constexpr double kMostOfOwn = 1e300;
 
@@ -77,14 +77,14 @@ Error Refusal(std::string_view key, const std::string& what) {
 
 std::string Shown(const Json& value) { return ShortenToBytes(DumpJson(value), kShownBytes); }
 
-// `what` names the text, in two parts.
+// `what` and `part` name the text.
 void CheckLength(std::string_view text, size_t max_bytes, std::string_view what, std::string_view part = {}) {
   if (text.size() <= max_bytes) return;
   throw Refusal(ShortenToBytes(std::string(what) + std::string(part), kShownBytes),
                 fmt::format("has {} bytes, and may have {}", text.size(), max_bytes));
 }
 
-// A missing key keeps the default; a wrong type throws nlohmann's type_error, translated by DecodeResult.
+// A missing key keeps the default. A wrong type throws nlohmann's type_error, which DecodeResult translates.
 void Read(const Json& from, const char* key, std::string& to) {
   const auto it = from.find(key);
   if (it == from.end()) return;
@@ -102,7 +102,7 @@ void Read(const Json& from, const char* key, std::map<std::string, std::string>&
   }
 }
 
-// A number from `min` to `max`; a whole one where it is read as one: none is cut to it.
+// Reads a number from `min` to `max`. An integer must be whole: fractions are refused, not cut.
 template <typename T>
 void ReadNumber(const Json& value, std::string_view key, double min, double max, T& to) {
   if (!value.is_number()) throw Refusal(key, fmt::format("is {}, which is no number", Shown(value)));
@@ -138,7 +138,7 @@ std::vector<RankFigures> DecodeRanks(const Json& list) {
   return ranks;
 }
 
-// Which member of the document a figure is: {"step_ns", "median"}; the first is empty for one on top.
+// The place of a figure in the document: {"step_ns", "median"}. The first is empty for a figure on top.
 std::pair<std::string, std::string> PlaceOf(const Figure& figure) {
   const size_t dot = figure.key.find('.');
   if (dot == std::string_view::npos) return {"", std::string(figure.key)};
@@ -169,7 +169,7 @@ void ReadFigure(const Json& value, const Figure& figure, std::optional<T>& to) {
   ReadNumber(value, figure, to.emplace());
 }
 
-// JSON has no NaN: a loss that is not finite travels as null.
+// JSON has no NaN, so a loss that is not finite is written as null.
 template <typename T>
 void ReadFigure(const Json& value, const Figure& figure, std::vector<T>& to) {
   if (!value.is_array()) throw Refusal(figure.key, "is no list");

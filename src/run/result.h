@@ -1,4 +1,4 @@
-// RunResult: encoded, decoded, checked; the names of its ends.
+// Encodes, decodes and checks RunResults, and names their ends.
 #pragma once
 
 #include <map>
@@ -20,20 +20,20 @@ const std::vector<std::string>& StatusNames();
 
 // "node", "start", …; empty for kNone.
 std::string_view ReasonName(InfrastructureReason reason);
-// Nothing for a name that is none of them.
+// Returns nothing for an unknown name.
 std::optional<InfrastructureReason> ReasonFromName(std::string_view name);
-const std::vector<std::string>& ReasonNames();  // without kNone's
+const std::vector<std::string>& ReasonNames();  // without kNone's empty name
 
 // "ok", "infrastructure (node)".
 std::string EndName(const RunEnd& end);
-// What a document says of an end: `status`, and with "infrastructure" the `reason`. "preempted", and "node_failed" and
-// "lost" of earlier versions, are ends of the infrastructure by themselves. Throws Error(kInvalidInput) for names that
-// are none, and where one of the two is missing or too many.
+// The end that a document states: `status`, and with "infrastructure" the `reason`. "preempted", and "node_failed" and
+// "lost" of earlier versions, are ends of the infrastructure by themselves. Throws Error(kInvalidInput) for unknown
+// names, and if one of the two is missing or superfluous.
 RunEnd EndFromNames(std::string_view status, std::string_view reason);
 
 std::string_view ProvenanceName(Provenance provenance);
 
-// What a trainer's exit code says when it wrote no result. Anything unknown is kCrashed.
+// The end that a trainer's exit code means if it wrote no result. Unknown codes are kCrashed.
 RunEnd EndOfExitCode(int exit_code);
 TrainerExit ExitCodeOf(const RunEnd& end);
 inline RunEnd EndOf(const RunResult& result) { return {result.status, result.reason}; }
@@ -42,24 +42,24 @@ inline void SetEnd(const RunEnd& end, RunResult& result) {
   result.reason = end.reason;
 }
 
-// The name of the evidence that `ridgeline exec` gives of a point with ranks on several nodes: how many.
+// The name of the evidence that `ridgeline exec` gives for a point with ranks on several nodes: their number.
 inline constexpr const char* kNodesEvidence = "nodes";
 inline bool RanOnSeveralNodes(const RunResult& result) { return result.evidence.contains(kNodesEvidence); }
-// Whether this is what a node sees where another of them is lost: its ranks crash, or wait for those that are gone
-// until their time is up. How their job ended tells.
+// Whether this is what a node sees if another node is lost: its ranks crash, or wait for the lost ones until their time
+// is up. The end of their job shows which.
 bool MayBeOfALostNode(const RunResult& result);
 
 Json EncodeResult(const RunResult& result);
 
-// Figures of a definition's own, by their names: {"data_time": {"value": 0.012, "unit": "s"}}. Throws
-// Error(kInvalidInput) for more than kMaxOwnFigures of them, a name that is not of [a-z0-9_]{1,64}, a value that is no
-// finite number, and a unit that is no printable line of at most kMaxUnitBytes.
+// A definition's own figures, by their names: {"data_time": {"value": 0.012, "unit": "s"}}. Throws Error(kInvalidInput)
+// for more than kMaxOwnFigures of them, a name that is not of [a-z0-9_]{1,64}, a value that is no finite number, and a
+// unit that is no printable line of at most kMaxUnitBytes.
 inline constexpr size_t kMaxOwnFigures = 64;
 inline constexpr size_t kMaxUnitBytes = 32;
 Json EncodeOwnFigures(const std::map<std::string, OwnFigure>& figures);
 std::map<std::string, OwnFigure> DecodeOwnFigures(const Json& object);
 
-// Throws Error(kInvalidInput) naming `source` and the field: a result file is outside input.
+// Throws Error(kInvalidInput), which names `source` and the field: a result file comes from outside.
 RunResult DecodeResult(const Json& document, const std::string& source);
 
 }  // namespace ridgeline

@@ -21,14 +21,14 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-// The lines from `offset` on, which moves along. None where there is no file.
+// Reads the lines from `offset` on, and advances it. Reads none if there is no file.
 void ReadLines(const fs::path& path, ForeignFile::Links links, int64_t& offset,
                const std::function<bool(std::string_view line)>& take) {
   ForeignFile file(path, links);
   if (file.state() == ForeignFile::State::kMissing) return;
   if (file.size() > static_cast<int64_t>(kMaxResultsFileBytes)) file.BeTooLong(kMaxResultsFileBytes);
   if (!file.is_open()) ThrowUnread(file);
-  if (file.size() < offset) offset = 0;  // another file is there now
+  if (file.size() < offset) offset = 0;  // another file has replaced it
   if (!ReadWholeLines(file.fd(), offset, take)) ThrowErrno("cannot read " + path.string());
 }
 
@@ -58,7 +58,7 @@ void ResultsWriter::Append(const RunResult& result) {
     line = LineOf(headline);
   }
   if (!AppendLineSynced(fd_.get(), line)) ThrowErrno("cannot write " + path_.string());
-  // What nobody finds under its name is lost when we end.
+  // A file that is not found under its name would be lost when we end.
   struct stat ours {};
   struct stat named {};
   if (::fstat(fd_.get(), &ours) != 0 || ::lstat(path_.c_str(), &named) != 0 || ours.st_dev != named.st_dev ||
@@ -92,7 +92,7 @@ void ReadPartLines(const fs::path& job_dir, int64_t& offset, const std::function
 
 void ReadPrintedLines(const fs::path& log, const std::function<void(JobLine line)>& take) {
   int64_t offset = 0;
-  // A person saved it where they like.
+  // Follows links, because a person saved the log wherever they like.
   ReadLines(log, ForeignFile::Links::kFollowed, offset, [&](std::string_view text) {
     const size_t begin = std::min(text.find(kJobLineMark), text.size());
     if (auto line = ParseJobLine(text.substr(begin)); line && (line->kind == kResultLine || line->kind == kPartLine)) {

@@ -1,4 +1,5 @@
-// A job's results file (ridgeline/job_dir.h): written by whoever runs the job, read by others as it grows.
+// A job's results file (ridgeline/job_dir.h): the program that runs the job writes it, and others read it while it
+// grows.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,16 @@
 
 namespace ridgeline {
 
-// Appends results. One at a time writes a file: exec holds the job's lock.
+// Appends results. One process at a time writes a file: exec holds the job's lock.
 class ResultsWriter {
  public:
-  // Makes the file where it is missing. Throws Error(kInfrastructure) naming the file where it cannot be written or is
-  // not a regular file.
+  // Creates the file if it is missing. Throws Error(kInfrastructure), which names the file, if it cannot be written or
+  // is not a regular file.
   explicit ResultsWriter(const std::filesystem::path& job_dir);
 
-  // On the disk when it returns; what an earlier writer was killed at stays a line of its own. Without the series of
-  // its steps where these make a longer line than any reader takes. Throws Error(kInfrastructure), also where the file
-  // is not there any more.
+  // The result is on the disk when this returns. The broken end that a killed writer left stays a line of its own.
+  // Omits the series of steps if they make the line longer than any reader accepts. Throws Error(kInfrastructure), also
+  // if the file is no longer there.
   void Append(const RunResult& result);
 
  private:
@@ -29,7 +30,7 @@ class ResultsWriter {
   Fd fd_;
 };
 
-// Reads a results file, from where it stopped the last time.
+// Reads a results file, from where it last stopped.
 class ResultsReader {
  public:
   // `offset`: where an earlier reader of the file stopped.
@@ -37,13 +38,13 @@ class ResultsReader {
       : path_(ResultsFile(job_dir)), offset_(offset) {}
 
   const std::filesystem::path& path() const { return path_; }
-  int64_t offset() const { return offset_; }  // in bytes, of the first line that is not read yet
-  int64_t broken() const { return broken_; }  // lines so far that were cut or damaged
+  int64_t offset() const { return offset_; }  // in bytes: the first unread line
+  int64_t broken() const { return broken_; }  // number of cut or damaged lines so far
 
-  // Hands over the result lines that have come whole since it was last asked, until `take` says false: that was enough
-  // for now. Returns whether it has handed over all of them. None where there is no file. What is no line is passed
-  // over. Memory is bounded by one line. Throws an Error naming the file: kInvalidInput where it is not a regular file
-  // or longer than any job's, kInfrastructure where it cannot be read.
+  // Passes on the complete result lines that are new since the last call, until `take` returns false because it has
+  // enough for now. Returns whether it passed on all of them. Passes on none if there is no file. Skips anything that
+  // is no line. Memory is bounded by one line. Throws an Error that names the file: kInvalidInput if it is not a
+  // regular file or is longer than any job's, kInfrastructure if it cannot be read.
   bool ReadNew(const std::function<bool(JobLine line)>& take);
 
  private:
@@ -52,14 +53,13 @@ class ResultsReader {
   int64_t broken_ = 0;
 };
 
-// Hands over the `part` lines that pods told (ridgeline/job_dir.h), from byte `offset` on, which moves along. None
-// where there is no file; throws as ReadNew does.
+// Passes on the `part` lines that pods printed (ridgeline/job_dir.h), from byte `offset` on, and advances it. Passes on
+// none if there is no file. Throws as ReadNew.
 void ReadPartLines(const std::filesystem::path& job_dir, int64_t& offset,
                    const std::function<void(JobLine line)>& take);
 
-// Hands over the result and part lines of what `ridgeline exec --print-results` printed, among whatever else a log
-// holds. `kubectl logs --prefix` says before each line whose it is. None where there is no file; throws as ReadNew
-// does.
+// Passes on the result and part lines that `ridgeline exec --print-results` printed, among anything else in a log.
+// `kubectl logs --prefix` puts each line's source before it. Passes on none if there is no file. Throws as ReadNew.
 void ReadPrintedLines(const std::filesystem::path& log, const std::function<void(JobLine line)>& take);
 
 }  // namespace ridgeline

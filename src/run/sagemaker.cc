@@ -7,7 +7,7 @@
 namespace ridgeline {
 namespace {
 
-// The toolkit in SageMaker's images sets SM_… variables, the service itself this one.
+// The toolkit in SageMaker's images sets SM_… variables; the service itself sets this one.
 bool OnSageMaker() {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);

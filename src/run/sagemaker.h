@@ -1,4 +1,4 @@
-// Amazon SageMaker's place for checkpoint files.
+// Amazon SageMaker's folder for checkpoint files.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +8,9 @@
 
 namespace ridgeline {
 
-// Where the spec names no checkpoint_dir, we run on SageMaker and /opt/ml/checkpoints is there (SageMaker copies it to
-// S3 and back), that is the spec's from here on, or `folder` below it where several runs share a container. `root` is
-// "/" but in tests.
+// Sets the spec's checkpoint_dir to /opt/ml/checkpoints, which SageMaker copies to S3 and back, if the spec names none,
+// we run on SageMaker and that folder exists. If several runs share a container, sets it to `folder` below that. `root`
+// is "/" except in tests.
 void UseSageMakerCheckpointDir(std::string_view folder, RunSpec& spec, const std::filesystem::path& root = "/");
 
 }  // namespace ridgeline

@@ -14,10 +14,10 @@
 namespace ridgeline {
 namespace {
 
-// Between a throughput that is given and tokens over time: a trainer may have rounded what it says.
+// The allowed difference between a stated throughput and tokens over time: a trainer may round its figures.
 constexpr double kTolerance = 0.05;
 
-// Steps that an earlier process has done, whose times this one need not know.
+// Steps of an earlier process, whose times this one need not know.
 int64_t StepsBefore(const RunResult& result) {
   const auto said = result.evidence.find("resumed_from_step");
   if (said == result.evidence.end()) return 0;
@@ -29,7 +29,7 @@ int64_t StepsBefore(const RunResult& result) {
 
 std::string OfSteps(const RunSpec& spec, const RunResult& r) {
   const int64_t steps = StepsOf(spec);
-  // On GPUs further blocks of steps are measured until measure.seconds have passed.
+  // On GPUs, further blocks of steps are measured until measure.seconds have passed.
   const int64_t most = spec.device == "cuda" ? std::numeric_limits<int64_t>::max() : steps;
   const auto wrong_count = [&](const char* key, int64_t count) {
     return fmt::format("{} has {} numbers, and the point has {} steps, warm-up included", key, count, steps);
@@ -96,7 +96,7 @@ std::string OfMemory(const RunSpec& spec, const RunResult& r) {
                        ShortenToBytes(PrintableLine(m.device_peak_kind), 80), kAllocated, kInUse, kOfNvml);
   }
   if (m.planned_peak_bytes > 0 && !m.by_category.empty()) {
-    // A sum of many large numbers need not be one.
+    // Subtracts, because the sum of many large numbers may overflow.
     int64_t left = m.planned_peak_bytes;
     for (const auto& [name, bytes] : m.by_category) left = bytes > left ? -1 : left - bytes;
     if (left != 0) {
@@ -111,7 +111,7 @@ std::string OfMemory(const RunSpec& spec, const RunResult& r) {
     return fmt::format("memory.rss_peak_bytes is {}, and a rank on {} had {}", m.rss_peak_bytes, rank.host,
                        rank.rss_peak_bytes);
   }
-  // A trainer that says what an accelerator's memory held may have them there.
+  // A trainer that reports an accelerator's memory may have its parameters there.
   const auto parameters = m.by_category.find("parameters");
   const bool held_them = r.status == RunStatus::kOk && spec.device == "cpu" && m.device_peak_bytes == 0;
   if (held_them && parameters != m.by_category.end() && m.rss_peak_bytes > 0 && m.rss_peak_bytes < parameters->second) {
@@ -159,7 +159,7 @@ std::string Contradiction(const RunSpec& spec, const RunResult& result) {
 std::string TooFewSteps(const RunSpec& spec, const RunResult& result) {
   if (spec.device == "meta" || result.measured_steps >= spec.min_steps) return {};
   const bool is_steady = result.step_ns.median_ns > 0 || result.throughput.steady_tokens_per_s > 0;
-  // How fast it is cold is a figure, too, where nobody asks for more.
+  // Cold throughput is a figure, too, if nobody requests more steps.
   if (result.measured_steps == 0 && (is_steady || spec.min_steps == 1)) return {};
   return fmt::format("its steady figures are of {} measured step{}, and measure: {{min_steps: {}}} asks for as many",
                      result.measured_steps, result.measured_steps == 1 ? "" : "s", spec.min_steps);

@@ -41,7 +41,7 @@ std::string TypeProblem(const Field& field, const Json& value) {
                      DumpJson(value));
 }
 
-// Each Assign returns what is wrong, or nothing.
+// Each Assign returns the problem, or nothing.
 std::string Assign(int64_t& to, const Field& field, const Json& value) {
   if (value.is_number_integer()) {
     if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
@@ -60,7 +60,7 @@ std::string Assign(int64_t& to, const Field& field, const Json& value) {
 std::string Assign(double& to, const Field& field, const Json& value) {
   if (!value.is_number()) return TypeProblem(field, value);
   to = value.get<double>();
-  if (to == 0) to = 0;  // no negative zero in a canonical spec
+  if (to == 0) to = 0;  // avoids a negative zero in a canonical spec
   return RangeProblem(field, to);
 }
 
@@ -105,7 +105,7 @@ void AppendNumber(double value, std::string& out) {
 
 void AppendBoolean(bool value, std::string& out) { out += value ? "true" : "false"; }
 
-// Straight from its member, as specs by the hundred thousand are encoded. `field` is one of the table's.
+// Reads the member directly, because specs are encoded by the hundred thousand. `field` is one of the table's.
 void AppendValue(const RunSpec& spec, const Field& field, std::string& out) {
   if (const auto* i = std::get_if<int64_t RunSpec::*>(&field.member)) {
     AppendNumber(spec.*(*i), out);
@@ -122,7 +122,7 @@ void AppendValue(const RunSpec& spec, const Field& field, std::string& out) {
   }
 }
 
-// Of a trainer's own, whose type stands in the text alone: 2.0 is a number, and 2 an integer.
+// Appends the value of a trainer's own field. Its type shows only in the text: 2.0 is a number, and 2 an integer.
 void AppendOwnValue(const FieldValue& value, std::string& out) {
   if (const auto* i = std::get_if<int64_t>(&value)) {
     AppendNumber(*i, out);
@@ -169,7 +169,7 @@ std::string SetOwn(RunSpec& spec, const Json& values) {
 constexpr std::string_view kVersionKey = "version";
 std::string_view GroupOf(const Field& setting) { return setting.name.substr(0, setting.name.find('.')); }
 
-// The settings at the front of `settings` that stand in one group.
+// The leading settings of `settings` that belong to one group.
 std::span<const Field> FirstGroup(std::span<const Field> settings) {
   const auto end = std::ranges::find_if(
       settings, [&](const Field& setting) { return GroupOf(setting) != GroupOf(settings.front()); });
@@ -291,7 +291,7 @@ RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems) {
   };
   const auto set = [&](RunSpec& spec, const std::string& name) { set_to(spec, name, values.at(name)); };
   RunSpec spec;
-  // It decides which models there are.
+  // The trainer comes first, because it decides which models exist.
   if (values.contains("trainer") && values.at("trainer").is_string()) spec.trainer = values.at("trainer");
   const std::string trainer = spec.trainer;
   if (values.contains("family")) set(spec, "family");
@@ -336,7 +336,7 @@ void Canonicalize(RunSpec& spec) {
   if (spec.amax_history == 0 && spec.scaling == "delayed") spec.amax_history = 1024;
   if (spec.checkpointing == "full/1") spec.checkpointing = "full";
   if (spec.communicator.empty()) spec.communicator = spec.gpu == "none" ? "gloo" : "nccl";
-  if (spec.communicator != "virtual" && spec.ranks == 1) spec.communicator = "self";  // nobody else is there
+  if (spec.communicator != "virtual" && spec.ranks == 1) spec.communicator = "self";  // there are no other ranks
   CanonicalizeParallelism(spec);
   if (has_shape) spec.model = NameOfShape(spec);
 }
@@ -416,7 +416,7 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
   if (s.device == "cpu" && s.gpu != "none") {
     add("gpu", fmt::format("gpu: {} goes with device: cuda, or with device: meta to plan for one", s.gpu), {"device"});
   }
-  const std::string_view between = s.gpu == "none" ? "gloo" : "nccl";  // ranks that are processes
+  const std::string_view between = s.gpu == "none" ? "gloo" : "nccl";  // for ranks that are processes
   if (s.communicator == "self" && s.ranks != 1 && s.device != "meta") {
     add("ranks", fmt::format("{} ranks need communicator: {} or virtual (or device: meta)", s.ranks, between),
         {"communicator", "device", "gpu"});
@@ -522,8 +522,7 @@ RunSpec DecodeSpec(const Json& document, const std::string& source) {
                 "use a harness and a trainer of the same release");
   }
   values.erase("version");
-  // A canonical spec carries the derived name of its model, which need not be a preset, unless the name is all there
-  // is.
+  // A canonical spec has the derived name of its model, which need not be a preset, unless only the name is known.
   const bool has_name = values.contains("model") && values["model"].is_string();
   const bool has_shape = values.contains("layers") && values.contains("family") && values["family"] != kAnyFamily;
   if (has_name && has_shape) values.erase("model");

@@ -1,4 +1,4 @@
-// RunSpec: built from named values, made canonical, checked, encoded, identified.
+// Builds a RunSpec from named values, makes it canonical, and checks, encodes and identifies it.
 #pragma once
 
 #include <string>
@@ -10,67 +10,69 @@
 
 namespace ridgeline {
 
-// What is wrong with a spec, and which field to point at.
+// What is wrong with a spec, and the field to point at.
 struct Problem {
   std::string field;
   std::string message;
-  std::vector<std::string_view> with = {};  // the other fields whose values make it wrong; names of Fields()
+  std::vector<std::string_view> with = {};  // other fields whose values cause the problem; names of Fields()
 };
 
-// The defaults of a family: stack has NVIDIA's fsdp.py ones (dropout 0.1, Adam at 1e-4, state in the working dtype).
+// The defaults of a family: stack has those of NVIDIA's fsdp.py (dropout 0.1, Adam at 1e-4, state in the working
+// dtype).
 RunSpec FamilyDefaults(std::string_view family);
 
-// Sets one field from a JSON value. Returns what is wrong (type, range, choice), or nothing. `model` names a preset and
-// sets the shape; any other name is a model of kAnyFamily where the spec's trainer is not ours.
+// Sets one field from a JSON value. Returns the problems (type, range, choice), if any. `model` names a preset and sets
+// the shape. Any other name is a model of kAnyFamily if the spec's trainer is not ours.
 std::vector<Problem> SetField(RunSpec& spec, std::string_view name, const Json& value);
 
-// The same of a field in hand, such as a trainer's own.
+// The same for a given field, such as a trainer's own.
 std::vector<Problem> SetField(RunSpec& spec, const Field& field, const Json& value);
 
-// A spec from named values (a JSON object): the family's defaults, the preset's shape, then every other value; made
-// canonical and checked. Problems are appended; the spec is meaningful only where none were.
+// Builds a spec from named values (a JSON object): the family's defaults, the preset's shape, then every other value.
+// Makes it canonical and checks it. Appends problems; the spec is meaningful only if there are none.
 RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems);
 
 // Fills in what depends on other fields (kv_heads, head_dim, state_precision, communicator, model). Idempotent. A name
 // of kAnyFamily stays as it is, and nothing of such a shape is filled in.
 void Canonicalize(RunSpec& spec);
 
-// What a canonical spec can't be: an impossible shape, a combination nothing can run.
+// The problems of a canonical spec: an impossible shape, or a combination that nothing can run.
 std::vector<Problem> CheckSpec(const RunSpec& spec);
 
-// The processes that run the spec, each a rank; 1 where ranks are none, or one stands for all.
+// The number of processes that run the spec, one per rank; 1 if ranks are no processes, or if one stands for all.
 int64_t ProcessesOf(const RunSpec& spec);
 bool HasSeveralProcesses(const RunSpec& spec);
 
-// "full/4" -> {kind "full", every 4}; every is 1 for full, 0 for the others. False where it is none of the policies.
+// "full/4" -> {kind "full", every 4}. `every` is 1 for full, and 0 for the others. Returns false for an unknown policy.
 bool ParseCheckpointing(std::string_view text, std::string& kind, int64_t& every);
 
-// Canonical JSON: one line, sorted keys, every field, `version`, and the settings where one is not its default. Equal
+// Canonical JSON: one line with sorted keys, every field, `version`, and the settings if one is not its default. Equal
 // specs give equal text.
 std::string EncodeSpec(const RunSpec& spec);
 void AppendSpec(const RunSpec& spec, std::string& out);  // the same, appended
-// One field of it, "name":value; nothing, and false, where the value goes unsaid or is unknown.
+// Appends one field, "name":value. Appends nothing and returns false if the value is not encoded or is unknown.
 bool AppendField(const RunSpec& spec, const Field& field, std::string& out);
 
-// Of a trainer's own fields, "own":{…}; nothing where there are none.
+// Appends a trainer's own fields, "own":{…}; nothing if there are none.
 void AppendOwn(const RunSpec& spec, std::string& out);
 
-// Letters, digits, '-', '_' and '.', and not this first; at most 64 bytes. A file may be called so on any system.
+// Whether it consists of letters, digits, '-', '_' and '.', with no '.' first, and at most 64 bytes. Such a file name
+// is valid on any system.
 bool IsFileName(std::string_view name);
 // A file's name, or two with an '@' between them: a trainer and its release, `torchtitan@0.2`. At most 64 bytes.
 bool IsTrainerName(std::string_view name);
 inline constexpr std::string_view kTrainerNameRule =
     "letters, digits, '-', '_' and '.', one '@' before a release, and at most 64 of them";
-// What of `trainer` comes after `name` where it is a release of it: "0.2.2" of torchtitan@0.2.2 after torchtitan, "2"
-// after torchtitan@0.2. Empty where it is none.
+// The part of `trainer` after `name`, if it is a release of it: "0.2.2" for torchtitan@0.2.2 after torchtitan, "2"
+// after torchtitan@0.2. Empty if it is none.
 std::string_view ReleaseAfter(std::string_view name, std::string_view trainer);
-// Small letters, digits and '_', a letter first: as all fields are called.
+// Whether it consists of lower-case letters, digits and '_', with a letter first, like all names of fields.
 bool IsFieldName(std::string_view name);
 
-// Throws Error(kInvalidInput) naming `source`, for a wrong version, an unknown key, or any problem.
+// Throws Error(kInvalidInput), which names `source`, for a wrong version, an unknown key, or any problem.
 RunSpec DecodeSpec(const Json& document, const std::string& source);
 
-// What a point is: the canonical JSON without settings.
+// The encoding that defines a point: the canonical JSON without settings.
 std::string EncodePoint(const RunSpec& spec);
 
 // The id of a point: 32 hexadecimal digits of the hash of EncodePoint.

@@ -13,7 +13,7 @@
 namespace ridgeline {
 namespace {
 
-// Over the times of steps, which are not empty.
+// Computes figures from the times of steps, of which there is at least one.
 void FillStepTimes(std::vector<int64_t> times_ns, StepTimes& to) {
   std::sort(times_ns.begin(), times_ns.end());
   const size_t n = times_ns.size();
@@ -28,7 +28,7 @@ void FillStepTimes(std::vector<int64_t> times_ns, StepTimes& to) {
   to.cv = mean > 0 ? std::sqrt(variance) / mean : 0;
 }
 
-// By the tokens of a step and the times that the result has; 0 of what these do not say.
+// From the tokens per step and the result's times; 0 if these are missing.
 Throughput ThroughputOf(const RunResult& result) {
   const auto tokens = static_cast<double>(result.tokens_per_step);
   Throughput throughput;
@@ -68,7 +68,7 @@ std::string SizeProblem(const RunSpec& s) {
         s.batch_size, s.seq_length, s.grad_accumulation, data_parallel == s.ranks ? "ranks" : "data-parallel ranks",
         data_parallel, of_a_step, kMostTokens);
   }
-  // More than any layer keeps, in any format; and of logits, of which a part is held at a time.
+  // An upper bound: more than any layer keeps, in any format, plus the part of the logits that is held at a time.
   const double width = factor(s.hidden) + factor(s.ffn) + factor(s.heads) * factor(s.head_dim);
   const double bytes = tokens * (64 * width * factor(s.layers) + factor(s.vocab) / 128);
   constexpr double kMostBytes = 4e18;

@@ -21,7 +21,7 @@ constexpr std::string_view kDataParallel =
 constexpr std::string_view kSharded =
     ": `full` shares weights, gradients and optimizer state, `optimizer` the last alone";
 
-// Of PyTorch and torchtitan, Megatron-LM, DeepSpeed, Hugging Face's Trainer and NeMo.
+// The names of PyTorch and torchtitan, Megatron-LM, DeepSpeed, Hugging Face's Trainer and NeMo.
 constexpr Synonym kSynonyms[] = {
     {"lr", "learning_rate"},
     {"min_lr", "learning_rate_min"},

@@ -1,4 +1,4 @@
-// What other frameworks call what has a name of its own here: a spelling that is no slip is answered, too.
+// Other frameworks' names for what has another name here, so that messages can answer these as well as misspellings.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace ridgeline {
 
-// ", here 'learning_rate'", with a word where that is not the whole of it: which of `known` somebody means who says
-// `name`, by a name of another framework, else by one that is spelt much like it. Empty where none is.
+// Text such as ", here 'learning_rate'", with a note if that is not the whole meaning. Finds which of `known` the user
+// means by `name`: by another framework's name, else by similar spelling. Empty if there is none.
 std::string Meant(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace ridgeline

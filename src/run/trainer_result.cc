@@ -21,9 +21,9 @@
 namespace ridgeline {
 namespace {
 
-constexpr size_t kShownKeyBytes = 80;  // of a key that is refused
+constexpr size_t kShownKeyBytes = 80;  // of a refused key
 
-// With null for the three words that JSON has not, where they are no text.
+// Replaces NaN, Infinity and -Infinity, which JSON lacks, with null outside of strings.
 std::string WithoutNonFinite(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -58,7 +58,7 @@ const std::vector<std::string>& KnownKeys() {
     for (const Figure& figure : Figures()) {
       const size_t dot = figure.key.find('.');
       if (dot == std::string_view::npos) continue;
-      known.emplace_back(figure.key.substr(0, dot));  // a group may be left out of a result
+      known.emplace_back(figure.key.substr(0, dot));  // a result may leave out a group
       known.emplace_back(figure.key);
     }
     return known;
@@ -75,8 +75,8 @@ void CheckKey(const std::string& key, const std::vector<std::string>& known, con
 }
 
 void CheckKeys(const Json& document, const std::string& source) {
-  if (!document.is_object()) return;  // decoding refuses it
-  // Groups of figures have keys of their own; evidence, environment and amounts are free.
+  if (!document.is_object()) return;  // decoding refuses it later
+  // Groups of figures have known keys. Evidence, environment and amounts may have any.
   const auto is_group = [](const std::string& key) {
     return std::any_of(Figures().begin(), Figures().end(),
                        [&](const Figure& figure) { return figure.key.starts_with(key + "."); });
@@ -106,7 +106,7 @@ void SayDiverged(RunResult& result) {
   result.evidence["step"] = std::to_string(step);
 }
 
-// How long a result of the point may be: series of very many steps alone are long.
+// The longest result of the point: series of very many steps alone are long.
 size_t MostBytes(const RunSpec& spec) {
   const auto steps = static_cast<size_t>(std::min<int64_t>(StepsOf(spec), kMaxJobLineBytes / kMaxResultBytesAStep));
   return std::max(kMaxResultBytes, steps * kMaxResultBytesAStep);
@@ -146,7 +146,7 @@ RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const s
     const Json document = ParseJson(WithoutNonFinite(text), source);
     CheckKeys(document, source);
     result = DecodeResult(document, source);
-    result.cores = {};  // whoever started the trainer knows these
+    result.cores = {};  // the program that started the trainer knows these
     if (result.status == RunStatus::kOk) SayDiverged(result);
     if (result.tokens_per_step == 0) result.tokens_per_step = tokens_per_step;
     if (result.status == RunStatus::kOk && !result.step_ns.all_ns.empty()) DeriveStepFigures(spec, result);
