@@ -41,10 +41,24 @@ elseif(RIDGELINE_SANITIZE STREQUAL "thread")
 elseif(RIDGELINE_SANITIZE)
   message(FATAL_ERROR "RIDGELINE_SANITIZE is '${RIDGELINE_SANITIZE}': use address or thread")
 else()
-  # Programs read bytes of strangers: what the linker filled in is written to no more once they run. To find all functions at
-  # the start costs no time that counts: there are some hundred. Compilers link so that code lies anywhere by themselves.
-  # tests/install asks for all of it.
+  # Programs read untrusted bytes, so the linker's tables become read-only once a program has started. Binding all functions
+  # at the start costs no time that counts: there are a few hundred. Compilers make position-independent programs by default.
+  # tests/install checks all of it.
   target_link_options(rl_flags INTERFACE -Wl,-z,relro,-z,now)
+endif()
+
+# The compiler's checks in rooms, launchers and programs, for the same reason: stack canaries, the C library's checks of
+# buffer sizes, and landing pads for indirect jumps. bench/hardening.sh measures what they cost. Tests are not optimized, and
+# the C library refuses its checks then.
+add_library(rl_hardened_flags INTERFACE)
+target_link_libraries(rl_hardened_flags INTERFACE rl_flags)
+option(RIDGELINE_HARDEN "Compile with the checks of rl_hardened_flags, unless for debugging" ON)
+if(RIDGELINE_HARDEN AND NOT RIDGELINE_SANITIZE)
+  target_compile_options(rl_hardened_flags INTERFACE
+    "$<$<NOT:$<CONFIG:Debug>>:-fstack-protector-strong;-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+    target_compile_options(rl_hardened_flags INTERFACE "$<$<NOT:$<CONFIG:Debug>>:-fcf-protection>")
+  endif()
 endif()
 
 # rl_precompile(target HEADERS…|REUSE_FROM TARGET): reads the headers that nearly every source of a target includes once for
@@ -78,7 +92,7 @@ function(rl_library name)
   cmake_parse_arguments(arg "QUICK" "" "SOURCES;LINK;PRIVATE_LINK;PRECOMPILE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
-  target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE rl_flags ${arg_PRIVATE_LINK})
+  target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE rl_hardened_flags ${arg_PRIVATE_LINK})
   if(arg_QUICK)
     set_target_properties(${name} PROPERTIES RIDGELINE_QUICK_TO_COMPILE ON)
     if(RIDGELINE_SANITIZE)
@@ -101,11 +115,11 @@ function(rl_plugin name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_library(rl_launcher_${name} STATIC ${arg_SOURCES})
   target_include_directories(rl_launcher_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/plugins)
-  target_link_libraries(rl_launcher_${name} PUBLIC rl_plugin_common PRIVATE rl_flags fmt::fmt ${arg_LINK})
+  target_link_libraries(rl_launcher_${name} PUBLIC rl_plugin_common PRIVATE rl_hardened_flags fmt::fmt ${arg_LINK})
   set_target_properties(rl_launcher_${name} PROPERTIES CXX_VISIBILITY_PRESET hidden RIDGELINE_QUICK_TO_COMPILE ON)
   rl_precompile(rl_launcher_${name} <nlohmann/json.hpp>)
   add_library(ridgeline-launcher-${name} MODULE plugin.cc)
-  target_link_libraries(ridgeline-launcher-${name} PRIVATE rl_flags rl_launcher_${name} fmt::fmt)
+  target_link_libraries(ridgeline-launcher-${name} PRIVATE rl_hardened_flags rl_launcher_${name} fmt::fmt)
   set_target_properties(ridgeline-launcher-${name} PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden
                         LIBRARY_OUTPUT_DIRECTORY ${RIDGELINE_PLUGIN_DIR})
   rl_brings_libraries(ridgeline-launcher-${name} ../libraries)

@@ -178,7 +178,7 @@ std::string Readelf(std::vector<std::string> options, const fs::path& file) {
   return captured.stdout_text;
 }
 
-// They read bytes of strangers (rl_flags in cmake/options.cmake).
+// They read untrusted bytes (rl_flags and rl_hardened_flags in cmake/options.cmake).
 TEST_F(Install, ItsProgramsAreHardened) {
   if (ReadFile(RIDGELINE_BINARY_DIR "/CMakeCache.txt").find("CMAKE_BUILD_TYPE:STRING=Release") == std::string::npos) {
     GTEST_SKIP() << "a build for debugging, or with sanitizers, is not hardened";
@@ -196,6 +196,10 @@ TEST_F(Install, ItsProgramsAreHardened) {
     if (program.extension() != ".so") {
       EXPECT_THAT(headers, testing::ContainsRegex("FLAGS_1\\).*PIE"));
     }
+    if (name == "ridgeline-local-keeper") continue;  // linked statically, without names of functions
+    const std::string functions = Readelf({"--dyn-syms"}, program);
+    EXPECT_THAT(functions, HasSubstr("__stack_chk_fail")) << "its frames have no canaries";
+    EXPECT_THAT(functions, testing::ContainsRegex("__[a-z]+_chk@")) << "the C library checks no sizes";
   }
 }
 
