@@ -1,4 +1,4 @@
-// What a launcher answers (launcher.h of include/ridgeline says what each means), and the documents that makes.
+// A launcher's answers (include/ridgeline/launcher.h says what each means), and the documents made from them.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace ridgeline::plugin {
 
 struct Availability {
   bool available = false;
-  std::string why;  // not
+  std::string why;  // why it is not available
   std::string description;
-  int64_t max_jobs = 0;  // of a launcher with a queue
-  bool retry = false;    // nothing is wrong but the moment
+  int64_t max_jobs = 0;  // for a launcher with a queue
+  bool retry = false;    // it is unavailable only for the moment
 };
 Json ToJson(const Availability& answer);
 
@@ -26,12 +26,12 @@ struct Rendering {
   };
   std::vector<File> files;
   std::string submit;                  // the command; FILE stands for a file, DIR for their folder
-  std::string fetch = {};              // the command that brings results into DIR; empty where the jobs themselves do
-  std::vector<std::string> asks = {};  // what jobs ask for beside what they were told to, in words; each once
+  std::string fetch = {};              // the command that brings results into DIR; empty if the jobs themselves do
+  std::vector<std::string> asks = {};  // what jobs ask for besides what they were told to, in words; each once
 };
 Json ToJson(const Rendering& answer);
 
-// Of one job: its native id, or why it has none.
+// The answer for one job: its native id, or why it has none.
 struct Submission {
   std::string native_id;
   std::optional<Failure> error;
@@ -45,11 +45,12 @@ enum class Phase {
   kMissing,  // the scheduler has never heard of this key, or has forgotten it
 };
 
-// Of one job.
+// The answer for one job.
 struct JobState {
   Phase phase = Phase::kMissing;
   int64_t started_unix_s = 0;  // 0: not known
-  // Of a queued one too: "pending" is the scheduler's own word for why, "expected_unix_s" when it thinks it will start.
+  // For a queued job also: "pending" is the scheduler's own word for why it waits, "expected_unix_s" when the scheduler
+  // expects to start it.
   Evidence evidence;
   std::string native_id;  // empty: not known
 };
@@ -57,10 +58,10 @@ Json ToJson(const JobState& answer);
 
 struct Polled {
   std::vector<JobState> states;
-  int64_t again_ms = 0;  // of a launcher that says when to ask again
+  int64_t again_ms = 0;  // for a launcher that says when to ask again
 };
 
-// Of one job.
+// The answer for one job.
 struct Cancellation {
   bool cancelled = false;
 };

@@ -1,4 +1,4 @@
-// The time as a launcher asks for it: handed in, so that a test need not wait until a launcher's patience has ended.
+// The time, as a launcher asks for it. A launcher gets its clock, so a test of its patience need not wait.
 #pragma once
 
 #include <chrono>
@@ -12,11 +12,11 @@ class Clock {
   using Time = std::chrono::steady_clock::time_point;
 
   virtual ~Clock() = default;
-  virtual Time Now() const = 0;       // for how long something lasts
-  virtual int64_t UnixS() const = 0;  // for when something was, as others write it
+  virtual Time Now() const = 0;       // to measure durations
+  virtual int64_t UnixS() const = 0;  // to compare with times from others
 };
 
-// This machine's.
+// This machine's clock.
 const Clock& SystemClock();
 
 }  // namespace ridgeline::plugin

@@ -1,4 +1,4 @@
-// Evidence of a job that means the same whichever launcher gives it.
+// Evidence about a job that means the same from every launcher.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@ namespace ridgeline::plugin {
 
 using Evidence = std::map<std::string, std::string>;
 
-// What the scheduler knows better than the job's own results. `end`: one of the contract's (run.h).
+// Adds what the scheduler knows better than the job's own results. `end`: one of the contract's (run.h).
 void AddEnd(const std::string& end, const std::string& message, const std::string& hint, Evidence& evidence);
 
-// The end `infrastructure`: nothing that the point did. `reason`: one of the contract's (run.h).
+// Adds the end `infrastructure`, which the point did not cause. `reason`: one of the contract's (run.h).
 void AddInfrastructure(const std::string& reason, const std::string& message, const std::string& hint,
                        Evidence& evidence);
 
-// How a process ended: by `signal`, or where that is 0 with `exit_code`.
+// Adds how a process ended: by `signal`, or with `exit_code` if `signal` is 0.
 void AddExit(int exit_code, int signal, Evidence& evidence);
 
-// How long it waited; nothing where either moment is not known (0).
+// Adds how long the job waited, unless one of the times is unknown (0).
 void AddQueueWait(int64_t submitted_unix_s, int64_t started_unix_s, Evidence& evidence);
 
-// "log_tail": the last of `log`, where that says anything.
+// Adds "log_tail", the last of `log`, unless that is empty.
 void AddLogTail(const std::string& log, Evidence& evidence);
 
 }  // namespace ridgeline::plugin

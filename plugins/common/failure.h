@@ -1,4 +1,4 @@
-// What every call of a launcher speaks and throws: JSON documents, and the answer of a call that was not done.
+// What all calls of a launcher use: JSON documents, and the exception for a call that failed.
 #pragma once
 
 #include <exception>
@@ -11,17 +11,17 @@ namespace ridgeline::plugin {
 
 using Json = nlohmann::json;
 
-// What a call answers when it was not done.
+// The answer of a call that failed.
 class Failure : public std::exception {
  public:
   enum class Kind {
     kUsage,
     kInvalidInput,
     kInfrastructure,
-    kNotNow,  // infrastructure, and asking again later may help
+    kNotNow,  // infrastructure; asking again later may help
   };
 
-  // `reason`: of a job that is not submitted for the infrastructure's sake (run.h); empty: `start`.
+  // `reason`: why the infrastructure keeps a job from being submitted (run.h); empty: `start`.
   Failure(Kind kind, std::string message, std::string hint = {}, std::string reason = {})
       : kind_(kind), message_(std::move(message)), hint_(std::move(hint)), reason_(std::move(reason)) {}
 

@@ -26,7 +26,7 @@ void Sync(const fs::path& path) {
   if (!file || ::fsync(file.get()) != 0) Fail("cannot write " + path.string());
 }
 
-// False with errno where it cannot be written.
+// Returns false and sets errno if the file cannot be written.
 bool WriteNew(const fs::path& path, std::string_view text, bool synced) {
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file) return false;
@@ -40,7 +40,7 @@ bool WriteNew(const fs::path& path, std::string_view text, bool synced) {
 
 void Write(const fs::path& path, std::string_view text, bool synced) {
   const fs::path temporary = path.string() + "." + std::to_string(::getpid()) + ".tmp";
-  ::unlink(temporary.c_str());  // of a process of our number that was killed
+  ::unlink(temporary.c_str());  // left by a killed process that had our number
   const bool written = WriteNew(temporary, text, synced);
   if (!written || ::rename(temporary.c_str(), path.c_str()) != 0) {
     const int saved_errno = errno;

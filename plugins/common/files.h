@@ -1,4 +1,4 @@
-// Small files of a launcher's own.
+// A launcher's own small files.
 #pragma once
 
 #include <filesystem>
@@ -11,24 +11,24 @@
 
 namespace ridgeline::plugin {
 
-// A file that others may have made (ridgeline/foreign_file.h), empty where none is there. Throws Failure where it is no
-// regular file, longer than that, or cannot be read.
+// Reads a file that others may have made (ridgeline/foreign_file.h); empty if there is none. Throws Failure if it is
+// not a regular file, is longer than `max_bytes`, or cannot be read.
 std::string ReadText(const std::filesystem::path& path, size_t max_bytes = kMaxRecordBytes,
                      ForeignFile::Links links = ForeignFile::Links::kRefused);
-// The end of such a log; empty where there is none. Where it cannot be read, a line in brackets says why.
+// Reads the end of such a log; empty if there is none. If it cannot be read, returns a line in brackets that says why.
 std::string ReadTextTail(const std::filesystem::path& path, size_t max_bytes = kLogTailBytes);
-// Old bytes or new ones for whoever reads, whenever we are killed. Throws Failure.
+// Writes a file. Readers see the old bytes or the new ones, even if we are killed. Throws Failure.
 void WriteText(const std::filesystem::path& path, std::string_view text);
-// The same, on the disk when it returns.
+// The same. The file is on the disk when it returns.
 void WriteTextSynced(const std::filesystem::path& path, std::string_view text);
-// Hands over the lines of such a file that end, without their ends; none where there is no regular file, or one longer
-// than any job's. What is longer than any line of a job (job_line.h) is passed over. Throws Failure where the system
-// does not let it be read.
+// Calls `take` for each complete line of such a file, without its line end. Does nothing if the file is not regular, or
+// longer than any job's file. Skips lines longer than any line of a job (job_line.h). Throws Failure if the system
+// cannot read it.
 void ReadLines(const std::filesystem::path& path, const std::function<void(std::string_view line)>& take);
-// Appends a line, which ends in a line end, to a file that is made where it is missing: on the disk when it returns. A
-// line that an earlier writer was killed at stays a line of its own. Throws Failure.
+// Appends a line, which ends in a line end, to a file, and makes the file if it is missing. The line is on the disk
+// when it returns. A line that a killed writer left unfinished stays a line of its own. Throws Failure.
 void AppendLineSynced(const std::filesystem::path& path, std::string_view line);
-// Throws Failure.
+// These throw Failure.
 void MakeDirs(const std::filesystem::path& path);
 void Remove(const std::filesystem::path& path);
 

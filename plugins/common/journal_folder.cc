@@ -60,7 +60,7 @@ Json JournalFolder::Checked(const std::string& name, Json document) const {
 }
 
 void JournalFolder::RefuseDamaged(const std::string& name, std::string_view why) const {
-  constexpr size_t kShownBytes = 400;  // of words that quote what they are about
+  constexpr size_t kShownBytes = 400;  // most shown bytes of the words, which quote the document
   throw Failure(Failure::Kind::kInfrastructure,
                 fmt::format("{} cannot be read: {}", FileOf(name).string(), why.substr(0, kShownBytes)), remedy_);
 }

@@ -1,5 +1,5 @@
-// What a launcher must know after whatever end: a folder of entries, a file each, so that whoever is killed when, the
-// next one knows what was begun.
+// What a launcher must still know after any end: a folder of entries, one file each. Whoever is killed at any moment,
+// the next launcher knows what was begun.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@
 
 namespace ridgeline::plugin {
 
-// Files carry a version and a checksum; one without was written before there were any and is of version 1. What is
-// damaged, or of a newer version, is refused and left as it is: `remedy` says what becomes of the jobs in it. All but
+// Files carry a version and a checksum. A file without them is older than both, and of version 1. A damaged file, or
+// one of a newer version, is refused and left as it is; `remedy` says what to do about its jobs. All functions but
 // Names throw Failure.
 class JournalFolder {
  public:
@@ -23,7 +23,8 @@ class JournalFolder {
   const std::filesystem::path& dir() const { return dir_; }
   std::vector<std::string> Names() const;
 
-  // By `decode`, from JSON, which may throw what JSON throws. Nothing where there is no such entry.
+  // Reads the entry with `decode`, which takes JSON and may throw JSON's exceptions. Returns nothing if there is no
+  // such entry.
   template <typename Decode>
   auto Read(const std::string& name, Decode decode) const -> std::optional<decltype(decode(Json()))> {
     const std::optional<std::string> text = Text(name);
@@ -35,7 +36,7 @@ class JournalFolder {
     }
   }
 
-  // On the disk when it returns; where it throws, the entry is as it was.
+  // The entry is on the disk when it returns. If it throws, the entry is unchanged.
   void Write(const std::string& name, Json entry) const;
   void Remove(const std::string& name) const;
 

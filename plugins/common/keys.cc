@@ -11,7 +11,7 @@
 namespace ridgeline::plugin {
 namespace {
 
-constexpr size_t kMostBytes = 50;  // Kubernetes' names have 63, and something is put behind them
+constexpr size_t kMostBytes = 50;  // names in Kubernetes may have 63, and suffixes are added
 
 }  // namespace
 

@@ -11,7 +11,7 @@
 namespace ridgeline::plugin {
 namespace {
 
-// One call: `answer` maps the request document to the reply document, and may throw.
+// Serves one call. `answer` maps the request document to the reply document, and may throw.
 template <typename Answer>
 int Serve(const char* request, size_t request_size, char** reply, size_t* reply_size, Answer answer) noexcept {
   *reply = nullptr;
@@ -36,7 +36,7 @@ int Serve(const char* request, size_t request_size, char** reply, size_t* reply_
     std::memcpy(*reply, text.data(), text.size());
     *reply_size = text.size();
     return failed;
-  } catch (...) {  // no memory even for the answer: a null reply says so
+  } catch (...) {  // there is no memory even for the answer, which the null reply shows
     return 1;
   }
 }
@@ -53,7 +53,7 @@ Json AnswerRender(Launcher& launcher, const Json& request) {
 Json AnswerSubmit(Launcher& launcher, const Json& request) {
   const Json& jobs = request.at("jobs");
   Json sound = Json::array();
-  std::vector<Submission> answers;  // for now of those that are refused here
+  std::vector<Submission> answers;  // at first only those that are refused here
   for (const Json& job : jobs) {
     answers.emplace_back();
     try {
@@ -79,7 +79,7 @@ std::vector<std::string> SoundKeys(const std::vector<std::string>& keys) {
   return sound;
 }
 
-// Of what is no key there is no job.
+// An invalid key has no job.
 template <typename Answer>
 std::vector<Answer> WithUnsound(const std::vector<std::string>& keys, std::vector<Answer> given) {
   std::vector<Answer> answers;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMostUnderLaunch = 100'000;
 
-// Slurm's MM:SS, HH:MM:SS, D-HH, D-HH:MM and D-HH:MM:SS; nothing for any other text.
+// Parses Slurm's MM:SS, HH:MM:SS, D-HH, D-HH:MM and D-HH:MM:SS. Returns nothing for any other text.
 std::optional<double> ParseClock(const std::string& text) {
   static const std::regex kClock("(?:([0-9]{1,6})-)?([0-9]{1,9})(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?");
   std::smatch match;
@@ -26,7 +26,7 @@ std::optional<double> ParseClock(const std::string& text) {
   return part(2) * 60 + part(3);
 }
 
-// The units of sweeps (docs/sweeps.md).
+// Parses the units of sweeps (docs/sweeps.md), and Slurm's times.
 std::optional<double> ParseTime(std::string_view text) {
   const std::optional<double> seconds = ParseAmount(text, kTimeUnits);
   return seconds ? seconds : ParseClock(std::string(text));

@@ -1,5 +1,5 @@
-// A launcher's settings as they stand in a sweep's `launch:`: each read with its type, its unit and its range, and
-// refused in one form that names the setting, its value, what it must be and what to write instead.
+// A launcher's settings as written under a sweep's `launch:`. Each is read with its type, unit and range. A refusal
+// always names the setting, its value, what it must be and what to write instead.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace ridgeline::plugin {
 
 // How amounts of one kind are written.
 struct Notation {
-  const char* form;  // behind "must be"
+  const char* form;  // the words after "must be"
   const char* hint;
   std::optional<double> (*parse)(std::string_view text);
 };
@@ -30,20 +30,20 @@ class Option {
 
   const std::string& name() const { return name_; }
   const Json& value() const { return value_; }
-  // As it was written, where it is a text or a number; else empty.
+  // Returns the value as it was written if it is a text or a number; else empty.
   std::string Words() const;
 
-  // Each throws Failure, by Refuse, for anything else.
-  std::string Text() const;  // one line of it, or a whole number
+  // Each throws Failure, through Refuse, for any other value.
+  std::string Text() const;  // one line of text, or a whole number
   bool Flag() const;
   const Json& Mapping() const;
   int64_t Count(int64_t least, int64_t most) const;
-  // The bounds are written as the value is: "1h", "512MiB".
+  // The bounds are written like the value: "1h", "512MiB".
   int64_t Seconds(const char* least, const char* most) const;  // "90s", "1.5h", "1-12:00:00", or a number of seconds
   int64_t Bytes(const char* least, const char* most) const;    // "64GB", "512 MiB", or a number of bytes
   double Amount(const Notation& notation, const char* least, const char* most) const;
 
-  // "launch: NAME is VALUE, and must be …".
+  // Throws "launch: NAME is VALUE, and must be …".
   [[noreturn]] void Refuse(const std::string& must, const std::string& hint = {}) const;
 
  private:
@@ -51,26 +51,26 @@ class Option {
   Json value_;
 };
 
-// Of what stands directly under `launch:`; 0 where it is not said.
+// Reads a number directly under `launch:`; 0 if it is not given.
 int64_t CountUnderLaunch(const Json& config, const char* name);
 
-// The settings a launcher has of its own, by name.
+// A launcher's own settings, by name.
 template <typename Options>
 using Settings = std::map<std::string, std::function<void(const Option& option, Options& to)>>;
 
-// A setting that is one member: `read` is a member of Option, or takes one.
+// A setting that is stored in one member. `read` is a member of Option, or takes an Option.
 template <typename Member, typename Read>
 auto Into(Member member, Read read) {
   return [=](const Option& option, auto& to) { to.*member = std::invoke(read, option); };
 }
 
-// Of a setting that the `config` of a job has and that is the session's alone.
+// For a setting that a job's `config` has but that only the session may have.
 [[noreturn]] void RefuseOfTheSession(const std::string& name);
 
 [[noreturn]] void RefuseUnknown(const std::string& launcher, const std::string& name,
                                 const std::vector<std::string>& known, const std::string& elsewhere);
 
-// The mapping named after the launcher; `elsewhere` says where goes what is no setting. Throws Failure.
+// Reads the mapping named after the launcher. `elsewhere` says where other settings belong. Throws Failure.
 template <typename Options>
 void ReadSettings(const Json& config, const std::string& launcher, const Settings<Options>& settings,
                   const std::string& elsewhere, Options& to) {

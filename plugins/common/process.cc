@@ -59,7 +59,7 @@ struct SpawnAttributes {
   ~SpawnAttributes() { ::posix_spawnattr_destroy(&value); }
 };
 
-// The same file under a number from `least` on, which nothing that is connected first takes away.
+// Copies the descriptor to a number from `least` on, so that descriptors that are connected first do not replace it.
 Fd Above(int fd, int least) {
   Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, least));
   if (!copy) Check(errno, "cannot copy a descriptor");
@@ -74,7 +74,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
-// A file in memory that holds `text`, to be read from its beginning.
+// Returns a file in memory that holds `text`, positioned at its beginning.
 Fd TextFile(std::string_view text) {
   Fd file(::memfd_create("input", MFD_CLOEXEC));
   if (!file) Check(errno, "cannot make a file in memory");
@@ -87,7 +87,7 @@ Fd TextFile(std::string_view text) {
   return file;
 }
 
-// False where the stream has ended.
+// Returns false if the stream has ended.
 bool ReadSome(const Fd& from, std::string& to) {
   std::array<char, 65536> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): read() fills it
   const ssize_t count = ::read(from.get(), buffer.data(), buffer.size());
@@ -150,12 +150,12 @@ pid_t SpawnForOurLife(const std::vector<std::string>& argv, const std::vector<st
                       int out, int err) {
   const std::vector<char*> words = Pointers(argv);
   std::vector<char*> variables = Pointers(environment);
-  Pipe failure;  // closed by exec, or says why there was none
+  Pipe failure;  // exec closes it, or the child writes why exec failed
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) Check(errno, "cannot start " + argv.front());
   if (pid == 0) {
-    // From here on only what may be called between fork and exec.
+    // From here on only functions that are safe between fork and exec.
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -197,7 +197,7 @@ Finished RunProgram(const std::vector<std::string>& argv, const std::vector<std:
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
     if (left <= 0) {
       finished.timed_out = true;
-      ::kill(-pid, SIGKILL);  // and what it started
+      ::kill(-pid, SIGKILL);  // also kills what it started
       break;
     }
     std::array<pollfd, 2> streams = {{{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}}};

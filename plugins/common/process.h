@@ -1,4 +1,4 @@
-// Programs that a launcher starts, always from an argument vector, never through a shell.
+// Programs that a launcher starts. Each gets an argument vector and never runs through a shell.
 #pragma once
 
 #include <sys/types.h>
@@ -29,47 +29,47 @@ class Fd {
   int fd_;
 };
 
-// Both ends close-on-exec. Throws Failure.
+// A pipe with both ends close-on-exec. Throws Failure.
 struct Pipe {
   Fd read;
   Fd write;
   Pipe();
 };
 
-// A program that is installed beside the launcher's library, whether it is there or not.
+// The path of a program in the folder of the launcher's library. The program need not exist.
 std::filesystem::path ProgramBesideUs(const char* name);
 
-// Throws Failure where the command has no first word, or none that names a program we may run.
+// Throws Failure if the command is empty, or its first word is no program that we may run.
 void CheckProgram(const std::vector<std::string>& argv);
 
 struct SpawnOptions {
-  std::vector<int> descriptors;  // what the program finds as 0, 1, 2 and so on
-  bool only_these = false;       // and no others, whether they are close-on-exec or not
-  bool new_session = false;      // of which it is the leader
+  std::vector<int> descriptors;  // these become the program's descriptors 0, 1, 2 and so on
+  bool only_these = false;       // close all others, whether they are close-on-exec or not
+  bool new_session = false;      // the program leads a new session
 };
 
-// Starts a program, found by PATH, with no signal blocked or ignored. Throws Failure where there is no such program.
+// Starts a program, found by PATH, with no signal blocked or ignored. Throws Failure if there is no such program.
 pid_t Spawn(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
             const SpawnOptions& options);
 
-// The same, of a program that is of no use without us: it is killed when this thread ends, however that ends. What a
-// terminal sends to us does not reach it: Ctrl-C in the middle of what it does would leave open whether it was done.
+// The same for a program that is useless without us. It is killed when this thread ends, in whatever way. Signals from
+// our terminal do not reach it, because Ctrl-C in the middle of its work would leave open whether that was done.
 pid_t SpawnForOurLife(const std::vector<std::string>& argv, const std::vector<std::string>& environment, int in,
                       int out, int err);
 
 struct Finished {
-  int exit_code = 0;  // 128 + the signal that ended it
+  int exit_code = 0;  // for a signal, 128 + its number
   bool timed_out = false;
   std::string out;
   std::string err;
   bool ok() const { return exit_code == 0 && !timed_out; }
 };
 
-// Runs a program of that kind to its end. One that runs past the timeout is killed. Throws as Spawn.
+// Runs such a program to its end, and kills it if it runs past the timeout. Throws as Spawn does.
 Finished RunProgram(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
                     std::string_view input, int64_t timeout_ms);
 
-// This process's environment, without the variables whose names begin with one of `prefixes`.
+// Returns this process's environment, without variables whose names begin with one of `prefixes`.
 std::vector<std::string> EnvironmentWithout(const std::vector<std::string>& prefixes);
 
 }  // namespace ridgeline::plugin

@@ -7,7 +7,7 @@
 
 namespace ridgeline::plugin {
 
-// One word, whatever is in it.
+// Quotes any text as one word.
 inline std::string ShellQuote(const std::string& word) {
   const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '/' || c == '-' || c == '_' || c == '.' || c == '=';
