@@ -37,27 +37,27 @@ void Check(int error, const std::string& what) {
   if (error != 0) throw Failure(Failure::Kind::kInfrastructure, fmt::format("{}: {}", what, std::strerror(error)));
 }
 
-// A process in a session of its own, with our environment and only these descriptors.
+// Starts a process in a session of its own, with our environment and only these descriptors.
 pid_t StartKeeper(const std::vector<std::string>& argv, int release_fd, const Lock& job_lock, const Lock& slot_lock,
                   const fs::path& log) {
   const plugin::Fd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!out) Check(errno, "cannot write " + log.string());
   plugin::SpawnOptions spawn;
-  // As keeper.cc has them.
+  // The order that keeper.cc expects.
   spawn.descriptors = {release_fd, out.get(), out.get(), job_lock.fd(), slot_lock.fd()};
   spawn.only_these = true;
   spawn.new_session = true;
   return plugin::Spawn(argv, plugin::EnvironmentWithout({}), spawn);
 }
 
-// The start time of a process that is there; nothing where none is.
+// Returns the start time of a process, or nothing if there is no such process.
 std::optional<int64_t> StartTicks(pid_t pid) {
   ForeignFile stat(fmt::format("/proc/{}/stat", pid));
   return ParseStartTicks(stat.Read(kMaxRecordBytes).value_or(""));
 }
 
-// A record; nothing where there is none, or one that the machine went down on before it was on the disk. One that is
-// damaged is told of.
+// Reads a record. Returns nothing if there is none, or if it is empty because the machine went down before it was on
+// the disk. Reports a damaged record in `seen`.
 template <typename Parse>
 auto ReadRecord(const fs::path& path, Parse parse, Seen& seen) -> decltype(parse(std::string())) {
   ForeignFile file(path);
@@ -68,7 +68,7 @@ auto ReadRecord(const fs::path& path, Parse parse, Seen& seen) -> decltype(parse
   return record;
 }
 
-// What the records say, whoever holds the lock.
+// Reads the records, whoever holds the lock.
 Seen ReadRecords(const fs::path& folder) {
   Seen seen;
   std::error_code ec;
@@ -80,7 +80,7 @@ Seen ReadRecords(const fs::path& folder) {
 }
 
 Seen Look(const fs::path& folder) {
-  // The lock first: once it is seen free, whatever its holder wrote is there.
+  // The lock first: once it is free, everything that its holder wrote is there.
   const bool alive = Lock::Held(folder / "lock");
   Seen seen = ReadRecords(folder);
   seen.alive = alive;
@@ -91,7 +91,8 @@ bool Waits(const Seen& seen) {
   return seen.submitted && !seen.alive && !seen.started && !seen.cancelled && seen.damaged.empty();
 }
 
-// Our own children that have ended stay in the process table until asked for; others' are none of our business.
+// Our own children that have ended stay in the process table until we wait for them. Other processes are not ours to
+// wait for.
 void Reap(pid_t pid) { ::waitpid(pid, nullptr, WNOHANG); }
 
 }  // namespace
@@ -108,7 +109,7 @@ void Client::Submit(const Json& job) {
   MakeDirs(folder);
   MakeDirs(state_dir_ / "slots");
   const std::optional<Lock> lock = Lock::Try(folder / "lock");
-  if (!lock) return;  // alive
+  if (!lock) return;  // the job is alive
   const Seen seen = ReadRecords(folder);
   if (seen.submitted && seen.exit && seen.exit->ok()) return;
   Remove(folder / "cancel");
@@ -123,7 +124,7 @@ plugin::JobState Client::Poll(const std::string& key) {
   if (Waits(seen)) {
     std::string damaged;
     if (const std::optional<Lock> lock = Lock::Try(folder / "lock")) {
-      // Again, now that nobody can start it beside us.
+      // Reads again, now that nobody else can start the job.
       seen = ReadRecords(folder);
       if (Waits(seen)) {
         if (const std::optional<Json> job = ReadRecord(folder / "request", ParseRequest, seen)) {
@@ -152,9 +153,9 @@ bool Client::Cancel(const std::string& key) {
   if (!seen.started && !seen.damaged.empty()) {
     throw Failure(Failure::Kind::kInfrastructure, seen.damaged, "the job lives: end its processes by hand");
   }
-  if (!seen.started) return true;  // being started this instant by another process: the next poll or cancel finds it
-  // The group keeps its number while any process of the job lives. A process of that number with another start time is
-  // none of the job's.
+  if (!seen.started) return true;  // another process is starting it right now; the next poll or cancel finds it
+  // The group keeps its number while any process of the job lives. A process with that number and another start time
+  // does not belong to the job.
   const std::optional<int64_t> ticks = StartTicks(seen.started->pid);
   if (ticks && *ticks != seen.started->start_ticks) return false;
   return ::kill(-seen.started->pid, SIGTERM) == 0;
@@ -176,8 +177,8 @@ void Client::Start(const fs::path& folder, const Json& job, const Lock& job_lock
   std::vector<std::string> argv = {keeper_.string(), (folder / "exit").string(), core_list};
   for (const Json& word : job.at("exec")) argv.push_back(word.get<std::string>());
 
-  // The keeper starts the job only when it is released, which is after `started` says who it is; where we are killed
-  // before, it ends, and the job still waits.
+  // The keeper starts the job only when it is released, after `started` says who it is. If we are killed before that,
+  // the keeper ends and the job still waits.
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) Check(errno, "cannot make a socket");
   const auto close_ends = [&] { std::for_each(ends.begin(), ends.end(), ::close); };

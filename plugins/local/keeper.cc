@@ -1,10 +1,10 @@
 // ridgeline-local-keeper EXIT_FILE CORES PROGRAM ARGUMENT…
 //
-// Stays with one local job from its start to its end, so that the job needs no driver: starts the program on the given
-// cores ("0,1"), waits for it, ends every process it left behind, and writes how it ended into EXIT_FILE
-// ("exit_code 3" or "signal 9", and its checksum). Descriptors 3 and 4 are the job's and the slot's locks; the program
+// Stays with one local job from start to end, so the job needs no driver. Starts the program on the given cores
+// ("0,1"), waits for it, and ends every process that it left behind. Then writes how it ended into EXIT_FILE
+// ("exit_code 3" or "signal 9", and its checksum). Descriptors 3 and 4 are the job's and the slot's locks. The program
 // inherits them, so they are held until both have ended. Starts nothing before a byte arrives on standard input:
-// without one, whoever started us is gone.
+// without one, the process that started the keeper is gone.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -25,7 +25,7 @@
 
 namespace {
 
-// To the job's group: for the program, and we are there to say how it took it.
+// Signals to the job's group are for the program. The keeper survives them, to report how the program ended.
 constexpr int kSignals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
 
 bool Released() {
@@ -39,7 +39,7 @@ bool Released() {
   return n == 1;
 }
 
-// And says so to the program: no other job has them.
+// Also tells the program that no other job has these cores.
 void PinTo(const char* cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -73,7 +73,7 @@ int WaitFor(pid_t pid) {
   return status;
 }
 
-// Orphans of the job become our children, and theirs after them.
+// Orphans of the job become our children, and so do their children.
 void EndAllChildren() {
   for (std::vector<pid_t> children = Children(); !children.empty(); children = Children()) {
     for (const pid_t pid : children) ::kill(pid, SIGKILL);
@@ -115,14 +115,14 @@ int main(int argc, char** argv) {
     ::_exit(127);
   }
   if (pid < 0) {
-    // Its end is written all the same: who waits for the job is to hear of it.
+    // The end is written all the same, so that those who wait for the job hear of it.
     std::perror("ridgeline-local-keeper: cannot start the job");
     constexpr int kCannotStart = 3;
     WriteExit(argv[1], W_EXITCODE(kCannotStart, 0));
     return kCannotStart;
   }
   sigset_t pending;
-  // One that came before there was a program to take it.
+  // Passes on signals that came before the program could take them.
   if (::sigpending(&pending) == 0) {
     for (const int signal : kSignals) {
       if (sigismember(&pending, signal) == 1) ::kill(pid, signal);

@@ -20,8 +20,8 @@ using plugin::Failure;
   throw Failure(Failure::Kind::kInfrastructure, what + ": " + std::strerror(errno));
 }
 
-// A regular file, through no link: one would have us make a file elsewhere, and a pipe wait for somebody. -1 with errno
-// where it cannot be opened.
+// Opens a regular file, and follows no link: a link could make a file elsewhere, and a pipe would block. Returns -1 and
+// sets errno if the file cannot be opened.
 int Open(const fs::path& path, int flags) {
   const int fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0666);
   struct stat info {};

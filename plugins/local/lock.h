@@ -1,4 +1,4 @@
-// Locks of the local launcher.
+// The local launcher's locks.
 #pragma once
 
 #include <filesystem>
@@ -7,13 +7,13 @@
 
 namespace ridgeline::local {
 
-// An exclusive lock that belongs to an open file description (F_OFD_SETLK): processes that inherit the descriptor hold
-// it too, and it is free when the last of them has ended, however it ended.
+// An exclusive lock of an open file description (F_OFD_SETLK). Processes that inherit the descriptor hold it too. It is
+// free when the last of them has ended, in whatever way.
 class Lock {
  public:
-  // Nothing where somebody holds it. Throws Failure where the file cannot be opened.
+  // Returns nothing if another process holds it. Throws Failure if the file cannot be opened.
   static std::optional<Lock> Try(const std::filesystem::path& path);
-  // Looks without taking, so that looking disturbs nobody. False where there is no such file.
+  // Tests the lock without taking it, so that testing disturbs nobody. Returns false if there is no such file.
   static bool Held(const std::filesystem::path& path);
 
   Lock(Lock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

@@ -12,7 +12,7 @@ namespace {
 using plugin::JobState;
 using plugin::Phase;
 
-// The text up to `separator`, which is taken off; all of it where there is none.
+// Removes and returns the text up to `separator`, or all of it if there is no separator.
 std::string_view Take(std::string_view& text, char separator) {
   const size_t end = text.find(separator);
   const std::string_view word = text.substr(0, end);
@@ -38,7 +38,7 @@ std::optional<Started> ParseStarted(std::string_view line) {
   if (!ToNumber(Take(text, ' '), started.pid) || !ToNumber(Take(text, ' '), started.start_ticks)) return std::nullopt;
   if (text.find_first_not_of("0123456789,") != std::string_view::npos) return std::nullopt;
   started.cores = text;
-  // 0 and 1 would make a signal to the group reach ourselves, or everybody.
+  // With 0 or 1, a signal to the group would reach ourselves, or everybody.
   if (started.pid <= 1) return std::nullopt;
   return started;
 }

@@ -1,4 +1,4 @@
-// The local launcher: jobs as processes of this machine, each on cores of its own.
+// The local launcher. Jobs are processes of this machine, each on cores of its own.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -51,7 +51,7 @@ class LocalLauncher final : public plugin::Launcher {
       answers.emplace_back();
       try {
         client_.Submit(job);
-        answers.back().native_id = job.at("key");  // the job's folder; the pid changes when it is started again
+        answers.back().native_id = job.at("key");  // the job's folder; the pid changes when the job is started again
       } catch (const plugin::Failure& e) {
         answers.back().error = e;
       }

@@ -6,7 +6,7 @@
 
 namespace ridgeline::local {
 
-// A shell script that runs the jobs one after another: what a person could start by hand.
+// Returns a shell script that runs the jobs one after another, for a person to start by hand.
 std::string RenderScript(const plugin::Json& jobs);
 
 }  // namespace ridgeline::local
