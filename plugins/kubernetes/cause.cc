@@ -9,7 +9,7 @@
 namespace ridgeline::kubernetes {
 namespace {
 
-constexpr int64_t kClockMarginS = 5;  // of times in whole seconds
+constexpr int64_t kClockMarginS = 5;  // for comparing times in whole seconds
 
 Cause Infrastructure(std::string reason, std::string message, std::string hint = {}) {
   return {"infrastructure", std::move(reason), std::move(message), std::move(hint)};
@@ -24,8 +24,8 @@ Cause OfEviction(const PodView& pod, const std::string& why) {
     return Own("oom_host", "evicted, its node ran out of memory: " + why,
                "set memory: to what the point needs, so that it gets a node that has it");
   }
-  // "Usage of EmptyDir volume … exceeds the limit", "… ephemeral local storage usage exceeds the total limit", and
-  // "exceeded its local ephemeral storage limit".
+  // The kubelet says "Usage of EmptyDir volume … exceeds the limit", "… ephemeral local storage usage exceeds the total
+  // limit", or "exceeded its local ephemeral storage limit".
   const bool of_disk = why.find("EmptyDir volume") != std::string::npos || why.find("ephemeral") != std::string::npos;
   if (of_disk && why.find("exceed") != std::string::npos) {
     return Infrastructure("storage", "filled more of its node's disk than it asked for: " + why,
@@ -35,7 +35,7 @@ Cause OfEviction(const PodView& pod, const std::string& why) {
                         "`kubectl describe node` says more");
 }
 
-// Somebody else took the pod away, or its node is gone; nothing where it came to its own end.
+// The cause if somebody else took the pod away, or its node is gone. Returns nothing if the pod ended by itself.
 std::optional<Cause> OfDisruption(const PodView& pod, int64_t now_unix_s) {
   const std::string said = pod.disruption_message.empty() ? pod.message : pod.disruption_message;
   const auto with = [&](const std::string& text) { return said.empty() ? text : text + ": " + said; };
@@ -64,10 +64,10 @@ std::optional<Cause> OfDisruption(const PodView& pod, int64_t now_unix_s) {
   return std::nullopt;
 }
 
-// By somebody who does not say why.
+// The cause if somebody deleted the pod or its Job without a reason.
 std::optional<Cause> OfDeletion(const JobView& job, const PodView& pod) {
   if (pod.deleted_unix_s == 0 && pod.phase != kDeletedPhase) return std::nullopt;
-  // In the foreground: the Job goes when its pods have gone.
+  // Deletion in the foreground: the Job goes when its pods have gone.
   if (job.deleting) return OfDeletedJob();
   return Infrastructure("preempted", "its pod was deleted",
                         "by a drain, the scheduler or a person; `kubectl get events` may say which");
@@ -77,8 +77,8 @@ Cause StartLimit(const std::string& what) {
   return Infrastructure("start", what, "`kubectl describe` of such a Job and of its pods says what they wait for");
 }
 
-// A Job's controller that has deleted the pods for the deadline may say so late, or, as it then sees a pod that failed,
-// say something else.
+// When a Job's controller has deleted the pods at the deadline, it may report that late. It may also report another
+// reason, because it then sees a failed pod.
 bool EndedAtDeadline(const JobView& job, const PodView* decides) {
   if (job.failed && job.reason == "DeadlineExceeded") return true;
   if (job.deadline_s == 0 || job.started_unix_s == 0) return false;
@@ -100,8 +100,8 @@ std::optional<Cause> OfDeadline(const JobView& job, const PodSummary& pods, cons
   return StartLimit("no pod of it could start before the Job's deadline");
 }
 
-// The pod's deadline is that of its start and its run together: a start that took more than its part has left too
-// little for the run.
+// The pod's deadline covers its start and its run together. A start that took longer than its share has left too little
+// time for the run.
 Cause OfPodsDeadline(const PodView& pod, const Options& options) {
   if (!pod.HasBegun()) return StartLimit("its container could not start before the pod's deadline");
   const int64_t run_limit_s = pod.deadline_s - options.idle_limit_s;
@@ -113,7 +113,7 @@ Cause OfPodsDeadline(const PodView& pod, const Options& options) {
   return Own("timeout", "ran past the pod's deadline", "raise time_limit, or make the point smaller");
 }
 
-// What `ridgeline exec`, or who should have started it, says by its exit code.
+// The cause according to the exit code of `ridgeline exec`, or of what should have started it.
 std::optional<Cause> OfExec(const PodView& pod, const std::string& words) {
   const std::string reason(ReasonOfExecExit(pod.exit_code));
   if (reason.empty()) return std::nullopt;
@@ -158,7 +158,7 @@ std::optional<Cause> OfContainer(const PodView& pod, const Options& options) {
   }
   if (pod.exit_code == 0 || pod.exit_code == kExecInterrupted) return std::nullopt;
   if (auto cause = OfExec(pod, words)) return cause;
-  // `ridgeline exec` ends well however its points end, so none of them did that.
+  // `ridgeline exec` ends well however its points end, so no point caused this.
   return Infrastructure("lost",
                         fmt::format("the pod ended with exit code {}{}", pod.exit_code,
                                     pod.exit_code > 128 ? fmt::format(" (signal {})", pod.exit_code - 128) : ""),
@@ -173,10 +173,10 @@ Cause OfDeletedJob() {
 
 std::optional<Cause> CauseOf(const JobView& job, const PodSummary& pods, const PodView* decides, const Options& options,
                              int64_t now_unix_s) {
-  const bool all_succeeded = pods.succeeded >= job.pods;  // whatever became of the containers beside ours
+  const bool all_succeeded = pods.succeeded >= job.pods;  // whatever happened to containers beside ours
   const bool taken_away = decides != nullptr && !HasSucceeded(*decides) && decides->terminated_reason != "OOMKilled";
   std::optional<Cause> cause = taken_away ? OfDisruption(*decides, now_unix_s) : std::nullopt;
-  // The controller deletes the pods of a Job that is past its deadline.
+  // The controller deletes the pods of a Job at its deadline.
   if (!cause && !all_succeeded) cause = OfDeadline(job, pods, decides);
   if (!cause && taken_away) cause = OfDeletion(job, *decides);
   if (!cause && decides != nullptr) cause = OfContainer(*decides, options);

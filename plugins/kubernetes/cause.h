@@ -1,4 +1,4 @@
-// Why a Job ended, where Kubernetes knows better than the job's own results: pure.
+// Why a Job ended, if Kubernetes knows more than the job's own results. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace ridgeline::kubernetes {
 
 struct Cause {
   std::string end;     // one of the contract's (run.h)
-  std::string reason;  // of `infrastructure`; else empty
+  std::string reason;  // for `infrastructure`; else empty
   std::string message, hint;
 };
 
-// Of a Job that somebody deleted who is not the driver.
+// The cause for a Job that was deleted, but not by the driver.
 Cause OfDeletedJob();
 
-// Of a Job that has ended. `decides`: the pod that says how, nullptr where there never was one. Nothing where the
-// results say enough.
+// The cause for a Job that has ended. `decides`: the pod that shows how the Job ended; nullptr if there never was one.
+// Returns nothing if the results say enough.
 std::optional<Cause> CauseOf(const JobView& job, const PodSummary& pods, const PodView* decides, const Options& options,
                              int64_t now_unix_s);
 

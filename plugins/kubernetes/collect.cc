@@ -14,9 +14,9 @@ namespace {
 using plugin::JobState;
 using plugin::Phase;
 
-constexpr std::chrono::seconds kLogPatience{10};  // with the log of a pod that has ended
-// Who asks may be gone before the next poll, as a driver that is killed and started over and over: in each, logs that
-// come at once are waited for, over all jobs so long, and so many times at most.
+constexpr std::chrono::seconds kLogPatience{10};  // for the log of a pod that has ended
+// The caller may be gone before the next poll, for example a driver that is killed and started again and again. So each
+// poll waits for logs that come at once: this long over all jobs together, with at most so many looks.
 constexpr std::chrono::milliseconds kMoment{300};
 constexpr int kMostLooks = 300;
 
@@ -47,7 +47,7 @@ void Collector::TakeLogs(const Pods& pods, Live& live) {
     }
     log->second.Pump(pod, live.results);
   }
-  // What a pod has said that is looked at no more, as its Job was suspended.
+  // Reads the logs of pods that are not observed any more, because their Job was suspended.
   PodView gone;
   gone.phase = kDeletedPhase;
   for (auto& [name, log] : live.logs) {
@@ -57,7 +57,7 @@ void Collector::TakeLogs(const Pods& pods, Live& live) {
   }
 }
 
-// The Job's end may be heard of before its pods', and these before what they said.
+// The Job's end may be known before its pods' ends, and these before their last output.
 bool Collector::MayHaveMoreToSay(const Observation& seen, Live& live) const {
   if (!live.over_since) live.over_since = clock_.Now();
   if (clock_.Now() - *live.over_since >= kLogPatience) return false;
@@ -101,7 +101,7 @@ JobState Collector::WriteEnd(Record& record, const Observation& seen, Live& live
     if (log_problem.empty() && results.headlines() > 0) log_problem = "its log was rotated away, or cut";
     if (!log_problem.empty()) end.evidence["log_problem"] = log_problem;
   }
-  // What ends before there is a trainer did not start.
+  // If a job ended before it had a trainer, it did not start.
   const auto reason = end.evidence.find("reason");
   const auto exit_code = end.evidence.find("exit_code");
   const bool failed = exit_code != end.evidence.end() && exit_code->second != "0";

@@ -1,4 +1,4 @@
-// What a job leaves, brought home: what its pods say into its folder as it comes, and at last its end into the journal.
+// Collects what a job leaves: its pods' output goes into its folder as it comes, and at last its end into the journal.
 #pragma once
 
 #include <map>
@@ -16,15 +16,15 @@ namespace ridgeline::kubernetes {
 
 class Collector {
  public:
-  // `output_path`: where this machine has the folder that jobs write into; empty: it has none.
+  // `output_path`: this machine's path of the folder that jobs write into; empty: it has none.
   Collector(Cluster& cluster, Journal& journal, const plugin::Clock& clock, std::string output_path);
 
-  // To be called before a poll's jobs are collected.
+  // Must be called before the jobs of a poll are collected.
   void BeginPoll();
 
-  // Takes what has come since. A job that is judged to have ended goes on running while its pods may have more to say.
-  // Then what can be had of its results is in its folder, and after that its end is on the disk: record.ended. Throws
-  // Failure.
+  // Takes what has come since. A job that is judged to have ended counts as running while its pods may have more to
+  // say. At the end, its results, as far as available, are in its folder, and after that its end is on the disk
+  // (record.ended). Throws Failure.
   plugin::JobState Collect(Record& record, const Observation& seen, Judgement judgement);
 
  private:
@@ -32,7 +32,7 @@ class Collector {
   struct Live {
     ResultFolder results;
     std::map<std::string, PodLog> logs;             // by the pod's name
-    std::optional<plugin::Clock::Time> over_since;  // all but its logs
+    std::optional<plugin::Clock::Time> over_since;  // since when everything except its logs is over
   };
 
   Live& LiveOf(const Record& record);
@@ -45,7 +45,7 @@ class Collector {
   const plugin::Clock& clock_;
   std::string output_path_;
   std::map<std::string, Live> live_;  // by key
-  // For logs that may come any moment, in this poll.
+  // Limits for waiting in this poll for logs that may come any moment.
   int looks_left_ = 0;
   plugin::Clock::Time poll_until_;
 };

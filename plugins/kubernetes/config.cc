@@ -23,20 +23,20 @@ constexpr int64_t kMostUser = 2'147'483'647;
 constexpr plugin::Notation kQuantity = {"an amount such as 500m, 4, 64Gi or 64G", "Kubernetes writes 64GB as 64G",
                                         ParseQuantity};
 
-// As it was written: that is what the cluster is told.
+// Returns the amount as it was written, which is what the cluster gets.
 std::string Cores(const Option& option) {
   option.Amount(kQuantity, "1m", "1M");
   return option.Words();
 }
 std::string Memory(const Option& option) {
-  option.Amount(kQuantity, "4Ki", "1000Ti");  // from a page of memory
+  option.Amount(kQuantity, "4Ki", "1000Ti");  // at least a page of memory
   return option.Words();
 }
 
 std::map<std::string, std::string> Texts(const Option& option) {
   std::map<std::string, std::string> texts;
   for (const auto& [key, text] : option.Mapping().items()) {
-    // A value may have several lines, or none.
+    // A value may have several lines, or be empty.
     if (!text.is_string() && !text.is_number_integer()) {
       Option(option.name() + ": " + key, text).Refuse("text", "write it in quotes: Kubernetes takes nothing else here");
     }
@@ -79,7 +79,7 @@ const Json& List(const Option& option) {
   return option.value();
 }
 
-// {name: …, mount: /path, read_only: …, sub_path: …} and the volume itself as a pod has it.
+// Reads {name: …, mount: /path, read_only: …, sub_path: …} with the volume itself as in a pod.
 Mount ReadMount(const Option& option) {
   Json volume = option.Mapping();
   const auto member = [&](const char* name) { return Option(option.name() + ": " + name, volume.at(name)); };
@@ -167,7 +167,7 @@ const plugin::Settings<Options>& Own() {
 
 }  // namespace
 
-// Nothing holds the pods of two gangs from waiting for each other, each with half of the nodes.
+// Without a queue, nothing keeps the pods of two gangs from waiting for each other, each with half of the nodes.
 int64_t Window(const Options& options) {
   if (std::max(options.nodes, options.most_nodes) > 1 && options.queue.empty()) return 1;
   return options.window > 0 ? options.window : kDefaultWindow;
@@ -188,7 +188,7 @@ Options OptionsOf(const Json& job, const Options& session) {
        {std::pair{"context", options.context == session.context},
         std::pair{"kubeconfig", options.kubeconfig == session.kubeconfig},
         std::pair{"namespace", options.name_space == session.name_space},
-        std::pair{"nodes", options.nodes == session.nodes},  // those under launch: itself may differ
+        std::pair{"nodes", options.nodes == session.nodes},  // the count under launch: itself may differ
         std::pair{"start_limit", options.start_limit_s == session.start_limit_s},
         std::pair{"idle_limit", options.idle_limit_s == session.idle_limit_s},
         std::pair{"ttl", options.ttl_s == session.ttl_s},

@@ -47,7 +47,7 @@ Record Decode(const Json& document) {
   return record;
 }
 
-// Sixteen hexadecimal digits.
+// Returns whether the text is sixteen hexadecimal digits.
 bool IsStoreName(std::string_view text) {
   return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }

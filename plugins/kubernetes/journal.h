@@ -1,7 +1,8 @@
-// The Jobs this launcher has created, or was about to: a file each, so that whoever is killed when, the next one knows.
+// The Jobs that this launcher has created, or was about to create: one file each. Whoever is killed at any moment, the
+// next launcher knows them.
 //
-// state_dir/jobs/KEY.json is written, and on the disk, before the cluster hears of the Job; it gets the Job's uid once
-// there is one (a name protects nothing after the Job is gone), and its end before the Job is deleted.
+// state_dir/jobs/KEY.json is on the disk before the cluster hears of the Job. It gets the Job's uid once there is one,
+// because a name protects nothing after the Job is gone. It gets the Job's end before the Job is deleted.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +17,33 @@
 namespace ridgeline::kubernetes {
 
 struct Record {
-  std::string key;  // and the Job's name
+  std::string key;  // also the Job's name
   std::string hash;
-  std::string uid;  // empty: nobody knows whether the cluster has it
+  std::string uid;  // empty: it is not known whether the cluster has the Job
   std::string job_dir;
   std::vector<std::string> points;
-  int64_t created_unix_s = 0;  // as the server has it
+  int64_t created_unix_s = 0;  // in the server's time
   std::optional<int64_t> ttl_s =
-      std::nullopt;  // ttlSecondsAfterFinished as the cluster has it, policies included; nothing: unknown
+      std::nullopt;  // ttlSecondsAfterFinished in the cluster, including its policies; nothing: not known
   bool cancelled = false;
   bool ended = false;
-  std::map<std::string, std::string> evidence;  // of the end
+  std::map<std::string, std::string> evidence;  // evidence of the end
   int64_t started_unix_s = 0;
 };
 
 class Journal {
  public:
-  // Throws Failure; so do the others.
+  // Throws Failure, as all functions do.
   explicit Journal(const std::filesystem::path& state_dir);
 
-  // Marks the Jobs of this state folder: whoever has another folder has other Jobs.
+  // Marks the Jobs of this state folder. Another folder has other Jobs.
   const std::string& store() const { return store_; }
 
-  // nullptr where there is none. What is found stays where it is.
+  // Returns nullptr if there is none. A found record stays at its address.
   Record* Find(const std::string& key);
-  // On the disk when it returns.
+  // The record is on the disk when it returns.
   Record& Write(Record record);
-  // It is read again when it is asked for.
+  // The record is read again when it is next needed.
   void Forget(const std::string& key) { records_.erase(key); }
 
  private:

@@ -30,7 +30,7 @@ Judgement Make(Phase phase, int64_t started_unix_s = 0, Evidence evidence = {}) 
   return judgement;
 }
 
-// "OOMKilled, exit code 137", "Running".
+// Returns "OOMKilled, exit code 137", or "Running".
 std::string EndOf(const PodView& pod) {
   std::string text = pod.terminated || pod.waiting.empty() ? "" : pod.waiting;
   const auto add = [&](const std::string& part) {
@@ -45,7 +45,7 @@ std::string EndOf(const PodView& pod) {
   return text.empty() ? pod.phase : text;
 }
 
-// Of every rank's: `most` is the one that decides, or stands for all.
+// Adds evidence about the pods of all ranks. `most` is the pod that decides, or stands for all.
 void AddPods(const Pods& pods, const PodView& most, Evidence& evidence) {
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) evidence[name] = value;
@@ -74,7 +74,8 @@ void AddPods(const Pods& pods, const PodView& most, Evidence& evidence) {
   plugin::AddQueueWait(most.created_unix_s, most.started_unix_s, evidence);
 }
 
-// When its last container ended; of containers that never said, when its controller took it to have ended.
+// Returns when the last container ended. If no container reported that, returns when the controller took the Job to
+// have ended.
 int64_t EndedUnixS(const JobView& job, const PodSummary& pods) {
   if (pods.finished_unix_s > 0) return pods.finished_unix_s;
   return job.failed ? job.failed_unix_s : job.completed_unix_s;
@@ -96,7 +97,7 @@ Judgement OfEnd(const Observation& seen, const PodSummary& pods, const Options& 
   } else {
     AddInfrastructure(cause->reason, cause->message, cause->hint, judgement.evidence);
   }
-  // Of a gang the one that failed: no fault of the others.
+  // In a gang only the pod that failed names a node; the others are not at fault.
   if (cause->reason == "node" && decides != nullptr && !decides->node.empty()) {
     judgement.evidence["node"] = decides->node;
   }
@@ -111,7 +112,7 @@ Wait OfSuspended(const Options& options) {
   return {"start", "it is suspended", "who suspended it resumes it, by spec.suspend: false"};
 }
 
-// Of the pods that have not begun, the first that says why; what never starts by itself before all others.
+// Returns the wait of the first pod that has not begun and says why. A pod that never starts by itself comes first.
 std::optional<std::pair<const PodView*, Wait>> FirstWait(const Observation& seen) {
   std::optional<std::pair<const PodView*, Wait>> first;
   for (const PodView* pod : InOrder(seen.pods)) {
@@ -123,7 +124,8 @@ std::optional<std::pair<const PodView*, Wait>> FirstWait(const Observation& seen
   return first;
 }
 
-// What a Job waits for that does not run. Half a gang holds its nodes for nothing, which is to be said, too.
+// Returns what a Job waits for that does not run. Half a gang holds its nodes for nothing, and the message says that
+// too.
 std::optional<Wait> WaitOfJob(const Observation& seen, const PodSummary& pods, const Options& options) {
   if (seen.stage == Stage::kSuspended) return OfSuspended(options);
   std::optional<Wait> wait;
@@ -146,7 +148,7 @@ std::string SubjectOfJob(const Observation& seen, const Wait& wait) {
   return of_pod ? SubjectOf(of_pod->second, of_pod->first->image) : SubjectOf(wait, "");
 }
 
-// Nothing where there is no more to be waited for; else for how long it was, in words.
+// Returns nothing while the Job may still be waited for; else for how long it was, in words.
 std::optional<std::string> WhyGivenUp(const Observation& seen, const std::optional<Wait>& wait,
                                       const Options& options) {
   if (wait && wait->hopeless && (seen.stage != Stage::kNoPod || seen.stage_for >= kRefusedPatience)) return "";
@@ -181,7 +183,7 @@ Judgement OfWaiting(const Observation& seen, const PodSummary& pods, const Optio
   return judgement;
 }
 
-// It goes when its pods have gone, and these when their node says so.
+// A cancelled Job goes when its pods have gone, and these go when their node says so.
 Judgement OfCancelled(const Observation& seen, const PodSummary& pods, const Options& options) {
   const bool over = StageOf(seen.job, seen.pods, seen.unix_s) == Stage::kOver;
   if (!over || seen.pods.empty() || !seen.job.deleting) {
@@ -193,8 +195,8 @@ Judgement OfCancelled(const Observation& seen, const PodSummary& pods, const Opt
   return judgement;
 }
 
-// Finished Jobs are removed after their TTL, which a policy of the cluster may have made shorter than ours. What nobody
-// collected until then is lost, whoever removed it.
+// Finished Jobs are removed after their TTL, which a policy of the cluster may have made shorter than ours. Results
+// that were not collected until then are lost, whoever removed the Job.
 Judgement OfRemoved(const Observation& seen, const PodSummary& pods, const Options& options) {
   Judgement judgement = OfEnd(seen, pods, options);
   if (!judgement.evidence.contains("end")) {
@@ -205,7 +207,7 @@ Judgement OfRemoved(const Observation& seen, const PodSummary& pods, const Optio
   return judgement;
 }
 
-// Of a Job that was there and is not.
+// Judges a Job that existed and is gone.
 Judgement OfGone(const Record& record, const Observation& seen, const Options& options) {
   const PodSummary pods = Summarize(seen.pods, seen.unix_s);
   const bool seen_removed = !seen.job.name.empty();

@@ -1,4 +1,4 @@
-// What a job's record and what is seen of it come to: pure.
+// Judges a job from its record and what is observed of it. Pure.
 #pragma once
 
 #include "common/answers.h"
@@ -8,9 +8,9 @@
 
 namespace ridgeline::kubernetes {
 
-// Evidence as launcher.h has it; of an end, "end" is missing where the job's results say enough.
+// Evidence as in launcher.h. At an end, "end" is missing if the job's results say enough.
 struct Judgement : plugin::JobState {
-  bool awaits_logs = false;  // kEnded: what its pods said may still be on its way
+  bool awaits_logs = false;  // kEnded: the last output of its pods may still be coming
 };
 
 Judgement Judge(const Record& record, const Observation& seen, const Options& options);

@@ -42,7 +42,7 @@ bool IsSubdomain(const std::string& text) {
 bool IsLabelValue(const std::string& text) {
   return text.size() <= kLabelBytes && Matches(text, "([A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?)?");
 }
-// "[prefix/]name", of labels, annotations and resources.
+// "[prefix/]name": the form of labels, annotations and resources.
 bool IsQualifiedName(const std::string& text) {
   const size_t slash = text.find('/');
   const std::string name = slash == std::string::npos ? text : text.substr(slash + 1);
@@ -100,7 +100,7 @@ void LintImage(const std::string& where, const Json& image) {
   }
 }
 
-// "hugepages-2Mi" -> the page's bytes.
+// Returns the page size in bytes: 2097152 for "hugepages-2Mi".
 std::optional<double> PageBytes(const std::string& resource) {
   constexpr std::string_view kPrefix = "hugepages-";
   if (!resource.starts_with(kPrefix)) return std::nullopt;
@@ -262,8 +262,8 @@ void LintMemory(const Json& spec) {
   }
 }
 
-// On the node's own network the pods of a gang find each other by the cluster's names only where their DNS is said to,
-// and their port is the node's, which another gang's pod there may have.
+// On the node's own network, pods of a gang find each other by the cluster's names only if their dnsPolicy says so.
+// Their port is also the node's, and another gang's pod there may have it.
 void LintHostNetwork(const Json& spec) {
   if (spec.value("hostNetwork", Json()) != true) return;
   const Json dns = spec.value("dnsPolicy", Json());
@@ -333,7 +333,7 @@ void Lint(const Json& job) {
     }
     LintMetadata("the pod template's metadata", spec.at("template").value("metadata", Json::object()));
     LintPod(spec.at("template").at("spec"));
-  } catch (const Json::exception& e) {  // a patch made something else of it
+  } catch (const Json::exception& e) {  // a patch has changed the structure
     throw Failure(Failure::Kind::kInvalidInput,
                   fmt::format("launch: kubernetes: patch: makes no pod template: {}", JsonFault(e)));
   }

@@ -1,4 +1,4 @@
-// What no schema says of a Job, and a cluster would reject or, worse, accept and never run.
+// Checks of a Job that no schema makes: manifests that a cluster would reject or, worse, accept and never run.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace ridgeline::kubernetes {
 
-inline constexpr size_t kLabelBytes = 63;  // the most of a label\'s value, and of a name that becomes one
+inline constexpr size_t kLabelBytes = 63;  // most bytes of a label's value, and of a name that becomes one
 
-// Throws Failure(kInvalidInput) naming the place in the manifest, what stands there and what must.
+// Throws Failure(kInvalidInput) that names the place in the manifest, its value and what it must be.
 void Lint(const plugin::Json& job);
 
 }  // namespace ridgeline::kubernetes

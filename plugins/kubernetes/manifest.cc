@@ -35,21 +35,21 @@ constexpr const char* kSweepLabel = "ridgeline.dev/sweep";
 constexpr const char* kWorkMount = "/ridgeline/work";
 constexpr const char* kSecretMount = "/ridgeline/secret";
 constexpr const char* kSecretKey = "ranks";
-constexpr const char* kProgramMount = "/ridgeline/program";  // exec and all that it needs, in another's image
-constexpr const char* kCarrier = "ridgeline-program";        // the container that brings it
-constexpr int kSecretMode = 0440;                            // fsGroup is the pod's own group
+constexpr const char* kProgramMount = "/ridgeline/program";  // exec and all that it needs, in another trainer's image
+constexpr const char* kCarrier = "ridgeline-program";        // the container that copies it there
+constexpr int kSecretMode = 0440;                            // the pod's own group is its fsGroup
 constexpr const char* kSummaryFile = "/dev/termination-log";
-constexpr int64_t kExecBytes = int64_t{64} << 20;            // `ridgeline exec` beside the trainer
-constexpr int64_t kGraceS = 30;                              // to end and tell so
-constexpr const char* kGpuShared = "1Gi";                    // of /dev/shm, which NCCL uses
-constexpr const char* kHostname = "kubernetes.io/hostname";  // a label of nodes
+constexpr int64_t kExecBytes = int64_t{64} << 20;            // for `ridgeline exec`, besides the trainer
+constexpr int64_t kGraceS = 30;                              // time to end and report it
+constexpr const char* kGpuShared = "1Gi";                    // size of /dev/shm, which NCCL uses
+constexpr const char* kHostname = "kubernetes.io/hostname";  // a node label
 constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
 constexpr size_t kSweepTextBytes = 1024;
-// A ConfigMap holds 1 MiB. `kubectl apply` also keeps all of it in an annotation, quotes escaped, and those hold 256
-// KiB.
+// A ConfigMap holds 1 MiB. `kubectl apply` also keeps all of it in an annotation, with escaped quotes, and annotations
+// hold 256 KiB.
 constexpr size_t kPartBytes = size_t{120} * 1024;
 
-// A label's value that is as near to `text` as one can be.
+// Returns the label value that is nearest to `text`.
 std::string LabelValue(const std::string& text) {
   std::string value;
   for (const char c : text.substr(0, kLabelBytes)) {
@@ -62,18 +62,18 @@ std::string LabelValue(const std::string& text) {
   return value;
 }
 
-// One line of text, for people.
+// Returns one line of text for people.
 std::string OneLine(const std::string& text, size_t most) {
   std::string line;
   for (const char c : text.substr(0, most)) line += std::iscntrl(static_cast<unsigned char>(c)) != 0 ? ' ' : c;
   return Json::parse(Json(line).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
 }
 
-// Of a job, as its pods see it.
+// The job's folder as its pods see it.
 std::string JobDir(const std::string& key) { return fmt::format("{}/jobs/{}", kWorkMount, key); }
 
-// Of a command's words and variables' values Kubernetes makes others: $(NAME) becomes that variable, and $$ becomes $.
-// Written so, `text` arrives as it is.
+// Escapes `text`, so that it arrives unchanged. In commands and values of variables, Kubernetes replaces $(NAME) by
+// that variable, and $$ by $.
 std::string Literally(const std::string& text) {
   std::string escaped;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -84,11 +84,11 @@ std::string Literally(const std::string& text) {
   return escaped;
 }
 
-// The job file as its pods get it. Where the machine that submits it keeps what is nobody's business there: the job's
-// folder is that of the pods, and so are checkpoint files beside it; the `launch:` mapping no node asks for.
+// Returns the job file for the pods, without what concerns only the machine that submits it. The job's folder, and
+// checkpoint files beside it, get their paths in the pod. The `launch:` mapping is removed, because no node needs it.
 std::string JobFileForPods(std::string_view text, const std::string& job_dir) {
   Json job = Json::parse(text, nullptr, false);
-  // What was changed since it was written is for `exec` to refuse.
+  // A file that was changed since it was written is left for `exec` to refuse.
   if (!job.is_object() || !job.contains("job_dir") || !IsWhole(job)) return std::string(text);
   const fs::path from = fs::path(job.at("job_dir").get<std::string>()).parent_path().parent_path();
   job["job_dir"] = job_dir;
@@ -104,7 +104,7 @@ std::string JobFileForPods(std::string_view text, const std::string& job_dir) {
   return SealedText(job) + '\n';
 }
 
-// Cut between characters: a ConfigMap's text is UTF-8.
+// Cuts between characters, because a ConfigMap's text is UTF-8.
 std::vector<std::string> Parts(std::string_view text) {
   std::vector<std::string> parts;
   while (!text.empty()) {
@@ -151,7 +151,8 @@ class Maker {
     made.name = name_;
     Json job = MakeJob();
     made.hash = JobLineHash(job.dump() + std::string(job_file));
-    KeepOffNodes(job["spec"]["template"]["spec"]);  // which differ from run to run, and are not what it runs
+    KeepOffNodes(job["spec"]["template"]["spec"]);  // after the hash: the nodes to avoid differ from run to run, and do
+                                                    // not change what the Job runs
     job["metadata"]["annotations"][kHashAnnotation] = made.hash;
     made.job = std::move(job);
     for (size_t i = 0; i < parts_.size(); ++i) made.others.push_back(ConfigMap(i));
@@ -164,7 +165,7 @@ class Maker {
 
  private:
   std::string PartName(size_t i) const { return fmt::format("{}-{}", name_, i); }
-  // The parts' order is that of their names.
+  // The names sort in the parts' order.
   static std::string PartKey(size_t i) { return fmt::format("job-{:04}.json", i); }
 
   Json Metadata(const std::string& name) const {
@@ -186,7 +187,7 @@ class Maker {
             {"metadata", Metadata(name_)},
             {"spec",
              {{"clusterIP", "None"},
-              // Rank 0 is looked for before anything of it is ready.
+              // Rank 0 is looked up before any pod is ready.
               {"publishNotReadyAddresses", true},
               {"selector", {{kJobLabel, name_}}}}}};
   }
@@ -202,8 +203,8 @@ class Maker {
   Json MakeJob() const {
     Json job = {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", Metadata(name_)}};
     if (!options_.queue.empty()) job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = options_.queue;
-    // A pod that the cluster takes away is no failure of the Job's. Any other is, and ends it: a silent retry biases a
-    // benchmark.
+    // A pod that the cluster takes away is not a failure of the Job. Any other failure is, and ends the Job, because a
+    // silent retry biases a benchmark.
     const Json disrupted = {{"type", "DisruptionTarget"}, {"status", "True"}};
     const Json rule = {{"action", "Ignore"}, {"onPodConditions", Json::array({disrupted})}};
     Json spec = {{"backoffLimit", 0},
@@ -237,7 +238,7 @@ class Maker {
                  {"containers", Json::array({Container()})},
                  {"volumes", Volumes()}};
     if (InTrainerImage()) spec["initContainers"] = Json::array({Carrier()});
-    // Of its start, too, which begins with its node.
+    // The deadline includes the pod's start, which begins when it has its node.
     if (TimeLimitS() > 0) spec["activeDeadlineSeconds"] = TimeLimitS() + options_.idle_limit_s;
     if (options_.nodes > 1) spec["subdomain"] = name_;
     if (!options_.service_account.empty()) spec["serviceAccountName"] = options_.service_account;
@@ -261,13 +262,13 @@ class Maker {
     return made;
   }
 
-  // A patch made something else of it.
+  // The patch has changed the structure.
   static Failure NoAffinity(const Json::exception& error) {
     return {Failure::Kind::kInvalidInput,
             fmt::format("launch: kubernetes: patch: makes no affinity: {}", JsonFault(error))};
   }
 
-  // On which nodes the pods may not be together: beside what a patch says of that.
+  // Keeps pods off nodes with certain other pods, in addition to what a patch says.
   void Place(Json& spec) const {
     Json affinity = spec.value("affinity", Json::object());
     const auto pods = [](const char* label, const std::string& value, const std::string& topology) -> Json {
@@ -287,14 +288,14 @@ class Maker {
     if (!affinity.empty()) spec["affinity"] = std::move(affinity);
   }
 
-  // On which not at all.
+  // Keeps pods off these nodes entirely.
   void KeepOffNodes(Json& spec) const {
     const Json avoid = job_.value("avoid", Json::array());
     if (avoid.empty()) return;
     try {
       Json& terms = spec["affinity"]["nodeAffinity"][kRequired]["nodeSelectorTerms"];
       if (terms.empty()) terms = Json::array({Json::object()});
-      // A node is taken where one of the terms holds.
+      // A node is accepted if one of the terms matches.
       for (Json& term : terms) {
         term["matchExpressions"].push_back({{"key", kHostname}, {"operator", "NotIn"}, {"values", avoid}});
       }
@@ -306,8 +307,8 @@ class Maker {
   // Ridgeline's own trainer is in Ridgeline's image.
   bool InTrainerImage() const { return !options_.trainer_image.empty() && !job_.value("own_trainer", false); }
 
-  // Copies exec from Ridgeline's image to where the trainer's has it. It asks for no more than what comes behind it: a
-  // pod is of the best class where all of its containers are.
+  // Copies exec from Ridgeline's image to its place in the trainer's image. Asks for no more than the container that
+  // follows: a pod has the best class only if all of its containers have.
   Json Carrier() const {
     const Json all = Resources();
     Json amounts = Json::object();
@@ -330,7 +331,7 @@ class Maker {
 
   Json Container() const {
     Json capabilities = {{"drop", {"ALL"}}};
-    // To register memory with a network interface. To anybody but root a capability is of no use.
+    // To register memory with a network interface. Only root can use a capability.
     if (options_.user == 0 && (options_.efa > 0 || !options_.devices.empty())) capabilities["add"] = {"IPC_LOCK"};
     Json container = {{"name", kContainer},
                       {"image", InTrainerImage() ? options_.trainer_image : options_.image},
@@ -340,23 +341,23 @@ class Maker {
                       {"terminationMessagePolicy", "FallbackToLogsOnError"},
                       {"securityContext",
                        {{"allowPrivilegeEscalation", false},
-                        // What others put into an image may write beside itself.
+                        // Programs in other images may write beside themselves.
                         {"readOnlyRootFilesystem", !InTrainerImage()},
                         {"capabilities", std::move(capabilities)}}}};
     if (!options_.image_pull_policy.empty()) container["imagePullPolicy"] = options_.image_pull_policy;
-    // What is asked for is what there is: a benchmark shares nothing, and guaranteed pods are evicted last.
+    // Requests equal limits: a benchmark shares nothing, and guaranteed pods are evicted last.
     if (const Json amounts = Resources(); !amounts.empty()) {
       container["resources"] = {{"limits", amounts}, {"requests", amounts}};
     }
     return container;
   }
 
-  // The program of the image in place of this machine's, and the job file where it is mounted.
+  // The command, with the image's program instead of this machine's, and the job file at its mount.
   Json Command() const {
     Json command = Json::array();
     for (const auto& word : job_.at("exec").get<std::vector<std::string>>()) {
       if (command.empty() && InTrainerImage()) {
-        // Its C library may be older than ours: the loader that was brought along takes those beside it.
+        // The image's C library may be older than ours. The loader that was copied along uses the libraries beside it.
         command = {fmt::format("{}/ld.so", kProgramMount), "--library-path", kProgramMount,
                    fmt::format("{}/ridgeline", kProgramMount)};
       } else if (command.empty()) {
@@ -477,7 +478,7 @@ class Maker {
   const Json& job_;
   const Options& options_;
   std::string name_;
-  std::string job_file_;  // its path
+  std::string job_file_;  // path of the job file
   bool has_job_file_ = false;
   std::vector<std::string> parts_;
   std::map<std::string, std::string> labels_;
@@ -528,7 +529,8 @@ Json ManifestFiles(const std::vector<Manifests>& all) {
     files.push_back({{"name", names.back()}, {"content", std::move(text)}});
   }
   if (files.empty()) return files;
-  // kustomize's other name for it: of a kustomization.yaml `kubectl create -f DIR` would think that it is a manifest.
+  // This is kustomize's other name for the file: `kubectl create -f DIR` would take a kustomization.yaml for a
+  // manifest.
   files.push_back(
       {{"name", "Kustomization"},
        {"content",

@@ -16,7 +16,8 @@ using plugin::Json;
 
 constexpr const char* kDirective = "$patch";
 
-// The lists of a pod that merge item by item, and what names an item: `patchMergeKey` of Kubernetes' API types.
+// The lists of a pod that merge item by item, and the member that names an item: `patchMergeKey` of Kubernetes' API
+// types.
 constexpr std::pair<std::string_view, std::string_view> kMergeKeys[] = {
     {"containers", "name"},
     {"initContainers", "name"},

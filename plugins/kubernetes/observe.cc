@@ -15,12 +15,13 @@ namespace {
 using plugin::Json;
 using std::chrono::seconds;
 
-constexpr seconds kPodlessPatience{3};  // a Job has its pod by then, or something is wrong
-constexpr seconds kUnmadePatience{10};  // a pod its container, or it takes its time
-// What a submitter that was killed has sent is there by then, or never: a server drops what nobody waits for.
+constexpr seconds kPodlessPatience{3};  // after that, a Job without a pod has a problem
+constexpr seconds kUnmadePatience{10};  // after that, a pod without its container is slow or has a problem
+// After this time, a request of a killed submitter has arrived or never will: a server drops requests that nobody waits
+// for.
 constexpr seconds kUnnotedPatience{5};
-constexpr seconds kEventsPause{5};      // of all Jobs
-constexpr seconds kPodEventsPause{30};  // of one
+constexpr seconds kEventsPause{5};      // for all Jobs
+constexpr seconds kPodEventsPause{30};  // for one pod
 
 std::string StoreSelector(const std::string& store) { return fmt::format("{}={}", kStoreLabel, store); }
 
@@ -28,7 +29,7 @@ bool IsTakenAway(const PodView& pod) {
   return (pod.deleted_unix_s > 0 || pod.phase == kDeletedPhase) && !HasSucceeded(pod);
 }
 
-// Of a list of events.
+// Returns the newest event of a list.
 PodEvent LastEvent(const Json& list) {
   PodEvent last;
   std::string last_time;
@@ -106,7 +107,7 @@ bool Observer::Runs(const std::string& key, int64_t now_unix_s) const {
                                             [&](const auto& pod) { return !HasEnded(pod.second, now_unix_s); });
 }
 
-// A Job that was told to end before anybody noted that the cluster has it.
+// Whether the cluster may still get a Job that was told to end before it was noted that the cluster has it.
 bool Observer::MayCome(const std::string& key) {
   const plugin::Clock::Time now = clock_.Now();
   return now - unnoted_since_.try_emplace(key, now).first->second < kUnnotedPatience;
@@ -119,7 +120,7 @@ Observation::Presence Observer::AskFor(const Record& record) {
   return there ? Observation::Presence::kUnheard : Observation::Presence::kGone;
 }
 
-// A namespace that is deleted takes its Jobs along, and tells nobody without rights of its own why.
+// Deleting a namespace deletes its Jobs. Without rights of our own there, the reason is only visible in a dry run.
 std::string Observer::WhyNoNamespace() {
   const Json map = {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", "ridgeline-check"}}}};
   const Response asked = cluster_.Call({"POST", cluster_.CorePath("configmaps") + "?dryRun=All", map});
@@ -130,10 +131,10 @@ void Observer::TakePods(const std::string& key, const std::string& job_uid, Foll
   const auto pods = pods_.find(key);
   if (pods == pods_.end()) return;
   Pods& known = followed.pods;
-  std::map<std::string, const PodView*> first;  // of an index that has none yet
+  std::map<std::string, const PodView*> first;  // the first pod of each index that has none yet
   for (const auto& [name, pod] : pods->second) {
     if (followed.left_behind.contains(name)) continue;
-    if (!pod.job_uid.empty() && pod.job_uid != job_uid) continue;  // of another Job of that name
+    if (!pod.job_uid.empty() && pod.job_uid != job_uid) continue;  // it belongs to another Job of that name
     if (const auto same = known.find(name); same != known.end()) {
       same->second = pod;
       continue;
@@ -151,8 +152,8 @@ void Observer::TakePods(const std::string& key, const std::string& job_uid, Foll
   }
 }
 
-// Of the pods' end one may hear before one hears what became of their Job, which ended them: that it was suspended,
-// past its deadline, or deleted.
+// Whether the Job still exists. The pods' end may be known before their Job's state that ended them: suspended, past
+// its deadline, or deleted.
 bool Observer::IsStillThere(const Record& record, Followed& followed, JobView& job) {
   if (job.suspended || job.deleting || job.complete || job.failed) return true;
   bool new_ones = false;
@@ -169,11 +170,12 @@ bool Observer::IsStillThere(const Record& record, Followed& followed, JobView& j
   return true;
 }
 
-// The pods that its suspension ended: none of its ends. When it is resumed it starts anew, with others.
+// Forgets the pods that the Job's suspension ended, because that is no end of the Job. When resumed, the Job starts
+// again with other pods.
 void Observer::LeaveBehind(const JobView& job, Followed& followed) {
   std::erase_if(followed.pods, [&](const auto& entry) {
     const auto& [name, pod] = entry;
-    // What was deleted since the Job's start was deleted for something else.
+    // A pod that was deleted after the Job's start was deleted for another reason.
     const bool before_start =
         pod.created_unix_s < job.started_unix_s && pod.deletion_asked_unix_s <= job.started_unix_s;
     if (!IsTakenAway(pod) || (!job.suspended && !before_start)) return false;
@@ -234,7 +236,7 @@ void Observer::LookAtStage(const Record& record, Followed& followed, Observation
   }
 }
 
-// Why Jobs get no pods is only said in events.
+// Only events say why Jobs get no pods.
 void Observer::AskForRefusals() {
   const plugin::Clock::Time now = clock_.Now();
   if (!may_read_events_ || now - refusals_asked_ < kEventsPause) return;
@@ -250,7 +252,7 @@ void Observer::AskForRefusals() {
   }
 }
 
-// So is what a pod's container is made of, and what is missing: volumes, images on their way.
+// Only events say how far a pod's container is, and what it lacks: volumes, images on their way.
 void Observer::AskForPodEvents(Followed& followed, const Pods& pods) {
   const plugin::Clock::Time now = clock_.Now();
   if (!may_read_events_ || (followed.events_asked && now - *followed.events_asked < kPodEventsPause)) return;

@@ -1,4 +1,4 @@
-// What the API server says of our Jobs: told of every change, and put into one value a job when that is asked for.
+// What the API server reports about our Jobs. It reports every change, and one value for each job is made on request.
 #pragma once
 
 #include <cstdint>
@@ -17,48 +17,49 @@
 
 namespace ridgeline::kubernetes {
 
-// One job at one moment. Together with its record it is all that is judged.
+// One job at one moment. A judgement needs this and the job's record, nothing else.
 struct Observation {
   enum class Presence {
-    kUnasked,  // it was never created, or its end is written down: nothing but `runs` is looked at
-    kUnheard,  // the server has it, or may have it, and has not told us of it yet
+    kUnasked,  // it was never created, or its end is recorded; only `runs` is observed
+    kUnheard,  // the server has it, or may have it, and has not reported it yet
     kThere,
     kGone,  // the server has no Job of this uid
   };
   Presence presence = Presence::kUnasked;
-  JobView job;        // kThere; kGone: as it was when it was removed, and without a name where nobody saw that
-  Pods pods;          // the first of each index. What replaces one is not waited for, unless the Job was suspended
-  bool runs = false;  // any pod of it, what replaces one too
+  JobView job;        // kThere: as it is. kGone: as it was when it was removed, or without a name if that was not seen
+  Pods pods;          // the first pod of each index; its replacements are not waited for, unless the Job was suspended
+  bool runs = false;  // any of its pods runs, including replacements
   Stage stage = Stage::kNoPod;
-  plugin::Clock::Duration stage_for{};  // without a break
-  int64_t waiting_for_s = 0;            // since it was submitted, or ran, or was suspended, last
-  std::string refusal;                  // why it lacks a pod, in the server's words; empty: it has said nothing so far
-  std::map<std::string, PodEvent> events;  // the last of a pod that has its node and no container, by the pod's name
-  std::string no_namespace;                // kGone: why its namespace is no place for Jobs; empty: it is
-  int64_t unix_s = 0;                      // when it was looked at
+  plugin::Clock::Duration stage_for{};  // without interruption
+  int64_t waiting_for_s = 0;            // since it was last submitted, run or suspended
+  std::string refusal;                  // why it lacks a pod, in the server's words; empty: none reported so far
+  std::map<std::string, PodEvent>
+      events;                // the last event of each pod with a node and without a container, by pod name
+  std::string no_namespace;  // kGone: why its namespace takes no Jobs; empty: it does
+  int64_t unix_s = 0;        // time of this observation
 };
 
 class Observer {
  public:
-  // `store`: whose Jobs they are.
+  // `store`: the mark of the Jobs to observe.
   Observer(Cluster& cluster, const plugin::Clock& clock, const std::string& store);
 
-  // Takes in what the server has said since. Throws Failure: kNotNow where it does not answer.
+  // Takes in what the server has reported since. Throws Failure; kNotNow if the server does not answer.
   void Refresh();
-  // The server is asked of a Job that it does not speak of, and of one that does not start. Throws Failure.
+  // Asks the server about a Job that it does not mention, and about one that does not start. Throws Failure.
   Observation Look(const Record& record);
-  // Of a job whose end is written down: only what still runs of it matters from now on.
+  // The job's end is recorded. From now on only whether it still runs matters.
   void SetEnded(const std::string& key);
 
-  // All that the server has of this store, by name.
+  // All Jobs of this store that the server has, by name.
   const std::map<std::string, JobView>& jobs() const { return jobs_; }
 
  private:
   // What is remembered of a job between two looks.
   struct Followed {
     Pods pods;
-    std::set<std::string> left_behind;  // pods that ended as their Job was suspended
-    std::set<std::string> asked_of;     // pods that were taken away: whether the Job is suspended was asked
+    std::set<std::string> left_behind;  // pods that ended when their Job was suspended
+    std::set<std::string> asked_of;     // pods that were taken away, after which the Job was asked for
     Stage stage = Stage::kNoPod;
     plugin::Clock::Time stage_since;
     int64_t waits_since_unix_s = 0;  // 0: since it was submitted
@@ -83,11 +84,12 @@ class Observer {
   Watch job_watch_;
   Watch pod_watch_;
   std::map<std::string, JobView> jobs_;
-  std::map<std::string, JobView> removed_;    // as they were when they were, by name; of those that have not ended
+  std::map<std::string, JobView>
+      removed_;  // Jobs as they were when they were removed, by name; only those that have not ended
   std::map<std::string, Pods> pods_;          // by Job
   std::map<std::string, Followed> followed_;  // by key
   std::set<std::string> ended_;
-  std::map<std::string, plugin::Clock::Time> unnoted_since_;  // of keys whose Jobs may come
+  std::map<std::string, plugin::Clock::Time> unnoted_since_;  // keys whose Jobs may still come
   std::map<std::string, std::string> refusals_;               // uid of a Job -> why it gets no pod
   bool may_read_events_ = true;
   plugin::Clock::Time refusals_asked_;

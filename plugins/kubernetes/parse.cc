@@ -11,7 +11,7 @@ namespace {
 
 using plugin::Json;
 
-constexpr int64_t kGoneMarginS = 15;  // after the time a pod should have been gone
+constexpr int64_t kGoneMarginS = 15;  // time after which a deleted pod should be gone
 
 std::string Text(const Json& object, const char* name) {
   const auto found = object.is_object() ? object.find(name) : object.end();
@@ -29,7 +29,7 @@ bool Holds(const Json& condition, const char* type) {
   return Text(condition, "type") == type && Text(condition, "status") == "True";
 }
 
-// "cpu=8 (asks for 4), memory=64Gi": the limits, and the requests where they are others.
+// Returns "cpu=8 (asks for 4), memory=64Gi": the limits, and the requests if they differ.
 std::string ResourcesOf(const Json& resources) {
   const Json limits = resources.value("limits", Json::object());
   const Json requests = resources.value("requests", Json::object());
@@ -47,7 +47,7 @@ std::string ResourcesOf(const Json& resources) {
   return all;
 }
 
-// One of a pod's initContainers: it ends before ours begins, or runs beside it.
+// Takes the status of one of the pod's initContainers, which ends before our container begins, or runs beside it.
 void TakeInitContainer(const Json& status, PodView& pod) {
   const Json state = status.value("state", Json::object());
   const Json waiting = state.value("waiting", Json::object());

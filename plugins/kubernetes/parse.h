@@ -1,4 +1,4 @@
-// Of Kubernetes' objects what is kept of them: pure.
+// The parts of Kubernetes' objects that are kept. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,46 +9,46 @@
 
 namespace ridgeline::kubernetes {
 
-// What is kept of a Job.
+// The parts of a Job that are kept.
 struct JobView {
   std::string name, uid, hash;
   int64_t created_unix_s = 0;
-  int64_t started_unix_s = 0;  // its controller began with it, or, after it was suspended, again; 0: not yet
-  int64_t deadline_s = 0;      // its own activeDeadlineSeconds, from its start on; 0: none
-  int64_t pods = 1;            // that run it together
+  int64_t started_unix_s = 0;  // when its controller started it, or restarted it after a suspension; 0: not yet
+  int64_t deadline_s = 0;      // its own activeDeadlineSeconds, counted from its start; 0: none
+  int64_t pods = 1;            // pods that run it together
   bool deleting = false;
-  bool suspended = false;  // somebody, or a queue, holds it: it has no pods meanwhile
+  bool suspended = false;  // a person or a queue holds it; it has no pods meanwhile
   bool complete = false;
   bool failed = false;
-  std::string reason, message;  // of the failure
+  std::string reason, message;  // about the failure
   int64_t failed_unix_s = 0;
   int64_t completed_unix_s = 0;
-  std::optional<int64_t> ttl_s;  // after which it is removed once it has ended; nothing: it stays
+  std::optional<int64_t> ttl_s;  // how long it is kept after its end; nothing: it stays
 
   bool HasEnded() const { return complete || failed; }
 };
 
-// A pod's phase of our own: the API server has it no more.
+// Our own phase for a pod that the API server no longer has.
 inline constexpr const char* kDeletedPhase = "Deleted";
 
-// What is kept of a pod. Of its containers ours alone counts, whatever a cluster puts beside it.
+// The parts of a pod that are kept. Only our own container counts, whatever a cluster adds to the pod.
 struct PodView {
   std::string name, uid, job, node, phase;
-  std::string job_uid;          // of the Job that it belongs to; empty: not said
-  std::string index;            // of an Indexed Job
+  std::string job_uid;          // uid of the Job that it belongs to; empty: not given
+  std::string index;            // in an Indexed Job
   int64_t deadline_s = 0;       // its activeDeadlineSeconds; 0: none
-  bool memory_limited = false;  // our container
+  bool memory_limited = false;  // whether our container has a memory limit
   int64_t created_unix_s = 0;
-  int64_t deleted_unix_s = 0;                  // it is, or should by then be, gone; 0: nobody deletes it
-  int64_t deletion_asked_unix_s = 0;           // when somebody asked for that
-  std::string reason, message;                 // of its end
-  std::string disruption, disruption_message;  // DisruptionTarget: who takes it away
+  int64_t deleted_unix_s = 0;                  // when it is gone or should be; 0: nobody deletes it
+  int64_t deletion_asked_unix_s = 0;           // when its deletion was requested
+  std::string reason, message;                 // about its end
+  std::string disruption, disruption_message;  // DisruptionTarget: what takes it away
   std::string unschedulable;                   // why it has no node
   std::string waiting, waiting_message;        // why its container does not start
-  std::string init_container;                  // that ours waits for, or that failed; empty: none
-  bool node_silent = false;                    // not Ready, though its container runs: nobody has heard of its node
-  bool running = false;                        // its container
-  bool terminated = false;                     // its container
+  std::string init_container;                  // the init container that ours waits for, or that failed; empty: none
+  bool node_silent = false;                    // not Ready although its container runs: its node does not report
+  bool running = false;                        // its container runs
+  bool terminated = false;                     // its container has terminated
   int64_t started_unix_s = 0;
   int64_t finished_unix_s = 0;
   int exit_code = 0;
@@ -56,19 +56,22 @@ struct PodView {
   std::string resources;  // what our container may have and asks for, whoever changed it: "cpu=8 (asks for 4)"
   std::string qos;        // Guaranteed, Burstable, BestEffort
 
-  bool HasBegun() const { return running || (terminated && started_unix_s > 0); }  // its container: it has a log
+  bool HasBegun() const {
+    return running || (terminated && started_unix_s > 0);
+  }  // whether its container has begun, so that it has a log
 };
 
-// Of a Job and a pod as the API server gives them. Throw Json::exception for what is neither.
+// Parse a Job and a pod from the API server. Throw Json::exception for other objects.
 JobView ParseJob(const plugin::Json& object);
 PodView ParsePod(const plugin::Json& object);
 
-// Nothing of ours runs in it any more, as far as can be known: a node that does not answer may run what it likes.
+// Returns whether none of our containers runs in it any more, as far as can be known: a node that does not answer may
+// still run it.
 bool HasEnded(const PodView& pod, int64_t now_unix_s);
-// By the time a pod that is deleted must be gone, with a margin: its node does not answer.
+// Returns whether a deleted pod should be gone by now, with a margin. If it is not, its node does not answer.
 bool IsOverdue(const PodView& pod, int64_t now_unix_s);
 
-// "2026-01-31T12:00:00Z"; 0 for anything else.
+// Parses "2026-01-31T12:00:00Z"; 0 for any other text.
 int64_t ParseTime(const std::string& text);
 
 }  // namespace ridgeline::kubernetes

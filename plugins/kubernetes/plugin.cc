@@ -1,4 +1,4 @@
-// The Kubernetes launcher: jobs as Jobs of a cluster.
+// The Kubernetes launcher. Jobs become Jobs of a cluster.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -62,7 +62,7 @@ class KubernetesLauncher final : public plugin::Launcher {
   }
 
  private:
-  // One conversation for all calls: it knows what the cluster last said.
+  // One session serves all calls, because it knows the cluster's last reports.
   Session& Talk() {
     const plugin::Clock& clock = plugin::SystemClock();
     if (session_ == nullptr) {

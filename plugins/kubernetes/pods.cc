@@ -7,7 +7,8 @@
 namespace ridgeline::kubernetes {
 namespace {
 
-// Where one pod of several fails, or its node is lost, the others are deleted without a word.
+// If one pod of several fails, or its node is lost, the others are deleted without a reason. So pods with an own end
+// rank first, then pods with a reason.
 int RankOf(const PodView& pod) {
   const bool own_end = pod.deleted_unix_s == 0 && (pod.terminated || pod.phase == "Failed");
   if (own_end) return 0;
@@ -18,14 +19,14 @@ bool DecidesBefore(const PodView& pod, const PodView& other) {
   return std::tuple(RankOf(pod), pod.created_unix_s) < std::tuple(RankOf(other), other.created_unix_s);
 }
 
-// The Job's controller replaces a pod that the cluster takes away, under the same index. The one that succeeded counts,
+// The Job's controller replaces a pod that the cluster takes away, under the same index. The pod that succeeded counts,
 // else the newest.
 bool CountsInsteadOf(const PodView& other, const PodView& pod) {
   return std::tuple(HasSucceeded(pod), pod.created_unix_s, pod.name) >
          std::tuple(HasSucceeded(other), other.created_unix_s, other.name);
 }
 
-// Those that count, by index.
+// Returns the pods that count, by index.
 std::map<std::string, const PodView*> OfEachIndex(const Pods& pods) {
   std::map<std::string, const PodView*> counted;
   for (const auto& [name, pod] : pods) {

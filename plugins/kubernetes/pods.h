@@ -1,4 +1,4 @@
-// The pods of one Job, taken together: pure.
+// The pods of one Job, summarized. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,33 +12,34 @@ namespace ridgeline::kubernetes {
 
 using Pods = std::map<std::string, PodView>;  // by name
 
-// Of pods that replaced one another, of each index one counts: the one that succeeded, else the newest.
+// Among pods that replaced one another, one counts for each index: the one that succeeded, else the newest.
 struct PodSummary {
-  const PodView* first = nullptr;    // that was created
-  const PodView* decides = nullptr;  // how the Job ended, once it has: the first that ended badly, or is taken away
-  bool any_failed = false;           // whether one has ended badly already
-  int64_t begun = 0;                 // how many have, or had, their container running
+  const PodView* first = nullptr;  // the first that was created
+  const PodView* decides =
+      nullptr;              // shows how the Job ended, once it has: the first pod that ended badly or is taken away
+  bool any_failed = false;  // whether a pod has ended badly already
+  int64_t begun = 0;        // pods whose container runs or has run
   int64_t succeeded = 0;
-  int64_t started_unix_s = 0;   // the last of those that have begun; 0: none has
-  int64_t finished_unix_s = 0;  // the last of those that have ended; 0: none has said so
+  int64_t started_unix_s = 0;   // start of the last pod that has begun; 0: none has
+  int64_t finished_unix_s = 0;  // end of the last pod that has ended; 0: none reported one
 };
 
-// Points into `pods`. `now_unix_s` tells a pod that should be gone by now.
+// The result points into `pods`. `now_unix_s` shows which pods should be gone by now.
 PodSummary Summarize(const Pods& pods, int64_t now_unix_s);
 
 bool HasSucceeded(const PodView& pod);
 
-// In the order of their indices.
+// Returns the pods that count, in the order of their indices.
 std::vector<const PodView*> InOrder(const Pods& pods);
 
-// How far a Job is that has not ended.
+// The stage of a Job that has not ended.
 enum class Stage {
-  kNoPod,     // none can be made, so far
+  kNoPod,     // no pod can be made so far
   kQueued,    // no pod has a node
-  kStarting,  // a pod has its node, and not all run: until then that node is held for nothing
+  kStarting,  // a pod has its node, and not all pods run; until then that node is held for nothing
   kRunning,
   kSuspended,
-  kOver,  // its end is on its way
+  kOver,  // its end will be reported soon
 };
 Stage StageOf(const JobView& job, const Pods& pods, int64_t now_unix_s);
 

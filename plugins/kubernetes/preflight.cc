@@ -16,11 +16,11 @@ namespace {
 using plugin::Failure;
 using plugin::Json;
 
-constexpr int kLeastMinor = 20;    // of 1.x
-constexpr int kIndexedMinor = 24;  // has Indexed Jobs, whose pods find each other by name
+constexpr int kLeastMinor = 20;    // the least minor version of 1.x
+constexpr int kIndexedMinor = 24;  // the least that has Indexed Jobs, whose pods find each other by name
 constexpr const char* kName = "rl-preflight";
 
-// What driver-role.yaml gives, but for events, without which only reasons go unsaid.
+// The rights in driver-role.yaml, except for events, without which only reasons are missing.
 struct Right {
   const char* verb;
   const char* group;
@@ -48,7 +48,8 @@ Request Ask(const Right& right, const std::string& name_space) {
            {"spec", {{"resourceAttributes", attributes}}}}};
 }
 
-// A server that does not say forbids nothing: it will when it is asked for the thing itself.
+// Returns whether the server allows it. A server that does not say counts as `otherwise`; it can still refuse the
+// request itself.
 bool May(const Response& response, bool otherwise) {
   return response.ok() ? response.Document().value("/status/allowed"_json_pointer, otherwise) : otherwise;
 }
@@ -57,7 +58,7 @@ bool HasGangs(const Options& options) { return std::max(options.nodes, options.m
 
 void CheckVersion(const Json& version, const Options& options) {
   const auto number = [&](const char* name) {
-    const auto text = version.value(name, "");  // "31+" of some
+    const auto text = version.value(name, "");  // some servers say "31+"
     int value = 0;
     std::from_chars(text.data(), text.data() + text.size(), value);
     return value;
@@ -85,7 +86,7 @@ void CheckRights(const std::vector<Right>& rights, const std::vector<Response>& 
                 "(share/ridgeline/kubernetes)");
 }
 
-// A Job as the sweep's would be, but for how much it asks for.
+// A Job like the sweep's, except for the resources that it asks for.
 Manifests Sample(const Options& options) {
   const Json job = {{"key", kName},
                     {"sweep", "preflight"},
@@ -97,7 +98,7 @@ Manifests Sample(const Options& options) {
   return MakeManifests(job, "", options, "", "");
 }
 
-// Throws where what was dry-run would be refused today and tomorrow, however much of a node its points ask for.
+// Throws if the dry run shows that such Jobs would be refused permanently, however much of a node their points ask for.
 void CheckDryRun(const Response& response, const std::string& what, Cluster& cluster) {
   const std::string message = response.ok() ? "" : response.Message();
   const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };

@@ -1,4 +1,4 @@
-// What would keep Jobs from a cluster, asked before anything is made there.
+// Checks that a cluster takes our Jobs, before anything is made there.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace ridgeline::kubernetes {
 
-// "Kubernetes v1.31.2, namespace default". Throws Failure saying what would: a server that is too old, rights that are
-// missing, all of them, and what the server says against such a Job and its pod in a dry run, in which nothing is made.
-// Of the pod, to whose admission the cluster's own rules belong, only somebody is told who may create pods.
+// Returns "Kubernetes v1.31.2, namespace default". Throws Failure that says what is wrong: a server that is too old,
+// all missing rights, and the server's objections to such a Job and its pod in a dry run, in which nothing is made. The
+// cluster's own rules apply when a pod is admitted, so only a user who may create pods learns of its objections to the
+// pod.
 std::string Preflight(Cluster& cluster, const Options& options);
 
 }  // namespace ridgeline::kubernetes

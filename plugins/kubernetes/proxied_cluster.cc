@@ -1,4 +1,4 @@
-// The API server through `kubectl proxy` and libcurl.
+// The API server, through `kubectl proxy` and libcurl.
 #include <curl/curl.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -37,11 +37,11 @@ constexpr int64_t kCallTimeoutMs = 30'000;
 constexpr std::chrono::seconds kStartTimeout{15};
 constexpr int kPollMs = 1000;
 constexpr std::chrono::seconds kLoginPause{10};
-constexpr size_t kAtOnce = 16;  // calls
+constexpr size_t kAtOnce = 16;  // calls at once
 constexpr const char* kFolderPrefix = "ridgeline-kubectl-";
 
-// A folder that only we may enter, for a socket that takes whoever reaches it for us. It is named after this process,
-// so that the next one knows whose are left over.
+// A folder that only we may enter, because everybody who reaches the socket in it acts as us. Its name has our process
+// id, so that the next process knows which folders are left over.
 class PrivateFolder {
  public:
   PrivateFolder() {
@@ -90,7 +90,7 @@ bool Accepts(const fs::path& socket) {
   return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-// `kubectl proxy`, for as long as this object.
+// Runs `kubectl proxy` while this object lives.
 class Proxy {
  public:
   explicit Proxy(const std::vector<std::string>& kubectl) {
@@ -151,7 +151,7 @@ class Exchange {
     if (!request.body.is_null()) {
       text_ = request.body.dump(-1, ' ', false, Json::error_handler_t::replace);
       headers_ = ::curl_slist_append(headers_, "Content-Type: application/json");
-      headers_ = ::curl_slist_append(headers_, "Expect:");  // not asked for first
+      headers_ = ::curl_slist_append(headers_, "Expect:");  // send the body without asking first
       Set(CURLOPT_HTTPHEADER, headers_);
       Set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(text_.size()));
       Set(CURLOPT_POSTFIELDS, text_.c_str());
@@ -178,7 +178,7 @@ class Exchange {
     return code;
   }
   std::string& body() { return body_; }
-  // Of a Response.
+  // As in Response.
   int64_t date_unix_s() const {
     curl_header* date = nullptr;
     if (::curl_easy_header(easy_, "Date", 0, CURLH_HEADER, -1, &date) != CURLHE_OK) return 0;
@@ -226,7 +226,7 @@ class ProxyStream final : public Stream {
       if (!std::exchange(too_long_, false)) return true;
     }
     body.erase(0, std::exchange(at_, 0));
-    if (body.size() > kMaxJobLineBytes) {  // passed over, to its end
+    if (body.size() > kMaxJobLineBytes) {  // a line that is too long is skipped to its end
       body.clear();
       too_long_ = true;
     }
@@ -239,12 +239,12 @@ class ProxyStream final : public Stream {
 
  private:
   std::unique_ptr<Exchange> exchange_;
-  size_t at_ = 0;          // of the first byte nobody has had
-  size_t searched_ = 0;    // from there to here is no end of a line
-  bool too_long_ = false;  // what comes is the rest of a line that no memory shall hold
+  size_t at_ = 0;          // position of the first byte that is not handed over yet
+  size_t searched_ = 0;    // there is no line end from `at_` to here
+  bool too_long_ = false;  // what comes is the rest of a line that is too long for memory
 };
 
-// kubectl with what chooses the cluster.
+// kubectl, with the options that choose the cluster.
 std::vector<std::string> Kubectl(const Options& options) {
   std::vector<std::string> argv = {"kubectl"};
   if (!options.kubeconfig.empty()) argv.push_back("--kubeconfig=" + options.kubeconfig);
@@ -252,7 +252,7 @@ std::vector<std::string> Kubectl(const Options& options) {
   return argv;
 }
 
-// As kubectl chooses it: what is said, the context's, that of the pod we are in, else `default`.
+// Chooses the namespace as kubectl does: the given one, the context's, that of the pod we are in, else `default`.
 std::string Namespace(const Options& options) {
   if (!options.name_space.empty()) return options.name_space;
   std::vector<std::string> argv = Kubectl(options);
@@ -280,7 +280,7 @@ class ProxiedCluster final : public Cluster {
     std::vector<Response> responses = AskAllOnce(requests);
     const auto unknown = [](const Response& response) { return response.code == kUnauthorized; };
     if (!std::any_of(responses.begin(), responses.end(), unknown) || !LogInAgain()) return responses;
-    // Whoever is not known has done nothing: it is asked again.
+    // A refused login means that nothing was done, so these requests are sent again.
     std::vector<Request> again;
     for (size_t i = 0; i < requests.size(); ++i) {
       if (unknown(responses[i])) again.push_back(requests[i]);
@@ -315,7 +315,7 @@ class ProxiedCluster final : public Cluster {
   }
 
  protected:
-  // kubectl reads its configuration, the token in it among that, as it starts.
+  // kubectl reads its configuration, including the token, when it starts.
   bool LogInAgain() override {
     if (last_login_ && clock().Now() - *last_login_ < kLoginPause) return false;
     last_login_ = clock().Now();
@@ -344,7 +344,7 @@ class ProxiedCluster final : public Cluster {
     return responses;
   }
 
-  // A proxy that somebody ended is started again.
+  // Starts the proxy again if somebody ended it.
   std::string Socket() {
     if (!proxy_ || !proxy_->Runs()) {
       proxy_.reset();

@@ -7,10 +7,10 @@
 
 namespace ridgeline::kubernetes {
 
-// Nothing where it is none. A double holds every amount of bytes a machine can have.
+// Returns nothing if the text is no amount. A double holds every amount of bytes that a machine can have.
 std::optional<double> ParseQuantity(std::string_view text);
 
-// The shortest way to write whole bytes: "64Gi", "1536Mi", "12345".
+// Returns the shortest form of a number of bytes: "64Gi", "1536Mi", "12345".
 std::string FormatBytes(int64_t bytes);
 
 }  // namespace ridgeline::kubernetes

@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kReopenPause{1};
 constexpr int kTriesAfterEnd = 3;
 constexpr size_t kMostRefusalBytes = 4096;
 
-// The result lines of a job's folder.
+// Calls `take` for each result line of a job's folder.
 void ReadResults(const fs::path& job_dir, const std::function<void(const JobLine&)>& take) {
   plugin::ReadLines(ResultsFile(job_dir), [&](std::string_view text) {
     if (const auto line = ParseJobLine(text); line && line->kind == kResultLine) take(*line);
@@ -41,7 +41,7 @@ ResultFolder::ResultFolder(const Record& record)
 }
 
 void ResultFolder::Keep(const std::string& point_id, const std::string& result) {
-  // A log that is read from its beginning again tells of the same results again.
+  // A log that is read again from its beginning repeats the same results.
   std::string hash = JobLineHash(result);
   if (const auto had = have_.find(point_id); had != have_.end() && had->second == hash) return;
   plugin::MakeDirs(job_dir_);
@@ -52,7 +52,7 @@ void ResultFolder::Keep(const std::string& point_id, const std::string& result) 
   fs::remove(PointDir(job_dir_, point_id), ignored);
 }
 
-// Pods may say what they like, as often as they like: the file has an end.
+// Pods may write as much as they like, so the file has a size limit.
 void ResultFolder::KeepPart(const std::string& point_id, const std::string& part) {
   const fs::path file = PartsFile(job_dir_);
   std::error_code ec;
@@ -145,7 +145,7 @@ void PodLog::Pump(const PodView& pod, ResultFolder& to) {
   }
   stream_.reset();
   if (over) {
-    // What was followed to its end is all there is; else it is read once more, if it can be.
+    // A log that was followed to its end is complete. Any other is read once more, if possible.
     ++tries_after_end_;
     done_ = gone || (whole && (after_end_ || to.HasAll())) || tries_after_end_ >= kTriesAfterEnd;
   }

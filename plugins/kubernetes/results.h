@@ -1,4 +1,4 @@
-// What a Job's pods say of its points, into the job's folder, as if `ridgeline exec` had run there.
+// Writes what a Job's pods report about its points into the job's folder, as if `ridgeline exec` had run there.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@
 
 namespace ridgeline::kubernetes {
 
-// The files of results and parts, and the points/ of one job's folder.
+// The files of results and parts, and the folder points/, of one job's folder.
 class ResultFolder {
  public:
   explicit ResultFolder(const Record& record);
 
-  // One line of a log. Lines of other jobs' points, and what is no such line, are passed over.
+  // Takes one line of a log. Skips lines about points of other jobs, and all other lines.
   void TakeLine(const std::string& line);
-  // The log is read from its beginning.
+  // Must be called before a log is read again from its beginning.
   void Rewind() { log_tail_.clear(); }
-  // A container's last words: headlines, for points that have nothing better.
+  // Takes a container's last words: headlines, for points that have nothing better.
   void TakeLastWords(const std::string& words);
-  // From the same folder on a volume that this machine sees, too.
+  // Also copies results from the same folder on a volume that this machine sees.
   void CopyMissing(const std::filesystem::path& job_dir);
 
-  // A log that was lost does not say which points without a result began: all of them may have, and their folders say
-  // so to whoever collects.
+  // If a log was lost, it is not known which points without a result began. All of them may have. Their folders tell
+  // the collector so.
   void TakeOthersAsBegun();
 
   bool HasAll() const { return have_.size() == points_.size(); }
-  // How many results are a container's last words alone.
+  // The number of results that are only a container's last words.
   int64_t headlines() const { return headlines_; }
-  // A trainer was started, as far as anybody heard of it.
+  // Returns whether a trainer was started, as far as is known.
   bool AnyBegan() const;
   const std::string& log_tail() const { return log_tail_; }
 
@@ -48,25 +48,25 @@ class ResultFolder {
 
   std::filesystem::path job_dir_;
   std::set<std::string> points_;
-  std::map<std::string, std::string> have_;  // the last result's hash
-  std::set<std::string> parts_;              // the hashes of what pods said of theirs
+  std::map<std::string, std::string> have_;  // hash of each point's last result
+  std::set<std::string> parts_;              // hashes of the parts that pods reported
   int64_t headlines_ = 0;
-  std::string log_tail_;  // what was said besides
+  std::string log_tail_;  // the end of the other output
 };
 
-// The log of one pod, followed from the moment it runs.
+// The log of one pod, followed from the moment when it runs.
 class PodLog {
  public:
   PodLog(Cluster& cluster, const plugin::Clock& clock, std::string path)
       : cluster_(cluster), clock_(clock), path_(std::move(path)) {}
 
-  // Hands over the lines that have come. A stream that broke off is opened again, from the log's beginning.
+  // Hands over the lines that have come. Opens a stream again that broke off, from the log's beginning.
   void Pump(const PodView& pod, ResultFolder& to);
-  // All that there will be has been handed over, or cannot be had.
+  // Returns whether the whole log has been handed over, or cannot be read.
   bool done() const { return done_; }
-  // Why it could not be read at last; empty where it was.
+  // Why the log could not be read in the end; empty if it was read.
   const std::string& problem() const { return problem_; }
-  // The same while its container may run: a stream that broke off is no problem where the next goes on.
+  // The same while its container may run. A stream that broke off is no problem if the next one goes on.
   std::string ProblemSoFar() const { return failures_ >= kFailuresToSay ? problem_ : ""; }
 
  private:
@@ -76,7 +76,7 @@ class PodLog {
   const plugin::Clock& clock_;
   std::string path_;
   std::unique_ptr<Stream> stream_;
-  bool after_end_ = false;  // the stream was opened when the container had ended
+  bool after_end_ = false;  // the container had ended when the stream was opened
   bool done_ = false;
   std::string problem_;
   plugin::Clock::Time not_before_;

@@ -15,8 +15,8 @@ using plugin::Json;
 constexpr const char* kForeground = "Foreground";  // the Job goes when its pods have gone
 constexpr const char* kBackground = "Background";
 
-// A pod that a controller started in place of the one that was taken away ends with its Job, and shares a volume with
-// whatever is run next: a job has ended when it has, too.
+// A pod that a controller started in place of another ends with its Job. It also shares a volume with whatever runs
+// next. So the job has ended only when that pod has, too.
 plugin::JobState StateOf(const Record& record, const Observation& seen, plugin::JobState state) {
   if (state.phase == plugin::Phase::kEnded && seen.runs) state = {plugin::Phase::kRunning, 0, {}, {}};
   state.native_id = record.uid;
@@ -40,8 +40,8 @@ Request Session::DeleteRequest(const std::string& name, const std::string& uid, 
   return {"DELETE", cluster_->JobsPath() + '/' + name, std::move(options)};
 }
 
-// The record of a job that is to end, whoever submitted it: killed, or left without an answer, he could not note that
-// the cluster has it.
+// Notes the uid of a Job that is to end. Its submitter was killed, or got no answer, and could not note that the
+// cluster has it.
 Record& Session::Noted(Record& record, const JobView& job) {
   if (!record.uid.empty() || record.hash != job.hash) return record;
   Record noted = record;
@@ -81,7 +81,7 @@ std::vector<plugin::JobState> Session::Look(const std::vector<std::string>& keys
   return states;
 }
 
-// Whatever was collected or cancelled, in this process or in one that was killed before it could delete it.
+// Deletes the Jobs that were collected or cancelled, in this process or in one that was killed before it could.
 void Session::DeleteEnded() {
   std::vector<Request> requests;
   std::vector<const JobView*> of;
@@ -89,7 +89,7 @@ void Session::DeleteEnded() {
     Record* record = deleted_.contains(job.uid) ? nullptr : journal_.Find(name);
     if (record != nullptr && record->cancelled) record = &Noted(*record, job);
     if (record == nullptr) continue;
-    // Somebody deleted it and made the same again: what that would measure has been given up.
+    // Somebody deleted the Job and made the same one again. Its measurement was given up.
     const bool made_again = record->ended && record->uid != job.uid && record->hash == job.hash;
     if (record->uid != job.uid && !made_again) continue;
     if (!record->ended && (!record->cancelled || job.deleting)) continue;

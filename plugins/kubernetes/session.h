@@ -1,7 +1,7 @@
-// The conversation with one cluster: Jobs created, followed, collected and deleted.
+// The session with one cluster: it creates, follows, collects and deletes Jobs.
 //
-// A poll goes one way. What the API server says of a job is one value (observe.h), from which, with the job's record,
-// follows what has become of it (judge.h); what it leaves is brought home (collect.h); the rest is the answer.
+// A poll goes one way. The API server's reports on a job are one value (observe.h). From that value and the job's
+// record follows the job's state (judge.h). Then its results are collected (collect.h). The rest is the answer.
 #pragma once
 
 #include <filesystem>
@@ -30,13 +30,14 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // "Kubernetes v1.31.2, namespace default". Throws Failure where that takes no Jobs of ours (preflight.h).
+  // Returns "Kubernetes v1.31.2, namespace default". Throws Failure if the cluster does not take our Jobs
+  // (preflight.h).
   std::string Description() { return Preflight(*cluster_, options_); }
 
-  // One answer a job, in order. Throw Failure where nobody answers.
+  // These return one answer for each job, in order. They throw Failure if the server does not answer.
   std::vector<plugin::Submission> Submit(const plugin::Json& jobs) { return submitter_.Submit(jobs); }
   std::vector<plugin::JobState> Poll(const std::vector<std::string>& keys);
-  // The same, but takes no logs, keeps no end and deletes nothing.
+  // The same, but takes no logs, records no end and deletes nothing.
   std::vector<plugin::JobState> Look(const std::vector<std::string>& keys);
   std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys);
 
@@ -52,7 +53,7 @@ class Session {
   Submitter submitter_;
   Observer observer_;
   Collector collector_;
-  std::set<std::string> deleted_;  // uids of Jobs that we have deleted
+  std::set<std::string> deleted_;  // uids of the Jobs that we have deleted
 };
 
 }  // namespace ridgeline::kubernetes

@@ -24,7 +24,7 @@ std::vector<std::string> PointsOf(const std::string& job_file_text) {
   return ids;
 }
 
-// Where the API has objects of a kind: "ConfigMap" -> "configmaps".
+// The API's path for objects of a kind: "configmaps" for "ConfigMap".
 std::string PathOf(std::string kind) {
   for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return kind + 's';
@@ -70,7 +70,7 @@ void Submitter::TakeJob(const Json& object, Pending& pending) {
   pending.created_unix_s = job.created_unix_s;
 }
 
-// The Job that is there under our name: ours where it is of our store and runs what we mean.
+// Looks at the Job that has our name. It is ours if it is of our store and runs what we want.
 std::optional<Failure> Submitter::Adopt(Pending& pending) {
   const std::string& name = pending.manifests.name;
   const Response found = cluster_.Call({"GET", cluster_.JobsPath() + '/' + name, {}});
@@ -94,7 +94,7 @@ void Submitter::Create(const std::vector<Pending*>& pending) {
   std::vector<Pending*> of;
   for (Pending* each : pending) {
     if (!each->uid.empty()) continue;
-    // A modern server then refuses what it does not know, in place of dropping it.
+    // A modern server then refuses unknown fields instead of dropping them.
     requests.push_back({"POST", cluster_.JobsPath() + "?fieldValidation=Strict", each->manifests.job});
     of.push_back(each);
   }
@@ -112,8 +112,8 @@ void Submitter::Create(const std::vector<Pending*>& pending) {
   }
 }
 
-// The ConfigMaps, the Service and the Secret go with their Job: it owns them. Its pods wait for them. A Secret that is
-// there already stays as it is: pods may have read it.
+// The Job owns the ConfigMaps, the Service and the Secret, so they go with it. Its pods wait for them. A Secret that
+// exists stays as it is, because pods may have read it.
 void Submitter::CreateOthers(const std::vector<Pending*>& pending) {
   struct Call {
     Pending* of;

@@ -1,4 +1,4 @@
-// Jobs handed over to the cluster: created, or found created, each once whatever happens.
+// Submits jobs to the cluster. Each Job is created, or found created, exactly once whatever happens.
 #pragma once
 
 #include <cstddef>
@@ -21,21 +21,21 @@ class Submitter {
  public:
   Submitter(Cluster& cluster, Journal& journal, const Options& options);
 
-  // One answer a job, in order. Throws Failure where nobody answers.
+  // Returns one answer for each job, in order. Throws Failure if the server does not answer.
   std::vector<plugin::Submission> Submit(const plugin::Json& jobs);
 
  private:
-  // A Job that is to be created, or to be found created, with what it needs.
+  // A Job to be created or found, with what it needs.
   struct Pending {
     Manifests manifests;
-    std::string uid;               // empty: it is not there yet
-    std::optional<int64_t> ttl_s;  // after its end, as the cluster has it
+    std::string uid;               // empty: it does not exist yet
+    std::optional<int64_t> ttl_s;  // in the cluster, counted from its end
     int64_t created_unix_s = 0;
-    std::set<size_t> made;  // of manifests.others
+    std::set<size_t> made;  // indices into manifests.others
     std::optional<plugin::Failure> failure;
   };
 
-  // Where an earlier submission of it failed, what that one has done stays done.
+  // What an earlier failed submission of this job has done stays done.
   Pending& Prepare(const plugin::Json& job);
   void Create(const std::vector<Pending*>& pending);
   void CreateOthers(const std::vector<Pending*>& pending);

@@ -15,7 +15,7 @@ namespace ridgeline::kubernetes {
 namespace {
 
 constexpr std::array<std::string_view, 2> kNoSuchImage = {"InvalidImageName", "ErrImageNeverPull"};
-// Why a node may not be gone to, whatever room it has, in the words of the releases there are.
+// Reasons why no pod of ours may go to a node, whatever room it has, in the words of past releases.
 constexpr std::array<std::string_view, 5> kNotThisNode = {"didn't match Pod's node affinity",
                                                           "didn't match node selector", "had taint {",
                                                           "had untolerated taint", "were unschedulable"};
@@ -27,7 +27,7 @@ constexpr const char* kNoContainer = "its container cannot be made";
 
 bool Says(const std::string& text, const char* words) { return text.find(words) != std::string::npos; }
 
-// Without numbers and what is quoted.
+// Removes numbers and quoted text.
 std::string WithoutNames(std::string_view text) {
   std::string kept;
   bool quoted = false;
@@ -41,7 +41,7 @@ std::string WithoutNames(std::string_view text) {
 std::optional<Wait> OfNoNode(const PodView& pod) {
   if (pod.unschedulable.empty()) return std::nullopt;
   // "persistentvolumeclaim \"x\" not found", "pod has unbound immediate PersistentVolumeClaims", "… had volume node
-  // affinity conflict": but for a volume it had a node.
+  // affinity conflict": only a volume keeps the pod from a node.
   if (Says(pod.unschedulable, "ersistentvolumeclaim") || Says(pod.unschedulable, "ersistentVolumeClaim") ||
       Says(pod.unschedulable, "volume node affinity")) {
     return Wait{"storage", pod.unschedulable, kStorageHint};
@@ -52,7 +52,7 @@ std::optional<Wait> OfNoNode(const PodView& pod) {
   return Wait{"start", pod.unschedulable, "it starts when a node has room; where no node is that large, ask for less"};
 }
 
-// The container is being made: how far that is, events alone say.
+// The container is being made. Only events say how far that is.
 std::optional<Wait> OfMaking(const PodView& pod, const PodEvent& event) {
   const std::string said = event.reason + ": " + event.message;
   if (event.reason == "FailedMount" || event.reason == "FailedAttachVolume" || event.reason == "FailedMapVolume") {
@@ -87,7 +87,7 @@ std::optional<Wait> WaitOf(const PodView& pod, const PodEvent& event) {
     return Wait{"image", "the image cannot be pulled: " + said,
                 "check image:, and image_pull_secrets: where the registry asks who you are", hopeless};
   }
-  // "failed to prepare subPath for volumeMount …"
+  // The kubelet says "failed to prepare subPath for volumeMount …".
   const char* const reason = Says(pod.waiting_message, "volumeMount") ? "storage" : "start";
   return Wait{reason, std::string(kNoContainer) + ": " + said, "`kubectl describe pod " + pod.name + "` says more"};
 }
@@ -138,7 +138,7 @@ bool IsWithoutNode(const std::string& message) {
 }
 
 bool IsBeyondQuota(const std::string& message) {
-  // "NAME: a=1,b=2, NAME: …"
+  // The form is "NAME: a=1,b=2, NAME: …".
   const auto amounts = [&](const std::string& name) {
     std::map<std::string, double> found;
     size_t at = message.find(name);

@@ -11,8 +11,8 @@ namespace {
 using plugin::Json;
 
 constexpr int kPageObjects = 500;
-constexpr int kWatchS = 300;  // then the server ends it, and it is opened again
-// A watch that says nothing for longer than the server lets it live has lost its server.
+constexpr int kWatchS = 300;  // then the server ends the watch, and it is opened again
+// A watch that is silent for longer than the server lets it live has lost its server.
 constexpr std::chrono::seconds kSilent{kWatchS + 60};
 
 }  // namespace
@@ -48,7 +48,7 @@ void Watch::Refresh() {
   const int64_t retry_after_s = stream_->retry_after_s();
   if (clock_.Now() - opened_ < std::chrono::seconds(kWatchS)) cluster_.NoteOutage();
   stream_.reset();
-  if (code >= 200 && code < 300) return;  // its time was over, or its server was: what follows is asked for next time
+  if (code >= 200 && code < 300) return;  // its time was over, or its server's; the next question asks for what follows
   throw cluster_.ToFailure({problem.empty() ? code : 0, refusal, problem, 0, retry_after_s}, "watch " + path_);
 }
 

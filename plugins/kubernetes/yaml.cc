@@ -14,7 +14,8 @@ namespace {
 
 using plugin::Json;
 
-// A letter first, then what has no meaning to YAML; and none of the words that 1.1 takes for something.
+// Whether text can be written without quotes. It must begin with a letter, then have only characters without a meaning
+// to YAML, and must be none of the words with a meaning in YAML 1.1.
 bool IsPlain(std::string_view text) {
   static constexpr std::array<std::string_view, 9> kWords = {"y",   "n",    "yes",   "no",  "on",
                                                              "off", "true", "false", "null"};
@@ -27,8 +28,8 @@ bool IsPlain(std::string_view text) {
   return safe && std::find(kWords.begin(), kWords.end(), lower) == kWords.end();
 }
 
-// JSON's escapes are YAML's, but that YAML writes as one character what JSON writes as a surrogate pair. Beyond ASCII
-// all is escaped, line separators that YAML knows among it.
+// JSON's escapes are YAML's, except that YAML writes as one character what JSON writes as a surrogate pair. Everything
+// beyond ASCII is escaped, including the line separators that YAML knows.
 std::string Quoted(const std::string& text) {
   constexpr size_t kEscape = 6;  // "\ud83d"
   std::string quoted = Json(text).dump(-1, ' ', true, Json::error_handler_t::replace);
@@ -49,7 +50,7 @@ std::string Scalar(const Json& value) {
   return IsPlain(text) ? text : Quoted(text);
 }
 
-// Lines of printable ASCII that end with a line end, the first not indented: then a block says the same.
+// Whether a block keeps the text: lines of printable ASCII that end with a line end, the first not indented.
 bool IsBlock(const Json& value) {
   if (!value.is_string()) return false;
   const auto& text = value.get_ref<const std::string&>();
@@ -60,7 +61,7 @@ bool IsBlock(const Json& value) {
 
 void Write(std::string& out, const Json& value, size_t indent);
 
-// What stands after "key:" or "-".
+// Writes what follows "key:" or "-".
 void WriteValue(std::string& out, const Json& value, size_t indent) {
   if (value.is_structured() && !value.empty()) {
     out += '\n';
@@ -84,14 +85,14 @@ void Write(std::string& out, const Json& value, size_t indent) {
   if (value.is_object()) {
     for (const auto& [key, item] : value.items()) {
       out += margin + (IsPlain(key) ? key : Quoted(key)) + ':';
-      // A list's dashes stand under its key.
+      // A list's dashes have the indent of its key.
       WriteValue(out, item, item.is_array() ? indent : indent + 2);
     }
   } else if (value.is_array()) {
     for (const Json& item : value) {
       std::string text;
       WriteValue(text, item, indent + 2);
-      // The first line of a mapping stands behind the dash.
+      // The first line of a mapping follows the dash.
       const bool nested = item.is_structured() && !item.empty();
       out += margin + '-' + (nested ? ' ' + text.substr(1 + indent + 2) : text);
     }

@@ -1,4 +1,4 @@
-// Documents as YAML that people read and kubectl takes.
+// Writes documents as YAML that people read and kubectl accepts.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace ridgeline::kubernetes {
 
-// One document, in block style. A string is written plain only where no YAML, of 1.1 or 1.2, could take it for anything
-// else; with several lines as a literal block; else in double quotes.
+// Returns one document, in block style. A string is plain only if neither YAML 1.1 nor 1.2 could take it for anything
+// else. Text of several lines is a literal block, and all else is in double quotes.
 std::string ToYaml(const plugin::Json& document);
 
 }  // namespace ridgeline::kubernetes
