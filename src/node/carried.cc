@@ -26,7 +26,7 @@ void Copy(const fs::path& from, const fs::path& to) {
   }
 }
 
-// By the names under which they are asked for.
+// The libraries, by the names under which they are requested.
 std::vector<fs::path> LibrariesOfThisProgram() {
   std::vector<fs::path> libraries;
   ::dl_iterate_phdr(
@@ -51,8 +51,8 @@ void CarryTo(const fs::path& folder) {
     Copy(library, folder / (is_loader ? kLoaderName : name));
   }
   Copy(ProgramFile(), folder / "ridgeline");
-  // What is loaded later, as NVML is, asks for parts of the C library by names of their own. Those of the image are of
-  // another release, and would not go with ours.
+  // Libraries that are loaded later, such as NVML, request parts of the C library by name. The image's parts are from
+  // another release, and would not match ours.
   for (const char* part : {"libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}) {
     if (fs::exists(c_library.parent_path() / part, ec)) Copy(c_library.parent_path() / part, folder / part);
   }

@@ -1,13 +1,13 @@
-// A program that brings all it needs along: for a container of somebody else's image.
+// Makes this program self-contained, for a container of any image.
 #pragma once
 
 #include <filesystem>
 
 namespace ridgeline {
 
-// Copies this program into `folder`, with every library it is linked with, the C library and its loader among them, so
-// that `FOLDER/ld.so --library-path FOLDER FOLDER/ridgeline` runs wherever a kernel of this machine's kind does.
-// Throws Error(kInfrastructure).
+// Copies this program into `folder`, with every library that it is linked with, including the C library and its loader.
+// Then `FOLDER/ld.so --library-path FOLDER FOLDER/ridgeline` runs on any kernel of this machine's kind. Throws
+// Error(kInfrastructure).
 void CarryTo(const std::filesystem::path& folder);
 
 }  // namespace ridgeline

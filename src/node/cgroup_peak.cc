@@ -16,7 +16,7 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-// What the file says now; 0 where it says no number.
+// The file's current number; 0 if it has none.
 int64_t NumberIn(const Fd& file) {
   std::array<char, 32> text{};
   const ssize_t size = ::pread(file.get(), text.data(), text.size(), 0);
@@ -53,7 +53,7 @@ CgroupPeak::CgroupPeak(const fs::path& root, bool resets) {
     }
   };
   take(folders.v2, "memory.peak", resets);
-  take(folders.v1, "memory.max_usage_in_bytes", /*may_reset=*/false);  // that would be for all who ask
+  take(folders.v1, "memory.max_usage_in_bytes", /*may_reset=*/false);  // a reset would affect all readers
   if (!file_ || !IsOursAlone(folder_)) {
     folder_.clear();
     return;

@@ -28,7 +28,7 @@ struct Ending {
 constexpr char kSeeLog[] = "see its log";
 constexpr RunEnd kPreempted = InfrastructureReason::kPreempted;
 
-// Why what the trainer says of the point does not hold, and what to do; empty where it does.
+// Why the trainer's result for the point is not accepted, and what to do; empty if it is accepted.
 struct Disbelief {
   std::string problem;
   std::string hint;
@@ -95,11 +95,11 @@ std::string How(const JobPoint& point, const PointEnd& end) {
   return fmt::format("{} ended with {}", who, Describe(end.watched.status));
 }
 
-// A process of it was killed for want of memory: the kernel counts that for this job alone, or for others too, and then
-// one of ours was killed by somebody.
+// Whether one of the point's processes was killed because memory ran out. The kernel counts that either for this job
+// alone, or for others, too; then one of ours must have been killed by someone else.
 bool WasKilledForMemory(const PointEnd& end) { return end.oom.count > 0 && (end.oom.ours_alone || end.watched.killed); }
 
-// Whether the trainer, or we who stopped it, know of an end that is no crash. `believed`: its result is.
+// Whether the trainer, or we who stopped it, know of an end other than a crash. `believed`: its result is accepted.
 bool SaysMoreThanCrashed(const PointEnd& end, bool believed) {
   if (believed) return end.own->status != RunStatus::kCrashed;
   if (end.watched.stopped != StopReason::kNone) return true;
@@ -116,8 +116,8 @@ Ending OfKillForMemory(const JobPoint& point, const PointEnd& end) {
           "set a memory limit, use more activation checkpointing, or a smaller batch"};
 }
 
-// What was in the way of a trainer that seems to have crashed; nothing where it is its own doing. `words`: its own, or
-// why it has none.
+// The obstacle that made a trainer seem to crash; nothing if it crashed by its own fault. `words`: its own, or why it
+// has none.
 std::optional<Ending> OfObstacle(const PointEnd& end, const std::string& how, const std::string& words) {
   const ExitStatus& status = end.watched.status;
   const std::string said = words.empty() ? "" : "; " + words;
@@ -130,7 +130,7 @@ std::optional<Ending> OfObstacle(const PointEnd& end, const std::string& how, co
                   fmt::format("{}{}; {} is gone, or hangs: it has not ended its part", how, said, end.gone_node),
                   "see what became of that node"};
   }
-  // Of several ranks one says it, and the others that they lost it.
+  // One of several ranks reports the cause, and the others report that they lost it.
   const RunEnd code = EndOfExitCode(status.exit_code);
   if (status.signal == 0 && (code == InfrastructureReason::kStorage || code == InfrastructureReason::kNode)) {
     return Ending{code, how + said, kSeeLog};
@@ -149,7 +149,7 @@ Ending OfExit(const std::string& how, const ExitStatus& status, const Disbelief&
   return {run, fmt::format("{} ({}); {}", how, EndName(run), problem), hint};
 }
 
-// What decides in place of the trainer's own result; nothing where that stands.
+// The end that overrides the trainer's own result; nothing if that stands.
 std::optional<Ending> Overruling(const Job& job, const JobPoint& point, const PointEnd& end) {
   const Watched& watched = end.watched;
   if (end.not_begun) return Ending{end.not_begun->reason, end.not_begun->message, end.not_begun->hint};
@@ -162,7 +162,7 @@ std::optional<Ending> Overruling(const Job& job, const JobPoint& point, const Po
            (watched.stopped == StopReason::kPreempted && own == kPreempted);
   };
   const bool believed = why.problem.empty() && agrees(EndOf(*end.own));
-  // What hangs may do so for want of what was killed.
+  // A hanging run may wait for the process that was killed.
   const bool waited = watched.stopped == StopReason::kTimeLimit && !believed;
   if (WasKilledForMemory(end) && (waited || !SaysMoreThanCrashed(end, believed))) return OfKillForMemory(point, end);
   if (!SaysMoreThanCrashed(end, believed)) {
@@ -172,7 +172,7 @@ std::optional<Ending> Overruling(const Job& job, const JobPoint& point, const Po
   return stopped ? OfStop(job, point, watched) : OfExit(How(point, end), watched.status, why);
 }
 
-// A figure of a GPU that was held back is one of its cooling or its power supply. It stays as evidence alone.
+// The figure of a throttled GPU measures its cooling or its power supply. It stays only as evidence.
 void RefuseThrottled(RunResult& result) {
   const double share = result.gpu.throttled_share.value_or(0);
   if (result.status != RunStatus::kOk || share <= kThrottledShare) return;
@@ -184,7 +184,7 @@ void RefuseThrottled(RunResult& result) {
   result.evidence["gpu_throttled_share"] = fmt::format("{:.4g}", share);
 }
 
-// Who keeps the contract may say steady figures of few steps, too.
+// A trainer of the contract may report steady figures of few steps, too.
 void RefuseFewSteps(const RunSpec& spec, RunResult& result) {
   if (result.status != RunStatus::kOk) return;
   std::string few = TooFewSteps(spec, result);
@@ -213,7 +213,7 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   }
   if (watched.stopped == StopReason::kStepsDone) {
     result.evidence["hung"] = "its steps were done, and it did not end: it was ended";
-    // Most of its life it hung, which says nothing of a unit.
+    // Removed, because it mostly hung, so this says nothing about a unit.
     result.evidence.erase(kUnitEvidence);
   } else if (watched.stopped == StopReason::kSaidEnd) {
     result.evidence["hung"] = "its log said so, and it went no further: it was ended";
@@ -222,7 +222,7 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   if (point.spec.refuse_throttled) RefuseThrottled(result);
   if (!end.own_is_end_alone) RefuseFewSteps(point.spec, result);
   result.point_id = point.id;
-  // The plan-only device runs no step, so the process's memory says nothing of the point.
+  // The plan-only device runs no step, so the process's memory says nothing about the point.
   if (result.memory.rss_peak_bytes == 0 && point.spec.device != "meta") {
     result.memory.rss_peak_bytes = watched.rank_rss_peak_bytes;
   }

@@ -20,11 +20,11 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kNsPerS = 1'000'000'000;
 constexpr int64_t kRemoveNs = 60 * kNsPerS;
-constexpr int64_t kEachStartNs = 15 * kNsPerS;  // half of what a job's time has for each point to start and stop
-constexpr size_t kMostWords = 600;              // bytes of a container's own
+constexpr int64_t kEachStartNs = 15 * kNsPerS;  // half of a job's time for each point to start and stop
+constexpr size_t kMostWords = 600;              // bytes of a container's message
 constexpr std::string_view kName = "--container-name=";
 
-// $1, $2: the files of Inside; $3: the folder; behind it the command.
+// $1, $2: the files of Inside; $3: the folder; then the command.
 constexpr const char* kEnter =
     R"sh(: >"$1" || exit 127
 begun=$2
@@ -39,7 +39,8 @@ bool ContainsAny(std::string_view text, std::initializer_list<std::string_view> 
                      [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
 }
 
-// What pyxis, enroot or Apptainer say of a failure; else the last line that is not srun's report of an exit code.
+// The message of pyxis, enroot or Apptainer about a failure; else the last line that is not srun's report of an exit
+// code.
 std::string WordsOfFailure(std::string_view log) {
   std::string words;
   std::string_view last;
@@ -55,8 +56,8 @@ std::string WordsOfFailure(std::string_view log) {
   return ShortenToBytes(PrintableLine(words), kMostWords);
 }
 
-// Within the job, beside the step that exec is: one process a node, with all the cores, memory and GPUs that the job
-// has there.
+// Options for a step within the job, beside exec's own: one process per node, with all the job's cores, memory and GPUs
+// there.
 std::vector<std::string> StepOn(int64_t nodes) {
   return {"srun",
           "--overlap",
@@ -69,12 +70,12 @@ std::vector<std::string> StepOn(int64_t nodes) {
           "--ntasks-per-node=1"};
 }
 
-// As a launcher refuses it of what the sweep names: enroot has a shell read it in double quotes.
+// Launchers refuse the same paths in a sweep: enroot lets a shell read the path in double quotes.
 bool CanBeMounted(const std::string& path) {
   return path.find_first_of(",:\"$`\\") == std::string::npos && PrintableLine(path) == path;
 }
 
-// The nearest folder of a point's file, where the node has it.
+// Adds the nearest folder of a point's file, if the node has it.
 void AddFolder(const std::string& path, std::set<std::string>& folders) {
   std::error_code ec;
   if (!path.starts_with('/') || !CanBeMounted(path)) return;
@@ -111,13 +112,13 @@ Container::~Container() {
   try {
     const std::string_view given = std::string_view(*name).substr(kName.size());
     std::vector<std::string> words = nodes_.count > 1 ? StepOn(nodes_.count) : std::vector<std::string>();
-    // The name that pyxis gives it, unless the site has it remove them itself; and where pyxis has it, whatever the
-    // job's environment says.
+    // Uses pyxis's name for the container, unless the site makes pyxis remove containers itself. Clears
+    // ENROOT_DATA_PATH, so that enroot searches where pyxis keeps them, whatever the job's environment says.
     words.insert(words.end(), {"env", "-u", "ENROOT_DATA_PATH", "enroot", "remove", "--force",
                                fmt::format("pyxis_{}", given.substr(0, given.find(':')))});
     Run(words, kRemoveNs);
   } catch (const Error&) {
-    // What it leaves is the site's to clear away, as after a job that was killed.
+    // The site cleans up anything left, as after a job that was killed.
   }
 }
 

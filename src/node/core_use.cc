@@ -16,10 +16,10 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr double kQuietLoad = 0.5;  // processes that want a core, over the last minute
+constexpr double kQuietLoad = 0.5;  // processes that want a core, averaged over the last minute
 constexpr int64_t kLookNs = 100'000'000;
-constexpr int64_t kFewestTicks = 100;  // of all cores: of fewer, their rounding says more than the time does, but
-constexpr int64_t kManyTicks = 10;     // for so many that others took, which no rounding makes
+constexpr int64_t kFewestTicks = 100;  // ticks of all cores. Below this, rounding dominates, unless others took
+constexpr int64_t kManyTicks = 10;     // at least so many, which no rounding causes
 
 int64_t OwnNs() {
   int64_t ns = 0;
@@ -32,7 +32,7 @@ int64_t OwnNs() {
   return ns;
 }
 
-// A line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal; what guests take is in user.
+// Adds a line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. The guests' time is part of user.
 void AddTicks(std::istringstream& line, CoreUse& use) {
   std::array<int64_t, 8> ticks{};
   for (int64_t& value : ticks) line >> value;
@@ -48,7 +48,7 @@ int64_t OneNumber(const fs::path& file) {
   return in >> value ? value : 0;
 }
 
-// Of our cgroup, which has the controller only where it has a quota.
+// The throttles of our cgroup, which has the controller only if it has a quota.
 int64_t CgroupThrottles(const fs::path& root) {
   const CgroupFolders folders = CgroupsOf("cpu", root);
   for (const std::vector<fs::path>& version : {folders.v2, folders.v1}) {
@@ -62,12 +62,12 @@ int64_t CgroupThrottles(const fs::path& root) {
   return 0;
 }
 
-// In ticks.
+// The time in ticks.
 double OwnTime(const CoreUse& before, const CoreUse& after) {
   return static_cast<double>(after.own_ns - before.own_ns) * 1e-9 * static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-// Of the part `share` of the cores' time, what others took of it.
+// The fraction that others took of the part `share` of the cores' time.
 double OthersShare(const CoreUse& before, const CoreUse& after, double share) {
   const auto all = static_cast<double>(after.ticks - before.ticks);
   const double others = static_cast<double>(after.busy_ticks - before.busy_ticks) - OwnTime(before, after);

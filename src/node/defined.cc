@@ -27,9 +27,9 @@ namespace ridgeline {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int64_t kReadOnBytes = 16 << 20;        // of a log in one look
+constexpr int64_t kReadOnBytes = 16 << 20;        // of a log per look
 constexpr int64_t kLeastPauseNs = 1'000'000'000;  // between samples of memory
-constexpr int64_t kMostShare = 100;               // of time that these take: one part in so many
+constexpr int64_t kMostShare = 100;               // limits sampling to one part in so many of the time
 
 std::shared_ptr<const Trainer> DefinitionOf(const Job& job) {
   const std::string name = job.points.empty() ? "trainer" : job.points.front().spec.trainer;
@@ -42,8 +42,8 @@ LogSource SourceOf(const fs::path& log) {
   };
 }
 
-// As far as it is the trainer's own. One that had done its steps would have ended well; one that we ended for what its
-// log says had not ended by itself.
+// The exit code, if it is the trainer's own. A trainer that had done its steps would have ended well. One that we ended
+// because of its log had not ended by itself.
 std::optional<int> ExitCodeOf(const Watched& watched) {
   if (watched.stopped == StopReason::kStepsDone) return 0;
   const bool ended = watched.stopped == StopReason::kSaidEnd || watched.stopped == StopReason::kElsewhere ||
@@ -57,7 +57,7 @@ bool IsEmptyFolder(const fs::path& folder) {
   return folder.empty() || fs::is_empty(folder, ec) || ec;
 }
 
-// Its series by which steps are counted.
+// The trainer's series that count steps.
 std::vector<const Metric*> CountedOf(const Trainer& trainer) {
   std::vector<const Metric*> series;
   if (trainer.result != Trainer::Result::kPatterns) return series;
@@ -94,7 +94,7 @@ std::vector<RankProcess> DefinedTrainer::ProcessesHere(const RunSpec& spec, cons
   std::vector<RankProcess> ranks = RanksHere(spec, nodes, cores);
   if (trainer_->invocation->processes == Processes::kOurs || ranks.empty()) return ranks;
   if (RunsOnFirstNodeAlone() && nodes.rank > 0) return {};
-  // One for all of them, which says itself who is who.
+  // One process for all ranks, which assigns the ranks itself.
   RankProcess one;
   one.rank = ranks.front().rank;
   one.log = ranks.front().log;
@@ -132,10 +132,10 @@ Invoked DefinedTrainer::InvokedFor(const RunSpec& spec, const RankProcess& proce
 
 std::vector<std::string> DefinedTrainer::Srun(const RunSpec& spec, const Nodes& nodes) const {
   if (trainer_->invocation->processes != Processes::kSrun) return {};
-  // Within the step that exec is, whose processors the ranks have.
+  // Within exec's own step, whose processors the ranks get.
   std::vector<std::string> whole = {"srun",
                                     "--overlap",
-                                    "--mem=0",  // what the job has
+                                    "--mem=0",  // all that the job has
                                     "--kill-on-bad-exit=1",
                                     fmt::format("--nodes={}", nodes.count),
                                     fmt::format("--ntasks={}", ProcessesOf(spec)),
@@ -150,9 +150,9 @@ Reading DefinedTrainer::Read(const RunSpec& spec, const std::vector<fs::path>& l
                              const WrittenFile& file, const Arrivals* arrivals) const {
   const std::optional<int> exit_code = ExitCodeOf(watched);
   ReadingOptions options = OptionsFor(*trainer_, spec);
-  std::optional<Json> document = file.Read();  // of all of them: read once
+  std::optional<Json> document = file.Read();  // for all of them, read once
   Reading all;
-  std::vector<std::optional<LogEnd>> ends(1);  // that of the process that decided, then the others'
+  std::vector<std::optional<LogEnd>> ends(1);  // the end of the process that decided, then the others'
   for (size_t i = 0; i < logs.size(); ++i) {
     const bool decided = i == watched.process;
     options.arrivals = i == 0 ? arrivals : nullptr;
@@ -203,12 +203,12 @@ const Arrivals* RunFollower::FinishArrivals() { return growth_ ? &growth_->Finis
 void RunFollower::Look() {
   if (!counted_.empty()) ReadOn();
   if (clock_.MonotonicNs() < next_sample_ns_) return;
-  tree_.LookForMarked();  // takes nothing of the trainer's time
+  tree_.LookForMarked();  // takes no time from the trainer
   const int64_t begin_ns = clock_.MonotonicNs();
   peak_bytes_ = std::max(peak_bytes_, tree_.ProportionalBytes());
   if (device_memory_) device_peak_bytes_ = std::max(device_peak_bytes_, device_memory_->MostHeldOfOne(tree_));
   const int64_t end_ns = clock_.MonotonicNs();
-  // The kernel counts all pages of a process meanwhile, which then waits for new ones.
+  // Rare, because the kernel counts all pages of a process meanwhile, and the process then waits for new ones.
   next_sample_ns_ = end_ns + std::max(kLeastPauseNs, kMostShare * (end_ns - begin_ns));
 }
 
@@ -222,7 +222,7 @@ void RunFollower::ReadOn() {
   try {
     WriteFileAtomic(progress_, fmt::format("{} {} {:.6g}\n", std::min(steps_done_, steps), steps, tokens_per_s_));
   } catch (const Error&) {
-    // Where the disk fails, the point's end says so.
+    // If the disk fails, the point's end reports it.
   }
 }
 

@@ -1,5 +1,5 @@
-// A point of a trainer that a definition describes (src/trainers): its processes here, what they are started with, and
-// what their logs come to.
+// Runs a point of a trainer that a definition describes (src/trainers): its processes on this node, what starts them,
+// and the results from their logs.
 #pragma once
 
 #include <cstdint>
@@ -31,31 +31,30 @@ namespace ridgeline {
 
 class DefinedTrainer {
  public:
-  // Throws Error(kInvalidInput) where the job's definition is wrong.
+  // Throws Error(kInvalidInput) if the job's definition is invalid.
   explicit DefinedTrainer(const Job& job);
-  // The same, where the job's definition is read already.
+  // The same, if the job's definition has already been read.
   DefinedTrainer(const Job& job, std::shared_ptr<const Trainer> trainer);
 
   const Trainer& trainer() const { return *trainer_; }
   bool KeepsContract() const { return trainer_->result == Trainer::Result::kContract; }
-  // The program, or Slurm, starts what runs on others.
+  // Whether the program itself, or Slurm, starts the processes on other nodes.
   bool RunsOnFirstNodeAlone() const;
 
   std::vector<RankProcess> ProcessesHere(const RunSpec& spec, const Nodes& nodes, const std::vector<int>& cores) const;
 
-  // What stands before its command where srun starts its ranks; else nothing.
+  // The words before its command if srun starts its ranks; else nothing.
   std::vector<std::string> Srun(const RunSpec& spec, const Nodes& nodes) const;
-  // What `process` is started with, but for that. `spec`: as the node has it. Throws Error(kInvalidInput) where the
-  // node's environment lacks what the definition names.
+  // How `process` is started, without those words. `spec`: as on this node. Throws Error(kInvalidInput) if the node's
+  // environment lacks something that the definition names.
   Invoked InvokedFor(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
                      const PointPlace& place) const;
 
-  // What the run said here. `logs`: those of the processes here, in order. `file`: the one that
-  // it writes metrics into. `arrivals`: how the first of `logs` grew;
-  // null: nobody saw it.
+  // Reads the run's output on this node. `logs`: those of the processes here, in order. `file`: the file into which it
+  // writes metrics. `arrivals`: how the first of `logs` grew; null: nobody watched it.
   Reading Read(const RunSpec& spec, const std::vector<std::filesystem::path>& logs, const Watched& watched,
                const WrittenFile& file, const Arrivals* arrivals) const;
-  // What is known of the run beside what it said.
+  // Adds facts about the run that are not in its output.
   static void AddFacts(const RunSpec& spec, const Invoked& invoked, RunResult& result);
 
  private:
@@ -64,30 +63,31 @@ class DefinedTrainer {
 
   const Job& job_;
   const std::shared_ptr<const Trainer> trainer_;
-  std::map<std::string, std::string> environment_;  // of a process of it, but for what the definition adds
+  std::map<std::string, std::string> environment_;  // a process's environment, without what the definition adds
 };
 
-// Looks on while a defined trainer runs: how far it is, which it says in its log, and what its processes hold.
+// Watches a running defined trainer: its progress, from its log, and the memory of its processes.
 class RunFollower {
  public:
-  // Its steps are counted in `log`, and said in the file `progress`. Where others look on, too, it says them there
-  // unless another does; `first` does in any case.
+  // Counts steps in `log`, and writes the progress into the file `progress`. If other nodes watch, too, it writes it
+  // only if no other does; `first` writes in any case.
   RunFollower(const Trainer& trainer, const RunSpec& spec, std::filesystem::path log, std::filesystem::path progress,
               bool first, ProcessTree& tree, const Clock& clock, const Nvml& (*load)() = LoadNvml);
   RunFollower(const RunFollower&) = delete;
   RunFollower& operator=(const RunFollower&) = delete;
 
   void Look();
-  // Of a definition that times lines as they arrive: how the log grew. It has ended. Null of any other.
+  // How the log grew, for a definition that times lines as they arrive; null for any other. Call it when the run has
+  // ended.
   const Arrivals* FinishArrivals();
   int64_t peak_bytes() const { return peak_bytes_; }
-  int64_t device_peak_bytes() const { return device_peak_bytes_; }  // of one GPU; 0: nobody knows
+  int64_t device_peak_bytes() const { return device_peak_bytes_; }  // of one GPU; 0: unknown
 
  private:
   // A series whose values are counted.
   struct Counted {
     const Metric* metric = nullptr;
-    std::optional<std::string> rank;  // whose values these are: the first that printed one
+    std::optional<std::string> rank;  // the rank that these values are from: the first that printed one
     int64_t values = 0;
   };
 
@@ -95,7 +95,7 @@ class RunFollower {
   void Value(const LineValue& said);
 
   std::vector<Counted> counted_;
-  LineMetrics metrics_;  // of `counted_`, in its order
+  LineMetrics metrics_;  // metrics of `counted_`, in its order
   const RunSpec& spec_;
   const double tokens_per_step_;
   const std::filesystem::path log_;
@@ -110,8 +110,8 @@ class RunFollower {
   double tokens_per_s_ = 0;
   int64_t peak_bytes_ = 0;
   int64_t device_peak_bytes_ = 0;
-  std::optional<DeviceMemory> device_memory_;  // of a run that uses GPUs
-  std::optional<LogGrowth> growth_;            // of a definition that times lines as they arrive
+  std::optional<DeviceMemory> device_memory_;  // for a run that uses GPUs
+  std::optional<LogGrowth> growth_;            // for a definition that times lines as they arrive
   int64_t next_sample_ns_ = 0;
 };
 

@@ -12,13 +12,13 @@
 namespace ridgeline {
 namespace {
 
-constexpr size_t kMostProcesses = 4096;  // of one GPU
+constexpr size_t kMostProcesses = 4096;  // on one GPU
 
-// Nothing where the driver doesn't say, or they are more than it said a moment ago.
+// Returns nothing if the driver does not say, or if there are now more processes than it said a moment ago.
 std::vector<NvmlProcess> ProcessesOn(const Nvml& nvml, NvmlDevice device) {
   unsigned count = 0;
   if (nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, nullptr) != kNvmlInsufficientSize) return {};
-  std::vector<NvmlProcess> found(std::min<size_t>(count + 8, kMostProcesses));  // some may come meanwhile
+  std::vector<NvmlProcess> found(std::min<size_t>(count + 8, kMostProcesses));  // leaves room for new processes
   count = static_cast<unsigned>(found.size());
   if (nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, found.data()) != kNvmlSuccess) return {};
   found.resize(std::min<size_t>(count, found.size()));
@@ -31,7 +31,7 @@ DeviceMemory::DeviceMemory(const Nvml& (*load)()) {
   try {
     session_ = std::make_unique<NvmlSession>(load);
   } catch (const Error&) {
-    // No card, or no driver of it: the run itself says so where it needs one.
+    // No card, or no driver. A run that needs one reports it itself.
   }
 }
 

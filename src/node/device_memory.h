@@ -1,4 +1,4 @@
-// Memory of GPUs that the processes below ours hold, for trainers that do not say it themselves.
+// The GPU memory of the processes below ours, for trainers that do not report it themselves.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@ class ProcessTree;
 
 class DeviceMemory {
  public:
-  // Never throws: without NVML nobody is seen to hold anything.
+  // Never throws. Without NVML it sees no memory.
   explicit DeviceMemory(const Nvml& (*load)() = LoadNvml);
 
-  // The most that all of `tree` together hold of one of this machine's GPUs now, as NVML says it of
-  // each process: with its context and its libraries', and what an allocator keeps for later. Bytes. 0 where they hold
-  // none or nobody knows: where NVML numbers processes otherwise than we do, as in most containers, none is ours.
+  // The largest memory of a single GPU of this machine that the processes of `tree` together hold now. NVML reports it
+  // for each process, including its context, its libraries' memory and what an allocator keeps for later. Bytes. 0 if
+  // they hold none, or if it is unknown: if NVML numbers processes differently, as in most containers, it finds none of
+  // ours.
   int64_t MostHeldOfOne(ProcessTree& tree) const;
 
  private:
-  std::unique_ptr<const NvmlSession> session_;  // null where there is no NVML
+  std::unique_ptr<const NvmlSession> session_;  // null without NVML
 };
 
 }  // namespace ridgeline

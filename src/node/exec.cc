@@ -57,10 +57,10 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kLookAgainNs = 100'000'000;
 constexpr int64_t kSecondNs = 1'000'000'000;
-constexpr int64_t kPartEndsNs = 10 * kSecondNs;  // to say how its ranks ended; more than enough
-constexpr int kSignalled = 128;                  // and the signal, is how srun says that one ended its task
+constexpr int64_t kPartEndsNs = 10 * kSecondNs;  // time for a node to report how its ranks ended; more than enough
+constexpr int kSignalled = 128;                  // plus the signal: srun's exit code if that signal ended its task
 
-// A launcher's locks come to us open across exec; a trainer must not carry them on.
+// A launcher's locks stay open across exec and reach us. A trainer must not inherit them.
 void KeepDescriptorsFromChildren() {
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator("/proc/self/fd", ec)) {
@@ -69,7 +69,7 @@ void KeepDescriptorsFromChildren() {
   }
 }
 
-// The trainer's own result of the point, or why there is none to be believed.
+// Reads the trainer's own result of the point, or why none is acceptable.
 void ReadOwnResult(const fs::path& path, const RunSpec& spec, int64_t tokens_per_step, PointEnd& end) {
   try {
     end.own = ReadTrainerResult(path, spec, "its result", tokens_per_step);
@@ -83,7 +83,7 @@ void ReadOwnResult(const fs::path& path, const RunSpec& spec, int64_t tokens_per
   }
 }
 
-// A scheduler that lost sight of a node starts the job on another while the first still runs.
+// Takes the job's lock. A scheduler that lost sight of a node starts the job on another one while the first still runs.
 FileLock TakeTurn(const fs::path& file, const ExecOptions& options) {
   std::optional<FileLock> lock = FileLock::Try(file);
   if (!lock && options.on_wait) options.on_wait();
@@ -123,13 +123,13 @@ class JobRunner : public NodeJob {
     return IsFirst() ? WithOthers(point, std::move(part), ran, begin) : part.end;
   }
 
-  // Of a node that can run none of the points that are left.
+  // Reports that this node can run none of the remaining points.
   void TellUnfit(const JobPoint& point, const RunResult& result) {
     if (IsOnSeveralNodes(point) && !IsFirst()) {
       TellPart(job_.job_dir, point, {nodes_.rank, NodeName(), result, weight::kCause, {}, /*ran=*/false});
     }
   }
-  // What an earlier attempt said of this node.
+  // Removes an earlier attempt's report that this node is unfit.
   void BeFit() const {
     std::error_code ignored;
     if (nodes_.count > 1) fs::remove(job_.job_dir / PartName(nodes_.rank), ignored);
@@ -144,10 +144,10 @@ class JobRunner : public NodeJob {
   // How a point ended on this node.
   struct Ran {
     PointEnd end;
-    std::optional<Reading> reading;  // of a trainer whose logs are read, on several nodes
+    std::optional<Reading> reading;  // for a trainer whose logs are read, on several nodes
   };
 
-  // It sets the figures that are the node's own.
+  // Sets the figures that belong to the node.
   RunResult EndSoFar(const JobPoint& point, const PointEnd& end, const Begin& begin) const {
     RunResult result = Classify(job_, point, end);
     SetCoreUse(begin.cores, ReadCoreUse(cores_.among), result, cores_.share());
@@ -176,37 +176,37 @@ class JobRunner : public NodeJob {
     return end.watched.killed || end.watched.status.signal != 0 ? weight::kKilled : weight::kCodeAlone;
   }
 
-  // To the other nodes that share the folder, and, where nobody does, to whoever sees what we print.
+  // Tells this node's part to the other nodes that share the folder and, if none does, to the reader of our output.
   void TellPart(const fs::path& dir, const JobPoint& point, const NodePart& part) const {
     try {
       EndPart(dir, point.id, nodes_.rank, EncodePart(ReadTrainer(), part, kMaxJobLineBytes / 2));
     } catch (const Error&) {
-      // Where the disk fails, the first node says that this part is missing.
+      // If the disk fails, the first node reports that this part is missing.
     }
     if (!IsFirst() && options_.on_part) options_.on_part(point.id, EncodePart(ReadTrainer(), part));
   }
 
-  // What the point came to on all nodes, of which this is the first.
+  // The point's result over all nodes, of which this is the first.
   RunResult WithOthers(const JobPoint& point, NodePart part, std::optional<Ran>& ran, const Begin& begin) {
     const bool ok = part.end.status == RunStatus::kOk;
     const bool is_read = part.reading.has_value();
     if (!ran) return part.end;
-    // What rank 0 says of itself and others is as much as there is to know.
+    // Rank 0's report of itself and others is all that can be known.
     const bool ours = IsOurTrainer(job_);
     const bool knows = ok || (ours ? ran->end.watched.stopped != StopReason::kNone || ran->end.watched.status.ok()
                                    : part.weight < weight::kCodeAlone);
     if (!is_read && knows) return part.end;
-    // Where a rank is lost, those of ridgeline-train that are left end, and others are ended.
+    // If a rank is lost, the remaining ranks of ridgeline-train end by themselves; those of other trainers are ended.
     const int64_t soon_ns = (ours ? options_.grace_ns : EndsOthersNs(options_.grace_ns)) + kPartEndsNs;
     const int64_t limit_ns = LimitNs(point);
     const int64_t since_ns = clock_.MonotonicNs() - begin.monotonic_ns;
-    // Those who are told to leave are told on all nodes, and say so.
+    // Nodes that are told to leave are told together, and report it.
     std::optional<int64_t> told_ns;
     const auto give_up = [&] {
       if (!told_ns && Told()) told_ns = clock_.MonotonicNs();
       return told_ns && clock_.MonotonicNs() - *told_ns >= kSecondNs;
     };
-    // Who prints what it has to say may share no folder.
+    // Nodes that print their parts may not share a folder.
     PartsWait wait{soon_ns, ours ? 0 : soon_ns, ok && !options_.on_part, give_up};
     if (ok) {
       const int64_t left_ns = limit_ns > 0 ? std::max(limit_ns - since_ns, int64_t{0}) : options_.others_end_ns;
@@ -216,7 +216,8 @@ class JobRunner : public NodeJob {
     if (!others.at_it.empty() && Told() && ok) return EndedWhileOthersRan(part.end);
     if (!ok && ran->end.watched.stopped == StopReason::kNone) {
       const bool told = Told();
-      // What another trainer crashed of stays, and whoever collects asks the scheduler why they were told.
+      // Another trainer's crash stays the result. The program that collects it asks the scheduler why the nodes were
+      // stopped.
       if (ours) ran->end.watched.stopped = stop_.Reason();
       if (!others.at_it.empty() && !told) ran->end.gone_node = others.at_it.front();
       if (!others.at_it.empty() || told) {
@@ -252,13 +253,13 @@ class JobRunner : public NodeJob {
     const std::vector<RankProcess> ranks = ProcessesHere(point);
     const OomWatch oom;
     std::optional<CgroupPeak> cgroup_peak;
-    if (Defined() != nullptr && !IsStep()) cgroup_peak.emplace();  // a step has a cgroup of its own
-    std::optional<ReservedPort> port;                              // ours until the ranks have ended
+    if (Defined() != nullptr && !IsStep()) cgroup_peak.emplace();  // a step has its own cgroup
+    std::optional<ReservedPort> port;                              // reserved until the ranks have ended
     if (nodes_.count == 1 && (Defined() != nullptr || ranks.size() > 1))
-      port.emplace();  // torchrun needs one for one rank, too
+      port.emplace();  // torchrun needs a port even for one rank
     std::vector<Child> children;
     const int64_t begin_ns = clock_.MonotonicNs();
-    Starting invoked;  // of a defined trainer, the first process of it here
+    Starting invoked;  // for a defined trainer, its first process here
     WrittenFile file;
     try {
       for (const RankProcess& rank : ranks) {
@@ -273,8 +274,8 @@ class JobRunner : public NodeJob {
     }
     Ran ran;
     PointEnd& end = ran.end;
-    // Rank 0 of ridgeline-train says how far it is as soon as the ranks have met.
-    int64_t entered_ns = 0;  // when all of their containers had begun
+    // Rank 0 of ridgeline-train reports its progress as soon as the ranks have met.
+    int64_t entered_ns = 0;  // when all of their containers had started
     const auto has_begun = [&] {
       std::error_code ec;
       if (IsContained() && entered_ns == 0) {
@@ -334,7 +335,7 @@ class JobRunner : public NodeJob {
       const RunSpec run = SpecOfRun(point);
       ReadOwnResult(dir / kTrainersResultName, run, Defined() != nullptr ? TokensAStep(Defined()->trainer(), run) : 0,
                     end);
-      // One repeat, run alone, has an id of its own.
+      // A repeat that is run alone has an id of its own.
       if (end.own && end.own->point_id == PointId(run)) end.own->point_id = point.id;
     } else if (end.watched.status.ok()) {
       end.own.emplace().status = RunStatus::kOk;  // as far as this node knows
@@ -342,22 +343,22 @@ class JobRunner : public NodeJob {
     } else {
       end.own_problem = "node 0 has its result";
     }
-    // A trainer that could not write ends as if it had crashed.
+    // A trainer that could not write ends like one that crashed.
     if (!end.own && end.watched.stopped == StopReason::kNone) {
       if (const auto unfit = CheckFolder(dir, ExecCheckName(nodes_.rank))) end.storage_problem = unfit->message;
     }
     return ran;
   }
 
-  // The first node judges for all: its ranks are those that print steps. What a program starts elsewhere by itself is
-  // not seen from here.
+  // The first node judges for all, because its ranks print the steps. Processes that a program itself starts elsewhere
+  // cannot be seen from here.
   bool WatchesStart(const JobPoint& point) const {
     if (!IsFirst() || !HasSeveralProcesses(point.spec) || MeetLimitS(job_, point) > 0 || Defined() == nullptr)
       return false;
     return IsStep() || !IsOnSeveralNodes(point) || !Defined()->RunsOnFirstNodeAlone();
   }
 
-  // What there is to know of a trainer that was started for us.
+  // Reads all that is known about a trainer that another program started for us.
   void LookIntoStep(PointEnd& end) const {
     if (!IsStep()) return;
     Watched& watched = end.watched;
@@ -365,12 +366,12 @@ class JobRunner : public NodeJob {
     if (status.exit_code > kSignalled && status.exit_code <= kSignalled + SIGRTMAX) {
       status = {0, status.exit_code - kSignalled, 0};
     }
-    // Those are srun's.
+    // These figures are srun's, not the trainer's.
     status.rss_peak_bytes = watched.rss_peak_bytes = watched.rank_rss_peak_bytes = 0;
     if (watched.killed && SaysKilledForMemory(end.log_tail)) end.oom = {1, true};
   }
 
-  // The first of `ranks` whose trainer is not started in its container yet.
+  // The first of `ranks` whose trainer has not yet started in its container.
   static std::optional<size_t> NotInContainer(const fs::path& dir, const std::vector<RankProcess>& ranks) {
     std::error_code ec;
     for (size_t i = 0; i < ranks.size(); ++i) {
@@ -379,7 +380,7 @@ class JobRunner : public NodeJob {
     return std::nullopt;
   }
 
-  // Nothing where that rank's trainer was started.
+  // Returns nothing if that rank's trainer was started.
   static std::optional<Unfit> WhyNotInContainer(const fs::path& dir, int64_t rank, int64_t late_ns,
                                                 const PointEnd& end) {
     std::error_code ec;
@@ -387,7 +388,7 @@ class JobRunner : public NodeJob {
     return WhyNotBegun(end.log_tail, fs::exists(dir / EnteredName(rank), ec), late_ns);
   }
 
-  // A defined trainer's result, which is made of what it printed: of a point on several nodes, its end here alone.
+  // Makes a defined trainer's result from its output. For a point on several nodes, only its end on this node.
   void ReadLogs(const JobPoint& point, const fs::path& dir, const std::vector<RankProcess>& ranks,
                 const Invoked& invoked, const WrittenFile& file, RunFollower& seen, int64_t cgroup_peak_bytes,
                 int64_t life_ns, Ran& ran) const {
@@ -412,7 +413,7 @@ class JobRunner : public NodeJob {
       memory.rss_peak_bytes = std::max(seen.peak_bytes(), end.watched.rank_rss_peak_bytes);
       end.own->evidence["memory_from"] = "its processes";
     }
-    // A cgroup has no page that another one brought in, such as a library's: it may hold less than its processes do.
+    // A cgroup counts no page that another one loaded, such as a library's, so it may hold less than its processes.
     if (cgroup_peak_bytes > 0 && cgroup_peak_bytes >= memory.rss_peak_bytes) {
       end.own->evidence["memory_at_most"] = std::to_string(cgroup_peak_bytes);
       end.own->evidence["memory_at_most_from"] = "its cgroup's peak, with its page cache";
@@ -440,12 +441,12 @@ class JobRunner : public NodeJob {
     spawn.die_with_parent = true;
 
     Child child = Child::Spawn(IsContained() ? InContainer(dir, start, rank, spawn.environment) : start.argv, spawn);
-    // Where memory runs out despite every limit, the kernel should choose the trainer.
+    // If memory runs out despite every limit, the kernel should choose the trainer.
     std::ofstream("/proc/" + std::to_string(child.pid()) + "/oom_score_adj") << 1000;
     return child;
   }
 
-  // Its command as the container has it, behind what starts that.
+  // The command inside the container, after the words that start the container.
   static std::vector<std::string> InContainer(const fs::path& dir, const Starting& start, const RankProcess& rank,
                                               const std::map<std::string, std::string>& environment) {
     const auto inside = start.argv.begin() + static_cast<std::ptrdiff_t>(start.starter_words);
@@ -481,7 +482,7 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
   const FileLock lock = TakeTurn(job.job_dir / ExecLockName(nodes.rank), options);
   KeepDescriptorsFromChildren();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  ::signal(SIGPIPE, SIG_IGN);  // nobody reading what we print is no reason to stop
+  ::signal(SIGPIPE, SIG_IGN);  // our output losing its reader is no reason to stop
 
   ExecSummary summary;
   JobRunner runner(job, nodes, options);
@@ -502,11 +503,11 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
   const auto is_left = [&](const JobPoint& point) {
     return !finished.End(point.id) && !finished.IsOver(point.id) && runner.HasPartIn(point);
   };
-  // Points that another node than the first is through with, and how they ended here: what they left is the first's to
-  // read, until their result is there.
+  // Points that this node, which is not the first, has finished, and how they ended here. The first node may read what
+  // they left until their result exists.
   std::vector<std::pair<const JobPoint*, RunStatus>> left_there;
   const auto tidy_up_left = [&](bool at_end) {
-    // Who prints what it has to say may share no folder. Where it does, the first node may not have begun yet.
+    // Nodes that print their parts may not share a folder. If they do, the first node may not have begun yet.
     const bool shares_folder =
         !options.on_part || ForeignFile(ResultsFile(job.job_dir)).state() == ForeignFile::State::kOpen;
     if (!left_there.empty() && shares_folder) finished.Look([](const RunResult&) {});
@@ -520,9 +521,9 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
     });
   };
   for (const JobPoint& point : job.points) {
-    if (nodes.rank != 0) finished.Look(had);  // node 0 may be through with it
+    if (nodes.rank != 0) finished.Look(had);  // node 0 may have finished it
     if (const std::optional<RunStatus> end = finished.End(point.id)) {
-      runner.TidyUp(point, *end);  // its runner may have been killed before
+      runner.TidyUp(point, *end);  // its runner may have been killed earlier
       continue;
     }
     if (!is_left(point)) continue;
@@ -537,13 +538,13 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
     const RunResult result = summary.unfit ? runner.NotRun(point, *summary.unfit) : runner.RunPoint(point);
     if (summary.unfit) runner.TellUnfit(point, result);
     if (!summary.unfit) ++summary.ran;
-    if (!results) {  // node 0 knows what became of it
+    if (!results) {  // node 0 knows how it ended
       left_there.emplace_back(&point, result.status);
       tidy_up_left(false);
       continue;
     }
     results->Append(result);
-    // What this node knows of one that awaits others was told.
+    // For a point that awaits other nodes, this node's part was already reported.
     const auto awaits = result.evidence.find(kAwaitsNodesEvidence);
     const bool ok = awaits != result.evidence.end() && awaits->second == EndName(RunStatus::kOk);
     runner.TidyUp(point, ok ? RunStatus::kOk : result.status);

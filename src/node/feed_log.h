@@ -1,4 +1,4 @@
-// A log that grows, read on.
+// Continues to read a growing log.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace ridgeline {
 
-// Hands on in parts what a log has from `begin` on, until that is `most_bytes` or a part more; says how much it was.
-// Nothing of a file that is no log any more.
+// Passes on a log's bytes from `begin` on, in parts, until that is at least `most_bytes`. Returns the number of bytes.
+// Passes on nothing if the file is no longer a log.
 int64_t FeedLog(const std::filesystem::path& log, int64_t begin, int64_t most_bytes,
                 const std::function<void(std::string_view)>& feed);
 

@@ -17,7 +17,7 @@ void Finished::Look(const std::function<void(const RunResult&)>& found) {
       if (has_looked_) over_.insert_or_assign(line.point_id, result.status);
       if (Stands(result, line.point_id) && ends_.emplace(line.point_id, result.status).second) found(result);
     } catch (const Error&) {
-      // Of another version: the point is run again.
+      // From another version, so the point is run again.
     }
     return true;
   });
@@ -31,7 +31,7 @@ void Finished::LookForFile(const std::string& point_id, const std::function<void
     const RunResult result = DecodeResult(ParseJson(*text, "a result"), "a result");
     if (Stands(result, point_id) && ends_.emplace(point_id, result.status).second) found(result);
   } catch (const Error&) {
-    // Damaged, or of another version: the point is run again.
+    // Damaged, or from another version, so the point is run again.
   }
 }
 

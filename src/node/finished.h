@@ -1,4 +1,4 @@
-// Which points of a job have a result already.
+// Finds the points of a job that already have a result.
 #pragma once
 
 #include <filesystem>
@@ -12,20 +12,20 @@
 
 namespace ridgeline {
 
-// The points of a job that need not be run again: their result is there, whole, and not of an interrupted run.
+// The points of a job that need not be run again: they have a complete result that is not from an interrupted run.
 class Finished {
  public:
   explicit Finished(const std::filesystem::path& job_dir) : job_dir_(job_dir), results_(job_dir) {}
 
-  // Hands over those of results that have come since.
+  // Passes on the results that are new since the last call.
   void Look(const std::function<void(const RunResult&)>& found);
-  // Jobs of earlier versions have a file a result.
+  // Jobs of earlier versions have one file per result.
   void LookForFile(const std::string& point_id, const std::function<void(const RunResult&)>& found);
-  // How the point ended; nothing where it is still to be run.
+  // How the point ended; nothing if it is still to be run.
   std::optional<RunStatus> End(const std::string& point_id) const;
-  // Whether the point has ended since Look was called first, however it did: for a node whose first runs it, too.
+  // Whether the point has ended, in any way, since the first call of Look: for a node whose first node runs it, too.
   bool IsOver(const std::string& point_id) const { return over_.contains(point_id); }
-  // How it ended at last, for such a node; nothing where it has not.
+  // How it finally ended, for such a node; nothing if it has not.
   std::optional<RunStatus> LastEnd(const std::string& point_id) const;
 
  private:

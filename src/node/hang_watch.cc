@@ -14,18 +14,18 @@ namespace ridgeline {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int64_t kMostInOneLook = 16 << 20;  // bytes of a log
-constexpr int64_t kStepsOvercome = 2;         // as LogEnds has it, over all logs
+constexpr int64_t kMostInOneLook = 16 << 20;  // bytes of a log per look
+constexpr int64_t kStepsOvercome = 2;         // as in LogEnds, over all logs
 constexpr int64_t kLongestSteps = 3;
-constexpr int64_t kElsewhereShare = 6;  // of the patience, between looks at other nodes' files
+constexpr int64_t kElsewhereShare = 6;  // divides the patience: the time between looks at other nodes' files
 constexpr size_t kMostElsewhere = 256;
-constexpr int64_t kLittleWritten = int64_t{1} << 20;  // a log's lines, and less than any checkpoint file
-constexpr int64_t kUseShare = 30;    // of the patience at the start, between looks at the processor time
-constexpr int64_t kLittleUsed = 20;  // of it: less than this part of one core, as polling threads take
+constexpr int64_t kLittleWritten = int64_t{1} << 20;  // more than a log's lines, and less than any checkpoint file
+constexpr int64_t kUseShare = 30;    // divides the patience at the start: the time between looks at the processor time
+constexpr int64_t kLittleUsed = 20;  // divides the time: less than this part of one core, as polling threads use
 constexpr size_t kMostLastLine = 4096;
 constexpr std::chrono::seconds kClocksDiffer(60);
 
-// What says that something goes on behind the last step.
+// Whether the line shows that something goes on after the last step.
 bool IsBusy(std::string_view line) {
   static const Pattern busy(
       R"((?i)\b(?:saving|writing|uploading|pushing|exporting|converting|merging|consolidating|gathering|evaluating|)"
@@ -112,7 +112,7 @@ bool HangWatch::IsDone() const {
 
 int64_t HangWatch::Patience() const { return std::max(patience_.hang_ns, kLongestSteps * longest_step_ns_); }
 
-// The first cause that nothing went on behind, with when it was seen.
+// The first cause after which nothing went on, with the time when it was seen.
 std::optional<LogEnd> HangWatch::Pending() {
   std::vector<std::optional<LogEnd>> ends;
   const int64_t now_ns = clock_.MonotonicNs();
@@ -131,7 +131,7 @@ std::optional<LogEnd> HangWatch::Pending() {
     const bool is_memory = end->end == RunStatus::kOomDevice || end->end == RunStatus::kOomHost;
     int64_t since_ns = std::max(log.pending_since_ns, last_step_ns_);
     if (!is_memory) since_ns = std::max(since_ns, last_output_ns_);
-    // A program that has done no step may have raised something, and go on.
+    // A program that has done no step may have raised an error, and go on.
     if ((is_memory || seen_steps_ > 0) && now_ns - since_ns >= Patience()) ends.push_back(std::move(end));
   }
   return FirstCause(ends);
@@ -146,7 +146,7 @@ void HangWatch::LookAtWritten() {
   last_written_ns_ = clock_.MonotonicNs();
 }
 
-// Where no step can be seen, as the definition has no series, nothing is said.
+// If no step can be seen, because the definition has no series, this never holds.
 bool HangWatch::IsQuietAtStart() {
   if (!used_ || counts_.empty() || seen_steps_ > 0) return false;
   const int64_t now_ns = clock_.MonotonicNs();

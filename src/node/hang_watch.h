@@ -1,5 +1,5 @@
-// Whether a defined trainer that still runs has nothing more to tell: one of its ranks ran out of memory or crashed,
-// and the others wait for it; or its steps are done, and it does not end.
+// Detects a defined trainer that still runs but will report nothing more: one of its ranks ran out of memory or crashed
+// and the others wait for it, or its steps are done and it does not end.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@
 
 namespace ridgeline {
 
-// How long it may hang. Less than any trainer's own time-out, and more than a step of most: where steps are longer, it
-// has three times the longest.
+// How long it may hang. This is less than any trainer's own time-out, and more than most steps take. If steps are
+// longer, it has three times the longest.
 inline constexpr int64_t kHangNs = 60'000'000'000;
 
 struct HangPatience {
@@ -30,30 +30,29 @@ struct HangPatience {
   int64_t quiet_start_ns = kUsualQuietStartS * 1'000'000'000;
 };
 
-// It has said its end (StopReason::kSaidEnd) where its logs tell of want of memory, and no step came for so long: two
-// steps more, and it has overcome that. Of a crash, too, where it had done steps before and nothing at all is printed.
+// kSaidEnd: its logs report that memory ran out, and no step came for that long. Two more steps mean that it has
+// recovered. The same holds for a crash, if it had done steps before and prints nothing at all.
 //
-// It has done its steps (kStepsDone) where the last one's number, or as many as there are, was printed, and for so long
-// nothing is printed, and next to nothing written to any file; what it said last must not be that it saves, evaluates
-// or the like.
+// kStepsDone: it printed the last step's number, or as many steps as there are, and for that long it prints nothing and
+// writes next to nothing to any file. Its last output must not say that it saves, evaluates or the like.
 //
-// It has not started (kMeetLimit) where no step was seen and for kUsualQuietStartS nothing was printed, next to nothing
-// written, and hardly any processor time used. A trainer that compiles or downloads does one of these.
+// kMeetLimit: no step was seen, and for kUsualQuietStartS it printed nothing, wrote next to nothing and used hardly any
+// processor time. A trainer that compiles or downloads does one of these.
 class HangWatch {
  public:
-  // `here`: the logs of the processes here; `elsewhere`: of those on other nodes, as far as they can be seen. Files of
-  // these that are older than the first log here are of an earlier attempt. `written`: bytes that its processes have
-  // written by now. `used`: the processor time that they have used by now; none: how it starts is not watched.
-  // `trainer` and `clock` must outlive it.
+  // `here`: the logs of the processes here. `elsewhere`: those on other nodes, as far as they can be seen; files of
+  // these that are older than the first log here are from an earlier attempt. `written`: the bytes that its processes
+  // have written so far. `used`: the processor time that they have used so far; without it, the start is not watched.
+  // `trainer` and `clock` must outlive the object.
   HangWatch(const Trainer& trainer, const RunSpec& spec, const std::vector<std::filesystem::path>& here,
             const std::vector<std::filesystem::path>& elsewhere, const HangPatience& patience, const Clock& clock,
             std::function<int64_t()> written, std::function<int64_t()> used = {});
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 
-  void NotBegun();           // it is still being started: that time is no silence of its own
+  void NotBegun();           // it is still starting; that time does not count as silence
   StopReason Look();         // kNone: it goes on
-  StopReason AtTimeLimit();  // what the logs say by then; kTimeLimit where that is nothing
+  StopReason AtTimeLimit();  // the end that the logs report; kTimeLimit if none
 
  private:
   struct Log {
@@ -64,12 +63,12 @@ class HangWatch {
     LogLines lines;
     LogEnds ends;
     int64_t read_bytes = 0;
-    int64_t pending_line = 0;   // of what it has said of its end; 0: nothing
-    int64_t overcome_line = 0;  // of such that it has overcome
+    int64_t pending_line = 0;   // the line that reports its end; 0: none
+    int64_t overcome_line = 0;  // the last such line from which it has recovered
     int64_t pending_since_ns = 0;
     int64_t steps_before = 0;
   };
-  // Steps, as one metric counts them.
+  // The steps that one metric counts.
   struct Count {
     const Metric* metric;
     int64_t values = 0;
@@ -102,7 +101,7 @@ class HangWatch {
   int64_t last_output_ns_ = 0;
   int64_t last_written_ns_ = 0;
   int64_t written_bytes_ = 0;
-  int64_t last_used_ns_ = 0;  // when it was last seen to compute
+  int64_t last_used_ns_ = 0;  // when it last used processor time
   int64_t used_ns_ = 0;       // as of `looked_at_use_ns_`
   int64_t looked_at_use_ns_ = 0;
 };

@@ -58,7 +58,7 @@ void LogGrowth::Look() {
   std::vector<Arrival>& sizes = arrivals_.sizes;
   if (!sizes.empty() && (file.st_size <= sizes.back().bytes || now_ns - sizes.back().at_ns < least_pause_ns_)) return;
   if (sizes.size() == kMostSizes) {
-    // Every second one goes, and none comes so soon again.
+    // Removes every second size. Further sizes are kept at larger intervals.
     for (size_t i = 0; 2 * i + 1 < sizes.size(); ++i) sizes[i] = sizes[2 * i + 1];
     sizes.resize(sizes.size() / 2);
     least_pause_ns_ = std::max<int64_t>(2 * least_pause_ns_, 1'000'000);

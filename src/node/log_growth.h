@@ -1,4 +1,4 @@
-// When a log got its bytes, seen while it is written: what times the lines of a trainer that prints no times.
+// Records when a log grew, while it is written. This gives times to the lines of a trainer that prints none.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@
 
 namespace ridgeline {
 
-// Sizes of a log that are kept. Of one that is written to more often, ever fewer are.
+// The most sizes of a log that are kept. If a log is written to more often, they are thinned out.
 inline constexpr size_t kMostSizes = size_t{1} << 20;
 
-// Looks from a thread of its own whenever the kernel says that the file was written to, and 50 times a second in any
-// case. So a size is as old as the thread took to wake, mostly far below a millisecond; where the kernel says nothing,
-// 20 ms at most, which the resolution says.
+// A thread looks whenever the kernel reports a write to the file, and 50 times a second in any case. So a size is as
+// old as the thread took to wake, mostly far below a millisecond. If the kernel reports nothing, it is at most 20 ms
+// old, which the resolution states.
 class LogGrowth {
  public:
   LogGrowth(const std::filesystem::path& log, const Clock& clock);
@@ -22,7 +22,7 @@ class LogGrowth {
   LogGrowth& operator=(const LogGrowth&) = delete;
   ~LogGrowth();
 
-  // Ends the looking, after a last look.
+  // Stops the thread after a last look.
   const Arrivals& Finish();
 
  private:
@@ -32,7 +32,7 @@ class LogGrowth {
   const std::filesystem::path log_;
   const Clock& clock_;
   Arrivals arrivals_;
-  int64_t least_pause_ns_ = 0;  // between sizes that are kept
+  int64_t least_pause_ns_ = 0;  // smallest time between kept sizes
   int inotify_ = -1;
   int stop_ = -1;  // an eventfd
   std::thread thread_;

@@ -31,7 +31,7 @@ void Remove(const fs::path& path) {
   if (ec) throw Error(ErrorKind::kInfrastructure, fmt::format("cannot remove {}: {}", path.string(), ec.message()));
 }
 
-// What somebody had begun to write beside `file` (base/files.h) who was killed before it had its name.
+// Adds temporary files beside `file` (base/files.h) whose writer was killed before it renamed them.
 void AddTemporariesOf(const fs::path& file, std::vector<fs::path>& temporaries) {
   const std::string begin = '.' + file.filename().string() + '.';
   std::error_code ec;
@@ -85,7 +85,7 @@ std::optional<Unfit> NodeJob::WhyUnfit(const std::vector<const JobPoint*>& point
     return Unfit{InfrastructureReason::kStart, fmt::format("its trainer cannot be started here: {}", e.message()),
                  "set such variables under launch: environment, or on the node"};
   }
-  if (IsContained()) {  // this node needs but what starts the container
+  if (IsContained()) {  // this node only needs the container's starter
     started.trainer = {start.argv.front()};
     start.directory.clear();
   }
@@ -152,7 +152,7 @@ void NodeJob::Prepare(const JobPoint& point, const fs::path& dir) const {
   if (nodes_.rank == 0) {
     for (const fs::path& stale : {dir / kTrainersResultName, ProgressFile(job_.job_dir, point.id)}) Remove(stale);
   }
-  // Made here, so that a disk without room is not taken for a trainer that cannot be started.
+  // Made here, so that a full disk is not mistaken for a trainer that cannot be started.
   for (const std::string& log : LogsHere(point)) {
     Remove(dir / log);
     FileWriter made(dir / log);
@@ -168,7 +168,8 @@ WatchLimits NodeJob::LimitsOf(const JobPoint& point) {
   const bool first = nodes_.rank == 0;
   if (first) limits.meet_ns = meet_ns;
   if (IsContained()) limits.meet_ns += starts_.LimitNs();
-  // Another node does not see when the ranks have met. The first does, and when it ends its ranks, the others end.
+  // The other nodes do not see when the ranks have met. The first node does, and when it ends its ranks, the others
+  // end.
   if (point.time_limit_s > 0) limits.time_ns = point.time_limit_s * kNsPerSecond + (first ? 0 : meet_ns);
   if (first) limits.others_ns = options_.others_end_ns;
   limits.memory_bytes = job_.memory_limit_bytes;
@@ -234,7 +235,7 @@ void NodeJob::TidyUp(const JobPoint& point, RunStatus status) const {
   std::error_code ignored;
   for (const fs::path& file : files) fs::remove(file, ignored);
   if (defined_ && IsFirst() && ok && !job_.keep_logs) fs::remove_all(dir / kOutputName, ignored);
-  ::rmdir(dir.c_str());  // fails where anything is left in it
+  ::rmdir(dir.c_str());  // fails if anything is left in it
 }
 
 }  // namespace ridgeline

@@ -1,5 +1,5 @@
-// A job as one of its nodes has it: which processes of a point run here, on which cores, in which container, and which
-// files are theirs.
+// A job as one of its nodes sees it: the processes of a point that run here, their cores, their container and their
+// files.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,12 @@
 
 namespace ridgeline {
 
-// What the scheduler calls this node.
+// The scheduler's name for this node.
 std::string NodeName();
 
 class NodeJob {
  public:
-  // All of them must outlive it.
+  // All arguments must outlive the object.
   NodeJob(const Job& job, const Nodes& nodes, const ExecOptions& options);
   NodeJob(const NodeJob&) = delete;
   NodeJob& operator=(const NodeJob&) = delete;
@@ -41,48 +41,47 @@ class NodeJob {
   bool IsOnSeveralNodes(const JobPoint& point) const {
     return nodes_.count > 1 && HasSeveralProcesses(point.spec) && !(defined_ && defined_->RunsOnFirstNodeAlone());
   }
-  // Whether anything of it runs on this node.
+  // Whether any part of the point runs on this node.
   bool HasPartIn(const JobPoint& point) const { return IsFirst() || IsOnSeveralNodes(point); }
   bool IsFirst() const { return nodes_.rank == 0; }
 
-  // What keeps this node from running these points.
+  // What prevents this node from running these points.
   std::optional<Unfit> WhyUnfit(const std::vector<const JobPoint*>& points,
                                 const std::filesystem::path& job_file) const;
   RunResult NotRun(const JobPoint& point, const Unfit& why) const;
 
-  // Removes what an earlier attempt left, and writes what the processes here are given. Other nodes may share the
-  // folder.
+  // Removes what an earlier attempt left, and writes the input of the processes here. Other nodes may share the folder.
   void Prepare(const JobPoint& point, const std::filesystem::path& dir) const;
-  // Removes what the point needed while it ran, now that its result is on the disk. What it said stays where it did not
-  // end well, or where the job keeps logs. What cannot be removed does no harm. The first node does it for those that
-  // have ended their part, too; who ends it later does so itself.
+  // Removes the files that the point needed while it ran, now that its result is on the disk. Keeps its output if it
+  // did not end well, or if the job keeps logs. Files that cannot be removed do no harm. The first node also does it
+  // for nodes that have ended their part. A node that ends later does it itself.
   void TidyUp(const JobPoint& point, RunStatus status) const;
 
  protected:
   ~NodeJob() = default;
 
   const DefinedTrainer* Defined() const { return defined_ ? &*defined_ : nullptr; }
-  // Whose logs are read for its figures; nullptr: it says them itself.
+  // The trainer whose logs give its figures; nullptr if it reports them itself.
   const Trainer* ReadTrainer() const { return defined_ && !defined_->KeepsContract() ? &defined_->trainer() : nullptr; }
   PartsOf PartsOfPoint(const JobPoint& point) const { return {job_.job_dir, point.id, nodes_.count, ReadTrainer()}; }
   bool IsContained() const { return container_.has_value(); }
-  // Whether Slurm starts the trainer, so that it does not descend from us.
+  // Whether Slurm starts the trainer, so that it is no descendant of ours.
   bool IsStep() const;
 
-  // What its trainer is given.
+  // The spec that the trainer gets.
   RunSpec SpecHere(const JobPoint& point) const;
   std::vector<RankProcess> ProcessesHere(const JobPoint& point) const { return ProcessesOn(nodes_, point.spec); }
   std::vector<std::string> LogsHere(const JobPoint& point) const { return LogsOf(point, nodes_); }
-  // Of a defined trainer's processes on other nodes, where these share the folder.
+  // The logs of a defined trainer's processes on other nodes, if these share the folder.
   std::vector<std::filesystem::path> LogsElsewhere(const JobPoint& point, const std::filesystem::path& dir) const;
   WatchLimits LimitsOf(const JobPoint& point);
-  // Within which all nodes must have ended; 0: there is no limit.
+  // The time limit for all nodes to end; 0: no limit.
   int64_t LimitNs(const JobPoint& point) const;
 
-  // What one of its processes is started with, its files written. `port`: where the ranks of one node meet.
+  // What starts one of its processes; writes its files. `port`: where the ranks of one node meet.
   Starting StartOfRank(const JobPoint& point, const std::filesystem::path& dir, const RankProcess& rank,
                        const std::optional<ReservedPort>& port);
-  // What is the same whatever became of the point.
+  // Adds the parts of the result that do not depend on how the point ended.
   RunResult Complete(const JobPoint& point, RunResult result) const;
 
   const Job& job_;
@@ -90,16 +89,16 @@ class NodeJob {
   const ExecOptions& options_;
   const SystemClock clock_;
   StopSignals stop_;
-  ProcessTree tree_;  // of the trainer that runs
+  ProcessTree tree_;  // the running trainer's processes
   ContainerStarts starts_;
   const PointCores cores_;
 
  private:
   std::vector<RankProcess> ProcessesOn(const Nodes& node, const RunSpec& spec) const;
-  // None where none of its ranks could be started here.
+  // Returns none if none of its ranks could be started here.
   std::vector<RankProcess> RanksOf(const JobPoint& point, const Nodes& node) const;
   std::vector<std::string> LogsOf(const JobPoint& point, const Nodes& node) const;
-  // The files that say how far the container of each process is.
+  // The files that show how far each process's container is.
   std::vector<std::filesystem::path> SignsOf(const JobPoint& point, const Nodes& node,
                                              const std::filesystem::path& dir) const;
   void AddFilesOf(const JobPoint& point, const Nodes& node, bool ok, std::vector<std::filesystem::path>& files) const;

@@ -13,7 +13,7 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-// The number of the line "oom_kill N"; nothing where there is none.
+// The number in the line "oom_kill N"; nothing if there is no such line.
 std::optional<int64_t> KillsIn(const fs::path& file) {
   std::ifstream in(file);
   std::string key;
@@ -34,7 +34,7 @@ OomKills OomWatch::Since() const {
 
 OomWatch::Counted OomWatch::Count() const {
   const CgroupFolders folders = CgroupsOf("memory", root_);
-  // The nearest that counts: in a container, ours may be seen as the topmost only.
+  // The nearest cgroup that counts kills: in a container, only the topmost may be visible as ours.
   for (const fs::path& folder : folders.v2) {
     if (const auto kills = KillsIn(folder / "memory.events")) return {*kills, OnlyWeAreIn(folder)};
   }

@@ -1,4 +1,4 @@
-// Processes that the kernel killed because memory ran out.
+// Counts processes that the kernel killed because memory ran out.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@ namespace ridgeline {
 
 struct OomKills {
   int64_t count = 0;
-  // Nobody else's processes are counted: nothing but this process, those that started it and those that it starts is in
-  // its cgroup. Else a kill may have been another job's.
+  // True if only our processes are counted: our cgroup holds only this process, those that started it and those that it
+  // starts. Otherwise a kill may have been another job's.
   bool ours_alone = false;
 };
 
-// Counts from now on. The kernel counts a kill for the cgroup of whom it kills, whoever's limit was reached, the
-// machine's included: so our own cgroup's count (v2 memory.events, v1 memory.oom_control) is all that is asked. Only
-// where there is none, the machine's counts. `root` is "/" but in tests.
+// Counts from now on. The kernel counts a kill for the cgroup of the killed process, whichever limit was reached, even
+// the machine's. So only our own cgroup's count is read (v2 memory.events, v1 memory.oom_control). If there is none,
+// the machine's counts. `root` is "/" except in tests.
 class OomWatch {
  public:
   explicit OomWatch(std::filesystem::path root = "/");
-  // To be asked when the processes that may have been killed have ended.
+  // Call this when the processes that may have been killed have ended.
   OomKills Since() const;
 
  private:

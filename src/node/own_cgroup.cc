@@ -16,7 +16,7 @@ pid_t ParentOf(pid_t pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
   std::string stat;
   std::getline(in, stat);
-  // "PID (NAME) STATE PARENT …", and a name may hold anything.
+  // The format is "PID (NAME) STATE PARENT …", and a name may contain anything.
   const size_t name_end = stat.rfind(')');
   return name_end == std::string::npos || stat.size() < name_end + 4 ? 0 : std::atoi(stat.c_str() + name_end + 4);
 }

@@ -1,12 +1,12 @@
-// Whether what the kernel counts of a cgroup is ours.
+// Checks whether the kernel's counts of a cgroup are only ours.
 #pragma once
 
 #include <filesystem>
 
 namespace ridgeline {
 
-// Whether nobody is in the cgroup of this folder but this process and those that started it. Asked while nothing that
-// we start runs.
+// Whether this folder's cgroup holds only this process and those that started it. Call it while nothing that we started
+// runs.
 bool OnlyWeAreIn(const std::filesystem::path& cgroup);
 
 }  // namespace ridgeline

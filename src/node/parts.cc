@@ -24,17 +24,17 @@ constexpr int64_t kLookForPartsNs = kPartSecondNs / 20;
 constexpr int64_t kMostPauseNs = 5 * kPartSecondNs;  // while they run: many nodes would disturb a file system
 
 struct Said {
-  bool is_there = false;         // at the point, or was
-  std::string name;              // while it is
-  std::optional<NodePart> part;  // when it has ended
+  bool is_there = false;         // whether the node is, or was, at the point
+  std::string name;              // the node's name, while it is at the point
+  std::optional<NodePart> part;  // the node's part, once it has ended
 };
 
-// It is opened, not looked for: over a network, whether a file is there may be told as it was some time ago.
+// Opens the file instead of testing for it: over a network, an old answer to whether a file exists may be given.
 std::optional<std::string> TextOf(const fs::path& file) {
   try {
     return ReadForeignFile(file, kMaxJobLineBytes);
   } catch (const Error&) {
-    return std::nullopt;  // it is no file of ours: nothing is known of that node
+    return std::nullopt;  // it is not our file, so nothing is known of that node
   }
 }
 
@@ -47,12 +47,12 @@ std::optional<NodePart> PartIn(const std::string& text, const PartsOf& parts, in
     NodePart part = DecodePart(parts.trainer, told->payload);
     if (part.node == node) return part;
   } catch (const Error&) {
-    // Of another version.
+    // From another version.
   }
   return std::nullopt;
 }
 
-// `attempt`: what it was at the same time as, or it is of an earlier one.
+// `attempt`: reports that did not overlap with it in time are from an earlier attempt.
 Said WhatItSaid(const PartsOf& parts, int64_t node, const RunResult& attempt) {
   Said said;
   const fs::path file = PointDir(parts.job_dir, parts.point_id) / PartName(node);
@@ -140,7 +140,7 @@ StopReason OthersWatch::Look() {
   return hangs ? StopReason::kOthersEnded : StopReason::kNone;
 }
 
-// The first node looks at all, and the others at the first, which ends when any of them has failed.
+// The first node watches all others. The others watch the first, which ends when any of them has failed.
 bool OthersWatch::AnotherFailed() {
   RunResult attempt;
   attempt.started_unix_ns = begin_unix_ns_;

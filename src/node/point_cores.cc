@@ -34,7 +34,7 @@ std::map<std::string, std::string> WaitingOfThreads(bool own, const std::map<std
   for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
     if (given.contains(name) || std::getenv(name) != nullptr) return {};
   }
-  // About 0.3 ms; libgomp's own 300,000 keep cores busy that ranks' messages wait for.
+  // About 0.3 ms. libgomp's default of 300,000 keeps cores busy that the ranks' messages need.
   if (own) return {{"GOMP_SPINCOUNT", "10000"}};
   return {{"OMP_WAIT_POLICY", "passive"}};
 }

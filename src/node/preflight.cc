@@ -31,8 +31,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kProbeBytes = 64 << 10;
-constexpr int64_t kTrainerPatienceNs = 120'000'000'000;  // its libraries may have to come from far away
-// Clocks of a site differ a little; one that was never set differs by years, one in another zone by hours.
+constexpr int64_t kTrainerPatienceNs = 120'000'000'000;  // its libraries may have to come over a network
+// Clocks of a site differ slightly. A clock that was never set differs by years, one in another zone by hours.
 constexpr int64_t kMostAheadS = 900;
 constexpr int64_t kDayS = 86'400;
 
@@ -40,7 +40,7 @@ Unfit Storage(std::string message, std::string hint) {
   return {InfrastructureReason::kStorage, std::move(message), std::move(hint)};
 }
 
-// Nothing where the file system does not say.
+// Returns nothing if the file system does not say.
 std::optional<int64_t> FreeBytes(const fs::path& folder) {
   struct statvfs status {};
   if (::statvfs(folder.c_str(), &status) != 0 || status.f_blocks == 0) return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<Unfit> CheckRoom(const fs::path& folder, int64_t bytes) {
   return Storage(std::move(message), "free some space, or let the sweep write elsewhere");
 }
 
-// A folder that is made later lies where the nearest above it that is there does.
+// The nearest existing parent of a folder that is created later.
 fs::path NearestThere(fs::path folder) {
   std::error_code ec;
   for (folder = fs::absolute(folder); !fs::is_directory(folder, ec) && folder.has_relative_path();) {
@@ -76,7 +76,8 @@ int64_t BytesIn(const fs::path& folder) {
   return bytes;
 }
 
-// Of each file system, that of all runs' checkpoint files together: they stay there when their runs have ended.
+// For each file system, checks the room for all runs' checkpoint files together, because they stay when their runs have
+// ended.
 std::optional<Unfit> CheckRoomForCheckpoints(std::span<const RunSpec> runs) {
   std::map<dev_t, std::pair<fs::path, int64_t>> needs;
   for (const RunSpec& run : runs) {
@@ -94,7 +95,7 @@ std::optional<Unfit> CheckRoomForCheckpoints(std::span<const RunSpec> runs) {
   return std::nullopt;
 }
 
-// When it was written last; of a folder of parts, the youngest of them.
+// When the job file was last written. For a folder of parts, the newest of them.
 int64_t WrittenUnixS(const fs::path& job_file) {
   const auto of = [](const fs::path& file) {
     struct stat info {};
@@ -165,7 +166,7 @@ std::optional<Unfit> CheckTrainer(const Job& job, const fs::path& directory) {
   }
 }
 
-// What lies at a path that `standard` is not.
+// Checks the paths that differ from `standard`.
 std::optional<Unfit> CheckPaths(std::span<const RunSpec> runs, std::string RunSpec::*path, std::string_view standard,
                                 std::string_view what) {
   std::set<std::string> seen;
@@ -185,7 +186,7 @@ std::optional<Unfit> CheckData(std::span<const RunSpec> runs) {
   return CheckPaths(runs, &RunSpec::init_from, "seed", "folder of weights");
 }
 
-// How many entries of a folder are called `prefix` and a number.
+// The number of entries of a folder whose names are `prefix` and a number.
 int64_t CountNumbered(const fs::path& folder, std::string_view prefix) {
   int64_t count = 0;
   std::error_code ec;
@@ -199,7 +200,7 @@ int64_t CountNumbered(const fs::path& folder, std::string_view prefix) {
   return count;
 }
 
-// How many there are is the scheduler's to keep: one GPU may be handed out in slices, each of which it calls a GPU.
+// Does not count GPUs. The scheduler does that: it may hand out one GPU in slices, and call each a GPU.
 std::optional<Unfit> CheckDevices(const Job& job, const fs::path& root) {
   const fs::path dev = root / "dev";
   std::error_code ec;

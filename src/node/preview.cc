@@ -49,7 +49,7 @@ class Previewer {
   }
 
  private:
-  // As exec has it, where a job names no trainer.
+  // As exec does if a job names no trainer.
   static Job WithTrainer(Job job) {
     if (job.definition.empty() && job.trainer.empty()) job.trainer = {(ProgramDir() / "ridgeline-train").string()};
     return job;
@@ -63,7 +63,7 @@ class Previewer {
     return processes;
   }
 
-  // The first process of a node, or its last.
+  // What starts a node's first process, or its last.
   Invoked StartOn(int64_t node, bool last, bool resumes = false) const {
     Nodes nodes;
     nodes.count = job_.nodes;
@@ -172,7 +172,7 @@ class Previewer {
   }
 
   std::vector<std::string> UnknownIn(const Preview& preview) const {
-    std::set<std::string> known;  // placeholders that there may be
+    std::set<std::string> known;  // the possible placeholders
     for (const char* name : {"master_addr", "master_port", "output_dir", "spec_file", "result_file", "progress_file",
                              "secret_file", "checkpoint_dir", kThreads}) {
       known.insert(Placeholder(name));

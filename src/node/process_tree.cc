@@ -24,22 +24,22 @@ namespace ridgeline {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kMostDescendants = 65'536;  // of a fork bomb no more are counted
+constexpr size_t kMostDescendants = 65'536;  // the most that are counted of a fork bomb
 
-constexpr size_t kMostEnvironment = size_t{128} << 10;  // bytes of a process's that are looked through
+constexpr size_t kMostEnvironment = size_t{128} << 10;  // bytes of a process's environment that are searched
 constexpr int64_t kScanPauseNs = 250'000'000;
 constexpr int64_t kGoneLookNs = 20'000'000;
 constexpr int kGoneLooks = 250;
 
 std::string ProcOf(pid_t pid) { return "/proc/" + std::to_string(pid); }
 
-// Whether it is ours, and has `entry`, "NAME=VALUE", in its environment.
+// Whether the process is ours and has `entry`, "NAME=VALUE", in its environment.
 bool Has(pid_t pid, const std::string& entry) {
   struct stat info {};
   const std::string proc = ProcOf(pid);
   if (::stat(proc.c_str(), &info) != 0 || info.st_uid != ::geteuid()) return false;
   const Fd fd(::open((proc + "/environ").c_str(), O_RDONLY | O_CLOEXEC));
-  std::string environment(kMostEnvironment, '\0');  // one ends with such a byte
+  std::string environment(kMostEnvironment, '\0');  // an environment ends with such a byte
   const ssize_t size = fd.get() < 0 ? -1 : ::read(fd.get(), environment.data() + 1, environment.size() - 2);
   return size > 0 && std::string_view(environment).substr(0, static_cast<size_t>(size) + 2).find('\0' + entry + '\0') !=
                          std::string_view::npos;
@@ -136,7 +136,7 @@ int64_t ProcessTree::ProportionalBytes() {
   for (const pid_t pid : All()) {
     std::ifstream in(ProcOf(pid) + "/smaps_rollup");
     std::string word;
-    in.ignore(std::numeric_limits<std::streamsize>::max(), '\n');  // the range that it is of
+    in.ignore(std::numeric_limits<std::streamsize>::max(), '\n');  // skips the range
     int64_t value = 0;
     while (in >> word >> value) {
       if (word == "Pss:") kib += value;

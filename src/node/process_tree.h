@@ -10,48 +10,49 @@
 
 namespace ridgeline {
 
-// Of all threads of it.
+// The children of all threads of a process.
 std::vector<pid_t> ChildrenOf(pid_t pid);
 
 struct Resident {
   int64_t bytes = 0;
-  int64_t shared_bytes = 0;  // of these: files and shared memory, which others may hold, too
+  int64_t shared_bytes = 0;  // part of these: files and shared memory, which other processes may hold, too
 };
-Resident ResidentOf(pid_t pid);  // 0 where it is gone
+Resident ResidentOf(pid_t pid);  // 0 if the process is gone
 
-// A variable of those that another starts for us, by whose value we know them.
+// A variable that marks processes that another program starts for us.
 inline constexpr const char* kMarkVariable = "RIDGELINE_MARK";
 
-// Everything that descends from this process: as orphans become ours (PR_SET_CHILD_SUBREAPER), whatever a trainer has
-// started and left. Where another starts a trainer for us, as Slurm does, it descends from that one. Then a tree has a
-// mark: whatever has it in kMarkVariable is of the tree, with what descends from it.
+// All descendants of this process. Orphans become ours (PR_SET_CHILD_SUBREAPER), so this includes everything that a
+// trainer started and left. If another program starts a trainer for us, as Slurm does, the trainer descends from that.
+// Then a tree has a mark, and also includes all processes with that mark in kMarkVariable, and their descendants.
 class ProcessTree {
  public:
   ProcessTree() = default;
-  // `mark`: the value of kMarkVariable, nobody else's on this node.
+  // `mark`: the value of kMarkVariable, unique on this node.
   explicit ProcessTree(std::string mark) : mark_(std::move(mark)) {}
 
   const std::string& mark() const { return mark_; }  // empty: none
 
   std::vector<pid_t> All();
-  // Those that have the mark now; not what they started without it.
+  // The processes that have the mark now, without those that they started without it.
   std::vector<pid_t> Marked() const;
-  // Looks through /proc for those, unless that was done a moment ago: All does it where nobody else has.
+  // Searches /proc for marked processes, unless that was done a moment ago. All does it if nobody else has.
   void LookForMarked();
 
-  // What all of it holds together, about: what is shared counts once. Quick, and stops none of them.
+  // The approximate memory that all of it holds together. Shared memory counts once. Quick, and stops no process.
   int64_t HeldBytes();
-  // What it holds together, exactly: the sum of the proportional set sizes (Pss of smaps_rollup), in which what n
-  // processes share counts a n-th in each. 0 where the kernel does not say. Takes the longer the more they hold.
+  // The exact memory that it holds together: the sum of the proportional set sizes (Pss of smaps_rollup), in which each
+  // of n processes counts an n-th of what they share. 0 if the kernel does not report it. Takes longer the more they
+  // hold.
   int64_t ProportionalBytes();
-  // Bytes that it has written by now, wherever to; fewer once a process of it has ended.
+  // Bytes that it has written to any file so far. Falls when one of its processes ends.
   int64_t WrittenBytes();
 
-  // Processor time that it has used by now; less once a process of it has ended.
+  // Processor time that it has used so far. Falls when one of its processes ends.
   int64_t UsedNs();
 
-  // Kills all of it, reaps every child this process has, and those that thereby become its children, and waits a while
-  // for the marked ones to be gone, which nobody reaps for us.
+  // Kills all of it. Reaps every child of this process, and those that thereby become its children. Waits a while for
+  // the marked processes, which we cannot reap, to be gone.
   void End();
 
  private:

@@ -28,7 +28,7 @@ int64_t Number(const char* name, int64_t min, int64_t max) {
               kHint);
 }
 
-// The n-th of `parts` shares; where there are fewer cores than parts, each has one of them.
+// The n-th of `parts` shares. If there are fewer cores than parts, each part has one core.
 std::vector<int> ShareOf(const std::vector<int>& cores, int64_t part, int64_t parts) {
   const auto count = static_cast<int64_t>(cores.size());
   if (count == 0) return {};

@@ -30,8 +30,8 @@ void CheckId(const std::string& id, const fs::path& job_file) {
   }
 }
 
-// What carries a job file to a node may limit how large one file is. Names that begin with a dot are not parts: there
-// Kubernetes keeps what it mounts.
+// The transport of a job file may limit the size of one file. Names that begin with a dot are not parts: Kubernetes
+// keeps what it mounts there.
 std::string ReadParts(const fs::path& path) {
   std::vector<fs::path> parts;
   if (fs::is_directory(path)) {
@@ -44,7 +44,7 @@ std::string ReadParts(const fs::path& path) {
   std::sort(parts.begin(), parts.end());
   std::string text;
   for (const fs::path& part : parts) {
-    ForeignFile file(part, ForeignFile::Links::kFollowed);  // as Kubernetes mounts it
+    ForeignFile file(part, ForeignFile::Links::kFollowed);  // because Kubernetes mounts parts as links
     const std::optional<std::string> bytes = file.Read(kMaxJobFileBytes - text.size());
     if (!bytes) ThrowUnread(file);
     text += *bytes;

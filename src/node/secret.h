@@ -1,5 +1,6 @@
-// What the ranks of a job know each other by: a secret in a file that its owner alone can read, whose name they find in
-// RIDGELINE_SECRET_FILE. It is in no environment and on no command line itself: others can read those.
+// The secret by which the ranks of a job recognize each other. It is in a file that only its owner can read, and
+// RIDGELINE_SECRET_FILE names the file. It is in no environment and on no command line itself, because others can read
+// those.
 #pragma once
 
 #include <filesystem>
@@ -9,17 +10,17 @@ namespace ridgeline {
 
 class RanksSecret {
  public:
-  // `makes_it`: node 0 does. Nodes share the job's folder, or whoever starts us on each of them brings a secret there
-  // and names its file in RIDGELINE_SECRET_FILE.
+  // `makes_it`: true on node 0. Either the nodes share the job's folder, or the program that starts us on each of them
+  // brings a secret there and names its file in RIDGELINE_SECRET_FILE.
   RanksSecret(const std::filesystem::path& job_dir, bool makes_it);
   RanksSecret(const RanksSecret&) = delete;
   RanksSecret& operator=(const RanksSecret&) = delete;
-  // Removes what it made.
+  // Removes the file that it made.
   ~RanksSecret();
 
-  // The file's name. Where it is the job's, node 0 makes it at the first call, in place of what an attempt that was
-  // killed has left. Elsewhere it may not be there yet, or still be that one: ranks read it until they are let in.
-  // Throws Error(kInfrastructure) where it cannot be written.
+  // The file's name. If it is the job's, node 0 creates it at the first call, and replaces one that a killed attempt
+  // left. On other nodes it may not exist yet, or may still be the old one: ranks read it until they are admitted.
+  // Throws Error(kInfrastructure) if it cannot be written.
   std::string File();
 
  private:

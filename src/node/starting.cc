@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// srun takes such a word, wherever it stands, for the beginning of another part of a heterogeneous job.
+// srun takes such a word, at any place, for the beginning of another part of a heterogeneous job.
 void RefuseLoneColon(const std::vector<std::string>& starter, const std::vector<std::string>& argv) {
   if (starter.empty() || starter.front() != "srun") return;
   if (std::find(argv.begin(), argv.end(), ":") == argv.end()) return;
@@ -28,7 +28,7 @@ void RefuseLoneColon(const std::vector<std::string>& starter, const std::vector<
 }  // namespace
 
 PointPlace PlaceIn(const fs::path& point_dir, const Nodes& nodes, int64_t port) {
-  const fs::path whole = fs::absolute(point_dir);  // it may run in another folder
+  const fs::path whole = fs::absolute(point_dir);  // absolute, because it may run in another folder
   PointPlace place;
   if (nodes.count > 1) {
     place.master_addr = nodes.master_address;
@@ -63,7 +63,7 @@ Starting StartOf(const Job& job, const DefinedTrainer* defined, const Container*
     before = defined->Srun(spec, nodes);
   } else {
     start.argv = job.trainer;
-    // Behind its text, a shell takes the first word for its own name.
+    // After its script, a shell takes the first word as its own name.
     if (WordsOf(start.argv).shell_text == start.argv.size() - 1) start.argv.push_back(start.argv.front());
     start.argv.insert(start.argv.end(), {"--spec", place.spec_file, "--result", place.result_file});
   }
@@ -71,16 +71,17 @@ Starting StartOf(const Job& job, const DefinedTrainer* defined, const Container*
   RefuseLoneColon(before, start.argv);
   start.starter_words = before.size();
   start.argv.insert(start.argv.begin(), std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
-  // Which rank of how many this is, nobody else says; how many threads it has, the sweep and the definition may.
+  // Only we set the rank and the number of ranks. The sweep and the definition may set the number of threads.
   std::map<std::string, std::string> all = process.environment;
   if (!place.master_port.empty()) all.insert({{"MASTER_ADDR", place.master_addr}, {"MASTER_PORT", place.master_port}});
   if (!place.secret_file.empty()) all["RIDGELINE_SECRET_FILE"] = place.secret_file;
   constexpr const char* kThreads = "OMP_NUM_THREADS";
   if (job.environment.contains(kThreads) || start.environment.contains(kThreads)) all.erase(kThreads);
-  // The sweep's go before the definition's.
+  // The sweep's variables override the definition's.
   all.insert(job.environment.begin(), job.environment.end());
   all.insert(start.environment.begin(), start.environment.end());
-  // Python keeps back what it prints where that is no terminal: nobody could follow the run, and a crash would lose it.
+  // Python buffers its output if it is no terminal. Then nobody could follow the run, and a crash would lose the
+  // output.
   if (!IsOurTrainer(job)) all.emplace("PYTHONUNBUFFERED", "1");
   all["RIDGELINE_PROGRESS"] = process.rank == 0 ? place.progress_file : "";
   start.environment = std::move(all);

@@ -1,8 +1,8 @@
-// The signals by which a job is told to end, and what each of them means.
+// The signals that tell a job to end, and their meanings.
 //
-// A person who cancels a job leaves a file in its folder before it is told (ridgeline/job_dir.h), or presses Ctrl-C.
-// Whatever else ends it takes the node away from it: an eviction, a drain, a preemption, a machine that goes down, a
-// terminal that is gone. Where a scheduler only passes on what a person told it, it knows that, and says so.
+// A person who cancels a job leaves a file in its folder before the job is told (ridgeline/job_dir.h), or presses
+// Ctrl-C. All other signals mean that the node is taken away: by an eviction, a drain, a preemption, a shutdown, or a
+// closed terminal. A scheduler that only passes on a person's request knows it, and says so.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace ridgeline {
 
-// SIGTERM, SIGUSR1, SIGINT and SIGHUP, blocked and made something to poll. Once told, always told.
+// Blocks SIGTERM, SIGUSR1, SIGINT and SIGHUP, and makes them pollable. Once told to stop, it stays told.
 class StopSignals final : public StopWatcher {
  public:
   explicit StopSignals(std::filesystem::path cancel_file);

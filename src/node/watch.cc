@@ -24,15 +24,15 @@ namespace {
 constexpr int64_t kForeverNs = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMinLookNs = 1'000'000;
 constexpr int64_t kMaxLookNs = 100'000'000;
-constexpr int64_t kLookPauseNs = 1'000'000'000;  // of who looks on
-constexpr int kShellsKilled = 128 + SIGKILL;     // how a shell, or who does as they do, says that its child was killed
-constexpr int64_t kToldTooNs = 500'000'000;      // after the trainer was
-constexpr int64_t kKilledTooNs = 2'000'000'000;  // after a process of the trainer was, on a busy node
-constexpr int64_t kStepEndsNs = 10'000'000'000;  // who waits for it, once it is killed
-// Faster than page faults of one process fill memory.
+constexpr int64_t kLookPauseNs = 1'000'000'000;  // between looks
+constexpr int kShellsKilled = 128 + SIGKILL;     // how a shell, or a program like it, reports that its child was killed
+constexpr int64_t kToldTooNs = 500'000'000;      // we may be told this long after the trainer was
+constexpr int64_t kKilledTooNs = 2'000'000'000;  // we may be killed this long after its process, on a busy node
+constexpr int64_t kStepEndsNs = 10'000'000'000;  // time for the waiting program to end, once it is killed
+// Faster than a process can fill memory through page faults.
 constexpr double kGrowthBytesPerNs = 16;
 
-// A process's end, as something to poll.
+// Makes a process's end pollable.
 class PidFd {
  public:
   explicit PidFd(pid_t pid) : fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
@@ -80,7 +80,7 @@ class Watcher {
       watched_.stopped = stop_.Reason();
     }
     watched_.began = watched_.began || begun_();
-    // What others fail of is that one of them was killed.
+    // If one process was killed, the others failed because of that.
     watched_.process = killed_.value_or(failed_.value_or(0));
     watched_.killed = killed_.has_value();
     watched_.status = *ended_[watched_.process];
@@ -88,7 +88,7 @@ class Watcher {
       watched_.rss_peak_bytes += status->rss_peak_bytes;
       watched_.rank_rss_peak_bytes = std::max(watched_.rank_rss_peak_bytes, status->rss_peak_bytes);
     }
-    // The kernel counts a process's pages in batches, so the peaks it gives may be a little less than we saw.
+    // The kernel counts a process's pages in batches, so its peaks may be slightly less than what we saw.
     watched_.rss_peak_bytes = std::max(watched_.rss_peak_bytes, watched_.rss_bytes);
     watched_.rank_rss_peak_bytes =
         std::max(watched_.rank_rss_peak_bytes, watched_.rss_bytes / static_cast<int64_t>(ended_.size()));
@@ -96,9 +96,9 @@ class Watcher {
   }
 
  private:
-  // Told to leave, with time to save what they have.
+  // Told to leave, with time to save their state.
   bool saving() const { return watched_.stopped == StopReason::kPreempted; }
-  // What runs elsewhere; false where there is nothing of it yet.
+  // Signals processes that another program started. Returns false if none exist yet.
   bool SignalStarted(int signal) {
     bool any = false;
     for (const pid_t pid : limits_.tree != nullptr ? limits_.tree->Marked() : std::vector<pid_t>()) {
@@ -121,22 +121,22 @@ class Watcher {
     return status.signal == SIGTERM || status.signal == SIGINT || status.signal == SIGHUP || status.signal == SIGUSR1;
   }
 
-  // A scheduler tells, or kills, every process of a job, one after another: how long to wait for being the next. Where
-  // we are killed in that time the point has no result, as it should.
+  // A scheduler tells, or kills, every process of a job, one after another. This is how long to wait in case we are
+  // next. If we are killed in that time, the point has no result, as it should.
   int64_t NextMayBeUsNs() const {
     if (killed_) return kKilledTooNs;
     return failed_ && WasTold(*ended_[*failed_]) ? kToldTooNs : 0;
   }
 
-  // The time limit counts from here.
+  // Starts the time limit when the processes have begun.
   void LookWhetherItBegan() {
     if (watched_.began || !begun_()) return;
     watched_.began = true;
-    if (failed_ || saving()) return;  // there is another end to wait for
+    if (failed_ || saving()) return;  // another end is awaited
     end_ns_ = limits_.time_ns > 0 ? clock_.MonotonicNs() + limits_.time_ns : kForeverNs;
   }
 
-  // Waits for something to happen. False where nothing more is worth waiting for.
+  // Waits for an event. Returns false if nothing more is worth waiting for.
   bool Look() {
     LookWhetherItBegan();
     int64_t wait_ns = end_ns_ == kForeverNs ? kForeverNs : end_ns_ - clock_.MonotonicNs();
@@ -187,7 +187,7 @@ class Watcher {
     return bytes;
   }
 
-  // At most `wait_ns`, until a process has ended or we are told to stop; says whether we are.
+  // Waits at most `wait_ns`, until a process has ended or we are told to stop. Returns whether we are.
   bool Wait(int64_t wait_ns, int stop_fd) {
     std::vector<pollfd> fds = {{stop_fd, POLLIN, 0}};
     for (size_t i = 0; i < children_.size(); ++i) fds.push_back({ended_[i] ? -1 : pid_fds_[i].get(), POLLIN, 0});
@@ -197,19 +197,19 @@ class Watcher {
     for (size_t i = 0; i < children_.size(); ++i) {
       if (fds[i + 1].revents != 0) End(i, /*by_itself=*/true);
     }
-    // Even where all have ended: who told us may have told them too, before they were groups of their own.
+    // Checked even if all have ended: the same sender may have told them, too, before they were groups of their own.
     return fds[0].revents != 0;
   }
 
   void End(size_t i, bool by_itself) {
     if (ended_[i]) return;
     if (limits_.tree != nullptr && !limits_.tree->mark().empty() && !by_itself) {
-      // Killed at once, who waits could not say that the rest is to end, too.
+      // If it were killed at once, the waiting program could not tell the rest to end, too.
       SignalStarted(SIGKILL);
       children_[i].SignalGroup(SIGTERM);
       ended_[i] = children_[i].WaitFor(kStepEndsNs);
     }
-    // Not yet reaped, so the group's number is still its own: this ends the process, or what it left behind.
+    // It is not yet reaped, so the group's number is still its own. This ends the process, or what it left behind.
     if (!ended_[i]) children_[i].SignalGroup(SIGKILL);
     if (!ended_[i]) ended_[i] = children_[i].Wait();
     const bool killed = ended_[i]->signal == SIGKILL || ended_[i]->exit_code == kShellsKilled;
@@ -232,7 +232,7 @@ class Watcher {
   std::deque<PidFd> pid_fds_;
   std::vector<std::optional<ExitStatus>> ended_;
   std::optional<size_t> failed_;  // the first
-  std::optional<size_t> killed_;  // the first that we did not kill
+  std::optional<size_t> killed_;  // the first that was killed, but not by us
   int64_t end_ns_ = kForeverNs;
   int64_t others_end_ns_ = kForeverNs;
   Watched watched_;

@@ -40,7 +40,7 @@ std::optional<Json> WrittenFile::Read() const {
   const auto text = ResultTextAt(path_);
   if (!text) return std::nullopt;
   try {
-    // One that is written anew may have the same in it; one that is added to is longer.
+    // A rewritten file may begin with the same text. A file that is appended to is longer.
     std::string_view own = *text;
     if (own.size() > text_before_.size() && own.starts_with(text_before_)) own.remove_prefix(text_before_.size());
     return ParseJsonOrLines(own, path_.string());

@@ -1,4 +1,5 @@
-// The file that a program writes its metrics into (`result: file`), told apart from one that was there before it.
+// The file into which a program writes its metrics (`result: file`), distinguished from one that existed before the
+// program.
 #ifndef RIDGELINE_NODE_WRITTEN_FILE_H_
 #define RIDGELINE_NODE_WRITTEN_FILE_H_
 
@@ -13,14 +14,15 @@ namespace ridgeline {
 
 class WrittenFile {
  public:
-  // Of no program: it writes none.
+  // For a program that writes no file.
   WrittenFile() = default;
-  // Before the program starts. `directory`: that it runs in, where a relative `file` lies; empty: where we do.
+  // Call this before the program starts. `directory`: the program's working folder, which contains a relative `file`;
+  // empty: ours.
   WrittenFile(const std::filesystem::path& directory, const std::filesystem::path& file);
 
-  // What the program wrote: of a file that it added to, what it added. Nothing where it wrote none that can be read.
+  // What the program wrote; if it appended to a file, only that part. Nothing if it wrote no readable file.
   std::optional<Json> Read() const;
-  // Whether the file is still the one that was there before the program.
+  // Whether the file is still the one from before the program.
   bool IsOld() const;
 
  private:
