@@ -1,4 +1,5 @@
-// Slurm through ridgeline-slurm-agent: a process of ours that lives as long as this client, spoken to in JSON lines.
+// Slurm through ridgeline-slurm-agent: a process of ours that lives as long as this client. They exchange lines of
+// JSON.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,9 +24,9 @@ namespace {
 using plugin::Fd;
 using plugin::Json;
 
-constexpr int64_t kTimeoutMs = 60'000;  // libslurm's own is 10 s a message
+constexpr int64_t kTimeoutMs = 60'000;  // libslurm's own timeout is 10 s for each message
 
-// "22.05.8" -> "22.05": releases speak different protocols.
+// "22.05.8" -> "22.05". Releases have different protocols.
 std::string Release(const std::string& version) { return version.substr(0, version.find('.', version.find('.') + 1)); }
 
 class AgentClient final : public Client {
@@ -55,7 +56,7 @@ class AgentClient final : public Client {
   }
 
   int64_t Submit(const BatchJob& batch) override {
-    // The agent knows the options whose meaning no release has changed; only sbatch itself can read the others.
+    // The agent knows the options whose meaning is the same in all releases. Only sbatch itself can read the others.
     if (!batch.options.sbatch.empty() || !batch.options.gpu_bind.empty()) return MakeToolsClient()->Submit(batch);
     return Ask(Request(batch)).at("job_id").get<int64_t>();
   }
@@ -90,7 +91,7 @@ class AgentClient final : public Client {
     return rows;
   }
 
-  // As libslurm has them: GPUs are one of several kinds of what a node has.
+  // The form for libslurm, in which GPUs are one kind of several resources of a node.
   static std::string GresOf(const Options& options) {
     const std::string gpus = options.gpus.empty() ? "" : "gpu:" + options.gpus;
     return gpus + (gpus.empty() || options.gres.empty() ? "" : ",") + options.gres;
@@ -154,7 +155,7 @@ class AgentClient final : public Client {
     pid_ = 0;
   }
 
-  // What libslurm said since it was last asked for its words.
+  // Returns what libslurm has printed since the last call.
   std::string LastWords() {
     std::array<char, 1024> text{};
     const ssize_t size = ::pread(words_.get(), text.data(), text.size(), words_read_);
@@ -203,11 +204,11 @@ class AgentClient final : public Client {
     Send(request.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
     const Json reply = Json::parse(ReadLine());
     if (const auto error = reply.find("error"); error != reply.end()) {
-      // Which limit it was, say, the controller has told libslurm beside its number.
+      // Besides its number, the controller has told libslurm details, for example which limit it was.
       const std::string words = LastWords() + '\n' + error->at("text").get<std::string>();
       throw SlurmError(TroubleOf(error->at("code").get<int64_t>(), words), WordsOf(words));
     }
-    words_read_ = ::lseek(words_.get(), 0, SEEK_END);  // of a call that was done they tell nothing
+    words_read_ = ::lseek(words_.get(), 0, SEEK_END);  // words of a successful call are of no use
     return reply.at("ok");
   }
 

@@ -1,5 +1,5 @@
-// Slurm, asked: through the command-line tools, which every site has, or through ridgeline-slurm-agent, which keeps
-// libslurm loaded and asks the controller only for what changed.
+// Access to Slurm: through the command-line tools, which every site has, or through ridgeline-slurm-agent, which keeps
+// libslurm loaded and asks the controller only for changes.
 //
 // Every call may throw Trouble as SlurmError.
 #pragma once
@@ -35,26 +35,28 @@ class Client {
   virtual ~Client() = default;
   virtual std::string Description() const = 0;  // "sbatch, squeue and sacct"
   virtual Facts GetFacts() = 0;
-  // The id of the job. kNoAnswer: it may exist. Whatever was not clearly refused is that.
+  // Returns the id of the job. After kNoAnswer the job may exist: every failure that is not clearly a refusal is
+  // kNoAnswer.
   virtual int64_t Submit(const BatchJob& batch) = 0;
-  // This user's jobs that the controller knows, in one question; nothing where none has changed since the last one.
+  // Returns this user's jobs that the controller knows, with one question. Returns nothing if none has changed since
+  // the last one.
   virtual std::optional<std::vector<Row>> Jobs() = 0;
-  // Jobs of these names, as Slurm has them, that the accounting knows, submitted since.
+  // Returns jobs with these names in Slurm that the accounting knows and that were submitted since.
   virtual std::vector<Row> Accounted(const std::vector<std::string>& job_names, int64_t since_unix_s) = 0;
-  // The same of these ids, whatever their names.
+  // The same for these ids, whatever their names.
   virtual std::vector<Row> AccountedById(const std::vector<int64_t>& ids, int64_t since_unix_s) = 0;
-  // "12", "12_[0-4]": told to end. Jobs that have ended already are no trouble.
+  // Tells jobs to end: "12", "12_[0-4]". Jobs that have ended already cause no error.
   virtual void Cancel(const std::vector<std::string>& ids) = 0;
 };
 
-// Slurm's tools, asked about this cluster; empty: the one that this machine is of. `timeout_ms`: of one of their calls.
+// Slurm's tools, used for this cluster; empty: the cluster of this machine. `timeout_ms`: for one call of a tool.
 constexpr int64_t kToolTimeoutMs = 60'000;
 std::unique_ptr<Client> MakeToolsClient(const std::string& cluster = {}, int64_t timeout_ms = kToolTimeoutMs);
-// Throws SlurmError where the agent does not start. Its GetFacts refuses a controller of another release.
+// Throws SlurmError if the agent does not start. Its GetFacts refuses a controller of another release.
 std::unique_ptr<Client> MakeAgentClient(const std::filesystem::path& agent);
 
-// Ours, without the variables that change what Slurm's tools do; what says where the cluster is and who we are stays.
-// Jobs get it too, and the script takes from it what is not for them.
+// Our environment without the variables that change what Slurm's tools do. Keeps the variables that say where the
+// cluster is and who we are. Jobs get it too, and the script removes what is not for them.
 std::vector<std::string> SubmitEnvironment();
 
 }  // namespace ridgeline::slurm

@@ -26,16 +26,16 @@ using plugin::Option;
 constexpr int64_t kMost = 1'000'000'000;
 constexpr int64_t kMib = int64_t{1} << 20;
 
-constexpr size_t kLongest = 2000;  // of what is matched: the library's expressions go as deep as texts are long
+constexpr size_t kLongest = 2000;  // of a text that is matched: std::regex recurses as deep as the text is long
 
 constexpr int64_t kPollShare = 100;
-constexpr int64_t kMostPollPauseMs = 30'000;  // even where one question took long: the next may not
+constexpr int64_t kMostPollPauseMs = 30'000;  // even if one question took long: the next may not
 
 int64_t Count(const Option& option) { return option.Count(1, kMost); }
 
 // Slurm counts memory in MiB and time in minutes.
 int64_t MemoryMib(const Option& option) {
-  if (option.value() == 0) return kWholeNode;  // as sbatch has it
+  if (option.value() == 0) return kWholeNode;  // as for sbatch
   return (option.Bytes("1MiB", "1000TiB") + kMib - 1) / kMib;
 }
 int64_t TimeMinutes(const Option& option) { return (option.Seconds("1s", "20000d") + 59) / 60; }
@@ -57,7 +57,7 @@ std::vector<std::string> Modules(const Option& option) {
   return Lines(option, "a list of modules, such as [gcc/13.2, cuda/13.0]");
 }
 
-// srun and Apptainer part them by commas, and their two sides by colons.
+// srun and Apptainer separate mounts by commas, and the two sides of a mount by colons.
 std::vector<std::string> Mounts(const Option& option) {
   constexpr const char* kMust = "a list of folders, such as [/data, \"/scratch/me:/scratch\"]";
   std::vector<std::string> mounts = Lines(option, kMust);
@@ -78,13 +78,13 @@ std::vector<std::string> Mounts(const Option& option) {
   return mounts;
 }
 
-// A file is told by how it begins: any other name is looked for in a registry, by pyxis and Apptainer alike. A name
-// that a file here has is that file's.
+// A file is recognized by its beginning, / or a dot. pyxis and Apptainer look for any other name in a registry. If a
+// file here has a plain name, that file is meant.
 std::string Image(const Option& option) {
   std::string image = option.Text();
   if (image.starts_with('/') || image.starts_with('.')) return image;
   const auto ends = [&](const char* suffix) { return image.ends_with(suffix); };
-  const bool has_place = image.find("://") != std::string::npos;  // that of oras://, say
+  const bool has_place = image.find("://") != std::string::npos;  // for example that of oras://
   std::error_code none;
   const bool is_plain = !image.starts_with('-') && image.find_first_of(" \t\"'`;&|<>()\\") == std::string::npos;
   if (is_plain && !has_place && std::filesystem::is_regular_file(image, none)) return "./" + image;
@@ -104,7 +104,7 @@ ContainerRuntime Runtime(const Option& option) {
   option.Refuse("auto, pyxis or apptainer");
 }
 
-// 8, or "h100:8".
+// Returns "8" or "h100:8".
 std::string Gpus(const Option& option) {
   if (option.value().is_number()) return std::to_string(option.Count(1, 999'999));
   static const std::regex kGpus("[A-Za-z0-9_.-]+:[1-9][0-9]{0,5}");
@@ -115,7 +115,8 @@ std::string Gpus(const Option& option) {
   return text;
 }
 
-// Jobs that are all waited for: Slurm's `?`, any of them, could not be joined with what max_parallel makes of it.
+// Only jobs that must all be waited for. Slurm's `?` (any of them) cannot be joined with the dependency that
+// max_parallel adds.
 std::string Dependency(const Option& option) {
   static const std::regex kDependency(
       "(after|afterany|afternotok|afterok|aftercorr)(:[0-9]+(_[0-9]+)?([+][0-9]+)?)+"
@@ -128,7 +129,7 @@ std::string Dependency(const Option& option) {
   return text;
 }
 
-// A sweep's figures are of one machine, and Slurm's ids of one cluster.
+// A sweep's figures are from one machine, and Slurm's ids from one cluster.
 std::string Cluster(const Option& option) {
   std::string name = option.Text();
   if (name == "all" || name.find(',') != std::string::npos) {
@@ -244,7 +245,7 @@ Warning ParseWarning(const std::string& text) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     return error == std::errc() && end == digits.data() + digits.size() && value > 0 && value <= most ? value : 0;
   };
-  constexpr int64_t kMostLeadS = 65535;  // Slurm's
+  constexpr int64_t kMostLeadS = 65535;  // Slurm's own limit
   warning.signal = known != kSignals.end() ? known->second : static_cast<int>(number(name, 64));
   warning.lead_s = at == std::string_view::npos ? kSlurmsLeadS : number(rest.substr(at + 1), kMostLeadS);
   if (warning.signal == 0 || warning.lead_s == 0) {

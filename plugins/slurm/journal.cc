@@ -28,7 +28,7 @@ Array Decode(const Json& document) {
           document.at("id").get<int64_t>(),
           document.at("recorded_unix_s").get<int64_t>(),
           document.value("cancelled", std::set<size_t>()),
-          document.value("job_name", name),  // of an earlier version: its name alone
+          document.value("job_name", name),  // earlier versions used the name alone
           document.value("twins", std::set<int64_t>()),
           document.value("submitted_unix_s", int64_t{0})};
 }

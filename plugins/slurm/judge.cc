@@ -14,7 +14,7 @@ using plugin::Evidence;
 using plugin::JobState;
 using plugin::Phase;
 
-// What Slurm's record says, for whoever looks at a result.
+// What Slurm's record says, for people who look at a result.
 Evidence EvidenceOf(const Array& array, size_t task, const Row& row) {
   Evidence evidence = {{"slurm_job", IdOf(array, task)}, {"slurm_state", row.state}};
   const auto add = [&](const char* name, const std::string& value) {
@@ -28,7 +28,7 @@ Evidence EvidenceOf(const Array& array, size_t task, const Row& row) {
   return evidence;
 }
 
-// Once for all jobs that wait for the same.
+// The same words for all jobs that wait for the same thing.
 std::string WaitWords(const Wait& wait, const Row& row) { return fmt::format("{} ({})", wait.message, row.reason); }
 
 void AddEndOf(const End& end, const std::string& message, const std::string& hint, Evidence& evidence) {
@@ -39,7 +39,7 @@ void AddEndOf(const End& end, const std::string& message, const std::string& hin
   }
 }
 
-// Why Slurm cancelled a task of its own accord; nothing where a person did it, or may have.
+// Why Slurm itself cancelled a task. Returns nothing if a person cancelled it, or may have.
 Cause CauseOfCancel(const Array& array, size_t task, const Row& row, const std::optional<std::string>& log,
                     const Around& around) {
   if (array.cancelled.contains(task) || row.by_its_user) return {};
@@ -47,7 +47,7 @@ Cause CauseOfCancel(const Array& array, size_t task, const Row& row, const std::
   if (wait != nullptr && IsHopeless(*wait, row.partitions)) {
     return {std::string(wait->end.reason), WaitWords(*wait, row), std::string(wait->hint)};
   }
-  // The accounting has no script's end of whom a person cancels; but the script has then heard of it.
+  // If a person cancels a job, the accounting has no end of its script, but the script was told.
   if ((WasTold(log) && !around.array_was_refused) || !IsUnasked(array, task, row, around)) return {};
   if (Cause cause = CauseOf(row.exit_status, row.reason, log.value_or("")); !cause.reason.empty()) return cause;
   if (!log) {
@@ -62,7 +62,7 @@ Cause CauseOfCancel(const Array& array, size_t task, const Row& row, const std::
           "a controller that is restarted does so where it forgot that the job had begun; see slurmctld's log"};
 }
 
-// Nothing where Slurm's state says it all, or nobody but `exec` knows whether a trainer is at fault.
+// Returns nothing if Slurm's state says everything, or only `exec` knows whether a trainer is at fault.
 Cause CauseOfEnd(const Array& array, size_t task, const Row& row, const std::optional<std::string>& log,
                  const Around& around) {
   if (row.state == "FAILED") return CauseOf(row.exit_status, row.reason, log.value_or(""));

@@ -19,7 +19,7 @@ constexpr std::string_view kTheirLimits =
 constexpr std::string_view kYours = "`sacctmgr show association user=$USER` lists yours";
 constexpr std::string_view kPartitionsLimits = "`scontrol show partition` has the limits";
 
-// slurmd's own numbers, whose lower bits pass for a signal; there is no log then.
+// slurmd's own numbers, whose lower bits look like a signal. There is no log then.
 constexpr int kNoOutput = 53;
 constexpr int kPrologFailed = 54;
 int SignalOf(int exit_status) { return exit_status & 0x7f; }
@@ -40,7 +40,7 @@ std::string LowerWithoutBlanks(std::string_view text) {
   return plain;
 }
 
-// A line as Slurm's tools print it, without who says it: "sbatch: error: words".
+// Returns a line of Slurm's tools without the speaker: "words" for "sbatch: error: words".
 std::string_view WithoutSpeaker(std::string_view line) {
   const size_t error = line.find(": error: ");
   if (error != std::string_view::npos && line.substr(0, error).find(' ') == std::string_view::npos) {
@@ -51,10 +51,10 @@ std::string_view WithoutSpeaker(std::string_view line) {
   return line;
 }
 
-// Slurm's word for "no" without a number of its own, and for no answer at all.
+// Slurm's words for a refusal without a number of its own, and also for no answer.
 constexpr std::string_view kUnspecified = "Unspecified error";
 
-// What stands between the two, as long as that is not too much; empty where they are not there.
+// Returns the text between the two, unless that is too long; empty if they are missing.
 std::string_view Between(std::string_view text, std::string_view before, std::string_view behind) {
   const size_t begin = text.find(before);
   if (begin == std::string_view::npos) return {};
@@ -63,7 +63,7 @@ std::string_view Between(std::string_view text, std::string_view before, std::st
   return end == std::string_view::npos ? std::string_view() : text.substr(0, end);
 }
 
-// Our own script's word for it (render.h).
+// The cause according to our own script (render.h).
 Cause OfOurScript(std::string_view line) {
   const std::string_view node = Between(line, kNotStartedBegin, kNotStartedMiddle);
   const std::string_view reason = Between(line, kNotStartedMiddle, kNotStartedEnd);
@@ -72,7 +72,7 @@ Cause OfOurScript(std::string_view line) {
   return {std::string(reason), std::string(words), "the end of the job's log has more", std::string(node)};
 }
 
-// Slurm's words, pyxis' and Apptainer's.
+// The cause according to Slurm, pyxis or Apptainer.
 Cause OfSlurm(std::string_view line) {
   const std::string words(line);
   if (Contains(line, "execve(): ") && Contains(line, "/slurm_script: ")) {
@@ -127,7 +127,7 @@ const std::vector<Meaning>& Meanings() {
       {"UPDATE_DB", kRunning, {}, "", ""},
       {"EXPEDITING", kRunning, {}, "", ""},
       {"COMPLETED", kEnded, {}, "", ""},
-      // Of the script; whether a trainer is at fault `exec` alone knows, and then it ends well.
+      // Is about the script: only `exec` knows whether a trainer is at fault, and then it ends well.
       {"FAILED", kEnded, {}, "the job's script failed", "see the end of its log"},
       {"LAUNCH_FAILED", kEnded, Infrastructure("start"), "Slurm could not start the job on its node",
        "see slurmd's log on that node; a prolog of the site's that fails is one cause"},
@@ -177,10 +177,10 @@ const Wait* WaitOf(std::string_view reason) {
       Wait{"partitiondown", "its partition is down", "`sinfo -s` lists partitions"},
       Wait{"partitioninactive", "its partition is inactive", "`sinfo -s` lists partitions"},
       Wait{"nodedown", "a node it asks for is down", "`sinfo -R` says why"},
-      // Before a maintenance window: a shorter job may fit in, and this one starts afterwards.
+      // Before a maintenance window, a shorter job may fit in. This one starts afterwards.
       Wait{"reqnodenotavailreservedformaintenance", "its nodes are reserved for maintenance",
            "it starts afterwards; a shorter launch: time_limit may fit in before"},
-      // Drained, down or reserved. Of a job for which a busy one would do, Slurm says Resources.
+      // Drained, down or reserved. If a busy node would do for the job, Slurm says Resources instead.
       Wait{"reqnodenotavail", "the nodes it may go to are not available", "`sinfo -R` says why", {}, /*no_node=*/true},
       Wait{"nodesrequiredforjobaredown", "nodes it asks for are down, drained or reserved", "`sinfo -R` says why"},
       Wait{"reservationdeleted", "its reservation was deleted", "`scontrol show reservation` lists those there are",
@@ -214,7 +214,7 @@ const Wait* WaitOf(std::string_view reason) {
   static constexpr Wait kLimitOfAJob = {"", "it asks for more than its QOS or association gives any job", kTheirLimits,
                                         Infrastructure("limit")};
   static constexpr Wait kLimit = {"", "its QOS or association gives no more at once", kTheirLimits};
-  // They come back as usage decays or an administrator gives more, and not as jobs end.
+  // These return as usage decays or an administrator gives more, but not when jobs end.
   static constexpr Wait kUsedUp = {"", "the minutes that its QOS or association may use are used up",
                                    "`sshare -l` says how many were used; ask who runs this cluster for more, or name "
                                    "another launch: slurm: account or qos"};
@@ -224,7 +224,7 @@ const Wait* WaitOf(std::string_view reason) {
   const std::string plain = LowerWithoutBlanks(reason);
   if (Contains(plain, "permittedtousethispartition")) return &kNotYours;
   for (const Wait& wait : kWaits) {
-    // Nodes' names and other particulars stand behind some.
+    // Some reasons are followed by nodes' names and other details.
     if (plain == wait.reason || (plain.starts_with(wait.reason) && (Contains(wait.reason, "node")))) return &wait;
   }
   if (plain.starts_with("qos") || plain.starts_with("assoc") || plain == "accountingpolicy") {
@@ -251,7 +251,7 @@ Cause CauseOf(int exit_status, std::string_view reason, std::string_view log) {
   for (const std::string_view line : lines) {
     if (Cause cause = OfSlurm(line); !cause.reason.empty()) return cause;
   }
-  // What comes behind its words is of a later attempt.
+  // Output after these words is from a later attempt.
   const bool last_said = !lines.empty() && lines.front().starts_with("Error running slurm prolog");
   if (last_said || SignalOf(exit_status) == kPrologFailed) {
     return {"start", "a prolog of the site's failed on the job's node", "see slurmd's log there"};
@@ -286,7 +286,7 @@ Trouble TroubleOf(int64_t code, std::string_view words) {
                                                             "GrpSubmitJob",
                                                             "Job limit",
                                                             "try again"};
-  // Errors of the connection leave open whether the controller has the job.
+  // After an error of the connection, the controller may have the job or not.
   static constexpr std::array<std::string_view, 22> kNoAnswer = {"Unable to contact slurm controller",
                                                                  "Unable to establish controller",
                                                                  "Socket timed out",
@@ -309,10 +309,10 @@ Trouble TroubleOf(int64_t code, std::string_view words) {
                                                                  "Unspecified error",
                                                                  "authentication",
                                                                  "Interrupted system call"};
-  // The job table is full, nodes or ports are busy, the controller stands by or takes none.
+  // The job table is full, nodes or ports are busy, or the controller is on standby or takes no jobs.
   static constexpr std::array<int64_t, 7> kBusyCodes = {11, 2007, 2016, 2027, 2059, 2106, 2131};
   if (code == -1 || (code == 0 && Contains(words, kUnspecified))) {
-    // What the controller itself says, a site's job_submit plugin above all, may hold any word.
+    // The controller's own words, in particular those of a site's job_submit plugin, may contain anything.
     std::string said;
     for (const std::string_view line : SplitLines(words)) {
       if (Contains(line, ": error: ") && !Contains(line, kUnspecified)) said += std::string(line) + '\n';
@@ -322,7 +322,7 @@ Trouble TroubleOf(int64_t code, std::string_view words) {
   if (std::find(kBusyCodes.begin(), kBusyCodes.end(), code) != kBusyCodes.end() || ContainsAny(words, kBusy)) {
     return Trouble::kBusy;
   }
-  // Of the numbers, those of the controller's own no. Others are of the system and of the way there.
+  // These numbers are the controller's own refusals. Others come from the system and the connection.
   const bool refused =
       code != 0 ? (code >= 2000 && code < 5000) || code >= 7000 : !words.empty() && !ContainsAny(words, kNoAnswer);
   return refused ? Trouble::kRefused : Trouble::kNoAnswer;

@@ -11,9 +11,9 @@ namespace {
 using plugin::Json;
 
 constexpr int64_t kLargestTask = 4'000'000;  // Slurm's own limit
-constexpr size_t kMostNodes = 10'000;        // of a job, that are named
+constexpr size_t kMostNodes = 10'000;        // most nodes of a job that are named
 
-// The text up to `separator`, which is taken off; all of it where there is none.
+// Removes and returns the text up to `separator`, or all of it if there is no separator.
 std::string_view Take(std::string_view& text, char separator) {
   const size_t end = text.find(separator);
   const std::string_view word = text.substr(0, end);
@@ -28,7 +28,7 @@ std::optional<int64_t> Number(std::string_view text) {
   return value;
 }
 
-// "N/A", "Unknown" and "None" stand for a time that is not known.
+// Returns 0 for "N/A", "Unknown" and "None", which mean that the time is not known.
 int64_t Time(std::string_view text) { return Number(text).value_or(0); }
 
 std::string_view Trim(std::string_view text) {
@@ -43,7 +43,7 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   return words;
 }
 
-// A wait status; so is "3:0", code:signal, as sacct has it, and squeue of newer releases.
+// Parses a wait status, or code:signal, "3:0", from sacct and from squeue of newer releases.
 int ExitStatus(std::string_view text) {
   if (text.find(':') == std::string_view::npos) return static_cast<int>(Number(text).value_or(0));
   const int64_t code = Number(Take(text, ':')).value_or(0);
@@ -51,10 +51,10 @@ int ExitStatus(std::string_view text) {
   return static_cast<int>(signal > 0 ? signal : code << 8);
 }
 
-// A pending job's start is Slurm's forecast, and none.
+// For a pending job, the start is only Slurm's forecast.
 void SetStart(int64_t start_s, Row& row) { (row.state == "PENDING" ? row.expected_s : row.started_s) = start_s; }
 
-// Adds what "07-10" of a list of hosts stands for between `prefix` and `suffix`; false where it is no such range.
+// Adds the hosts of a range, such as "07-10", between `prefix` and `suffix`. Returns false if it is no such range.
 bool AddRange(std::string_view range, const std::string& prefix, const std::string& suffix,
               std::vector<std::string>& hosts) {
   const std::string_view first_digits = Take(range, '-');
@@ -68,7 +68,7 @@ bool AddRange(std::string_view range, const std::string& prefix, const std::stri
   return true;
 }
 
-// "n[1-2,07]" or "login".
+// Adds the hosts of "n[1-2,07]" or "login".
 bool AddHosts(std::string_view word, std::vector<std::string>& hosts) {
   const size_t open = word.find('[');
   if (open == std::string_view::npos) {

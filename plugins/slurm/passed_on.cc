@@ -15,7 +15,7 @@ using plugin::Failure;
 using plugin::Json;
 using plugin::Option;
 
-// Who asks for one of these is told where to say it instead; empty: nowhere, it is the launcher's.
+// Options that the launcher sets itself. The text says which setting to use instead; empty: there is none.
 const std::map<std::string, std::string, std::less<>>& Ours() {
   static const std::map<std::string, std::string, std::less<>> kOurs = {
       {"account", "say account:"},
@@ -73,8 +73,8 @@ const std::map<std::string, std::string, std::less<>>& Ours() {
   return kOurs;
 }
 
-// The others of the releases 22.05 to 25.05, so that the first letters of one are known for what they are. What stands
-// in neither list is a later release's, or of a plugin of the site's.
+// All other options of releases 22.05 to 25.05 that take a value or none, so that abbreviations of them are recognized.
+// An option in neither list belongs to a later release, or to a plugin of the site's.
 constexpr auto kWithValue = std::to_array<std::string_view>({
     "accel-bind",
     "acctg-freq",
@@ -187,7 +187,7 @@ bool IsKnown(std::string_view option) {
          std::any_of(kWithOrWithout.begin(), kWithOrWithout.end(), is);
 }
 
-// The option whose first letters these are; empty: none.
+// Returns the option that begins with these letters; empty: none.
 std::string_view AbbreviatedBy(std::string_view letters) {
   for (const auto& [name, why] : Ours()) {
     if (name.starts_with(letters)) return name;
@@ -223,7 +223,7 @@ std::string PassedOn(const Option& setting, const std::string& option, const Jso
   if (argument != true) {
     return fmt::format("--{}={}", option, Option(setting.name() + ": " + option, argument).Text());
   }
-  // It would take the next word for its value.
+  // Without a value it would take the next word for one.
   if (std::find(kWithValue.begin(), kWithValue.end(), option) != kWithValue.end()) {
     Option(setting.name() + ": " + option, argument).Refuse("a value", "this option of Slurm's takes one");
   }

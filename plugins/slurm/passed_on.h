@@ -1,4 +1,4 @@
-// Options of sbatch and srun that a sweep hands on as they are.
+// Options of sbatch and srun that a sweep passes on unchanged.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace ridgeline::slurm {
 
-// {"mail-type": "END", "overcommit": true} -> "--mail-type=END", "--overcommit". Throws Failure for one that would take
-// away what finds a job again or that has a setting of its own, and for one that is not written in full: sbatch and
-// srun take an option by its first letters, and so `part` for `partition`.
+// {"mail-type": "END", "overcommit": true} -> "--mail-type=END", "--overcommit". Throws Failure for an option that
+// would prevent jobs from being found again, or that has a setting of its own. Also throws for one that is not written
+// in full, because sbatch and srun accept abbreviations: `part` for `partition`.
 std::vector<std::string> PassedOn(const plugin::Option& setting);
 
 }  // namespace ridgeline::slurm

@@ -1,4 +1,4 @@
-// The Slurm launcher: jobs as tasks of job arrays on a cluster.
+// The Slurm launcher. Jobs become tasks of job arrays on a cluster.
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ Failure NoAnswer(const SlurmError& e) {
           fmt::format("Slurm does not answer: {}", e.what()), "`scontrol ping` says whether its controller is up"};
 }
 
-// The calls of a session that may find Slurm silent.
+// For a session's calls that may find Slurm silent.
 template <typename Ask>
 auto Answered(Ask ask) {
   try {
@@ -46,7 +46,7 @@ auto Answered(Ask ask) {
   }
 }
 
-// The cluster to speak to, where that is said; Slurm's own tools go by the variable too.
+// The cluster to use, if it is named. Slurm's own tools also read the variable.
 std::string ClusterOf(const Options& options) {
   const char* variable = std::getenv("SLURM_CLUSTERS");
   if (!options.cluster.empty() || variable == nullptr) return options.cluster;
@@ -55,8 +55,8 @@ std::string ClusterOf(const Options& options) {
                 "name it as launch: slurm: clusters, or unset the variable");
 }
 
-// sbatch prefers its variables to a script's options, so the script refuses to run where one is set: it would say so
-// only when it starts, hours later.
+// sbatch prefers its variables to a script's options, so the script refuses to run if one is set. But it could report
+// that only when it starts, hours later, so the command unsets them.
 std::string SbatchCommand() {
   std::string unset;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -76,7 +76,7 @@ class SlurmLauncher final : public plugin::Launcher {
     try {
       if (session_ != nullptr) session_->Leave();
     } catch (const std::exception&) {
-      // A mail is nothing that the run's end should hang on.
+      // The end of a run must not depend on a mail.
     }
   }
 
@@ -97,7 +97,8 @@ class SlurmLauncher final : public plugin::Launcher {
   plugin::Rendering Render(const Json& jobs) override {
     plugin::Rendering rendered{{}, SbatchCommand()};
     if (jobs.empty()) return rendered;
-    // Beside the jobs' folders: rendered files are submitted by hand, and nobody here keeps a record of them.
+    // The logs go beside the jobs' folders: rendered files are submitted by hand, and this launcher keeps no record of
+    // them.
     const fs::path log_dir = fs::path(jobs.front().at("job_dir").get<std::string>()).parent_path();
     for (const BatchJob& batch : Bundle(jobs, options_, ArrayLimit(), fs::current_path().string(), log_dir.string())) {
       rendered.files.push_back({batch.file_name + ".sbatch", SbatchFile(batch)});
@@ -128,7 +129,7 @@ class SlurmLauncher final : public plugin::Launcher {
     });
   }
 
-  // One conversation for all calls: it knows what Slurm last said.
+  // One session serves all calls, because it knows Slurm's last reports.
   Session& Talk() {
     if (session_ == nullptr) session_ = Answered([&] { return BeginHere(); });
     return *session_;
@@ -144,7 +145,7 @@ class SlurmLauncher final : public plugin::Launcher {
     }
   }
 
-  // Throws SlurmError, and Failure for a cluster that only the tools can speak to.
+  // Throws SlurmError, and Failure for a cluster that only the tools can reach.
   std::unique_ptr<Session> Begin() {
     const std::string cluster = ClusterOf(options_);
     if (!cluster.empty() && options_.client == ClientKind::kAgent) {
@@ -154,14 +155,14 @@ class SlurmLauncher final : public plugin::Launcher {
     }
     const fs::path agent = plugin::ProgramBesideUs("ridgeline-slurm-agent");
     std::error_code ec;
-    // A bundle has none, which is nothing to speak of.
+    // A bundle has no agent. That is not worth a message.
     const bool wanted =
         options_.client == ClientKind::kAgent || (options_.client == ClientKind::kAuto && fs::exists(agent, ec));
     if (cluster.empty() && wanted) {
       try {
         return With(MakeAgentClient(agent));
       } catch (const SlurmError& e) {
-        // Without these the tools would fail the same, and some only after a minute.
+        // Without these the tools would fail in the same way, some of them only after a minute.
         if (options_.client == ClientKind::kAgent || !MissingHere(e.what()).empty()) throw;
         why_tools_ = e.what();
       }
@@ -175,7 +176,7 @@ class SlurmLauncher final : public plugin::Launcher {
   const Options options_;
   const fs::path state_dir_;
   std::unique_ptr<Session> session_;
-  std::string why_tools_;  // are used, where the agent was to be
+  std::string why_tools_;  // why the tools are used instead of the agent
 };
 
 std::unique_ptr<plugin::Launcher> Open(const Json& config, const fs::path& state_dir) {

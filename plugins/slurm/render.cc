@@ -22,14 +22,14 @@ namespace {
 using plugin::Failure;
 using plugin::Json;
 
-// Each task gets a copy of the script, which names every job of its array: beyond this, copies cost more than
+// Each task gets a copy of the script, which names every job of its array. Beyond this size, copies cost more than
 // submissions.
 constexpr int64_t kTasksAtOnce = 1000;
-constexpr int64_t kExecMib = 64;         // `ridgeline exec` beside the trainer
+constexpr int64_t kExecMib = 64;         // for `ridgeline exec`, besides the trainer
 constexpr int64_t kWarningMarginS = 60;  // Slurm warns up to a minute late
-constexpr int64_t kMostLeadS = 65535;    // of --signal
+constexpr int64_t kMostLeadS = 65535;    // limit of --signal
 constexpr int64_t kBytesPerMib = 1 << 20;
-constexpr int64_t kImageS = 900;  // to fetch and unpack a container's image, which is none of the points' time
+constexpr int64_t kImageS = 900;  // to fetch and unpack a container's image; not part of the points' time
 
 struct Resources {
   int64_t nodes;
@@ -54,8 +54,8 @@ Resources ResourcesOf(const Json& job, const Options& options) {
           options.time_minutes > 0 ? options.time_minutes : CeilDiv(time_limit_s, 60), get("save_time_s")};
 }
 
-// A trainer that can save its state is told in time. The signal must reach `ridgeline exec`, which is the batch
-// script's process where srun does not start it.
+// A trainer that can save its state is warned in time. The signal must reach `ridgeline exec`, which is the batch
+// script's process unless srun starts it.
 Warning WarningFor(const Resources& resources, const Options& options) {
   if (!options.signal.empty()) return ParseWarning(options.signal);
   if (resources.save_time_s == 0) return {};
@@ -63,7 +63,7 @@ Warning WarningFor(const Resources& resources, const Options& options) {
   return {SIGUSR1, std::min(resources.save_time_s + kWarningMarginS, kMostLeadS), !by_srun};
 }
 
-// sbatch takes patterns in file names, and knows no escape for a backslash.
+// sbatch reads patterns in file names, and has no escape for a backslash.
 std::string OutputPattern(const std::string& log_dir, const std::string& name, bool is_array) {
   std::string pattern;
   for (const char c : log_dir) {
@@ -113,7 +113,7 @@ BatchJob MakeBatchJob(const std::vector<const Json*>& jobs, const Resources& res
   return batch;
 }
 
-// One word of an #SBATCH line.
+// Quotes one word of an #SBATCH line.
 std::string OptionQuote(const std::string& word) {
   const bool plain = std::all_of(word.begin(), word.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 ||
@@ -140,16 +140,16 @@ std::vector<BatchJob> Bundle(const Json& jobs, const Options& options, const Arr
     std::vector<const Json*> members;
   };
   using Alike = std::tuple<const Options*, Resources, std::vector<std::string>>;
-  std::vector<Group> groups;             // as they come
-  std::map<std::string, Options> known;  // by the jobs' `config`, as text, and whose trainer they run
-  std::map<Alike, size_t> open;          // the group of it that has room
+  std::vector<Group> groups;             // in order of their first jobs
+  std::map<std::string, Options> known;  // by the jobs' `config`, as text, and by whether they run our own trainer
+  std::map<Alike, size_t> open;          // the group of each kind that has room
   for (const Json& job : jobs) {
     const bool own_trainer = job.value("own_trainer", false);
     const std::string config = (job.contains("config") ? job.at("config").dump() : "") + (own_trainer ? "\n" : "");
     auto own = known.find(config);
     if (own == known.end()) {
       own = known.emplace(config, OptionsOf(job, options)).first;
-      // Ridgeline's own runs as it is installed.
+      // Ridgeline's own trainer runs as installed, without a container.
       if (own_trainer) own->second.container.clear();
     }
     const Resources resources = ResourcesOf(job, own->second);
@@ -221,7 +221,8 @@ std::vector<std::string> SbatchOptions(const BatchJob& batch) {
   text("clusters", options.cluster);
   number("nodes", options.nodes);
   const auto is_per_task = [](const std::string& given) { return given.starts_with("--gpus-per-task="); };
-  const bool counts_tasks = std::ranges::any_of(options.sbatch, is_per_task);  // sbatch takes it only with a number
+  const bool counts_tasks =
+      std::ranges::any_of(options.sbatch, is_per_task);  // sbatch accepts it only with a number of tasks
   number("ntasks", options.ntasks > 0 || !counts_tasks ? options.ntasks : options.nodes);
   if (options.nodes > 1 && options.ntasks == 0) number("ntasks-per-node", 1);
   number("cpus-per-task", options.cpus);

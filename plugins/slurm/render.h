@@ -1,4 +1,4 @@
-// Jobs to submissions: pure, and what a person would submit by hand.
+// Turns jobs into submissions, which a person could also submit by hand. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,61 +11,62 @@
 
 namespace ridgeline::slurm {
 
-// One sbatch: a job array of which each task runs one job, or a job of its own where arrays are not to be had.
+// One sbatch: a job array with one task for each job, or a single job if arrays are not possible.
 struct BatchJob {
-  std::string name;               // the key of its first job: unique, and how the array is found again
-  std::string job_name;           // as Slurm has it: SWEEP.PART and the name
-  std::string file_name;          // of its script, where that is a file for a person: without .sbatch
+  std::string name;               // the key of its first job, which is unique; used to find the array again
+  std::string job_name;           // its name in Slurm: SWEEP.PART and the name
+  std::string file_name;          // of its script as a file for a person, without .sbatch
   std::string comment;            // for people who look at the queue or the accounting
   std::vector<std::string> keys;  // by task index
   bool is_array = true;
-  int64_t throttle = 0;            // tasks at once; 0: no limit
-  std::string work_dir;            // where it is submitted from: what relative paths are relative to
-  std::string output;              // Slurm's pattern: each task's own file
-  std::string script;              // without options: what a task runs
+  int64_t throttle = 0;            // most tasks at once; 0: no limit
+  std::string work_dir;            // the submitting folder, to which paths are relative
+  std::string output;              // Slurm's pattern, with a file for each task
+  std::string script;              // what a task runs; without options
   std::string dependency;          // "afterok:7,afterany:12"; empty: none
-  std::vector<std::string> avoid;  // nodes on which others failed
+  std::vector<std::string> avoid;  // nodes on which other jobs failed
   int64_t image_limit_s = 0;       // within which a container's image must be ready on its nodes; 0: none
 
-  // What the options and the jobs come to.
+  // The result of the options and the jobs.
   Options options;  // nodes, cpus, memory_mib and time_minutes filled in
   Warning warning;
 };
 
-// How large an array may be here.
+// The largest array that Slurm allows here.
 struct ArrayLimit {
   int64_t tasks = 1000;
-  bool arrays = true;  // false where MaxArraySize forbids them
+  bool arrays = true;  // false if MaxArraySize forbids arrays
 };
 
-// The jobs of a launcher request as few submissions: one a group of jobs that ask for the same, cut to the limit. In
-// order; `log_dir` is where tasks' output goes, `parts` how many there are already of the sweep. Throws Failure where a
-// path cannot be an option of sbatch, and as OptionsOf.
+// Returns the jobs of a launcher request in few submissions, in order: jobs that ask for the same form a group, which
+// is cut to the limit. `log_dir` gets the tasks' output. `parts`: submissions of the sweep that exist already. Throws
+// Failure if a path cannot be an option of sbatch, and as OptionsOf does.
 std::vector<BatchJob> Bundle(const plugin::Json& jobs, const Options& options, const ArrayLimit& limit,
                              const std::string& work_dir, const std::string& log_dir, int64_t parts = 0);
 
-// A job that does nothing when all of these have ended, but for the mail that Slurm sends then. `batch`: one of them.
+// A job that runs when all of these have ended and does nothing, so that Slurm sends its mail then. `batch`: one of
+// them.
 BatchJob MailJob(const BatchJob& batch, const std::vector<int64_t>& after);
 
-// "0-9%2"; empty where it is no array.
+// Returns "0-9%2"; empty if it is no array.
 std::string ArrayText(const BatchJob& batch);
 
-// What is left out by --exclude; empty: nothing. Nodes that are asked for by name are not avoided.
+// Returns what --exclude names; empty: nothing. Nodes that are requested by name are not avoided.
 std::string ExcludeText(const BatchJob& batch);
 
-// What a script says, in one line, where it ends before the job has begun: "ridgeline: NODE: not started (REASON):
-// words", the reason one of the infrastructure's.
+// The line that a script prints if it ends before the job has begun: "ridgeline: NODE: not started (REASON): words".
+// The reason is one of infrastructure's.
 inline constexpr std::string_view kNotStartedBegin = "ridgeline: ";
 inline constexpr std::string_view kNotStartedMiddle = ": not started (";
 inline constexpr std::string_view kNotStartedEnd = "): ";
 
-// The submission's options as sbatch takes them: "--name=value", unquoted.
+// Returns the submission's options for sbatch: "--name=value", unquoted.
 std::vector<std::string> SbatchOptions(const BatchJob& batch);
 
-// The whole file for sbatch: its options as #SBATCH lines, then the script.
+// Returns the whole file for sbatch: its options as #SBATCH lines, then the script.
 std::string SbatchFile(const BatchJob& batch);
 
-// Where a task's output is.
+// Returns the file of a task's output.
 std::string LogFile(const std::string& log_dir, const std::string& name, size_t task);
 
 }  // namespace ridgeline::slurm

@@ -47,8 +47,8 @@ not_started() {
 }
 )";
 
-// Where it is submitted from a step of another job, that step's variables come along, and would pin the ranks to its
-// cores. With SLURM_EXPORT_ENV=NONE, srun would find no program. What an option of the sweep's sets stays.
+// If a job is submitted from a step of another job, it inherits that step's variables, which would pin the ranks to the
+// step's cores. With SLURM_EXPORT_ENV=NONE, srun would find no program. Settings from the sweep's options stay.
 std::string ForgetStepLines(const Options& options) {
   const auto sets = [&](std::string_view option) {
     return std::any_of(options.sbatch.begin(), options.sbatch.end(),
@@ -64,7 +64,7 @@ std::string ForgetStepLines(const Options& options) {
       names);
 }
 
-// Lmod and environment-modules, of whatever release.
+// For Lmod and environment-modules, in all releases.
 constexpr const char* kModules =
     R"(# What `module` returns differs from release to release, so what it has loaded is looked at.
 load() {
@@ -99,7 +99,7 @@ std::string PrologLines(const std::vector<std::string>& prolog) {
       fmt::join(prolog, "\n"));
 }
 
-// The folders that hold jobs' folders: mostly one.
+// The folders that hold jobs' folders: usually one.
 std::set<std::string> FoldersOf(const std::vector<const Json*>& jobs) {
   std::set<std::string> folders;
   for (const Json* job : jobs) {
@@ -109,7 +109,7 @@ std::set<std::string> FoldersOf(const std::vector<const Json*>& jobs) {
   return folders;
 }
 
-// What a node must have: said before a trainer of half the nodes waits for the other half.
+// Checks what a node must have, before a trainer on half of the nodes waits for the other half.
 std::string CheckLines(const std::vector<const Json*>& jobs, const Options& options) {
   std::string checks;
   for (const std::string& folder : FoldersOf(jobs)) {
@@ -129,8 +129,8 @@ std::string CheckLines(const std::vector<const Json*>& jobs, const Options& opti
 
 // ---- the trainers' container
 
-// "nvcr.io/nvidia/pytorch:26.09", as everybody writes an image, in the words of what is to start it. A file stays
-// what it is, and so does what names another kind of place.
+// Returns an image such as "nvcr.io/nvidia/pytorch:26.09" in the form for `runtime`. A file, or a name with another
+// scheme, stays unchanged.
 std::string ImageFor(ContainerRuntime runtime, const std::string& image) {
   constexpr std::string_view kDocker = "docker://";
   if (image.starts_with('/') || image.starts_with('.')) return image;
@@ -147,12 +147,12 @@ std::string ImageFor(ContainerRuntime runtime, const std::string& image) {
   return std::string(kDocker) + (registry.empty() ? name : registry + "/" + name);
 }
 
-// Of srun's options those that say how pyxis starts a container.
+// Returns whether an option of srun says how pyxis starts a container.
 bool IsOfContainer(const std::string& option) {
   return option.starts_with("--container-") || option.starts_with("--no-container-");
 }
 
-// Where the job works and leaves its results, and what the sweep names.
+// The folders where the job works and leaves its results, and those that the sweep names.
 std::string MountsOf(const std::vector<const Json*>& jobs, const BatchJob& batch) {
   std::vector<std::string> mounts = {batch.work_dir};
   for (const std::string& folder : FoldersOf(jobs)) {
@@ -195,8 +195,9 @@ bool HasGpus(const Options& options) {
          std::any_of(options.sbatch.begin(), options.sbatch.end(), names_them);
 }
 
-// The words that exec puts before a trainer's command, `container`, by what the node has, and `prepare`, what makes the
-// image ready on every node. It costs no point its time, and no gang waits for a node that has none.
+// Sets `container`, the words that exec puts before a trainer's command, according to what the node has. Sets
+// `prepare`, which makes the image ready on every node. So preparing costs no point its time, and no gang waits for a
+// node without the image.
 std::string ContainerLines(const std::vector<const Json*>& jobs, const BatchJob& batch) {
   const Options& options = batch.options;
   if (options.container.empty()) return {};
@@ -206,8 +207,8 @@ std::string ContainerLines(const std::vector<const Json*>& jobs, const BatchJob&
     more.emplace_back("--no-container-mount-home");
   }
   std::copy_if(options.srun.begin(), options.srun.end(), std::back_inserter(more), IsOfContainer);
-  // A container with a name is unpacked once for all points of the job, and exec removes it. Each step starts one of
-  // its own: one that pyxis attached to another's would have the mounts of that.
+  // A container with a name is unpacked once for all points of the job, and exec removes it. Each step starts its own:
+  // if pyxis attached a step to another's container, the step would have that one's mounts.
   const std::string pyxis = fmt::format(
       "if srun --help 2>&1 | grep -q -e --container-image; then\n"
       "  container=({} \"--container-name=ridgeline-$SLURM_JOB_ID:no_exec\" {})\n"
@@ -261,11 +262,11 @@ std::string ContainerLines(const std::vector<const Json*>& jobs, const BatchJob&
 
 // ---- the job
 
-// What starts "$@": nothing but the script's own process, or srun, once a node.
+// What starts "$@": the script's own process, or srun with one task for each node.
 std::string StartLines(const Options& options) {
   if (!StartedBySrun(options.nodes, options)) return "exec \"$@\"\n";
   std::vector<std::string> srun = Srun(options, {"--kill-on-bad-exit=0"});
-  // exec speaks no MPI, and a site's default of it may be broken.
+  // exec does not use MPI, and a site's default for it may be broken.
   const auto is_mpi = [](const std::string& given) { return given.starts_with("--mpi="); };
   if (std::none_of(options.srun.begin(), options.srun.end(), is_mpi)) srun.emplace_back("--mpi=none");
   if (options.cpus > 0) srun.push_back(fmt::format("--cpus-per-task={}", options.cpus));
@@ -292,7 +293,7 @@ bool StartedBySrun(int64_t nodes, const Options& options) {
 
 std::string Script(const std::vector<const Json*>& jobs, const BatchJob& batch) {
   std::string text = kBegin + ForgetStepLines(batch.options);
-  // Slurm would replace a folder that is missing on the node by /tmp.
+  // If the folder is missing on the node, Slurm would use /tmp instead.
   text += fmt::format("cd {} || not_started node {}\n", ShellQuote(batch.work_dir), NotThere(batch.work_dir));
   text += ModuleLines(batch.options.modules) + PrologLines(batch.options.prolog);
   text += "case ${SLURM_ARRAY_TASK_ID:-0} in\n";

@@ -12,12 +12,13 @@ namespace ridgeline::slurm {
 
 struct BatchJob;
 
-// Whether srun starts the job, and not the script's own process. A container is none of the job's: exec starts its
-// trainers in it.
+// Returns whether srun starts the job, instead of the script's own process. This does not depend on a container,
+// because exec starts the trainers in it.
 bool StartedBySrun(int64_t nodes, const Options& options);
 
-// Without options of sbatch. Each of `jobs` is one task of the batch, whose options and folder are filled in. It says
-// why where it ends before the job has begun (kNotStartedBegin). Throws Failure where a folder cannot be mounted.
+// Returns the script without sbatch options. Each of `jobs` is one task of the batch, whose options and folder are
+// filled in. If it ends before the job has begun, the script says why (kNotStartedBegin). Throws Failure if a folder
+// cannot be mounted.
 std::string Script(const std::vector<const plugin::Json*>& jobs, const BatchJob& batch);
 
 }  // namespace ridgeline::slurm

@@ -19,12 +19,12 @@ using plugin::JobState;
 using plugin::Json;
 using plugin::Phase;
 
-constexpr int64_t kArrayShare = 10;                      // of the controller's job table, that one array may take
-constexpr auto kAbsentGrace = std::chrono::seconds(10);  // a controller may know a new job late, the accounting an old
+constexpr int64_t kArrayShare = 10;  // an array may take a tenth of the controller's job table
+constexpr auto kAbsentGrace =
+    std::chrono::seconds(10);  // a controller may know a new job late, the accounting an old one
 constexpr auto kMessageMargin = std::chrono::seconds(2);
-constexpr int64_t kClockSkewS = 600;  // between this machine and the controller's
-constexpr auto kHopelessGrace =
-    std::chrono::minutes(1);  // in which an administrator may take back what stands in the way
+constexpr int64_t kClockSkewS = 600;                      // between this machine's clock and the controller's
+constexpr auto kHopelessGrace = std::chrono::minutes(1);  // time for an administrator to remove the obstacle
 
 Failure NotNow(const std::string& message, const std::string& hint = {}) {
   return {Failure::Kind::kNotNow, message, hint};
@@ -33,14 +33,14 @@ Failure NotNow(const std::string& message, const std::string& hint = {}) {
 std::map<std::string, std::map<int64_t, Row>> ByTask(const std::vector<Row>& rows) {
   std::map<std::string, std::map<int64_t, Row>> by_name;
   for (const Row& row : rows) {
-    Row of_one_task = row;  // not with the list of them all
+    Row of_one_task = row;  // without the list of all tasks
     of_one_task.tasks.reset();
     for (const int64_t task : row.tasks.value_or(std::vector<int64_t>{0})) by_name[row.name][task] = of_one_task;
   }
   return by_name;
 }
 
-// Whether a job that has the array's id is the array.
+// Returns whether a job with the array's id is the array.
 bool IsOfItsTime(const Array& array, const Row& row) {
   const bool was_requeued = row.restarts > 0;  // Slurm submits it anew
   if (array.submitted_unix_s > 0 && !was_requeued) return row.submitted_s == array.submitted_unix_s;
@@ -64,7 +64,7 @@ ArrayLimit Session::Limit() const {
           facts_.max_array_size > 1};
 }
 
-// Who is silent in between has not answered since.
+// After a failed question, the time for which Slurm has been answering starts again.
 template <typename Question>
 auto Session::Answered(Question question) {
   try {
@@ -104,8 +104,8 @@ void Session::Adopt(std::vector<Row> rows, bool forgot_none) {
     }
   }
   std::vector<Row> ours;
-  using Id = std::pair<bool, int64_t>;      // of one that has ended, which may be a refused submission's; of it
-  std::map<std::string, std::set<Id>> ids;  // that go by a name
+  using Id = std::pair<bool, int64_t>;  // whether the job has ended, so that it may be a refused submission's; its id
+  std::map<std::string, std::set<Id>> ids;  // the ids under each name
   for (const Row& row : rows) {
     const Array* array = journal_.FindArray(row.name);
     if (array == nullptr || array->is_array != row.tasks.has_value()) continue;
@@ -116,7 +116,7 @@ void Session::Adopt(std::vector<Row> rows, bool forgot_none) {
     const bool is_there = std::any_of(found.begin(), found.end(), [&](const Id& id) { return id.second == array.id; });
     if (!is_there) journal_.SetId(array, found.begin()->second);
   }
-  std::vector<std::string> to_end;  // an array that was submitted twice runs once
+  std::vector<std::string> to_end;  // so that an array that was submitted twice runs once
   for (const Row& row : rows) {
     Array* array = journal_.FindArray(row.name);
     if (array == nullptr || (!ids.contains(row.name) && !array->twins.contains(row.job_id))) continue;
@@ -134,7 +134,7 @@ void Session::Adopt(std::vector<Row> rows, bool forgot_none) {
   if (!to_end.empty()) client_->Cancel(to_end);
 }
 
-// Who was told to end before Slurm was seen to have it is told now.
+// Tells tasks to end that were cancelled before Slurm was seen to have them.
 void Session::AddCancelledEarlier(const Array& array, const Rows& rows, std::vector<std::string>& to_end) {
   if (array.cancelled.empty()) return;
   std::set<size_t>& told = told_to_end_[array.name];
@@ -144,7 +144,7 @@ void Session::AddCancelledEarlier(const Array& array, const Rows& rows, std::vec
   }
 }
 
-// Of a task that somebody cancels before it begins Slurm keeps no record.
+// Slurm keeps no record of a task that is cancelled before it begins.
 void Session::NoteTakenOut(const std::map<std::string, Rows>& before) {
   for (const auto& [name, rows] : before) {
     const auto found = known_.find(name);
@@ -174,7 +174,7 @@ Around Session::AroundOf(const Array& array) const {
   return around;
 }
 
-// What is around a task is looked at only where it is cancelled: of most rows nobody asks.
+// Looks at a task's surroundings only if it is cancelled, which few are.
 bool Session::MayBeUnasked(const Place& place, const Row& row) const {
   return row.state == "CANCELLED" && IsUnasked(*place.array, place.task, row, AroundOf(*place.array));
 }
@@ -194,17 +194,17 @@ std::map<std::string, Session::Rows> Session::AskAccounting(const std::vector<Pl
     since_unix_s = std::min(since_unix_s, place.array->recorded_unix_s);
   }
   std::vector<Row> ended;
-  std::vector<Row> rests;  // the tasks of an array that never began are one record, without their indices
+  std::vector<Row> rests;  // the tasks of an array that never began have one record, without their indices
   std::vector<Row> rows = Answered([&] {
     std::vector<Row> found = client_->Accounted({names.begin(), names.end()}, since_unix_s - kClockSkewS);
     AddRenamed(places, since_unix_s - kClockSkewS, found);
     return found;
   });
   for (Row& row : rows) {
-    // What the accounting takes for alive, and the controller does not know, is not.
+    // A job is dead if the accounting calls it alive but the controller does not know it.
     if (IsLive(row)) continue;
     const Array* array = journal_.FindArray(row.name);
-    // A submission that was refused, or ended as the array was there twice.
+    // A submission that was refused, or was ended because the array existed twice.
     if (array != nullptr && array->id > 0 && array->id != row.job_id) continue;
     if (array != nullptr && array->twins.contains(row.job_id)) continue;
     const bool rest = array != nullptr && array->is_array && !row.tasks;
@@ -218,7 +218,7 @@ std::map<std::string, Session::Rows> Session::AskAccounting(const std::vector<Pl
   return by_name;
 }
 
-// What goes by another name in the accounting, too.
+// Adds jobs that have another name in the accounting, too.
 void Session::AddRenamed(const std::vector<Place>& places, int64_t since_unix_s, std::vector<Row>& rows) {
   std::set<int64_t> ids;
   for (const Place& place : places) ids.insert(place.array->id);
@@ -248,7 +248,7 @@ std::vector<JobState> Session::Look(const std::vector<std::string>& keys) {
     const Place& place = places.back();
     if (place.array == nullptr) continue;
     const Row* row = RowOf(*place.array, place.task);
-    // It alone knows who cancelled one.
+    // Only the accounting knows who cancelled a job.
     if (row == nullptr || MayBeUnasked(place, *row)) unknown.push_back(place);
   }
   const std::map<std::string, Rows> accounted = AskAccounting(unknown);
@@ -277,7 +277,7 @@ JobState Session::StateOf(const Place& place, const Row& row, const Row* recorde
     return {Phase::kRunning, row.started_s, {}, {}};
   }
   absent_since_.erase(key);
-  if (place.array->id == 0) journal_.SetId(*place.array, row.job_id);  // only the accounting knew it
+  if (place.array->id == 0) journal_.SetId(*place.array, row.job_id);  // until now only the accounting knew the array
   Row known = row;
   known.by_its_user = recorded != nullptr && recorded->by_its_user;
   switch (MeaningOf(row.state).phase) {
@@ -324,7 +324,7 @@ JobState Session::Absent(const Place& place) {
   }
   if (array.id == 0) return {};
   if (!IsAbsentForLong(key)) return {Phase::kQueued, 0, {}, {}};
-  // It is run again: where it lives after all, unseen, it would run twice.
+  // The job is run again. If it is alive after all, unseen, it would run twice, so it is cancelled.
   const auto seen = seen_ids_.find(array.id);
   const bool is_anothers = seen != seen_ids_.end() && seen->second != array.name;
   if (!is_anothers && told_though_lost_.insert(key).second) to_end_.push_back(IdOf(array, place.task));
@@ -381,7 +381,7 @@ std::optional<Failure> Session::SubmitArray(BatchJob batch) {
     journal_.SetId(array, client_->Submit(batch));
   } catch (const SlurmError& e) {
     if (e.trouble() == Trouble::kRefused && !batch.avoid.empty()) {
-      // Without the nodes that are to be avoided there may not be enough.
+      // Perhaps too few nodes are left without those to avoid.
       journal_.Forget(batch.name);
       batch.avoid.clear();
       return SubmitArray(std::move(batch));
@@ -398,9 +398,9 @@ std::optional<Failure> Session::SubmitArray(BatchJob batch) {
 Failure Session::NotSubmitted(const BatchJob& batch, const SlurmError& error) {
   const auto tasks = static_cast<int64_t>(batch.keys.size());
   bool refused = error.trouble() == Trouble::kRefused;
-  // What is no longer than so many may have room.
+  // An array of this size may find room.
   if (!refused) most_tasks_ = std::max<int64_t>(1, tasks / 2);
-  // Who has no job in the queue and may not submit one waits for nothing.
+  // A user without jobs in the queue who may not submit one waits for nothing.
   if (error.trouble() == Trouble::kBusy && IsLimitOfTheUsersJobs(error.what()) && NoneLives()) {
     refused = tasks == 1;
     most_tasks_ = 1;
@@ -442,11 +442,11 @@ std::vector<plugin::Submission> Session::Submit(const Json& jobs) {
     const auto key = job.at("key").get<std::string>();
     if (!failures.contains(key) && journal_.Find(key).array == nullptr) fresh.push_back(job);
   }
-  std::optional<Failure> not_now;  // the next ones would meet the same
+  std::optional<Failure> not_now;  // the next submissions would meet the same failure
   for (BatchJob& batch :
        Bundle(fresh, options_, Limit(), std::filesystem::current_path().string(), journal_.dir(), journal_.size())) {
     const std::vector<std::string> keys = batch.keys;
-    // So that a throttle holds for all arrays together.
+    // Makes a throttle hold for all arrays together.
     if (options_.throttle > 0 && last_live_id_ > 0) {
       batch.dependency += fmt::format("{}afterany:{}", batch.dependency.empty() ? "" : ",", last_live_id_);
     }
@@ -468,7 +468,7 @@ std::vector<plugin::Submission> Session::Submit(const Json& jobs) {
 
 std::vector<plugin::Cancellation> Session::Cancel(const std::vector<std::string>& keys) {
   Ask();
-  std::map<Array*, std::set<size_t>> to_end;  // what Slurm has, or may have
+  std::map<Array*, std::set<size_t>> to_end;  // tasks that Slurm has, or may have
   std::map<Array*, std::vector<int64_t>> live;
   std::vector<plugin::Cancellation> answers;
   for (const std::string& key : keys) {

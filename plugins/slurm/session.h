@@ -1,12 +1,13 @@
-// Jobs as tasks of Slurm's job arrays: submitted once whatever happens, found again, followed and cancelled.
+// Jobs as tasks of Slurm's job arrays. Each is submitted exactly once whatever happens, found again, followed and
+// cancelled.
 //
-// Slurm's ids are not to be relied on: a controller that is killed may lose jobs it has acknowledged, and give their
-// ids to others. So an array is known by its name, which is nobody else's; the id is what it was last seen under. Where
-// a site or a person has changed the name, it is known by its id, its user and when it was submitted.
+// Slurm's ids are not reliable: a controller that is killed may lose jobs that it has acknowledged, and give their ids
+// to others. So an array is identified by its unique name, and the id is the last one seen under that name. If a site
+// or a person has changed the name, the array is identified by its id, its user and its submit time.
 //
-// A submission that got no clear answer may have been done or not. It is looked up by its name, and is submitted again,
-// or said to be missing, only when the controller has answered for longer than it would wait for a message, and neither
-// it nor the accounting knows the name. One that is cancelled meanwhile is cancelled when it turns up.
+// A submission without a clear answer may have succeeded or not. It is looked up by its name. It is submitted again, or
+// reported missing, only after two conditions: the controller has answered for longer than it would wait for a message,
+// and neither it nor the accounting knows the name. A job that is cancelled meanwhile is cancelled when it turns up.
 #pragma once
 
 #include <cstdint>
@@ -32,47 +33,48 @@ namespace ridgeline::slurm {
 
 class Session {
  public:
-  // Throws Failure, and SlurmError where the controller cannot be asked what it allows.
+  // Throws Failure, and SlurmError if the controller cannot be asked for its limits.
   Session(const std::filesystem::path& state_dir, Options options, std::unique_ptr<Client> client,
           const plugin::Clock& clock);
 
   const Client& client() const { return *client_; }
   const Facts& facts() const { return facts_; }
 
-  // One answer a job, in order. Throw SlurmError where Slurm does not answer; Submit says so of each job instead.
+  // These return one answer for each job, in order. They throw SlurmError if Slurm does not answer; Submit reports that
+  // for each job instead.
   std::vector<plugin::Submission> Submit(const plugin::Json& jobs);
   std::vector<plugin::JobState> Poll(const std::vector<std::string>& keys);
-  // The same without telling Slurm to end anything, for who only looks.
+  // The same for callers that only look. Does not tell Slurm to end anything.
   std::vector<plugin::JobState> Look(const std::vector<std::string>& keys);
   std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys);
 
-  // To be called last: where the sweep asks for mail, one comes when what this session has submitted has ended. Throws
-  // SlurmError.
+  // Must be called last. If the sweep asks for mail, one comes when everything that this session has submitted has
+  // ended. Throws SlurmError.
   void Leave();
 
  private:
   using Time = plugin::Clock::Time;
   using Place = Journal::Place;
-  using Rows = std::map<int64_t, Row>;  // by task; 0 of a job that is no array
+  using Rows = std::map<int64_t, Row>;  // by task; 0 for a job that is no array
 
   template <typename Question>
   auto Answered(Question question);
   void Ask();
-  // `forgot_none`: whatever has ended since it was asked before is among the rows.
+  // `forgot_none`: the rows include everything that has ended since the previous question.
   void Adopt(std::vector<Row> rows, bool forgot_none);
-  // Names a job that has no name of ours, where it is an array of ours all the same.
+  // Gives our name to a job without one, if it is one of our arrays.
   void NameIfRenamed(Row& row) const;
   void AddCancelledEarlier(const Array& array, const Rows& rows, std::vector<std::string>& to_end);
   void NoteTakenOut(const std::map<std::string, Rows>& before);
   const Row* RowOf(const Array& array, size_t task) const;
   Around AroundOf(const Array& array) const;
   bool MayBeUnasked(const Place& place, const Row& row) const;
-  // The end of a task's log; nothing where there is none.
+  // Returns the end of a task's log; nothing if there is none.
   std::optional<std::string> LogOf(const Array& array, size_t task) const;
   std::map<std::string, Rows> AskAccounting(const std::vector<Place>& places);
   void AddRenamed(const std::vector<Place>& places, int64_t since_unix_s, std::vector<Row>& rows);
 
-  // `recorded`: what the accounting has of it, nullptr where it was not asked or knows nothing yet.
+  // `recorded`: the accounting's row; nullptr if the accounting was not asked or knows nothing yet.
   plugin::JobState StateOf(const Place& place, const Row& row, const Row* recorded);
   plugin::JobState Queued(const Place& place, const Row& row);
   plugin::JobState Ended(const Place& place, const Row& row) const;
@@ -80,10 +82,11 @@ class Session {
   bool NoneLives();
   bool IsAbsentForLong(const std::string& key);
 
-  // Of an array without an id that neither the controller nor the accounting has just known: whether it is certain by
-  // now that Slurm does not have it.
+  // For an array without an id that neither the controller nor the accounting just knew: returns whether it is certain
+  // by now that Slurm does not have it.
   bool CertainlyNot(const Array& array);
-  // Nothing where the array is Slurm's now, or certainly not (and then forgotten); else why that is not known yet.
+  // Returns nothing if Slurm has the array, or certainly not (then it is forgotten). Else returns why that is not known
+  // yet.
   std::optional<plugin::Failure> Resolve(Array& array);
   std::optional<plugin::Failure> SubmitArray(BatchJob batch);
   plugin::Failure NotSubmitted(const BatchJob& batch, const SlurmError& error);
@@ -94,22 +97,25 @@ class Session {
   const plugin::Clock& clock_;
   Journal journal_;
   Facts facts_;
-  int64_t most_tasks_;  // of an array: halved where there was no room for one
+  int64_t most_tasks_;  // of one array; halved if there was no room for one
 
-  std::map<std::string, Rows> known_;                     // what the controller knows, by array name
-  Time answered_ = {};                                    // when it was last asked, and answered
-  std::set<std::string> taken_out_;                       // jobs that left an array's queue, while the array is there
-  int64_t last_live_id_ = 0;                              // the newest array that has not ended; 0: none
-  int64_t live_rows_ = 0;                                 // of the user's jobs, ours or not
-  std::unordered_map<int64_t, std::string> seen_ids_;     // of the user's jobs: the array's name; empty: not ours
-  std::unordered_map<std::string, Time> absent_since_;    // jobs of which one that must know knows nothing since
-  std::unordered_map<std::string, Time> hopeless_since_;  // jobs that wait since for what will not be, as things are
-  std::vector<std::string> to_end_;                       // what is to be cancelled: of those, and of what is lost
-  std::unordered_set<std::string> told_though_lost_;      // jobs that were
-  std::unordered_map<std::string, plugin::JobState> given_up_;  // and how those ended, of which Slurm keeps no record
-  std::unordered_map<std::string, Time> answers_since_;         // arrays without an id: the controller answers since
-  std::map<std::string, std::set<size_t>> told_to_end_;         // tasks that this session has told so, by array name
-  std::vector<int64_t> submitted_;                              // by this session
+  std::map<std::string, Rows> known_;                  // what the controller knows, by array name
+  Time answered_ = {};                                 // when it last answered
+  std::set<std::string> taken_out_;                    // jobs that left the queue while their array stayed
+  int64_t last_live_id_ = 0;                           // the newest array that has not ended; 0: none
+  int64_t live_rows_ = 0;                              // number of the user's live jobs, ours or not
+  std::unordered_map<int64_t, std::string> seen_ids_;  // the user's jobs: id -> name of the array; empty: not ours
+  std::unordered_map<std::string, Time>
+      absent_since_;  // jobs: since when the source that must know a job has not known it
+  std::unordered_map<std::string, Time>
+      hopeless_since_;               // jobs: since when they wait for something that will not come as things are
+  std::vector<std::string> to_end_;  // jobs to cancel: hopeless ones and lost ones
+  std::unordered_set<std::string> told_though_lost_;  // lost jobs that were told to end
+  std::unordered_map<std::string, plugin::JobState>
+      given_up_;                                         // how hopeless jobs ended, of which Slurm keeps no record
+  std::unordered_map<std::string, Time> answers_since_;  // arrays without an id: since when the controller answers
+  std::map<std::string, std::set<size_t>> told_to_end_;  // tasks that this session has told to end, by array name
+  std::vector<int64_t> submitted_;                       // ids submitted by this session
   std::optional<BatchJob> last_submitted_;
 };
 

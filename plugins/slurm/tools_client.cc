@@ -1,4 +1,4 @@
-// Slurm's command-line tools. Variables that would change what they do are kept from them.
+// Slurm's command-line tools. They run without the variables that would change what they do.
 #include <unistd.h>
 
 #include <array>
@@ -20,7 +20,7 @@ namespace {
 using plugin::Finished;
 using plugin::RunProgram;
 
-constexpr size_t kIdsACall = 500;  // a command line has its limits
+constexpr size_t kIdsACall = 500;  // because a command line has limits
 
 class ToolsClient final : public Client {
  public:
@@ -43,7 +43,7 @@ class ToolsClient final : public Client {
     std::from_chars(finished.out.data() + begin, finished.out.data() + finished.out.size(), id);
     if (finished.ok() && id > 0) return id;
     if (finished.ok()) throw SlurmError(Trouble::kNoAnswer, "sbatch gave no job id, but: " + finished.out);
-    // Who was killed did not say no, whatever it had said before.
+    // A killed sbatch has not refused the job, whatever it printed before.
     constexpr int kLeastOfASignal = 128;
     if (!finished.timed_out && finished.exit_code >= kLeastOfASignal) {
       throw SlurmError(Trouble::kNoAnswer, fmt::format("sbatch was ended by signal {}. {}",
@@ -53,7 +53,7 @@ class ToolsClient final : public Client {
   }
 
   std::optional<std::vector<Row>> Jobs() override {
-    // --all: also jobs in partitions that are not for this user, which Slurm may take all the same.
+    // --all: also lists jobs in partitions that are closed to this user, which Slurm may accept all the same.
     return ParseSqueue(Ask({"squeue", "--noheader", "--all", "--states=all", fmt::format("--user={}", ::getuid()),
                             fmt::format("--Format={}", kSqueueFormat)}));
   }

@@ -19,7 +19,7 @@ struct ListDestroyer {
 };
 using OwnedList = std::unique_ptr<std::remove_pointer_t<SlurmList>, ListDestroyer>;
 
-// A list that points at the caller's strings.
+// Returns a list that points at the caller's strings.
 OwnedList ListOf(std::vector<std::string>& words) {
   OwnedList list(slurm_list_create(nullptr));
   for (std::string& word : words) slurm_list_append(list.get(), word.data());
@@ -52,7 +52,7 @@ class Connection {
   void* connection_;
 };
 
-// slurmdbd keeps one record a run: a job that was requeued has several.
+// slurmdbd keeps one record for each run, so a requeued job has several.
 std::vector<Row> LatestRuns(SlurmList records) {
   std::vector<Row> rows;
   std::map<std::tuple<uint32_t, std::string, std::string>, size_t> places;
@@ -76,7 +76,7 @@ std::vector<Row> LatestRuns(SlurmList records) {
 
 std::vector<Row> JobsInAccounting(const std::vector<std::string>& names, const std::vector<uint32_t>& ids, time_t since,
                                   const std::string& cluster) {
-  if (names.empty() && ids.empty()) return {};  // libslurm would take it for "whatever the name"
+  if (names.empty() && ids.empty()) return {};  // libslurm takes an empty list for "any name"
   std::vector<std::string> names_text = names;
   std::vector<std::string> user = {std::to_string(::getuid())};
   std::vector<std::string> clusters = {cluster};

@@ -1,4 +1,4 @@
-// Jobs that slurmdbd remembers when slurmctld has forgotten them.
+// Jobs that slurmdbd remembers after slurmctld has forgotten them.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace ridgeline::slurm_agent {
 
-// Our own jobs of these names, or of these ids, that slurmdbd saw at or after `since`, whatever their state. One row a
-// job or array task, the latest of its runs; `restarts` counts the runs before it. Throws Failure.
+// Returns our own jobs of these names or ids that slurmdbd saw at or after `since`, in any state. One row for each job
+// or array task, of its latest run; `restarts` counts the earlier runs. Throws Failure.
 std::vector<Row> JobsInAccounting(const std::vector<std::string>& names, const std::vector<uint32_t>& ids, time_t since,
                                   const std::string& cluster);
 

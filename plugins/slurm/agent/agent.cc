@@ -24,13 +24,13 @@
 namespace ridgeline::slurm_agent {
 namespace {
 
-// Deletes what libslurm handed out with the function it has for that.
+// Deletes an object of libslurm's with its function for that.
 template <auto Free>
 struct Freed {
   void operator()(auto* message) const { Free(message); }
 };
 
-// "22.05.8", as Slurm's own commands say it. (slurm_api_version() counts the library's interface instead.)
+// Returns "22.05.8", as Slurm's own commands show it. (slurm_api_version() counts the library's interface instead.)
 std::string LibraryVersion() {
   constexpr int kVersion = SLURM_VERSION_NUMBER;
   char text[32];
@@ -45,7 +45,7 @@ struct LocalConf {
   uint32_t controllers = 0;
 };
 
-// From slurm.conf as this machine has it, so that it is known while slurmctld is down.
+// Reads slurm.conf as this machine has it, so that it is known while slurmctld is down.
 LocalConf ReadLocalConf() {
   const slurm_conf_t* conf = slurm_conf_lock();
   LocalConf local{Text(conf->cluster_name), Text(conf->accounting_storage_type), conf->control_cnt};
@@ -63,7 +63,7 @@ bool ControllerIsUp() {
   return false;
 }
 
-// Other calls try a dead slurmctld again and again for seconds; a ping says so at once.
+// Other calls retry a dead slurmctld for seconds. A ping reports it at once.
 void RequireController() {
   if (!ControllerIsUp()) throw Failure(SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR);
 }
@@ -71,7 +71,7 @@ void RequireController() {
 }  // namespace
 
 Agent::Agent() {
-  // libslurm would look for that file for a minute before it gives up.
+  // Without this check, libslurm would look for the file for a minute before it gives up.
   const char* conf = std::getenv("SLURM_CONF");
   if (conf != nullptr && ::access(conf, R_OK) != 0) {
     std::fprintf(stderr, "ridgeline-slurm-agent: cannot read SLURM_CONF=%s: %s\n", conf, std::strerror(errno));
@@ -171,7 +171,7 @@ Json Agent::Cancel(const Json& request) {
     errno = 0;
     const bool sent = slurm_kill_job2(id.c_str(), SIGKILL, 0, nullptr) == SLURM_SUCCESS;
     codes.push_back(sent ? 0 : Failure::OfLastCall().code());
-    // One that died in between: every other id would wait for it as long.
+    // If the controller died meanwhile, every other id would wait as long.
     if (!sent && !ControllerIsUp()) codes.insert(codes.end(), ids.size() - codes.size(), codes.back());
     if (codes.size() == ids.size()) break;
   }
@@ -189,7 +189,7 @@ void ForgetAmbientSettings() {
     if (ambient && !kept) forgotten.emplace_back(name);
   }
   for (const std::string& name : forgotten) ::unsetenv(name.c_str());
-  ::setenv("SLURM_BITSTR_LEN", "0", 1);  // array tasks in full, not their first 64 characters
+  ::setenv("SLURM_BITSTR_LEN", "0", 1);  // lists array tasks in full, not just in their first 64 characters
 }
 
 }  // namespace ridgeline::slurm_agent

@@ -1,4 +1,4 @@
-// The requests that the agent answers. One thread; libslurm, and so an Agent, is one a process.
+// The requests that the agent answers. It has one thread. A process has one libslurm, and so one Agent.
 #pragma once
 
 #include <ctime>
@@ -12,13 +12,13 @@ using Json = nlohmann::json;
 
 class Agent {
  public:
-  // Reads slurm.conf. Where there is none the process ends, with words on standard error: libslurm's way.
+  // Reads slurm.conf. Without that file the process ends with a message on standard error, as libslurm does it.
   Agent();
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // One request, one reply: {"ok": …} or {"error": {"code", "text"}}.
+  // Answers one request with one reply: {"ok": …} or {"error": {"code", "text"}}.
   Json Answer(const std::string& line);
 
  private:
@@ -29,11 +29,11 @@ class Agent {
   Json Finished(const Json& request);
   Json Cancel(const Json& request);
 
-  time_t jobs_as_of_ = 0;  // slurmctld's time of the jobs it told last
+  time_t jobs_as_of_ = 0;  // slurmctld's time of the last jobs that it reported
 };
 
-// What a shell or an enclosing job has set for Slurm's commands must not reach libslurm, which reads some of it; what
-// says where the cluster is and who we are stays.
+// Removes the settings for Slurm's commands that a shell or an enclosing job has made, because libslurm reads some of
+// them. Keeps the variables that say where the cluster is and who we are.
 void ForgetAmbientSettings();
 
 }  // namespace ridgeline::slurm_agent

@@ -1,5 +1,4 @@
-// What a request answers when it was not done: an error of libslurm's or of the system's, or 0 where a request was not
-// understood.
+// The answer to a request that failed: an error of libslurm or of the system, or 0 if the request was not understood.
 #pragma once
 
 #include <cerrno>
@@ -16,7 +15,7 @@ class Failure : public std::exception {
   explicit Failure(int code) : code_(code), text_(slurm_strerror(code)) {}
   Failure(int code, std::string text) : code_(code), text_(std::move(text)) {}
 
-  // Of the libslurm call that has just failed. Some fail without saying why.
+  // The failure of the libslurm call just before. Some calls fail without a reason.
   static Failure OfLastCall() { return Failure(errno != 0 ? errno : SLURM_ERROR); }
 
   const char* what() const noexcept override { return text_.c_str(); }

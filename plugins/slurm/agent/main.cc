@@ -1,8 +1,8 @@
 // ridgeline-slurm-agent
 //
-// The one program that links libslurm: a request a line on standard input, a reply a line on standard output, until
-// input ends. A process of its own because libslurm ends its process where slurm.conf is missing, and because its
-// licence is the GPL.
+// The only program that links libslurm. It reads a request per line from standard input and writes a reply per line to
+// standard output, until input ends. It is a separate process because libslurm ends its process if slurm.conf is
+// missing, and because libslurm's licence is the GPL.
 #include <unistd.h>
 
 #include <csignal>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// Standard output for replies alone: what anything else prints there goes to standard error.
+// Keeps standard output for replies alone. Other output to it goes to standard error.
 std::FILE* TakeStandardOutput() {
   const int fd = ::dup(STDOUT_FILENO);
   if (fd < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return nullptr;

@@ -6,7 +6,7 @@
 namespace ridgeline::slurm_agent {
 namespace {
 
-// slurmctld fills times with forecasts: when a pending job may start, when a running one must end.
+// slurmctld also puts forecasts into times: when a pending job may start, when a running one must end.
 void SetTimes(Row& row, uint32_t state, time_t submit, time_t start, time_t end) {
   row.submit_s = submit;
   (state == JOB_PENDING ? row.expected_start_s : row.start_s) = start;

@@ -26,7 +26,7 @@ constexpr Limit kLimits[] = {{"CPU", RLIMIT_CPU},     {"FSIZE", RLIMIT_FSIZE},  
                              {"NPROC", RLIMIT_NPROC}, {"NOFILE", RLIMIT_NOFILE}, {"MEMLOCK", RLIMIT_MEMLOCK},
                              {"AS", RLIMIT_AS}};
 
-// A number of the request, 0 where it is not said.
+// Returns a number of the request; 0 if it is not given.
 template <typename Integer>
 Integer Number(const Json& request, const char* key) {
   const int64_t value = request.value(key, int64_t{0});
@@ -36,7 +36,7 @@ Integer Number(const Json& request, const char* key) {
   return static_cast<Integer>(value);
 }
 
-// Whether a list of resource limits ("ALL", "NONE", "CORE,MEMLOCK") names this one.
+// Returns whether a list of resource limits ("ALL", "NONE", "CORE,MEMLOCK") has this one.
 bool Names(const char* list, std::string_view limit) {
   const std::string_view text = list;
   const char* separators = ", \t\n";
@@ -53,7 +53,8 @@ bool Names(const char* list, std::string_view limit) {
   return false;
 }
 
-// What sbatch adds: slurmd and slurmstepd read it, and a job's script expects it. All else comes from slurmd.
+// Sets the variables that sbatch sets: slurmd and slurmstepd read them, and a job's script expects them. All others
+// come from slurmd.
 void AddWhatSbatchSets(std::map<std::string, std::string>& environment, const job_desc_msg_t& message) {
   if (message.work_dir != nullptr) environment["SLURM_SUBMIT_DIR"] = message.work_dir;
   char host[HOST_NAME_MAX + 1] = {};

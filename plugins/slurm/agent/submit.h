@@ -1,4 +1,4 @@
-// From a submit request to what slurmctld is sent: the same as sbatch would send for the same words.
+// Makes of a submit request what slurmctld is sent: the same as sbatch would send for the same options.
 #pragma once
 
 #include <sys/resource.h>
@@ -14,14 +14,14 @@ namespace ridgeline::slurm_agent {
 
 using Json = nlohmann::json;
 
-// "gpu:8,disk:1" → "gres:gpu:8,gres:disk:1", the spelling that every release takes.
+// "gpu:8,disk:1" → "gres:gpu:8,gres:disk:1", the form that every release accepts.
 std::string TresPerNode(const std::string& gres);
 
-// Which of this process's resource limits slurm.conf has a job inherit; sbatch hands them over in the environment.
-// `only` and `except` are PropagateResourceLimits and …Except, null where not set.
+// Returns whether slurm.conf makes a job inherit this resource limit of our process; sbatch passes such limits in the
+// environment. `only` and `except` are PropagateResourceLimits and …Except, null if not set.
 bool Propagates(const std::string& limit, const char* only, const char* except);
 
-// A job as libslurm wants it; owns every string it points at. Throws Failure where the request cannot be one.
+// A job as libslurm needs it. Owns every string it points at. Throws Failure if the request makes no valid job.
 class JobDescription {
  public:
   explicit JobDescription(const Json& request);
@@ -31,7 +31,7 @@ class JobDescription {
   job_desc_msg_t* get() { return &message_; }
 
  private:
-  // The text of a field of the request; null where it is empty, which libslurm takes for "not said".
+  // Returns the text of a field of the request; null if it is empty, which libslurm takes for "not given".
   char* Text(const char* key);
   char* Keep(const std::string& text);
   void FillSize();

@@ -1,5 +1,5 @@
-// What differs between releases of libslurm (22.05 to 26.05), in one place: the rest of the agent knows none of it. It
-// looks for the names themselves and not at the release, since backports move them.
+// All differences between releases of libslurm (22.05 to 26.05), so that the rest of the agent needs none of them.
+// Tests for the names themselves, not for the release, because backports move them.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 #include <slurm/slurm_version.h>
 #include <slurm/slurmdb.h>
 
-// Exported by every libslurm, but declared in no public header. A weak one may be missing: it has been renamed.
+// Every libslurm exports these, but no public header declares them. A weak one may be missing, because it was renamed.
 extern "C" {
 slurm_conf_t* slurm_conf_lock(void);
 void slurm_conf_unlock(void);
@@ -28,7 +28,7 @@ inline std::string ReasonString(uint32_t reason) {
   return "reason " + std::to_string(reason);
 }
 
-// A member of its own, later one of the step that the job is addressed by.
+// The job's id is a member of the record, or in later releases a member of its step id.
 template <typename Record>
 uint32_t JobId(const Record& record) {
   if constexpr (requires { record.job_id; }) {
@@ -38,7 +38,7 @@ uint32_t JobId(const Record& record) {
   }
 }
 
-// `auto`, since one of the two names is not declared.
+// `auto`, because one of the two names is not declared.
 void FreeControllerConf(auto* conf) {
   if constexpr (requires { slurm_free_conf(conf); }) {
     slurm_free_conf(conf);
