@@ -15,16 +15,16 @@
 namespace ridgeline {
 namespace {
 
-// What lies within this share of another is not told apart: the clock's error is larger.
+// Points within this share of one another are not told apart, because the clock's error is larger.
 constexpr double kNearly = 0.97;
-constexpr int64_t kMostRanks = 65536;   // that are looked at for a model which does not fit
-constexpr int64_t kMostMachines = 128;  // that a budget is spread over
+constexpr int64_t kMostRanks = 65536;   // most ranks that are tried for a model that does not fit
+constexpr int64_t kMostMachines = 128;  // most machines that a budget is spread over
 
 std::string Time(double ns) { return FormatDuration(std::llround(std::min(ns, 9e18))); }
 std::string Dollars(double dollars) {
   return dollars >= 1e4 ? FormatCount(dollars) + " USD" : fmt::format("{:.2f} USD", dollars);
 }
-// Of much more than hours.
+// Formats times that may be much longer than hours.
 std::string Days(double seconds) {
   return seconds < 2 * 86400 ? Time(1e9 * seconds) : fmt::format("{:.3g} days", seconds / 86400);
 }
@@ -82,8 +82,8 @@ class Adviser {
   }
   static int64_t RanksOf(const Device& device, int64_t machines) { return machines * device.gpus(); }
 
-  // The most machines with which it stays within the budget: the quickest that is paid for. Tokens cost more on more
-  // machines, for what they wait.
+  // Finds the most machines that stay within the budget, which are the quickest that can be paid for. Tokens cost more
+  // on more machines, because those wait for each other.
   void SpendBudget() {
     if (PriceOf(device_) == nullptr) {
       throw Error(ErrorKind::kInvalidInput,
@@ -93,7 +93,7 @@ class Adviser {
     const int64_t most = device_.Has("network.bandwidth") ? kMostMachines : 1;
     double least = 0;
     int64_t paid = 0;      // machines
-    int64_t too_many = 0;  // 0: none was
+    int64_t too_many = 0;  // the first number that costs too much; 0: none yet
     const auto is_paid_of = [&](int64_t machines) -> std::optional<bool> {
       const std::optional<AdvisedPoint> point = configurations_.Quickest(RanksOf(device_, machines), "");
       if (!point) return std::nullopt;
@@ -101,7 +101,7 @@ class Adviser {
       if (least == 0 || dollars < least) least = dollars;
       return dollars <= about_.budget_usd;
     };
-    int64_t fewest = 0;  // that hold it
+    int64_t fewest = 0;  // least tried number that holds the model
     for (int64_t machines = 1; machines <= most && too_many == 0; machines *= 2) {
       const std::optional<bool> is_paid = is_paid_of(machines);
       if (!is_paid) continue;
@@ -148,7 +148,7 @@ class Adviser {
     point.step = configurations_.StepOf(point.spec);
     return point;
   }
-  // That needs least with a batch of 1.
+  // Returns the way that needs least memory with a batch of 1.
   const TriedWay& LeastOf(const std::function<bool(const TriedWay&)>& are) const {
     const TriedWay* least = nullptr;
     for (const TriedWay& way : ways_) {
@@ -175,7 +175,7 @@ class Adviser {
 
   void SayFit() {
     const std::string has = FormatBytes(configurations_.limit().bytes);
-    // Of each format the largest batch, whatever is split.
+    // For each format, the largest batch over all ways to split.
     const auto largest = [&](const std::string& policy) {
       std::vector<std::string> parts;
       for (const std::string& precision : configurations_.precisions()) {
@@ -205,7 +205,7 @@ class Adviser {
     }
   }
 
-  // What would let it fit, each by itself, from what needs least.
+  // What would make it fit, each change by itself, starting from the way that needs least.
   void SayRemedies() {
     const TriedWay& least = LeastOfAll();
     const auto say = [&](const std::string& what, const Json& other) {
@@ -239,7 +239,8 @@ class Adviser {
   int64_t BytesShared(const TriedWay& least, int64_t ranks) const {
     return configurations_.BytesOf(configurations_.SpecOf("full", least.precision, least.checkpointing, 1, ranks));
   }
-  // The fewest: a part of a machine that divides it, else whole machines. What a rank holds only shrinks with them.
+  // Returns the fewest ranks: a part of a machine that divides it, else whole machines. A rank holds less with more
+  // ranks.
   std::optional<int64_t> RanksThatHold(const TriedWay& least) const {
     if (!configurations_.IsSupported("shard", "full")) return std::nullopt;
     const auto holds = [&](int64_t ranks) { return BytesShared(least, ranks) <= configurations_.limit().bytes; };
@@ -266,7 +267,8 @@ class Adviser {
     advice_.smallest->peak_bytes = least.bytes_of_one;
   }
 
-  // Of as many machines as there are and fewer: which GPUs cost least a token. Of many, not each number is tried.
+  // Finds the cheapest GPUs per token, on as many machines as there are or fewer. If there are many, not every number
+  // is tried.
   void FindCheapest() {
     if (PriceOf(device_) == nullptr) return;
     advice_.cheapest = best();
@@ -281,7 +283,7 @@ class Adviser {
     }
   }
 
-  // What follows from the best step, as far as that is known.
+  // The interval of a figure that follows from the best step, if it is known.
   std::string IntervalOf(double value, std::string (*text)(double)) const {
     const std::optional<double>& spread = best().step.spread;
     return spread ? text(value / *spread) + " … " + text(value * *spread) : "interval unknown";
@@ -321,7 +323,7 @@ class Adviser {
     Predicted("tokens", text, best());
   }
 
-  // Of several ranks: what each way to split comes to at its best.
+  // For several ranks: the best result of each way to split.
   void SayShard() {
     std::vector<std::string> parts;
     std::vector<std::string> named;
@@ -339,7 +341,7 @@ class Adviser {
     Predicted("shard", "Ways to split the state at their best, in tokens/s a GPU: " + Join(parts, ", "), best());
   }
 
-  // Where both fit; else the fit itself says it.
+  // Says nothing unless both fit; else the sentence "fit" says it.
   void SayCheckpointing() {
     const auto with = [&](const char* policy) {
       return QuickestOf([&, this](const RunSpec& spec) {
@@ -392,7 +394,7 @@ class Adviser {
         best());
   }
 
-  // What the state and the clipping that were assumed cost of the memory.
+  // How much of the memory is due to the assumed state and clipping.
   void SayState() {
     if (!framework_.is_ours()) return;
     std::vector<std::string> parts;
@@ -407,7 +409,7 @@ class Adviser {
     if (!parts.empty()) Planned("state", fmt::format("The same {}", Join(parts, "; ")));
   }
 
-  // The fastest point with other ranks, where the device says how they reach each other.
+  // The fastest point with more ranks, if the device says how ranks reach each other.
   void SayGpus() {
     std::vector<std::string> parts;
     for (const int64_t times : {2, 8}) {
@@ -422,7 +424,7 @@ class Adviser {
     if (!parts.empty()) Predicted("GPUs", "More GPUs, the same batch on each: " + Join(parts, "; "), best());
   }
 
-  // As many GPUs of other kinds, each at its best.
+  // The same number of GPUs of other kinds, each at its best.
   void SayMachines() {
     std::vector<std::string> parts;
     for (const Device& other : others_) {
@@ -483,7 +485,7 @@ Advice Advise(const AdviceAbout& about, const Device& device, const Framework& f
 
 std::string SweepOfAdvice(const Advice& advice, const AdviceAbout& about, const Device& device,
                           const std::string& trainer) {
-  // The best of each way, the quickest ways first, and of the best one half its batch.
+  // The best of each way, the quickest ways first, and the best way with half its batch.
   constexpr size_t kMostPoints = 8;
   std::vector<RunSpec> specs;
   const auto is_new_way = [&](const RunSpec& spec) {

@@ -1,6 +1,6 @@
-// What to run of a model on a described device, computed: whether it fits; of what can be split, multiplied, computed
-// again and batched the quickest way, the cheapest and the one with the least memory; what bounds it; days and dollars;
-// and what more GPUs, other ones, more memory or other state would change. Memory is planned, times are predicted.
+// Computes what to run of a model on a described device. Says whether it fits. Finds the quickest, the cheapest and the
+// smallest way to split, multiply, recompute and batch. Also says what bounds it, how many days and dollars it takes,
+// and what more GPUs, other GPUs, more memory or other state would change. Memory is planned, and times are predicted.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace ridgeline {
 
 struct AdviceAbout {
   TrainedModel trained;
-  int64_t ranks = 1;      // data-parallel; with a budget what it is to pay for
-  double tokens = 0;      // to train on
-  double budget_usd = 0;  // for that; 0: the ranks are given
+  int64_t ranks = 1;      // data-parallel ranks; with a budget, the ranks that it is to pay for
+  double tokens = 0;      // number of tokens to train on
+  double budget_usd = 0;  // for that training; 0: the ranks are given
 };
 
 struct Advice {
@@ -28,19 +28,19 @@ struct Advice {
     std::string basis;  // "planned", "predicted, extrapolated", "estimated as …"
   };
   std::vector<Sentence> sentences;
-  int64_t ranks = 1;  // that it is of
-  // All that fits, the quickest first; its memory is asked of the first. Empty: nothing fits.
+  int64_t ranks = 1;  // number of ranks that it is about
+  // Everything that fits, the quickest first. Only the first has its memory. Empty: nothing fits.
   std::vector<AdvisedPoint> fitting;
-  std::optional<AdvisedPoint> cheapest;  // of fewer machines, too; nothing without a price
-  std::optional<AdvisedPoint> smallest;  // with the least memory
+  std::optional<AdvisedPoint> cheapest;  // also among fewer machines; nothing without a price
+  std::optional<AdvisedPoint> smallest;  // the point with the least memory
 };
 
-// `others`: devices that the same model is tried on. Throws Error(kInvalidInput) for a model that no step is known of,
+// `others`: devices on which the same model is tried. Throws Error(kInvalidInput) for a model whose step is not known,
 // and for a budget on a device without a price.
 Advice Advise(const AdviceAbout& about, const Device& device, const Framework& framework = {},
               const std::vector<Device>& others = {});
 
-// A sweep that measures the best of what fits, and what is near it. `trainer`: a definition's name, or ours.
+// Returns a sweep that measures the best of what fits, and what is near it. `trainer`: a definition's name, or ours.
 std::string SweepOfAdvice(const Advice& advice, const AdviceAbout& about, const Device& device,
                           const std::string& trainer);
 

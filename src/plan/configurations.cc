@@ -47,7 +47,8 @@ std::optional<AdvisedPoint> Configurations::Quickest(int64_t ranks, std::string_
 }
 
 std::vector<TriedWay> Configurations::Try(int64_t ranks, std::string_view shard, Batches batches) const {
-  // With one micro-step `gradients` is `optimizer`, but for programs that hold weights in parts between steps.
+  // With one micro-step, `gradients` is the same as `optimizer`, except in programs that hold split weights between
+  // steps.
   std::vector<std::string_view> shards = {"none"};
   if (ranks > 1) shards = {"none", "optimizer", "full"};
   if (ranks > 1 && framework_.memory.splits_weights) shards.insert(shards.end() - 1, "gradients");
@@ -67,7 +68,7 @@ std::vector<TriedWay> Configurations::Try(int64_t ranks, std::string_view shard,
       }
     }
   };
-  // Shards within a machine, and copies across machines: this engine splits over all ranks.
+  // Shards within a machine, copies across machines. Our engine always splits over all ranks.
   const int64_t machine = device_.gpus();
   const bool is_hybrid = !framework_.is_ours() && machine > 1 && ranks > machine && ranks % machine == 0;
   for (const std::string_view each : shards) {
@@ -89,7 +90,7 @@ void Configurations::TryWay(TriedWay& way, Batches batches) const {
   if (way.fits()) add(way.largest);
 }
 
-// Memory is nearly straight in the batch, and only grows: a few plans find where it ends.
+// Memory is nearly linear in the batch, and never shrinks, so a few plans find the limit.
 int64_t Configurations::LargestThatFits(const TriedWay& way) const {
   if (way.bytes_of_one > limit_.bytes) return 0;
   int64_t fits = 1;

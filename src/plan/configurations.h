@@ -1,6 +1,6 @@
-// Ways to train a model on a described device, tried one by one: what is split, the format of the products, what is
-// computed again, and batches up to the largest that fits. Memory is planned, or estimated as another trainer's, and
-// times are the clock's.
+// Tries ways to train a model on a described device one by one: what is split, the format of the products, what is
+// recomputed, and batches up to the largest that fits. Memory is planned, or estimated for another trainer. Times are
+// the clock's.
 #pragma once
 
 #include <cstdint>
@@ -18,51 +18,51 @@
 
 namespace ridgeline {
 
-// What is to be trained, whichever way.
+// What is to be trained, in any way.
 struct TrainedModel {
-  Json model;                            // a spec's fields that say which model: {"model": "llama-8b"}, or a shape
-  int64_t seq_length = 0;                // tokens
-  std::string state_precision = "fp32";  // of master weights and moments
-  double grad_clip = 1;                  // the largest norm of gradients; 0: none
+  Json model;              // the fields of a spec that define the model: {"model": "llama-8b"}, or a shape
+  int64_t seq_length = 0;  // tokens
+  std::string state_precision = "fp32";  // for master weights and moments
+  double grad_clip = 1;                  // largest norm of gradients; 0: no limit
 };
 
-// A trainer that the framework stands for, as a spec has it.
+// The name that a spec has for the framework's trainer.
 std::string TrainerOf(const Framework& framework);
 
 struct AdvisedPoint {
   RunSpec spec;
-  int64_t peak_bytes = 0;  // of a GPU; 0: not asked yet
+  int64_t peak_bytes = 0;  // of a GPU; 0: not computed yet
   StepForecast step = {};
 
-  // Tokens a second of a GPU, in steady state.
+  // Tokens per second of each GPU in steady state.
   double rate() const { return step.steady_tokens_per_s(spec) / static_cast<double>(spec.ranks); }
 };
 
-// One way, over its batches.
+// One way to train, with its batches.
 struct TriedWay {
   std::string shard, precision, checkpointing;
   int64_t ranks = 1;
-  int64_t shard_ranks = 0;                // that share what is split, each group with a copy (HSDP); 0: all
-  int64_t bytes_of_one = 0;               // with a batch of 1
-  int64_t largest = 0;                    // batch that fits; 0: not even 1
-  std::vector<AdvisedPoint> points = {};  // powers of two that fit, and the largest
+  int64_t shard_ranks = 0;                // ranks that share what is split, while each group has a copy (HSDP); 0: all
+  int64_t bytes_of_one = 0;               // peak with a batch of 1
+  int64_t largest = 0;                    // largest batch that fits; 0: not even 1
+  std::vector<AdvisedPoint> points = {};  // batches that are powers of two and fit, and the largest
   bool fits() const { return largest > 0; }
 };
 
 class Configurations {
  public:
-  // What is given must outlive it.
+  // The references must outlive this object.
   Configurations(const TrainedModel& model, const Device& device, const Framework& framework);
 
-  // Throws Error(kInvalidInput) for a model that no step is known of. `shard`: of this one alone; empty: of all.
+  // Throws Error(kInvalidInput) for a model whose step is not known. `shard`: tries only this one; empty: tries all.
   std::vector<TriedWay> Try(int64_t ranks, std::string_view shard = "") const;
-  // The quickest of the largest batches that fit, which are nearly always the quickest of all.
+  // Returns the quickest among the largest batches that fit, which is nearly always the quickest of all.
   std::optional<AdvisedPoint> Quickest(int64_t ranks, std::string_view shard) const;
 
   RunSpec SpecOf(std::string_view shard, std::string_view precision, std::string_view checkpointing, int64_t batch,
                  int64_t ranks, const Json& other = Json::object()) const;
   RunSpec SpecOf(const TriedWay& way, int64_t batch, const Json& other = Json::object()) const;
-  // The same way as `spec`, but for `other`.
+  // Returns `spec` with the fields of `other`.
   RunSpec With(const RunSpec& spec, const Json& other) const;
   int64_t BytesOf(const RunSpec& spec) const;
   StepForecast StepOf(const RunSpec& spec) const;
@@ -85,10 +85,10 @@ class Configurations {
   SlabLimit limit_;
 };
 
-// "full", or "full over 8" where groups of 8 share what is split.
+// Returns "full", or "full over 8" if groups of 8 share what is split.
 std::string SplitName(const std::string& shard, int64_t shard_ranks);
 
-// Of all ways, the quickest first.
+// Returns the points of all ways, the quickest first.
 std::vector<AdvisedPoint> FittingPoints(const std::vector<TriedWay>& ways);
 
 }  // namespace ridgeline

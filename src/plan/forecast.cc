@@ -35,7 +35,7 @@ MemoryForecast MemoryOn(RunSpec spec, const Device& device, const Framework& fra
   return {.planned_peak_bytes = PeakBytes(framework, spec), .by_category = {}};
 }
 
-// A program that keeps our contract and is not ours has no name to be known by.
+// A program of the user's that keeps our contract has no name by which a framework could know it.
 const Framework* FrameworkOf(const Sweep& sweep, const Point& point, const Frameworks& frameworks) {
   const Launch launch = LaunchOf(sweep, point);
   const bool known = IsOurTrainer(launch) || launch.definition;
@@ -63,7 +63,7 @@ PointForecast ForecastOf(const Point& point, const Device& device, const Framewo
   }
 }
 
-// What is known of the shares that steps get of the device, in words.
+// Returns in words what is known about the shares of the device that steps use.
 std::string SharesFrom(const Device& device) {
   for (const auto& [name, figure] : device.figures) {
     if (name.starts_with("efficiency.")) return "assumed, as far as its file says it";
@@ -147,7 +147,7 @@ std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast&
   return columns;
 }
 
-// The point as the device's GPUs, or its processors, would run it.
+// Returns the point as the device's GPUs, or its processors, would run it.
 Point OnDevice(const Device& device, const Point& of_sweep) {
   Point point = of_sweep;
   point.spec.device = device.is_cpu() ? "cpu" : "cuda";
@@ -171,7 +171,7 @@ std::string SetupOn(const Device& device, const std::string& framework) {
   return DumpJson(setup);
 }
 
-// What is known of a result that nobody here ran before its figures are.
+// Returns what is known of a result that nobody here ran, without its figures.
 RunResult ResultOfNoRun(const Point& point, Provenance provenance, const Device& device, int64_t unix_ns) {
   RunResult result;
   result.point_id = point.id;
@@ -185,7 +185,7 @@ RunResult ResultOfNoRun(const Point& point, Provenance provenance, const Device&
   return result;
 }
 
-// Nanoseconds of a step by op, as a trainer that was asked for its profile says them: a JSON object.
+// Returns a step's nanoseconds by op as a JSON object, in the form of a trainer's profile.
 std::string OpTimes(const StepForecast& step) {
   std::map<std::string_view, double> by_op;
   for (const ForecastLine& line : step.lines) by_op[line.op] += line.ns;
@@ -196,8 +196,8 @@ std::string OpTimes(const StepForecast& step) {
   return DumpJson(times);
 }
 
-// The interval of the cold throughput. REQUIRES: the step has one. What the first iteration takes is taken as its
-// source says. Where that is assumed, it may be nothing or twice as much.
+// Returns the interval of the cold throughput. REQUIRES: the step has one. The time of the first iteration comes from
+// its source. If it is assumed, it may be zero or twice as much.
 std::pair<double, double> ColdInterval(const RunSpec& spec, const PointForecast& forecast,
                                        const StepForecast::Interval& interval) {
   const double unsure = forecast.first_from.empty() ? 1 : 0;
@@ -229,7 +229,7 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
   result.throughput = {step.steady_tokens_per_s(point.spec), step.cold_tokens_per_s(point.spec)};
   result.step_ns.median_ns = std::llround(step.step_ns);
   result.flops = ModelFlops(point.spec);
-  result.step_ns.cv = std::numeric_limits<double>::quiet_NaN();  // which the store keeps as no value
+  result.step_ns.cv = std::numeric_limits<double>::quiet_NaN();  // the store keeps this as no value
   result.evidence = {{"basis", forecast.basis.empty() ? std::string(ClockBasis(step.calibrated)) : forecast.basis},
                      {"bound", std::string(step.bound)},
                      {"communication_ns", whole(step.communication_ns)},
@@ -259,7 +259,8 @@ GpuRates RatesOn(const RunSpec& spec, const StepForecast& step, const Device& de
   GpuRates rates;
   if (device.is_cpu() || step.step_ns <= 0) return rates;
   rates.tokens_per_s = step.steady_tokens_per_s(spec) / static_cast<double>(spec.ranks);
-  // As of a measured run, so that both are shares of one peak; of a GPU that it does not know, the device's own.
+  // The same peak as for a measured run, so that both are shares of one peak. For a GPU without one, the device's own
+  // peak.
   const double own = device.Or("peaks." + (spec.precision == "nvfp4" ? "fp4" : spec.precision), 0);
   const double peak = PeakFlops(device.gpu, spec.precision).value_or(own) / 1e12;
   const FlopFigures flops = ModelFlops(spec);
@@ -305,7 +306,7 @@ RunCost CostOfRuns(const RunSpec& spec, double step_ns, double cold_ns, const De
 
 std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
                                           const Frameworks& frameworks, const OnPoint& on_point) {
-  // Each step once, by as many threads as there are cores: a step is traced and planned by itself.
+  // Computes each step once, with as many threads as there are cores: each step is traced and planned independently.
   struct Step {
     const Point* point = nullptr;
     const Framework* framework = nullptr;
@@ -368,7 +369,7 @@ Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const 
   const auto fields = VaryingFields(sweep);
   const bool people = audience == Audience::kPeople;
   const auto columns_of = people ? ColumnsForPeople : ColumnsForPrograms;
-  // Programs have it in `basis`.
+  // Programs find it in `basis`.
   const bool estimates =
       people && std::ranges::any_of(forecasts, [](const PointForecast& f) { return !f.basis.empty(); });
   Table table = PointColumns(fields);
@@ -405,7 +406,7 @@ std::vector<Predictions> PredictionsOf(const std::vector<Point>& points, const s
 Predictions PublishedOf(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
                         const std::string& framework, int64_t unix_ns) {
   Predictions published;
-  // Beside what is predicted of the same points, and not in its place.
+  // The setup keeps them beside predictions of the same points, which they must not replace.
   Json setup = ParseJson(SetupOn(device, framework), "a setup");
   setup["published"] = true;
   published.predicted_as = {kPublishedCampaign, DumpJson(setup)};

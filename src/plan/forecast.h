@@ -1,4 +1,4 @@
-// A sweep's points on a described device: what `ridgeline predict` prints. Nothing of it was run.
+// A sweep's points on a described device, as `ridgeline predict` prints them. Nothing was run.
 #pragma once
 
 #include <map>
@@ -20,85 +20,85 @@ namespace ridgeline {
 
 struct PointForecast {
   Verdict verdict = Verdict::kFits;
-  int64_t peak_bytes = 0;  // of a GPU
+  int64_t peak_bytes = 0;  // for each GPU
   StepForecast step;
-  std::map<std::string, int64_t> by_category = {};  // of the peak; empty where the framework's model says none
-  std::string as = {};                              // the framework; empty: nobody knows the trainer's steps
-  std::string basis = {};                           // of another framework than ours, in words
-  std::string why_not = {};                         // it is not predicted
-  std::string first_from = {};                      // who says what the first iteration takes; empty: it is assumed
+  std::map<std::string, int64_t> by_category = {};  // parts of the peak; empty if the framework's model gives none
+  std::string as = {};                              // name of the framework; empty: the trainer's steps are not known
+  std::string basis = {};                           // for a framework other than ours, in words
+  std::string why_not = {};                         // why it is not predicted; empty: it is
+  std::string first_from = {};                      // the source of the first iteration's time; empty: it is assumed
 };
 
-// What a step comes to on each GPU: tokens, and the model's FLOPs without recomputation, causal attention counted as
-// half, or (`noncausal`) over the full square. 0 and nothing where it is not known, as of processors; of a format that
-// the device emulates there is no share of its peak.
+// A step's rates per GPU: tokens, and the model's FLOPs without recomputation. Causal attention counts as half, or
+// (`noncausal`) as the full square. 0 and nothing if not known, as for processors. A format that the device emulates
+// has no share of its peak.
 struct GpuRates {
   double tokens_per_s = 0;
   std::optional<double> tflops = {};
   std::optional<double> mfu = {};
   std::optional<double> tflops_noncausal = {};
   std::optional<double> mfu_noncausal = {};
-  std::optional<double> peak_tflops = {};  // of which `mfu` is a share
+  std::optional<double> peak_tflops = {};  // `mfu` is a share of this
 };
 GpuRates RatesOn(const RunSpec& spec, const StepForecast& step, const Device& device);
-// "57.0% of 989", of the peak in TFLOP/s; empty where it has none.
+// Returns "57.0% of 989" (TFLOP/s of the peak); empty if there is no peak.
 std::string MfuText(const GpuRates& rates);
 
-// What the runs of a point come to, its first iteration and warm-up included.
+// The cost of a point's runs, including the first iteration and warm-up.
 struct RunCost {
   double seconds = 0;
   double machine_hours = 0;
-  double kilowatt_hours = 0;  // of its GPUs at their limit
+  double kilowatt_hours = 0;  // of its GPUs at their power limit
   double dollars = 0;         // 0: the device has no price
 };
 
-// Of all of a spec's repeats, where a step takes so long, and starting and the first step so much more.
+// Returns the cost of all repeats of a spec. A step takes `step_ns`; starting and the first step take `cold_ns` more.
 RunCost CostOfRuns(const RunSpec& spec, double step_ns, double cold_ns, const Device& device);
 
-// What an hour of a machine costs: on demand, else reserved; nothing where the device says neither.
+// Returns the price of a machine's hour: on demand, else reserved; nullptr if the device has neither.
 const DeviceFigure* PriceOf(const Device& device);
 
-// USD, of the machines that the spec's ranks take; 0: the device has no price.
+// In USD, for the machines that the spec's ranks take; 0: the device has no price.
 double DollarsABillionTokens(const RunSpec& spec, const StepForecast& step, const Device& device);
 
-// One a point, in their order, on as many of the device's GPUs as a point has ranks; its own `device` and `gpu` do not
-// count. A point is predicted as the framework of its trainer; one that has none, or is beyond it, is not predicted.
-// Specs that differ in nothing that changes memory share one. Throws Error with the point's id where a device does not
-// say what it needs.
+// Returns one forecast for each point, in order. Each point runs on as many of the device's GPUs as it has ranks; its
+// own `device` and `gpu` are ignored. A point is predicted with the framework of its trainer. A point without one, or
+// beyond what the framework models, is not predicted. Specs that differ only in fields that do not change memory share
+// a forecast. Throws Error with the point's id if the device lacks a figure that is needed.
 std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
                                           const Frameworks& frameworks, const OnPoint& on_point = {});
 
-// The memory of a spec as a rank on the device would run it, for all who plan for it. What is given must outlive it.
+// Returns the memory model of a rank on the device, for all planning. The references must outlive it.
 Forecaster ForecasterOn(const Device& device, const Framework& framework);
 
-// One row a point: its fields, memory and verdict, the step with its interval, tokens a second of all ranks (steady: of
-// a step; cold: of all the steps that the spec has, the first included), the shares that make up the step and the
-// largest of them, what the first iteration takes more, and where the device has a price, what a billion tokens cost.
-// For programs what the point's runs take, too.
+// Returns one row for each point: its fields, memory and verdict, and the step with its interval. Then the tokens per
+// second of all ranks (steady: of a step; cold: of all the spec's steps, including the first). Then the shares that
+// make up the step with the largest of them, and the extra time of the first iteration. If the device has a price, also
+// the cost of a billion tokens. For programs, also the cost of the point's runs.
 Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
                     const Device& device, Audience audience);
 
-// Forecasts as results, which reports show beside measured ones: of each point as the device's GPUs, or its processors,
-// would run it, for the campaign kPredictedCampaign and a setup that names the device. Points that are not predicted
-// are left out. Throws Error(kInvalidInput) where a point cannot run there.
+// Forecasts as results, which reports show beside measured ones. Each is of a point as the device's GPUs, or its
+// processors, would run it, for the campaign kPredictedCampaign and a setup that names the device. Leaves out points
+// that are not predicted. Throws Error(kInvalidInput) if a point cannot run there.
 struct Predictions {
   std::vector<Point> points;
-  std::vector<RunResult> results;  // provenance: predicted; what is no figure of a run stands in its evidence
+  std::vector<RunResult> results;  // provenance: predicted; what is not a figure of a run is in the evidence
   MeasurementKey predicted_as;
 };
-// What the sweep says that others published of the same points, as results of provenance published.
+// Returns the published figures of the same points that the sweep states, as results of provenance published.
 Predictions PublishedOf(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
                         const std::string& framework, int64_t unix_ns);
 inline constexpr const char* kPublishedCampaign = "published";
 inline constexpr const char* kPredictedCampaign = "predicted";
-// One for each framework that a point is predicted as.
+// Returns one for each framework with which points are predicted.
 std::vector<Predictions> PredictionsOf(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
                                        const Device& device, int64_t unix_ns);
 
-// One row an op and phase, the longest first.
+// Returns one row for each op and phase, the longest first.
 Table ForecastOps(const StepForecast& step, Audience audience);
 
-// What the points that fit would take in all, and how far these figures can be trusted, in a sentence.
+// Says in a sentence how long the points that fit would take in all, and how reliable these figures are.
 std::string ForecastSummary(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
                             const Device& device);
 

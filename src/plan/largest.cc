@@ -41,7 +41,7 @@ class LargestSearch {
   }
 
  private:
-  // Whether it fits; then it is the largest so far that is known to.
+  // Returns whether the value fits. If so, it becomes the largest value that is known to fit.
   bool Try(int64_t value) {
     RunSpec spec = found_.spec;
     spec.*member_ = value;
@@ -66,8 +66,8 @@ class LargestSearch {
   Largest found_;
 };
 
-// What is tried of a batch size that should fit, the largest first: seven eighths of it are what is left where a tenth
-// of the memory is somebody else's, and half is what fits where nearly half is.
+// Returns the batch sizes to try when one should fit, the largest first. Seven eighths fit if a tenth of the memory is
+// used by others, and half fits if nearly half is used.
 std::vector<int64_t> LowerAndLower(int64_t batch_size) {
   std::vector<int64_t> sizes = {batch_size};
   for (const int64_t eighths : {7, 6, 4}) {

@@ -1,5 +1,5 @@
-// The largest batch, or the longest sequence, that fits: searched for each combination of what else a sweep varies, and
-// for what `batch_size: max` of a point stands for.
+// The largest batch, or the longest sequence, that fits. It is searched for each combination of a sweep's other fields,
+// and for `batch_size: max` of a point.
 #pragma once
 
 #include <functional>
@@ -16,35 +16,37 @@
 namespace ridgeline {
 
 struct Largest {
-  RunSpec spec;             // with the largest value that fits; with 1 where that is too much already
-  bool fits = false;        // false: 1 is too much already
+  RunSpec spec;             // with the largest value that fits; with 1 if even that is too much
+  bool fits = false;        // false: even 1 is too much
   bool by_memory = true;    // false: the model allows no more (a gpt's positions), or the field's range ends
-  MemoryForecast forecast;  // of one rank, as `spec` has it
+  MemoryForecast forecast;  // of one rank, for `spec`
   SlabLimit limit;
 };
 
-// One for each combination of what the sweep varies beside `field` (batch_size or seq_length), in its order; what it
-// says of `field` itself is not asked, but for its rules. The value after the one found does not fit, by forecasts of
-// both. Throws Error(kUsage) for another field, for a point whose memory nothing limits, and for another trainer's.
+// Returns one for each combination of the fields that the sweep varies besides `field` (batch_size or seq_length), in
+// its order. The sweep's own values of `field` are ignored, except in its rules. Forecasts show that the value found
+// fits and the next one does not. Throws Error(kUsage) for another field, for a point whose memory has no limit, and
+// for another trainer's point.
 std::vector<Largest> FindLargest(const Sweep& sweep, const std::string& field, const NodeMemory& node,
                                  const Forecaster& forecaster);
 
-// The same of a batch size, for one point, whose own does not count.
+// The same for the batch size of one point, whose own batch size is ignored.
 Largest LargestBatchWithin(RunSpec spec, SlabLimit limit, const Forecaster& forecaster);
 
-// One row each: the other fields that vary, the value, the peak it has, what is available and why.
+// Returns one row each: the other fields that vary, the value, its peak, what is available, and why.
 Table LargestTable(const Sweep& sweep, const std::string& field, const std::vector<Largest>& largest,
                    Audience audience);
 
-// What `batch_size: max` stands for: the largest that fits into what the point may have, by its launcher's settings,
-// its memory_limit or its GPU. What is free on a node at the moment does not count: the point would be another every
-// time. Where that has ended out of memory, seven eighths of it stand beside it, then three quarters, then half.
+// The value of `batch_size: max`: the largest that fits the memory that the point may have, by its launcher's settings,
+// its memory_limit or its GPU. The memory that is free on a node at the moment does not count, because the point would
+// change every time. If that value has run out of memory, seven eighths of it are measured too, then three quarters,
+// then half.
 class BatchesThatFit final : public LargestBatch {
  public:
-  // Whether the point has ended out of memory, as its sweep measures it.
+  // Whether the point has ended out of memory, measured as its sweep says.
   using EndedForMemory = std::function<bool(const Sweep& sweep, const Point& point)>;
 
-  // `node`: what nodes are said to have, such as by `plan --memory`; usually nothing.
+  // `node`: the memory that nodes are said to have, for example by `plan --memory`; usually empty.
   BatchesThatFit(NodeMemory node, Forecaster forecaster, EndedForMemory ended = {})
       : node_(std::move(node)), forecaster_(std::move(forecaster)), ended_(std::move(ended)) {}
 
@@ -52,27 +54,27 @@ class BatchesThatFit final : public LargestBatch {
 
   struct Answer {
     Largest largest;                   // its spec has the first of `batch_sizes`
-    std::vector<int64_t> batch_sizes;  // the last is the one to go by; those before it ran out of memory
+    std::vector<int64_t> batch_sizes;  // the last is the valid one; those before it ran out of memory
   };
-  // What was answered, each point once, in the order it was asked.
+  // The answers so far, one for each point, in the order of the questions.
   const std::vector<Answer>& answers() const { return answers_; }
 
  private:
   const NodeMemory node_;
   const Forecaster forecaster_;
   const EndedForMemory ended_;
-  mutable std::map<std::string, Largest> known_;     // by what decides memory
-  mutable std::map<std::string, size_t> answer_of_;  // by the point, with `max` in it
+  mutable std::map<std::string, Largest> known_;     // by what determines memory
+  mutable std::map<std::string, size_t> answer_of_;  // by point, still with `max` in it
   mutable std::vector<Answer> answers_;
 };
 
-// Lets `batch_size: max` of the sweep stand for that.
+// Makes this the meaning of the sweep's `batch_size: max`.
 std::shared_ptr<const BatchesThatFit> UseLargestBatches(Sweep& sweep, const NodeMemory& node,
                                                         const Forecaster& forecaster,
                                                         BatchesThatFit::EndedForMemory ended = {});
 
-// "batch_size: max is 56 (checkpointing=none): 7.94 GB of 8.00 GB a rank (memory_limit 8.00 GB)", a line for each of
-// the first so many answers, and one that counts the others.
+// Returns "batch_size: max is 56 (checkpointing=none): 7.94 GB of 8.00 GB a rank (memory_limit 8.00 GB)": a line for
+// each of the first few answers, and a line that counts the others.
 std::vector<std::string> LargestBatchLines(const Sweep& sweep, const BatchesThatFit& batches);
 
 }  // namespace ridgeline

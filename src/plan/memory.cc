@@ -20,7 +20,7 @@
 namespace ridgeline {
 namespace {
 
-// "64GB" and "64GiB" as everywhere, "64G" and "64Gi" as Kubernetes writes them.
+// Reads "64GB" and "64GiB", as everywhere, and "64G" and "64Gi" as Kubernetes writes them.
 std::optional<int64_t> BytesOf(const Json& value) {
   if (!value.is_string() && !value.is_number()) return std::nullopt;
   const std::string text = value.is_string() ? value.get<std::string>() : DumpJson(value);
@@ -28,7 +28,7 @@ std::optional<int64_t> BytesOf(const Json& value) {
   return WholeAmount(bytes ? bytes : ParseAmount(text + "B", kSizeUnits), kMostBytes);
 }
 
-// What a launcher is told to ask for of a node, in its own settings; a wrong one is the launcher's to refuse.
+// Returns the memory of a node that the launcher's own settings ask for. The launcher refuses an invalid value.
 std::optional<int64_t> RequestOf(const Launch& launch) {
   const auto own = launch.config.find(launch.launcher);
   if (own == launch.config.end() || !own->is_object() || !own->contains("memory")) return std::nullopt;
@@ -60,9 +60,9 @@ SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemor
   }
   consider(launch.memory_limit_bytes, "memory_limit " + FormatBytes(launch.memory_limit_bytes));
   if (least.bytes == 0) return {};
-  const int64_t processes = std::max<int64_t>(1, ProcessesOf(spec) / launch.nodes);  // of a node
+  const int64_t processes = std::max<int64_t>(1, ProcessesOf(spec) / launch.nodes);  // of each node
   if (processes > 1) least.basis += fmt::format(", shared by {} ranks", processes);
-  // What another trainer takes beside its tensors is its own affair.
+  // Another trainer's need besides its tensors is not known.
   const int64_t each =
       IsOurTrainer(launch) ? SlabBytesWithin(least.bytes, processes) : std::max<int64_t>(1, least.bytes / processes);
   return {each, least.basis};

@@ -53,13 +53,13 @@ bool Fits(const MemoryForecast& forecast, const SlabLimit& limit) {
   return limit.bytes == 0 || forecast.planned_peak_bytes <= limit.bytes;
 }
 
-// Of a point whose memory is predicted.
+// For a point whose memory is predicted.
 Verdict VerdictOf(const RunSpec& spec, const MemoryForecast& forecast, const SlabLimit& limit) {
   if (limit.bytes == 0 && spec.device != "meta") return Verdict::kUnknown;
   return Fits(forecast, limit) ? Verdict::kFits : Verdict::kOutOfMemory;
 }
 
-// Where ranks each hold what they could share, and that is what is too much.
+// Returns whether the point would fit if its ranks shared what each of them holds now.
 bool FitsSharded(const Point& point, const SlabLimit& limit, ForecastCache& forecasts) {
   if (point.spec.ranks == 1 || point.spec.shard == "full") return false;
   Point sharded = point;
@@ -92,7 +92,7 @@ RunResult SkippedResult(const Point& point, const PlannedPoint& planned) {
   return result;
 }
 
-// How many of the points, which are in order, the next job runs: what the sweep says.
+// Returns how many of the points, which are in order, the next job runs according to the sweep.
 size_t BundleSize(std::span<const double> costs, const Launch& launch, int64_t time_limit_s, const TimeModel& times) {
   if (launch.bundle_s == 0) return std::min(costs.size(), static_cast<size_t>(std::max<int64_t>(1, launch.bundle)));
   const auto limit_s = static_cast<double>(time_limit_s);
@@ -106,13 +106,13 @@ size_t BundleSize(std::span<const double> costs, const Launch& launch, int64_t t
   return times.FitWithin(static_cast<double>(launch.bundle_s), costs, limit_s);
 }
 
-// A point's job before it is bundled, and what it costs.
+// A point's job before it is bundled, and its cost.
 struct Costed {
   double cost;
   Job job;
 };
 
-// Points that ask for the same, in their order, each group in place of its first.
+// Groups points with the same requirements, in their order. Each group takes the place of its first point.
 std::vector<std::vector<Costed>> Groups(std::vector<Costed> points) {
   std::vector<std::vector<Costed>> groups;
   for (Costed& point : points) {
@@ -124,7 +124,8 @@ std::vector<std::vector<Costed>> Groups(std::vector<Costed> points) {
   return groups;
 }
 
-// Where the sweep says that a field is this; its defaults where a model or family does.
+// Returns where the sweep gives this value to the field. If a model or family gives it, returns the place of the
+// defaults.
 Place PlaceOf(const Sweep& sweep, std::string_view field, const std::string& path) {
   std::vector<Assignment> assignments = sweep.defaults;
   for (const AxisGroup& group : sweep.groups) {
@@ -168,7 +169,8 @@ void RequireWeights(const Sweep& sweep, const std::vector<Point>& points) {
   }
 }
 
-// A queue of Slurm's has a limit of its own, and who runs jobs here looks on.
+// Says that nothing would end a job that hangs. A queue of Slurm's has a limit of its own, and local jobs run in view
+// of the user.
 std::string EndlessRequest(const Job& job, const Launch& launch) {
   if (launch.launcher != "kubernetes" || job.points.front().time_limit_s > 0) return "";
   return "kubernetes: points have no time_limit, and nothing else ends one that hangs: it keeps its nodes until "
@@ -325,7 +327,7 @@ void PlaceCheckpointFiles(Point& point, const std::filesystem::path& folder, con
 
 std::string JobKey(const std::string& sweep_name, const std::vector<std::string>& point_ids,
                    const std::map<std::string, int64_t>& attempts) {
-  // JSON keeps the parts apart, whatever the name holds.
+  // JSON keeps the parts apart, whatever characters the name has.
   Json parts = Json::array({sweep_name});
   for (const std::string& id : point_ids) {
     const auto it = attempts.find(id);

@@ -17,12 +17,12 @@
 namespace ridgeline {
 namespace {
 
-// Steps of specs that differ in nothing that changes memory take the same time.
+// Computes step times on a device. Specs that differ only in fields that do not change memory take the same time.
 class StepTimesOn {
  public:
   explicit StepTimesOn(const Device& device) : device_(device) {}
 
-  // `framework`: of another trainer; nullptr: our own.
+  // `framework`: that of another trainer; nullptr: our own.
   const StepForecast& Of(const Point& point, const Framework* framework) {
     const auto [it, is_new] = known_.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
     if (is_new) {
@@ -54,13 +54,14 @@ double DollarsOf(const PointPrice& price, double seconds) { return seconds / 360
 
 struct Total {
   double seconds = 0;
-  std::optional<PointPrice::Interval> interval = PointPrice::Interval{};  // of a sum that lacks one: nothing
+  std::optional<PointPrice::Interval> interval =
+      PointPrice::Interval{};  // nothing if a part of the sum has no interval
   double node_hours = 0;
   double kilowatt_hours = 0;
   double usd = 0, low_usd = 0, high_usd = 0;
 };
 
-// A sum has an interval where each of its points does.
+// A sum has an interval only if each of its points has one.
 void AddInterval(const PointPrice& price, Total& total) {
   if (!price.interval || !total.interval) {
     total.interval.reset();
@@ -137,7 +138,7 @@ std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>
       const auto seconds = [&](double step_ns, double first_ns) {
         return repeats * within(CostOfRuns(spec, step_ns, first_ns, *parts.device).seconds / repeats);
       };
-      // What the first iteration takes of a device that does not say it is assumed: it may be nothing, or twice that.
+      // If the device has no figure for the first iteration, it is assumed: it may be zero, or twice as much.
       const double unsure = parts.device->Has("cold.first_iteration") ? 0 : 1;
       price.basis = framework != nullptr ? kEstimated : step.calibrated ? kCalibrated : kExtrapolated;
       price.seconds = seconds(step.step_ns, step.cold_ns());

@@ -22,7 +22,7 @@ std::string Plural(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// "4 nodes, 8 cores, at most 1 h a point".
+// Returns "4 nodes, 8 cores, at most 1 h a point".
 std::string AskedText(const Sweep& sweep, const Job& job) {
   std::vector<std::string> asked = {Plural(job.nodes, "node")};
   if (job.cpus > 0) asked.push_back(Plural(job.cpus, "core"));
@@ -38,7 +38,7 @@ std::string AskedText(const Sweep& sweep, const Job& job) {
   return Join(asked, ", ");
 }
 
-// Why points have what memory they have, each reason once.
+// Returns the reasons for the points' memory limits, each once.
 std::set<std::string> Bases(const Plan& plan) {
   std::set<std::string> bases;
   for (const PlannedPoint& point : plan.points) bases.insert(point.limit.basis);
@@ -49,7 +49,7 @@ bool HaveRanks(const std::vector<Point>& points) {
   return std::any_of(points.begin(), points.end(), [](const Point& point) { return point.spec.ranks > 1; });
 }
 
-// "DP 4, TP 2, PP 2"; empty where all ranks are data-parallel, and each has a whole model.
+// Returns "DP 4, TP 2, PP 2"; empty if all ranks are data-parallel and each has a whole model.
 std::string SplitText(const Sweep& sweep, const RunSpec& spec) {
   const auto trainer = sweep.trainers.Find(spec.trainer);
   const int64_t data_parallel = trainer ? DataParallelRanks(*trainer, spec) : DataParallelRanks(spec);
@@ -58,7 +58,7 @@ std::string SplitText(const Sweep& sweep, const RunSpec& spec) {
   return fmt::format("DP {}{}{}", data_parallel, words.empty() ? "" : ", ", words);
 }
 
-// {"id":…,"spec":{…}} one a line, or as a JSON array.
+// Writes {"id":…,"spec":{…}}, one on each line, or as a JSON array.
 Expansion WriteSpecs(const Sweep& sweep, bool array, const std::function<void(std::string_view)>& write) {
   std::string out = array ? "[" : "";
   bool first = true;
@@ -84,7 +84,7 @@ bool Varies(const std::vector<const Field*>& fields, std::string_view name) {
   return std::ranges::any_of(fields, [&](const Field* field) { return field->name == name; });
 }
 
-// As a mixture of experts has: a token does not take all of them.
+// For example in a mixture of experts, where a token does not use all parameters.
 bool HasIdleParameters(const Point& point) { return ActiveParameters(point.spec) != CountParameters(point.spec); }
 
 }  // namespace

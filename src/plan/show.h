@@ -1,4 +1,4 @@
-// A sweep's points and plan as tables: what `ridgeline plan` prints.
+// A sweep's points and plan as tables, as `ridgeline plan` prints them.
 #pragma once
 
 #include <functional>
@@ -13,43 +13,43 @@
 
 namespace ridgeline {
 
-// For people, ids are cut to 8 digits and sizes are "15.5 GB"; for programs, ids are whole and sizes are in bytes.
+// For people, ids are cut to 8 digits and sizes are like "15.5 GB". For programs, ids are whole and sizes are in bytes.
 enum class Audience { kPeople, kPrograms };
 
-// A field's value, as a table has it.
+// Returns a field's value as a cell.
 Cell FieldCell(const RunSpec& spec, const Field& field);
 
-// A table with the columns of the point's id and of these fields, and a row's cells of them.
+// Return a table with columns for the point's id and these fields, and a row's cells for them.
 Table PointColumns(const std::vector<const Field*>& fields);
 std::vector<Cell> PointCells(std::string_view id, const RunSpec& spec, const std::vector<const Field*>& fields,
                              Audience audience);
 
-// One row a point: id, the fields the sweep varies, its parameters, the predicted peak of one rank, the verdict, and
-// what of memory that was compared with; why it is so much, for people where it is not the same for all.
+// Returns one row for each point: its id, the fields that the sweep varies, its parameters, the predicted peak of one
+// rank, the verdict, and the memory that the peak was compared with. For people, also the basis of that memory if it
+// differs between points.
 Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan& plan, Audience audience);
 
-// Every field of a RunSpec: name, type, values, what it means.
+// Returns every field of a RunSpec: name, type, values, meaning.
 Table FieldsTable();
 
-// "6 points: 4 fit (the largest needs 1.20 GB a rank), 2 out of memory (1 fits with shard: full); available 22.1 GB a
-// rank (free on this machine)".
+// Returns "6 points: 4 fit (the largest needs 1.20 GB a rank), 2 out of memory (1 fits with shard: full); available
+// 22.1 GB a rank (free on this machine)".
 std::string PlanSummary(const std::vector<Point>& points, const Plan& plan);
 
-// What the points that are out of memory do not fit in, and what would help: "memory_limit 64.0 GB, shared by 8 ranks;
-// 1 would fit with shard: full". Empty where none is.
+// Returns the limits that the out-of-memory points exceed, and what would help: "memory_limit 64.0 GB, shared by 8
+// ranks; 1 would fit with shard: full". Empty if there are no such points.
 std::string OutOfMemoryWhy(const Plan& plan);
 
-// What jobs ask for, a line for each that differs: "2 jobs of 3 points: 4 nodes, 8 cores, 1 h a point, slurm:
-// {"partition":"large"}". No line where none asks for
-// anything.
+// Returns what jobs ask for, a line for each difference: "2 jobs of 3 points: 4 nodes, 8 cores, 1 h a point, slurm:
+// {"partition":"large"}". Returns no line if no job asks for anything.
 std::vector<std::string> JobLines(const Sweep& sweep, const Plan& plan);
 
-// "6 points; 2 combinations excluded; 1 duplicate left out".
+// Returns "6 points; 2 combinations excluded; 1 duplicate left out".
 std::string ExpansionSummary(const Expansion& expansion);
 
-// The points as text. jsonl and json hold whole specs, {"id": …, "spec": {…}}, and are written as they come, so that a
-// million points need no memory; text, md and csv are tables of the id and the fields that vary.
-// Throws as ForEachPoint, and Error(kUsage) for an unknown format.
+// Writes the points as text. jsonl and json hold whole specs, {"id": …, "spec": {…}}, and are written one by one, so
+// that a million points need no memory. text, md and csv are tables of the id and the fields that vary. Throws as
+// ForEachPoint does, and Error(kUsage) for an unknown format.
 Expansion WriteExpanded(const Sweep& sweep, std::string_view format,
                         const std::function<void(std::string_view)>& write);
 

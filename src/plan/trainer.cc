@@ -30,21 +30,21 @@ std::string Path() {
   return path == nullptr ? "" : path;
 }
 
-// The settings of the launcher's own mapping; nullptr where there are none.
+// Returns the launcher's own mapping; nullptr if there is none.
 const Json* OwnOf(const Launch& launch) {
   const auto own = launch.config.find(launch.launcher);
   return own == launch.config.end() || !own->is_object() ? nullptr : &*own;
 }
 
-// What the launcher is asked for of a node's GPUs.
+// The GPUs of a node that the launcher is asked for.
 struct Asked {
-  std::string setting;  // that asks, "slurm: gpus"; empty: none does
-  std::string text;     // as a person says it: "8 GPUs"
-  std::string kind;     // "h100"; empty: of any
+  std::string setting;  // the setting that asks, "slurm: gpus"; empty: none does
+  std::string text;     // in words: "8 GPUs"
+  std::string kind;     // "h100"; empty: any
   int64_t count = 0;    // 0: not known
 };
 
-// "8", "h100:8" or "h100".
+// Reads "8", "h100:8" or "h100".
 void ReadGpus(std::string_view text, Asked& asked) {
   const size_t colon = text.rfind(':');
   const std::string_view last = colon == std::string_view::npos ? text : text.substr(colon + 1);
@@ -119,8 +119,8 @@ std::string OddGpus(const RunSpec& spec, const Launch& launch) {
       launch.launcher, asked.text);
 }
 
-// By its name's words: HF_TOKEN and AWS_SECRET_ACCESS_KEY are, TOKENIZERS_PARALLELISM is none. A path is where one
-// lies.
+// Decides by the words in the name: HF_TOKEN and AWS_SECRET_ACCESS_KEY are secrets, TOKENIZERS_PARALLELISM is not. A
+// path only says where a secret is.
 bool IsSecret(const std::string& name, const std::string& value) {
   static constexpr std::array<std::string_view, 8> kWords = {"TOKEN",    "SECRET", "KEY",        "APIKEY",
                                                              "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS"};
@@ -141,7 +141,7 @@ void RequireTrainer(const Sweep& sweep) {
   if (sweep.launch.trainer.empty()) return;
   const std::string& program = sweep.launch.trainer.front();
   const bool is_path = program.find('/') != std::string::npos;
-  // A PATH of its own is looked along where it is started.
+  // If the sweep sets PATH, the program is searched along that when it is started.
   if (!is_path && sweep.launch.environment.contains("PATH")) return;
   if (!FindProgram(program, Path()).empty()) return;
   throw Error(ErrorKind::kInvalidInput,
