@@ -17,7 +17,7 @@ size_t FieldsBefore(std::string_view name) {
   return static_cast<size_t>(std::ranges::count_if(Fields(), [&](const Field& field) { return field.name < name; }));
 }
 
-// Straight, without a copy: a sweep may have a million points. `field` is one of the table's.
+// Compares without copies, because a sweep may have a million points. `field` is one of the table's.
 bool Differ(const RunSpec& a, const RunSpec& b, const Field& field) {
   return std::visit(
       [&](const auto& member) {
@@ -30,7 +30,7 @@ bool Differ(const RunSpec& a, const RunSpec& b, const Field& field) {
       field.member);
 }
 
-// Not by values, of which one may stand for nothing said as well.
+// Copies the member itself, because a value may also stand for "not given".
 void Copy(const RunSpec& from, RunSpec& to, const Field& field) {
   std::visit(
       [&](const auto& member) {
@@ -49,7 +49,7 @@ SpecEncoder::SpecEncoder()
 std::string_view SpecEncoder::Encode(const RunSpec& spec) {
   const auto fields = Fields();
   out_.clear();
-  // What goes unsaid of the one is said of another.
+  // Which fields are left out depends on the family.
   const bool anew = first_ || spec.family != last_.family;
   for (size_t i = 0; i < fields.size(); ++i) {
     const bool changed = Differ(spec, last_, fields[i]);

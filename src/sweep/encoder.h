@@ -1,4 +1,4 @@
-// EncodePoint for many specs in a row: a field's text is made again only where its value changed.
+// EncodePoint for many specs in a row. Makes a field's text again only if its value changed.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ class SpecEncoder {
  public:
   SpecEncoder();
 
-  // Equal to EncodePoint(spec); valid until the next call.
+  // Equals EncodePoint(spec). Valid until the next call.
   std::string_view Encode(const RunSpec& spec);
 
  private:
   RunSpec last_;
   bool first_ = true;
-  std::vector<std::string> fragments_;  // one a field, with the separator before it
-  size_t own_at_;                       // what is the trainer's own goes before this field's
-  size_t version_at_;                   // and the version here
+  std::vector<std::string> fragments_;  // one for each field, with the separator before it
+  size_t own_at_;                       // the trainer's own fields go before this field
+  size_t version_at_;                   // the version goes before this field
   std::string version_;
   std::string out_;
 };

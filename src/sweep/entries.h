@@ -1,4 +1,4 @@
-// What the sections of a sweep file have in common: mappings of fields and of conditions.
+// Shared by the sections of a sweep file: mappings of fields and of conditions.
 #pragma once
 
 #include <string_view>
@@ -13,21 +13,21 @@
 
 namespace ridgeline {
 
-// Each appends what is wrong to `faults`, at its place, and returns what was right.
+// Each function appends what is wrong to `faults`, at its place, and returns what was right.
 
-// The entries of a mapping of a point's fields, those of its trainers' own among them. `known`: those that the section
-// takes; a name among them that is no field's has none.
+// The entries of a mapping of a point's fields, including the fields of its trainers. `known`: the names that the
+// section accepts; a name that is no field's has no Field.
 using FieldEntry = std::pair<const Field*, const YamlNode*>;
 std::vector<FieldEntry> FieldEntries(const YamlNode& node, std::string_view section, const SweepTrainers& trainers,
                                      std::vector<Fault>& faults, const Names& known);
 std::vector<FieldEntry> FieldEntries(const YamlNode& node, std::string_view section, const SweepTrainers& trainers,
                                      std::vector<Fault>& faults);
 
-// A mapping of conditions, which shall all hold; their values are counted. Throws Fault where they are too many.
+// A mapping of conditions that must all hold. Counts their values. Throws Fault if there are too many.
 std::vector<Condition> ReadConditions(const YamlNode& map, std::string_view section, const SweepTrainers& trainers,
                                       ValueCount& count, std::vector<Fault>& faults);
 
-// Nothing where it is no integer of this range.
+// Adds a fault and leaves `to` unchanged if the value is no integer in this range.
 void ReadWhole(const YamlNode& node, std::string_view name, int64_t min, int64_t max, int64_t& to,
                std::vector<Fault>& faults);
 

@@ -13,10 +13,10 @@
 namespace ridgeline {
 namespace {
 
-// A set of hashes in one flat table: a million of them cost 32 MB and no allocation each.
+// A set of hashes in one flat table. A million of them cost 32 MB, and no allocation each.
 class HashSet {
  public:
-  // False where it was there already.
+  // Returns false if the hash is in the set already.
   bool Insert(const Hash128& hash) {
     if (2 * (size_ + 1) > slots_.size()) Grow();
     return Place(hash);
@@ -27,7 +27,7 @@ class HashSet {
     const size_t mask = slots_.size() - 1;
     for (size_t i = hash.low & mask;; i = (i + 1) & mask) {
       if (slots_[i] == hash) return false;
-      if (slots_[i] == Hash128{}) {  // an all-zero hash cannot be kept; it would only let a duplicate pass
+      if (slots_[i] == Hash128{}) {  // an all-zero hash cannot be stored; that would only let a duplicate pass
         slots_[i] = hash;
         ++size_;
         return true;

@@ -23,7 +23,7 @@
 namespace ridgeline {
 namespace {
 
-// What may differ from point to point, and is a number: a rule sets it in place of what was said before.
+// Numbers that may differ from point to point. A rule replaces the earlier value.
 constexpr std::array<std::pair<std::string_view, int64_t Launch::*>, 7> kNumbers = {
     {{"nodes", &Launch::nodes},
      {"ranks_per_node", &Launch::ranks_per_node},
@@ -33,9 +33,9 @@ constexpr std::array<std::pair<std::string_view, int64_t Launch::*>, 7> kNumbers
      {"meet_limit", &Launch::meet_limit_s},
      {"save_time", &Launch::save_time_s}}};
 
-// Of a launcher's own settings those that change figures: on how much of a machine a point runs, how it is bound to it,
-// and in what software. Where it is placed (a partition, a selector of nodes) is not among them: which machine that was
-// its result says.
+// The launcher's own settings that change figures: how much of a machine a point uses, how it is bound to it, and which
+// software it runs in. Where it runs (a partition, a selector of nodes) is not among them, because its result names the
+// machine.
 constexpr std::array kShape = {"cpus",  "cpu",           "gpus",      "gres",          "nodes",     "ntasks",
                                "efa",   "devices",       "hugepages", "gpu_bind",      "exclusive", "srun",
                                "image", "trainer_image", "container", "shared_memory", "modules",   "prolog",
@@ -68,7 +68,7 @@ class LaunchReader {
     if (node.kind != YamlNode::Kind::kMap) return Add(node.place, NotAMapping("launch is a mapping", node));
     sweep_.launch.place = node.place;
     const std::vector<Entry> entries = Entries(node, "launch setting", {}, faults_);
-    // First: what a mapping is called decides whether it is the launcher's.
+    // The launcher first: its name decides which mapping is the launcher's.
     for (const auto& [name, value] : entries) {
       if (name == "launcher") ReadLauncher(*value);
     }
@@ -91,7 +91,7 @@ class LaunchReader {
     if (!IsPlainName(sweep_.launch.launcher)) Add(node.place, "a launcher's name is of letters, digits, - and _");
   }
 
-  // False where it is none of these.
+  // Returns false if it is none of these settings.
   bool ReadOfTheSweep(const std::string& name, const YamlNode& value) {
     if (name == "bundle") {
       ReadBundle(value);
@@ -111,7 +111,7 @@ class LaunchReader {
     return true;
   }
 
-  // What a rule may set too.
+  // Reads settings that a rule may set, too.
   void ReadOfPoints(const std::string& name, const YamlNode& value, Launch& to) {
     to.places[name] = value.place;
     for (const YamlEntry& own : value.entries) {
@@ -188,7 +188,7 @@ class LaunchReader {
     }
   }
 
-  // Another mapping is the settings of the launcher it is named after, which checks them itself.
+  // Any other mapping holds the settings of the launcher with its name, which checks them itself.
   void RequireMappingOfALauncher(const std::string& name, const YamlNode& value) {
     if (name == "gpus") {
       Add(value.place,
@@ -268,12 +268,12 @@ class LaunchReader {
     } else if (const std::string_view word = ShellWordOf(argv); !word.empty()) {
       Add(node.place, NotForAShell(word));
     } else if (const auto text = WordsOf(argv).shell_text; text && argv[*text].find("$@") == std::string::npos) {
-      // Where the spec lies and the result goes is said in arguments.
+      // The paths of the spec and the result are passed as arguments.
       Add(node.place, "the shell's text does not pass its arguments on: end it with the program and \"$@\"");
     }
   }
 
-  // "20" points, or points for "20m".
+  // Reads "20" as points, and "20m" as a time.
   void ReadBundle(const YamlNode& node) {
     const auto seconds = ReadSeconds(node);
     if (node.scalar.is_string() && seconds) {
@@ -300,13 +300,13 @@ class LaunchReader {
   ValueCount values_;
 };
 
-// The nodes that the launcher's own mapping asks for; 0: it does not say.
+// Returns the nodes that the launcher's own mapping asks for; 0: not given.
 int64_t OwnNodes(const Json& config, const std::string& launcher) {
   const auto own = config.find(launcher);
   if (own == config.end() || !own->is_object()) return 0;
   const auto nodes = own->find("nodes");
   if (nodes == own->end() || !nodes->is_number_integer()) return 0;
-  return std::clamp<int64_t>(nodes->get<int64_t>(), 0, 65'536);  // what is beyond the launcher refuses
+  return std::clamp<int64_t>(nodes->get<int64_t>(), 0, 65'536);  // the launcher refuses values beyond this
 }
 
 }  // namespace
@@ -355,7 +355,7 @@ Launch LaunchOf(const Sweep& sweep, const Point& point) {
     launch.nodes =
         launch.ranks_per_node > 0 ? (processes + launch.ranks_per_node - 1) / launch.ranks_per_node : int64_t{1};
   }
-  // On a node without a process of its own nothing would run, whichever trainer it is.
+  // A node without a process of its own would do nothing, whichever trainer it is.
   if (processes % launch.nodes != 0) {
     throw Error(
         ErrorKind::kInvalidInput,
@@ -395,7 +395,7 @@ std::string SetupOf(const Launch& launch, const std::vector<std::string>& traine
   for (const char* name : kShape) {
     if (own != launch.config.end() && own->is_object() && own->contains(name)) shape[name] = own->at(name);
   }
-  // Left out where nothing is said, so that such a setup is the one that stores of older versions have.
+  // Left out if empty, so that such a setup equals that in stores of older versions.
   if (shape.empty()) return setup;
   Json whole = ParseJson(setup, "a setup");
   whole[launch.launcher] = std::move(shape);

@@ -1,4 +1,4 @@
-// What `launch:` says: read from a sweep's file, and worked out for each of its points.
+// The section `launch:`: reads it from a sweep's file, and computes it for each point.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,28 @@ namespace ridgeline {
 // Reads the section into `sweep.launch` and `sweep.rules`. Appends what is wrong to `faults`, at its place.
 void ReadLaunch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults);
 
-// Whoever gives a point less memory has left out the unit.
+// A smaller memory limit means that the unit was forgotten.
 inline constexpr int64_t kLeastMemoryBytes = 1'000'000;
 
-// A launcher's name, a report's: letters, digits, - and _. Such names become file names.
+// Returns whether the text can be a launcher's or a report's name: letters, digits, - and _. Such names become file
+// names.
 bool IsPlainName(const std::string& name);
 
-// `launch` with what a rule sets, key by key; environments are merged by variable, a launcher's mapping by setting.
+// Returns `launch` with the rule's settings, key by key. Environments are merged by variable, a launcher's mapping by
+// setting.
 Launch WithRule(Launch launch, const LaunchRule& rule);
 
-// What holds for the point: the sweep's settings, with those of the rules that hold of it, in order, and its `nodes`
-// worked out: at least 1; those of the launcher's own mapping are meant where it has some. Throws Error(kInvalidInput)
-// where so many nodes cannot share the point's ranks, or where our trainer would have fewer ranks than nodes.
+// Returns what applies to the point: the sweep's settings, then those of the point's rules, in order. Computes `nodes`,
+// which is at least 1; nodes in the launcher's own mapping take precedence. Throws Error(kInvalidInput) if the nodes
+// cannot share the point's ranks evenly, or if our trainer would have fewer ranks than nodes.
 Launch LaunchOf(const Sweep& sweep, const Point& point);
 
-// What holds for all jobs of the sweep together, as a launcher is opened with it: the sweep's own settings, but the
-// most `nodes` and `cpus` that one of them has. Throws as Expand and LaunchOf.
+// Returns what applies to all jobs of the sweep together, with which a launcher is opened: the sweep's own settings,
+// with the most `nodes` and `cpus` of any job. Throws as Expand and LaunchOf do.
 Json SharedConfig(const Sweep& sweep);
 
-// How the point is measured (run/measurement.h), with what the launcher's own settings ask for in place of that or
-// beside it: cores, nodes, GPUs. `trainer`: argv, where the sweep names none.
+// Returns how the point is measured (run/measurement.h), including the cores, nodes and GPUs that the launcher's own
+// settings ask for. `trainer`: argv if the sweep names no trainer.
 std::string SetupOf(const Launch& launch, const std::vector<std::string>& trainer = {});
 
 }  // namespace ridgeline

@@ -17,8 +17,8 @@ namespace {
 
 constexpr Unit kPrices[] = {{"USD/h", 1}};
 constexpr Unit kPowers[] = {{"W", 1}, {"kW", 1e3}};
-constexpr double kMostDollars = 1e6;  // of a node and hour
-constexpr double kMostWatts = 1e6;    // of a node
+constexpr double kMostDollars = 1e6;  // for a node and hour
+constexpr double kMostWatts = 1e6;    // for a node
 constexpr size_t kLongestDate = 40;
 
 class PriceReader {
@@ -50,7 +50,7 @@ class PriceReader {
  private:
   void Add(const Place& place, std::string message) { faults_.push_back({place, std::move(message)}); }
 
-  // One line; nothing where it is something else, which is said.
+  // Returns one line of text. For anything else returns nothing and adds a fault.
   std::optional<std::string> Line(const YamlNode& node, const char* key, const char* example, size_t longest) {
     if (node.scalar.is_string()) {
       auto text = node.scalar.get<std::string>();
@@ -65,7 +65,7 @@ class PriceReader {
     price_.device = Line(node, "device", "p5 (`ridgeline devices` lists them)", 100).value_or("");
   }
 
-  // 2026 alone is a number to YAML.
+  // YAML reads 2026 alone as a number.
   void ReadDate(const YamlNode& node) {
     if (node.scalar.is_number_integer()) {
       price_.date = node.scalar.dump();

@@ -1,4 +1,4 @@
-// What `price:` says: the device that the sweep is meant for, and what a node of it costs and draws.
+// The section `price:`: the device that the sweep is meant for, and the price and power of its nodes.
 #pragma once
 
 #include <vector>

@@ -45,7 +45,7 @@ class Profiles {
     if (shipped) folder_ = *shipped / launcher_;
   }
 
-  // `config` as `launch:` or a rule has it; `place` says where that is.
+  // `config` is from `launch:` or a rule; `place` says where that is.
   void Use(const Place& place, Json& config) const {
     const auto own = config.find(launcher_);
     if (own == config.end() || !own->is_object() || !own->contains(kProfile)) return;
@@ -95,7 +95,7 @@ class Profiles {
 
   const fs::path& file_;
   const std::string& launcher_;
-  fs::path folder_;  // empty: none ship
+  fs::path folder_;  // empty: no profiles are shipped
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Profiles: settings of a launcher in a file of their own, for what many sweeps say alike, such as a cluster's network.
+// Profiles: a launcher's settings in a file of their own, for what many sweeps share, such as a cluster's network.
 //
-// `profile: NAME` in the launcher's mapping stands for a file that ships with Ridgeline, profiles/LAUNCHER/NAME.yaml; a
-// path, `profile: ./NAME.yaml`, for one of a person's own, beside the sweep's file; a list for several, of which a
-// later one overrides those before it.
+// `profile: NAME` in the launcher's mapping names a file that ships with Ridgeline, profiles/LAUNCHER/NAME.yaml. A
+// path, `profile: ./NAME.yaml`, names your own file, relative to the sweep's file. A list names several; later ones
+// override earlier ones.
 #pragma once
 
 #include <filesystem>
@@ -13,9 +13,10 @@
 
 namespace ridgeline {
 
-// Puts in place of `profile` what it stands for, in the mapping of the sweep's launcher and in those of its rules,
-// under what that says itself: mappings are merged by their keys, null takes one away, a list is replaced. `shipped`
-// holds a folder for each launcher. Throws Error(kInvalidInput) for a profile that there is not, or that is none.
+// Replaces `profile` by the file's settings, in the mapping of the sweep's launcher and in those of its rules. The
+// mapping's own settings override the file's: mappings are merged by key, null removes a key, a list is replaced.
+// `shipped` has a folder for each launcher. Throws Error(kInvalidInput) for a profile that does not exist or is
+// invalid.
 void UseProfiles(Sweep& sweep, const std::optional<std::filesystem::path>& shipped = FindDataDir("profiles"));
 
 }  // namespace ridgeline

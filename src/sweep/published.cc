@@ -65,7 +65,7 @@ class PublishedReader {
     to = bytes.value_or(0);
   }
 
-  // Of all ranks.
+  // Reads a rate of all ranks together.
   void ReadRate(const YamlNode& node, const std::string& key, double& to) {
     if (node.scalar.is_number()) to = node.scalar.get<double>();
     if (!(to > 0) || to > kMostTokensPerS) {

@@ -1,4 +1,4 @@
-// What `published:` says: figures that others measured and published of the sweep's points.
+// The section `published:`: figures that others measured and published for the sweep's points.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace ridgeline {
 
 // Reads the section into `sweep.published`. Appends what is wrong to `faults`, at its place. Throws Fault as
-// ReadConditions.
+// ReadConditions does.
 void ReadPublished(const YamlNode& node, Sweep& sweep, ValueCount& count, std::vector<Fault>& faults);
 
 }  // namespace ridgeline

@@ -20,7 +20,7 @@ using Objective = SweepSearch::Objective;
 
 constexpr std::array<std::pair<std::string_view, Objective>, 3> kObjectives = {
     {{"tokens_per_s", Objective::kTokensPerS}, {"cost", Objective::kCost}, {"fit", Objective::kFit}}};
-constexpr int64_t kMostRuns = 500;  // beyond that, a sweep is what is meant
+constexpr int64_t kMostRuns = 500;  // for more runs, use a sweep
 
 class SearchReader {
  public:
@@ -89,14 +89,14 @@ class SearchReader {
                                          DidYouMean(name, sweep_.trainers.field_names())));
     }
     if (std::find(axes_.begin(), axes_.end(), name) == axes_.end()) {
-      if (!axes_are_sound_ || axes_.empty()) return;  // that is told
+      if (!axes_are_sound_ || axes_.empty()) return;  // reported already
       return Add(item.place,
                  fmt::format("{} is no axis of this sweep, whose axes are {}: give it values in matrix or zip", name,
                              Join(axes_, ", ")));
     }
     if (Contains(field)) return Add(item.place, fmt::format("over has {} twice, or a field that moves with it", name));
     search_.over.push_back(field);
-    // What moves with it is searched with it.
+    // Axes that move with it are searched, too.
     for (const AxisGroup& group : sweep_.groups) {
       const auto has = [&](const Axis& axis) { return axis.front().field == field; };
       if (std::none_of(group.begin(), group.end(), has)) continue;

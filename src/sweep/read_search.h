@@ -8,8 +8,8 @@
 
 namespace ridgeline {
 
-// Reads the section into `sweep.search`. To be called when the sweep's axes are read. Appends what is wrong to
-// `faults`, at its place.
+// Reads the section into `sweep.search`. REQUIRES: the sweep's axes are read. Appends what is wrong to `faults`, at its
+// place.
 void ReadSearch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults);
 
 }  // namespace ridgeline

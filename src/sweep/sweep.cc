@@ -25,7 +25,7 @@
 namespace ridgeline {
 namespace {
 
-// Reads the sections of one file into one sweep, and keeps going: every fault is collected.
+// Reads the sections of one file into one sweep. Goes on after a fault, to collect them all.
 class SweepReader {
  public:
   Sweep sweep;
@@ -101,7 +101,7 @@ class SweepReader {
     }
   }
 
-  // A value that all points share, from another section than defaults.
+  // Reads a value that all points share, from a section other than defaults.
   void ReadShared(const Field& field, const YamlNode& value) {
     auto assignment = ReadAssignment(field, value, sweep.trainers, faults);
     if (!assignment) return;
@@ -231,7 +231,7 @@ class SweepReader {
     }
   }
 
-  // A batch size that follows from memory, which may follow from rules, is nothing that they can go by.
+  // Rules cannot depend on a batch size that follows from memory, because the memory may follow from rules.
   void RefuseToCompareLargest() {
     if (!HasLargestBatch(sweep)) return;
     const auto refuse = [&](const std::vector<Condition>& conditions) {
@@ -290,7 +290,7 @@ std::string LoadSweepName(const std::filesystem::path& file) {
   } catch (const Fault& fault) {
     ThrowFaults(file, {fault}, kSweepHint);
   }
-  return ParseSweep(text, file).name;  // which says what is wrong
+  return ParseSweep(text, file).name;  // it reports what is wrong
 }
 
 Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,
@@ -299,8 +299,8 @@ Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,
   try {
     reader.ReadFile(ParseYaml(text), FoldersFor(file, trainers));
     if (!reader.faults.empty()) {
-      // Show what else is wrong, so that one look at the file mends it all. Faults that may only follow from those
-      // found already are left out.
+      // Shows what else is wrong, so that you can fix everything at once. Leaves out faults that may only follow from
+      // those found already.
       for (const Impossible& impossible :
            Walk(reader.sweep, [](const RunSpec&, const std::vector<size_t>&) {}).impossible) {
         if (impossible.attributed) reader.faults.push_back(impossible.fault);

@@ -1,4 +1,5 @@
-// A sweep: what a person wrote in YAML, checked, with every value's place in the file. docs/sweeps.md is its language.
+// A sweep: the YAML that a person wrote, checked, with the place of every value in the file. docs/sweeps.md describes
+// the language.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +21,15 @@
 
 namespace ridgeline {
 
-// One field's value, and where it was written. `model` holds the name of a preset, or what a trainer knows it by.
+// One field's value, and where it was written. For `model`, the name of a preset, or a trainer's name for a model.
 struct Assignment {
   const Field* field = nullptr;
   FieldValue value;
   Place place;
-  bool largest = false;  // of batch_size: `max`, for which `value` is 1 (Sweep::largest)
+  bool largest = false;  // for batch_size: it is `max`, and `value` is 1 (Sweep::largest)
 };
 
-// Axes that move together, each with as many values; a matrix axis is a group of one.
+// Axes that move together, with equally many values. A matrix axis is a group of one.
 using Axis = std::vector<Assignment>;  // one field's values, at least one
 using AxisGroup = std::vector<Axis>;
 
@@ -37,94 +38,95 @@ struct Condition {
   enum class Op { kOneOf, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
   const Field* field = nullptr;
   Op op = Op::kOneOf;
-  std::vector<FieldValue> values;  // one, but for kOneOf
+  std::vector<FieldValue> values;  // a single value, except for kOneOf
   Place place;
 
   bool Holds(const FieldValue& value) const;
 };
 
-// Drops every combination on which all conditions hold. A field that is an axis is compared with the axis's value, any
-// other with the value the point would have.
+// Drops every combination for which all conditions hold. A field that is an axis is compared by the axis's value, any
+// other field by the value that the point would have.
 struct Exclude {
   std::vector<Condition> conditions;
   Place place;
 };
 
-// GitHub Actions' `include`. `conditions` are the entry's axes, `additions` its other fields (a list of values each).
-// An entry is added to each combination of the grid on which all conditions hold, overwriting what earlier entries
-// added but never an axis; with several values for a field, the combination is repeated for each. An entry that no
-// combination takes is a new point (or several) of its own, whatever later entries say. All this after `exclude`.
-// A list for an axis stands for one entry per value.
+// `include` as in GitHub Actions. `conditions` are the entry's axes, `additions` its other fields, each with a list of
+// values. An entry applies to each combination of the grid for which all conditions hold. It overwrites what earlier
+// entries added, but never an axis. If a field has several values, the combination is repeated for each. An entry that
+// applies to no combination makes new points of its own, whatever later entries say. All this happens after `exclude`.
+// A list for an axis means one entry for each value.
 struct Include {
   std::vector<Condition> conditions;
   std::vector<Axis> additions;
   Place place;
 };
 
-// What is said under `launch:`; what of it may differ from point to point, launch.h works out.
+// The section `launch:`. Some settings may differ from point to point; launch.h computes those.
 struct Launch {
   std::string launcher = "local";
-  int64_t nodes = 0;                 // of a point; 0: what follows from ranks_per_node
-  int64_t ranks_per_node = 0;        // 0: all, on one node
-  int64_t cpus = 0;                  // cores of a node a point may use; 0: all
-  int64_t memory_limit_bytes = 0;    // a point may use; 0: no limit
-  int64_t time_limit_s = 0;          // of a point; 0: none
-  bool time_limit_auto = false;      // instead: what follows from how long such points take
-  int64_t meet_limit_s = 0;          // until a point's ranks have met; 0: the usual
-  int64_t save_time_s = 120;         // a trainer has to save its state when the node is taken away
-  bool keep_logs = false;            // of points that end well, too
-  int64_t bundle = 1;                // points a job
-  int64_t bundle_s = 0;              // instead: as many points as are predicted to take so long together; 0: not said
-  int64_t max_parallel = 0;          // jobs at once; 0: the launcher's choice
-  int64_t launcher_timeout_s = 900;  // a launcher may not answer, or take no job
-  int64_t give_up_after = 5;         // jobs in a row that failed alike for the infrastructure's sake; 0: never
-  std::vector<std::string> trainer;  // argv, of points that our own trains; empty: ridgeline-train
-  std::shared_ptr<const Trainer> definition;  // of a point's other trainer; nullptr: our own
-  // How often a point is run again, in one run of the driver, that ended as infrastructure for this reason.
+  int64_t nodes = 0;               // for a point; 0: follows from ranks_per_node
+  int64_t ranks_per_node = 0;      // 0: all ranks on one node
+  int64_t cpus = 0;                // cores of a node that a point may use; 0: all
+  int64_t memory_limit_bytes = 0;  // memory that a point may use; 0: no limit
+  int64_t time_limit_s = 0;        // for a point; 0: none
+  bool time_limit_auto = false;    // instead: follows from how long such points take
+  int64_t meet_limit_s = 0;        // time for a point's ranks to meet; 0: the default
+  int64_t save_time_s = 120;       // time for a trainer to save its state when its node is taken away
+  bool keep_logs = false;          // also of points that end well
+  int64_t bundle = 1;              // points for each job
+  int64_t bundle_s = 0;            // instead: as many points as are predicted to take this long together; 0: not given
+  int64_t max_parallel = 0;        // most jobs at once; 0: the launcher decides
+  int64_t launcher_timeout_s = 900;  // how long a launcher may not answer, or take no job
+  int64_t give_up_after = 5;  // after so many jobs in a row that failed alike because of the infrastructure; 0: never
+  std::vector<std::string> trainer;           // argv for points of our own trainer; empty: ridgeline-train
+  std::shared_ptr<const Trainer> definition;  // of the point's other trainer; nullptr: our own trainer
+  // How often, within one run of the driver, a point is run again that ended as infrastructure with this reason.
   std::map<InfrastructureReason, int64_t> retries = {
       {InfrastructureReason::kNode, 1},  {InfrastructureReason::kStart, 1},     {InfrastructureReason::kStorage, 1},
       {InfrastructureReason::kImage, 1}, {InfrastructureReason::kPreempted, 1}, {InfrastructureReason::kLost, 1}};
-  std::map<std::string, std::string> environment;  // of the trainer, beside what it is started with
-  Json config = Json::object();                    // the mapping as written, but for `rules`: a launcher's `config`
-  std::map<std::string, Place> places;             // of settings, "cpus", and of those of a launcher, "slurm: gpus"
+  std::map<std::string, std::string> environment;  // for the trainer, in addition to what it is started with
+  Json config = Json::object();                    // the mapping as written, without `rules`: a launcher's `config`
+  std::map<std::string, Place> places;  // places of settings, "cpus", and of a launcher's settings, "slurm: gpus"
   Place place;
 
-  Place PlaceOf(const std::string& setting) const;  // of the section, or the rule, where the setting has none
+  Place PlaceOf(const std::string& setting) const;  // the place of the section or the rule if the setting has none
 };
 
-// What points ask for on which all conditions hold, in place of what the sweep and the rules before say.
+// Settings for points for which all conditions hold. They override the sweep's settings and earlier rules.
 struct LaunchRule {
   std::vector<Condition> when;
-  Launch set;   // what of it is set, its `config` names
-  Place place;  // of the rule
+  Launch set;   // only the settings that its `config` names are set
+  Place place;  // place of the rule
 };
 
-// What is said under `price:`. A node's price and power stand for what the device's description says of a machine.
+// The section `price:`. A node's price and power override those in the device's description.
 struct SweepPrice {
-  std::string device;            // a description's name (predict/device.h); empty: none is said
-  double node_usd_per_hour = 0;  // 0: not said
-  std::string date;              // of that price
-  double node_watts = 0;         // 0: not said
+  std::string device;            // name of a description (predict/device.h); empty: none is given
+  double node_usd_per_hour = 0;  // 0: not given
+  std::string date;              // date of that price
+  double node_watts = 0;         // 0: not given
   Place device_place;
 };
 
-// Figures that others measured and published of the points on which all conditions hold; of all ranks. 0: not said.
+// Figures that others measured and published for the points for which all conditions hold, over all ranks. 0: not
+// given.
 struct Published {
   std::vector<Condition> when;
   std::string source;
   double cold_tokens_per_s = 0;
   double steady_tokens_per_s = 0;
-  int64_t peak_bytes = 0;  // of a GPU's memory
+  int64_t peak_bytes = 0;  // memory of a GPU
 };
 
-// What is said under `search:`: not all points are measured, but those that what was measured says to (src/search).
-// Times and costs are predicted by what `price` says.
+// The section `search:`: measures only the points that earlier measurements suggest (src/search). Times and costs are
+// predicted for the device that `price` names.
 struct SweepSearch {
   enum class Objective { kTokensPerS, kCost, kFit };
   Objective maximize = Objective::kTokensPerS;
-  // Axes, and those that move with one; for each combination of the others it begins anew.
+  // The searched axes, including those that move with one. Each combination of the other axes is searched by itself.
   std::vector<const Field*> over;
-  int64_t budget = 0;  // runs that each may take
+  int64_t budget = 0;  // most runs for each of these searches
   Place place;
 };
 
@@ -135,9 +137,9 @@ struct Sweep {
   std::string name;  // one line of free text: never a path, never markup
   std::string description;
   std::filesystem::path file;
-  std::string text;                  // what all this was read from: a file may be another by the time it is asked again
-  SweepTrainers trainers;            // that its points name; fields may be of these
-  std::vector<Assignment> defaults;  // those of `measure` too
+  std::string text;                  // the text that was read, because the file may change before it is needed again
+  SweepTrainers trainers;            // named by its points; fields may belong to these
+  std::vector<Assignment> defaults;  // including those of `measure`
   std::vector<AxisGroup> groups;     // the first changes slowest: the matrix's axes, then the zip groups
   std::vector<Include> include;
   std::vector<Exclude> exclude;
@@ -148,42 +150,42 @@ struct Sweep {
   std::vector<std::string> reports;  // names of letters, digits, - and _
   std::optional<SweepSearch> search;
   Place defaults_place;        // where a missing field is reported
-  std::set<std::string> only;  // of its points, by their ids; empty: all
-  // What `batch_size: max` stands for, which whoever reads a sweep does not know; nullptr: such points have 1.
+  std::set<std::string> only;  // ids of the points to keep; empty: all
+  // Gives `batch_size: max` its value, which the reader of a sweep does not know; nullptr: such points have 1.
   std::shared_ptr<const LargestBatch> largest;
 };
 
-// Answers what `batch_size: max` of a point stands for (plan/largest.h).
+// Gives `batch_size: max` of a point its value (plan/largest.h).
 class LargestBatch {
  public:
   virtual ~LargestBatch() = default;
-  // The batch sizes that are measured in its place, the largest first. `point` has 1 and no id yet; `place` is where it
+  // Returns the batch sizes to measure instead, the largest first. `point` has 1 and no id yet; `place` is where `max`
   // is written. Throws Error.
   virtual std::vector<int64_t> Of(const Sweep& sweep, const Point& point, const Place& place) const = 0;
 };
 
-// Whether a point of the sweep may have `batch_size: max`.
+// Returns whether a point of the sweep may have `batch_size: max`.
 bool HasLargestBatch(const Sweep& sweep);
 
-// Reads and checks a sweep. Throws one Error(kInvalidInput) with all faults of the file, a line each:
-// "file:line:column: message", or where there is no such file; Error(kInfrastructure) where it cannot be read.
-// Definitions of its trainers are looked for in its own folder, and `trainers` in it, in `trainers`, and where all are
-// (trainers/find.h).
+// Reads and checks a sweep. Throws one Error(kInvalidInput) with all faults of the file, one on each line,
+// "file:line:column: message", or if there is no such file. Throws Error(kInfrastructure) if the file cannot be read.
+// Definitions of its trainers are searched in its own folder, in `trainers` there, in the folders `trainers`, and in
+// the usual places (trainers/find.h).
 Sweep LoadSweep(const std::filesystem::path& file, const std::vector<std::filesystem::path>& trainers = {});
 
-// The name of a sweep, of whose file nothing else is looked at: neither its trainers' definitions nor what was changed
-// in it since it ran has to be right. Throws as LoadSweep where it has none.
+// Returns the name of a sweep. Looks at nothing else in its file, so its trainers' definitions and later edits may be
+// faulty. Throws as LoadSweep does if the file has no name.
 std::string LoadSweepName(const std::filesystem::path& file);
 
-// LoadSweep, from text; `file` is what faults are reported under.
+// LoadSweep for a text. Faults are reported under `file`.
 Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,
                  const std::vector<std::filesystem::path>& trainers = {});
 
-// Of a sweep's text alone how it is launched, but for its rules: what is needed where its points are known already. Its
-// trainers' definitions need not be there any more. Throws as ParseSweep.
+// Reads from a sweep's text only how it is launched, without its rules, for callers that know its points already. Its
+// trainers' definitions need not exist any more. Throws as ParseSweep does.
 Launch ParseLaunch(std::string_view text, const std::filesystem::path& file);
 
-// The fields a sweep varies, in the order of its file: its axes, then what `include` adds.
+// The fields that a sweep varies, in the order of its file: its axes, then what `include` adds.
 std::vector<const Field*> VaryingFields(const Sweep& sweep);
 
 }  // namespace ridgeline

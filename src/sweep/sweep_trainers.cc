@@ -15,7 +15,7 @@
 namespace ridgeline {
 namespace {
 
-// The values of the fields called `trainer` in one of a sweep's sections, wherever they stand in it.
+// Collects the values of all fields named `trainer` in one of a sweep's sections, at any depth.
 void CollectNames(const YamlNode& node, std::vector<const YamlNode*>& names) {
   for (const YamlNode& item : node.items) CollectNames(item, names);
   for (const auto& [key, value] : node.entries) {
@@ -90,7 +90,7 @@ void SweepTrainers::TakeFrom(const std::filesystem::path& folder, std::string_vi
 
 void SweepTrainers::Keep(const std::filesystem::path& folder) const {
   if (!trainers_.empty()) MakeDirs(folder);
-  // Under the names that the sweep has for them, so that it finds the same again.
+  // Under the sweep's names for them, so that it finds the same definitions again.
   for (const auto& [name, trainer] : trainers_) WriteFileAtomic(folder / (name + ".yaml"), trainer->text);
 }
 

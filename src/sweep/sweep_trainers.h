@@ -1,4 +1,4 @@
-// The trainers that a sweep names, and the fields that it has by them.
+// The trainers that a sweep names, and the fields that they add.
 #pragma once
 
 #include <filesystem>
@@ -21,31 +21,32 @@ class SweepTrainers {
  public:
   SweepTrainers();
 
-  // Those that the file's `trainer` fields name, but our own, each read from the first of `folders` that has it. What
-  // is wrong with a name is appended to `faults`, at its place. Throws Error(kInvalidInput) for a definition that is
-  // wrong, with its own file and lines.
+  // Reads the definitions that the file's `trainer` fields name, except our own trainer, each from the first of
+  // `folders` that has it. Appends faulty names to `faults`, at their places. Throws Error(kInvalidInput) for a faulty
+  // definition, with its own file and lines.
   SweepTrainers(const YamlNode& root, const std::vector<std::filesystem::path>& folders, std::vector<Fault>& faults);
 
-  // By the names that the sweep has for them: `torchtitan` may be the definition torchtitan@0.2.
+  // By the sweep's names for them: `torchtitan` may be the definition torchtitan@0.2.
   const std::map<std::string, std::shared_ptr<const Trainer>, std::less<>>& all() const { return trainers_; }
-  std::shared_ptr<const Trainer> Find(std::string_view name) const;  // nullptr of our own
+  std::shared_ptr<const Trainer> Find(std::string_view name) const;  // nullptr for our own trainer
 
-  // Whether the file names a trainer that is not ours, found or not: its points may have models that are only a name.
+  // Whether the file names a trainer other than ours, found or not. Its points may then have models that are only a
+  // name.
   bool names_others() const { return names_others_; }
 
-  // The trainer of this name as `folder` has it (trainers/build.h). Throws Error(kUsage) where it has nothing of it.
+  // Takes the trainer of this name from `folder` (trainers/build.h). Throws Error(kUsage) if the folder lacks it.
   void TakeFrom(const std::filesystem::path& folder, std::string_view name);
 
-  // Writes them into a folder, from which they are read as they are now.
+  // Writes the definitions into a folder, from which they can be read unchanged.
   void Keep(const std::filesystem::path& folder) const;
 
-  // A field of every point, or of one of the trainers; nullptr where there is none.
+  // Returns a field of every point, or of one of the trainers; nullptr if there is none.
   const Field* FieldOf(std::string_view name) const;
   const Names& field_names() const { return field_names_; }
 
-  // What the point's trainer adds to it: its own fields, and no others'.
+  // Makes the spec's own fields canonical: those of the point's trainer, and no others.
   void Canonicalize(RunSpec& spec) const;
-  // Why the point's trainer cannot run it; empty where it can.
+  // Returns why the point's trainer cannot run it; empty if it can.
   std::vector<Problem> WhyRefused(const RunSpec& spec) const;
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 bool IsNumeric(const Field& field) { return field.type() == "integer" || field.type() == "number"; }
 
-// Integers stay integers, so that they are told apart in messages.
+// Keeps integers as integers, so that messages show the difference.
 Json NumberJson(double value) {
   if (value == std::floor(value) && std::abs(value) < 9e15) return Json(static_cast<int64_t>(value));
   return Json(value);
@@ -34,7 +34,7 @@ bool IsRange(const Field& field, const YamlNode& node) {
   return IsNumeric(field) && node.scalar.is_string() && node.scalar.get<std::string>().find("..") != std::string::npos;
 }
 
-// "1..64*2", "512..2048+512", "1..8" (in steps of 1). Throws Fault.
+// Expands "1..64*2", "512..2048+512", "1..8" (in steps of 1). Throws Fault.
 std::vector<Json> UnfoldRange(const Field& field, const YamlNode& node) {
   const auto text = node.scalar.get<std::string>();
   const auto wrong = [&](const std::string& why) {
@@ -45,7 +45,7 @@ std::vector<Json> UnfoldRange(const Field& field, const YamlNode& node) {
   size_t sign = rest.find('*');
   if (sign == std::string_view::npos) {
     sign = rest.find('+');
-    // The plus of an exponent is none.
+    // Not the plus sign of an exponent.
     if (sign != std::string_view::npos && sign > 0 && (rest[sign - 1] == 'e' || rest[sign - 1] == 'E')) {
       sign = rest.find('+', sign + 1);
     }
@@ -71,7 +71,7 @@ std::vector<Json> UnfoldRange(const Field& field, const YamlNode& node) {
   const auto whole_by = ParseWhole(by_text);
   if (whole_first && whole_last && whole_by) {
     require_an_end(*whole_first, *whole_last, *whole_by);
-    bool overflows = false;  // what does is beyond LAST
+    bool overflows = false;  // a value that overflows is beyond LAST
     for (int64_t value = *whole_first; !overflows && value <= *whole_last;) {
       add(value);
       overflows = geometric ? __builtin_mul_overflow(value, *whole_by, &value)
@@ -85,7 +85,7 @@ std::vector<Json> UnfoldRange(const Field& field, const YamlNode& node) {
   const auto by = ParseNumber(by_text);
   if (!first || !last || !by) throw wrong("is not of the form FIRST..LAST*FACTOR or FIRST..LAST+STEP");
   require_an_end(*first, *last, *by);
-  // A float's rounding must neither lose the last value nor show in the others.
+  // Rounding must neither lose the last value nor show in the others.
   const double end = *last + std::abs(*last) * 1e-9;
   double exact = *first;
   while (exact <= end && std::isfinite(exact)) {
@@ -95,8 +95,8 @@ std::vector<Json> UnfoldRange(const Field& field, const YamlNode& node) {
   return values;
 }
 
-// One value as a FieldValue. Returns what is wrong, or nothing. `scratch`: one for many values, as to make it takes
-// longer than all else.
+// Converts one value to a FieldValue. Returns what is wrong, or nothing. `scratch` is reused for many values, because
+// making it takes longer than all else.
 std::string Convert(const Field& field, const Json& value, RunSpec& scratch, FieldValue& to) {
   const auto problems = SetField(scratch, field, value);
   if (!problems.empty()) return problems.front().message;
@@ -118,7 +118,8 @@ std::string Convert(const Field& field, const Json& value, RunSpec& scratch, Fie
   return {};
 }
 
-// To convert values in: of a trainer that is not ours where the sweep has one, so that any model may be one of its.
+// The spec in which values are converted. If the sweep has a trainer other than ours, the spec allows any model, which
+// may be that trainer's.
 RunSpec ScratchFor(const SweepTrainers& trainers) {
   RunSpec scratch;
   if (trainers.names_others()) scratch.trainer.clear();
@@ -259,7 +260,7 @@ bool Condition::Holds(const FieldValue& value) const {
   if (std::holds_alternative<std::string>(value) || std::holds_alternative<bool>(value)) {
     return value != values.front();
   }
-  // Comparisons of numbers hold a double, whatever the field.
+  // Comparisons of numbers hold a double for every field.
   const double left =
       std::holds_alternative<double>(value) ? std::get<double>(value) : static_cast<double>(std::get<int64_t>(value));
   const double right = std::get<double>(values.front());

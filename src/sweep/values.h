@@ -1,4 +1,4 @@
-// What a sweep file says for one field: a value, an axis (list or range), a condition.
+// A sweep file's values for one field: a single value, an axis (list or range), a condition.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,25 @@
 
 namespace ridgeline {
 
-// A range writes many values in few letters: these are the most of one axis, and of all axes and conditions of a file.
+// A range writes many values in few letters. These limits are for one axis, and for all axes and conditions of a file
+// together.
 inline constexpr int64_t kMaxAxisValues = 1'000'000;
 inline constexpr int64_t kMaxValues = 2'000'000;
 
 class ValueCount {
  public:
-  void Add(size_t values, const Place& place);  // throws Fault where they become too many
+  void Add(size_t values, const Place& place);  // throws Fault if there are too many
 
  private:
   int64_t count_ = 0;
 };
 
-// Each appends what is wrong to `faults`, at its place, and returns what was right. `trainers` are the sweep's, which
-// decide what may be a model.
+// Each function appends what is wrong to `faults`, at its place, and returns what was right. `trainers` are the
+// sweep's, which decide what may be a model.
 std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& node, const SweepTrainers& trainers,
                                          std::vector<Fault>& faults);
 
-// A list of values and ranges, or one range, or one value. Throws Fault where it has too many.
+// A list of values and ranges, a single range, or a single value. Throws Fault if it has too many.
 Axis ReadAxis(const Field& field, const YamlNode& node, const SweepTrainers& trainers, std::vector<Fault>& faults);
 
 // A comparison, or what ReadAxis reads.

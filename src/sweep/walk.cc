@@ -20,7 +20,7 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kMaxComparisons = 2'000'000'000;
-constexpr size_t kImpossibleKept = 1000;  // a person mends a few of them at a time
+constexpr size_t kImpossibleKept = 1000;  // people fix only a few at a time
 
 using Assignments = std::vector<const Assignment*>;  // each field at most once
 
@@ -42,11 +42,11 @@ void Set(const Assignment& assignment, Assignments& assignments) {
   assignments.push_back(&assignment);
 }
 
-// What a walk may take: a sweep asks for a lot in few letters.
+// Limits the work of a walk, because a few letters in a sweep can ask for a lot.
 class Budget {
  public:
-  // Each is asked before the work is done, and throws Fault where it is too much: one for each combination of the axes'
-  // values, one where there are none.
+  // Each is called before the work is done, and throws Fault if it is too much. This one counts the combinations of the
+  // axes' values, or 1 without axes.
   void Combine(const std::vector<const Axis*>& axes, const Place& place) {
     int64_t product = 1;
     for (const Axis* axis : axes) {
@@ -72,7 +72,7 @@ class Budget {
   int64_t comparisons_ = 0;
 };
 
-// The conditions of an exclude or include entry, those on axes worked out beforehand for each position in a group.
+// The conditions of an exclude or include entry. Those on axes are evaluated in advance for each position in a group.
 class Match {
  public:
   Match(const std::vector<Condition>& conditions, const std::vector<AxisGroup>& groups, Budget& budget)
@@ -84,7 +84,7 @@ class Match {
     }
   }
 
-  // What it takes at most to hold it against one combination.
+  // The most comparisons for one combination.
   int64_t comparisons() const { return comparisons_; }
 
   bool OnAxes(const std::vector<size_t>& position) const {
@@ -120,7 +120,7 @@ class Match {
   int64_t comparisons_ = 1;
 };
 
-// To the next position, as an odometer: the last wheel fastest. False where it was the last.
+// Advances to the next position, like an odometer, the last wheel fastest. Returns false after the last position.
 template <typename SizeOf>
 bool Advance(std::vector<size_t>& position, SizeOf size_of) {
   for (size_t wheel = position.size(); wheel > 0; --wheel) {
@@ -159,7 +159,7 @@ class Walker {
   }
 
  private:
-  // Without axes there is none for `include` to add to: its entries are the points.
+  // Without axes there is no grid for `include` to add to, so its entries are the points.
   bool HasGrid() const { return !sweep_.groups.empty() || sweep_.include.empty(); }
 
   int64_t GridSize() const {
@@ -175,7 +175,7 @@ class Walker {
     return size;
   }
 
-  // Before one is made: those of the grid, excluded or not, as `include` repeats them.
+  // Counts before making any combination: those of the grid, excluded or not, with the repetitions by `include`.
   void CountCombinations() {
     const auto multiplies = [](const Include& include) {
       return std::any_of(include.additions.begin(), include.additions.end(),
@@ -189,7 +189,7 @@ class Walker {
     } while (Advance(position, [&](size_t group) { return sweep_.groups[group].front().size(); }));
   }
 
-  // What `include` adds to the combination, into additions_; returns the place of the last entry that does.
+  // Collects what `include` adds to the combination in additions_. Returns the place of the last entry that adds to it.
   Place TakeAdditions(const std::vector<size_t>& position) {
     additions_.clear();
     Place place;
@@ -243,7 +243,7 @@ class Walker {
     }
   }
 
-  // Once for each combination of the values in additions_, of which a later one replaces an earlier one's.
+  // Runs once for each combination of the values in additions_. A later addition replaces an earlier one.
   void EmitWithAdditions(const Assignments& assignments) {
     std::vector<size_t> position(additions_.size(), 0);
     do {
@@ -254,7 +254,7 @@ class Walker {
     } while (Advance(position, [&](size_t axis) { return additions_[axis]->size(); }));
   }
 
-  // An include entry that no combination took.
+  // Handles an include entry that applied to no combination.
   void AddPoints(const Include& include) {
     std::vector<Assignment> own;
     for (const Condition& condition : include.conditions) {
@@ -274,8 +274,8 @@ class Walker {
     EmitWithAdditions(assignments);
   }
 
-  // spec_: the family's defaults, the model's shape, the sweep's defaults, then `assignments`; canonical.
-  // The same order as BuildSpec's.
+  // Builds spec_ from the family's defaults, the model's shape, the sweep's defaults and `assignments`, and makes it
+  // canonical. The order is that of BuildSpec.
   void Build(const Assignments& assignments) {
     const Assignment* family = Effective(assignments, kFamily);
     const Assignment* model = Effective(assignments, kModel);
@@ -331,7 +331,7 @@ class Walker {
     }
   }
 
-  // The point in hand; of one with `batch_size: max`, those that stand for it.
+  // Visits the current point, or for `batch_size: max` the points that replace it.
   void Visit(const Assignments& assignments) {
     const std::vector<size_t> rules = RulesOf(assignments);
     const Assignment* batch = sweep_.largest == nullptr ? nullptr : Effective(assignments, kBatchSize);
@@ -343,7 +343,7 @@ class Walker {
     spec_.batch_size = 1;
   }
 
-  // Of the point in hand. As for `exclude`, what was written for it goes before what it became.
+  // Returns the rules for the current point. As for `exclude`, the written value is compared before the canonical one.
   std::vector<size_t> RulesOf(const Assignments& assignments) {
     std::vector<size_t> rules;
     const auto holds = [&](const Condition& condition) {
@@ -359,14 +359,15 @@ class Walker {
     return rules;
   }
 
-  // What gives a field its value in the point: what was written for it, or the model that its shape is of; nullptr
-  // where it is a default.
+  // Returns what gives a field its value in the point: the written assignment, or the model that defines its shape;
+  // nullptr for a default.
   const Assignment* Written(const Field* field, const Assignments& assignments) const {
     if (const Assignment* assignment = Effective(assignments, field)) return assignment;
     return field->Has(Field::kOfShape) ? base_.model_from : nullptr;
   }
 
-  // Where to point: at the field at fault, else at another that it comes from. Whether all of them were written.
+  // Returns where to report a problem: at the faulty field, else at a related one. Also returns whether all of the
+  // fields were written.
   std::pair<Place, bool> PlaceOf(const Problem& problem, const Assignments& assignments) const {
     std::vector<std::string_view> names = {problem.field};
     names.insert(names.end(), problem.with.begin(), problem.with.end());
@@ -376,7 +377,7 @@ class Walker {
       const Field* field = sweep_.trainers.FieldOf(name);
       const Assignment* written = Written(field, assignments);
       all = all && written != nullptr;
-      // Of a shape, what was changed in it tells more than the model does.
+      // For a shape, a changed field tells more than the model does.
       if (at == nullptr || (at == base_.model_from && Effective(assignments, field) != nullptr)) at = written;
     }
     if (at == nullptr) at = base_.model_from != nullptr ? base_.model_from : base_.family_from;
@@ -401,15 +402,15 @@ class Walker {
   const Field* const kModel = FindField("model");
   const Field* const kBatchSize = FindField("batch_size");
   const Sweep& sweep_;
-  const bool is_ours_ = IsOurTrainer(sweep_.launch.trainer);  // that keeps our contract
+  const bool is_ours_ = IsOurTrainer(sweep_.launch.trainer);  // whether it keeps our contract
   const VisitSpec& visit_;
   Budget budget_;
   std::vector<const Axis*> additions_;
   std::vector<Match> excludes_;
   std::vector<Match> includes_;
   std::vector<int64_t> include_hits_;
-  Base base_;     // what points of one family and model share
-  RunSpec spec_;  // the point in hand
+  Base base_;     // shared by points of one family and model
+  RunSpec spec_;  // the current point
   std::set<std::tuple<int, int, std::string>> seen_;
   Walked walked_;
 };

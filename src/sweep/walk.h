@@ -1,4 +1,4 @@
-// The walk over a sweep's grid: exclude, include, canonical specs. Expand() adds identity.
+// Walks over a sweep's grid: exclude, include, canonical specs. Expand() adds identity.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,27 @@ namespace ridgeline {
 
 // A spec that nothing can run.
 struct Impossible {
-  Fault fault;             // at the value at fault
-  bool attributed = true;  // every value that it comes from was written in the file; else it may follow from another
+  Fault fault;  // at the value that is wrong
+  bool attributed =
+      true;  // every value that it comes from was written in the file; else it may follow from another fault
 };
 
 struct Walked {
   int64_t excluded = 0;
-  std::vector<int64_t> exclude_hits;   // one an exclude
-  std::vector<int64_t> rule_hits;      // one a rule of `launch`
-  std::vector<Impossible> impossible;  // one a place and message; of very many, the first
+  std::vector<int64_t> exclude_hits;   // one for each exclude
+  std::vector<int64_t> rule_hits;      // one for each rule of `launch`
+  std::vector<Impossible> impossible;  // one for each place and message; only the first of very many
   int64_t impossible_points = 0;
 };
 
-// Is given the canonical, checked spec of a point, and the rules that hold of it, as indices into the sweep's.
+// Gets the canonical, checked spec of a point, and its rules as indices into the sweep's rules.
 using VisitSpec = std::function<void(const RunSpec&, const std::vector<size_t>& rules)>;
 
-// Visits every point, duplicates included, in order. Throws Fault where there are more than kMaxCombinations, or where
-// to hold conditions against them takes too long.
+// Visits every point, including duplicates, in order. Throws Fault if there are more than kMaxCombinations, or if
+// comparing them with conditions would take too long.
 Walked Walk(const Sweep& sweep, const VisitSpec& visit);
 
-// What helps where a sweep is at fault.
+// The hint for faulty sweeps.
 inline constexpr char kSweepHint[] = "`ridgeline plan --fields` lists every field and its values";
 
 }  // namespace ridgeline
