@@ -1,4 +1,4 @@
-// Accepted changes, taken off what a gate is held to, so that a cell is judged by what came after.
+// Subtracts accepted changes from the references of a gate, so that a cell is judged by what came later.
 #pragma once
 
 #include <string>
@@ -7,19 +7,19 @@
 
 namespace ridgeline {
 
-// Standard errors from a change to the upper end of its interval of 95 %.
+// Standard errors from a change to the upper end of its 95 % interval.
 inline constexpr double kAcceptedErrors = 1.96;
 
 // Measurements from before an accepted change count as if they had it: longer by its share, and larger.
 void ShiftToAccepted(GateSides& sides);
 
-// Of a finding that was measured in turns with this base build: the accepted changes that this build does not have.
+// The accepted changes that this base build lacks, for a finding that was measured in turns with it.
 std::vector<TakenChange> TakenInTurns(const GateFinding& finding, const std::string& base_build);
 
-// All of them together, as a logarithm.
+// All of them combined, as a logarithm.
 double LogOfTaken(const std::vector<TakenChange>& taken);
 
-// Has each finding's words say what was taken off. To be called once, when all is decided.
+// Adds what was subtracted to each finding's words. Call it once, when all is decided.
 void NameTakenChanges(Gate& gate);
 
 }  // namespace ridgeline

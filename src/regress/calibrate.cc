@@ -13,10 +13,10 @@
 namespace ridgeline {
 namespace {
 
-// Of the gate's two rounds.
+// The pairs of the gate's two rounds.
 constexpr size_t kPairsOfVerdict = 2 * kPairsOfRound;
 
-// The chance of so many alarms or fewer, where each trial has one with this chance.
+// The chance of at most this many alarms, if each trial has one with chance `rate`.
 double ChanceOfAtMost(int64_t alarms, int64_t trials, double rate) {
   double chance = 0;
   for (int64_t k = 0; k <= alarms; ++k) {

@@ -22,7 +22,7 @@ void AddMeasurement(const MeasuredRuns& runs, SideCell& cell) {
   cell.failure = runs.failure;
   cell.log_step_times.insert(cell.log_step_times.end(), runs.log_step_times.begin(), runs.log_step_times.end());
   cell.note = runs.note;
-  // Like is held against like: what counts something else is of an older definition.
+  // Compares like with like: figures that count something else follow an older definition.
   if (runs.device_peak_bytes > 0 && runs.device_peak_kind != cell.device_peak_kind) cell.device_peak_bytes = 0;
   if (runs.device_peak_bytes > 0) cell.device_peak_kind = runs.device_peak_kind;
   cell.device_peak_bytes = std::max(cell.device_peak_bytes, runs.device_peak_bytes);
@@ -39,7 +39,7 @@ std::map<WhatIsMeasured, ByMachine> ByWhatIsMeasured(std::span<const SideCell> c
   return all;
 }
 
-// Of both sides. What says no machine is on each of the others, where there are any.
+// The machines of both sides. A cell that names no machine is on each of the others, if there are any.
 std::set<std::string> MachinesOf(const ByMachine& base, const ByMachine& head) {
   std::set<std::string> machines;
   for (const ByMachine* side : {&base, &head}) {
@@ -49,7 +49,7 @@ std::set<std::string> MachinesOf(const ByMachine& base, const ByMachine& head) {
   return machines;
 }
 
-// What is there on the machine, or says none.
+// The cell on the machine, or one that names no machine.
 std::optional<SideCell> On(const std::string& machine, const ByMachine& cells) {
   for (const std::string& name : {machine, std::string()}) {
     if (const auto it = cells.find(name); it != cells.end()) return *it->second;
@@ -57,10 +57,11 @@ std::optional<SideCell> On(const std::string& machine, const ByMachine& cells) {
   return std::nullopt;
 }
 
-// An interval from half of a ratio to twice it says nothing of two builds: of two runs a side it may be hundredfold.
+// An interval wider than from half to twice a ratio says nothing about two builds. With two runs per side it may span a
+// factor of a hundred.
 constexpr double kWidest = 2;
 
-// On the scale of logarithms: a side's mean over its runs, which are at least two.
+// On the scale of logarithms: a side's mean over its runs, of which there are at least two.
 Estimate MeanOfRuns(const std::vector<double>& logs) {
   const auto runs = static_cast<double>(logs.size());
   const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / runs;
@@ -90,7 +91,7 @@ std::string StepTimeWords(const ComparedCell& cell, const std::optional<StepRati
   return *ratio->low > 1 ? "slower" : *ratio->high < 1 ? "faster" : "no difference shown";
 }
 
-// Of the accelerator where both took the same of it, else of the process; zeros where neither did.
+// The accelerator's peaks if both sides measured the same kind, else the process's; zeros if neither did.
 LikePeaks PeaksOf(const ComparedCell& cell) {
   if (!cell.base || !cell.head) return {};
   return LikePeaksOf(*cell.base, *cell.head).value_or(LikePeaks());
@@ -121,7 +122,7 @@ std::vector<std::string> NamesOf(std::span<const ComparedCell> cells) {
   return PointNames(specs);
 }
 
-// A failure that is compared says no machine.
+// A failure that is compared may name no machine.
 const std::string& MachineOfCell(const ComparedCell& cell) {
   return cell.base && !cell.base->machine.empty() ? cell.base->machine
          : cell.head                              ? cell.head->machine

@@ -14,7 +14,7 @@ bool IsOf(const GateFinding& finding, const SuspectCell& cell) {
   return IsMeasuredAgain(finding) && finding.point_id == cell.point_id && finding.setup == cell.setup;
 }
 
-// Of a metric, the accelerator's memory where its turns say it.
+// The rounds of a metric. For memory, the accelerator's if its turns report it.
 std::span<const std::vector<RunPair>> RoundsOf(const SuspectCell& cell, GateMetric metric) {
   if (!IsMemory(metric)) return cell.step_times;
   const bool has_device =
@@ -22,7 +22,7 @@ std::span<const std::vector<RunPair>> RoundsOf(const SuspectCell& cell, GateMetr
   return has_device ? cell.device_peaks : cell.rss_peaks;
 }
 
-// The base as if it had what was accepted since.
+// The base as if it had the changes that were accepted since.
 std::vector<std::vector<RunPair>> WithAccepted(const GateFinding& finding, const SuspectCell& cell) {
   const auto rounds = RoundsOf(cell, finding.metric);
   std::vector<std::vector<RunPair>> shifted(rounds.begin(), rounds.end());
@@ -37,7 +37,7 @@ Judgement JudgementOf(const GateFinding& finding, const SuspectCell& cell) {
   return Judge(WithAccepted(finding, cell), finding.tolerance);
 }
 
-// Head that fails again, where base does not, is no flake.
+// If head fails again and base does not, the failure is not by chance.
 Decision DecisionOfFailures(const SuspectCell& cell) {
   if (cell.base_failures > 0 || cell.whole_pairs == 0) return Decision::kInconclusive;
   return cell.head_failures > 0 ? Decision::kRegressed : Decision::kPass;
@@ -106,13 +106,13 @@ void Decide(const Judgement& judgement, bool is_discovery, const SuspectCell& ce
                        : fmt::format("measured again in turns: {}, as one of so many suspects may be by chance", grown);
       break;
     case Decision::kInconclusive:
-      // It looked slower than most nights do, as some always do.
+      // It looked slower than most nights do, as some nights always do.
       if (finding.faint) {
         finding.words = fmt::format("measured again in turns: not {} for certain", grown);
         finding.further_runs = 0;
         break;
       }
-      // What is decided without turns stays so.
+      // A decision without turns stays.
       if (finding.answer == GateAnswer::kRegressed) {
         finding.words += "; measured again in turns, and open there";
         break;
@@ -174,7 +174,7 @@ bool MeasureInTurns(const Gate& gate, std::vector<SuspectCell>& cells, const Pai
       return MeasuresOn(JudgementOf(finding, cell), finding.faint, finding.tolerance);
     });
   };
-  // A point that hangs until its limit is not measured more often than that takes.
+  // A point that hangs until its limit is not measured more often than necessary.
   const auto is_decided_failure = [&](const SuspectCell* cell) {
     return cell->base_failures + cell->head_failures > 0 &&
            std::none_of(gate.findings.begin(), gate.findings.end(), [&](const GateFinding& finding) {

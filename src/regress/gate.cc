@@ -32,10 +32,10 @@ CellsByPoint ByPoint(std::span<const MeasuredCell> cells) {
   return all;
 }
 
-// What was measured of one cell, the oldest first.
+// The measurements of one cell, oldest first.
 using CellHistory = std::vector<const MeasuredRuns*>;
 
-// On this machine; where that is not said, on any.
+// The history on this machine; if that is unknown, on any.
 CellHistory HistoryOf(const CellsByPoint& cells, const GatedPoint& point, const std::string& machine) {
   CellHistory history;
   const auto found = cells.find(point);
@@ -67,10 +67,10 @@ double MeanOfLogs(const std::vector<double>& logs) {
   return std::accumulate(logs.begin(), logs.end(), 0.0) / static_cast<double>(logs.size());
 }
 
-// A peak of memory, of what it is.
+// A peak of memory, and what it counts.
 struct PeakOf {
   int64_t MeasuredRuns::*bytes;
-  std::string kind;  // of device_peak_bytes: what it counts
+  std::string kind;  // what device_peak_bytes counts
   std::string of;
 };
 
@@ -83,7 +83,8 @@ std::vector<double> PeaksIn(const CellHistory& history, const PeakOf& peak) {
   return peaks;
 }
 
-// Those that are held against what they were, the first of which both sides have some: what the newest says counts.
+// The peaks to compare with earlier ones, in order of preference: the first that both sides have counts. The newest
+// measurement decides what the device's peak counts.
 std::vector<PeakOf> PeaksToHold(const CellHistory& tonight) {
   const std::string kind = tonight.empty() ? "" : tonight.back()->device_peak_kind;
   return {{&MeasuredRuns::device_peak_bytes, kind, kind.empty() ? "the device" : kind},
@@ -98,7 +99,7 @@ class CellGate {
  public:
   CellGate(GateFinding cell, CellHistory tonight) : cell_(std::move(cell)), tonight_(std::move(tonight)) {}
 
-  // `recent`: what was measured of the cell before tonight, whatever came of it.
+  // `recent`: the cell's measurements before tonight, whatever their outcome.
   void HoldToBaseline(const CellHistory& history, const CellHistory& recent, size_t elsewhere) {
     const CellHistory still = Undisturbed(history);
     tells_disturbed_ = StepTimesOf(still).size() >= kHistoryRuns;
@@ -141,7 +142,7 @@ class CellGate {
     HoldMemoryTo(history, recent, GateMetric::kPinnedPeakMemory);
   }
 
-  // One run in a thousand fails by chance, and a night has hundreds of runs: one failure is a suspect.
+  // One run in a thousand fails by chance, and a night has hundreds of runs. So a single failure is a suspect.
   void HoldFailure(const MeasuredRuns& failed, const CellHistory& history, const CellHistory& recent) {
     GateFinding finding = Of(GateMetric::kResult);
     const std::string& failure = failed.failure;
@@ -179,7 +180,7 @@ class CellGate {
     return finding;
   }
 
-  // The accepted changes that some of what it was held to does not have by itself (ShiftToAccepted).
+  // Names the accepted changes that part of the reference lacks by itself (ShiftToAccepted).
   static void NameTaken(const CellHistory& history, GateFinding& finding) {
     for (const AcceptedChange& change : finding.accepted) {
       const auto up = change.up.find(finding.metric);
@@ -197,7 +198,8 @@ class CellGate {
     return still;
   }
 
-  // A disturbed night says nothing of the program. On a machine that always is disturbed, that is its noise.
+  // A disturbed night says nothing about the program. On a machine that is always disturbed, the disturbance is its
+  // noise.
   bool IsDisturbedTonight() const { return tells_disturbed_ && std::ranges::any_of(tonight_, IsDisturbed); }
 
   CellHistory NightsIn(const CellHistory& history) const {
@@ -234,8 +236,8 @@ class CellGate {
     }
   }
 
-  // The last nights together against those before them, which are in the baseline. MakeGate says of which cells their
-  // chance is no accident.
+  // Compares the last nights together with those before them, which are in the baseline. MakeGate decides for which
+  // cells their chance is no accident.
   void HoldNightsTo(const CellHistory& history, const CellHistory& recent, GateFinding& finding) {
     if (IsDisturbedTonight()) return;
     CellHistory window = NightsIn(recent);
@@ -259,7 +261,7 @@ class CellGate {
     if (judged->slower && judged->first < window.size()) finding.since = window[judged->first]->campaign;
   }
 
-  // A suspect in so many nights one after another, tonight the last, is none by chance: what creeps is decided so.
+  // A suspect in this many consecutive nights, including tonight, is not by chance. This catches slow changes.
   static void HoldNightsToPinned(const CellHistory& recent, const Baseline& pinned, GateFinding& finding) {
     if (recent.size() + 1 < kWindowNights) return;
     const auto first = recent.end() - (kWindowNights - 1);
@@ -294,7 +296,7 @@ class CellGate {
     return nights;
   }
 
-  // The largest peak of tonight against the median of those before, of the accelerator where both took the same of it.
+  // Compares tonight's largest peak with the median of earlier ones: the accelerator's if both measured the same kind.
   void HoldMemoryTo(const CellHistory& history, const CellHistory& recent, GateMetric metric) {
     for (const PeakOf& peak : PeaksToHold(tonight_)) {
       std::vector<double> before = PeaksIn(history, peak);
@@ -331,11 +333,11 @@ class CellGate {
   GateFinding cell_;
   CellHistory tonight_;
   std::optional<Baseline> rolling_;
-  bool tells_disturbed_ = false;  // the baseline is of runs that nobody disturbed
+  bool tells_disturbed_ = false;  // the baseline's runs were undisturbed
   std::vector<GateFinding> findings_;
 };
 
-// What tells cells apart, where their points' names do not: the setup, then the machine.
+// Adds what distinguishes cells whose points have the same name: the setup, then the machine.
 void NameCells(std::vector<GateFinding>& cells) {
   std::vector<std::string> specs;
   for (const GateFinding& cell : cells) specs.push_back(cell.spec);
@@ -363,7 +365,7 @@ GateFinding CellOf(const std::string& point_id, const std::string& spec, const s
   return cell;
 }
 
-// A failure that says no machine, of what went well on one later.
+// A failure that names no machine, if the point later succeeded on one.
 bool IsOvertaken(const MeasuredCell& cell, const std::vector<const MeasuredCell*>& of_point) {
   const MeasuredRuns& last = cell.measurements.back();
   return cell.machine.empty() && !last.failure.empty() &&
@@ -373,7 +375,7 @@ bool IsOvertaken(const MeasuredCell& cell, const std::vector<const MeasuredCell*
          });
 }
 
-// What is expected of head and not there. Of a store that does not say it whole: what the baseline has a result of.
+// The results that head should have and lacks. If the store does not know all of them: those that the baseline has.
 std::vector<ExpectedCell> MissingCells(const GateSides& sides, const CellsByPoint& head) {
   std::vector<ExpectedCell> expected = sides.expected.cells;
   if (!sides.expected.is_whole) {
@@ -455,7 +457,7 @@ bool IsMemory(GateMetric metric) {
 ExpectedCells ReadExpected(Store& store, const std::string& campaign) {
   ExpectedCells expected;
   if (campaign.empty()) return expected;
-  // Why there is no result stands beside a point where the infrastructure is known to have cost it.
+  // The reason is shown beside a point only if the infrastructure is known to have caused the loss.
   constexpr const char* kLost =
       "SELECT point_id, spec, setup, failure FROM measurements WHERE campaign = :campaign AND status IN "
       "('infrastructure', 'cancelled')";

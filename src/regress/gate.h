@@ -1,5 +1,5 @@
-// The gate: what of head (a night, a commit) is worse than its baseline, finding by finding. A finding is one metric of
-// one cell; what the gate says in whole, and how `ridgeline gate` ends, follow from all of them.
+// The gate: what in head (a night, a commit) is worse than its baseline, finding by finding. A finding is one metric of
+// one cell. The gate's overall answer, and how `ridgeline gate` ends, follow from all findings.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@ class Store;
 // From good to bad.
 enum class GateAnswer {
   kPass,
-  kFails,         // it failed, and has no result in the baseline either: nothing to hold it to
-  kInconclusive,  // nobody can say yet
-  kMissing,       // there should be a result, and there is none: the infrastructure's, and no pass
+  kFails,         // it failed, and the baseline has no result either, so there is no reference
+  kInconclusive,  // not decided yet
+  kMissing,       // a result is missing because of the infrastructure; no pass
   kRegressed,
 };
 std::string_view GateAnswerName(GateAnswer answer);  // "PASS", "FAILS", "INCONCLUSIVE", "MISSING", "REGRESSED"
@@ -32,27 +32,27 @@ enum class GateMetric { kResult, kStepTime, kPinnedStepTime, kPeakMemory, kPinne
 std::string_view GateMetricName(GateMetric metric);  // "step time", "step time since pinned", …
 bool IsMemory(GateMetric metric);
 
-// A change of one cell that a person accepted (nights.h). Its shares are the upper ends of intervals of 95 %, so that
-// noise makes no regression of it again. 0.05 is 5 %.
+// A change of one cell that a person accepted (nights.h). Its shares are the upper ends of 95 % intervals, so that
+// noise does not make it a regression again. 0.05 is 5 %.
 struct AcceptedChange {
   std::string point_id;
   std::string setup;
-  std::string night;  // that found it
+  std::string night;  // the night that found it
   std::string reason;
   std::string author;
   std::set<std::string> before;              // nights without it
   std::set<std::string> since;               // nights with it
-  int64_t begun_unix_ns = 0;                 // what no such night measured has it from then on
-  std::map<GateMetric, double> up;           // since the baseline, or since the pinned one
-  std::optional<double> step_time_in_turns;  // since the base build
+  int64_t begun_unix_ns = 0;                 // measurements outside these nights have it from then on
+  std::map<GateMetric, double> up;           // growth since the baseline, or since the pinned one
+  std::optional<double> step_time_in_turns;  // growth since the base build
   std::optional<double> memory_in_turns;
-  std::string base_build;  // which that is; empty: it was not measured in turns
+  std::string base_build;  // the base build; empty: it was not measured in turns
 
   bool IsOf(const MeasuredCell& cell) const { return point_id == cell.point_id && setup == cell.setup; }
   bool IsBefore(const MeasuredRuns& runs) const;
 };
 
-// What of it was taken off: what it was held to counts as if it had this change.
+// The part that was subtracted: the reference counts as if it had this change.
 struct TakenChange {
   double change = 0;
   std::string night;
@@ -63,51 +63,51 @@ struct TakenChange {
 struct GateFinding {
   GateMetric metric = GateMetric::kResult;
   GateAnswer answer = GateAnswer::kPass;
-  std::string point;  // what tells it from the gate's other cells
+  std::string point;  // distinguishes it from the gate's other cells
   std::string point_id;
   std::string spec;  // canonical JSON
   std::string setup;
   std::string machine;
-  std::string words;  // why it is no pass, and what would decide; or what else is worth a word
+  std::string words;  // why it is no pass, and what would decide it; or other remarks
 
-  // In ns, or bytes; of memory the runs are measurements.
+  // In ns or bytes. For memory, the runs are measurements.
   std::optional<double> base;
   std::optional<double> head;
   int64_t base_runs = 0;
   int64_t head_runs = 0;
   // As shares: 0.03 is 3 % more than base.
   std::optional<double> change;
-  std::optional<double> low;  // its interval of 95 %, where base and head were measured in turns
+  std::optional<double> low;  // its 95 % interval, if base and head were measured in turns
   std::optional<double> high;
   std::optional<double> detectable;  // the minimum detectable effect: a change of this much is found in 80 of 100 cases
-  double tolerance = 0;              // a change of this much nobody minds
-  // Of head's runs, as they were measured first: how many steps of the shortest tell as much as independent ones would,
-  // and the warm-up that was found beyond the sweep's.
+  double tolerance = 0;              // a change of this size is tolerated
+  // From head's first runs: how many independent steps would tell as much as the steps of the shortest run, and the
+  // warm-up that was found beyond the sweep's.
   std::optional<double> effective_steps;
   int64_t warm_up_steps = 0;
 
-  bool suspect = false;                  // to be measured again
-  bool faint = false;                    // no suspect, but worth turns with an older build
-  std::optional<double> acceptable;      // of what is worse: the change, with what noise may add to it
-  std::string base_build;                // with which it was measured in turns
-  std::vector<AcceptedChange> accepted;  // of its cell
-  std::vector<TakenChange> taken;        // of those, what this finding is without
-  // Of step time, where there are enough nights: the chance of the last ones' ranks where nothing changed, 1 where they
-  // are no slower; and how much they are, a share.
+  bool suspect = false;                  // is to be measured again
+  bool faint = false;                    // no suspect, but worth measuring in turns with an older build
+  std::optional<double> acceptable;      // if it is worse: the change, including what noise may add to it
+  std::string base_build;                // the build with which it was measured in turns
+  std::vector<AcceptedChange> accepted;  // the accepted changes of its cell
+  std::vector<TakenChange> taken;        // those that were subtracted for this finding
+  // For step time, if there are enough nights: the chance of the last nights' ranks if nothing changed, 1 if they are
+  // no slower; and how much slower they are, as a share.
   std::optional<double> nights_chance;
   std::optional<double> nights_change;
-  std::string since;         // the campaign of the first of the nights that decided together; empty: tonight decided
-  int64_t further_runs = 0;  // of an inconclusive one: so many would decide
+  std::string since;         // the first campaign of the nights that decided together; empty: tonight decided
+  int64_t further_runs = 0;  // for an inconclusive finding: runs that would decide it
 };
 
-// In turns, with an older build.
+// Whether it is measured again, in turns with an older build.
 inline bool IsMeasuredAgain(const GateFinding& finding) { return finding.suspect || finding.faint; }
 
 struct Gate {
-  std::string head;  // as they were named
+  std::string head;  // the sides, as they were named
   std::string baseline;
   std::string pinned;                 // empty: none
-  std::string sweep;                  // by its name, that head was measured for; empty: the store says none
+  std::string sweep;                  // name of the sweep for which head was measured; empty: unknown
   std::vector<GateFinding> findings;  // the worst first
   GateAnswer answer = GateAnswer::kMissing;
 };
@@ -117,39 +117,42 @@ struct ExpectedCell {
   std::string point_id;
   std::string spec;
   std::string setup;
-  std::string words;  // why it has none, as far as the store says it
+  std::string words;  // why it is missing, as far as the store knows
 };
 
 struct ExpectedCells {
-  bool is_whole = false;  // it is what a sweep has, else only what the infrastructure is known to have cost
+  bool is_whole = false;  // all of a sweep's results; else only those that the infrastructure is known to have cost
   std::vector<ExpectedCell> cells;
 };
 
-// What the store's sweeps that are at this campaign have, and what of it ended for want of infrastructure.
+// The results of the store's sweeps for this campaign, and those that ended for infrastructure reasons.
 ExpectedCells ReadExpected(Store& store, const std::string& campaign);
 
 struct GateSides {
   std::vector<MeasuredCell> head;
-  std::vector<MeasuredCell> baseline;  // ended before head
-  std::vector<MeasuredCell> recent;    // the same with what the baseline leaves out because it looked worse
+  std::vector<MeasuredCell> baseline;  // measurements that ended before head
+  std::vector<MeasuredCell> recent;    // also those that the baseline leaves out because they looked worse
   std::vector<MeasuredCell> pinned;
   ExpectedCells expected;
   std::vector<AcceptedChange> accepted;
 };
 
-// Step times are screened by the nightly rule (regress/nightly.h): a suspect is inconclusive until base and head have
-// been measured in turns (regress/confirm.h), or the nights decide together, of all cells as many as are no accident; a
-// large change has regressed at once. Peak memory that grew is a suspect too, and has regressed where it is large or
-// the night before had it. A failure where the baseline has a result is a regression. Missing is what is expected of
-// head and has no result: what its sweep has, else what the baseline has. Nothing measured at all is a finding too, of
-// no point.
+// The rules:
+//
+// - Step times are screened by the nightly rule (regress/nightly.h). A suspect is inconclusive until base and head have
+//   been measured in turns (regress/confirm.h), or until the nights decide together, for as many of all cells as are no
+//   accident. A large change has regressed at once.
+// - Peak memory that grew is a suspect, too. It has regressed if the growth is large, or if the night before had it.
+// - A failure is a regression if the baseline has a result.
+// - Missing is a result that head should have and lacks: one that its sweep has, or else one that the baseline has.
+// - If nothing was measured at all, that is a finding without a point.
 Gate MakeGate(const GateSides& sides);
 
-// What passes without seeing a slowdown of this share is inconclusive instead. To be called before suspects are
-// measured again.
+// Makes a pass inconclusive if it could not detect a slowdown of this share. Call it before suspects are measured
+// again.
 void DemandDetection(Gate& gate, double share);
 
-// Puts the worst first, and says the whole's answer. To be called again where findings were changed.
+// Sorts the worst first, and sets the overall answer. Call it again after changes to findings.
 void Conclude(Gate& gate);
 
 // "1 regressed, 2 inconclusive, 5 pass".

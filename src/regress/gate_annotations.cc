@@ -8,10 +8,10 @@
 namespace ridgeline {
 namespace {
 
-constexpr size_t kMostOfAKind = 10;     // that GitHub shows of a step
+constexpr size_t kMostOfAKind = 10;     // the most that GitHub shows for a step
 constexpr size_t kLongestBytes = 2000;  // of a message
 
-// As GitHub's toolkit does: what would end the command, and what introduces such an escape.
+// Escapes as GitHub's toolkit does: whatever would end the command, and whatever introduces such an escape.
 std::string CommandData(std::string_view text, bool is_property) {
   std::string out;
   for (const char c : PrintableLine(text)) {
@@ -38,7 +38,7 @@ std::string CommandsOf(const Gate& gate, std::string_view kind, bool are_errors)
     const GateFinding& finding = gate.findings[i];
     const bool is_error = finding.answer == GateAnswer::kRegressed || finding.answer == GateAnswer::kMissing;
     if (is_error != are_errors || (!is_error && finding.answer != GateAnswer::kInconclusive)) continue;
-    // The last of them says how many there are besides.
+    // The last one says how many more there are.
     if (shown + 1 == kMostOfAKind) {
       ++left_out;
       continue;

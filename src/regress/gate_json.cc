@@ -8,12 +8,12 @@
 namespace ridgeline {
 namespace {
 
-// What was not taken is null; so is what has no end.
+// A figure that was not measured is null; so is an infinite one.
 Json NumberOrNull(const std::optional<double>& number) {
   return number && std::isfinite(*number) ? Json(*number) : Json();
 }
 
-// The changes that a person accepted, and that were taken off.
+// The changes that a person accepted and that were subtracted.
 Json TakenJson(const std::vector<TakenChange>& taken) {
   Json all = Json::array();
   for (const TakenChange& each : taken) {
@@ -52,7 +52,7 @@ Json FindingJson(const GateFinding& finding) {
   return json;
 }
 
-// The exit code is of the worst answer alone.
+// The exit code depends only on the worst answer.
 Json CountsJson(const Gate& gate) {
   Json counts = Json::object();
   using enum GateAnswer;

@@ -24,7 +24,7 @@ std::string_view ElementOf(GateAnswer answer) {
   return "error";
 }
 
-// What a row of the table says behind the point and the metric.
+// The text of a table row after the point and the metric.
 std::string Said(const Table& table, const std::vector<Cell>& row) {
   std::string said;
   for (size_t column = 3; column < row.size(); ++column) {

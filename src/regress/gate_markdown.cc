@@ -10,10 +10,10 @@
 namespace ridgeline {
 namespace {
 
-constexpr size_t kLongestName = 200;   // of what stands above the table
-constexpr size_t kLeftOutBytes = 300;  // for the words on what is left out
+constexpr size_t kLongestName = 200;   // limit for the text above the table
+constexpr size_t kLeftOutBytes = 300;  // reserved for the sentence on omitted rows
 
-// So that no name calls a person, or refers to an issue.
+// Ensures that no name notifies a person or refers to an issue.
 std::string WithoutReferences(const std::string& markdown) {
   std::string out;
   for (const char c : markdown) {
@@ -52,7 +52,7 @@ std::string GateMarkdown(const Gate& gate, size_t most_bytes) {
   std::string page = fmt::format("### Ridgeline gate: {}\n\n{}\n\n{}\n", GateAnswerName(gate.answer),
                                  GateConclusion(gate), WithoutReferences(ToMarkdown(sides)));
   const std::string table = WithoutReferences(ToMarkdown(GateTable(gate)));
-  const std::vector<std::string_view> lines = LinesOf(table);  // a row is one, behind two of the table's head
+  const std::vector<std::string_view> lines = LinesOf(table);  // one line per row, after two for the table's head
   for (size_t i = 0; i < lines.size(); ++i) {
     const bool is_last = i + 1 == lines.size();
     if (page.size() + lines[i].size() + (is_last ? 0 : kLeftOutBytes) > most_bytes) {

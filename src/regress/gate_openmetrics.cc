@@ -11,7 +11,7 @@
 namespace ridgeline {
 namespace {
 
-// A # is no part of one: GitLab takes what follows it for a comment, wherever it stands.
+// Removes #: GitLab treats the text after it as a comment, wherever it stands.
 std::string LabelText(std::string_view text) {
   std::string out;
   for (const char c : PrintableLine(text)) {
@@ -25,7 +25,7 @@ std::string LabelText(std::string_view text) {
   return out;
 }
 
-// As the other metrics have it.
+// The same label as the other metrics have.
 std::string SweepLabel(const Gate& gate) {
   return gate.sweep.empty() ? "" : fmt::format("sweep=\"{}\",", LabelText(gate.sweep));
 }
@@ -41,7 +41,7 @@ std::string Family(std::string_view name, std::string_view unit, std::string_vie
 using FigureOf = std::optional<double> (*)(const GateFinding&);
 
 // A sample for each finding of this metric that has the value, and for those since the pinned baseline, unless that is
-// said not to matter.
+// not wanted.
 std::string Samples(const Gate& gate, std::string_view name, GateMetric metric, std::optional<GateMetric> pinned,
                     FigureOf value) {
   std::string samples;

@@ -30,7 +30,7 @@ std::string NoteOf(const GateFinding& finding) {
                                  is_most                     ? "runs, or yet more,"
                                  : finding.further_runs == 1 ? "run"
                                                              : "runs");
-  // Of a baseline that is too short nights bring what lacks, as many runs each as tonight.
+  // If the baseline is too short, later nights add the missing runs, as many each as tonight.
   if (!finding.base && finding.head_runs > 0) {
     const int64_t nights = (finding.further_runs + finding.head_runs - 1) / finding.head_runs;
     note += fmt::format(": {} more night{} like this one", nights, nights == 1 ? "" : "s");

@@ -16,18 +16,18 @@
 namespace ridgeline {
 namespace {
 
-// The runs of one commit that follow each other, as a build of it was measured.
+// Consecutive runs of one commit, as a build of it was measured.
 struct CommitRuns {
   const MeasuredCell* cell = nullptr;
   std::string point;
   std::string commit;
-  int64_t ended_unix_ns = 0;  // of the first
+  int64_t ended_unix_ns = 0;  // end of the first run
   int64_t runs = 0;
   double step_ns = 0;
-  std::optional<double> change;  // of the level, where it changed with this commit: a share
+  std::optional<double> change;  // change of the level with this commit, as a share
 };
 
-// A commit that is measured again later, after another, is one more row.
+// A commit that is measured again after another one gets one more row.
 std::vector<CommitRuns> RowsOf(const MeasuredCell& cell, const std::string& point) {
   std::vector<HistoryRun> history;
   std::vector<CommitRuns> rows;

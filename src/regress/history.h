@@ -8,11 +8,11 @@
 
 namespace ridgeline {
 
-// A row for each cell and each commit in turn of which it has runs, the oldest first; `changed_only`: only those at
-// which the level changed (stats/change_points.h). Steps are geometric means over the commit's runs.
+// One row for each cell and each sequence of runs of one commit, oldest first. `changed_only`: only the rows at which
+// the level changed (stats/change_points.h). Steps are geometric means over the commit's runs.
 Table HistoryTable(std::span<const MeasuredCell> cells, bool changed_only = false);
 
-// The same for people: figures rounded.
+// The same for people, with rounded figures.
 Table ShortHistoryTable(std::span<const MeasuredCell> cells, bool changed_only = false);
 
 }  // namespace ridgeline

@@ -14,7 +14,7 @@
 namespace ridgeline {
 namespace {
 
-// Of one measurement: what each of its runs says.
+// Adds the figures of each run of one measurement.
 void AddStepTimes(const std::vector<Cell>& row, MeasuredRuns& runs) {
   for (const SteadySteps& run :
        SteadyRuns(CellText(row[5]), CellInteger(row[6]), CellInteger(row[7]), CellInteger(row[8]))) {

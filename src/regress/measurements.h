@@ -1,5 +1,5 @@
-// What a store has measured, as comparisons and the gate take it: of each cell (a point with one setup, on machines of
-// one fingerprint) the measurements, and of each of them its runs.
+// The measurements of a store, as comparisons and the gate use them: for each cell (a point with one setup, on machines
+// of one fingerprint) its measurements, and for each of those its runs.
 #pragma once
 
 #include <cstdint>
@@ -19,42 +19,42 @@ struct LeftOutMeasurements {
 };
 
 struct MeasurementChoice {
-  std::string campaign;        // of this one; of all that begin so, where a `*` is its end; empty: of any
-  std::string commit;          // by builds of this commit, as the results say it, whole; empty: by any
+  std::string campaign;        // only this campaign; with `*` at the end, all that begin so; empty: any
+  std::string commit;          // only builds of this commit (its full name, as in the results); empty: any
   bool newest = false;         // only the newest of each point and setup
-  int64_t before_unix_ns = 0;  // only what ended before; 0: whenever
+  int64_t before_unix_ns = 0;  // only what ended before this time; 0: any time
   std::vector<LeftOutMeasurements> left_out;
-  int64_t most = 0;  // of each cell only the latest that ended well, and as many that did not; 0: all
+  int64_t most = 0;  // per cell the latest that succeeded, and as many that failed; 0: all
 };
 
 struct MeasuredRuns {
   std::string campaign;
-  std::string commit;  // of its build; else that build's version; else its campaign
-  std::string host;    // the node, as its scheduler calls it, else as itself; empty where neither says it
+  std::string commit;  // the build's commit; else its version; else the campaign
+  std::string host;    // the node's name from its scheduler, else from itself; empty if neither is known
   int64_t ended_unix_ns = 0;
-  std::string failure;                 // in words; empty where it went well
-  int64_t failures = 0;                // of its campaign's attempts, where the last of them failed
+  std::string failure;                 // in words; empty if it succeeded
+  int64_t failures = 0;                // failed attempts of its campaign, if the last one failed
   std::vector<double> log_step_times;  // natural logarithm of each run's median steady step, in nanoseconds
-  int64_t warm_up_steps = 0;           // found beyond the sweep's, in the run that has the most
-  double others_share = 0;             // of its cores' time, that others took; 0: none, or not taken
-  double effective_steps = 0;     // in the run that has the fewest: independent steps that tell as much; 0: unknown
-  int64_t device_peak_bytes = 0;  // the largest of its runs; 0: not taken
+  int64_t warm_up_steps = 0;           // warm-up found beyond the sweep's, in the run with the most
+  double others_share = 0;             // share of its cores' time that others took; 0: none, or not measured
+  double effective_steps = 0;          // equivalent number of independent steps, in the run with the fewest; 0: unknown
+  int64_t device_peak_bytes = 0;       // the largest of its runs; 0: not taken
   int64_t rss_peak_bytes = 0;
-  std::string device_peak_kind;  // what device_peak_bytes counts; empty: nobody says
+  std::string device_peak_kind;  // what device_peak_bytes counts; empty: unknown
   int64_t device_reserved_bytes = 0;
-  std::string note;  // what there is to say beside its figures, such as "steps 4 of 103"
+  std::string note;  // remarks beside its figures, such as "steps 4 of 103"
 };
 
 struct MeasuredCell {
   std::string point_id;
   std::string spec;  // canonical JSON
   std::string setup;
-  std::string machine;                     // the fingerprint; empty where a failure says none
+  std::string machine;                     // the fingerprint; empty if a failure names none
   std::vector<MeasuredRuns> measurements;  // the oldest first
 };
 
 // Peaks of two sides that count the same, and what that is: "allocated", "in use", "NVML", "the device", "reserved" or
-// "the process". Nothing where both have none alike.
+// "the process". Nothing if they have no peaks of the same kind.
 inline constexpr const char* kOfProcess = "the process";
 struct LikePeaks {
   int64_t base = 0;
@@ -76,8 +76,8 @@ std::optional<LikePeaks> LikePeaksOf(const Side& base, const Side& head) {
   return std::nullopt;
 }
 
-// In the order in which their points came into the store. What ended for want of infrastructure, or was cancelled, is
-// no measurement. Throws Error(kInvalidInput) where step times in the store are none.
+// In the order in which their points came into the store. Runs that ended for infrastructure reasons or were cancelled
+// are no measurements. Throws Error(kInvalidInput) if step times in the store are invalid.
 std::vector<MeasuredCell> ReadMeasurements(Store& store, const MeasurementChoice& choice);
 
 }  // namespace ridgeline

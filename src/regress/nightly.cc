@@ -14,14 +14,14 @@ namespace {
 constexpr double kPower80 = 0.8416;  // the normal quantile of 80 %
 constexpr double kMemoryBytes = 64 << 20;
 constexpr double kMemoryShare = 0.005;
-constexpr double kOfMedian = std::numbers::pi / 2;  // the variance of a median, in that of a mean
+constexpr double kOfMedian = std::numbers::pi / 2;  // the variance of a median, relative to that of a mean
 
 double MedianOfRuns(std::span<const double> runs) {
   std::vector<double> values(runs.begin(), runs.end());
   return MedianOf(values);
 }
 
-// Of one alone it is 0. Of two levels in turns a robust deviation may be 0, too.
+// The deviation of a single value is 0. For two alternating levels, a robust deviation may be 0, too.
 double DeviationButLargest(std::span<const double> values) {
   std::vector<double> sorted(values.begin(), values.end());
   std::sort(sorted.begin(), sorted.end());
@@ -33,22 +33,22 @@ double DeviationButLargest(std::span<const double> values) {
   return std::sqrt(squares / std::max(1.0, count - 1));
 }
 
-// Of the difference of a mean of so many runs from the baseline.
+// The standard error of the difference between a mean of this many runs and the baseline.
 double ErrorOf(double runs, const Baseline& baseline) {
   const double of_runs = baseline.sigma * std::sqrt(1 / runs + kOfMedian / static_cast<double>(baseline.runs));
   if (baseline.nights == 0) return of_runs;
   return std::max(of_runs, baseline.nights_sigma * std::sqrt(1 + kOfMedian / static_cast<double>(baseline.nights)));
 }
 
-// The chance that so many or more of the m n pairs are won where all orders are equally likely (Mann and Whitney,
-// 1947): orders are counted by their wins, one item after another.
+// The chance that at least this many of the m n pairs are won if all orders are equally likely (Mann and Whitney,
+// 1947). Orders are counted by their wins, one item after another.
 double ChanceOfWins(size_t wins, size_t m, size_t n) {
-  // ways[i][w]: of orders of i of the first and j of the second, those with w wins; j grows.
+  // ways[i][w]: the number of orders of i of the first and j of the second with w wins, while j grows.
   std::vector<std::vector<double>> ways(m + 1, std::vector<double>(m * n + 1, 0));
   for (auto& row : ways) row[0] = 1;
   for (size_t j = 1; j <= n; ++j) {
     for (size_t i = 1; i <= m; ++i) {
-      // The largest is of the second, and wins nothing, or of the first, and wins over all j.
+      // If the largest item is of the second, it wins nothing. If it is of the first, it wins over all j.
       for (size_t w = m * n; w >= j; --w) ways[i][w] += ways[i - 1][w - j];
     }
   }

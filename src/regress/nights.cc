@@ -27,7 +27,7 @@ NightCell ParseCell(const Json& cell) { return {cell.at(0).get<std::string>(), c
 
 Json CellJson(const NightCell& cell) { return Json::array({cell.point_id, cell.setup}); }
 
-// The metric of this name; nothing where an earlier or a later version has it.
+// The metric of this name; nothing if only an earlier or a later version has it.
 std::optional<GateMetric> FindMetric(std::string_view name) {
   using enum GateMetric;
   for (const GateMetric metric : {kResult, kStepTime, kPinnedStepTime, kPeakMemory, kPinnedPeakMemory}) {
@@ -41,19 +41,19 @@ std::optional<double> NumberIn(const Json& json, const char* key) {
   return found == json.end() || found->is_null() ? std::nullopt : std::optional(found->get<double>());
 }
 
-constexpr int64_t kLastUnixS = 253'402'300'799;  // of the year 9999
+constexpr int64_t kLastUnixS = 253'402'300'799;  // the end of the year 9999
 constexpr int64_t kMaxExitCode = 255;
-constexpr size_t kMaxNightBytes = size_t{64} << 20;  // of a night in which 100,000 points became worse
+constexpr size_t kMaxNightBytes = size_t{64} << 20;  // enough for a night in which 100,000 points became worse
 
 int64_t IntegerOf(const Json& json, const char* key, int64_t most) {
   const Json& value = json.at(key);
-  // Of what an int64_t cannot hold, get() would make a negative one.
+  // get() would turn a number that an int64_t cannot hold into a negative one.
   const int64_t number = value.is_number_integer() ? value.get<int64_t>() : -1;
   if (number >= 0 && number <= most) return number;
   throw Error(ErrorKind::kInvalidInput, fmt::format("'{}' is no integer from 0 to {}", key, most));
 }
 
-// A change as a share: of less than nothing there is no logarithm.
+// A change as a share. Shares of -1 or less have no logarithm.
 double ShareOf(const Json& json, const char* key) {
   constexpr double kLeast = -0.99;
   constexpr double kMost = 1000;
@@ -62,7 +62,7 @@ double ShareOf(const Json& json, const char* key) {
   throw Error(ErrorKind::kInvalidInput, fmt::format("'{}' is no share from {} to {}", key, kLeast, kMost));
 }
 
-// Earlier versions said the cell alone, or no metrics.
+// Earlier versions recorded only the cell, or no metrics.
 WorseCell ParseWorse(const Json& json) {
   if (json.is_array()) return {.cell = ParseCell(json)};
   WorseCell worse{.cell = ParseCell(json.at("cell")),
@@ -91,7 +91,7 @@ Json WorseJson(const WorseCell& worse) {
           {"since", worse.since},         {"metrics", std::move(metrics)}, {"base_build", worse.base_build}};
 }
 
-// Earlier versions accepted all that was worse, and knew no reason.
+// Earlier versions accepted everything that was worse, and recorded no reason.
 void ParseAccepted(const Json& json, Night& night) {
   if (!json.contains("acceptances")) {
     if (!json.value("accepted", false)) return;
@@ -133,7 +133,7 @@ Night ParseNight(const Json& json) {
   return night;
 }
 
-// Whether what was measured in it was held to a baseline. What it lost it has no measurement of.
+// Whether its measurements were compared with a baseline. Points that it lost have no measurement.
 bool LendsToBaselines(const Night& night) {
   const std::string answer = NightAnswer(night);
   return night.is_over() && answer != "REFUSED" && answer != "FAILED";
@@ -149,7 +149,7 @@ bool Lost(const Night& night, const NightCell& cell) {
   return std::find(night.lost.begin(), night.lost.end(), cell) != night.lost.end();
 }
 
-// Of the night of this name; one behind the last where there is none.
+// The index of the night of this name; one past the last if there is none.
 size_t PlaceOf(const std::vector<Night>& nights, const std::string& name) {
   const auto found = std::find_if(nights.begin(), nights.end(), [&](const Night& night) { return night.name == name; });
   return static_cast<size_t>(found - nights.begin());
@@ -162,19 +162,19 @@ bool PassedAfter(const std::vector<Night>& nights, size_t place, const NightCell
   });
 }
 
-// A cell's change that was accepted: the places of the first night that has it, and of the one that was accepted.
+// An accepted change of a cell: the indices of the first night that has it, and of the night that was accepted.
 struct Acceptance {
   const AcceptedCell* said;
   const WorseCell* worse;
   size_t begin = 0;
   size_t accepted = 0;
 
-  // What has no figure cannot be taken off what is before it.
+  // A change without a figure cannot be subtracted from earlier measurements.
   bool HasFigures() const { return !worse->metrics.empty(); }
 };
 
-// In the order of their nights. Where nights one after another were accepted, and none of them knew yet that one before
-// it was, what they found is one change: the last says it.
+// In the order of their nights. If consecutive nights were accepted, and the acceptance of an earlier one was not yet
+// known when a later one ended, their findings are one change, which the last one states.
 std::vector<Acceptance> AcceptancesOf(const std::vector<Night>& nights) {
   std::vector<Acceptance> acceptances;
   for (size_t i = 0; i < nights.size(); ++i) {
@@ -210,7 +210,7 @@ NightCell CellOfFinding(const Json& finding) {
   return {finding.at("point_id").get<std::string>(), finding.at("setup").get<std::string>()};
 }
 
-using CellInNight = std::pair<size_t, NightCell>;  // by the night's place
+using CellInNight = std::pair<size_t, NightCell>;  // by the night's index
 
 std::vector<LeftOutMeasurements> LeftOut(const std::vector<Night>& nights, const std::vector<Acceptance>& acceptances,
                                          std::set<CellInNight> cells) {
@@ -249,7 +249,7 @@ std::vector<Night> ReadNights(const fs::path& folder, std::vector<std::string>* 
     if (!fs::is_regular_file(file, ec)) return;
     try {
       Night night = ParseNight(ParseJson(ReadForeignFile(file, kMaxNightBytes).value_or(""), file.string()));
-      // A night is written where its name says, which must not be outside.
+      // The name decides where a night is written, so it must not lead outside the folder.
       if (night.name != entry.path().filename()) {
         throw Error(ErrorKind::kInvalidInput,
                     fmt::format("it is the record of '{}', which is another folder's", ShortenToBytes(night.name, 64)));
@@ -356,7 +356,7 @@ bool MeasuredAnything(const Json& gate) {
 
 std::vector<WorseCell> WorseCells(const Json& gate) {
   std::map<NightCell, WorseCell> worse;
-  // Of pinned metrics those that are no worse, too: what is accepted moves them by nothing.
+  // For pinned metrics, includes those that are no worse: accepting moves them by nothing.
   std::map<NightCell, std::map<GateMetric, WorseMetric>> since_pinned;
   try {
     for (const Json& finding : gate.at("findings")) {
@@ -415,7 +415,7 @@ std::vector<LeftOutMeasurements> LeftOutOf(const std::vector<Night>& nights) {
   for (size_t i = 0; i < nights.size(); ++i) {
     if (!LendsToBaselines(nights[i])) continue;
     for (const WorseCell& each : nights[i].worse) {
-      size_t first = 0;  // of the nights that no acceptance before this one has
+      size_t first = 0;  // the first night that no earlier acceptance covers
       bool is_accepted = false;
       for (const Acceptance& acceptance : acceptances) {
         if (acceptance.said->cell != each.cell) continue;
@@ -448,7 +448,7 @@ std::vector<AcceptedChange> AcceptedOf(const std::vector<Night>& nights) {
     change.begun_unix_ns = 1'000'000'000 * nights[acceptance.begin].started_unix_s;
     const WorseCell& worse = *acceptance.worse;
     for (const auto& [metric, figures] : worse.metrics) change.up[metric] = figures.up;
-    // Where nothing was pinned that night, what is pinned later has the change as the baseline does.
+    // If nothing was pinned that night, a later pin has the change as the baseline does.
     if (change.up.contains(kStepTime)) change.up.try_emplace(kPinnedStepTime, change.up[kStepTime]);
     if (change.up.contains(kPeakMemory)) change.up.try_emplace(kPinnedPeakMemory, change.up[kPeakMemory]);
     change.step_time_in_turns = InTurns(worse, kStepTime, kPinnedStepTime);

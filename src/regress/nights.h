@@ -1,5 +1,5 @@
-// What is known of each night: a sweep that was run for a campaign of its own, and held to the nights before. A night
-// is a folder, NAME/night.json with what came of it.
+// The records of nights. A night is a sweep that was run for its own campaign and compared with the nights before. It
+// is a folder, with the outcome in NAME/night.json.
 #pragma once
 
 #include <compare>
@@ -24,103 +24,107 @@ struct NightCell {
   auto operator<=>(const NightCell&) const = default;
 };
 
-// How much more of a metric, as shares: at most, with what noise may add to it.
+// How much a metric grew, as a share: at most, including what noise may add.
 struct WorseMetric {
-  double up = 0;                        // since what the gate held it to; 0: that found it no worse
+  double up = 0;                        // since the gate's reference; 0: the gate found it no worse
   std::optional<double> in_turns = {};  // since the base build
 
   bool operator==(const WorseMetric&) const = default;
 };
 
-// What a night found worse than its baseline, of one cell.
+// What a night found worse than its baseline, for one cell.
 struct WorseCell {
   NightCell cell;
   std::string point = {};  // its name among the night's
-  bool is_open = false;    // a suspect that nobody measured again: it may be noise
-  std::string since = {};  // the first of the nights that showed it together; empty: this one alone
-  std::map<GateMetric, WorseMetric> metrics = {};  // those that are worse, and those since what is pinned
-  std::string base_build = {};                     // that it was measured in turns with
+  bool is_open = false;    // a suspect that was not measured again, so it may be noise
+  std::string since = {};  // the first of the nights that showed it together; empty: only this night
+  std::map<GateMetric, WorseMetric> metrics = {};  // those that are worse, and those since the pinned baseline
+  std::string base_build = {};                     // the build with which it was measured in turns
 
   bool operator==(const WorseCell&) const = default;
 };
 
-// A person said that what a night found worse of a cell is as it should be.
+// A person's statement that a cell's finding is as intended.
 struct AcceptedCell {
   NightCell cell;
   std::string reason = {};
   std::string author = {};
-  int64_t unix_s = 0;  // when; 0: an earlier version did not say it
+  int64_t unix_s = 0;  // the time; 0: unknown, from an earlier version
 
   bool operator==(const AcceptedCell&) const = default;
 };
 
 struct Night {
-  std::string name;   // its campaign's, too: "night-2026-02-01"
+  std::string name;   // also the campaign's name: "night-2026-02-01"
   std::string sweep;  // the file
   int64_t started_unix_s = 0;
-  int64_t ended_unix_s = 0;            // 0: it is at work, or was cut short
+  int64_t ended_unix_s = 0;            // 0: it is running, or was cut short
   int run_exit = 0;                    // of `ridgeline run`
-  int exit_code = 0;                   // of the whole: that of the gate, unless the run could not be one
-  bool was_gated = false;              // a gate held what was measured to the nights before
+  int exit_code = 0;                   // overall: the gate's exit code, unless there was no valid run
+  bool was_gated = false;              // a gate compared its measurements with earlier nights
   std::string words;                   // what the gate concluded, or why there was none
-  std::vector<WorseCell> worse;        // than their baseline, or suspects that nobody measured again
-  std::vector<NightCell> lost;         // of no result, for want of infrastructure
-  std::vector<AcceptedCell> accepted;  // of what is worse
+  std::vector<WorseCell> worse;        // cells worse than their baseline, or suspects that were not measured again
+  std::vector<NightCell> lost;         // cells without a result, for infrastructure reasons
+  std::vector<AcceptedCell> accepted;  // accepted findings
 
   bool is_over() const { return ended_unix_s > 0; }
   bool is_good() const { return is_over() && exit_code == 0; }
 };
 
-// What of a gate (GateJson) was worse than its rolling baseline. What is held to a pinned one is between those two.
-// Throws Error(kInvalidInput) for what is no gate.
+// The cells of a gate (GateJson) that were worse than their rolling baseline, with their figures since a pinned one. A
+// cell that is worse only than a pinned baseline is not among them. Throws Error(kInvalidInput) if it is no gate.
 std::vector<WorseCell> WorseCells(const Json& gate);
 
-// Whether a point of a gate (GateJson) failed once that had a result. Throws Error(kInvalidInput) for what is no gate.
+// Whether a point of a gate (GateJson) that had a result failed once. Throws Error(kInvalidInput) if it is no gate.
 bool AnythingFailedOnce(const Json& gate);
 
-// Whether a gate (GateJson) has more than what is missing. Throws Error(kInvalidInput) for what is no gate.
+// Whether a gate (GateJson) has any finding that is not missing. Throws Error(kInvalidInput) if it is no gate.
 bool MeasuredAnything(const Json& gate);
 
-// What a gate (GateJson) missed. Throws Error(kInvalidInput) for what is no gate.
+// The cells that a gate (GateJson) missed. Throws Error(kInvalidInput) if it is no gate.
 std::vector<NightCell> LostCells(const Json& gate);
 
-// What no baseline has of these nights, which are in the order of their starts: all of one that was cut short, FAILED
-// or was REFUSED; and of any other what it found to have regressed, with the nights that showed it together, so that a
-// regression stays one however long it lasts. What was a suspect and no more is left out until a later night passes it:
-// then it was noise, and a baseline without it would think its machine too quiet. From the first of the nights, one
-// after another, that found a cell worse to the one in which that was accepted, its measurements are in baselines. What
-// is before them is, too, with the change that was accepted (AcceptedOf); it is not where that has no figure, as of a
-// failure.
+// The measurements of these nights that no baseline uses. The nights are in the order of their starts.
+//
+// - All of a night that was cut short, FAILED or was REFUSED.
+// - For any other night, the cells that it found to have regressed, with the nights that showed it together. So a
+//   regression stays one, however long it lasts.
+// - A cell that was only a suspect, until a later night passes it: then it was noise, and a baseline without it would
+//   underestimate its machine's noise.
+//
+// Once a night's finding is accepted, baselines include the cell's measurements from the first of the consecutive
+// nights that found it worse. Earlier measurements stay, too, with the accepted change (AcceptedOf), unless the change
+// has no figure, as for a failure.
 std::vector<LeftOutMeasurements> LeftOutOf(const std::vector<Night>& nights);
 
-// Of these the nights that were none, and what is before a cell's accepted change: what no window of nights has either.
+// Of these, invalid nights, and measurements before a cell's accepted change. No window of nights includes them either.
 std::vector<LeftOutMeasurements> VoidOf(const std::vector<Night>& nights);
 
-// The changes that were accepted, by their nights.
+// The accepted changes, by their nights.
 std::vector<AcceptedChange> AcceptedOf(const std::vector<Night>& nights);
 
-// Who accepted what of this night, and why: "accepted by ada: a fused norm (2 points)". Empty: nobody.
+// Who accepted what of this night, and why: "accepted by ada: a fused norm (2 points)". Empty if nothing was accepted.
 std::string AcceptedWords(const Night& night);
 
-// The nights in a folder, in the order of their starts. A record that is damaged is left out, and named in `problems`.
-// None where there is no such folder.
+// The nights in a folder, in the order of their starts. Leaves out damaged records, and names them in `problems`. None
+// if there is no such folder.
 std::vector<Night> ReadNights(const std::filesystem::path& folder, std::vector<std::string>* problems);
 
-// Writes its record into `folder`/NAME, whole or not at all. Throws Error(kInfrastructure).
+// Writes its record into `folder`/NAME, entirely or not at all. Throws Error(kInfrastructure).
 void WriteNight(const Night& night, const std::filesystem::path& folder);
 
-// The night to begin at this time, in UTC: one of this date that is not over, or that the infrastructure cost (exit
-// code 3) or of which it cost points, is gone on with; else a name that no night has.
+// The name of the night to begin at this time, in UTC. Resumes a night of this date that is not over, that the
+// infrastructure ended (exit code 3), or that lost points to it. Otherwise returns a name that no night has.
 std::string NightAt(const std::vector<Night>& nights, int64_t unix_ns);
 
-// The last that was good.
+// The last good night.
 std::optional<Night> LastGoodNight(const std::vector<Night>& nights);
 
-// "PASS", "REGRESSED", "INCONCLUSIVE", "FAILED" (the infrastructure's), "REFUSED" (the sweep is wrong), "CUT SHORT",
-// and "MISSING" where the infrastructure cost some points, beside what the others came to: "REGRESSED, MISSING".
+// "PASS", "REGRESSED", "INCONCLUSIVE", "FAILED" (by the infrastructure), "REFUSED" (an invalid sweep), "CUT SHORT".
+// "MISSING" is added if the infrastructure cost some points: "REGRESSED, MISSING".
 std::string NightAnswer(const Night& night);
 
-// Its words beside its answer, with which a gate's begin, too.
+// Its words to show beside its answer: without the answer with which a gate's words begin.
 std::string NightWords(const Night& night);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// What tells points of a list apart, in words.
+// Words that distinguish the points of a list.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace ridgeline {
 
-// Of each point, from its spec (canonical JSON): the fields in which the points differ, "batch_size=8, precision=bf16".
-// What follows from the model or from the precision is not said beside it. Where none differ, the model. Throws
-// Error(kInvalidInput) for a spec that is none.
+// For each point, from its spec (canonical JSON): the fields in which the points differ, "batch_size=8,
+// precision=bf16". Omits fields that follow from the model or the precision. If no field differs, the model. Throws
+// Error(kInvalidInput) for an invalid spec.
 std::vector<std::string> PointNames(std::span<const std::string> specs);
 
 }  // namespace ridgeline

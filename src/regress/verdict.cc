@@ -10,19 +10,19 @@
 namespace ridgeline {
 namespace {
 
-constexpr double kTail = 0.025;    // above an interval of 95 %
-constexpr double kMissed = 0.2;    // of what is detectable
+constexpr double kTail = 0.025;    // above a 95 % interval
+constexpr double kMissed = 0.2;    // the share of detectable changes that is missed
 constexpr int64_t kTurns = 2;      // pairs of base, head, head, base
 constexpr int64_t kConfirmed = 2;  // rounds
 
 struct Difference {
   int64_t pairs = 0;
   double mean = 0;
-  double deviation = 0;  // standard, of a pair
+  double deviation = 0;  // standard deviation of a pair
 
   double error() const { return deviation / std::sqrt(static_cast<double>(pairs)); }
   double half() const { return HalfWith(pairs); }
-  // Of the interval, if there were so many pairs.
+  // Half of the interval, if there were this many pairs.
   double HalfWith(int64_t count) const {
     if (count < 2) return std::numeric_limits<double>::infinity();
     return StudentQuantile(kTail, count - 1) * deviation / std::sqrt(static_cast<double>(count));
@@ -42,8 +42,8 @@ Difference DifferenceOf(std::span<const RunPair> pairs) {
   return difference;
 }
 
-// The fewest pairs, in whole turns and no fewer than `least`, with which the interval's half is below `wanted`; so many
-// as make kMostRuns where even they are too few.
+// The fewest pairs, in whole turns and at least `least`, with which the interval's half is below `wanted`. If even
+// kMostRuns runs are too few, their pairs.
 int64_t PairsFor(const Difference& all, double wanted, int64_t least) {
   int64_t pairs = std::max(least, kTurns);
   pairs += pairs % kTurns;
