@@ -104,7 +104,7 @@ th[aria-sort=descending] button::after { content: "\2193"; }
 )";
 const std::string_view kPageStyleHash = "USrJwi/RyN6ixGL0GTjRktGU/5Pgj54LZPcOmQDjEf4=";
 
-// Columns sort on a click. Numbers by their exact value in data-v; a missing value stays last either way.
+// Columns sort on a click. Numbers sort by their exact value in data-v. A missing value stays last in both directions.
 const std::string_view kPageScript = R"(
 for (const table of document.querySelectorAll('table[data-sort]')) {
   const headings = [...table.tHead.rows[table.tHead.rows.length - 1].cells];

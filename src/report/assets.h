@@ -12,8 +12,8 @@ extern const std::string_view kPageStyleHash;
 extern const std::string_view kPageScript;
 extern const std::string_view kPageScriptHash;
 
-// A page up to the start of its body, with the style and what the page may load: itself, no more. The script is the
-// caller's to add.
+// A page up to the start of its body, with the style and a policy that lets the page load only itself. The caller adds
+// the script.
 std::string PageHead(const std::string& title);
 
 }  // namespace ridgeline

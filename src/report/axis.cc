@@ -50,7 +50,7 @@ std::vector<double> LinearTicks(double min, double max) {
     step = factor * power;
     if ((max - min) / step <= 5) break;
   }
-  // Counted, not added up, so that zero is zero.
+  // Counted instead of added up, so that zero is exactly zero.
   std::vector<double> ticks;
   const auto first = static_cast<int64_t>(std::floor(min / step + 1e-9));
   for (int64_t i = first;; ++i) {

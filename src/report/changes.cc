@@ -50,7 +50,7 @@ void AddChanges(const Report& report, Table& table) {
       return CellInteger(table.rows[a][order]) < CellInteger(table.rows[b][order]);
     });
     std::vector<HistoryRun> runs;
-    std::vector<size_t> row_of;  // each run's
+    std::vector<size_t> row_of;  // the row of each run
     for (const size_t row : rows) {
       const std::vector<Cell>& cells = table.rows[row];
       for (const SteadySteps& run : SteadyRuns(CellText(cells[all_steps]), CellInteger(cells[warmup]),

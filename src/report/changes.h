@@ -1,4 +1,4 @@
-// Where the level of step times changed in the histories that a report's rows are (stats/change_points.h): what
+// Marks where the level of step times changed in the histories that a report's rows form (stats/change_points.h): as
 // `ridgeline history` finds in the same runs.
 //
 // A report with `changes` has these columns beside those of its query, empty in rows with which nothing changed:
@@ -12,8 +12,8 @@
 
 namespace ridgeline {
 
-// The query gives the columns that `changes` names, and each row's `failure`, `all_steps_ns`, `warmup_steps`, `steps`
-// and `step_median_ns`, as the store's views have them. Throws Error(kInvalidInput) where one is missing.
+// The query must give the columns that `changes` names, and each row's `failure`, `all_steps_ns`, `warmup_steps`,
+// `steps` and `step_median_ns`, as in the store's views. Throws Error(kInvalidInput) if one is missing.
 void AddChanges(const Report& report, Table& table);
 
 }  // namespace ridgeline

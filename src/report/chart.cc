@@ -30,9 +30,9 @@ constexpr double kSlotGap = 10;
 constexpr double kClusterGap = 12;
 constexpr double kMaxLabel = 144;
 constexpr double kMaxNote = 68;
-constexpr double kMaxBar = 80;    // of bars that spread out
-constexpr double kMaxSlot = 240;  // of slots that do
-constexpr double kMinPlot = 290;  // that legends and axes look right over
+constexpr double kMaxBar = 80;    // for bars that spread out
+constexpr double kMaxSlot = 240;  // for slots that spread out
+constexpr double kMinPlot = 290;  // over which legends and axes look right
 constexpr double kRight = 8;
 constexpr double kHeadroom = 20;  // above the plot, for the labels of the tallest bars
 
@@ -42,7 +42,7 @@ double Total(const Bar& bar) {
   return std::isfinite(total) ? std::max(total, 0.0) : 0;
 }
 
-// The end of its interval.
+// The upper end of its interval.
 double High(const Bar& bar) { return !bar.parts.empty() && std::isfinite(bar.high) ? std::max(bar.high, 0.0) : 0; }
 
 class Renderer {
@@ -51,11 +51,11 @@ class Renderer {
     double tallest = 0;
     double wanted = 0;
     for (const Slot& slot : chart.slots) {
-      // An interval that says next to nothing must not flatten the bars: it is cut at the top, too.
+      // A very wide interval must not flatten the bars, so it is cut at the top, too.
       for (const Bar& bar : slot.bars) tallest = std::max({tallest, Total(bar), std::min(High(bar), 1.6 * Total(bar))});
       wanted = std::max(wanted, slot.wanted);
     }
-    // A failure that wanted far more than any run took must not flatten the runs: its outline is cut at the top.
+    // A failure that needed far more than any run must not flatten the runs, so its outline is cut at the top.
     const double max = tallest > 0 ? std::max(tallest, std::min(wanted, 1.6 * tallest)) : wanted;
     scale_ = PickUnit(chart.scale, max, chart.axis);
     ticks_ = AxisTicks(max / scale_.divisor);
@@ -89,7 +89,7 @@ class Renderer {
   }
 
  private:
-  // As few rows as the room allows, and those as even as they can be.
+  // As few rows as the room allows, of about equal length.
   std::vector<std::span<const Slot>> BreakIntoRows() const {
     const std::vector<std::span<const Slot>> fewest = BreakIntoRows(chart_.slots.size());
     for (size_t most = (chart_.slots.size() + fewest.size() - 1) / std::max<size_t>(fewest.size(), 1);; ++most) {
@@ -98,7 +98,8 @@ class Renderer {
     }
   }
 
-  // As many slots a row as fit, but no more than `most`; between clusters where that leaves the row at least half full.
+  // As many slots per row as fit, but at most `most`. Breaks between clusters if that leaves the row at least half
+  // full.
   std::vector<std::span<const Slot>> BreakIntoRows(size_t most) const {
     std::vector<std::span<const Slot>> rows;
     std::span<const Slot> rest(chart_.slots);
@@ -116,7 +117,7 @@ class Renderer {
     return rows;
   }
 
-  // Slots and their bars become as wide as the fullest row lets them.
+  // Slots and their bars become as wide as the fullest row allows.
   void SpreadOut(const std::vector<std::span<const Slot>>& rows) {
     double factor = kMaxSlot / slot_width_;
     size_t bars = 1;
@@ -144,7 +145,7 @@ class Renderer {
     return static_cast<double>(row.size()) * slot_width_ + RowGaps(row);
   }
 
-  // As tables write it, so that a bar and its row agree to the digit; bytes in the axis's unit.
+  // Formatted as in tables, so that a bar and its row agree to the digit; bytes in the axis's unit.
   std::string Number(double value) const {
     if (chart_.scale == AxisScale::kCount) return FormatCount(value);
     if (chart_.scale == AxisScale::kPlain) return ShortNumber(value);
@@ -282,7 +283,7 @@ class Renderer {
       if (!std::isfinite(part.value) || part.value <= 0) continue;
       sum += part.value;
       const double top = Y(sum);
-      const double gap = sum > part.value ? std::min(1.0, (y - top) / 2) : 0;  // tells neighbours apart
+      const double gap = sum > part.value ? std::min(1.0, (y - top) / 2) : 0;  // separates neighbours
       body_ += fmt::format(R"(<rect x="{:.1f}" y="{:.2f}" width="{:.1f}" height="{:.2f}" {})", x, top, bar_width_,
                            std::max(y - top - gap, 0.0), Paint(part.colour, bar.fill, bar.light));
       body_ += part.title.empty() ? "/>\n" : fmt::format("><title>{}</title></rect>\n", EscapeHtml(part.title));
@@ -296,7 +297,7 @@ class Renderer {
     body_ += "</g>\n";
   }
 
-  // An interval that goes on beyond the axis ends in the head of an arrow.
+  // An interval that continues beyond the axis ends in an arrowhead.
   void DrawErrorBar(const Bar& bar, double x) {
     const double top = Y(bar.high);
     const double bottom = Y(std::max(bar.low, 0.0));
@@ -313,7 +314,7 @@ class Renderer {
   void DrawFailure(const Slot& slot, double centre) {
     const std::string colour = fmt::format(R"( fill="{}")", kFailureColour);
     double y = bottom_;
-    const double inside = slot_width_ - 8;  // of the outline
+    const double inside = slot_width_ - 8;  // width inside the outline
     const double room = slot.wanted > 0 ? inside - 4 : slot_width_;
     const std::vector<std::string> lines = Words(slot.failure, room);
     const double words_height = static_cast<double>(lines.size()) * kLine + 8;
@@ -326,7 +327,7 @@ class Renderer {
                            "\n",
                            centre - half, bottom_, top, cut ? "M" : "H", centre + half,
                            cut ? fmt::format(" {:.1f}", top) : "", kFailureColour);
-      // An arrow for what goes on beyond the axis.
+      // An arrow marks what continues beyond the axis.
       Text(centre, top - 5, "middle", kSmallFont, cut ? "\xE2\x86\x91 " + slot.wanted_text : Number(slot.wanted),
            colour);
       if (bottom_ - top < words_height) y = top - kLine;
@@ -336,7 +337,7 @@ class Renderer {
     }
   }
 
-  // Lines of whole words; a fourth line and more are left to the title.
+  // Lines of whole words. Only the title has a fourth line and more.
   static std::vector<std::string> Words(std::string_view text, double width) {
     std::vector<std::string> lines;
     while (!text.empty()) {

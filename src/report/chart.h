@@ -10,13 +10,13 @@
 
 namespace ridgeline {
 
-// How a bar is filled says where its figure comes from.
+// A bar's fill shows where its figure comes from.
 enum class Fill { kSolid, kHatched, kDotted };
 
 struct BarPart {
   double value = 0;
   size_t colour = 0;  // index into the palette, taken modulo its size
-  std::string title;  // what a pointer over it tells; empty: the bar's
+  std::string title;  // text under a pointer; empty: the bar's
 };
 
 struct Bar {
@@ -34,8 +34,8 @@ struct Slot {
   std::string cluster;      // neighbours with the same one share a bracket and this text
   std::string title;        // the slot in full words
   std::vector<Bar> bars;    // side by side
-  std::string failure;      // in words, where there is nothing to draw
-  double wanted = 0;        // of a failure: drawn as a dashed outline; 0: nothing
+  std::string failure;      // in words, if there is nothing to draw
+  double wanted = 0;        // for a failure: drawn as a dashed outline; 0: nothing
   std::string wanted_text;  // the same with its unit, for an outline that the axis cuts
 };
 
@@ -44,7 +44,7 @@ struct LegendEntry {
   size_t colour = 0;
   Fill fill = Fill::kSolid;
   bool light = false;
-  bool outline = false;  // the dashed outline of what a failure wanted
+  bool outline = false;  // the dashed outline of what a failure needed
 };
 
 struct BarChart {
@@ -57,8 +57,9 @@ struct BarChart {
   std::vector<Slot> slots;
 };
 
-// One <svg>, presentation attributes only: the same with and without styles. Text takes the page's colour. Slots that
-// the room is too narrow for are wrapped into several rows with one common axis; few spread out over it.
+// One <svg> with presentation attributes only, so that it looks the same with and without styles. Text takes the page's
+// colour. If the room is too narrow, slots are wrapped into several rows with one common axis. If they are few, they
+// spread out over it.
 std::string RenderBarChart(const BarChart& chart, const svg::Room& room);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// Sentences with figures in them, said only where there is something to say.
+// Makes sentences with figures, but only if they have something to say.
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -34,7 +34,7 @@ std::optional<size_t> Pick(const Rows& rows, std::span<const size_t> panel, cons
   return best;
 }
 
-// The column whose interval or comparison this name is of, else the report's column of this name.
+// The column to whose interval or comparison this name belongs, else the report's column of this name.
 const ReportColumn* ColumnBehind(const Report& report, const std::string& name) {
   for (const std::string_view end : {"_low", "_high", "_change", "_within_percent", "_more_repeats", "_then_percent"}) {
     if (!name.ends_with(end)) continue;
@@ -44,8 +44,8 @@ const ReportColumn* ColumnBehind(const Report& report, const std::string& name) 
   return FindColumn(report, name);
 }
 
-// The column of time that a sentence names; nothing where it is of something else. One that only the query has is known
-// by its name.
+// The column of time that a sentence names; nothing if it names something else. A column that only the query has is
+// recognized by its name.
 std::optional<ReportColumn> TimeColumn(const Report& report, const std::string& name) {
   ReportColumn column;
   column.name = name;
@@ -57,7 +57,7 @@ std::optional<ReportColumn> TimeColumn(const Report& report, const std::string& 
   return IsOfTime(column) ? std::optional(column) : std::nullopt;
 }
 
-// Those that the sentence is about.
+// The columns of time that the sentence is about.
 std::vector<ReportColumn> TimesOf(const Report& report, const Sentence& sentence) {
   std::vector<ReportColumn> columns;
   const auto add = [&](const std::string& name) {
@@ -71,8 +71,8 @@ std::vector<ReportColumn> TimesOf(const Report& report, const Sentence& sentence
   return columns;
 }
 
-// Whether it would be about times that others disturbed: of a row that it picks, or, where the time decides which it
-// picks, of one that it could have picked.
+// Whether the sentence would be about times that other programs disturbed: those of a row that it picks or, if the time
+// decides the pick, of a row that it could have picked.
 bool IsOfDisturbedTimes(const Report& report, const Rows& rows, std::span<const size_t> panel,
                         const Sentence& sentence) {
   const std::vector<ReportColumn> times = TimesOf(report, sentence);
@@ -110,9 +110,10 @@ std::string DisturbedSentence(const Rows& rows, std::span<const size_t> panel) {
                      rows.Counted(panel.size()));
 }
 
-// Where cold is above steady, which counts the first step, too, a reader asks why. Empty where it is of no run.
+// If cold throughput is above steady, although it includes the first step, a reader asks why. Empty if that holds for
+// no run.
 std::string ColdSentence(const Rows& rows, std::span<const size_t> panel) {
-  constexpr double kAbove = 1.01;  // nearer is the noise of steps
+  constexpr double kAbove = 1.01;  // smaller differences are the noise of steps
   const auto runs = std::count_if(panel.begin(), panel.end(), [&](size_t row) {
     const std::optional<double> steady = rows.Number(row, "steady_tokens_per_s");
     const std::optional<double> cold = rows.Number(row, "cold_tokens_per_s");

@@ -1,4 +1,4 @@
-// A panel's rows -> the charts of lines a page shows of them.
+// Makes a panel's line charts from its rows.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -33,7 +33,7 @@ std::vector<double> BucketMeans(const std::vector<double>& series, size_t bucket
   return means;
 }
 
-// The mean of some runs' values at x, and what they span; NaN of none.
+// The mean of some runs' values at x, and their range; NaN without values.
 LinePoint MeanPoint(double x, const std::vector<double>& values) {
   LinePoint point{x, 0, 0, 0};
   for (const double value : values) point.y += value;
@@ -46,8 +46,8 @@ LinePoint MeanPoint(double x, const std::vector<double>& values) {
   return point;
 }
 
-// The mean of several runs' buckets and what they span; a bucket that a run lacks is the others'.
-// The first is called `first`.
+// The mean of several runs' buckets, and their range. If a run lacks a bucket, the others' count. The first bucket's x
+// is `first`.
 std::vector<LinePoint> MeanLine(const std::vector<std::vector<double>>& runs, size_t bucket, double first) {
   size_t length = 0;
   for (const auto& run : runs) length = std::max(length, run.size());
@@ -63,7 +63,7 @@ std::vector<LinePoint> MeanLine(const std::vector<std::vector<double>>& runs, si
   return points;
 }
 
-// Of a single run's figure, where it has one.
+// Sets the interval of a single run's figure, if it has one.
 void SetInterval(const Rows& rows, size_t row, const std::string& column, LinePoint& point) {
   const std::optional<double> low = rows.Number(row, LowColumn(column));
   const std::optional<double> high = rows.Number(row, HighColumn(column));
@@ -74,10 +74,10 @@ void SetInterval(const Rows& rows, size_t row, const std::string& column, LinePo
 
 std::string Runs(size_t count) { return fmt::format("{} run{}", count, count == 1 ? "" : "s"); }
 
-// Runs that share a line: of one text of `by`, and of one provenance.
+// Runs that share a line: they have the same text of `by`, and the same provenance.
 struct Group {
   std::string label;
-  size_t colour = 0;  // the place of the text among those of the panel: the same in every chart
+  size_t colour = 0;  // the index of the text among those of the panel, so it is the same in every chart
   std::vector<size_t> rows;
 };
 
@@ -102,7 +102,7 @@ std::vector<Group> MakeGroups(const ReportChart& chart, const Rows& rows, std::s
   return groups;
 }
 
-// Adds lines, and says each in the chart's description.
+// Adds lines, and names each in the chart's description.
 class LineAdder {
  public:
   LineAdder(const Rows& rows, LineChart& out) : rows_(rows), out_(out) {}
@@ -129,7 +129,7 @@ std::string FirstAndLast(const ReportChart& chart, const std::vector<LinePoint>&
              : fmt::format("{} to {}", FormatValue(chart.style, shown.front()), FormatValue(chart.style, shown.back()));
 }
 
-// Over steps.
+// Adds lines over steps.
 void AddSeries(const ReportChart& chart, const Rows& rows, std::span<const size_t> panel, LineChart& out) {
   std::map<size_t, std::vector<double>> series;
   size_t longest = 0;
@@ -143,7 +143,7 @@ void AddSeries(const ReportChart& chart, const Rows& rows, std::span<const size_
   const double first = chart.lines->along.empty() ? 1 : 0;  // steps are counted from 1
   out.x_axis = bucket == 1 ? along : fmt::format("{} (each point is the mean of {})", along, bucket);
   out.x_max = std::max(static_cast<double>(longest) - 1 + first, 1.0);
-  // What is counted and few has a dot each.
+  // A small number of counted things get a dot each.
   for (size_t i = 0; first == 0 && longest <= kMaxBars && i < longest; ++i) out.at.push_back(static_cast<double>(i));
   LineAdder lines(rows, out);
   for (const Group& group : MakeGroups(chart, rows, panel, [&](size_t row) { return !series[row].empty(); })) {
@@ -177,14 +177,14 @@ void AddSeries(const ReportChart& chart, const Rows& rows, std::span<const size_
   }
 }
 
-// Over a column.
+// Adds lines over a column.
 void AddFigures(const ReportChart& chart, const Rows& rows, std::span<const size_t> panel, const std::string& x_label,
                 LineChart& out) {
   const auto x = [&](size_t row) { return rows.Number(row, chart.lines->x); };
   const auto y = [&](size_t row) { return rows.Failed(row) ? std::nullopt : rows.Number(row, chart.lines->y); };
   out.log_x = chart.lines->log_x;
   const auto stands = [&](size_t row) { return x(row) && (!out.log_x || *x(row) > 0) && (y(row) || rows.Failed(row)); };
-  // Runs that ended well and have no such figure say nothing of it, and neither do crosses beside them.
+  // Runs that succeeded without such a figure add nothing to it, and neither do crosses beside them.
   const auto is_well = [&](size_t row) { return !rows.Failed(row); };
   if (std::any_of(panel.begin(), panel.end(), is_well) &&
       std::none_of(panel.begin(), panel.end(), [&](size_t row) { return y(row).has_value(); })) {
@@ -212,7 +212,7 @@ void AddFigures(const ReportChart& chart, const Rows& rows, std::span<const size
     return label == labels.end() ? x_label + " " + ShortNumber(place) : label->second;
   };
   LineAdder lines(rows, out);
-  std::set<size_t> named;  // colours that the legend has
+  std::set<size_t> named;  // colours in the legend
   const auto ended_well = [&](size_t row) { return stands(row) && !rows.Failed(row); };
   for (const Group& group : MakeGroups(chart, rows, panel, ended_well)) {
     std::map<double, std::vector<double>> values;
@@ -248,7 +248,7 @@ void AddFigures(const ReportChart& chart, const Rows& rows, std::span<const size
       lines.Add(group, std::move(line), words);
     }
   }
-  if (out.at.size() < 2) out.lines.clear();  // nothing goes over a single place
+  if (out.at.size() < 2) out.lines.clear();  // a line needs more than one place
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ namespace ridgeline {
 namespace {
 
 struct Knowledge {
-  std::map<int64_t, Facts> facts;   // by the result's number
-  std::set<std::string> of_setups;  // those that a setup says
+  std::map<int64_t, Facts> facts;   // by the results' numbers
+  std::set<std::string> of_setups;  // facts from a setup
 };
 
 Knowledge Known(Store& store, const std::vector<std::optional<int64_t>>& results) {
@@ -38,8 +38,8 @@ Knowledge Known(Store& store, const std::vector<std::optional<int64_t>>& results
     const auto defined = facts.find("trainer");
     Facts setup;
     AddFacts(ParseJson(CellText(row[2]), "a setup in the store"), "", setup);
-    if (defined != facts.end()) setup["trainer"] = defined->second;  // its definition's hash tells people nothing
-    // What nobody ran says so by itself, and on which device.
+    if (defined != facts.end()) setup["trainer"] = defined->second;  // its definition's hash means nothing to people
+    // A predicted result says so itself, and on which device.
     const bool was_run = setup.erase("predicted_on") == 0;
     setup.erase("published");
     for (auto& [key, value] : setup) {
@@ -49,7 +49,7 @@ Knowledge Known(Store& store, const std::vector<std::optional<int64_t>>& results
     if (was_run) facts["campaign"] = CellText(row[3]);
     if (const std::string machine = CellText(row[4]); !machine.empty()) facts["machine"] = machine;
     if (const std::string version = CellText(row[5]); !version.empty()) facts["version"] = version;
-    // A name without a release may have meant another one at another time.
+    // A name without a release may have meant a different one at another time.
     const std::string definition = CellText(row[7]);
     if (!definition.empty() && !definition.starts_with(facts["trainer"] + " ")) facts["definition"] = definition;
     if (const std::string device = CellText(row[6]); !device.empty()) facts["device_name"] = device;
@@ -57,7 +57,7 @@ Knowledge Known(Store& store, const std::vector<std::optional<int64_t>>& results
   return known;
 }
 
-// A machine is a list of words; those that all have are left unsaid.
+// A machine is a list of words. Omits those that all have.
 std::string WithoutCommonParts(const std::string& text, const std::set<std::string>& all) {
   const auto parts = [](std::string_view rest) {
     std::vector<std::string> list;
@@ -79,7 +79,7 @@ std::string WithoutCommonParts(const std::string& text, const std::set<std::stri
   return Join(own, "; ");
 }
 
-// Some fields are those of a format alone, and have a value of their own for each: who knows the format knows them.
+// Some fields belong to a format and have their own value for each. They follow from the format.
 bool FollowsFromPrecision(const std::string& key, const std::map<int64_t, Facts>& known) {
   std::map<std::string, std::string> values;  // by precision
   return std::all_of(known.begin(), known.end(), [&](const auto& entry) {
@@ -107,7 +107,7 @@ std::vector<std::string> TellApart(Store& store, const std::vector<std::optional
   std::vector<std::string> words(results.size());
   for (const auto& [key, all] : values) {
     const bool everywhere = counts[key] == known.size();
-    const bool of_setup = of_setups.contains(key);  // to ask for something is to differ from where it is not asked
+    const bool of_setup = of_setups.contains(key);  // requesting something differs from not requesting it
     if (told.contains(key) || (all.size() == 1 && (everywhere || !of_setup))) continue;
     const bool of_origin = key == "machine" || key == "version" || key == "device_name";
     if (!everywhere && !of_setup && !of_origin && FollowsFromPrecision(key, known)) continue;

@@ -37,7 +37,7 @@ std::string EscapeHtml(std::string_view text) {
         [[fallthrough]];
       default:
         const std::string_view bytes = before.substr(0, before.size() - text.size());
-        // XML has no place for U+FFFE and U+FFFF either.
+        // XML does not allow U+FFFE and U+FFFF either.
         if (IsControl(code) || (code & 0xFFFEU) == 0xFFFEU) {
           out += Escape(code, bytes);
         } else {
@@ -50,7 +50,7 @@ std::string EscapeHtml(std::string_view text) {
 
 std::string ScriptJson(const Json& value) {
   std::string out;
-  // ASCII only, so that there is no character that XML, or a browser, reads otherwise than JSON.
+  // ASCII only, so that XML and browsers read every character as JSON does.
   for (const char c : value.dump(-1, ' ', true, Json::error_handler_t::replace)) {
     switch (c) {
       case '<':

@@ -1,4 +1,4 @@
-// Text from outside, made safe for where it lands. What comes out is also well-formed XML, so that one page is both.
+// Makes text from outside safe for its destination. The output is also well-formed XML, so that one page is both.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace ridgeline {
 
-// For HTML and SVG text and for attributes in double quotes. Controls, direction overrides and bytes that are not
-// UTF-8 are shown as escapes (base/text.h); line feeds and tabs stay, a carriage return before a line feed goes.
+// For HTML and SVG text, and for attributes in double quotes. Controls, direction overrides and bytes that are not
+// UTF-8 become escapes (base/text.h). Line feeds and tabs stay. A carriage return before a line feed is removed.
 std::string EscapeHtml(std::string_view text);
 
 // JSON for inside a <script type="application/json">: nothing in it can end the element or open another.

@@ -35,7 +35,7 @@ Facts FactsOfPoint(const std::string& spec) {
   Json point = ParseJson(spec, "a point in the store");
   if (point.contains("model")) point["model"] = ModelOfText(point);
   AddFacts(point, "", facts);
-  facts.erase("version");  // of the encoding
+  facts.erase("version");  // the encoding's version
   BringOwnFieldsForward(facts);
   return facts;
 }

@@ -1,4 +1,4 @@
-// What is known of a measurement, by name: what reports tell their rows apart by.
+// The facts of a measurement, by name. Reports distinguish their rows by them.
 #pragma once
 
 #include <map>
@@ -8,13 +8,13 @@
 
 namespace ridgeline {
 
-using Facts = std::map<std::string, std::string>;  // values as people write them
+using Facts = std::map<std::string, std::string>;  // values in the form for people
 
-// Adds the members of an object, those of inner objects as "outer.inner". Adds nothing of other JSON.
+// Adds the members of an object; those of inner objects as "outer.inner". Adds nothing for other JSON.
 void AddFacts(const Json& json, const std::string& prefix, Facts& facts);
 
-// The fields of a point, a trainer's own among them under their own names. `spec`: canonical JSON, as the store has it;
-// throws Error(kInvalidInput) where it is none.
+// The fields of a point. A trainer's own fields have their own names. `spec`: canonical JSON, as in the store. Throws
+// Error(kInvalidInput) if it is invalid.
 Facts FactsOfPoint(const std::string& spec);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// A panel's rows -> the bar charts and sentences a page shows of them.
+// Makes a panel's bar charts and sentences from its rows.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -15,7 +15,7 @@
 namespace ridgeline {
 namespace {
 
-// With the version that it printed, where the answer has both, and the definition that started it.
+// With the version that it printed, if the answer has both, and the definition that started it.
 std::string TrainerOf(const Rows& rows, size_t row) {
   std::string trainer = rows.Text(row, report_columns::kTrainer);
   if (trainer.empty()) return trainer;
@@ -34,7 +34,8 @@ Fill FillOf(std::string_view provenance) {
   return Fill::kSolid;
 }
 
-// The palette index of every part of every bar: parts take the next one, a light bar that of the plain bar before it.
+// The palette index of every part of every bar. Parts take the next one, and a light bar that of the plain bar before
+// it.
 std::vector<std::vector<size_t>> Colours(const ReportChart& chart) {
   std::vector<std::vector<size_t>> colours;
   size_t next = 0;
@@ -48,7 +49,7 @@ std::vector<std::vector<size_t>> Colours(const ReportChart& chart) {
   return colours;
 }
 
-// Of a plain bar whose figure has an interval.
+// For a plain bar whose figure has an interval.
 void AddErrorBar(const Rows& rows, size_t row, const ChartBar& from, Bar& bar) {
   if (from.stack.size() != 1) return;
   const std::optional<double> low = rows.Number(row, LowColumn(from.stack[0].column));

@@ -1,4 +1,4 @@
-// Where reports lie, and which a name means.
+// Finds the folders of reports, and the report that a name means.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -36,7 +36,7 @@ std::vector<fs::path> FindReports(const std::vector<fs::path>& folders) {
 }
 
 Report LoadReport(const std::string& name, const std::vector<fs::path>& folders) {
-  // A name is one folder's: a path would read files from elsewhere.
+  // A name is a single folder's: a path would read files from elsewhere.
   if (!name.empty() && name.find('/') == std::string::npos && name.front() != '.') {
     for (const fs::path& folder : folders) {
       if (IsReport(folder / name)) return LoadReportFolder(folder / name);

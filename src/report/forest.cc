@@ -15,7 +15,7 @@ namespace {
 constexpr double kForestRow = 24;
 constexpr double kForestDot = 4;
 constexpr double kForestSide = 16;
-constexpr double kTwoLinesBelow = 500;  // a room's width: labels have a line of their own in one that is narrower
+constexpr double kTwoLinesBelow = 500;  // for narrower rooms, labels have a line of their own
 constexpr std::string_view kForestFaint = R"( fill-opacity="0.75")";
 
 class ForestRenderer {
@@ -33,7 +33,7 @@ class ForestRenderer {
     }
     if (chart.at) take(*chart.at);
     if (min > max) min = max = 1;
-    // Intervals have room for as much again on either side of the figures, or a tenth of the largest.
+    // Intervals have as much room again on either side of the figures, or a tenth of the largest.
     const double room_for_intervals = std::max(max - min, 0.1 * std::max(std::abs(min), std::abs(max)));
     const double least = min - room_for_intervals;
     const double most = max + room_for_intervals;
@@ -108,7 +108,7 @@ class ForestRenderer {
   }
 
   void DrawFigure(const ForestRow& row, double y) {
-    // Beside figures alone: it would cross words.
+    // Only beside figures, because it would cross words.
     if (chart_.at) body_ += svg::Line(X(*chart_.at), y - kForestRow / 2, X(*chart_.at), y + kForestRow / 2, 0.6);
     const std::string_view colour = row.bad ? svg::kFailureColour : svg::Colour(0);
     const double first = ticks_.front() * unit_.divisor;
@@ -131,7 +131,7 @@ class ForestRenderer {
   const bool two_lines_;
   AxisUnit unit_;
   std::vector<double> ticks_;  // in the unit
-  double left_ = 0;            // of the plot
+  double left_ = 0;            // the plot's left edge
   double right_ = 0;
   std::string body_;
 };

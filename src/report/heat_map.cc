@@ -15,7 +15,7 @@ constexpr double kCellHeight = 30;
 constexpr double kCellWidest = 120;
 constexpr double kCellGap = 2;
 constexpr double kCellCross = 5;
-// Text over the darkest fill is still read, on a light page and on a dark one.
+// Chosen so that text over the darkest fill stays readable, on light and dark pages.
 constexpr double kCellPalest = 0.10;
 constexpr double kCellDarkest = 0.50;
 constexpr std::string_view kCellFaint = R"( fill-opacity="0.75")";

@@ -1,4 +1,5 @@
-// The page: one file, nothing fetched. It is readable and its charts are right with neither style nor script.
+// The page: a single file that fetches nothing. It is readable, and its charts are right, with neither style nor
+// script.
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -74,7 +75,7 @@ std::vector<Figure> MakeFigures(const Report& report, const Rows& rows, const Pa
     if (!provenance.empty()) note += " " + provenance;
     figures.push_back({&from, std::move(chart), std::move(note), slots > kSlotsOfHalfAPage});
   }
-  // The first answers the panel's question; of the others, one that has no neighbour has the page for itself.
+  // The first chart answers the panel's question. Of the others, one without a neighbour takes the whole page.
   if (!figures.empty()) figures.front().full = true;
   for (size_t i = 0; i < figures.size(); ++i) {
     if (figures[i].full) continue;
@@ -87,8 +88,7 @@ std::vector<Figure> MakeFigures(const Report& report, const Rows& rows, const Pa
   return figures;
 }
 
-// The chart drawn for each width that a page may have. Style shows the one that fits; without it there is the middle
-// one.
+// The chart, drawn for each width of a page. The style shows the one that fits; without style, the middle one is shown.
 std::string FigureHtml(const Figure& figure) {
   const auto drawn = [&](const svg::Room& room, std::string_view name) {
     return std::visit(
@@ -107,7 +107,7 @@ std::string FigureHtml(const Figure& figure) {
   return out + "</figure>\n";
 }
 
-// The answer, in a sentence over a chart; then all that is to be said, the other charts and the tables.
+// The answer, in a sentence over a chart; then all other sentences, charts and tables.
 std::string PanelHtml(const Report& report, const Rows& rows, const Panel& panel, size_t number) {
   std::string out = fmt::format("<section aria-labelledby=\"{}\">\n", PanelId(number));
   out += Titled("h2", fmt::format(" id=\"{}\"", PanelId(number)), panel.title, kMaxHeading) + "\n";
@@ -180,7 +180,7 @@ std::string DataJson(const Report& report, const Rows& rows, const std::vector<P
     for (const size_t row : std::span(panels[p].rows).first(std::min(panels[p].rows.size(), kMaxTableRows))) {
       Json object = Json::object();
       for (const ReportColumn& column : report.columns) {
-        // The CSV and the JSON have the one, and nobody the other.
+        // CSV and JSON have series, and no form has the other columns.
         if (column.style == ValueStyle::kSeries || column.hide == ReportColumn::Hide::kEverywhere) continue;
         std::visit(
             [&](const auto& value) {

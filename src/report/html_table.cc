@@ -11,7 +11,7 @@
 namespace ridgeline {
 namespace {
 
-// Of the cells of a column that goes where there is no room for all.
+// The class of the cells of a column that is hidden if there is no room for all.
 std::string ClassOf(const ReportColumn& column, bool folds, std::string_view other = {}) {
   std::string names(other);
   if (folds && !column.key) names += names.empty() ? "more" : " more";
@@ -22,7 +22,7 @@ bool IsOfNumbers(const ReportColumn& column) {
   return column.style != ValueStyle::kText && column.style != ValueStyle::kLog;
 }
 
-// What stands in the heading above it, where several share one, is repeated for when that is not shown.
+// Repeats the text of the heading above, which several columns share, in case that is not shown.
 std::string HeadingCell(const ReportColumn& column, bool folds) {
   std::string text = column.label;
   if (!column.unit.empty() && column.group.empty()) text += ", " + column.unit;
@@ -59,8 +59,8 @@ std::string ValueCell(const ReportColumn& column, bool folds, const Rows& rows, 
                      EscapeHtml(text));
 }
 
-// Neighbours with the same group, and so the same unit, share a heading above theirs; no row at all where no column has
-// a group.
+// Neighbours with the same group, and so the same unit, share a heading above theirs. Without any group, there is no
+// such row.
 std::string GroupRow(const std::vector<const ReportColumn*>& columns) {
   std::string row;
   bool any = false;

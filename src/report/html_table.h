@@ -1,4 +1,4 @@
-// Tables of the page: sortable where its script runs, and folded to their key columns where a screen is narrow.
+// Tables of the page: sortable if its script runs, and reduced to their key columns on a narrow screen.
 #pragma once
 
 #include <span>
@@ -11,13 +11,13 @@
 
 namespace ridgeline {
 
-inline constexpr size_t kMaxLog = 8000;  // characters of a log that is unfolded
-inline constexpr size_t kMaxCell = 80;   // characters of a cell; its title has them all
+inline constexpr size_t kMaxLog = 8000;  // characters of an unfolded log
+inline constexpr size_t kMaxCell = 80;   // characters of a cell; its title has the whole text
 
-// Text that may be cut, with all of it in the title then. `attributes` have a space before them.
+// Text that may be cut; its title then has all of it. `attributes` begin with a space.
 std::string Titled(std::string_view tag, std::string_view attributes, const std::string& text, size_t limit);
 
-// A row a run, kMaxTableRows at most, and the caption says what is left out. `id` is unique in the page.
+// One row per run, kMaxTableRows at most. The caption says what is left out. `id` is unique in the page.
 std::string TableHtml(const Rows& rows, const std::vector<const ReportColumn*>& columns,
                       std::span<const size_t> all_rows, std::string caption, const std::string& id);
 

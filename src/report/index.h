@@ -1,4 +1,4 @@
-// A page that lists pages: what a folder of reports is browsed from.
+// A page that lists pages: the entry to a folder of reports.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 namespace ridgeline {
 
 struct IndexEntry {
-  std::string file;  // beside the index; empty: there is none
+  std::string file;  // beside the index; empty: no page
   std::string title;
   std::string description;
   std::string counts;                // "6 runs in 2 panels: 5 ok, 1 failed.", or why there is no page
-  std::vector<std::string> answers;  // one a panel, the first of them
+  std::vector<std::string> answers;  // one per panel: its first answer
 };
 
-// Looks, and what it may load, are as those of a report's page.
+// Its style, and what it may load, are those of a report's page.
 std::string RenderIndex(const std::string& title, const std::vector<IndexEntry>& entries);
 
 }  // namespace ridgeline

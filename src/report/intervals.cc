@@ -17,7 +17,7 @@
 namespace ridgeline {
 namespace {
 
-// What the query says of a run, by column.
+// The query's values for a run, by column.
 struct Source {
   size_t result, all_steps, warmup, steps, repeats;
 };
@@ -64,7 +64,7 @@ class Intervals {
     }
     const Estimate estimate = compares ? Ratio(medians[0], medians[1]) : medians[0];
     const double factor = Factor(estimate);
-    // A change in percent is a factor, too, and so is a share.
+    // A change in percent is a factor, and so is a share.
     const bool change = column.style == ValueStyle::kSignedPercent;
     const double whole = change || column.style == ValueStyle::kPercent ? 100 : 1;
     const double none = change ? 1 : 0;
@@ -84,7 +84,7 @@ class Intervals {
   }
 
  private:
-  // Of a run's measured steps, reckoned once.
+  // The median of a run's measured steps, computed once.
   const std::optional<Estimate>& Median(int64_t result) {
     const auto [it, is_new] = medians_.try_emplace(result);
     const auto row = rows_.find(result);
@@ -106,7 +106,7 @@ class Intervals {
 
 std::optional<Estimate> MedianOfSteps(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps) {
   std::vector<std::vector<double>> runs = StepsOfRuns(all_steps_ns, warmup_steps, steps);
-  if (runs.size() == 2) {  // which say too little of how runs differ: their steps are one series
+  if (runs.size() == 2) {  // two runs do not show how runs vary; their steps are one series
     runs[0].insert(runs[0].end(), runs[1].begin(), runs[1].end());
     runs.pop_back();
   }
@@ -145,7 +145,7 @@ void AddIntervals(const Report& report, Table& table) {
   if (columns.empty()) return;
   std::vector<std::vector<Cell>> added(table.rows.size());
   std::vector<std::string> names;
-  // Where steps say nothing, the query's own interval counts, such as a prediction's.
+  // If the steps give no interval, the query's own counts, such as a prediction's.
   const auto own = [&](const std::string& name) {
     const auto it = std::find(table.columns.begin(), table.columns.end(), name);
     return it == table.columns.end() ? std::nullopt : std::optional(static_cast<size_t>(it - table.columns.begin()));

@@ -1,5 +1,5 @@
-// The intervals of a report's figures: how far they would be otherwise, were the same runs measured again. From the
-// runs' step times (src/stats), so that no report says more than was measured.
+// The intervals of a report's figures: how far they would differ if the same runs were measured again. They come from
+// the runs' step times (src/stats), so that no report claims more than was measured.
 //
 // A column NAME with `steps_of` has these beside it, empty where its runs have too few step times:
 //   NAME_low, NAME_high          the ends of the interval of 95 %, in the column's unit
@@ -25,15 +25,15 @@ namespace ridgeline {
 inline std::string LowColumn(std::string_view name) { return std::string(name) + "_low"; }
 inline std::string HighColumn(std::string_view name) { return std::string(name) + "_high"; }
 
-// The median of a run's measured steps, from what the store has of it: `all_steps_ns`, its `warmup_steps`, and the
-// `steps` of each of its repeats. Nothing of too few. Throws Error(kInvalidInput) where step times are none.
+// The median of a run's measured steps, from the store: `all_steps_ns`, its `warmup_steps`, and the `steps` of each of
+// its repeats. Nothing if there are too few. Throws Error(kInvalidInput) if step times are invalid.
 std::optional<Estimate> MedianOfSteps(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps);
 
-// The columns that stand beside one with `steps_of`; none beside any other.
+// The columns beside one with `steps_of`; none beside any other.
 std::vector<ReportColumn> IntervalColumns(const ReportColumn& column);
 
-// Fills them. The query gives `result`, and each row's `all_steps_ns`, `warmup_steps`, `steps` and `repeats`, as
-// the store's views have them. Throws Error(kInvalidInput) where one is missing, or step times are none.
+// Fills them. The query must give `result`, and each row's `all_steps_ns`, `warmup_steps`, `steps` and `repeats`, as in
+// the store's views. Throws Error(kInvalidInput) if one is missing, or if step times are invalid.
 void AddIntervals(const Report& report, Table& table);
 
 }  // namespace ridgeline

@@ -13,11 +13,11 @@ namespace ridgeline {
 namespace {
 
 // Pixels.
-constexpr double kInset = 22;  // from the plot's sides to the first and the last point, where points are dots
+constexpr double kInset = 22;  // from the plot's sides to the first and the last point, if points are dots
 constexpr double kDot = 3.2;
 constexpr double kRing = 6.5;
 constexpr double kRightOfPlot = 16;
-constexpr double kSwatch = 24;  // of the legend
+constexpr double kSwatch = 24;  // the legend's
 constexpr double kCross = 4;
 constexpr double kBeside = 5;
 constexpr size_t kMostDots = 100;
@@ -39,7 +39,7 @@ class LinesRenderer {
       if (any_whole && !line.failure.empty()) continue;
       for (const LinePoint& point : line.points) {
         for (const double y : {point.y, point.low, point.high}) {
-          // The axis follows figures, not how uncertain they are.
+          // The axis follows the figures, not their uncertainty.
           if (!Shows(y) || (!chart.at.empty() && y != point.y)) continue;
           min_y = std::min(min_y, y);
           max_y = std::max(max_y, y);
@@ -105,7 +105,7 @@ class LinesRenderer {
     const auto place = [&](double value) { return chart_.log ? std::log(value) : value; };
     const double low = place(y_ticks_.front());
     const double share = (place(y) - low) / (place(y_ticks_.back()) - low);
-    // What leaves the plot is cut there, not drawn at coordinates without bounds.
+    // Lines that leave the plot are cut there, so that coordinates stay bounded.
     return bottom_ - std::clamp(share, -1.0, 2.0) * room_.plot_height;
   }
 
@@ -139,7 +139,7 @@ class LinesRenderer {
       body_ += svg::Line(left_, y, left_ + plot_width_, y, base ? 0.6 : 0.14);
       body_ += svg::Text(left_ - 6, y + 4, "end", svg::kSmallFont, Tick(tick), kFaint);
     }
-    double end = -4;  // of the label before
+    double end = -4;  // the end of the previous label
     for (const double& tick : x_ticks_) {
       if (chart_.at.empty() && tick > chart_.x_max) continue;
       const auto place = static_cast<size_t>(&tick - x_ticks_.data());
@@ -148,7 +148,7 @@ class LinesRenderer {
       const double half = svg::TextWidth(label, svg::kSmallFont) / 2;
       const auto draw = [&] { body_ += svg::Line(X(tick), bottom_, X(tick), bottom_ + 4, 0.6); };
       if (!dense_) draw();
-      // Words at the ends are moved inside.
+      // Words at the ends are moved inside the plot.
       const double middle = chart_.at_labels.empty() ? X(tick) : std::clamp(X(tick), half, width_ - half);
       if (middle - half < end + 4 || middle + half > width_) continue;
       if (dense_) draw();
@@ -174,7 +174,7 @@ class LinesRenderer {
     if (!stretch.empty()) draw(stretch);
   }
 
-  // Over a column: each point's interval, as far as the axis goes; where it goes on, the head of an arrow says so.
+  // Over a column: each point's interval, as far as the axis goes. An arrowhead shows that it continues.
   void DrawErrorBars(const Curve& line) {
     std::string path;
     for (const LinePoint& point : line.points) {
@@ -227,13 +227,13 @@ class LinesRenderer {
     body_ += "</g>\n";
   }
 
-  // What a line goes over a column through; whole at the edges of the plot, too. A point without a line has a ring, so
-  // that it is seen behind another's.
+  // The dots of a line over a column. They are whole also at the edges of the plot. A point without a line has a ring,
+  // so that it is visible behind another's dot.
   void DrawDots(const Curve& line) {
     if (chart_.at.empty() || dense_ || !line.failure.empty()) return;
     for (const LinePoint& point : line.points) {
       if (!Shows(point.y)) continue;
-      // What was not measured is an outline.
+      // An outline marks a figure that was not measured.
       const bool hollow = line.stroke == Stroke::kDotted;
       body_ +=
           fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="{}" {}="{}"{}><title>{}</title></circle>)"
@@ -249,7 +249,7 @@ class LinesRenderer {
     }
   }
 
-  // Words that would lie over those before are left to a pointer.
+  // Words that would overlap earlier ones are shown only under a pointer.
   void DrawMarks() {
     const double top = bottom_ - room_.plot_height;
     double end = 0;
@@ -268,7 +268,7 @@ class LinesRenderer {
     }
   }
 
-  // A failed run's end, at the edge of the plot where it had left it.
+  // A failed run's end, at the edge of the plot if it had left it.
   void DrawCross(const Curve& line) {
     if (line.failure.empty() || line.points.empty()) return;
     const auto last =
@@ -287,14 +287,14 @@ class LinesRenderer {
   AxisUnit unit_;
   std::vector<double> x_ticks_;
   std::vector<double> y_ticks_;  // in the unit
-  int digits_ = kTickDigits;     // of their labels
+  int digits_ = kTickDigits;     // digits of their labels
   double plot_width_ = 0;
-  double left_ = 0;  // where the plot begins
+  double left_ = 0;  // the left edge of the plot
   double width_ = 0;
-  double y_ = 0;        // how far down has been drawn
-  double bottom_ = 0;   // of the plot
-  bool dense_ = false;  // more places than dots can be told apart at
-  double beside_ = 0;   // from each line to the next one, where error bars would hide each other
+  double y_ = 0;        // the vertical position of the drawing so far
+  double bottom_ = 0;   // the bottom edge of the plot
+  bool dense_ = false;  // more places than dots can show separately
+  double beside_ = 0;   // offset between lines, so that error bars do not hide each other
   std::string body_;
 };
 

@@ -1,4 +1,4 @@
-// report.yaml -> Report. Every fault names the file and the path to the value in it.
+// Reads report.yaml into a Report. Every fault names the file and the path to the value in it.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -38,10 +38,10 @@ constexpr std::pair<std::string_view, ReportColumn::Hide> kHides[] = {
 };
 
 constexpr std::pair<std::string_view, bool> kScales[] = {{"linear", false}, {"log", true}};
-constexpr int64_t kDefaultPoints = 400;  // of a line
+constexpr int64_t kDefaultPoints = 400;  // points of a line
 constexpr int64_t kMostPoints = 100'000;
 
-// One mapping of the file. Every key asked for is known; Done() refuses the others.
+// One mapping of the file. All requested keys are known; Done() refuses the others.
 class Mapping {
  public:
   Mapping(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
@@ -89,7 +89,7 @@ class Mapping {
 
   std::string Where(const char* key) const { return where_ + ": " + key; }
 
-  // The items of a list, each with the path to it; none where the key is missing.
+  // The items of a list, each with its path; none if the key is missing.
   std::vector<std::pair<const Json*, std::string>> Items(const char* key, bool required = false) {
     std::vector<std::pair<const Json*, std::string>> items;
     const Json* value = Find(key, required);
@@ -101,7 +101,7 @@ class Mapping {
     return items;
   }
 
-  // The texts of a list; none where the key is missing.
+  // The texts of a list; none if the key is missing.
   std::vector<std::string> Texts(const char* key, bool required = false) {
     std::vector<std::string> texts;
     for (const auto& [json, where] : Items(key, required)) {
@@ -111,7 +111,7 @@ class Mapping {
     return texts;
   }
 
-  // The entries of a mapping, each with the path to it.
+  // The entries of a mapping, each with its path.
   std::vector<std::tuple<std::string, const Json*, std::string>> Entries(const char* key) {
     std::vector<std::tuple<std::string, const Json*, std::string>> entries;
     const Json* value = Find(key, false);

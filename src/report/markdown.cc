@@ -1,4 +1,4 @@
-// The same as a document, headings, sentences and tables; and the short of it for a terminal.
+// Renders a report as a document with headings, sentences and tables, and as a short text for a terminal.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMaxText = 120;
 
-// One line of Markdown: escaped as the cells of a Markdown table are, so that there is one rule.
+// One line of Markdown, escaped by the same rule as the cells of a Markdown table.
 std::string Line(const std::string& text) {
   const std::string header = ToMarkdown({{ShortenToCodePoints(text, 2000)}, {}});
   return header.substr(2, header.find('\n') - 4);
@@ -33,7 +33,7 @@ Table MakeTable(const Rows& rows, const std::vector<const ReportColumn*>& column
   return table;
 }
 
-// Headings for a terminal: the group is said where two columns are called alike.
+// Headings for a terminal. Includes the group if two columns have the same name.
 Table TerminalTable(const Rows& rows, const std::vector<const ReportColumn*>& columns,
                     std::span<const size_t> all_rows) {
   Table table = MakeTable(rows, columns, all_rows);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostMachines = 3;
 constexpr size_t kMostOfAMachine = 120;
-constexpr size_t kDate = 10;  // of "2026-11-26T10:30:00Z"
+constexpr size_t kDate = 10;  // the length of the date in "2026-11-26T10:30:00Z"
 
 std::string MachineWords(const std::vector<Cell>& row) {
   std::vector<std::string> parts;

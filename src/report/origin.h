@@ -9,8 +9,8 @@ namespace ridgeline {
 
 class Store;
 
-// "Measured 2026-11-26 to 2026-11-28 on Intel Xeon 8480C, 2 cores, NVIDIA H200." of the answer's results that were
-// measured, in UTC; empty where there are none, or nothing is known of them. Its texts come from outside.
+// "Measured 2026-11-26 to 2026-11-28 on Intel Xeon 8480C, 2 cores, NVIDIA H200.", in UTC, for the measured results of
+// the answer. Empty if there are none, or if nothing is known of them. Its texts come from outside.
 std::string MeasuredSentence(Store& store, const Table& table);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// A panel's rows -> the forest plots, heat maps and scatter plots a page shows of them.
+// Makes a panel's forest plots, heat maps and scatter plots from its rows.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -19,7 +19,7 @@ std::string Title(const ReportChart& chart, const Rows& rows, std::span<const si
   return chart.title + ": " + rows.Text(panel.front(), report_columns::kPanel);
 }
 
-// As tables have it: with its interval, where it has one.
+// Formatted as in tables, with its interval if it has one.
 std::string FigureText(const Report& report, const Rows& rows, size_t row, const std::string& column) {
   const ReportColumn* found = FindColumn(report, column);
   return found == nullptr ? rows.Text(row, column) : FormatFigure(*found, rows, row);
@@ -34,7 +34,7 @@ std::string LabelOf(const Report& report, const std::string& column) {
   return found == nullptr ? column : found->label;
 }
 
-// The texts of a column of numbers, the smallest first.
+// The values of a column of numbers, smallest first.
 std::vector<double> ValuesOf(const Rows& rows, std::span<const size_t> panel, const std::string& column) {
   std::set<double> values;
   for (const size_t row : panel) {
@@ -80,10 +80,10 @@ ForestChart MakeForestChart(const Report& report, const ReportChart& chart, cons
     one.label = rows.Text(row, chart.label);
     if (const std::string note = NoteOf(rows, row); !note.empty()) one.label += ", " + note;
     const std::optional<double> value = rows.Number(row, column);
-    // What a run that failed has a figure of is a comparison, which is what failed.
+    // If a failed run has a figure, it is a comparison, and the comparison failed.
     one.bad = rows.Failed(row);
     if (!value) one.failure = rows.Text(row, report_columns::kFailure);
-    if (one.failure.empty() && (!value || !std::isfinite(*value))) continue;  // it is what others are compared with
+    if (one.failure.empty() && (!value || !std::isfinite(*value))) continue;  // it is the reference of the comparison
     if (one.failure.empty()) {
       any = true;
       one.value = *value;
@@ -109,7 +109,7 @@ HeatMap MakeHeatMap(const Report& report, const ReportChart& chart, const Rows& 
   out.y_axis = LabelOf(report, from.y);
   const std::vector<double> xs = ValuesOf(rows, panel, from.x);
   const std::vector<double> ys = ValuesOf(rows, panel, from.y);
-  std::map<std::pair<size_t, size_t>, size_t> places;  // (row, column), the rows from the top -> whose it is
+  std::map<std::pair<size_t, size_t>, size_t> places;  // (row, column) with rows from the top -> the run there
   double most = 0;
   for (const size_t row : panel) {
     const std::optional<double> x = rows.Number(row, from.x);
@@ -162,7 +162,7 @@ ScatterChart MakeScatterChart(const Report& report, const ReportChart& chart, co
   };
   std::vector<size_t> order(panel.begin(), panel.end());
   std::stable_partition(order.begin(), order.end(), is_on_line);
-  std::vector<std::string> texts;  // of `by`, in the panel's order
+  std::vector<std::string> texts;  // texts of `by`, in the panel's order
   for (const size_t row : panel) {
     const std::string text = rows.Text(row, from.by);
     if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);

@@ -30,7 +30,7 @@ ReportFormat ReportFormatNamed(std::string_view name) {
               "as html, csv, md, json or text");
 }
 
-// Every run, and the panels in words. Rows by ToJson, which keeps the order of the columns.
+// Every run, and the panels in words. ToJson writes the rows, because it keeps the order of the columns.
 std::string RenderJson(const Report& report, const Rows& rows, const RenderOptions& options) {
   Json columns = Json::array();
   for (const ReportColumn& column : report.columns) {
@@ -61,7 +61,7 @@ std::string RenderJson(const Report& report, const Rows& rows, const RenderOptio
   for (const ReportColumn& column : report.columns) {
     if (column.style != ValueStyle::kSeries) continue;
     series.push_back(column.name);
-    for (size_t row = 0; row < rows.size(); ++row) rows.Series(row, column.name);  // throws where it is none
+    for (size_t row = 0; row < rows.size(); ++row) rows.Series(row, column.name);  // throws if it is invalid
   }
   return text + ",\n  \"rows\": " + ToJson(rows.Shown(), series) + "}\n";
 }
@@ -100,7 +100,7 @@ RenderedReport RenderRows(const Report& report, Table table, const RenderOptions
 RenderedReport Render(const Report& of_all, Store& store, const RenderOptions& options) {
   std::map<std::string, std::string> parameters;
   if (!options.sweep.empty()) {
-    store.Progress(options.sweep);  // throws for a sweep the store does not know
+    store.Progress(options.sweep);  // throws for a sweep that the store does not know
     parameters["sweep"] = options.sweep;
   }
   if (!options.campaign.empty() && !store.HasCampaign(options.campaign)) {
