@@ -17,8 +17,8 @@ namespace ridgeline {
 
 namespace {
 
-// Whether a row's figure is that of another column again, for which a table has no room: the mean step where no step
-// stalls, the throughput of a GPU where it is the only one.
+// Whether a row's figure repeats another column's, so that a table can omit it: the mean step if no step stalls, or the
+// throughput of a GPU if it is the only one.
 bool SaysNoMore(const Rows& rows, size_t row, std::string_view column) {
   const std::string_view other = column == "step_mean_ns"           ? "step_median_ns"
                                  : column == "tokens_per_s_per_gpu" ? "steady_tokens_per_s"
@@ -277,10 +277,10 @@ std::string FormatValue(ValueStyle style, const Cell& cell) {
   const auto* integer = std::get_if<int64_t>(&cell);
   const double value = integer != nullptr ? static_cast<double>(*integer) : std::get<double>(cell);
   if (!std::isfinite(value)) return CellText(cell);
-  // Beyond this a number of nanoseconds or bytes is no longer an int64_t.
+  // A larger number of nanoseconds or bytes does not fit an int64_t.
   const auto whole = static_cast<int64_t>(std::clamp(value, -9e18, 9e18));
   const auto percent = [](double v, bool sign) {
-    // Whoever is told of 953 % has no use for its tenths.
+    // For 953 %, tenths are of no use.
     std::string text = fmt::format("{:.{}f}\xC2\xA0%", std::abs(v), std::abs(v) < 99.95 ? 1 : 0);
     const bool zero = text.starts_with("0.0");
     if (v < 0 && !zero) return "\xE2\x88\x92" + text;
@@ -305,8 +305,8 @@ std::string FormatValue(ValueStyle style, const Cell& cell) {
       return value == 0 ? "no" : "yes";
     case ValueStyle::kNumber: {
       const double size = std::abs(value);
-      // Four digits, and as many places for all of a column that are about as large: 2.990 below 3.001. None for what
-      // is counted.
+      // Four digits, with as many places for all values of a column of about the same size: 2.990 below 3.001. No
+      // places for counts.
       const int places = size < 1 ? 4 : size < 10 ? 3 : size < 100 ? 2 : 1;
       const bool counted = size == std::floor(size) && size >= 1;
       const std::string text =
@@ -324,7 +324,7 @@ std::string FormatValue(ValueStyle style, const Cell& cell) {
 
 std::string FormatFigure(const ReportColumn& column, const Rows& rows, size_t row) {
   std::string text = FormatValue(column.style, rows.At(row, column.name));
-  // A share of a peak says which.
+  // A share of a peak names the peak.
   if (const std::optional<double> peak = rows.Number(row, "peak_tflops_per_gpu"); peak && column.name == "mfu") {
     text += " of " + FormatValue(ValueStyle::kNumber, *peak);
   }
@@ -334,7 +334,7 @@ std::string FormatFigure(const ReportColumn& column, const Rows& rows, size_t ro
   const std::optional<double> low = rows.Number(row, LowColumn(column.name));
   const std::optional<double> high = rows.Number(row, HighColumn(column.name));
   if (!low || !high) return text + mark;
-  // What it says of the value need not be said of the half again: its sign, and that it is a factor.
+  // The half need not repeat the value's sign, or that it is a factor.
   const double half = (*high - *low) / 2;
   const std::string written = column.style == ValueStyle::kSignedPercent ? FormatValue(ValueStyle::kPercent, half)
                               : column.style == ValueStyle::kFactor      ? fmt::format("{:.2f}", half)

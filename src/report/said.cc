@@ -30,7 +30,7 @@ ReportColumn Column(std::string name, std::string label, ValueStyle style, std::
   return column;
 }
 
-// One that every result may have, with its SQL over `r`, its row of `results`, and `p`, its point.
+// A column that every result may have, with its SQL over `r`, its row of `results`, and `p`, its point.
 struct FixedColumn {
   std::string_view name;
   std::string_view label;
@@ -42,8 +42,8 @@ struct FixedColumn {
   bool key = false;
 };
 
-// In the order of a table. Beside the memory come those of memory, behind the steps' median those of steps, and behind
-// the throughput those of a GPU.
+// In the order of a table. Columns of memory come beside the memory, those of steps after the steps' median, and those
+// of a GPU after the throughput.
 std::vector<FixedColumn> FixedColumns() {
   constexpr std::string_view kOfGpu = "Model FLOPs, causal attention as half";
   constexpr std::string_view kOfEnergy = "Energy of a GPU";
@@ -110,7 +110,7 @@ std::vector<SaidColumn> EmptyColumns(const std::vector<FixedColumn>& fixed) {
   return columns;
 }
 
-// The results' numbers, those columns of them, and their own metrics.
+// The results' numbers, these columns of them, and their own metrics.
 Table Said(Store& store, const std::vector<FixedColumn>& fixed, const std::vector<std::optional<int64_t>>& results) {
   Json numbers = Json::array();
   for (const auto& result : results) {
@@ -124,7 +124,7 @@ Table Said(Store& store, const std::vector<FixedColumn>& fixed, const std::vecto
                      {{"numbers", DumpJson(numbers)}});
 }
 
-using ByName = std::map<std::string, std::map<std::string, SaidColumn>>;  // then by unit
+using ByName = std::map<std::string, std::map<std::string, SaidColumn>>;  // by name, then by unit
 
 void AddOwn(const std::string& json, size_t place, ByName& own) {
   for (const auto& [name, figure] : DecodeOwnFigures(ParseJson(json, "the metrics in the store"))) {
@@ -132,7 +132,7 @@ void AddOwn(const std::string& json, size_t place, ByName& own) {
   }
 }
 
-// Each by its name, in the order of these.
+// Appends each by its name, in the order of these.
 void Append(ByName& own, std::vector<SaidColumn>& columns) {
   size_t count = 0;
   for (auto& [name, units] : own) {
@@ -189,7 +189,7 @@ void AddWhatTheySay(Report& report, Store& store, Table& table) {
     return std::find_if(report.columns.begin(), report.columns.end(),
                         [&](const ReportColumn& column) { return column.name == name; });
   };
-  // Behind `name`, and what follows it there.
+  // Adds a column after `name` and after those that already follow it.
   const auto behind = [&](std::string_view name, const auto& follows) {
     const auto first = at(name);
     return first == report.columns.end() ? first : std::find_if_not(first + 1, report.columns.end(), follows);
@@ -218,7 +218,7 @@ void AddWhatTheySay(Report& report, Store& store, Table& table) {
     } else if (name == kNote && at(report_columns::kFailure) != report.columns.end()) {
       before = at(report_columns::kFailure) + 1;
     }
-    // A query that has it, and does not show it, has the same.
+    // A query that has the column without showing it has the same values.
     if (std::find(table.columns.begin(), table.columns.end(), name) == table.columns.end()) {
       table.columns.push_back(name);
       for (size_t row = 0; row < table.rows.size(); ++row) {

@@ -39,7 +39,7 @@ class PlotAxis {
     }
     if (min > max) min = max = Place(1);
     const bool positive = !log_ && min >= 0;
-    // Intervals have room for as much again on either side of the figures, or a tenth of the largest.
+    // Intervals have as much room again on either side of the figures, or a tenth of the largest.
     const double least_room = log_ ? std::log(1.1) : 0.1 * std::max(std::abs(min), std::abs(max));
     const double room = std::max(max - min, least_room);
     const double least = min - room;
@@ -49,7 +49,7 @@ class PlotAxis {
       min = std::min(min, log_ && figure.low <= 0 ? least : std::max(Place(figure.low), least));
       max = std::max(max, std::min(Place(figure.high), most));
     }
-    // No mark stands on an edge.
+    // Keeps marks off the edges.
     const double margin = 0.03 * std::max(max - min, least_room);
     min = positive ? std::max(min - margin, 0.0) : min - margin;
     max += margin;
@@ -69,7 +69,7 @@ class PlotAxis {
     const double first = Place(ticks_.front());
     return (Place(tick) - first) / (Place(ticks_.back()) - first);
   }
-  // How far along the axis, from 0 to 1: what is beyond an end is there.
+  // The position along the axis, from 0 to 1; limited to the ends.
   double Share(double value) const {
     return ShareOfTick(std::clamp(value / unit_.divisor, ticks_.front(), ticks_.back()));
   }
@@ -130,7 +130,7 @@ class ScatterRenderer {
   double Y(double value) const { return bottom_ - y_.Share(value) * height_; }
   double Y(const ScatterPoint& point) const { return point.failure.empty() ? Y(point.y.value) : bottom_; }
 
-  // Groups are told apart by their marks' forms, too: a circle, a square, a triangle, a diamond.
+  // Groups also differ by the shapes of their marks: a circle, a square, a triangle, a diamond.
   static std::string Mark(const ScatterGroup& group, double x, double y) {
     constexpr double kWide = 1.25 * kMark;
     switch (group.colour % 4) {
@@ -159,7 +159,7 @@ class ScatterRenderer {
   }
 
   void DrawLegend() {
-    constexpr double kRoom = 16;  // of a mark
+    constexpr double kRoom = 16;  // room for a mark
     double x = 0;
     y_now_ += svg::kLine;
     for (const ScatterGroup& group : chart_.groups) {
@@ -189,7 +189,7 @@ class ScatterRenderer {
       body_ += svg::Line(left_, y, right_, y, tick == y_.ticks().front() ? 0.6 : 0.14);
       body_ += svg::Text(left_ - 6, y + 4, "end", svg::kSmallFont, y_.Label(tick), kScatterFaint);
     }
-    double end = 0;  // of the label before
+    double end = 0;  // the end of the previous label
     for (const double tick : x_.ticks()) {
       const double x = left_ + x_.ShareOfTick(tick) * (right_ - left_);
       const std::string label = x_.Label(tick);
@@ -203,7 +203,7 @@ class ScatterRenderer {
                        svg::Fit(x_.name(), right_ - left_, svg::kSmallFont), kScatterFaint);
   }
 
-  // What was measured has a line, and what was not another: they are not compared.
+  // Measured points and other points have separate lines, because they are not compared.
   void DrawThrough(bool hollow) {
     std::vector<std::pair<double, double>> places;
     for (const ScatterGroup& group : chart_.groups) {
@@ -252,8 +252,8 @@ class ScatterRenderer {
     body_ += "</g>\n";
   }
 
-  // Right of a mark, left of it, above or below: where no mark, no interval and no other label is. Those that the line
-  // goes through come first.
+  // Places a label right of a mark, left of it, above or below: where no mark, no interval and no other label is.
+  // Labels of marks on the line come first.
   void DrawLabels() {
     for (const bool on_line : {true, false}) {
       for (const ScatterGroup& group : chart_.groups) {
@@ -296,9 +296,9 @@ class ScatterRenderer {
   double right_ = 0;
   double top_ = 0;
   double bottom_ = 0;
-  double y_now_ = 0;            // how far down has been drawn
-  bool has_line_ = false;       // what it does not go through is pale
-  std::vector<PlotBox> taken_;  // where no label goes
+  double y_now_ = 0;            // the vertical position of the drawing so far
+  bool has_line_ = false;       // marks off the line are pale
+  std::vector<PlotBox> taken_;  // areas that are closed to labels
   std::string body_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace ridgeline {
 
-// A figure and the ends of its interval; equal: none.
+// A figure and the ends of its interval; if they are equal, it has none.
 struct ScatterFigure {
   double value = 0;  // REQUIRES: finite
   double low = 0;
@@ -20,21 +20,21 @@ struct ScatterFigure {
 struct ScatterPoint {
   ScatterFigure x;
   ScatterFigure y;
-  std::string label;     // beside the mark, where there is room
-  std::string title;     // what a pointer over it, or a screen reader, tells
-  bool on_line = false;  // a line goes through all such points, from left to right
-  std::string failure;   // in words: a cross at the bottom, for there is no y
+  std::string label;     // beside the mark, if there is room
+  std::string title;     // text for a pointer over it, or a screen reader
+  bool on_line = false;  // a line connects all such points, from left to right
+  std::string failure;   // in words: a cross at the bottom, because there is no y
 };
 
 struct ScatterGroup {
-  std::string legend;   // empty: it has no entry of its own
-  size_t colour = 0;    // index into the palette, and the form of the marks: taken modulo how many there are
+  std::string legend;   // empty: no entry of its own
+  size_t colour = 0;    // index into the palette and the shapes of marks, taken modulo their numbers
   bool hollow = false;  // not measured: outlines
   std::vector<ScatterPoint> points;
 };
 
 struct ScatterAxis {
-  std::string name;  // what the values are: "tokens/s"; bytes have their unit behind it
+  std::string name;  // what the values are: "tokens/s"; for bytes, their unit follows
   AxisScale scale = AxisScale::kPlain;
   bool log = false;  // REQUIRES: every value is positive
 };
@@ -48,8 +48,8 @@ struct ScatterChart {
   std::vector<ScatterGroup> groups;
 };
 
-// One <svg>, presentation attributes only, as RenderBarChart's. An interval that is much longer than the figures are
-// apart is cut at the axis, with the head of an arrow.
+// One <svg> with presentation attributes only, like RenderBarChart's. An interval that is much longer than the distance
+// between the figures is cut at the axis, with an arrowhead.
 std::string RenderScatterChart(const ScatterChart& chart, const svg::Room& room);
 
 }  // namespace ridgeline

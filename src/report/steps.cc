@@ -9,7 +9,7 @@
 namespace ridgeline {
 namespace {
 
-// In the order they ran, without the warm-up.
+// The measured steps in the order in which they ran, without the warm-up.
 std::vector<double> MeasuredSteps(const std::string& all_steps_ns, int64_t warmup_steps) {
   const Json json = ParseJson(all_steps_ns, "the step times in the store");
   std::vector<double> measured;

@@ -1,4 +1,4 @@
-// The step times of a measurement, as the store has them: of each of its runs.
+// Reads the step times of a measurement's runs from the store's columns.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace ridgeline {
 
-// The measured steps in the order they ran, one list a run: a point's repeats are runs of `steps` each, and what is no
-// whole number of them is one run. `all_steps_ns`, `warmup_steps` and `steps` are columns of the store's views. Nothing
-// where no steps are left. Throws Error(kInvalidInput) where step times are none.
+// The measured steps in the order in which they ran, one list per run. A point's repeats are runs of `steps` each. If
+// the steps are no whole number of runs, they count as one run. `all_steps_ns`, `warmup_steps` and `steps` are columns
+// of the store's views. Nothing if no steps are left. Throws Error(kInvalidInput) if step times are invalid.
 std::vector<std::vector<double>> StepsOfRuns(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps);
 
-// Each run's steady steps, of times in nanoseconds. A trainer that says no times of steps has one median, or 0: that is
-// one run, of no effective size.
+// Each run's steady steps, from times in nanoseconds. A trainer that reports no step times has a single median, or 0.
+// That counts as one run without an effective size.
 std::vector<SteadySteps> SteadyRuns(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps,
                                     int64_t step_median_ns);
 

@@ -26,7 +26,7 @@ double TextWidth(std::string_view text, double font) {
 }
 
 std::string Fit(std::string_view text, double width, double font) {
-  // What was given the width of its own text is not cut for a rounding error.
+  // Text that got exactly the width of its own text is not cut because of a rounding error.
   return ShortenToCodePoints(PrintableLine(text), static_cast<size_t>(std::max(2.0, width / (0.62 * font) + 1e-6)));
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 using CellsByColumn = std::map<std::string, Cell>;
 
-// Where a column of this name is in a table; none where there is none.
+// The index of the column of this name in a table; none if there is none.
 std::optional<size_t> PlaceOf(const Table& table, std::string_view name) {
   const auto it = std::find(table.columns.begin(), table.columns.end(), name);
   return it == table.columns.end() ? std::nullopt : std::optional(static_cast<size_t>(it - table.columns.begin()));
@@ -35,7 +35,7 @@ Cell CellOf(const Json& value) {
   return value.is_string() ? value.get<std::string>() : DumpJson(value);
 }
 
-// Of each of these points, by its id: the columns of its fields.
+// For each of these points, by its id: the columns of its fields.
 std::map<std::string, CellsByColumn> FieldsOf(Store& store, const std::set<std::string>& ids) {
   std::string sql = "SELECT p.id, p.spec ->> '$.own'";
   std::vector<std::string> names;
@@ -57,20 +57,21 @@ std::map<std::string, CellsByColumn> FieldsOf(Store& store, const std::set<std::
   return fields;
 }
 
-// Of each of these results, by its number: the columns of its setup.
+// For each of these results, by its number: the columns of its setup.
 std::map<int64_t, CellsByColumn> SetupsOf(Store& store, const std::set<int64_t>& numbers) {
   const Table results = store.Query(
       "SELECT number, setup FROM results WHERE number IN (SELECT value FROM "
       "json_each(:numbers))",
       {{"numbers", DumpJson(numbers)}});
-  std::map<std::string, CellsByColumn> read;  // few differ
+  std::map<std::string, CellsByColumn> read;  // few setups differ, so each is read once
   std::map<int64_t, CellsByColumn> setups;
   for (const auto& row : results.rows) {
     const auto [it, is_new] = read.try_emplace(CellText(row[1]));
     if (is_new) {
       Facts facts;
       AddFacts(ParseJson(it->first, "a setup in the store"), "", facts);
-      // Reports have the trainer, and nobody's setup are those of figures that nobody here measured.
+      // Removed, because reports already show the trainer, and the others belong to figures that were not measured
+      // here.
       for (const char* told : {"trainer", "predicted_on", "published"}) facts.erase(told);
       for (auto& [name, value] : facts) it->second["setup." + name] = std::move(value);
     }

@@ -1,4 +1,4 @@
-// What the rows of a report differ in, as columns for programs: what a sweep varied, whatever it is.
+// The differences between a report's rows as columns for programs: everything that a sweep varied.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@ namespace ridgeline {
 
 class Store;
 
-// Of trainers' own fields, and of what setups say, so many at most have a column each.
+// The most columns for trainers' own fields, and the most for parts of setups.
 inline constexpr size_t kMostSweptColumns = 64;
 
-// Gives a report and its answer a column for each field of a point in which two of its rows differ, and which the
-// report does not show: the field's name; "own.NAME" for a trainer's own; "setup.NAME" for what a sweep says of how a
-// point runs, such as "setup.cpus" or "setup.environment.NCCL_ALGO". CSV and JSON have them, tables do not. Rows are
-// known by the columns `point_id` and `result`; an answer with neither is left as it is.
+// Adds columns to a report and its answer, one for each field of a point in which two rows differ and which the report
+// does not show. They are named after the field; "own.NAME" for a trainer's own; "setup.NAME" for a sweep's setting of
+// how a point runs, such as "setup.cpus" or "setup.environment.NCCL_ALGO". CSV and JSON have them, tables do not. The
+// columns `point_id` and `result` identify rows; an answer with neither is unchanged.
 void AddWhatDiffers(Report& report, Store& store, Table& table);
 
 }  // namespace ridgeline
