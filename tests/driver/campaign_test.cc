@@ -1,4 +1,5 @@
-// Points are measured once a campaign and setup, whatever is killed meanwhile, and never without being asked.
+// Points are measured once for each campaign and setup, whatever is killed meanwhile, and never without being asked
+// for.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +67,8 @@ TEST(DriverCampaign, KilledAnywhereEveryPointHasOneResultOfEach) {
       entry.phase = JobPhase::kRunning;
       if (entry.polls > 1) world.Finish(entry);
     };
-    // The first campaign is killed somewhere, the second begins while the first one's jobs may live, and is killed too.
+    // The first campaign is killed somewhere. The second begins while the first one's jobs may still live, and is
+    // killed too.
     int chances = 0;
     const auto die = [&] {
       if (++chances == kill_at) throw Killed();

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What a display wrote.
+// The output of a display.
 class Output {
  public:
   Output() : file_(::open_memstream(&text_, &size_)) {}

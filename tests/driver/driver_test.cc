@@ -193,7 +193,7 @@ TEST(Driver, KeepsToItsWindowOfJobs) {
 TEST(Driver, ALauncherThatQueuesGetsAllItTakesAtOnce) {
   World world(30);
   world.launcher.max_jobs = 20;
-  std::vector<size_t> submitted;  // at each call
+  std::vector<size_t> submitted;  // number of new jobs at each call
   size_t before = 0;
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
     if (world.launcher.jobs.size() > before) submitted.push_back(world.launcher.jobs.size() - before);
@@ -309,7 +309,7 @@ TEST(Driver, BundlesByTimeGoByWhatThisLauncherTookBefore) {
   EXPECT_EQ(world.launcher.jobs.size(), 1 + 2) << "two minutes hold two points of a minute";
 }
 
-// Four points a job, and a time limit that lets one of them run: each job brings one result.
+// Each job has four points, and a time limit that lets one of them run, so each job brings one result.
 TEST(Driver, PointsThatNeverHadTheirTurnAreRunAgainWithoutLimit) {
   World world(4);
   world.yaml += "launch: {bundle: 4}\n";

@@ -19,7 +19,7 @@ class FaultWatchTest : public testing::Test {
     result.message = message;
     return result;
   }
-  // Each of a job of its own.
+  // Each failure is of a different job.
   std::vector<std::string> Failed(const std::string& node, const std::string& message = "it failed") {
     std::vector<std::string> notes;
     for (const auto& found :
@@ -30,7 +30,7 @@ class FaultWatchTest : public testing::Test {
     return notes;
   }
 
-  // Of a point of its own each.
+  // Each end is of a different point.
   std::vector<std::string> PointEnded(const RunEnd& end, const std::string& message) {
     Collected result = Ended(end, "", message);
     result.point_id = "p" + std::to_string(++jobs_);
@@ -86,7 +86,7 @@ TEST_F(FaultWatchTest, PointsOfOneJobAreOneFailure) {
   EXPECT_EQ(watch_.given_up(), "");
 }
 
-// An image that is not there, a disk that is full, a program that nobody installed: the next node has them alike.
+// If an image is missing, a disk is full or a program is not installed, the next node has the same problem.
 TEST_F(FaultWatchTest, WhatIsTheSweepsOwnSetsNoNodeAsideAndCountsEachTime) {
   using enum InfrastructureReason;
   for (const InfrastructureReason reason : {kStart, kStorage, kImage, kLimit, kRights}) {
@@ -134,7 +134,7 @@ TEST_F(FaultWatchTest, ANodeThatFailsEachJobItGetsCountsOnceUntilItIsUsedAgain) 
   EXPECT_THAT(watch_.given_up(), HasSubstr("3 jobs in a row failed alike")) << "there was no other node";
 }
 
-// A scheduler that has no other node may refuse to keep a job off, and then the job runs there.
+// If a scheduler has no other node, it may ignore that a job must avoid this one, and the job runs there.
 TEST_F(FaultWatchTest, ANodeThatGetsJobsThoughTheyWereToBeKeptOffCountsEach) {
   Failed("n1");
   Failed("n1");

@@ -1,5 +1,5 @@
-// Jobs as the driver's loop has them, of one point each: intents in a store and a table, before a launcher in this
-// process. For tests of what the loop is made of.
+// Jobs of one point each, as the driver's loop has them: intents in a store and a table, and a launcher in this
+// process. For tests of the loop's parts.
 #pragma once
 
 #include <gtest/gtest.h>

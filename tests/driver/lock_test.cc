@@ -104,7 +104,7 @@ TEST(DriverLock, WaitsForAForkedChildOfADriverThatWasKilled) {
   const pid_t driver = ::fork();
   if (driver == 0) {
     const DriverLock lock = DriverLock::Take(dir / "a.db", "theirs");
-    const pid_t child = ::fork();  // has not come to exec yet, so the lock is still its own too
+    const pid_t child = ::fork();  // has not reached exec yet, so it still holds the lock, too
     if (child == 0) {
       ::usleep(200'000);
       ::_exit(0);

@@ -1,4 +1,4 @@
-// A driver and nodes on which jobs fail: which it leaves out, when it uses them again, and when it stops.
+// A driver and nodes on which jobs fail: which nodes it avoids, when it uses them again, and when it stops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ void EndOn(const std::string& node, FakeLauncher::Entry& entry) {
   entry.evidence = {{"end", "infrastructure"}, {"reason", "node"}, {"message", "no folder"}, {"node", node}};
 }
 
-// One of many nodes lacks the shared folder, and takes job after job, as it is always free.
+// One of many nodes lacks the shared folder, and takes job after job because it is always free.
 TEST(NodeFaults, ANodeThatFailsTwiceIsSetAsideAndNamed) {
   World world(12);
   world.launcher.max_jobs = 100;
@@ -50,7 +50,7 @@ TEST(NodeFaults, ANodeThatFailsTwiceIsSetAsideAndNamed) {
   EXPECT_THAT(world.OpenStore().Check(), ::testing::IsEmpty());
 }
 
-// A driver that takes ten jobs back from the queue is killed just before or just after they are told, and another run.
+// Kills a driver that withdraws ten queued jobs, just before or just after they are told. Another driver then runs.
 void TakeJobsBackAndDie(World& world, bool before) {
   world.launcher.max_jobs = 100;
   int failed = 0;
@@ -86,7 +86,7 @@ TEST(NodeFaults, WhatADriverTookBackIsNotCancelledToTheNext) {
   }
 }
 
-// With what failed on the way.
+// Includes the failures on the way.
 void ExpectEveryPointWasMeasuredInTheEnd(World& world, int points) {
   EXPECT_THAT(world.measured, SizeIs(points));
   EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
@@ -96,7 +96,7 @@ void ExpectEveryPointWasMeasuredInTheEnd(World& world, int points) {
 
 constexpr const char* kNoNode = "0/1 nodes are available: 1 node(s) were unschedulable.";
 
-// A cluster of one node, which fails until it has failed so often.
+// A cluster with one node, which fails this many times.
 void OneNodeThatFails(World& world, int failures) {
   world.launcher.max_jobs = 100;
   world.launcher.poll_pause_ns = 1'000'000'000;
@@ -138,7 +138,7 @@ TEST(NodeFaults, WhereEveryNodeIsSetAsideAndFailsOnTheRunEndsAndNothingIsLost) {
   ExpectEveryPointWasMeasuredInTheEnd(world, 6);
 }
 
-// A node may come back, or be made where a cluster grows with what waits.
+// A node may come back, or a cluster may add one when jobs wait.
 TEST(NodeFaults, ANodeThatIsSetAsideStaysSoForAsLongAsALauncherIsBorneWith) {
   World world(2);
   world.yaml += "launch: {launcher_timeout: 10m}\n";
@@ -152,7 +152,7 @@ TEST(NodeFaults, ANodeThatIsSetAsideStaysSoForAsLongAsALauncherIsBorneWith) {
   EXPECT_THAT(world.observer.notes, Not(Contains(HasSubstr("is used again"))));
 }
 
-// A cluster whose nodes are all away until each job was asked for so often.
+// A cluster whose nodes are all away until each job was polled this often.
 void NoNodeFor(World& world, int polls, int64_t pause_ns) {
   world.launcher.max_jobs = 100;
   world.launcher.poll_pause_ns = pause_ns;
@@ -171,14 +171,14 @@ TEST(NodeFaults, WhoWaitsForMoreThanNodesThatFailedIsLetWait) {
   EXPECT_THAT(world.launcher.cancelled, ::testing::IsEmpty());
 }
 
-// A run that set a node aside was killed. The next one knows nothing of that, and has its jobs.
+// A run that set a node aside was killed. The next run does not know that, and adopts its jobs.
 TEST(NodeFaults, JobsOfAnEarlierRunThatFindNoNodeAreHandedOverAnew) {
   World world(4);
   OneNodeThatFails(world, 2);
   world.interrupts = [&] {
     const auto waits = [](const auto& entry) { return entry.second.evidence.contains("no_node"); };
     const auto& jobs = world.launcher.jobs;
-    return std::count_if(jobs.begin(), jobs.end(), waits) > 0 ? 2 : 0;  // they are left
+    return std::count_if(jobs.begin(), jobs.end(), waits) > 0 ? 2 : 0;  // leaves the jobs
   };
   EXPECT_TRUE(world.Run().left);
   world.interrupts = nullptr;
@@ -190,7 +190,7 @@ TEST(NodeFaults, JobsOfAnEarlierRunThatFindNoNodeAreHandedOverAnew) {
   ExpectEveryPointWasMeasuredInTheEnd(world, 4);
 }
 
-// Before a maintenance window no node takes a job, and the job's place in the queue is worth keeping.
+// Before a maintenance window no node takes a job, and a job should keep its place in the queue.
 TEST(NodeFaults, JobsOfAnEarlierRunThatMayGoToAnyNodeKeepTheirPlace) {
   World world(2);
   NoNodeFor(world, 300, 1'000'000'000);
@@ -203,7 +203,7 @@ TEST(NodeFaults, JobsOfAnEarlierRunThatMayGoToAnyNodeKeepTheirPlace) {
   EXPECT_EQ(world.launcher.jobs.size(), 2);
 }
 
-// Of pods that share no folder: what the first says of a point, whose other node never ends.
+// For pods that share no folder: the first node's result of a point whose other node never ends.
 void LeaveHalfAResult(World& world, const LaunchJob& job) {
   for (const JobPoint& point : DecodeJob(ReadJsonFile(job.job_file), job.job_file.string()).points) {
     RunResult result;
@@ -257,7 +257,7 @@ TEST(NodeFaults, FailuresThatAreAlikeStopTheSweepAndNothingIsLost) {
   EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
 }
 
-// As where the trainer is not installed here: two failures once set this machine aside, and the row never grew.
+// For example if the trainer is not installed here. Two failures once set this machine aside, so the count never grew.
 TEST(NodeFaults, ThisMachineIsNeverSetAside) {
   for (const char* reason : {"start", "node"}) {
     World world(9);
@@ -273,7 +273,7 @@ TEST(NodeFaults, ThisMachineIsNeverSetAside) {
   }
 }
 
-// The same on a cluster, where the next node has no more of what a sweep asks for.
+// The same on a cluster, where the next node lacks what the sweep needs, too.
 TEST(NodeFaults, AProgramThatIsMissingSetsNoNodeAside) {
   World world(20);
   world.launcher.max_jobs = 100;
@@ -294,7 +294,7 @@ TEST(NodeFaults, ATrainerThatCrashesOnEveryPointStopsIt) {
   EXPECT_EQ(summary.no_result, 7);
   EXPECT_TRUE(summary.trainers_fault);
   EXPECT_THAT(summary.given_up, HasSubstr("each of the first 5 points ended alike, crashed: because"));
-  // Mended, it measures what is left, and then crashes stop nothing any more.
+  // After the repair it measures what is left, and then crashes no longer stop it.
   int run = 0;
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
     world.Finish(entry, ++run == 1 ? RunStatus::kOk : RunStatus::kCrashed);

@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-// Two jobs that nobody follows, of a launcher that says of both what the test sets.
+// Two jobs without a driver, on a launcher that reports what the test sets for both.
 class OnlookerTest : public ::testing::Test {
  protected:
   static JobRecord Job(const std::string& key, JobRecord::State state) {
@@ -32,7 +32,7 @@ class OnlookerTest : public ::testing::Test {
     return {Job("rl-1", JobRecord::State::kSubmitted), Job("rl-2", JobRecord::State::kRunning),
             Job("rl-3", JobRecord::State::kIntent)};
   }
-  // A session of its own for each time that it is asked.
+  // Each question opens a new session.
   std::unique_ptr<Launcher> Open() {
     ++opened_;
     auto launcher = std::make_unique<FakeLauncher>();

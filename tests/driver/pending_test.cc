@@ -21,7 +21,7 @@ const RunSpec& Spec() {
   return spec;
 }
 
-// Points of one kind, in planned jobs of `points` each, on a launcher where one takes `seconds`; 0: none was measured.
+// Points of one kind, in planned jobs of `points` each. On the launcher a point takes `seconds`; 0: none was measured.
 class Queue {
  public:
   Queue(int jobs, double seconds, int points = 1) {
@@ -34,7 +34,7 @@ class Queue {
     }
   }
 
-  // Takes all jobs, each ended before the next is taken: how many points each has.
+  // Takes all jobs; each ends before the next is taken. Returns the number of points of each job.
   std::vector<int64_t> TakeAll() {
     std::vector<int64_t> sizes;
     while (!pending.empty()) {

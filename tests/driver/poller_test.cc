@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// The launcher has two jobs. It says of both what `phase` says.
+// The launcher has two jobs. It reports `phase` for both.
 class PollerTest : public JobsTest {
  protected:
   PollerTest() {
@@ -99,7 +99,7 @@ TEST_F(PollerTest, AJobThatHasAllResultsAndHangsIsToldToEnd) {
   EXPECT_THAT(world_.observer.notes, ElementsAre("a job still ran though all results were there, and was told to end"));
 }
 
-// Its nodes share no folder, so that nobody ends the others (tests/collect/broken_gang_test.cc).
+// Its nodes share no folder, so nothing ends the other node (tests/collect/broken_gang_test.cc).
 TEST_F(PollerTest, AGangWithANodeThatFailedIsToldToEndAMinuteLater) {
   phase_ = JobPhase::kRunning;
   evidence_ = {{"end", "cancelled"}, {"message", "the job was cancelled"}, {"pod", "rl-1-0"}};
@@ -237,7 +237,7 @@ TEST_F(PollerTest, LeavesTheLauncherAloneAsLongAsItWishes) {
 TEST_F(PollerTest, AsksForASmallShareOfTheTimeWhereAnAnswerTakesLong) {
   world_.launcher.poll_pause_ns = 1;
   poller_.Poll(jobs_);
-  clock_.SleepNs(1'000'000);  // to collect
+  clock_.SleepNs(1'000'000);  // time to collect
   poller_.Pause();
   clock_.SleepNs(kAskShare * 1'000'000 - 1);
   EXPECT_FALSE(poller_.Poll(jobs_));

@@ -1,4 +1,4 @@
-// The driver is killed, interrupted, and run again.
+// The driver is killed or interrupted, and run again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-// A launcher that may be killed with the driver on either side of what it does.
+// A launcher that may be killed with the driver, before or after each call.
 class KillableLauncher final : public Launcher {
  public:
   KillableLauncher(Launcher& inner, const std::function<void()>& step) : inner_(inner), step_(step) {}
@@ -48,7 +48,7 @@ class KillableLauncher final : public Launcher {
   const std::function<void()>& step_;
 };
 
-// One run that is killed at its `kill_at`th chance. True where it lived to its end.
+// Runs once, and kills the run at its `kill_at`th chance. Returns whether it lived to its end.
 bool RunUntilKilled(World& world, int kill_at) {
   int chances = 0;
   const std::function<void()> step = [&] {
@@ -118,7 +118,7 @@ TEST(DriverRecovery, KilledAgainAndAgain) {
   EXPECT_EQ(world.Count("SELECT count(*) FROM results"), 6);
 }
 
-// Leaves one running job behind that no driver watches.
+// Leaves a running job behind that has no driver.
 void AbandonAJob(World& world) {
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
   world.step = [&] {
@@ -148,7 +148,7 @@ TEST(DriverRecovery, AFirstInterruptCancelsAndCollectsAndTheNextRunContinues) {
   EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
 }
 
-// Where a login ends, systemd sends SIGTERM and at once SIGHUP, of which the first alone would cancel.
+// When a login ends, systemd sends SIGTERM and at once SIGHUP. SIGTERM alone would cancel the jobs.
 TEST(DriverRecovery, WhoIsLoggedOutLeavesTheJobs) {
   World world(1);
   world.launcher.max_jobs = 10;
@@ -159,7 +159,7 @@ TEST(DriverRecovery, WhoIsLoggedOutLeavesTheJobs) {
   EXPECT_THAT(world.launcher.cancelled, SizeIs(0));
 }
 
-// A terminal that is closed, or a second Ctrl-C.
+// For example when a terminal is closed, or on a second Ctrl-C.
 TEST(DriverRecovery, WhoLeavesLeavesTheJobsAsTheyAreAndTheNextRunFollowsThem) {
   World world(3);
   world.launcher.max_jobs = 10;
@@ -206,7 +206,7 @@ TEST(DriverRecovery, ALauncherWithoutAQueueIsNotLeft) {
   }
 }
 
-// Ctrl-C while the controller is silent.
+// For example Ctrl-C while the controller is silent.
 TEST(DriverRecovery, ALauncherThatDoesNotAnswerIsToldToCancelAgain) {
   World world(2);
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
@@ -228,7 +228,7 @@ TEST(DriverRecovery, ALauncherThatDoesNotAnswerIsToldToCancelAgain) {
   EXPECT_THAT(world.launcher.cancelled, SizeIs(1));
 }
 
-// What is refused for good is said once, however many jobs it is.
+// A permanent refusal is reported once for all its jobs.
 TEST(DriverRecovery, ARefusalOfManyJobsIsSaidOnce) {
   World world(50);
   world.launcher.max_jobs = 100;
@@ -263,7 +263,7 @@ TEST(DriverRecovery, ARunningJobIsAdopted) {
   EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
 }
 
-// A scheduler that takes its time, or never gets to it.
+// A scheduler that is slow, or never acts.
 class DeafLauncher final : public Launcher {
  public:
   explicit DeafLauncher(Launcher& inner) : inner_(inner) {}
@@ -305,7 +305,7 @@ TEST(DriverRecovery, ResultsOfAJobThatIsGoneAreCollectedFirst) {
   World world(2);
   ASSERT_FALSE(RunUntilKilled(world, 25));
   ASSERT_FALSE(world.launcher.jobs.empty());
-  // It ran to its end while no driver looked, and the scheduler has forgotten it.
+  // The job ran to its end while no driver looked, and the scheduler has forgotten it.
   auto entry = world.launcher.jobs.begin()->second;
   if (world.measured.empty()) world.Finish(entry);
   world.launcher.jobs.clear();
@@ -416,7 +416,7 @@ TEST(CancelJobs, GivesUpOnAJobThatDoesNotEnd) {
   EXPECT_THAT(store.LiveJobs("test"), SizeIs(1));
 }
 
-// As on NFS, whose clients show for up to a minute what was there before.
+// As on NFS, whose clients show old content for up to a minute.
 TEST(LateResults, OfAJobThatEndedWellAreWaitedFor) {
   World world(2);
   world.launcher.max_jobs = 100;
@@ -449,7 +449,7 @@ TEST(LateResults, ThatNeverComeAreLostAndThePointRunsAgain) {
   EXPECT_EQ(world.launcher.jobs.size(), 2);
 }
 
-// A file server that restarts makes handles stale for a moment: a folder is a link that nobody can follow.
+// A file server that restarts makes handles stale for a moment. Here the folder becomes a link that cannot be followed.
 class AwayForAMoment {
  public:
   void Take(const std::filesystem::path& folder) {
@@ -459,7 +459,7 @@ class AwayForAMoment {
     away_[folder] = elsewhere;
     looks_ = 0;
   }
-  // To be called often.
+  // Must be called often.
   void Step() {
     if (away_.empty() || ++looks_ < 100) return;
     for (const auto& [place, elsewhere] : std::exchange(away_, {})) {

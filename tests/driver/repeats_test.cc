@@ -1,4 +1,4 @@
-// A point's repeats go round: every point has had one before any has the next.
+// Repeats go in rounds: every point has had one before any point has the next.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ TEST_F(DriverRepeats, GoRound) {
 }
 
 TEST_F(DriverRepeats, NoneBeginsItsNextWhileOneOfTheRoundStillRuns) {
-  // The last of a round is what takes longest, and would come after all that is cheaper; no two share a job.
+  // The last point of a round takes longest, and would come after all cheaper ones. No two points share a job.
   world_.yaml =
       "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nzip: {seed: [1, 2, 3], batch_size: [1, 2, 4]}\n"
       "measure: {repeats: 3}\nlaunch: {rules: [{when: {seed: 2}, set: {keep_logs: true}}]}\n";

@@ -1,4 +1,4 @@
-// Points that ask for different things: each job is of points that ask for the same, whatever is killed meanwhile.
+// Points with different requirements: all points of a job have the same ones, whatever is killed meanwhile.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ constexpr const char* kLaunch =
     "launch:\n  trainer: [/bin/false]\n  bundle: 2\n  time_limit: 1m\n  slurm: {partition: small}\n  rules:\n"
     "    - {when: {seed: [2, 4]}, set: {nodes: 3, cpus: 2, time_limit: 2m, slurm: {partition: large}}}\n";
 
-// Points of odd seeds in one job, of even seeds in another.
+// Points with odd seeds are in one job, points with even seeds in another.
 class RulesWorld : public World {
  public:
   RulesWorld() : World(4) {
@@ -95,7 +95,7 @@ TEST(DriverRules, KilledAnywhereEveryJobIsStillAsItsPointsAsk) {
   }
 }
 
-// Leaves the intents of all jobs, none of which the launcher has.
+// Leaves the intents of all jobs. The launcher has none of these jobs.
 void KillAtSubmit(RulesWorld& world) {
   world.options.max_parallel = 2;
   world.RunKilledAtSubmit();

@@ -11,7 +11,7 @@ using ::testing::SizeIs;
 
 constexpr int64_t kSecondNs = 1'000'000'000;
 
-// Five points alike, each in a job.
+// Five equal points, each in its own job.
 class TallyTest : public JobsTest {
  protected:
   TallyTest() : JobsTest(5) {

@@ -1,5 +1,5 @@
-// A sweep, a store on disk, a launcher in this process and a clock that never waits: all a driver needs. The store and
-// the launcher outlive any driver, as in the world they do.
+// A sweep, a store on disk, a launcher in this process and a clock that never waits: all that a driver needs. The store
+// and the launcher outlive each driver, as in reality.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 
 namespace ridgeline {
 
-// Remembers what it is told.
+// Records all events.
 class RecordingObserver final : public RunObserver {
  public:
   void Started(const RunStart& s) override { start = s; }
@@ -42,10 +42,10 @@ class RecordingObserver final : public RunObserver {
   bool wants_progress = false;
 };
 
-// Thrown where a test kills the driver. Not an Error: nothing may catch it.
+// Thrown where a test kills the driver. It is no Error, because nothing may catch it.
 struct Killed {};
 
-// Every look at the time is a chance to be killed.
+// Each time the clock is read, the driver may be killed.
 class KillableClock final : public Clock {
  public:
   explicit KillableClock(const std::function<void()>& step) : step_(step) {}
@@ -61,7 +61,7 @@ class KillableClock final : public Clock {
   FakeClock clock_;
 };
 
-// A launcher that a run must leave alone once it has asked whether it is there.
+// A launcher that a run must not use after asking whether it is available.
 class UntouchedLauncher final : public Launcher {
  public:
   UntouchedLauncher(std::string name, LauncherStatus status) : name_(std::move(name)), status_(std::move(status)) {}
@@ -92,7 +92,7 @@ class World {
     launcher.on_poll = [this](FakeLauncher::Entry& entry) { Finish(entry); };
   }
 
-  // Writes a result for each of the job's points and ends it.
+  // Writes a result for each of the job's points, and ends the job.
   void Finish(FakeLauncher::Entry& entry, RunStatus status = RunStatus::kOk) {
     for (const JobPoint& point : DecodeJob(ReadJsonFile(entry.job.job_file), entry.job.job_file.string()).points) {
       WriteResult(entry.job.job_dir, point.id, status, point.repeat);
@@ -124,7 +124,7 @@ class World {
 
   Store OpenStore() { return Store::Open(dir / "test.db", Store::Mode::kReadWrite); }
 
-  // One `ridgeline run`. Throws Killed where `step` does.
+  // One `ridgeline run`. Throws Killed if `step` does.
   RunSummary Run() { return RunOn(launcher); }
   RunSummary RunOn(Launcher& on) {
     observer = RecordingObserver();
@@ -140,7 +140,7 @@ class World {
                      observer, [this] { return interrupts ? interrupts() : 0; }});
   }
 
-  // A run that is killed the moment the launcher is asked to start a job: an intent is left, and no job.
+  // A run that is killed when the launcher is asked to start a job. It leaves an intent and no job.
   void RunKilledAtSubmit() {
     launcher.on_submit = [](const LaunchJob&) { throw Killed(); };
     EXPECT_THROW(Run(), Killed);
@@ -156,12 +156,12 @@ class World {
   FakeLauncher launcher;
   RecordingObserver observer;
   bool wants_progress = false;
-  int64_t later_ns = 0;  // the run's clock starts so much later
-  Facts environment;     // that results say
+  int64_t later_ns = 0;  // how much later the run's clock starts
+  Facts environment;     // the environment in results
   std::function<int64_t(const RunSpec&)> forecast;
   std::function<int()> interrupts;
   std::function<void()> step;           // called often; throws Killed
-  std::map<std::string, int> measured;  // point id -> times a job measured it
+  std::map<std::string, int> measured;  // point id -> number of times that a job measured it
 };
 
 }  // namespace ridgeline
