@@ -1,4 +1,4 @@
-// Of nodes that share no folder one fails in a point, and nobody there ends the others.
+// Nodes that share no folder: one fails in a point, and nothing on them ends the others.
 #include <tuple>
 
 #include "run/result.h"
@@ -88,7 +88,7 @@ TEST_F(CollectBrokenGang, WhoseFirstNodeSaidNothingIsAResultAllTheSame) {
   EXPECT_EQ(Of(0, "evidence ->> '$.log_tail'"), Cell("the log of n2"));
 }
 
-// Its first node has ended well, and says no more than half of the result.
+// Its first node has ended well, but reports only its half of the result.
 class CollectHungGang : public CollectBrokenGang {
  protected:
   CollectHungGang() {

@@ -1,4 +1,4 @@
-// A store with a sweep, and jobs of it that leave what a test says.
+// A store with a sweep, and jobs whose folders a test fills.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ class CollectTest : public ::testing::Test {
   static void WriteLine(const JobRecord& job, const std::string& id, const std::string& payload) {
     std::ofstream(ResultsFile(job.job_dir), std::ios::app) << FormatJobLine({std::string(kResultLine), id, payload});
   }
-  // As versions did whose jobs had a file a result.
+  // The form of earlier versions, whose jobs had one file for each result.
   static void WriteFileOf(const JobRecord& job, const std::string& id, const std::string& text) {
     MakeDirs(ResultsDir(job.job_dir));
     WriteFileAtomic(ResultFile(job.job_dir, id), text);

@@ -80,7 +80,7 @@ TEST_F(CollectTest, AJobThatIsLookedAtAgainIsReadOnFromWhereItWas) {
   EXPECT_EQ(look(), 1U);
   const auto read = static_cast<std::streamoff>(results.offset);
   EXPECT_EQ(read, static_cast<std::streamoff>(std::filesystem::file_size(ResultsFile(job.job_dir))));
-  {  // What was read is not read again: it is of no more use to anybody.
+  {  // What was read is not read again, so it may be overwritten.
     std::fstream file(ResultsFile(job.job_dir));
     file << std::string(static_cast<size_t>(read - 1), 'x');
   }
@@ -91,17 +91,17 @@ TEST_F(CollectTest, AJobThatIsLookedAtAgainIsReadOnFromWhereItWas) {
   EXPECT_EQ(Of(1, "reason"), Cell("preempted")) << "the last that was said of it, though it was said long ago";
   EXPECT_EQ(Of(3, "reason"), Cell("lost"));
 
-  std::filesystem::remove(ResultsFile(job.job_dir));  // as where a folder was made anew
+  std::filesystem::remove(ResultsFile(job.job_dir));  // as if a folder was made anew
   const JobRecord again = Submit("rl-1b", {points_[3]});
   WriteResult(again, samples::Result(points_[3].id));
   const JobToCollect from{again, State::kEnded, {}, &results};
   EXPECT_THAT(Collect(store_, {&from, 1}, 1), SizeIs(1)) << "a file shorter than what was read is another one";
 }
 
-// Of a point whose nodes share no folder: its first node's result awaits what the others' pods say.
+// A point whose nodes share no folder: its first node's result awaits the reports of the other pods.
 class CollectParts : public CollectTest {
  protected:
-  // As `ridgeline exec` on node 0 writes it, with its part.
+  // The form in which `ridgeline exec` writes it on node 0, with its part.
   RunResult First() const {
     RunResult first = samples::Result(points_[0].id);
     first.evidence[kNodesEvidence] = "2";
@@ -181,7 +181,7 @@ TEST_F(CollectParts, LogsOfPodsTellTheSame) {
   EXPECT_EQ(Of(0, "status"), Cell("oom_device"));
 }
 
-// Killed, the writer leaves any part of a line; its successor begins a new one.
+// A killed writer leaves a part of a line. The next writer begins a new line.
 TEST_F(CollectTest, AFileThatIsCutAnywhereGivesWhatIsWholeAndNothingElse) {
   const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
   WriteResult(job, samples::Result(points_[0].id));
@@ -192,7 +192,7 @@ TEST_F(CollectTest, AFileThatIsCutAnywhereGivesWhatIsWholeAndNothingElse) {
     return size % first.size() < 100 || size % first.size() > first.size() - 20;
   };
   for (size_t size = 0; size < both.size(); size += near_an_end(size) ? 1 : 13) {
-    // A line that lacks nothing but its end is whole as soon as that comes.
+    // A line that lacks only its end becomes whole when that comes.
     if (size + 1 == first.size() || size + 1 == both.size()) continue;
     Store store = Store::Open(":memory:", Store::Mode::kReadWrite);
     store.PutSweep(samples::Sweep("s"), points_);
@@ -202,7 +202,7 @@ TEST_F(CollectTest, AFileThatIsCutAnywhereGivesWhatIsWholeAndNothingElse) {
     JobResults results;
     const JobToCollect live{job, State::kRunning, {}, &results};
     ASSERT_THAT(Collect(store, {&live, 1}, 1), SizeIs(whole)) << size;
-    WriteResult(job, samples::Result(points_[1].id, RunStatus::kDiverged));  // what runs it again
+    WriteResult(job, samples::Result(points_[1].id, RunStatus::kDiverged));  // the result of another run of the point
     ASSERT_THAT(Collect(store, {&live, 1}, 1), SizeIs(1)) << size;
     const JobToCollect ended{store.LiveJobs().front(), State::kEnded, {}, &results};
     ASSERT_THAT(Collect(store, {&ended, 1}, 1), SizeIs(1 - whole)) << size;
@@ -271,7 +271,7 @@ TEST_F(CollectTest, WhatIsNotThisPointsResultIsTheStoragesDoingAndStays) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
-// Whether a trainer is at fault a scheduler cannot know: what it says of that is not taken.
+// A scheduler cannot know whether a trainer is at fault, so its word on that is ignored.
 TEST_F(CollectTest, ResultsThatAreMissingGetTheSchedulersWord) {
   const std::tuple<std::string, std::string, std::string> cases[] = {
       {"oom_host", "", "oom_host"},
@@ -347,7 +347,7 @@ TEST_F(CollectTest, AJobWhoseFolderIsGoneLostItsStorage) {
   EXPECT_EQ(Of(0, "reason"), Cell("storage"));
 }
 
-// Slurm's script says so of a folder that its node does not have, which is the node's fault only where others have it.
+// Slurm's script reports a folder that its node lacks. The node is at fault only if other machines have the folder.
 TEST_F(CollectTest, AFolderThatOnlyANodeLacksIsTheNodesFault) {
   const std::map<std::string, std::string> said = {{"end", "infrastructure"}, {"reason", "node"}, {"node", "n1"}};
   const JobRecord job = Submit("rl-1", {points_[0]});
@@ -363,7 +363,7 @@ TEST_F(CollectTest, AFileThatComesAndGoesWhileItIsReadIsNoError) {
   std::atomic<bool> through = false;
   std::thread exec([&] {
     while (!through) {
-      WriteFileOf(job, points_[0].id,  // not final: it stays to be read again
+      WriteFileOf(job, points_[0].id,  // not final, so it stays and is read again
                   DumpJson(EncodeResult(samples::Result(points_[0].id, RunStatus::kCancelled))));
       std::filesystem::remove(file);
     }
@@ -378,7 +378,7 @@ TEST_F(CollectTest, AFileThatCannotBeReadEndsNothing) {
   WriteResult(one, samples::Result(points_[0].id));
   const JobRecord other = Submit("rl-2", {points_[2]});
   std::filesystem::remove_all(other.job_dir);
-  std::filesystem::create_symlink(other.job_dir, other.job_dir);  // going in circles fails as a bad disk does
+  std::filesystem::create_symlink(other.job_dir, other.job_dir);  // a circular link fails like a bad disk
   const JobToCollect both[] = {{one, State::kEnded, {}}, {other, State::kEnded, {}}};
   EXPECT_THROW(Collect(store_, both, 777), Error);
   EXPECT_THROW(End(other), Error);
@@ -386,7 +386,8 @@ TEST_F(CollectTest, AFileThatCannotBeReadEndsNothing) {
   EXPECT_THAT(store_.LiveJobs(), SizeIs(2));
 }
 
-// What a job puts in the place of its results: no wait, no giant in memory, and no other job's trouble.
+// If a job replaces its results file by something else, collecting must not wait, use much memory, or affect other
+// jobs.
 TEST_F(CollectTest, WhatIsNoResultsFileIsSaidOfItsPointsAndOfNoOthers) {
   const std::pair<std::string, std::function<void(const std::filesystem::path&)>> cases[] = {
       {"is a named pipe, not a regular file", [](const auto& path) { ::mkfifo(path.c_str(), 0600); }},
@@ -450,7 +451,7 @@ TEST_F(CollectTest, ADamagedLineIsToldOfWhereItsResultIsMissing) {
   EXPECT_EQ(ends[0].end, RunStatus::kOk);
   EXPECT_NE(ends[1].end, RunStatus::kOk);
   EXPECT_THAT(ends[1].message, HasSubstr("results.log has a line that was cut or damaged"));
-  TempDir dir;  // and where nobody is asked for it
+  TempDir dir;  // also for points that nobody asked for
   std::filesystem::copy(job.job_dir, dir / "rl-1", std::filesystem::copy_options::recursive);
   EXPECT_THAT(CollectJobFolders(store_, dir.path(), {}).problems,
               testing::ElementsAre(HasSubstr("results.log has a line that was cut or damaged"),
@@ -486,7 +487,7 @@ TEST_F(CollectTest, FoldersAndLogsThatAreNoneAreProblemsAndNoEnd) {
 }
 
 TEST_F(CollectTest, ManyJobsComeInOrderAndNoneTwice) {
-  constexpr size_t kPoints = 3000;  // many chunks, so that they are read side by side
+  constexpr size_t kPoints = 3000;  // many chunks, so that they are read in parallel
   const std::vector<Point> many = samples::Points(kPoints);
   store_.PutSweep(samples::Sweep("s"), many);
   std::vector<JobToCollect> jobs;
@@ -506,7 +507,7 @@ TEST_F(CollectTest, ManyJobsComeInOrderAndNoneTwice) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
-// SIGTERM says nothing of its reason: the node takes it for a person's wish, the scheduler knows better.
+// SIGTERM gives no reason. The node assumes that a person sent it; the scheduler knows better.
 TEST_F(CollectTest, TheSchedulerKnowsWhyAJobWasToldToEnd) {
   const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
   RunResult told = samples::Result(points_[0].id, RunStatus::kCancelled);
@@ -560,11 +561,11 @@ TEST_F(CollectTest, FoldersOfJobsThatNobodyRecordedAreCollectedOnce) {
     return job;
   }();
   WriteResult(one, samples::Result(points_[0].id, RunStatus::kOk));
-  WriteResult(one,
-              samples::Result(points_[1].id, InfrastructureReason::kPreempted));  // goes on when it is submitted again
+  WriteResult(
+      one, samples::Result(points_[1].id, InfrastructureReason::kPreempted));  // continues when it is submitted again
   WriteResult(one, samples::Result("not-of-this-sweep", RunStatus::kOk));
   WriteLine(one, points_[2].id, "{\"half\": 1}");
-  WriteFileOf(one, points_[3].id, "{\"half");  // of an earlier version
+  WriteFileOf(one, points_[3].id, "{\"half");  // from an earlier version
   WriteFileOf(one, points_[4].id, DumpJson(EncodeResult(samples::Result(points_[4].id))));
   const FolderCollection found = CollectJobFolders(store_, jobs, MeasuredAsDefault());
   EXPECT_EQ(found.added, 2);
@@ -574,7 +575,7 @@ TEST_F(CollectTest, FoldersOfJobsThatNobodyRecordedAreCollectedOnce) {
   EXPECT_EQ(Of(0, "status"), Cell("ok"));
   EXPECT_EQ(Of(4, "status"), Cell("ok"));
   EXPECT_EQ(Value(store_, "SELECT count(*) FROM results"), Cell(int64_t{2}));
-  // Each is kept as what its point is measured as.
+  // Each result is kept under its point's key.
   EXPECT_EQ(CollectJobFolders(store_, jobs, {{points_[0].id, {kDefaultCampaign, SetupOf({}, 4)}}}).added, 1);
   EXPECT_EQ(Value(store_, "SELECT count(*) FROM results WHERE setup ->> '$.cpus' = 4"), Cell(int64_t{1}));
 }

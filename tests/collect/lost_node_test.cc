@@ -1,4 +1,4 @@
-// What a node sees of a point on several where another is lost, and what its job's end makes of that.
+// What a node sees of a point on several nodes when another node is lost, and what the end of the job makes of that.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using testing::SizeIs;
 using State = JobRecord::State;
 using CollectLostNode = CollectTest;
 
-// Of a point on two nodes, as the first of them saw it.
+// A point on two nodes, as the first of them saw it.
 RunResult OnTwoNodes(const Point& point, const RunEnd& end) {
   RunResult result = samples::Result(point.id, end);
   result.evidence["nodes"] = "2";
@@ -56,8 +56,8 @@ TEST_F(CollectLostNode, ACrashOnSeveralNodesIsWhatTheirJobEndedOfWhereThatIsNoTr
       {{{"end", "cancelled"}}, State::kEnded, "cancelled"},
       {{{"end", "infrastructure"}, {"reason", "preempted"}}, State::kEnded, "infrastructure preempted"},
       {{{"end", "infrastructure"}, {"reason", "preempted"}}, State::kCancelled, "cancelled"},
-      {{{"end", "infrastructure"}, {"reason", "lost"}}, State::kEnded, "crashed"},  // nobody knows more
-      {{{"end", "timeout"}}, State::kEnded, "crashed"},  // which would stand, and may be of another point
+      {{{"end", "infrastructure"}, {"reason", "lost"}}, State::kEnded, "crashed"},  // nothing more is known
+      {{{"end", "timeout"}}, State::kEnded, "crashed"},  // it would stand, and may concern another point
   };
   for (size_t i = 0; i < std::size(cases); ++i) {
     const auto& [evidence, state, want] = cases[i];
@@ -67,7 +67,7 @@ TEST_F(CollectLostNode, ACrashOnSeveralNodesIsWhatTheirJobEndedOfWhereThatIsNoTr
     EXPECT_EQ(Of(0, "rtrim(status || ' ' || reason)"), Cell(want)) << i;
     EXPECT_THAT(std::get<std::string>(Of(0, "message")), HasSubstr("rank 1 on n2 closed the connection"));
   }
-  // On one node nothing but the trainer can have crashed.
+  // On a single node only the trainer can have crashed.
   const JobRecord job = Submit("rl-one", {points_[1]});
   WriteResult(job, samples::Result(points_[1].id, RunStatus::kCrashed));
   EXPECT_THAT(End(job, {{"end", "infrastructure"}, {"reason", "node"}}), SizeIs(1));

@@ -30,7 +30,7 @@ using testing::SizeIs;
 
 constexpr char kSweep[] = "name: s\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {seed: [0, 1, 2]}\n";
 
-// An output folder as runs leave it, and a database that knows nothing of it.
+// An output folder as runs leave it, and a database without any of it.
 class RebuildTest : public testing::Test {
  protected:
   RebuildTest() {
@@ -39,7 +39,7 @@ class RebuildTest : public testing::Test {
     KeepSweep(out_, sweep_);
   }
 
-  // A job's folder. Later ones were made later.
+  // Makes a job's folder. Later calls make later jobs.
   Job Submit(const std::string& key, const std::vector<Point>& points, const std::string& campaign = "default",
              const std::string& launcher = "local") {
     Job job;
@@ -97,7 +97,7 @@ TEST_F(RebuildTest, JobsWithAllTheirResultsHaveEnded) {
   EXPECT_EQ(Ends(), "0 ok 1, 1 diverged 1");
 }
 
-// What a search would have chosen next nobody knows before the next run.
+// Nobody knows before the next run what a search would choose next.
 TEST_F(RebuildTest, OfASearchThePointsAreThoseThatItRan) {
   KeepSweep(out_, ParseSweep(std::string(kSweep) + "search: {maximize: fit, budget: 2}\n", "s.yaml"));
   const Job job = Submit("rl-1", {points_[0], points_[2]});
@@ -148,7 +148,7 @@ TEST_F(RebuildTest, OfSeveralThatEndedEarlyTheLastMayStillRun) {
   EXPECT_EQ(States(), "rl-1 lost, rl-2 intent");
 }
 
-// A file server may show what a node wrote when the run has long given up waiting for it.
+// A file server may show what a node wrote after the run has stopped waiting for it.
 TEST_F(RebuildTest, OfAJobThatEndedWhatCameSinceIsTaken) {
   const Job job = Submit("rl-1", {points_[0], points_[1]});
   Measured(job, points_[0]);
@@ -181,7 +181,7 @@ TEST_F(RebuildTest, WhatCannotRunAnyMoreOrIsOfNoSweepIsLost) {
 }
 
 TEST_F(RebuildTest, WhatALauncherWasAskedForComesBackToo) {
-  // On Slurm, though the file says nothing of a launcher: `run --launcher slurm`.
+  // On Slurm, although the file names no launcher: `run --launcher slurm`.
   sweep_ = ParseSweep(std::string(kSweep) + "launch: {slurm: {gpus: 8, container: 'a:1'}}\n", "s.yaml");
   KeepSweep(out_, sweep_);
   sweep_.launch.launcher = "slurm";
@@ -208,7 +208,7 @@ TEST_F(RebuildTest, AFolderThatCannotBeReadIsSaidAndTheOthersAreTaken) {
   WriteFileAtomic(JobFile(changed), DumpJson(document));
   const Job piped = Submit("rl-5", {points_[2]});
   std::filesystem::remove(JobFile(piped));
-  ASSERT_EQ(::mkfifo(JobFile(piped).c_str(), 0600), 0);  // whoever opened it would wait for ever
+  ASSERT_EQ(::mkfifo(JobFile(piped).c_str(), 0600), 0);  // opening it would block for ever
   const Rebuilt rebuilt = Rebuild();
   EXPECT_EQ(rebuilt.jobs, 1);
   ASSERT_THAT(rebuilt.problems, SizeIs(4));

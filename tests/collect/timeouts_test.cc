@@ -1,4 +1,4 @@
-// A job's time is up, and its point's may not be.
+// A job's time limit passes, but perhaps not its point's.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 class CollectTimeouts : public CollectTest {
  protected:
-  // A job whose point may take 100 s and began at `began_s`.
+  // A job with a point that may take 100 s and began at `began_s`.
   JobRecord Began(int64_t began_s) {
     JobRecord job = Submit("rl-1", {points_[0]});
     job.started_unix_ns = 1'000'000'000'000;
@@ -47,7 +47,7 @@ TEST_F(CollectTimeouts, OfAJobWhosePointHadItsTimeIsThePoints) {
   EXPECT_EQ(End(Began(1005), TimeoutAt(1160)).at(0).end, RunEnd(RunStatus::kTimeout));
 }
 
-// As in a pod, whose folder is not here: it began with its job at the earliest.
+// As in a pod, whose folder is not here: the point began with its job at the earliest.
 TEST_F(CollectTimeouts, OfAPointThatDidNotSayWhenItBeganCountFromItsJobsStart) {
   const JobRecord job = Began(1540);
   std::filesystem::remove(PointDir(job.job_dir, points_[0].id) / SpecName(0));

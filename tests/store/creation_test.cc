@@ -1,4 +1,4 @@
-// A store that is made by a process which is killed, at every one of its changes to a file.
+// A process makes a store and is killed at each of its changes to a file.
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -25,7 +25,7 @@ using testing::IsEmpty;
 
 constexpr int kKilled = 9;
 
-// Through these SQLite changes files. The last that is let through may be a write of which a half comes to be.
+// SQLite changes files through these functions. The last write that is let through may be cut to half.
 int changes_left = 0;
 bool half_written = false;
 
@@ -52,7 +52,7 @@ int Open(const char* path, int flags, int mode) {
   return ::open(path, flags, mode);
 }
 
-// Makes a store of one sweep, and is killed at its n-th change. Returns whether it was.
+// Makes a store with one sweep, and is killed at the n-th change. Returns whether it was killed.
 bool MakeUntilKilled(const std::filesystem::path& file, int n, bool half) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -88,7 +88,7 @@ class CreationTest : public testing::TestWithParam<bool> {
     for (const char* end : {"", "-journal", "-wal", "-shm"}) std::filesystem::remove(file_.string() + end);
   }
 
-  // Whatever was left of it, a reader is told in words, and the next run takes it.
+  // Whatever is left, a reader gets a message, and the next run can use the file.
   void ExpectTaken() {
     try {
       EXPECT_THAT(Store::Open(file_, Store::Mode::kReadOnly).Check(), IsEmpty());
@@ -121,7 +121,7 @@ TEST_P(CreationTest, IsTakenUpWhereverItWasKilled) {
   EXPECT_LT(n, 1000);
 }
 
-// Killed again and again, each time a change later.
+// Killed again and again, each time one change later.
 TEST_P(CreationTest, IsTakenUpHoweverOftenItIsKilled) {
   Begin();
   for (int n = 1; n < 30; ++n) MakeUntilKilled(file_, n, GetParam());

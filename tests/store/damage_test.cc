@@ -1,4 +1,4 @@
-// Damaged files, full disks, processes killed at any moment.
+// Damaged files, full disks, and processes that are killed at any moment.
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -34,7 +34,7 @@ using testing::SizeIs;
 
 class DamageTest : public testing::Test {
  protected:
-  // A store with one sweep, all of it in the one file.
+  // A store with one sweep, all in a single file.
   void Fill(size_t count) {
     const std::vector<Point> points = samples::Points(count);
     Store store = Store::Open(file_, Store::Mode::kReadWrite);
@@ -103,7 +103,7 @@ TEST_F(DamageTest, AFlippedPageIsFoundWhereverItIs) {
     std::vector<std::string> problems;
     try {
       problems = Problems();
-    } catch (const Error& e) {  // a page that opening reads
+    } catch (const Error& e) {  // a page that is read on opening
       EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput) << e.what();
       problems = {e.message()};
     }
@@ -128,7 +128,7 @@ TEST_F(DamageTest, CheckFindsWhatSqliteCannotKnow) {
       {"UPDATE results SET attempt = 9 WHERE number = 1", "attempt is not its job's"},
       {"UPDATE jobs SET evidence = ''", "evidence is not JSON"},
       {"UPDATE environments SET environment = '?'", "is not JSON"},
-      // Figures: their types and ranges, of which the table of figures knows, and what cannot be together.
+      // Figures: types and ranges, according to the table of figures, and combinations that are impossible.
       {set("parameters = -1"), "its parameters is not of the type 'integer' from 0 to 9e+18"},
       {set("steady_tokens_per_s = -0.5"), "its steady_tokens_per_s is not of the type 'number' from 0 to 1e+300"},
       {set("step_cv = 9e999"), "its step_cv is not of the type 'number'"},
@@ -167,7 +167,7 @@ TEST_F(DamageTest, ALossThatWasNotFiniteIsNoDamage) {
   EXPECT_THAT(Problems(), IsEmpty());
 }
 
-// Of a ridgeline whose views were others.
+// The views of another version of Ridgeline.
 TEST_F(DamageTest, OtherViewsAreMadeAnewByWhoWrites) {
   Fill(1);
   Sql("DROP VIEW spreads; DROP VIEW series; CREATE VIEW series AS SELECT 1 AS point_id");
@@ -182,7 +182,7 @@ TEST_F(DamageTest, CheckStopsListingAfterTwenty) {
   EXPECT_THAT(Problems(), SizeIs(42));
 }
 
-// A small disk of the test's own, where this process may mount one.
+// A small disk for the test, if this process may mount one.
 class SmallDisk {
  public:
   explicit SmallDisk(const std::filesystem::path& where) : where_(where) {
@@ -235,7 +235,7 @@ TEST_F(DamageTest, AFullDiskLosesNothing) {
     EXPECT_EQ(Value(store, "SELECT count(*) FROM results"), Cell(static_cast<int64_t>(kept)));
   }
   ASSERT_EQ(::mount("tmpfs", (dir_ / "disk").c_str(), "tmpfs", MS_REMOUNT, "size=8m"), 0);
-  Store store = Store::Open(file, Store::Mode::kReadWrite);  // with space again it goes on
+  Store store = Store::Open(file, Store::Mode::kReadWrite);  // with space again, writing works
   const NewResult more{samples::Result(points[0].id), "", 0};
   EXPECT_THAT(store.AddResults({&more, 1}), SizeIs(1));
   EXPECT_THAT(store.Check(), IsEmpty());
@@ -253,14 +253,14 @@ TEST_F(DamageTest, ADiskTooFullToBeginIsAnErrorToo) {
   }
 }
 
-// What a driver does, for ever: intent, submitted, results, ended.
+// Repeats forever what a driver does: intent, submitted, results, ended.
 [[noreturn]] void WriteUntilKilled(const std::filesystem::path& file, const std::vector<Point>& points, int round) {
   try {
     Store store = Store::Open(file, Store::Mode::kReadWrite);
     for (int i = 0;; ++i) {
       const std::string key = "rl-" + std::to_string(round) + "-" + std::to_string(i);
       store.PutSweep(samples::Sweep("s"), points);
-      for (const JobRecord& job : store.LiveJobs()) {  // of the process killed before
+      for (const JobRecord& job : store.LiveJobs()) {  // jobs of the process that was killed before
         std::vector<NewResult> results;
         for (const JobRecord::Point& point : job.points) {
           if (!point.has_result)
@@ -305,7 +305,7 @@ TEST_F(DamageTest, AWriterKilledAtAnyMomentLeavesAWholeStore) {
   }
 }
 
-// A file that somebody sends may hold questions that never end, and orders that run with each change.
+// A file from somebody else may hold queries that never end, and triggers that run with each change.
 constexpr std::string_view kEndless =
     "CREATE VIEW runs AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS ordinal FROM "
     "n";

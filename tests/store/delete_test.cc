@@ -1,4 +1,4 @@
-// What a person has a store forget, and what stays.
+// What a store deletes at a person's request, and what stays.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 
 class DeleteTest : public testing::Test {
  protected:
-  // A job that measures these points for the sweep as it says now, with one result each.
+  // A job that measures these points for the sweep's current key, with one result each.
   void Measure(const std::string& key, const std::string& sweep, const std::vector<Point>& points) {
     JobRecord job = samples::Job(key, sweep, points);
     job.measured_as = store_.Progress(sweep).sweep.measured_as;

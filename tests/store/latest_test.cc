@@ -1,4 +1,4 @@
-// Which of a point's measurements speaks for it, of however many nights.
+// Which of a point's measurements counts, over any number of nights.
 #include <sqlite3.h>
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ void AddNight(Store& store, const std::string& campaign, const RunEnd& end, int6
   store.AddResults(results);
 }
 
-// What SQLite's machine does to find the latest measurement of each point, of so many nights.
+// The number of SQLite's steps to find the latest measurement of each point, after so many nights.
 int StepsToFindLatest(int nights) {
   const TempDir dir;
   const std::filesystem::path file = dir / "ridgeline.db";
@@ -73,7 +73,7 @@ TEST(Latest, IsTheNewestThatStandsWhateverItsCampaignIsCalled) {
   EXPECT_EQ(Value(store, "SELECT count(*) FROM latest"), Cell(int64_t{2}));
 }
 
-// A database of every night's measurements would take hours for what one of a night takes seconds for.
+// With the square, a database of every night's measurements would take hours for what takes seconds after one night.
 TEST(Latest, TakesTimeWithTheNumberOfNightsAndNotWithItsSquare) {
   EXPECT_LT(StepsToFindLatest(120), 8 * StepsToFindLatest(30)) << "with the square it would be 16 times as many";
 }

@@ -1,4 +1,4 @@
-// A lock that another process holds: waited for, not without a word, and not without end.
+// A lock that another process holds is waited for, with a message and with a limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,10 +72,10 @@ TEST_F(LockTest, EndsInWordsWhereItIsNotGivenBack) {
     EXPECT_THAT(e.hint(), HasSubstr("wait for the other command to end"));
   }
   other.Rollback();
-  ours.Begin();  // nothing is left of it
+  ours.Begin();  // nothing of it is left
 }
 
-// Other programs on a slow disk hold it for 20 s and more.
+// Other programs on a slow disk hold the lock for 20 s and more.
 TEST_F(LockTest, IsWaitedForAsLongAsOthersTake) {
   EXPECT_GE(Patience().give_up_after, 40s);
   EXPECT_LE(Patience().note_after, 2s);

@@ -1,4 +1,4 @@
-// A store with as many jobs as a scheduler takes.
+// A store with as many jobs as a scheduler accepts.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -10,7 +10,7 @@
 namespace ridgeline {
 namespace {
 
-// `status`, `cancel` and the beginning of a run ask for them.
+// `status`, `cancel` and the beginning of a run ask for the live jobs.
 TEST(StoreOfManyJobs, LiveJobsOfASweepTakeTimeByTheirNumberAlone) {
   const auto cpu_s = [](size_t jobs) {
     const TempDir dir;

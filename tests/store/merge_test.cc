@@ -1,4 +1,4 @@
-// What two stores measured, brought into one.
+// The measurements of two stores, merged into one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ class MergeTest : public testing::Test {
  protected:
   Store Open(const char* name) { return Store::Open(dir_ / name, Store::Mode::kReadWrite); }
 
-  // One result of a point, in a job of its own.
+  // One result of a point, in its own job.
   void Measure(Store& store, const std::string& key, const Point& point, const std::string& cpu, int64_t ended_unix_ns,
                const RunEnd& end = RunStatus::kOk) {
     JobRecord job = samples::Job(key, "s", {point});

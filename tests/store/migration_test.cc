@@ -1,4 +1,4 @@
-// Stores as every earlier version wrote them (tests/store/kept) are brought up to date with all they hold.
+// Stores that every earlier version wrote (tests/store/kept) are migrated without loss.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,9 +25,9 @@ std::filesystem::path Kept(size_t version) {
 
 const std::string kOwn = R"({"cpus":2,"trainer":["train.sh","--fast"]})";
 
-// Two sweeps, `engine` of seeds 1 to 3 and `own`, with a trainer of its own, of seeds 3 and 4. Seed 1 ended ok, 2 was
-// lost and then crashed, 3 was skipped and is in a job about to be submitted for `own`, 4 ended ok with the other
-// trainer.
+// Two sweeps: `engine` with seeds 1 to 3, and `own`, with its own trainer, with seeds 3 and 4. Seed 1 ended ok. Seed 2
+// was lost and then crashed. Seed 3 was skipped, and is in a job that is about to be submitted for `own`. Seed 4 ended
+// ok with the other trainer.
 class MigrationTest : public testing::TestWithParam<size_t> {
  protected:
   MigrationTest() {

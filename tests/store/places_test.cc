@@ -1,4 +1,4 @@
-// Where a database may lie: on a network file system, in a team's folder, and where nobody may write.
+// Where a database may be: on a network file system, in a team's folder, and in a place without the right to write.
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 
 constexpr uid_t kNobody = 65534;
 
-// What another process says: what `work` returns, or the words of its error.
+// Runs `work` in another process. Returns its result, or the words of its error.
 std::string InAnotherProcess(const std::function<std::string()>& work) {
   int pipe[2];
   if (::pipe(pipe) != 0) return "no pipe";
@@ -54,7 +54,8 @@ std::string InAnotherProcess(const std::function<std::string()>& work) {
   return said;
 }
 
-// What somebody reads who may not write: nobody, where we are root; else we, whose folder is made read-only.
+// What a reader without the right to write reads. As root, this is the user nobody. Else it is we, in a read-only
+// folder.
 std::string AsAReader(const fs::path& folder, const std::function<std::string()>& work) {
   ::chmod(folder.c_str(), ::geteuid() == 0 ? 0755 : 0555);
   const std::string said = InAnotherProcess([&]() -> std::string {

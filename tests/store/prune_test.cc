@@ -1,4 +1,4 @@
-// What a store lets go, the room that it gives back, and all of it as SQL.
+// What a store removes, the space that it frees, and the whole store as SQL.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ class PruneTest : public ::testing::Test {
  protected:
   PruneTest() { store_.PutSweep(samples::Sweep("s"), points_); }
 
-  // One result of each of these points, in one job, for a campaign.
+  // One result of each of these points, in one job, for one campaign.
   void Measure(const std::string& key, const std::vector<Point>& points, int64_t ended_unix_ns,
                const std::string& campaign, const RunEnd& end = RunStatus::kOk) {
     JobRecord job = samples::Job(key, "s", points);
@@ -64,12 +64,12 @@ TEST_F(PruneTest, WhatIsOldGoesAndTheLatestOfEachPointStays) {
   EXPECT_EQ(store_.Prune(2'500).results, 0);
   store_.Vacuum();
   EXPECT_THAT(store_.Check(), IsEmpty());
-  // The next attempts are numbered after those that were.
+  // The next attempts are numbered after the earlier ones.
   Measure("rl-4", points_, 4'000, "night-4");
   EXPECT_THAT(Column("SELECT attempt FROM results WHERE job_key = 'rl-4' ORDER BY attempt"), ElementsAre("3", "4"));
 }
 
-// An ok that stands is the latest, though a failure for want of infrastructure came after it.
+// An ok result that stands is the latest, even if a later attempt failed because of the infrastructure.
 TEST_F(PruneTest, NeitherTheLatestNorTheLastAttemptGoes) {
   Measure("rl-1", {points_[0]}, 1'000, "night-1");
   Measure("rl-2", {points_[0]}, 2'000, "night-2", InfrastructureReason::kNode);
@@ -88,7 +88,7 @@ TEST_F(PruneTest, WhatIsAtWorkIsLeftAlone) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
-// The sqlite3 program reads what was written, and has the same store.
+// The sqlite3 program reads the output, and has the same store.
 TEST_F(PruneTest, AsSqlItIsTheWholeStore) {
   Measure("rl-1", points_, 1'000, "night; DROP TABLE results; --");
   Measure("rl-2", {points_[1]}, 2'000, "it's \"one\"\nof many\x1b[2J \xE2\x80\xAE", RunStatus::kCrashed);

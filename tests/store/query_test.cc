@@ -1,4 +1,4 @@
-// What a person's SQL can do: read the store, and nothing else.
+// A person's SQL can read the store, and do nothing else.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

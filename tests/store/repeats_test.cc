@@ -1,4 +1,4 @@
-// A point's repeats come one by one, each a run of its own, and are one measurement.
+// A point's repeats are separate runs that come one by one, and are one measurement.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class RepeatsTest : public testing::Test {
     store_.PutSweep(samples::Sweep("s"), {&point_, 1});
   }
 
-  // The next run of the point, of these steps.
+  // The next run of the point, with these steps.
   NewResult Next(std::vector<int64_t> steps_ns, const std::string& cpu = "a processor") {
     RunResult result = samples::Result(point_.id);
     result.repeat = 1;

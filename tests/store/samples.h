@@ -61,7 +61,7 @@ inline RunResult Result(const std::string& point_id, const RunEnd& end = RunStat
   return result;
 }
 
-// Submits a job of these points and ends each so.
+// Submits a job of these points and ends each point like this.
 inline void RunJob(Store& store, const std::string& key, const std::string& sweep, const std::vector<Point>& points,
                    const RunEnd& end) {
   JobRecord job = Job(key, sweep, points);
@@ -77,7 +77,7 @@ inline void RunJob(Store& store, const std::string& key, const std::string& swee
   store.SetJobState(key, JobRecord::State::kEnded, {{"exit_code", "0"}}, 30);
 }
 
-// The one value that a query gives.
+// The single value that a query returns.
 inline Cell Value(Store& store, const std::string& sql) {
   const Table table = store.Query(sql);
   return table.rows.size() == 1 && table.rows[0].size() == 1 ? table.rows[0][0] : Cell("not one value");

@@ -1,4 +1,4 @@
-// Files of other ages and other makers.
+// Files of other versions and of other programs.
 #include "store/schema.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ using samples::Value;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Columns that a view names cannot be dropped.
+// SQLite cannot drop a column that a view names.
 const std::string kDropViews =
     "DROP VIEW forecasts; DROP VIEW series; DROP VIEW spreads; DROP VIEW sweep_runs; DROP VIEW sweep_cells; DROP VIEW "
     "runs; "
@@ -29,7 +29,7 @@ const std::string kDropViews =
 
 class SchemaTest : public testing::Test {
  protected:
-  // The error that opening gives; the file must stay byte for byte what it was.
+  // The error on opening. The file must stay the same, byte for byte.
   std::string Refused(Store::Mode mode) {
     const std::string before = ReadFile(file_);
     try {

@@ -109,7 +109,7 @@ TEST_F(StoreTest, EachPointsProgressIsThatOfItsOwnSetup) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
-// What reports ask of every run, said once.
+// The columns of a run that reports share.
 TEST_F(StoreTest, ARunSaysWhatReportsAskOfIt) {
   store_.PutSweep(samples::Sweep("s"), std::span(points_).first(2));
   RunResult full = samples::Result(points_[0].id, RunStatus::kOomHost);
@@ -164,7 +164,7 @@ TEST_F(StoreTest, RetryFailedAsksForFailuresAgainAndLastsUntilTheNextResult) {
   EXPECT_EQ(store_.RetryFailed("s"), 1);
   EXPECT_EQ(store_.RetryFailed("s"), 0);
   {
-    Store again = Store::Open(file_, Store::Mode::kReadOnly);  // a killed driver asked; the asking stays
+    Store again = Store::Open(file_, Store::Mode::kReadOnly);  // a killed driver requested it, and the request stays
     EXPECT_THAT(again.FinishedPoints("s"), ElementsAre(points_[0].id));
     EXPECT_EQ(Value(again, "SELECT status FROM runs WHERE seed = 1"), Cell("oom_host"));
   }
@@ -261,7 +261,7 @@ TEST_F(StoreTest, AResultIsKeptOnceHoweverOftenItIsAdded) {
   std::vector<NewResult> results;
   for (const Point& point : points_) results.push_back({samples::Result(point.id), "rl-1", 1});
   EXPECT_THAT(store_.AddResults(std::span(results).first(2)), ElementsAre(0U, 1U));
-  results[0].result.status = RunStatus::kCrashed;  // what came first stays
+  results[0].result.status = RunStatus::kCrashed;  // the first result stays
   EXPECT_THAT(store_.AddResults(results), ElementsAre(2U, 3U));
   EXPECT_THAT(store_.AddResults(results), IsEmpty());
   EXPECT_EQ(Value(store_, "SELECT count(*) FROM results"), Cell(int64_t{4}));
@@ -308,7 +308,7 @@ TEST_F(StoreTest, MeasuredPointsAreTheLatestOfALauncherThatWentWell) {
   samples::RunJob(store_, "a", "s", {points_[0]}, RunStatus::kOk);
   samples::RunJob(store_, "b", "s", {points_[1]}, RunStatus::kCrashed);
   samples::RunJob(store_, "c", "s", {points_[2], points_[3]}, RunStatus::kOk);
-  store_.AddResults(std::vector<NewResult>{{samples::Result(points_[1].id), "", 0}});  // of no job
+  store_.AddResults(std::vector<NewResult>{{samples::Result(points_[1].id), "", 0}});  // without a job
   const std::vector<MeasuredPoint> all = store_.MeasuredPoints("local", 1000);
   ASSERT_THAT(all, SizeIs(3));
   EXPECT_EQ(PointId(all[0].spec), points_[0].id) << "the oldest first";
