@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// Refuses a job with more nodes or cores than there are, and what its own mapping has for wrong.
+// Refuses a job with more nodes or cores than there are, and reports what its own mapping calls wrong.
 class PickyLauncher final : public Launcher {
  public:
   explicit PickyLauncher(bool renders = true) : renders_(renders) {}
@@ -43,7 +43,7 @@ class PickyLauncher final : public Launcher {
   bool renders_;
 };
 
-// What is wrong with these rules for ranks 1, 2 and 16; empty: nothing.
+// Returns what is wrong with these rules for ranks 1, 2 and 16; empty: nothing.
 std::string Wrong(const std::string& rules, Launcher& launcher) {
   try {
     CheckRules(ParseSweep("name: test\ndefaults: {model: llama-10m, batch_size: 16}\nmatrix: {ranks: [1, 2, 16]}\n"

@@ -30,9 +30,9 @@ TEST(ToLaunchJob, LimitsTheTimeOnlyWhereEveryPointIsLimited) {
   job.points[0].time_limit_s = 100;
   EXPECT_EQ(ToLaunchJob(job, "ridgeline").time_limit_s, 0);
   job.points[1].time_limit_s = 200;
-  EXPECT_GT(ToLaunchJob(job, "ridgeline").time_limit_s, 300);  // and what starting and stopping takes
+  EXPECT_GT(ToLaunchJob(job, "ridgeline").time_limit_s, 300);  // plus the time to start and stop
   EXPECT_LT(ToLaunchJob(job, "ridgeline").time_limit_s, 600);
-  // Ranks may take their time to meet, and only then does a point's time count.
+  // Ranks may take a while to meet, and a point's time begins only then.
   const int64_t alone_s = ToLaunchJob(job, "ridgeline").time_limit_s;
   job.meet_limit_s = 1000;
   EXPECT_EQ(ToLaunchJob(job, "ridgeline").time_limit_s, alone_s);

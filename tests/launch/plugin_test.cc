@@ -1,4 +1,4 @@
-// The loader: every check that can fail says which it was.
+// The loader: every check that can fail says which one failed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// A launcher's session, asked and answering in documents as its plugin is.
+// A launcher's session with requests and answers as documents, as its plugin has them.
 #pragma once
 
 #include <memory>

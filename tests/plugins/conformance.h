@@ -1,4 +1,4 @@
-// What every launcher must do, whoever is behind it. One suite: the test program of a launcher includes this once, and
+// What every launcher must do, whatever is behind it. A launcher's test program includes this suite once, and
 // instantiates it with the launchers that it can run.
 #pragma once
 
@@ -23,11 +23,11 @@ struct Candidate {
   std::string launcher;
   std::filesystem::path plugin_dir;
   Json config;
-  int most_starts = 1;  // a scheduler that requeues runs a job again; the job itself runs only what misses
-  // What cannot be submitted. Whether an image has a program, nobody knows before.
+  int most_starts = 1;  // a scheduler that requeues runs a job again; the job itself runs only what is missing
+  // Programs that cannot be submitted. Nobody knows beforehand whether an image has a program.
   std::vector<std::string> bad_exec = {"/nonexistent/program"};
   std::string skip = {};                                                  // why it cannot be tested here
-  std::function<std::shared_ptr<void>()> world = [] { return nullptr; };  // what must be there while it is tested
+  std::function<std::shared_ptr<void>()> world = [] { return nullptr; };  // what must exist while it is tested
 };
 
 inline std::string Label(const ::testing::TestParamInfo<Candidate>& info) { return info.param.label; }
@@ -40,7 +40,7 @@ class Conformance : public ::testing::TestWithParam<Candidate> {
     world_ = GetParam().world();
   }
 
-  // Every call is a new driver that knows only the state folder.
+  // Each call makes a new driver that knows only the state folder.
   std::unique_ptr<Launcher> Load() const {
     return LoadLauncher(GetParam().launcher, GetParam().config, state_.path(), GetParam().plugin_dir);
   }
@@ -131,7 +131,7 @@ TEST_P(Conformance, AKeyIsNeverStartedASecondTime) {
   WaitForEnd("rl-1");
   const int starts = Starts("rl-1");
   EXPECT_LE(starts, GetParam().most_starts);
-  EXPECT_EQ(SubmitOne(job), native_id);  // when it has ended
+  EXPECT_EQ(SubmitOne(job), native_id);  // after it has ended
   EXPECT_EQ(PollOne("rl-1").phase, JobPhase::kEnded);
   EXPECT_EQ(Starts("rl-1"), starts);
 }
@@ -215,14 +215,14 @@ TEST_P(Conformance, SaysWhatItCan) {
   EXPECT_TRUE(can.render);
 }
 
-// The C boundary itself: whatever comes, there is an answer, and no exception crosses.
+// The C boundary itself: every call gets an answer, and no exception crosses.
 class Boundary {
  public:
   explicit Boundary(const std::filesystem::path& file) : library_(::dlopen(file.c_str(), RTLD_NOW)) {
     EXPECT_NE(library_, nullptr) << ::dlerror();
     const auto entry = reinterpret_cast<ridgeline_launcher_entry>(::dlsym(library_, "ridgeline_launcher"));
     table_ = entry(RIDGELINE_LAUNCHER_ABI_VERSION);
-    EXPECT_EQ(entry(999)->abi_version, RIDGELINE_LAUNCHER_ABI_VERSION);  // it says what it speaks
+    EXPECT_EQ(entry(999)->abi_version, RIDGELINE_LAUNCHER_ABI_VERSION);  // it states its own version
   }
   Boundary(const Boundary&) = delete;
   Boundary& operator=(const Boundary&) = delete;
@@ -238,7 +238,7 @@ class Boundary {
     EXPECT_EQ(session != nullptr, opened) << request;
     return session;
   }
-  // Whether it did what it was asked.
+  // Whether the call did what it was asked.
   bool Answers(const std::function<int(char**, size_t*)>& call) const {
     char* reply = nullptr;
     size_t size = 0;

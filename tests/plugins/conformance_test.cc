@@ -1,4 +1,4 @@
-// The launchers that run anywhere, held to what every launcher must do.
+// The conformance suite for the launchers that run anywhere.
 #include "tests/plugins/conformance.h"
 
 namespace ridgeline::testing {

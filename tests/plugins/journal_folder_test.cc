@@ -1,4 +1,4 @@
-// What the journals of the launchers have in common: the same faults, put before each of them.
+// What the launchers' journals share: each of them meets the same faults.
 #include "common/journal_folder.h"
 
 #include <gmock/gmock.h>
@@ -25,9 +25,9 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct Launching {
-  std::string folder;                                             // of entries, in the state folder
-  std::function<void(const std::filesystem::path& state)> write;  // an entry rl-1
-  std::function<bool(const std::filesystem::path& state)> knows;  // rl-1, and all of it
+  std::string folder;                                             // folder of entries, in the state folder
+  std::function<void(const std::filesystem::path& state)> write;  // writes an entry rl-1
+  std::function<bool(const std::filesystem::path& state)> knows;  // whether it knows rl-1, and all of it
 };
 
 std::vector<Launching> Launchers() {
@@ -125,7 +125,7 @@ TEST(JournalFolder, RefusesWhatIsDamaged) {
   }
 }
 
-// As the versions before checksums wrote them.
+// As versions before checksums wrote them.
 TEST(JournalFolder, ReadsWhatWasWrittenBeforeThereWereChecksums) {
   const char* kept[] = {
       R"({"cancelled":[1],"id":17,"is_array":true,"keys":["rl-1","rl-2"],"name":"rl-1","recorded_unix_s":5,"version":1})",

@@ -1,5 +1,4 @@
-// What launchers share (plugins/common): keys, answers, evidence, programs. Options and journals have tests of their
-// own.
+// What launchers share (plugins/common): keys, answers, evidence, programs. Options and journals have their own tests.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -104,11 +103,11 @@ TEST(Programs, ThatCannotBeRunAreRefusedBeforeTheyAreStarted) {
   EXPECT_THAT(refusal({"/etc/passwd"}), HasSubstr("Permission denied"));
 }
 
-// Descriptors whose numbers are in each other's way come to their places, and no other comes along.
+// Descriptors whose numbers collide arrive in their places, and no others arrive.
 TEST(Programs, FindTheirDescriptorsInPlace) {
   const TempDir dir;
   const auto open = [&](const char* name) {
-    return ::open((dir / name).c_str(), O_RDWR | O_CREAT, 0600);  // open across exec
+    return ::open((dir / name).c_str(), O_RDWR | O_CREAT, 0600);  // stays open across exec
   };
   const int out = open("out");
   const int other = open("other");

@@ -31,7 +31,7 @@ TEST_F(KubernetesCancelled, AJobThatSomebodyDeletesIsCancelledWithWhatItSaid) {
   EXPECT_EQ(ReadFile(dir_ / "jobs/rl-1/results.log"), FormatJobLine({std::string(kResultLine), "p", "{}"}));
 }
 
-// As one that began while it was taken back from the queue: its last words hold less than its log.
+// For example a job that began while it was withdrawn from the queue: its last words hold less than its log.
 TEST_F(KubernetesCancelled, TheLogOfACancelledJobIsReadToItsEndBeforeItsLastWordsAre) {
   const auto session = Submitted();
   SetPod("Running", Running());
@@ -84,7 +84,7 @@ TEST_F(KubernetesCancelled, ACancelledJobEndsWhenItsPodHasGone) {
   EXPECT_EQ(session->Cancel(one).at(0).at("cancelled"), false);
 }
 
-// Killed between the cluster's answer and its note of it, or before the answer.
+// Killed between the cluster's answer and the note of it, or before the answer.
 TEST_F(KubernetesCancelled, AJobWhoseSubmitterWasKilledBeforeItNotedItIsCancelledToo) {
   const Json one = Json::array({{{"key", "rl-1"}}});
   for (const bool comes_late : {false, true}) {

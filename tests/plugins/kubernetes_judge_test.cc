@@ -1,4 +1,4 @@
-// What a Job, its pods and its record come to: every way to end, to wait and to vanish.
+// How a Job, its pods and its record are judged: every way to end, to wait and to vanish.
 #include "kubernetes/judge.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ using ::testing::Not;
 using Presence = Observation::Presence;
 
 const int64_t kNow = ParseTime("2026-01-01T01:00:00Z");
-// The settings as they are where nothing is said, but for these.
+// The default settings, except for these.
 Options With(int64_t ttl_s, int64_t idle_limit_s = Options().idle_limit_s) {
   Options options;
   options.ttl_s = ttl_s;
@@ -77,7 +77,7 @@ std::string WordsOf(const Judgement& judgement) {
   return reason == judgement.evidence.end() ? end->second : reason->second;
 }
 
-// "timeout", of infrastructure its reason, "" where the results say enough, "queued", "running".
+// Returns "timeout", for infrastructure the reason, "" if the results say enough, "queued", or "running".
 std::string EndOf(const Json& job, const std::vector<Json>& pods) {
   const Judgement judgement = OfThere(job, pods);
   if (judgement.phase != Phase::kEnded) return ToJson(judgement).at("state").get<std::string>();
@@ -98,7 +98,7 @@ Json WithMemoryLimit(Json pod) {
   return pod;
 }
 
-// Of a Job of two pods.
+// A Job of two pods.
 Json GangJob(Json status = Json::object()) {
   Json job = JobObject(std::move(status));
   job["spec"] = {{"completions", 2}};
@@ -180,11 +180,11 @@ TEST(KubernetesJudge, ClassifiesEveryEnd) {
       {PodObject("Failed", Terminated(137, "OOMKilled")), "oom_host"},
       {PodObject("Failed", Terminated(137)), "lost"},
       {PodObject("Failed", Terminated(1)), "lost"},
-      {PodObject("Failed", Terminated(2)), "start"},    // `ridgeline exec` refuses what it is told
+      {PodObject("Failed", Terminated(2)), "start"},    // `ridgeline exec` refuses its arguments
       {PodObject("Failed", Terminated(3)), "storage"},  // it has no folder to work in
       {PodObject("Failed", Terminated(4)), "start"},    // no trainer can be started there
-      {PodObject("Failed", Terminated(5)), "node"},     // something else is not there
-      {PodObject("Failed", Terminated(127)), "start"},  // a shell of the image's did not find it
+      {PodObject("Failed", Terminated(5)), "node"},     // something else is missing
+      {PodObject("Failed", Terminated(127)), "start"},  // the image's shell did not find it
       {PodObject("Failed", Terminated(128, "StartError", "exec: not found")), "start"},
       {PodObject("Failed", {{"waiting", {{"reason", "PodInitializing"}}}}), "start"},
       {PodObject("Failed", Terminated(130)), ""},  // told to stop: its results say more
@@ -194,7 +194,7 @@ TEST(KubernetesJudge, ClassifiesEveryEnd) {
        "oom_host"},
       {WithMemoryLimit(PodObject("Failed", Terminated(137),
                                  {{"reason", "Evicted"}, {"message", "The node was low on resource: memory. x"}})),
-       "preempted"},  // it held no more than it may
+       "preempted"},  // it used no more than it may
       {PodObject("Failed", nullptr, {{"reason", "Evicted"}, {"message", "The node was low on resource: inodes."}}),
        "preempted"},
       {PodObject("Failed", nullptr,
@@ -222,7 +222,7 @@ TEST(KubernetesJudge, ClassifiesEveryEnd) {
       {PodObject("Failed", Terminated(143), Json::object(), gone), "preempted"},
   };
   for (const auto& [pod, end] : ends) EXPECT_EQ(EndOf(FailedJob(), {pod}), end) << pod.dump();
-  // The Job's controller gave up on a node that nobody hears of, and another pod has come to an end elsewhere.
+  // The Job's controller gave up on a node that does not report, and another pod ended elsewhere.
   Json silent = PodObject("Running", Running(), {{"conditions", {{{"type", "Ready"}, {"status", "False"}}}}},
                           {{"deletionTimestamp", "2026-01-01T00:59:59Z"}});
   silent["status"]["containerStatuses"][0]["ready"] = true;
@@ -232,13 +232,13 @@ TEST(KubernetesJudge, ClassifiesEveryEnd) {
   EXPECT_EQ(EndOf(FailedJob("DeadlineExceeded"), {PodObject("Running", Running())}), "timeout");
   EXPECT_EQ(EndOf(FailedJob("DeadlineExceeded"), {Waiting("ErrImagePull")}), "start");
   EXPECT_EQ(EndOf(FailedJob(), {}), "lost");
-  // Of a pod that somebody takes away the driver hears before any controller starts another.
+  // The driver hears of a pod that is taken away before a controller starts another.
   EXPECT_EQ(EndOf(JobObject(), {PodObject("Failed", Terminated(130), Disrupted("PreemptionByScheduler"))}),
             "preempted");
 }
 
-// The controller deletes the pods of a Job that is past its deadline, and may be heard later than they, or see first
-// that a pod failed. What is deleted before the deadline was deleted by somebody else.
+// The controller deletes the pods of a Job at its deadline. Its report may come later than the pods' ends, or it may
+// first see that a pod failed. A pod that was deleted before the deadline was deleted by somebody else.
 TEST(KubernetesJudge, WhatIsDeletedAtAJobsDeadlineRanPastIt) {
   const auto end = [](Json job, const char* asked) {
     job["spec"]["activeDeadlineSeconds"] = 600;
@@ -254,7 +254,7 @@ TEST(KubernetesJudge, WhatIsDeletedAtAJobsDeadlineRanPastIt) {
   }
 }
 
-// The exit codes of `ridgeline exec` mean the same whoever starts it.
+// The exit codes of `ridgeline exec` mean the same with every launcher.
 TEST(KubernetesJudge, WhatExecSaysByItsExitCodeIsTheReason) {
   for (int code = 1; code < 130; ++code) {
     const std::string_view reason = ReasonOfExecExit(code);
@@ -265,7 +265,7 @@ TEST(KubernetesJudge, WhatExecSaysByItsExitCodeIsTheReason) {
   }
 }
 
-// A pod's deadline is that of its start and of its run.
+// A pod's deadline covers its start and its run.
 TEST(KubernetesJudge, APodThatTookItsTimeLimitToStartDidNotStart) {
   const auto end = [](const char* started, const char* finished) {
     Json pod =
@@ -288,12 +288,12 @@ TEST(KubernetesJudge, OfItsContainersOursAloneDecides) {
     pod["status"]["containerStatuses"].push_back({{"name", "istio-proxy"}, {"state", state}});
     return pod;
   };
-  // It goes on when ours has ended.
+  // The other container goes on after ours has ended.
   const Judgement done = OfThere(JobObject(), {beside(PodObject("Running", Terminated(0, "Completed")), Running())});
   EXPECT_EQ(done.phase, Phase::kEnded);
   EXPECT_EQ(WordsOf(done), "");
   EXPECT_EQ(EndOf(JobObject(), {beside(PodObject("Running", Terminated(137, "OOMKilled")), Running())}), "oom_host");
-  // It fails, and with it its pod and the Job, when ours has done all.
+  // The other container fails after ours has done everything, and with it the pod and the Job.
   EXPECT_EQ(EndOf(FailedJob(), {beside(PodObject("Failed", Terminated(0, "Completed")), Terminated(1))}), "");
   EXPECT_EQ(EndOf(JobObject(), {beside(PodObject("Running", Running()), Terminated(1))}), "running");
 }
@@ -337,8 +337,8 @@ TEST(KubernetesJudge, APodThatReplacedAnotherCountsInsteadOfIt) {
   EXPECT_EQ(EndOf(JobObject(), {evicted}), "preempted") << "nothing has replaced it yet";
 }
 
-// Rank 0 took it for a crash, and its pod is through. Of the other, which is on its node for ever, the Job's controller
-// says the Job failed, and nobody waits until it should have been gone.
+// Rank 0 saw a crash, and its pod has ended. The other pod is on its node for ever. The Job's controller says that the
+// Job failed, and nobody waits until that pod should have been gone.
 TEST(KubernetesJudge, WhereANodeOfAGangIsLostThatNodeAloneFailed) {
   const Json deleted = {{"deletionTimestamp", "2026-01-01T01:00:20Z"}};
   const Json not_ready = {{"conditions", {{{"type", "Ready"}, {"status", "False"}}}}};
@@ -355,7 +355,7 @@ TEST(KubernetesJudge, WhereANodeOfAGangIsLostThatNodeAloneFailed) {
   for (const auto& [pod, words] : lost) {
     SCOPED_TRACE(pod.dump());
     const Json through = OfRank(0, PodObject("Succeeded", Terminated(0, "Completed")));
-    // A bundle's, which goes on with its next point: the Job's controller ends it.
+    // In a bundle the first pod goes on with the next point, and the Job's controller ends it.
     const Json ended = OfRank(0, PodObject("Failed", Terminated(130), Json::object(), deleted));
     for (const Json& first : {through, ended}) {
       const Judgement judgement = OfThere(failed, {first, OfRank(1, pod)});
@@ -365,7 +365,7 @@ TEST(KubernetesJudge, WhereANodeOfAGangIsLostThatNodeAloneFailed) {
       EXPECT_THAT(judgement.evidence.at("message"), AllOf(HasSubstr("node n1"), HasSubstr(words)));
     }
   }
-  // It may be gone only for a moment: while nobody deletes it, the Job runs.
+  // The node may be gone only for a moment. While nobody deletes the pod, the Job runs.
   silent["metadata"].erase("deletionTimestamp");
   EXPECT_EQ(EndOf(GangJob(), {OfRank(0, PodObject("Succeeded", Terminated(0, "Completed"))), OfRank(1, silent)}),
             "running");
@@ -385,8 +385,9 @@ TEST(KubernetesJudge, ACancelledJobEndsWhenItsPodsHaveGone) {
   };
   EXPECT_EQ(judge(deleting, {PodObject("Running", Running())}).phase, Phase::kRunning);
   EXPECT_EQ(judge(deleting, {}).phase, Phase::kQueued);
-  EXPECT_EQ(judge(deleting, {Waiting("ErrImagePull")}).phase, Phase::kQueued);  // nobody gives up what goes anyway
-  // It was over before it was told to end, and the server has not heard of the deletion yet.
+  EXPECT_EQ(judge(deleting, {Waiting("ErrImagePull")}).phase,
+            Phase::kQueued);  // no need to give up a Job that is going anyway
+  // The Job was over before it was told to end, and the server has not heard of the deletion yet.
   EXPECT_EQ(judge(FailedJob(), {PodObject("Failed", Terminated(2))}).phase, Phase::kRunning);
   const Judgement ended = judge(deleting, {PodObject("Failed", Terminated(130), Json::object(), gone)});
   EXPECT_EQ(ended.phase, Phase::kEnded);
@@ -434,7 +435,7 @@ TEST(KubernetesJudge, AnImageThatCannotBeIsGivenUpAtOnce) {
   }
 }
 
-// It is said in events alone, of which a pod may have several.
+// Only events say this, and a pod may have several.
 TEST(KubernetesJudge, AVolumeThatIsNotMountedIsOfStorage) {
   const auto judge = [](const PodEvent& event, seconds stage_for) {
     Observation seen = There(JobObject(), {Waiting("ContainerCreating")}, stage_for);
@@ -448,7 +449,7 @@ TEST(KubernetesJudge, AVolumeThatIsNotMountedIsOfStorage) {
   EXPECT_EQ(WordsOf(given_up), "storage");
   EXPECT_THAT(given_up.evidence.at("message"), HasSubstr("no such export"));
   EXPECT_FALSE(judge({"Pulling", "Pulling image \"i\""}, seconds(10)).evidence.contains("waits"));
-  // Without it no node has the pod.
+  // Without the claim no node takes the pod.
   const Judgement no_claim = OfThere(JobObject(), {NoNode("persistentvolumeclaim \"corpus\" not found")}, seconds(10));
   EXPECT_EQ(no_claim.phase, Phase::kQueued);
   EXPECT_THAT(no_claim.evidence.at("hint"), HasSubstr("kubectl get pvc"));
@@ -506,7 +507,7 @@ TEST(KubernetesJudge, HalfAGangIsWaitedForAndDoesNotRun) {
   EXPECT_EQ(OfThere(GangJob(), {OfRank(0, PodObject("Running", Running())), OfRank(1, PodObject("Running", Running()))})
                 .phase,
             Phase::kRunning);
-  // Rank 1 is through; rank 0, which has the results, is not.
+  // Rank 1 has ended. Rank 0, which has the results, has not.
   EXPECT_EQ(OfThere(GangJob(), {OfRank(0, PodObject("Running", Running())),
                                 OfRank(1, PodObject("Succeeded", Terminated(0, "Completed")))})
                 .phase,

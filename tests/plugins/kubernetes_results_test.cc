@@ -1,4 +1,4 @@
-// What the Kubernetes launcher keeps of its jobs on disk: results out of logs, and the journal.
+// What the Kubernetes launcher keeps of its jobs on disk: results from logs, and the journal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ TEST_F(KubernetesResults, TakesWholeLinesOfItsOwnPoints) {
   EXPECT_THAT(results.log_tail(), HasSubstr("some words"));
   results.TakeLastWords(Line("a", "{}") + "\n" + Line("b", "{\"headline\": 1}") +
                         "\ncut off: " + Line("b", "{}").substr(0, 9));
-  EXPECT_EQ(Of("a"), "{\"x\": 1}");  // what is whole stays
+  EXPECT_EQ(Of("a"), "{\"x\": 1}");  // whole results stay
   EXPECT_EQ(Of("b"), "{\"headline\": 1}");
   EXPECT_TRUE(results.HasAll());
 }

@@ -1,4 +1,4 @@
-// What an API server says besides its answers: its time, that it wants to be left alone, and what it made of a Job.
+// What an API server reports besides its answers: its time, that it wants to be left alone, and how it changed a Job.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,13 +19,14 @@ constexpr int64_t kTooManyRequests = 429;
 
 using KubernetesServer = KubernetesSession;
 
-// With the driver's clock ahead, a pod that saves its state was taken for gone, and the next attempt wrote beside it.
+// When the driver's clock was ahead, a pod that saved its state was taken for gone, and the next attempt wrote beside
+// it.
 TEST_F(KubernetesServer, TheTimeIsTheServersWhateverOurClockSays) {
   world_.ahead_s = -600;
   const auto session = Submitted();
   SetPod("Running", Running());
   EXPECT_EQ(State(*session), "running");
-  // Deleted, to be gone 30 s from the server's now: 1000000000 - 600 + 30.
+  // Deleted, due to be gone 30 s from the server's now: 1000000000 - 600 + 30.
   SetPod("Running", Running(), {{"deletionTimestamp", "2001-09-09T01:37:10Z"}, {"deletionGracePeriodSeconds", 30}});
   SetJob("Failed");
   EndLog();
@@ -67,7 +68,7 @@ TEST_F(KubernetesServer, WhatIsSubmittedAgainGoesOnFromTheCallThatFailed) {
   EXPECT_EQ(world_.Calls("POST"), 7);
 }
 
-// A policy may set ttlSecondsAfterFinished: 0, and then a Job is gone with the logs that nobody has read.
+// A policy may set ttlSecondsAfterFinished: 0. Then a Job is gone together with logs that nobody has read.
 TEST_F(KubernetesServer, AJobThatAPolicyRemovesWhenItHasFinishedIsLost) {
   world_.policy_ttl_s = 0;
   const auto session = Submitted();
@@ -112,7 +113,7 @@ TEST_F(KubernetesServer, WhatItMadeOfAPodIsEvidence) {
   EXPECT_EQ(evidence.at("ended_unix_s"), std::to_string(ParseTime("2026-01-01T00:20:05Z")));
 }
 
-// Of 500 points that had nothing but their headlines nobody said a word.
+// Once, 500 points had only their headlines, and no message said so.
 TEST_F(KubernetesServer, ALogThatCannotBeReadIsToldWhileItsJobRunsAndWithItsHeadlines) {
   const auto session = Submitted();
   world_.log_code = 500;
@@ -136,7 +137,7 @@ TEST_F(KubernetesServer, ALogThatCannotBeReadIsToldWhileItsJobRunsAndWithItsHead
   EXPECT_FALSE(ended.at("evidence").contains("message"));
 }
 
-// The kubelet has two words for it, in turns, and every Job another pod.
+// The kubelet alternates between two words for it, and every Job has another pod.
 TEST_F(KubernetesServer, WhatJobsWaitForIsTheSameForAllOfThem) {
   const auto session = Submitted();
   const auto waits_for = [&](const char* reason, const char* message) {

@@ -24,13 +24,13 @@ using Asked = testing::Answering<Session>;
 
 class KubernetesSession : public ::testing::Test {
  protected:
-  // Each is a new driver that knows only the folder.
+  // Each call makes a new driver that knows only the folder.
   std::unique_ptr<Asked> Open() {
     return std::make_unique<Asked>(
         std::make_unique<Session>(dir_ / "state", options_, std::make_unique<ScriptedCluster>(world_), world_.clock));
   }
 
-  // A job of one point, "p".
+  // A job with one point, "p".
   Json Job() {
     const std::filesystem::path job_dir = dir_ / "jobs/rl-1";
     std::filesystem::create_directories(job_dir);
@@ -50,7 +50,7 @@ class KubernetesSession : public ::testing::Test {
   static Json Poll(Asked& session) { return session.Poll(Json::array({{{"key", "rl-1"}}})).at(0); }
   static std::string State(Asked& session) { return Poll(session).at("state").get<std::string>(); }
 
-  // The Job and a pod of it as they now are.
+  // Sets the current state of the Job, or of its pod.
   void SetJob(const char* condition) {
     Json job = world_.jobs.at("rl-1");
     job["status"] = {{"conditions", {{{"type", condition}, {"status", "True"}, {"reason", "r"}, {"message", "m"}}}}};

@@ -1,4 +1,4 @@
-// The Kubernetes launcher's session, on an API server that a test scripts: for what a real one cannot be made to do on
+// The Kubernetes launcher's session, on an API server that a test scripts, for cases that a real one cannot produce on
 // demand, or not without waiting.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST_F(KubernetesSession, FollowsAJobAndBringsItsResultHomeBeforeItDeletesIt) {
   EXPECT_EQ(ReadFile(dir_ / "jobs/rl-1/results.log"), FormatJobLine({std::string(kResultLine), "p", "{}"}));
   EXPECT_TRUE(world_.jobs.empty());
   EXPECT_EQ(Poll(*session), ended);
-  EXPECT_EQ(Poll(*Open()), ended);  // as it was written down
+  EXPECT_EQ(Poll(*Open()), ended);  // as it was recorded
 }
 
 TEST_F(KubernetesSession, WhoOnlyLooksTakesNoLogKeepsNoEndAndDeletesNothing) {
@@ -66,7 +66,7 @@ TEST_F(KubernetesSession, MakesTheSecretOfAJobOfSeveralPodsAndLeavesItToTheJob) 
   EXPECT_EQ(world_.others.at("secrets").at("metadata").at("ownerReferences").at(0).at("uid"), "uid-rl-1");
 }
 
-// What the first node said of it comes home, and with the Job's end who collects it knows better.
+// The first node's result is collected, and the Job's end tells the collector more.
 TEST_F(KubernetesSession, AGangThatLostANodeEndsOfThatNodeWhateverItsFirstPodSays) {
   options_.nodes = 2;
   const auto session = Submitted();
@@ -142,7 +142,7 @@ TEST_F(KubernetesSession, SaysThatALogCannotBeRead) {
   EXPECT_THAT(evidence.at("message"), HasSubstr("cannot read the log of pod pod"));
 }
 
-// A mesh's proxy, a shipper of logs.
+// For example a mesh's proxy, or a shipper of logs.
 TEST_F(KubernetesSession, AContainerBesideOursHoldsUpNothing) {
   const auto session = Submitted();
   SetPod("Running", Running());
@@ -157,7 +157,7 @@ TEST_F(KubernetesSession, AContainerBesideOursHoldsUpNothing) {
   EXPECT_TRUE(world_.jobs.empty()) << "the Job is ended by us, and the other container with it";
 }
 
-// A driver that lives for one poll, again and again, would never hear of the end otherwise.
+// Otherwise a driver that lives for one poll, again and again, would never hear of the end.
 TEST_F(KubernetesSession, OnePollTakesALogThatComesAtOnce) {
   Submitted();
   SetPod("Succeeded", Terminated(0, "Completed"));
@@ -204,7 +204,7 @@ TEST_F(KubernetesSession, ASuspendedJobIsNoPreemption) {
   SetPod("Running", Running(), {{"creationTimestamp", "2001-09-09T01:46:41Z"}});
   EXPECT_EQ(State(*session), "running");
   Say("before");
-  // Its pods' end is heard of before why they ended.
+  // The pods' end is known before its reason.
   world_.tells = false;
   Json job = world_.jobs.at("rl-1");
   job["spec"]["suspend"] = true;
@@ -237,7 +237,7 @@ TEST_F(KubernetesSession, ASuspendedJobIsNoPreemption) {
   EXPECT_EQ(ended.at("evidence").at("pod"), "second");
 }
 
-// Of its pods' end the driver hears before it hears that the Job was deleted: by somebody, who wants it gone.
+// The driver hears of the pods' end before it hears that somebody deleted the Job and wants it gone.
 TEST_F(KubernetesSession, ADeletedJobIsNoPreemption) {
   const auto session = Submitted();
   SetPod("Running", Running());
@@ -256,7 +256,7 @@ TEST_F(KubernetesSession, ADeletedJobIsNoPreemption) {
   EXPECT_THAT(ended.at("evidence").at("message"), HasSubstr("somebody deleted the Job"));
 }
 
-// In the foreground: the Job is there until its pods have gone.
+// Deletion in the foreground: the Job stays until its pods have gone.
 TEST_F(KubernetesSession, AJobThatIsBeingDeletedIsNoPreemption) {
   const auto session = Submitted();
   SetPod("Running", Running());
@@ -365,7 +365,7 @@ TEST_F(KubernetesSession, AnotherJobOfTheNameIsNotOurs) {
   EXPECT_TRUE(world_.jobs.contains("rl-1"));
 }
 
-// As by `kubectl replace --force`: its ConfigMaps went with the first, and nobody would ever collect it.
+// As by `kubectl replace --force`: its ConfigMaps went with the first Job, and nobody would ever collect it.
 TEST_F(KubernetesSession, AJobOfOursThatSomebodyMadeAgainIsDeleted) {
   const auto session = Submitted();
   Json again = world_.jobs.at("rl-1");
@@ -405,7 +405,7 @@ TEST_F(KubernetesSession, WhatWasRefusedIsMissingAndMayBeSubmittedAgain) {
 
 class KubernetesPreflight : public KubernetesSession {
  protected:
-  // "kind: message / hint"; "" where nothing is said against it.
+  // "kind: message / hint"; "" if there is no objection.
   std::string Refused() {
     ScriptedCluster cluster(world_);
     try {
@@ -457,7 +457,7 @@ TEST_F(KubernetesPreflight, SaysWhatTheClusterHasAgainstAJobOrItsPod) {
   world_.dry_runs["Pod"] = "pods \"rl-preflight\" is forbidden: no PriorityClass with name p was found";
   EXPECT_THAT(Refused(), AllOf(HasSubstr("infrastructure: the cluster refuses a pod of such a Job"),
                                HasSubstr("kubectl get priorityclass")));
-  // Others may end, and points may ask for less.
+  // Other pods may end, and points may ask for less.
   world_.dry_runs["Pod"] =
       "pods \"x\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1";
   EXPECT_EQ(Refused(), "");

@@ -1,4 +1,4 @@
-// The pure halves of the Kubernetes launcher. tests/cluster has a real API server.
+// The pure parts of the Kubernetes launcher. tests/cluster has a real API server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ Json Job(const Json& more = Json::object()) {
   return job;
 }
 
-// Of `launch: kubernetes:`, with an image.
+// Reads `launch: kubernetes:`, with an image.
 Options Read(Json settings) {
   if (!settings.contains("image")) settings["image"] = kImage;
   return ReadOptions({{"kubernetes", std::move(settings)}});
@@ -125,7 +125,7 @@ TEST(KubernetesJob, GoesToNodesOfItsOwnThatHaveNotFailed) {
   const Json avoid = {{"avoid", {"n1", "n2"}}};
   EXPECT_EQ(affinity(none, avoid), terms({list(failed)}));
   EXPECT_EQ(affinity(none, {{"avoid", Json::array()}}), Json());
-  // Beside what a patch says, in each of its alternatives.
+  // In addition to a patch, in each of its alternatives.
   const Json a = {{"key", "pool"}, {"operator", "In"}, {"values", {"a"}}};
   const Json b = {{"key", "pool"}, {"operator", "In"}, {"values", {"b"}}};
   EXPECT_EQ(affinity({{"patch", {{"spec", {{"affinity", terms({list(a), list(b)})}}}}}}, avoid),
@@ -205,8 +205,7 @@ TEST(KubernetesMerge, MergesAsKubectlDoes) {
   EXPECT_EQ(spec.at("containers").size(), 2U);
   EXPECT_EQ(spec.at("containers").at(0).at("env"),
             Json::array({{{"name", "A"}, {"value", "3"}}, {{"name", "B"}, {"value", "2"}}}));
-  EXPECT_EQ(spec.at("tolerations"),
-            Json::array({{{"key", "b"}}}));  // a list without names is put in place of the other
+  EXPECT_EQ(spec.at("tolerations"), Json::array({{{"key", "b"}}}));  // a list without names replaces the other
   EXPECT_EQ(spec.at("nodeSelector"), Json({{"y", "2"}}));
   EXPECT_EQ(spec.at("hostNetwork"), true);
 }
@@ -238,7 +237,7 @@ TEST(KubernetesConfig, NamesWhatItDoesNotKnow) {
   EXPECT_THROW(MakeManifests(Job(), "", ReadOptions({{"kubernetes", Json::object()}}), "", kSecret), Failure);
 }
 
-// Each a rule that a cluster keeps and no schema shows.
+// Each is a rule that clusters enforce but no schema shows.
 TEST(KubernetesLint, TellsAtPlanTimeWhatAClusterRefuses) {
   const std::pair<Json, const char*> wrong[] = {
       {{{"image", "Registry/UPPER:1"}}, "must be an image"},
@@ -371,8 +370,8 @@ TEST(KubernetesManifest, IsTheGoldenOne) {
   }
 }
 
-// Those that ship, each as the one thing that a point of two nodes is given. What a current server says to them, the
-// check of all goldens says (tests/cluster).
+// Each shipped profile as the only setting of a point on two nodes. The check of all goldens (tests/cluster) shows what
+// a current server says about them.
 TEST(KubernetesManifest, OfEveryProfileIsTheGoldenOne) {
   const auto shipped = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "profiles";
   int profiles = 0;
@@ -442,7 +441,7 @@ TEST(KubernetesManifest, RanksOnSeveralNodesHaveASecretOfTheirJobsOwn) {
   EXPECT_EQ(found[0].at("metadata").at("name"), made.name);
   EXPECT_EQ(found[0].at("stringData").at("ranks"), kSecret);
   EXPECT_EQ(made.job.dump().find(kSecret), std::string::npos) << "it is in nothing that a log or a list of Jobs shows";
-  // A file of the pods, which only their own group reads.
+  // A file in the pods, which only their own group can read.
   Json volume;
   for (const Json& each : PodOf(made).at("volumes")) {
     if (each.contains("secret")) volume = each;
@@ -453,7 +452,7 @@ TEST(KubernetesManifest, RanksOnSeveralNodesHaveASecretOfTheirJobsOwn) {
                           Json{{"name", volume.at("name")}, {"mountPath", "/ridgeline/secret"}, {"readOnly", true}}));
   EXPECT_THAT(ContainerOf(made).at("env"),
               ::testing::Contains(Json{{"name", "RIDGELINE_SECRET_FILE"}, {"value", "/ridgeline/secret/ranks"}}));
-  // Another secret is no other Job: a driver that was killed finds its own again.
+  // With another secret it is the same Job, so a driver that was killed finds its own again.
   EXPECT_EQ(MakeManifests(Job(), "{}\n", Read({{"nodes", 2}}), "", "another").hash, made.hash);
 }
 
@@ -462,7 +461,7 @@ TEST(KubernetesManifest, EverySecretIsNew) {
   EXPECT_NE(NewSecret(), NewSecret());
 }
 
-// Kubernetes puts a variable in place of $(NAME), and one $ in place of two.
+// Kubernetes replaces $(NAME) by a variable, and $$ by $.
 TEST(KubernetesManifest, TextsArriveAsTheyWereWritten) {
   const std::pair<const char*, const char*> texts[] = {{"$(A)", "$$(A)"}, {"$$(A)", "$$$$(A)"}, {"a$$b", "a$$$b"},
                                                        {"$", "$"},        {"$$", "$$$"},        {"5 $ $x", "5 $ $x"},
@@ -571,7 +570,7 @@ TEST(KubernetesManifest, TheHashIsOfAllThatRuns) {
   EXPECT_EQ(Make(Json::object()).job.at("metadata").at("annotations").at(kHashAnnotation), hash);
 }
 
-// A driver that was killed had set a node aside. The next one knows nothing of that, and finds its own Job.
+// A driver that was killed had set a node aside. The next driver does not know that, and finds its own Job.
 TEST(KubernetesManifest, TheHashIsTheSameWhateverNodesAreLeftOut) {
   const Manifests made = Make(Json::object(), Job({{"avoid", {"n1"}}}));
   EXPECT_EQ(made.hash, Make(Json::object()).hash);

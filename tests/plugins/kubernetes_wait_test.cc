@@ -1,4 +1,4 @@
-// What Kubernetes' words for why a pod or a Job waits come to.
+// The meaning of Kubernetes' words for why a pod or a Job waits.
 #include "kubernetes/wait.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@ namespace ridgeline::kubernetes {
 namespace {
 
 TEST(KubernetesWait, KnowsWhereNoNodeIsLeft) {
-  // As releases 1.16, 1.20, 1.24 and later have it.
+  // In the words of releases 1.16, 1.20, 1.24 and later.
   for (const char* none :
        {"0/2 nodes are available: 2 node(s) didn't match node selector.",
         "0/3 nodes are available: 1 node(s) had taint {node-role.kubernetes.io/master: }, that the "

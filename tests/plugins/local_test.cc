@@ -117,12 +117,12 @@ TEST_F(Local, AJobSurvivesTheDriverThatStartedIt) {
 
 TEST_F(Local, AJobHoldsNothingOfTheDriverOpen) {
   int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);  // not close-on-exec: as a careless library leaves one
+  ASSERT_EQ(::pipe(ends), 0);  // not close-on-exec: as a careless library leaves it
   const auto launcher = Load();
   Submit(*launcher, Shell("rl-1", "ls -l /proc/$$/fd > \"$0/fds\"; sleep 600"));
   ::close(ends[1]);
   char byte = 0;
-  EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // the end of the pipe: nobody else has it
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // the end of the pipe: no other process has it open
   ::close(ends[0]);
   EXPECT_TRUE(Cancel(*launcher, "rl-1"));
   WaitForEnd(*launcher, "rl-1");
@@ -233,7 +233,7 @@ TEST_F(Local, CancelNeverSignalsAProcessThatIsNotTheJobs) {
   options.new_process_group = true;
   options.die_with_parent = true;
   Child innocent = Child::Spawn({"/bin/sleep", "600"}, options);
-  // As after the job's process number was given to another: somebody holds the lock, the start time is another.
+  // As if the job's process number was given to another process: the lock is held, and the start time differs.
   const auto lock = local::Lock::Try(JobFolder("rl-1") / "lock");
   ASSERT_TRUE(lock);
   std::ofstream(JobFolder("rl-1") / "started") << local::FormatStarted({innocent.pid(), 1, "0"});
@@ -243,8 +243,8 @@ TEST_F(Local, CancelNeverSignalsAProcessThatIsNotTheJobs) {
   innocent.Wait();
 }
 
-// A record that was damaged is said, of its job: neither another process's number nor another end, and not a second
-// start either.
+// A damaged record is reported for its job. The launcher invents no other process and no other end, and does not start
+// the job again.
 TEST_F(Local, ADamagedRecordIsSaidAndItsJobNotStartedAgain) {
   const auto launcher = Load();
   for (const char* record : {"started", "exit"}) {
@@ -393,7 +393,8 @@ TEST_F(Local, KillingExecLeavesNoOrphan) {
   const auto launcher = Load();
   Submit(*launcher, Real(job));
   const std::string trainers = (job.job_dir / "points").string();
-  ASSERT_TRUE(Eventually([&] { return ProcessesWith(trainers).size() >= 3; }));  // the trainer and two it forked
+  ASSERT_TRUE(
+      Eventually([&] { return ProcessesWith(trainers).size() >= 3; }));  // the trainer and two processes that it forked
   for (const pid_t pid : ProcessesWith(JobFile(job))) {
     if (ReadFile("/proc/" + std::to_string(pid) + "/comm") == "mini_ridgeline\n") ::kill(pid, SIGKILL);
   }
@@ -401,10 +402,10 @@ TEST_F(Local, KillingExecLeavesNoOrphan) {
   EXPECT_TRUE(ProcessesWith(dir_.path()).empty());
 }
 
-// Whatever is killed at any moment: submit again until the job is through, and every point has one result.
+// Whatever is killed at any moment: submit again until the job is done, and every point has one result.
 TEST_F(Local, KilledAtAnyMomentAndSubmittedAgainEveryPointHasOneResult) {
-  // LeakSanitizer looks for leaks from a second process as a program ends. Where that one alone is killed, the program
-  // waits for its answer for ever: a hang of the sanitizer's, not of ours.
+  // LeakSanitizer looks for leaks from a second process when a program ends. If only that process is killed, the
+  // program waits for its answer for ever. That hang is the sanitizer's, not ours.
   const char* sanitizer = std::getenv("ASAN_OPTIONS");
   ::setenv("ASAN_OPTIONS", (std::string(sanitizer == nullptr ? "" : sanitizer) + ":detect_leaks=0").c_str(), 1);
   std::mt19937 random(11);
@@ -507,7 +508,7 @@ TEST(LocalParse, StateOfWhatIsSeen) {
   seen.alive = true;
   EXPECT_EQ(ToJson(local::StateOf(seen)).at("state"), "running");
   seen.alive = false;
-  seen.exit = local::Exit{0, 0};  // it was through before the signal came
+  seen.exit = local::Exit{0, 0};  // it had ended before the signal came
   EXPECT_FALSE(ToJson(local::StateOf(seen)).at("evidence").contains("end"));
 }
 

@@ -1,4 +1,4 @@
-// A launcher's clock that goes on when a test says so.
+// A launcher's clock that a test advances.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,4 @@
-// What every launcher's options have in common: one table of values, read by
-// each of them.
+// What the launchers' options share: a table of values that each launcher reads.
 #include "common/options.h"
 
 #include <gmock/gmock.h>
@@ -29,10 +28,10 @@ using ::testing::StartsWith;
 
 enum class Kind { kCount, kTime, kSize, kQuantity };
 
-// An option of a launcher that is a number of something.
+// A launcher's option that is a number.
 struct Numeric {
   std::string launcher;
-  std::string name;  // as messages have it
+  std::string name;  // as in messages
   Kind kind = Kind::kCount;
   std::function<Json(const Json& value)> config;  // `launch:` with this value
   bool zero_is_taken = false;
@@ -189,8 +188,7 @@ TEST(LauncherOptions, TimesAreReadAlike) {
   }
 }
 
-// Whatever a sweep takes for a limit of a point, a launcher takes for one of a
-// job.
+// Values that a sweep accepts as a limit of a point are accepted by a launcher for a job.
 TEST(LauncherOptions, ReadTimesAndSizesAsSweepsDo) {
   const auto node = [](const Json& value) {
     YamlNode scalar;
@@ -210,7 +208,7 @@ TEST(LauncherOptions, ReadTimesAndSizesAsSweepsDo) {
   }
 }
 
-// Kubernetes is given what was written.
+// Kubernetes gets the amount as it was written.
 TEST(LauncherOptions, KubernetesAmountsStayAsTheyAre) {
   const auto memory = [](const Json& value) {
     return kubernetes::ReadOptions({{"kubernetes", {{"memory", value}}}}).memory;

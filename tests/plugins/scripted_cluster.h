@@ -1,5 +1,5 @@
-// A Kubernetes API server in memory, which does what a test says: it has Jobs, pods, logs and events, and tells whoever
-// watches.
+// A Kubernetes API server in memory, which does what a test says. It has Jobs, pods, logs and events, and reports
+// changes to watches.
 #pragma once
 
 #include <algorithm>
@@ -18,9 +18,9 @@
 
 namespace ridgeline::kubernetes {
 
-// What a test sees of it, and says to it.
+// The test's view of the server, and its controls.
 struct ClusterWorld {
-  // Lines that come, to be read from the first.
+  // Lines that have come, to be read from the first.
   struct Tap {
     std::vector<std::string> lines;
     bool ended = false;
@@ -29,24 +29,24 @@ struct ClusterWorld {
   testing::ManualClock clock;
   std::map<std::string, Json> jobs;  // by name
   std::map<std::string, Json> pods;
-  std::map<std::string, Json> others;                // by kind, as it was last posted
+  std::map<std::string, Json> others;                // by kind, as last posted
   std::map<std::string, std::shared_ptr<Tap>> logs;  // by pod
   Json events = Json::array();
   int64_t events_code = 200;
   int64_t create_code = 201;
-  bool create_unheard = false;  // a Job is created, and who asked for it has no answer
+  bool create_unheard = false;  // a Job is created, but its creator gets no answer
   int64_t log_code = 200;
-  int64_t others_code = 201;            // of what a Job needs
+  int64_t others_code = 201;            // for the objects that a Job needs
   int64_t retry_after_s = 0;            // with each 429
-  std::optional<int64_t> ahead_s;       // of this machine's clock; nothing: its answers have no Date
-  std::optional<int64_t> policy_ttl_s;  // what a policy makes of ttlSecondsAfterFinished
+  std::optional<int64_t> ahead_s;       // relative to this machine's clock; nothing: its answers have no Date
+  std::optional<int64_t> policy_ttl_s;  // the value of ttlSecondsAfterFinished that a policy sets
   Json version = {{"gitVersion", "v1.31.0"}, {"major", "1"}, {"minor", "31"}};
-  std::set<std::string> forbidden;                                   // "create pods": what this user may not
+  std::set<std::string> forbidden;                                   // "create pods": what this user may not do
   std::map<std::string, std::string> dry_runs;                       // by kind: why such an object is refused
   std::vector<std::string> calls;                                    // "POST /apis/…"
   std::map<std::string, std::vector<std::shared_ptr<Tap>>> watches;  // by kind
-  std::function<void()> while_awaited;                               // what happens each time streams are waited for
-  bool tells = true;                                                 // false: what changes is not heard of
+  std::function<void()> while_awaited;                               // is called each time streams are waited for
+  bool tells = true;                                                 // false: changes are not reported
 
   void Put(const std::string& kind, const Json& object) {
     const auto name = object.at("metadata").at("name").get<std::string>();

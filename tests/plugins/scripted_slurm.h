@@ -34,7 +34,7 @@ class ScriptedSlurm final : public Client {
     int cancel_calls = 0;
     int64_t next_id = 100;
     std::function<void(const BatchJob&)> on_submit = [](const BatchJob&) {};  // may throw: before it is done
-    std::function<void()> after_submit = [] {};                               // may throw: it was done
+    std::function<void()> after_submit = [] {};                               // may throw: after it was done
     bool silent = false;
     bool cancels_are_answered = true;
     bool unchanged = false;
@@ -92,7 +92,7 @@ using Asked = testing::Answering<Session>;
 
 class SlurmSession : public ::testing::Test {
  protected:
-  // Each is a new driver that knows only the folder.
+  // Each call makes a new driver that knows only the folder.
   std::unique_ptr<Asked> Open(const Options& options = {}) {
     return std::make_unique<Asked>(
         std::make_unique<Session>(dir_.path(), options, std::make_unique<ScriptedSlurm>(slurm_), clock_));

@@ -1,4 +1,4 @@
-// Who ended what Slurm calls cancelled: a person, a node, the controller, or this launcher of its own accord.
+// Who ended a job that Slurm calls cancelled: a person, a node, the controller, or this launcher.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 class SlurmCancelled : public SlurmSession {};
 
-// As 22.05 and 26.05 answered where each was done to them: neither says who cancels a job.
+// The answers of 22.05 and 26.05 after each of these was done to them. Neither says who cancels a job.
 TEST_F(SlurmCancelled, CancelledIsOnlyWhatAPersonDid) {
   struct Case {
     const char* what;
@@ -36,7 +36,7 @@ TEST_F(SlurmCancelled, CancelledIsOnlyWhatAPersonDid) {
       {"the site's prolog failed", "n1", 0, "None", {}, "infrastructure", "start"},
       {"it failed, with PrologFlags=Alloc", "n1", 54, "None", {}, "infrastructure", "start"},
       {"the controller forgot that it had begun", "n1", 0, "None", "", "infrastructure", "lost"},
-      // Not done to them: what their nodes said once, and their sources say.
+      // Not done to these releases: their nodes said this once, and their sources say so.
       {"an id that the node was told to end before", "n1", 0, "None", {}, "infrastructure", "start"},
       {"kill_invalid_depend", "", 0, "DependencyNeverSatisfied", {}, "infrastructure", "start"},
       {"given up by a driver that was killed", "", 0, "InvalidAccount", {}, "infrastructure", "rights"},
@@ -61,7 +61,8 @@ TEST_F(SlurmCancelled, CancelledIsOnlyWhatAPersonDid) {
   }
 }
 
-// A node that has the array's own id at work, from before its controller forgot it, has that id cancelled: all of it.
+// If a node still has the array's own id at work, from before its controller forgot it, the node has that id cancelled:
+// the whole array.
 TEST_F(SlurmCancelled, AnArrayWhoseLastTaskANodeRefusedNobodyCancelled) {
   const auto session = Open();
   session->Submit(Jobs({"rl-a", "rl-b", "rl-c"}));
@@ -94,13 +95,13 @@ TEST_F(SlurmCancelled, WhatWeWereToldToCancelAPersonDidHoweverSlurmEndsIt) {
   session->Submit(Jobs({"rl-a", "rl-b"}));
   session->Cancel(Jobs({"rl-a"}));
   slurm_.Finish("CANCELLED");
-  slurm_.rows.front().nodes = "n1";  // between its start and its script's
+  slurm_.rows.front().nodes = "n1";  // between its start and its script's start
   const Json states = Open()->Poll(Jobs({"rl-a", "rl-b"}));
   EXPECT_EQ(states[0].at("evidence").at("end"), "cancelled");
   EXPECT_EQ(states[1].at("evidence").at("end"), "infrastructure");
 }
 
-// Which the controller, restarted from what it saved earlier, may have forgotten, and not the twin.
+// A controller that restarts from an earlier state may have forgotten the array, but not the twin.
 TEST_F(SlurmCancelled, ATwinThatWeCancelledIsNeverTheArray) {
   slurm_.facts.accounting = true;
   const auto session = Open();
@@ -120,7 +121,7 @@ TEST_F(SlurmCancelled, ATwinThatWeCancelledIsNeverTheArray) {
   }
 }
 
-// Slurm may have heard all the same, and of a task that had not begun it keeps no record.
+// Slurm may have heard the request all the same, and keeps no record of a task that had not begun.
 TEST_F(SlurmCancelled, WhatWasGivenUpIsNobodysCancellingThoughSlurmDoesNotAnswer) {
   const auto session = Open();
   session->Submit(Jobs({"rl-a", "rl-b"}));
@@ -135,7 +136,7 @@ TEST_F(SlurmCancelled, WhatWasGivenUpIsNobodysCancellingThoughSlurmDoesNotAnswer
   EXPECT_EQ(evidence.at("reason"), "rights");
 }
 
-// A driver that was stopped for a while: what has ended meanwhile Slurm has forgotten, whatever it ended of.
+// A driver was stopped for a while. Slurm has forgotten what ended meanwhile, whatever the reason.
 TEST_F(SlurmCancelled, ATaskThatLeftTheQueueWhileNobodyAskedMayHaveRun) {
   const auto session = Open();
   session->Submit(Jobs({"rl-a", "rl-b"}));
@@ -147,7 +148,8 @@ TEST_F(SlurmCancelled, ATaskThatLeftTheQueueWhileNobodyAskedMayHaveRun) {
   EXPECT_EQ(State(*session, "rl-b"), "missing");
 }
 
-// A person's, in the moment in which it has a node and its script has not begun; of which root's nodes say the same.
+// A person cancels a job when it has a node and its script has not begun. Nodes, which run as root, report a cancelled
+// job the same way.
 TEST_F(SlurmCancelled, WhoCancelledAJobTheAccountingKnowsALittleLater) {
   slurm_.facts.accounting = true;
   const auto session = Open();

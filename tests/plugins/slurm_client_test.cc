@@ -1,4 +1,4 @@
-// What the Slurm launcher starts: Slurm's tools and the agent, as a test has them.
+// The programs that the Slurm launcher starts, Slurm's tools and the agent, replaced by a test.
 #include "slurm/client.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// A variable of the environment, until it is put back.
+// Sets a variable of the environment, and restores it at the end.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -53,7 +53,7 @@ class SlurmClient : public ::testing::Test {
   static BatchJob Batch(const Options& options = {}) {
     return Bundle(Json::array({Job("rl-a")}), options, {}, "/work", "/logs")[0];
   }
-  // What comes of a submission by this sbatch.
+  // The result of a submission by this sbatch.
   Trouble TroubleWith(const std::string& sbatch, int64_t timeout_ms = 10'000) {
     Program("sbatch", sbatch);
     try {
@@ -115,7 +115,7 @@ TEST_F(SlurmClient, ATerminalsCtrlCDoesNotReachATool) {
   EXPECT_NE(std::stoi(ReadFile(dir_ / "group")), ::getpgrp());
 }
 
-// Else it would go on trying, and submit what the next driver has submitted meanwhile.
+// Otherwise it would keep trying, and submit what the next driver has submitted meanwhile.
 TEST_F(SlurmClient, ASubmissionEndsWithWhoMakesIt) {
   Program("sbatch", "echo $$ > " + (dir_ / "pid").string() + "; exec sleep 60");
   const pid_t driver = ::fork();
@@ -207,7 +207,7 @@ TEST_F(SlurmClient, TheAgentsErrorsComeWithWhatLibslurmSaidOfThem) {
   }
 }
 
-// As 22.05 prints it where a site's job_submit.lua says something (log_user) and returns slurm.ERROR.
+// In the form of 22.05 when a site's job_submit.lua gives a message (log_user) and returns slurm.ERROR.
 TEST_F(SlurmClient, ASitesOwnRefusalIsOneAndItsSentenceComesFirst) {
   EXPECT_EQ(TroubleWith("printf 'sbatch: error: Name an account, and try again\\nsbatch: error: Batch job submission "
                         "failed: Unspecified error\\n' >&2; exit 1"),

@@ -1,4 +1,4 @@
-// A job as a launcher's request has it.
+// A job as in a launcher's request.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What Slurm's words and numbers mean: states, reasons to wait, refusals, and the last words of a job.
+// The meaning of Slurm's words and numbers: states, reasons to wait, refusals, and the last words of a job.
 #include "slurm/meaning.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using ::testing::Not;
 
 class SlurmState : public ::testing::TestWithParam<Meaning> {};
 
-// Every state of Slurm is one of ours: a phase, and for an end one that the contract lets a scheduler know.
+// Every state of Slurm is one of ours: a phase, and for an end one that the contract allows a scheduler to know.
 TEST_P(SlurmState, MeansOneOfOurs) {
   const Meaning& meaning = GetParam();
   EXPECT_EQ(MeaningOf(meaning.state).state, meaning.state);
@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(All, SlurmState, ::testing::ValuesIn(Meanings()), [](co
   return name;
 });
 
-// libslurm's own list (enum job_states and the flags beside it): a release that adds one shows here.
+// libslurm's own list (enum job_states and the flags beside it). A release that adds a state fails here.
 TEST(SlurmMeaning, KnowsEveryStateThatSlurmPrints) {
   for (const char* state :
        {"PENDING",       "RUNNING",       "SUSPENDED",     "COMPLETED", "CANCELLED", "FAILED",
@@ -77,7 +77,7 @@ TEST(SlurmMeaning, TellsWhyAJobWaits) {
 }
 
 TEST(SlurmMeaning, TellsWhereNoNodeIsLeft) {
-  // As releases 22.05 and 26.05 have it where the others are drained.
+  // In the words of releases 22.05 and 26.05 when the other nodes are drained.
   for (const char* none :
        {"ReqNodeNotAvail, UnavailableNodes:n[2-3]", "ReqNodeNotAvail, May be reserved for other job"}) {
     EXPECT_TRUE(WaitOf(none)->no_node) << none;
@@ -175,7 +175,7 @@ TEST(SlurmMeaning, TellsWhatSrunSaid) {
   EXPECT_EQ(SrunsWords("my srun: error: a\nsrun: job 7 queued\n"), "");
 }
 
-// As 22.05 says it; the second where SLURM_CONF names no file, the third where nothing does.
+// In the words of 22.05. The second is for SLURM_CONF without a file, the third for no configuration at all.
 TEST(SlurmMeaning, SaysInASentenceWhatThisMachineLacks) {
   EXPECT_THAT(MissingHere("If munged is up, restart with --num-threads=10; Munge encode failed: Failed to access "
                           "\"/run/munge/munge.socket.2\": No such file or directory (Did you start munged?)"),
@@ -199,7 +199,7 @@ TEST(SlurmMeaning, APrologFailedWhereNothingCameAfterItsWords) {
 
 // ---- refusals
 
-// Only a clear no is one: whatever else happened to a submission, it may have been done.
+// Only a clear refusal is one. After anything else the submission may have succeeded.
 TEST(SlurmMeaning, TellsRefusalsFromSilence) {
   const auto of = [](const char* words) { return TroubleOf(0, words); };
   EXPECT_EQ(of("sbatch: error: Batch job submission failed: Invalid partition name specified"), Trouble::kRefused);
@@ -220,7 +220,8 @@ TEST(SlurmMeaning, TellsRefusalsFromSilence) {
   EXPECT_EQ(of("sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying"), Trouble::kBusy);
 }
 
-// One message of Slurm's for limits that pass as jobs end, and for those that never do; which it is stands before it.
+// Slurm has one message for limits that pass as jobs end and for limits that never do. The words before it tell them
+// apart.
 TEST(SlurmMeaning, ALimitOnJobsInTheQueuePassesAndAnyOtherIsARefusal) {
   const std::string policy =
       "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time "

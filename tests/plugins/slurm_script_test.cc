@@ -1,4 +1,4 @@
-// The script of a task, run by the shell that would run it, with srun, module and the like as a test has them.
+// A task's script, run by the shell that would run it, with srun, module and similar programs replaced by a test.
 #include "slurm/script.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ using ::testing::StartsWith;
 
 class SlurmScript : public ::testing::Test {
  protected:
-  // What the job runs: it leaves `ran` with its arguments in it.
+  // The job's program: it leaves `ran`, which contains its arguments.
   Json JobHere(const Json& more = Json::object()) const {
     Json job = Job("rl-a", {{"job_dir", dir_ / "jobs/rl-a"},
                             {"exec", {"/bin/sh", "-c", "echo \"$@\" > ran", "sh", "exec", "job.json"}}});
@@ -63,7 +63,7 @@ class SlurmScript : public ::testing::Test {
   TempDir dir_;
 };
 
-// What runs is what was meant, whatever stands in names and arguments.
+// Exactly the intended command runs, whatever characters names and arguments have.
 TEST_F(SlurmScript, NothingReachesTheShellUnquoted) {
   const std::string nasty = "a b'c\"d$HOME`id`;#\\&|<>*?\n-e";
   Options options;
@@ -176,7 +176,7 @@ TEST_F(SlurmScript, APrologThatEndsTheScriptIsNoEndOfTheJob) {
   EXPECT_FALSE(status.ok());
 }
 
-// The job itself is not under the prolog's rule.
+// The prolog's rule does not apply to the job itself.
 TEST_F(SlurmScript, WhatTheJobEndsWithIsTheJobs) {
   const Json job = JobHere({{"exec", {"/bin/sh", "-c", "exit 130"}}});
   EXPECT_EQ(RunScript(ScriptOf({{"prolog", "true"}}, job)).exit_code, 130);
@@ -185,7 +185,7 @@ TEST_F(SlurmScript, WhatTheJobEndsWithIsTheJobs) {
 
 // ---- modules
 
-// `module` as some release has it: a shell function that the environment brings along.
+// `module` as in some release: a shell function in the environment.
 std::map<std::string, std::string> Module(const std::string& body) {
   return {{"BASH_FUNC_module%%", "() { " + body + "\n}"}};
 }
@@ -219,7 +219,7 @@ TEST_F(SlurmScript, AModuleThatDoesNotLoadKeepsTheJobFromStarting) {
   }
 }
 
-// A name that stands for another one is loaded under that.
+// A name that stands for another module is loaded under that module's name.
 TEST_F(SlurmScript, AModulesOtherNameIsAskedAfter) {
   const std::string body = "[ \"$1\" = is-loaded ] && return 0; export LOADEDMODULES=openmpi/4.1; ";
   EXPECT_TRUE(RunScript(ScriptOf({{"modules", "mpi"}}, JobHere()), Module(body)).ok()) << Log();
@@ -228,7 +228,7 @@ TEST_F(SlurmScript, AModulesOtherNameIsAskedAfter) {
 
 // ---- several nodes
 
-// srun as far as it matters: the command once a node, and what it is not asked to tell.
+// srun as far as needed: runs the command once for each node, and ignores other options.
 constexpr const char* kSrun =
     "[ \"$1\" = --help ] && { echo \"$HELP\"; exit 0; }\n"
     "echo \"srun $*\" >> calls\n"
@@ -268,7 +268,7 @@ TEST_F(SlurmScript, AWholeGangIsStartedOnceANode) {
 
 constexpr const char* kImage = "nvcr.io/nvidia/pytorch:26.09-py3";
 
-// What exec is told to put before a trainer's command.
+// Shows what exec is told to put before a trainer's command.
 constexpr const char* kTellsContainer = "echo \"$RIDGELINE_CONTAINER\" > ran";
 constexpr const char* kHasPyxis = "      --container-image=[USER@]...";
 

@@ -1,4 +1,4 @@
-// The Slurm launcher's session, on a Slurm that a test scripts: for what a real one cannot be made to do on demand.
+// The Slurm launcher's session, on a Slurm that a test scripts, for cases that a real one cannot produce on demand.
 #include "slurm/session.h"
 
 #include <gmock/gmock.h>
@@ -88,7 +88,7 @@ TEST_F(SlurmSession, ASubmissionWithoutAnAnswerIsFoundByItsName) {
   EXPECT_EQ(slurm_.submitted.size(), 1U);
 }
 
-// Ctrl-C in a slow sbatch: whether Slurm has the jobs nobody knows yet, and they are to end all the same.
+// Ctrl-C in a slow sbatch: nobody knows yet whether Slurm has the jobs, and they must end all the same.
 TEST_F(SlurmSession, WhatIsCancelledBeforeAnybodyKnowsWhetherItIsThereIsCancelledWhenItComes) {
   slurm_.on_submit = [](const BatchJob&) { throw SlurmError(Trouble::kNoAnswer, "sbatch was ended by signal 2"); };
   auto session = Open();
@@ -97,7 +97,7 @@ TEST_F(SlurmSession, WhatIsCancelledBeforeAnybodyKnowsWhetherItIsThereIsCancelle
   Later(11);
   EXPECT_EQ(State(*session, "rl-a"), "queued") << "it may still come";
   slurm_.rows = {{"rl-a", 7, std::vector<int64_t>{0, 1}, "PENDING", "", 0, 0, 1, 0, 0, ""}};
-  session = Open();  // another driver knows it too
+  session = Open();  // another driver knows it, too
   EXPECT_EQ(State(*session, "rl-a"), "queued");
   EXPECT_THAT(slurm_.cancelled, ElementsAre("7_0"));
   EXPECT_EQ(State(*session, "rl-b"), "queued");
@@ -191,7 +191,7 @@ TEST_F(SlurmSession, ARecordOfARefusedSubmissionIsNotTheJob) {
   slurm_.rows.insert(slurm_.rows.begin(), refused);
   EXPECT_EQ(State(*session, "rl-a"), "queued");
   EXPECT_EQ(State(*Open(), "rl-a"), "queued");
-  // The same where an answer never came.
+  // The same if an answer never came.
   slurm_.after_submit = [] { throw SlurmError(Trouble::kNoAnswer, "Socket timed out"); };
   session->Submit(Jobs({"rl-b"}));
   refused.name = "rl-b";
@@ -245,7 +245,7 @@ TEST_F(SlurmSession, AFullJobTableIsAskedAgainWithSmallerArrays) {
   for (const Json& answer : answers) EXPECT_TRUE(answer.contains("native_id")) << answer;
 }
 
-// MaxSubmitJobs=0, as 22.05 says it.
+// MaxSubmitJobs=0, in the words of 22.05.
 TEST_F(SlurmSession, WhoMaySubmitNoJobAtAllIsToldAtOnce) {
   slurm_.on_submit = [](const BatchJob&) {
     throw SlurmError(Trouble::kBusy, "QOSMaxSubmitJobPerUserLimit; Job violates accounting/QOS policy");
@@ -261,7 +261,7 @@ TEST_F(SlurmSession, WhoMaySubmitNoJobAtAllIsToldAtOnce) {
   EXPECT_EQ(error.at("reason"), "limit");
 }
 
-// By a site's job_submit.lua, or scontrol.
+// For example by a site's job_submit.lua, or scontrol.
 TEST_F(SlurmSession, AJobWhoseNameWasChangedIsKnownByItsIdAndItsTime) {
   const auto session = Open();
   session->Submit(Jobs({"rl-a"}));

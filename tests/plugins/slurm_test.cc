@@ -1,5 +1,5 @@
-// The pure halves of the Slurm launcher: settings, submissions, and what Slurm prints. Its script, what Slurm's words
-// mean, its tools and its session have tests of their own; tests/cluster has the real Slurm.
+// The pure parts of the Slurm launcher: settings, submissions, and Slurm's output. Its script, the meaning of Slurm's
+// words, its tools and its session have their own tests. tests/cluster has the real Slurm.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ TEST(SlurmConfig, MemoryOfZeroIsAWholeNode) {
   EXPECT_THAT(SbatchOptions(batch), Not(::testing::Contains(StartsWith("--mem=1"))));
 }
 
-// sbatch takes it only with a number of tasks: "--gpus-per-task used without either --gpus or -n/--ntasks".
+// sbatch accepts it only with a number of tasks: "--gpus-per-task used without either --gpus or -n/--ntasks".
 TEST(SlurmConfig, GpusPerTaskComeWithANumberOfTasks) {
   for (const int64_t nodes : {1, 2}) {
     const Options options = Read({{"nodes", nodes}, {"sbatch", {{"gpus-per-task", 4}}}});
@@ -182,7 +182,7 @@ TEST(SlurmConfig, AnImageIsOfARegistryOrAFile) {
   }
 }
 
-// sbatch and srun take an option by its first letters, and its value as a word of its own.
+// sbatch and srun accept abbreviated options, and a value as the next word.
 TEST(SlurmConfig, NoOptionIsHandedOnThatTheLauncherHasOrThatIsNotWrittenInFull) {
   const std::pair<Json, const char*> wrong[] = {
       {{{"job-name", "x"}}, "set by the launcher"},
@@ -348,7 +348,7 @@ TEST(SlurmRender, AJobThatCanSaveItsStateIsWarnedInTime) {
   const BatchJob plain = BundleOf({Job("rl-a", {{"save_time_s", 120}})})[0];
   EXPECT_THAT(SbatchOptions(plain), ::testing::Contains("--signal=B:10@180"));
   Options two_nodes;
-  two_nodes.nodes = 2;  // srun starts it there: the script's own process would not pass the signal on
+  two_nodes.nodes = 2;  // srun starts it there; the script's own process would not pass the signal on
   EXPECT_THAT(SbatchOptions(BundleOf({Job("rl-a", {{"save_time_s", 120}})}, two_nodes)[0]),
               ::testing::Contains("--signal=10@180"));
   EXPECT_EQ(BundleOf({Job("rl-a")})[0].warning.signal, 0);
@@ -382,7 +382,7 @@ BatchJob WithModules() {
   return BundleOf({Job("rl-a", {{"job_dir", "/work/out/jobs/rl-a"}})}, options)[0];
 }
 
-// NVIDIA's image on two nodes of eight GPUs.
+// NVIDIA's image on two nodes with eight GPUs each.
 BatchJob WithContainer() {
   const Json slurm = {{"partition", "gpu"},
                       {"gpus", 8},

@@ -1,5 +1,5 @@
-// The programs beside launchers, whose standard streams whoever started them has closed: the next file or socket that
-// is opened would be one of them.
+// The programs beside launchers, started with closed standard streams. Without a fix, the next file or socket that they
+// open would become one of the streams.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
