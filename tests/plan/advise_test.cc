@@ -1,5 +1,5 @@
-// Advice, held against what the planner and the clock say of the same points. Models of two layers: what they take is
-// soon planned.
+// Compares advice with what the planner and the clock say about the same points. The models have two layers, so
+// planning them is quick.
 #include "plan/advise.h"
 
 #include <gmock/gmock.h>
@@ -71,7 +71,7 @@ TEST(Advise, TheFastestIsTheQuickestOfThoseThatFit) {
     EXPECT_EQ(sentence.basis, is_planned ? "planned" : "predicted, extrapolated");
   }
 
-  // The largest batch of a way is the largest: one more does not fit.
+  // The largest batch of a way is really the largest: one more does not fit.
   const TrainedModel& trained = AboutTwoLayers(8, 65'536).trained;
   const Framework ours;
   const Configurations configurations(trained, p5, ours);
@@ -102,7 +102,7 @@ TEST(Advise, TheSweepThatMeasuresItPlans) {
   EXPECT_EQ(points.front().spec.gpu, "h100");
 }
 
-// A layer is large: 8 such need checkpointing.
+// The layers are large, so that a batch needs checkpointing.
 TEST(Advise, SaysWhatNeedsCheckpointing) {
   AdviceAbout about = AboutTwoLayers(8, 131'072);
   about.trained.model.update({{"hidden", 8192}, {"heads", 64}, {"ffn", 28'672}, {"layers", 4}});
@@ -111,7 +111,7 @@ TEST(Advise, SaysWhatNeedsCheckpointing) {
               AllOf(HasSubstr("It needs activation checkpointing: batch 1 takes"), HasSubstr("it fits: ")));
 }
 
-// GPUs are the fewest, not the nearest power of two.
+// The number of GPUs is the smallest, not the nearest power of two.
 TEST(Advise, SaysWhatWouldLetAModelFit) {
   AdviceAbout about = AboutTwoLayers(1, 1024);
   about.trained.model.update({{"hidden", 16'384}, {"heads", 128}, {"ffn", 65'536}, {"kv_heads", 8}});
@@ -194,7 +194,7 @@ TEST(Advise, ABudgetIsSpentOnAnyNumberOfWholeMachines) {
   EXPECT_EQ(Advise(about, p5, torchtitan).ranks, 6 * 8);
 }
 
-// Shards within a machine, and copies across machines.
+// Shards within a machine, copies across machines.
 TEST(Advise, TriesHybridSharding) {
   const Framework torchtitan =
       FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});

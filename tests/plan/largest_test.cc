@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// A slab of 1 MB a token of a thousand, and of a third of that with checkpointing.
+// A slab of 1 MB for each thousand tokens, or a third of that with checkpointing.
 MemoryForecast ForecastByTokens(const RunSpec& spec) {
   const int64_t tokens = spec.batch_size * spec.seq_length;
   return {tokens * 1000 / (spec.checkpointing == "full" ? 3 : 1), {}};

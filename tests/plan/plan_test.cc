@@ -25,7 +25,7 @@ using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::SizeIs;
 
-// A slab of 1 MB a sequence.
+// A slab of 1 MB for each sequence.
 MemoryForecast FakeForecast(const RunSpec& spec) {
   return {spec.batch_size * kMegabyte, {{"activations", spec.batch_size * kMegabyte}}};
 }
@@ -69,7 +69,7 @@ TEST(Plan, BundlesByTimeTakeTheTimeLimitForAPointsTimeUntilOneIsMeasured) {
   EXPECT_THAT(BundleSizes(PlanText(text).plan), ElementsAre(2, 2));
 }
 
-// A batch of 1, 2, 4 and 8 takes 100 s, 200 s, 400 s and 800 s.
+// Batches of 1, 2, 4 and 8 take 100 s, 200 s, 400 s and 800 s.
 TEST(Plan, BundlesByTimeGoByWhatWasMeasured) {
   PlanOptions options = Options();
   const std::string text = std::string(kFour) + "launch: {bundle: 10m, time_limit: 10m}";
@@ -109,7 +109,7 @@ TEST(Plan, ADataFileThatIsMissingHereIsAnErrorAtItsPlace) {
   const std::string text = dir / "text";
   const std::string sweep = "defaults: {model: llama-10m}\nmatrix:\n  data: [synthetic, " + text + "]\n";
   PlanOptions options = Options();
-  EXPECT_THAT(PlanText(sweep, options).plan.jobs, SizeIs(2));  // jobs run elsewhere, where it may be
+  EXPECT_THAT(PlanText(sweep, options).plan.jobs, SizeIs(2));  // jobs run elsewhere, where it may exist
   options.runs_here = true;
   try {
     PlanText(sweep, options);
@@ -136,7 +136,7 @@ TEST(Plan, AFolderOfWeightsThatIsMissingHereIsAnErrorAtItsPlace) {
   const std::string folder = dir / "weights";
   const std::string sweep = "defaults: {model: llama-10m}\ninit: {from: " + folder + "}\n";
   PlanOptions options = Options();
-  EXPECT_THAT(PlanText(sweep, options).plan.jobs, SizeIs(1));  // jobs run elsewhere, where it may be
+  EXPECT_THAT(PlanText(sweep, options).plan.jobs, SizeIs(1));  // jobs run elsewhere, where it may exist
   options.runs_here = true;
   try {
     PlanText(sweep, options);
@@ -218,7 +218,7 @@ TEST(Plan, WhatCannotFitIsAJobWhereThatIsAskedFor) {
   EXPECT_THAT(plan.skipped, SizeIs(0));
 }
 
-// Of a cluster's nodes nothing is known but what the sweep says: this machine's memory says nothing of theirs.
+// About a cluster's nodes only the sweep's words are known: this machine's memory says nothing about theirs.
 TEST(Plan, WithoutKnowledgeOfItsMemoryAPointHasNoVerdict) {
   const auto verdict = [](const std::string& launch) {
     const auto planned = PlanText(std::string(kFour) + "launch: {launcher: kubernetes" + launch + "}");
@@ -233,7 +233,7 @@ TEST(Plan, WithoutKnowledgeOfItsMemoryAPointHasNoVerdict) {
 }
 
 TEST(Plan, TheSweepsMemoryLimitCounts) {
-  const std::string limited = std::string(kFour) + "launch: {memory_limit: 98MB}";  // 96 MB are the process's own
+  const std::string limited = std::string(kFour) + "launch: {memory_limit: 98MB}";  // 96 MB are for the process itself
   EXPECT_EQ(PlanText(limited).plan.points[2].verdict, Verdict::kOutOfMemory);
   EXPECT_EQ(PlanText(limited).plan.points[3].verdict, Verdict::kFits);
   PlanOptions less = Options();
@@ -248,7 +248,8 @@ TEST(Plan, RanksShareTheMemoryOfOneMachine) {
     options.node = NodeWith(available_bytes);
     return PlanText("defaults: {model: llama-10m, batch_size: 8, " + ranks + "}", options).plan.points[0].verdict;
   };
-  // Three ranks need three slabs and, beside the one that available_bytes leaves out, two more processes' own.
+  // Three ranks need three slabs and the base memory of two more processes, besides the one that available_bytes leaves
+  // out.
   const int64_t needed = 3 * 8 * kMegabyte + 2 * kProcessBaseBytes;
   EXPECT_EQ(verdict("ranks: 3", needed), Verdict::kFits);
   EXPECT_EQ(verdict("ranks: 3", needed - 3), Verdict::kOutOfMemory);
@@ -463,7 +464,7 @@ TEST(Plan, KeysAreDeterministicAndDistinct) {
   retry.attempts[first.points[0].id] = 1;
   const Planned second = PlanText(kFour, retry);
   EXPECT_EQ(second.plan.jobs[0].key, first.plan.jobs[0].key);
-  EXPECT_NE(second.plan.jobs[3].key, first.plan.jobs[3].key);  // the point of batch size 8 is the last
+  EXPECT_NE(second.plan.jobs[3].key, first.plan.jobs[3].key);  // the point with batch size 8 is the last
 
   EXPECT_NE(JobKey("a", {"x"}, {}), JobKey("b", {"x"}, {}));
   EXPECT_NE(JobKey("a", {"x", "y"}, {}), JobKey("a", {"xy"}, {}));

@@ -1,4 +1,4 @@
-// What a sweep takes before it runs, from measurements and from the clock, with figures that can be computed by hand.
+// The price of a sweep before it runs, from measurements and from the clock, with figures that can be computed by hand.
 #include "plan/price.h"
 
 #include <gmock/gmock.h>
@@ -58,7 +58,7 @@ Priced Price(const std::string& text, PriceParts parts = {}, int64_t slab_bytes 
   return priced;
 }
 
-// Twenty points of batch 1 that took ten seconds each.
+// Twenty points with batch size 1 that took ten seconds each.
 PriceParts Measured(const std::string& more = {}) {
   const RunSpec spec = Expand(ParseText("defaults: {model: llama-10m, batch_size: 1" + more + "}"))[0].spec;
   PriceParts parts;
@@ -170,7 +170,7 @@ TEST(AddPrices, EachRowHasItsPrice) {
   EXPECT_NEAR(rows.at(1).at("usd").get<double>(), 0.4, 1e-9);
 }
 
-// A sum that lacks one interval has none.
+// A sum without one of its intervals has none.
 TEST(PricePoints, AnIntervalThatNobodyKnowsIsSaidToBeUnknown) {
   PriceParts parts;
   parts.device = DeviceOfCatalogue("p6-b200");
@@ -264,7 +264,7 @@ published:
   EXPECT_NE(published.predicted_as.setup, predictions.predicted_as.setup) << "each is shown";
 }
 
-// Two cores, and two gigabytes for all that run on them.
+// Two cores, with two gigabytes for everything that runs on them.
 Device Processors() {
   return ParseDevice(R"(name: here
 about: two cores

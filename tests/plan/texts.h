@@ -1,4 +1,4 @@
-// What tests of plans begin with.
+// Shared beginnings for tests of plans.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ inline constexpr int64_t kMegabyte = 1'000'000;
 
 inline Sweep ParseText(const std::string& text) { return ParseSweep("name: test\n" + text, "s.yaml"); }
 
-// One that leaves so much to the slab of one process. `basis`: who says so.
+// A node that leaves this much to the slab of one process. `basis`: how that is known.
 inline NodeMemory NodeWith(int64_t slab_bytes, const std::string& basis = "free here") {
   return {slab_bytes + kProcessBaseBytes, basis};
 }
