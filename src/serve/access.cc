@@ -25,7 +25,7 @@ bool IsAddress(const std::string& host) {
   return ::inet_pton(AF_INET, host.c_str(), &room) == 1 || ::inet_pton(AF_INET6, host.c_str(), &room) == 1;
 }
 
-// The host of "host", "host:port", "[address]", "[address]:port", and what is behind it.
+// Splits off the host of "host", "host:port", "[address]" or "[address]:port"; the second part is the rest.
 std::pair<std::string, std::string_view> SplitHost(std::string_view text) {
   if (text.starts_with('[')) {
     const size_t end = text.find(']');
@@ -43,7 +43,7 @@ bool SameName(std::string_view a, std::string_view b) {
   });
 }
 
-// Nothing for what is no base64.
+// Returns nothing if it is no base64.
 std::string FromBase64(std::string_view text) {
   static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   while (text.ends_with('=')) text.remove_suffix(1);

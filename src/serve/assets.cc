@@ -1,4 +1,4 @@
-// The style and the script that pages have beside those of reports (report/assets.h).
+// The style and the script of pages, beside those of reports (report/assets.h).
 #include "serve/markup.h"
 
 namespace ridgeline {
@@ -50,7 +50,7 @@ summary { cursor: pointer; font-weight: 600; }
 )";
 const std::string_view kSiteStyleHash = "plfFOV9lxgAcNjTC9kTlYv/ZhKCBKq+gr687PhrHFcs=";
 
-// What is live is replaced as it comes. A page without this is loaded anew by itself.
+// Replaces live parts as they arrive. Without this script, a page reloads itself.
 const std::string_view kSiteScript = R"(
 for (const live of document.querySelectorAll('[data-events]')) {
   const state = document.getElementById('live-state');

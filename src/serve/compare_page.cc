@@ -1,4 +1,4 @@
-// Runs side by side, and two campaigns point by point.
+// Shows runs side by side, and compares two campaigns point by point.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -56,7 +56,7 @@ std::optional<double> NumberIn(const Cell& cell) {
   return std::nullopt;
 }
 
-// Of the chosen runs, in the order in which they were chosen.
+// The chosen runs, in the order in which they were chosen.
 std::vector<int64_t> ChosenRuns(const PageRequest& request) {
   std::vector<int64_t> chosen;
   for (const std::string& text : request.Values("run")) {
@@ -104,7 +104,7 @@ PageAnswer RunsSideBySide(Store& store, const Links& to, const std::vector<int64
       const std::optional<double> number = NumberIn(value);
       any = any || number.has_value();
       std::string text = FormatValue(figure.style, value);
-      // Like is compared with like.
+      // Compares only figures of the same kind.
       const bool is_alike = std::string_view(figure.column) != "device_peak_bytes" ||
                             run.Text(0, "device_peak_kind") == runs[0].Text(0, "device_peak_kind");
       if (&run != runs.data() && first && number && *first > 0 && is_alike) {

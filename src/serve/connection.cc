@@ -18,7 +18,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kWritePatience = std::chrono::seconds(10);
 constexpr size_t kMostTargetBytes = size_t{4} << 10;
 
-// In lower case.
+// The headers that are read, in lower case.
 constexpr std::array<std::string_view, 5> kReadHeaders = {"host", "authorization", "accept", "accept-encoding",
                                                           "if-none-match"};
 
@@ -45,11 +45,11 @@ bool IsVisible(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; });
 }
 
-// The request's line. Nothing where it is none.
+// The request line. Nothing if it is invalid.
 struct RequestLine {
   std::string method;
   std::string target;
-  std::string host;  // of a target that is a whole URL; else empty
+  std::string host;  // for a target that is a whole URL; else empty
 };
 std::optional<RequestLine> ParseRequestLine(std::string_view line) {
   const size_t target = line.find(' ');
@@ -99,7 +99,7 @@ std::optional<PlainRequest> ParsePlainRequest(std::string_view head) {
     const std::string name = Lower(line.substr(0, colon));
     const auto known = std::find(kReadHeaders.begin(), kReadHeaders.end(), name);
     if (known == kReadHeaders.end()) continue;
-    // Which of two would be meant?
+    // Refused if repeated, because it would be unclear which one counts.
     const bool one_alone = name == "host" || name == "authorization";
     if (++seen[static_cast<size_t>(known - kReadHeaders.begin())] > 1 && one_alone) return std::nullopt;
     if (name == "accept-encoding" || name == "if-none-match") {

@@ -24,7 +24,8 @@ constexpr std::chrono::milliseconds kRestWithoutRoom{50};
 constexpr size_t kMostDrained = size_t{256} << 10;
 constexpr int kAcceptedATurn = 64;
 
-// What tells strangers apart: an IPv4 address; of IPv6 the 64 bits of its network, of which one machine may have all.
+// The key that distinguishes clients: an IPv4 address, or the 64-bit network of an IPv6 address, all of which one
+// machine may have.
 std::string AddressOfPeer(const sockaddr_storage& peer) {
   constexpr size_t kNetworkBytes = 8;
   if (peer.ss_family == AF_INET) {
@@ -68,7 +69,7 @@ void Connections::Finish(uint64_t id, std::string bytes) {
     finished_.emplace_back(id, std::move(bytes));
   }
   const uint64_t one = 1;
-  // It can fail only where it is woken already.
+  // Ignores failure: it can fail only if the reader is already awake.
   [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
 }
 
@@ -92,7 +93,7 @@ void Connections::Turn(std::chrono::milliseconds at_most) {
     [[maybe_unused]] const ssize_t n = ::read(wake_.get(), &count, sizeof count);
   }
   TakeFinished();
-  // Those that are here before those that come, which may take their places.
+  // Existing connections come before new ones, which may take their places.
   for (size_t i = 0; i < ids.size(); ++i) {
     const auto found = table_.find(ids[i]);
     if (polled[i + 2].revents == 0 || found == table_.end()) continue;
@@ -123,7 +124,7 @@ void Connections::Accept() {
     const int socket = ::accept4(listening_, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) {
       if (errno == ECONNABORTED || errno == EINTR) continue;
-      // No descriptors or no memory: those that are here may give some back.
+      // No descriptors or no memory: existing connections may free some.
       if (!WouldWait()) accept_after_ = std::chrono::steady_clock::now() + kRestWithoutRoom;
       return;
     }
@@ -138,7 +139,7 @@ void Connections::Accept() {
                                   .state = State::kReading,
                                   .since = std::chrono::steady_clock::now(),
                                   .bytes = {}});
-    Read(id);  // most say at once what they want
+    Read(id);  // most clients send their request at once
   }
 }
 
@@ -174,7 +175,7 @@ void Connections::TakeFinished() {
     finished.swap(finished_);
   }
   for (auto& [id, bytes] : finished) {
-    const auto found = table_.find(id);  // not there: it was answered that this takes too long
+    const auto found = table_.find(id);  // missing: it was already answered that this takes too long
     if (found == table_.end()) continue;
     const State state = found->second.state;
     if (state == State::kAsked || state == State::kStreaming) Write(id, std::move(bytes));
@@ -259,7 +260,7 @@ void Connections::WriteMore(uint64_t id) {
   }
   unwritten_ -= connection.bytes.size();
   connection.bytes = {};
-  // Until the other side has closed, too: an answer may be lost where more was sent than was read.
+  // Waits until the other side has closed, too: an answer may be lost if more was sent than was read.
   ::shutdown(connection.socket, SHUT_WR);
   connection.state = State::kDraining;
   Drain(id);

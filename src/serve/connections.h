@@ -1,6 +1,6 @@
-// Every connection of a server, by one thread that never waits for any of them: it reads what each asks, until that is
-// whole, writes what each is answered, and closes it. Who says half and falls silent takes a place in a table, and
-// nobody's turn.
+// All connections of a server, handled by one thread that never waits for any single one. It reads each request until
+// it is whole, writes each answer, and closes the connection. A client that sends half a request and falls silent takes
+// a place in a table, but delays nobody.
 #pragma once
 
 #include <chrono>
@@ -17,27 +17,28 @@
 
 namespace ridgeline {
 
-// Thread safety: Finish from any thread; all else from one.
+// Thread safety: Finish may be called from any thread, everything else from one thread.
 class Connections {
  public:
-  // Connections at once; those of one address that have not asked anything whole, or are about to be closed; bytes of
-  // answers that their readers have not taken yet. Where one more comes, the one that waits longest gives way.
+  // The limits: connections at once; those of one address that have sent no whole request or are about to be closed;
+  // and bytes of answers that their readers have not accepted yet. Beyond a limit, the connection that waits longest is
+  // dropped.
   static constexpr size_t kMost = 512;
   static constexpr size_t kMostIdleOfAnAddress = 64;
   static constexpr size_t kMostUnwritten = size_t{128} << 20;
-  // How long a whole request may take to come; how long its answer, where that is not streamed; how long a reader may
-  // take nothing of an answer.
+  // The time limits: for a whole request to arrive; for its answer, unless it is streamed; and for a reader that
+  // accepts nothing of an answer.
   static constexpr std::chrono::seconds kHeadPatience{5};
   static constexpr std::chrono::seconds kAnswerPatience{60};
   static constexpr std::chrono::seconds kWritePatience{10};
 
-  // What becomes of a request: an answer at once, or Finish later. Until then nobody else uses the socket of one that
-  // is streamed.
+  // The outcome of a request: an answer at once, or a later call of Finish. Until then only the request's handler uses
+  // the socket of a streamed one.
   struct Reply {
     enum class Kind { kNow, kLater, kStreamed } kind = Kind::kNow;
     std::string bytes = {};  // kNow
   };
-  // A request's head, to the empty line that ends it.
+  // A request's head, up to the empty line that ends it.
   using Asked = std::function<Reply(uint64_t id, int socket, std::string head)>;
 
   // `listening` must outlive it.
@@ -46,17 +47,17 @@ class Connections {
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
 
-  // Does what can be done now, and waits for more for so long at most. Throws Error(kInfrastructure) where the
-  // listening socket failed.
+  // Does everything that can be done now, and then waits for more, at most this long. Throws Error(kInfrastructure) if
+  // the listening socket failed.
   void Turn(std::chrono::milliseconds at_most);
 
-  // The answer, or what is left of it where some was streamed.
+  // Sends the answer, or the rest of a streamed one.
   void Finish(uint64_t id, std::string bytes);
 
   // Whether an answer is still being written.
   bool IsWriting() const;
 
-  // An answer of a line for people.
+  // An answer with one line for people.
   static std::string Refusal(int status, std::string_view words, std::string_view more_headers = {});
 
  private:
@@ -64,15 +65,15 @@ class Connections {
   enum class State { kReading, kAsked, kStreaming, kWriting, kDraining };
   struct Connection {
     int socket = -1;
-    std::string address;  // those of one of these are one stranger's
+    std::string address;  // identifies a client: equal addresses count together
     State state = State::kReading;
-    TimePoint since = {};  // in this state; of kWriting: since its reader took something
-    std::string bytes;     // kReading: of its head, kWriting: of its answer
+    TimePoint since = {};  // begin of this state; for kWriting, when its reader last accepted something
+    std::string bytes;     // kReading: the head so far; kWriting: the rest of the answer
     size_t written = 0;
     size_t drained = 0;
     bool is_idle() const { return state == State::kReading || state == State::kDraining; }
   };
-  using Table = std::map<uint64_t, Connection>;  // by age
+  using Table = std::map<uint64_t, Connection>;  // sorted by age
 
   void Accept();
   bool MakeRoom(const std::string& address);

@@ -45,7 +45,7 @@ std::shared_ptr<const LiveNow> LiveFeed::Latest() {
   if (latest_ != nullptr && begin_ns < next_ns_) return latest_;
   latest_ = std::make_shared<const LiveNow>(Look());
   const int64_t end_ns = clock_.MonotonicNs();
-  // A look that failed says nothing of how long the next one takes.
+  // A failed look says nothing about the duration of the next one.
   const int64_t rest_ns = latest_->trouble.empty() ? kRestForEach * (end_ns - begin_ns) : 0;
   next_ns_ = end_ns + std::max(kLookEveryNs, rest_ns);
   return latest_;

@@ -1,4 +1,4 @@
-// What runs now, looked at once for all who watch.
+// Reads once what runs now, for all watchers.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace ridgeline {
 
 struct LiveNow {
   StoreNow now;
-  std::map<std::string, std::string> names;  // of the points that run, by their ids: what tells them from others
-  std::string trouble;                       // why there is nothing to see; empty: there is
+  std::map<std::string, std::string> names;  // of the running points, by their ids: what distinguishes them
+  std::string trouble;                       // why nothing can be seen; empty: no trouble
 };
 
 // Thread safety: all of it.
@@ -25,8 +25,8 @@ class LiveFeed {
   // `clock` must outlive it.
   LiveFeed(std::filesystem::path db, const Clock& clock) : db_(std::move(db)), clock_(clock) {}
 
-  // As it was a second ago at most, or as long ago as nine times what it takes to look, whichever is more. Who waits
-  // for another's look that does not end is told so after some seconds.
+  // The state of at most a second ago, or of nine times the duration of a look ago, whichever is more. If another
+  // caller's look does not end, a waiting caller is told so after some seconds.
   std::shared_ptr<const LiveNow> Latest();
 
  private:
@@ -34,9 +34,9 @@ class LiveFeed {
 
   const std::filesystem::path db_;
   const Clock& clock_;
-  Turnstile one_looks_{1};                 // and has what follows
-  std::shared_ptr<const LiveNow> latest_;  // nullptr: nobody has looked
-  int64_t next_ns_ = 0;                    // not before
+  Turnstile one_looks_{1};                 // guards the members below
+  std::shared_ptr<const LiveNow> latest_;  // nullptr: no look yet
+  int64_t next_ns_ = 0;                    // earliest time of the next look
 };
 
 }  // namespace ridgeline

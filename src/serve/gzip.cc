@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kGzipWindow = 15 + 16;  // zlib: the largest window, with gzip's header
 
-// Calls `step` with rooms for what comes out until it says that there is no more.
+// Calls `step` with buffers for the output until it reports the end.
 template <typename Step>
 std::string All(z_stream& stream, std::string_view bytes, Step step) {
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
@@ -32,7 +32,7 @@ std::string All(z_stream& stream, std::string_view bytes, Step step) {
   return out;
 }
 
-// "0", "0.000" of "gzip;q=0".
+// Matches the "0" or "0.000" of "gzip;q=0".
 bool IsRefused(std::string_view parameters) {
   const size_t q = parameters.find("q=");
   return q != std::string_view::npos && parameters.substr(q + 2).find_first_not_of("0. ") == std::string_view::npos;
@@ -42,7 +42,7 @@ bool IsRefused(std::string_view parameters) {
 
 std::string Gzip(std::string_view bytes) {
   z_stream stream{};
-  // A page is asked for more often than it is made, and made while somebody waits.
+  // A fast level: pages are requested more often than they are made, and a user waits while one is made.
   constexpr int kLevel = 4;
   constexpr int kMemory = 8;
   if (deflateInit2(&stream, kLevel, Z_DEFLATED, kGzipWindow, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) {

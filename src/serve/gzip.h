@@ -1,4 +1,4 @@
-// gzip, for bodies that go over a network: zlib's one wrapper.
+// gzip for bodies that go over a network. The only wrapper of zlib.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 namespace ridgeline {
 
 std::string Gzip(std::string_view bytes);
-// REQUIRES: what Gzip made.
+// REQUIRES: output of Gzip.
 std::string Gunzip(std::string_view bytes);
 
-// Whether a header Accept-Encoding takes gzip: "gzip, deflate, br", "*", not "gzip;q=0".
+// Whether an Accept-Encoding header accepts gzip: "gzip, deflate, br" and "*" do, "gzip;q=0" does not.
 bool AcceptsGzip(std::string_view accept_encoding);
 
 }  // namespace ridgeline

@@ -25,7 +25,7 @@ constexpr auto kLastPatience = std::chrono::seconds(10);
 std::string Ask(const std::filesystem::path& db) {
   try {
     Store store = Store::Open(db, Store::Mode::kReadOnly, {}, Site::kLimits);
-    // A row of each table that pages begin with, and no more than that.
+    // Reads one row of each table that pages begin with, and no more.
     store.Query("SELECT (SELECT number FROM results LIMIT 1), (SELECT name FROM sweeps LIMIT 1)");
     return {};
   } catch (const Error& e) {
@@ -39,12 +39,12 @@ std::string Ask(const std::filesystem::path& db) {
 
 struct Health::State {
   std::filesystem::path db;
-  // What follows is guarded by it.
+  // Guards the members below.
   std::mutex mutex;
   std::condition_variable changed;
-  bool asks = false;  // a thread is at it
+  bool asks = false;  // a thread is asking the database
   SteadyClock::time_point began = {};
-  SteadyClock::time_point ended = {};  // of the last that was answered
+  SteadyClock::time_point ended = {};  // when the last answer came
   bool answered = false;
   std::string trouble;
 };
@@ -63,7 +63,7 @@ std::string Health::Trouble() {
   if (!state_->asks) {
     state_->asks = true;
     state_->began = now;
-    // It owns what it needs: nobody can wait for it where the disk hangs.
+    // The thread owns what it needs, because nobody can wait for it if the disk hangs.
     std::thread([state = state_] {
       std::string trouble = Ask(state->db);
       const std::lock_guard answered(state->mutex);

@@ -1,4 +1,4 @@
-// Whether the database answers, asked so that whoever waits for it waits for a moment at most.
+// Checks whether the database answers, so that a caller waits only briefly.
 #pragma once
 
 #include <filesystem>
@@ -11,13 +11,13 @@ namespace ridgeline {
 class Health {
  public:
   explicit Health(std::filesystem::path db);
-  // Waits some seconds for a question that was asked and has no answer.
+  // Waits some seconds for a pending question.
   ~Health();
   Health(const Health&) = delete;
   Health& operator=(const Health&) = delete;
 
-  // Why the database does not answer; empty: it does. It is asked at most once a second, and by one thread, which stays
-  // behind where a disk hangs.
+  // Why the database does not answer; empty if it does. It is asked at most once a second, by one thread, which is left
+  // behind if a disk hangs.
   std::string Trouble();
 
  private:

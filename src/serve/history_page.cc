@@ -1,4 +1,4 @@
-// A configuration's measurements over the commits of what measured it.
+// Shows a configuration's measurements over commits.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -27,7 +27,7 @@ std::string ShortCommit(const QueryAnswer& runs, size_t row) {
   return commit.empty() ? runs.Text(row, "version") : commit;
 }
 
-// Rows of one configuration, setup and machine, in the order in which they were measured.
+// A chart of the rows of one configuration, setup and machine, in the order in which they were measured.
 std::string ChartOfHistory(const QueryAnswer& runs, const std::vector<size_t>& rows, size_t number) {
   LineChart chart;
   chart.id = fmt::format("history-{}", number);
@@ -96,7 +96,7 @@ List MeasurementList(const Links& to, const QueryAnswer& runs, const std::vector
   return list;
 }
 
-// What a job says of it that has not ended, and its log.
+// The state of the point from a job that has not ended, and its log.
 std::string RunningHtml(Store& store, const std::string& point_id) {
   const QueryAnswer job(store.Query(
       "SELECT j.key, j.job_dir, j.state, j.launcher FROM jobs AS j JOIN job_points AS p ON p.job_key = j.key "

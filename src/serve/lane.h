@@ -1,5 +1,5 @@
-// Threads for requests of one kind, so that those that take long, or wait for a database that hangs, keep no others
-// waiting.
+// Threads for requests of one kind, so that slow requests, or those that wait for a hanging database, do not delay
+// others.
 #pragma once
 
 #include <chrono>
@@ -16,24 +16,24 @@ namespace ridgeline {
 // Thread safety: all of it.
 class Lane {
  public:
-  // `waiting`: tasks that may wait for a thread.
+  // `waiting`: the most tasks that may wait for a thread.
   Lane(size_t threads, size_t waiting);
-  // Waits for the tasks that were begun.
+  // Waits for the tasks that have begun.
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  // False where too many wait: it is not taken.
+  // Returns false if too many tasks wait; then it does not take the task.
   bool Take(std::function<void()> task);
-  // Begins no more of them; those that wait are dropped.
+  // Begins no more tasks; drops those that wait.
   void End();
-  // Whether all that were begun have ended, before that time.
+  // Whether all tasks that had begun have ended before that time.
   bool HasEnded(std::chrono::steady_clock::time_point until);
 
  private:
   void Work();
 
-  const size_t most_;  // at work and waiting
+  const size_t most_;  // tasks that run or wait
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;

@@ -1,4 +1,4 @@
-// What runs now, and every sweep: the first page, a sweep's page, and what of them is told as it changes.
+// What runs now, and every sweep: the first page, a sweep's page, and their live parts.
 #include <algorithm>
 #include <array>
 
@@ -71,7 +71,7 @@ List RunningList(const SweepNow& sweep, const LiveNow& live, const Links& to) {
   return list;
 }
 
-// Of an estimate, more than seconds would be made up.
+// Rounds an estimate to seconds; more digits would be false precision.
 std::string About(int64_t ns) { return FormatDuration((ns + kSecondNs - 1) / kSecondNs * kSecondNs); }
 
 std::string SweepHtml(const SweepNow& sweep, const LiveNow& live, const Links& to, bool linked) {

@@ -134,7 +134,7 @@ std::string PageHtml(const Links& to, const PageFrame& frame) {
       "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
       "<meta name=\"color-scheme\" content=\"light dark\"/>\n<meta name=\"generator\" content=\"Ridgeline\"/>\n"
-      // Browsers ask for an icon of each site: this says that there is none.
+      // Browsers request an icon of each site. This says that there is none.
       "<link rel=\"icon\" href=\"data:,\"/>\n";
   if (!frame.events.empty()) out += "<noscript><meta http-equiv=\"refresh\" content=\"5\"/></noscript>\n";
   out +=

@@ -9,7 +9,7 @@
 
 namespace ridgeline {
 
-// Ids are hashes: the first of a sweep by their ids are drawn from all over it, so that what varies varies among them.
+// Ids are hashes. So the first points of a sweep by id are a random sample, in which everything that varies shows.
 std::map<std::string, std::string> NamesInSweep(Store& store, const std::string& sweep,
                                                 const std::vector<std::string>& ids) {
   std::map<std::string, std::string> names;

@@ -1,4 +1,4 @@
-// What points are called in a page: by what tells them from those around them.
+// The names of points on a page, from what distinguishes them from those around them.
 #pragma once
 
 #include <map>
@@ -9,11 +9,11 @@
 
 namespace ridgeline {
 
-// Of points of a sweep, by their ids, against that sweep's others.
+// The names of a sweep's points, by their ids, compared with that sweep's others.
 std::map<std::string, std::string> NamesInSweep(Store& store, const std::string& sweep,
                                                 const std::vector<std::string>& ids);
 
-// "llama-25m, bf16, batch 8, sequence 512, checkpointing full": a point by itself, from its spec (canonical JSON).
+// "llama-25m, bf16, batch 8, sequence 512, checkpointing full": a single point, from its spec (canonical JSON).
 std::string NameOfPoint(const std::string& spec);
 
 }  // namespace ridgeline

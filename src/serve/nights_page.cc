@@ -1,4 +1,4 @@
-// What came of each night, and what of it was accepted.
+// Shows the outcome of each night, and what of it was accepted.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -39,7 +39,7 @@ List NightList(const Links& to, const std::vector<Night>& nights) {
   return list;
 }
 
-// What accepting it takes off of what is measured from then on: "step time +5.3 %".
+// What accepting it subtracts from later measurements: "step time +5.3 %".
 std::string TakenWords(const WorseCell& worse) {
   std::vector<std::string> words;
   for (const auto& [metric, figures] : worse.metrics) {

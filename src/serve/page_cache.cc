@@ -11,7 +11,7 @@
 namespace ridgeline {
 namespace {
 
-// Times of files go by the kernel's tick, of 10 ms at most.
+// Times of files advance with the kernel's tick, of 10 ms at most.
 constexpr int64_t kSettledNs = 1'000'000'000;
 
 int64_t Ns(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }

@@ -1,4 +1,4 @@
-// Pages as they were made, for as long as what they were made of stays as it was.
+// Caches pages for as long as the files behind them stay the same.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@
 
 namespace ridgeline {
 
-// What tells whether files have changed: their places, sizes and times. Empty where one was written to so lately that a
-// write to come might leave all of that as it is: then nothing is to be kept of it. A file that is missing or empty
-// counts, too.
+// A stamp that changes when files change: their paths, sizes and times. Empty if one was written so recently that a
+// further write might not change the stamp. Then nothing may be cached. A missing or empty file counts, too.
 std::string StampOf(const std::vector<std::filesystem::path>& files);
 
 // Thread safety: all of it.
 class PageCache {
  public:
-  // Of all that is kept, compressed. What was not asked for longest goes first.
+  // The limit for all cached pages, compressed. The least recently used go first.
   static constexpr size_t kMostBytes = size_t{16} << 20;
 
-  // Bodies are kept, and found, compressed (encoding "gzip"). Nothing where `stamp` is another than it was put with.
+  // Bodies are stored and returned compressed (encoding "gzip"). Returns nothing if `stamp` differs from the stored
+  // one.
   std::optional<PageAnswer> Find(const std::string& key, const std::string& stamp);
   void Put(const std::string& key, const std::string& stamp, const PageAnswer& answer);
 
@@ -35,7 +35,7 @@ class PageCache {
   };
 
   std::mutex mutex_;
-  std::list<Kept> kept_;  // what was asked for last is in front
+  std::list<Kept> kept_;  // most recently used first
   size_t bytes_ = 0;
 };
 

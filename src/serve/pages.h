@@ -1,4 +1,4 @@
-// The pages, each from a store that was opened for it.
+// The pages, each made from a store that was opened for it.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace ridgeline {
 
-// A page of ours with its policy.
+// One of our pages, with its policy.
 PageAnswer Framed(const Links& to, const PageFrame& frame);
 
-// What runs now, as HTML; of one sweep where `only` names it. The element of the page that it is in.
+// The HTML of what runs now, the content of the page's element `live`. If `only` names a sweep, only that sweep's.
 std::string LiveHtml(const LiveNow& live, const Links& to, const std::string& only);
 std::string LiveElement(const LiveNow& live, const Links& to, const std::string& only);
 
@@ -24,29 +24,29 @@ PageAnswer FirstPage(const LiveNow& live, const Links& to, const std::string& db
 PageAnswer SweepPage(Store& store, const LiveNow& live, const Links& to, const std::string& name,
                      const std::vector<std::string>& reports);
 
-// Runs that `filters` let through, the newest first: of an address, those that are known names. `before`: only those
-// with a smaller number; 0: all.
+// Runs that match `filters`, newest first. Only those of the address's names that are known count as filters. `before`:
+// only runs with a smaller number; 0: all.
 struct RunsShown {
   std::string html;
   int64_t count = 0;
-  int64_t older = 0;  // `before` for those that follow; 0: there are none
+  int64_t older = 0;  // `before` for the following page; 0: there is none
 };
 RunsShown RunsTable(Store& store, const Links& to, const QueryValues& filters, int64_t before, int64_t most);
 PageAnswer RunsPage(Store& store, const Links& to, const PageRequest& request);
 
-// A measurement by "POINT.ENDED", its point's id and when it ended (unix_ns), which stay as they are in a store that is
-// merged or made again; or by its number, which leads there. One that a further repeat has replaced leads to that.
-// Throws Error(kUsage) for one that is not there.
+// A measurement by "POINT.ENDED", its point's id and its end (unix_ns). These stay the same in a store that is merged
+// or rebuilt. Its number redirects there. A measurement that a further repeat has replaced redirects to that. Throws
+// Error(kUsage) if it does not exist.
 PageAnswer RunPage(Store& store, const Links& to, const std::string& name);
 
-// The end of a point's log, from the folder of its job where that is on this machine: there while the point runs, and
-// where it did not end well. Empty where there is none.
+// The end of a point's log, from the folder of its job if that is on this machine. The log exists while the point runs,
+// and afterwards if it did not end well. Empty if there is none.
 std::string LogHtml(const std::string& job_dir, const std::string& point_id);
 
 PageAnswer HistoriesPage(Store& store, const Links& to);
 PageAnswer HistoryPage(Store& store, const Links& to, const std::string& point_id);
 
-// Of the nights whose records are in `folder`, as `ridgeline nightly` keeps them beside its database.
+// The page of nights. `folder` has their records, as `ridgeline nightly` keeps them beside its database.
 PageAnswer NightsPage(const Links& to, const std::filesystem::path& folder);
 
 PageAnswer ComparePage(Store& store, const Links& to, const PageRequest& request);

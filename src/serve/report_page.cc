@@ -1,4 +1,4 @@
-// Reports, rendered when they are asked for.
+// Renders reports on request.
 #include <fmt/format.h>
 
 #include "base/error.h"

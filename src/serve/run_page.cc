@@ -1,4 +1,4 @@
-// One measurement: how it ended and why, its steps, figures, configuration, log and environment.
+// Shows one measurement: how it ended and why, its steps, figures, configuration, log and environment.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -43,7 +43,7 @@ std::string WithUnit(const Figure& figure, const Cell& value) {
   return text;
 }
 
-// "activations 1.20 GB, parameters 100 MB" of a JSON object of amounts.
+// "activations 1.20 GB, parameters 100 MB" from a JSON object of amounts.
 std::string AmountsText(const Figure& figure, const std::string& json) {
   std::vector<std::string> parts;
   const Json amounts = ParseJson(json, "amounts in the store");
@@ -55,7 +55,7 @@ std::string AmountsText(const Figure& figure, const std::string& json) {
   return Join(parts, ", ");
 }
 
-// "data_time 0.012 s, bus_bandwidth 310 GB/s" of a definition's own.
+// "data_time 0.012 s, bus_bandwidth 310 GB/s" from a definition's own figures.
 std::string OwnFiguresText(const std::string& json) {
   std::vector<std::string> parts;
   for (const auto& [name, own] : DecodeOwnFigures(ParseJson(json, "metrics in the store"))) {
@@ -65,8 +65,8 @@ std::string OwnFiguresText(const std::string& json) {
   return Join(parts, ", ");
 }
 
-// What follows from the figures (docs/store.md): those of a GPU count causal attention as half, and have the other
-// convention beside them.
+// Derived figures (docs/store.md). Those of a GPU count causal attention as half, and are shown beside the other
+// convention.
 struct FollowingFigure {
   const char* name;
   ValueStyle style;
@@ -139,21 +139,21 @@ std::string LogHtml(const std::string& job_dir, const std::string& point_id) {
 
 namespace {
 
-// -1: it is none.
+// Returns -1 if it is no number.
 int64_t WholeOf(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? value : -1;
 }
 
-// The rows of this point that ended then: one, but for what was made by hand.
+// The rows of this point that ended at that time: one, except in databases edited by hand.
 QueryAnswer EndedThen(Store& store, const std::string& point_id, int64_t ended_unix_ns) {
   return QueryAnswer(store.Query(
       fmt::format("SELECT number FROM results WHERE point_id = :point AND ended_unix_ns = {}", ended_unix_ns),
       {{"point", point_id}}));
 }
 
-// The number of the measurement that this is, or that a later attempt has made of it; 0: there is none.
+// The number of this measurement, or of the later attempt that replaced it; 0 if there is none.
 int64_t MeasurementOf(Store& store, const std::string& name) {
   const size_t dot = name.find('.');
   int64_t number = WholeOf(name);

@@ -1,4 +1,4 @@
-// The table of runs, with its filters in the address.
+// Shows the table of runs, with its filters in the address.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -18,14 +18,14 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kRunsAPage = 100;
-constexpr const char* kNotOk = "not ok";  // of the filter `status`: any that failed
+constexpr const char* kNotOk = "not ok";  // value of the filter `status`: any failed run
 
-// What an address may choose by. `condition` is true of rows of `measurements` where :NAME is chosen.
+// A filter of the address. `condition` is true for rows of `measurements` that match :NAME.
 struct RunFilter {
   const char* name;
   const char* label;
   const char* condition;
-  const char* choices;  // a query of them
+  const char* choices;  // a query for its values
 };
 constexpr std::array<RunFilter, 7> kFilters = {
     {{"sweep", "Sweep", "point_id IN (SELECT point_id FROM sweep_points WHERE sweep = :sweep)",
@@ -68,7 +68,7 @@ std::string FormHtml(Store& store, const Links& to, const PageRequest& request) 
   return out + "<button class=\"do\" type=\"submit\">Show</button>\n</form>\n";
 }
 
-// The number of a run; 0 where the address has none.
+// The number of a run; 0 if the address has none.
 int64_t BeforeOf(const PageRequest& request) {
   const std::string text = request.Value("before");
   int64_t before = 0;

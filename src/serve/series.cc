@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostDrawn = 400;
 
-// The mean of neighbours, and what they span, where a series is longer than can be seen.
+// The mean and range of neighbours, if a series is longer than a chart can show.
 std::vector<LinePoint> PointsOf(const std::vector<double>& values) {
   const size_t bucket = (values.size() + kMostDrawn - 1) / kMostDrawn;
   std::vector<LinePoint> points;

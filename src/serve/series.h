@@ -1,4 +1,4 @@
-// Charts of what runs took a step: of one run, or of several over each other.
+// Charts of the step times and losses of one run, or of several runs together.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace ridgeline {
 
-// A name for each, empty where there is one alone, and its JSON array of numbers.
+// A name for each series (empty for a single one), and its JSON array of numbers.
 using NamedSeries = std::vector<std::pair<std::string, std::string>>;
 
-// Their step times, of nanoseconds, and their losses; without a chart of which none has two values that can be drawn.
+// Charts of their step times, in nanoseconds, and of their losses. Omits a chart if no series has two values to draw.
 std::string StepCharts(const NamedSeries& step_ns, const NamedSeries& losses);
 
 }  // namespace ridgeline

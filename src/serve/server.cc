@@ -29,14 +29,14 @@ namespace {
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr auto kTellEvery = std::chrono::seconds(1);
 constexpr auto kStillHereEvery = std::chrono::seconds(15);
-// A browser asks again by itself, and who went away unnoticed is forgotten.
+// Ends a stream after this time: a browser reconnects by itself, and clients that vanished unnoticed are forgotten.
 constexpr auto kLongestStream = std::chrono::minutes(10);
-// When it is told to end: for requests that were begun, and then for their answers to go out.
+// When told to end: time for begun requests, and then for their answers to be sent.
 constexpr auto kEndPatience = std::chrono::seconds(10);
 constexpr auto kLastWrites = std::chrono::seconds(1);
 
-// What versions of the library ask a stream beside what all of them do: is_writable until 0.18, the others later. So
-// none of it says that it overrides.
+// Functions that only some versions of the library declare for a stream: is_writable until 0.18, the others later. So
+// none of them is marked as an override.
 template <typename Stream>
 class AnyStream : public Stream {
  public:
@@ -48,15 +48,15 @@ class AnyStream : public Stream {
   // NOLINTEND(modernize-use-override)
 
  private:
-  // Whether something can be written, and somebody is there yet: who has closed is readable, at an end.
+  // Whether something can be written and the reader is still there: a closed connection is readable, at its end.
   bool HasReader() const {
     pollfd one{this->socket(), POLLOUT | POLLRDHUP, 0};
     return ::poll(&one, 1, 0) > 0 && (one.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0;
   }
 };
 
-// A request that is read already, and where its answer goes: to its socket, or, where that is -1, to be taken when it
-// is whole.
+// A request that has been read, and the destination of its answer: a socket or, if that is -1, a buffer to be taken
+// when it is whole.
 class HeadStream final : public AnyStream<httplib::Stream> {
  public:
   HeadStream(std::string head, int socket) : head_(std::move(head)), socket_(socket) {}
@@ -92,7 +92,7 @@ class HeadStream final : public AnyStream<httplib::Stream> {
   std::string written_;
 };
 
-// Names of headers that no request can bring: they are not among those that are kept of one.
+// Names of internal headers that no request can send, because they are not among the headers that are kept.
 constexpr const char* kAcceptEncoding = "Ridgeline-Accept-Encoding";
 constexpr const char* kIfNoneMatch = "Ridgeline-If-None-Match";
 
@@ -101,20 +101,20 @@ constexpr const char* kIfNoneMatch = "Ridgeline-If-None-Match";
 class SiteServer::Impl final : public httplib::Server {
  public:
   Impl(Site& site, ServerOptions options) : site_(site), options_(std::move(options)) {
-    // The library's own choice would let other programs of this user listen on the same port.
+    // The library's default would let other programs of this user listen on the same port.
     set_socket_options([this](socket_t socket) {
       const int on = 1;
       ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
       listening_ = socket;
     });
-    // Before the library looks for a handler by patterns: there are none.
+    // Runs before the library searches its pattern handlers, of which there are none.
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
       Handle(request, response);
       return HandlerResponse::Handled;
     });
   }
   ~Impl() override {
-    if (port_ >= 0) ::close(listening_);  // the library closes those alone that it listens on
+    if (port_ >= 0) ::close(listening_);  // the library closes only sockets on which it listens
   }
 
   void Bind() {
@@ -125,7 +125,7 @@ class SiteServer::Impl final : public httplib::Server {
       ThrowErrno(fmt::format("cannot listen on {} port {}", listen.host, listen.port),
                  "another program may be there; --listen names another address, and port 0 is any that is free");
     }
-    // The library's queue of connections that nobody has accepted yet has five places.
+    // The library allows only five connections that are not accepted yet.
     if (::fcntl(listening_, F_SETFL, O_NONBLOCK) != 0 || ::listen(listening_, SOMAXCONN) != 0) {
       ThrowErrno(fmt::format("cannot listen on {} port {}", listen.host, port_), "");
     }
@@ -137,7 +137,7 @@ class SiteServer::Impl final : public httplib::Server {
     Connections connections(
         listening_, [this](uint64_t id, int socket, const std::string& head) { return Take(id, socket, head); });
     connections_ = &connections;
-    // Behind the connections: their threads end before.
+    // Declared after the connections, so that their threads end first.
     Lane pages(kPages, kWaiting);
     Lane scrapes(kScrapes, kWaiting);
     Lane watchers(kStreams, 0);
@@ -166,7 +166,7 @@ class SiteServer::Impl final : public httplib::Server {
  private:
   enum LaneOfRequests { kPage, kScrape, kWatch, kProbe };
 
-  // The path without what a proxy has before it, which the proxy may take off or leave.
+  // The path without the proxy's prefix, which the proxy may remove or keep.
   std::string_view OwnPath(std::string_view path) const {
     const std::string& base = options_.base_path;
     if (base.empty() || !path.starts_with(base)) return path;
@@ -196,7 +196,7 @@ class SiteServer::Impl final : public httplib::Server {
     return {streams ? Kind::kStreamed : Kind::kLater, {}};
   }
 
-  // The answer, as far as it was not written to the socket.
+  // The part of the answer that was not written to the socket.
   std::string AnswerTo(const PlainRequest& request, int socket) {
     HeadStream stream(request.head, socket);
     Process(*this, stream, [&](httplib::Request& read) {
@@ -204,7 +204,7 @@ class SiteServer::Impl final : public httplib::Server {
       read.set_header(kIfNoneMatch, request.if_none_match);
     });
     std::string answer = stream.TakeWritten();
-    // An answer without a body has no length either: a cache would take it for that of the page.
+    // An answer without a body must not have a length: a cache would take it for the page's length.
     constexpr std::string_view kNoLength = "Content-Length: 0\r\n";
     if (answer.starts_with("HTTP/1.1 304 ")) {
       if (const size_t at = answer.find(kNoLength); at != std::string::npos) answer.erase(at, kNoLength.size());
@@ -212,7 +212,7 @@ class SiteServer::Impl final : public httplib::Server {
     return answer;
   }
 
-  // As the library's version has it.
+  // Matches the signatures of different versions of the library.
   static void Process(auto& self, HeadStream& stream, const std::function<void(httplib::Request&)>& add) {
     bool closed = false;
     if constexpr (requires { self.process_request(stream, true, closed, add); }) {
@@ -222,7 +222,7 @@ class SiteServer::Impl final : public httplib::Server {
     }
   }
 
-  // Nothing where the request may be answered.
+  // Returns nothing if the request may be answered.
   bool Refused(const httplib::Request& request, httplib::Response& response) const {
     const auto refuse = [&](int status, const char* words) {
       response.status = status;
@@ -255,7 +255,7 @@ class SiteServer::Impl final : public httplib::Server {
     asked.accept_encoding = request.get_header_value(kAcceptEncoding);
     asked.if_none_match = request.get_header_value(kIfNoneMatch);
     for (const auto& [name, value] : request.params) asked.query.emplace_back(name, value);
-    // Of the target as it came, as its lane is: a thread of another lane would stream to nobody.
+    // Uses the target as it arrived, like the choice of its lane: a thread of another lane would stream to nobody.
     const std::string_view target = request.target;
     if (LaneOf(target.substr(0, target.find('?'))) == kWatch) return Stream(request, asked.Value("sweep"), response);
     const PageAnswer answer = site_.Answer(asked);
@@ -281,10 +281,10 @@ class SiteServer::Impl final : public httplib::Server {
     response.set_content(answer.body, answer.type);
   }
 
-  // Server-sent events: the element `live` anew whenever it changes.
+  // Server-sent events: sends the element `live` whenever it changes.
   void Stream(const httplib::Request& request, const std::string& sweep, httplib::Response& response) {
     response.set_header("Cache-Control", "no-store");
-    response.set_header("X-Accel-Buffering", "no");  // nginx would gather them
+    response.set_header("X-Accel-Buffering", "no");  // otherwise nginx would buffer events
     if (request.method == "HEAD") {
       response.set_content("", "text/event-stream");
       return;
@@ -336,7 +336,7 @@ class SiteServer::Impl final : public httplib::Server {
   int port_ = -1;
   int listening_ = -1;
   std::atomic<bool> stopping_ = false;
-  // While it runs.
+  // Set while the server runs.
   Connections* connections_ = nullptr;
   std::array<Lane*, 4> lanes_ = {};  // by LaneOfRequests
 };

@@ -1,5 +1,5 @@
-// The site over HTTP: who may ask is looked at first, and neither requests, threads nor their memory grow without
-// bounds. The one wrapper of cpp-httplib, which reads requests that have come whole, and writes answers' headers.
+// Serves the site over HTTP. Checks access first. Requests, threads and their memory are bounded. The only wrapper of
+// cpp-httplib, which parses complete requests and writes answers' headers.
 #pragma once
 
 #include <functional>
@@ -14,31 +14,31 @@ namespace ridgeline {
 
 struct ServerOptions {
   ListenAddress listen;
-  std::string token;               // asked of everybody; empty: of nobody. REQUIRES: a token where it is no loopback
-  std::vector<std::string> names;  // other than localhost, by which it is known
-  std::string base_path = {};      // what a proxy has before every path: "/ridgeline"; empty: nothing
+  std::string token;               // required from every client; empty: none. REQUIRES: a token if it is not loopback
+  std::vector<std::string> names;  // host names by which it is known, beside localhost
+  std::string base_path = {};      // the prefix that a proxy puts before every path: "/ridgeline"; empty: none
 };
 
 class SiteServer {
  public:
-  // Requests at once, each on a thread of its own: for pages, for metrics, for /healthz, and of browsers that are told
-  // what is live. Of each kind but the last so many more wait for a thread.
+  // Requests that run at once, each on its own thread: for pages, for metrics, for /healthz, and for browsers that
+  // receive live updates. For all kinds but the last, kWaiting more may wait for a thread.
   static constexpr size_t kPages = 6;
   static constexpr size_t kScrapes = 2;
   static constexpr size_t kHealth = 2;
   static constexpr size_t kStreams = 8;
   static constexpr size_t kWaiting = 64;
 
-  // Listens, and answers once it runs. Throws Error(kInfrastructure) where it cannot. `site` must outlive it.
+  // Listens now; Run answers. Throws Error(kInfrastructure) if it cannot listen. `site` must outlive it.
   SiteServer(Site& site, ServerOptions options);
   ~SiteServer();
   SiteServer(const SiteServer&) = delete;
   SiteServer& operator=(const SiteServer&) = delete;
 
   int port() const;
-  // Answers until `stop` says so, which is asked ten times a second, and then ends what was begun. Where some request
-  // does not end within ten seconds, as when the disk of the database hangs, `give_up` is called, which is to end the
-  // process; without one they are waited for. Throws Error(kInfrastructure) where the server ends before.
+  // Answers until `stop` returns true, which is called ten times a second, and then finishes requests that have begun.
+  // If some do not end within ten seconds, as when the database's disk hangs, calls `give_up`, which should end the
+  // process. Without `give_up`, waits for them. Throws Error(kInfrastructure) if the server ends early.
   void Run(const std::function<bool()>& stop, const std::function<void()>& give_up = {});
 
  private:

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLeastCompressed = 1000;
 
-// "/runs/12" is {"runs", "12"}; a name behind the first part may have slashes of its own.
+// Splits "/runs/12" into {"runs", "12"}. The part after the first may contain slashes.
 std::vector<std::string> PartsOf(const std::string& path) {
   const std::string rest = path.substr(std::min<size_t>(1, path.size()));
   const size_t slash = rest.find('/');
@@ -55,7 +55,7 @@ int StatusOf(ErrorKind kind) {
   }
 }
 
-// Whether a header If-None-Match names it, in whatever encoding.
+// Whether an If-None-Match header names it, in any encoding.
 bool IsNamed(std::string_view if_none_match, std::string_view hash) {
   return Trim(if_none_match) == "*" || (!hash.empty() && if_none_match.find(hash) != std::string_view::npos);
 }
@@ -83,7 +83,7 @@ PageAnswer Site::Answer(const PageRequest& request) {
   std::optional<PageAnswer> kept = stamp.empty() ? std::nullopt : cache_.Find(key, stamp);
   PageAnswer answer = kept ? std::move(*kept) : Made(request);
   if (!kept) {
-    ::malloc_trim(0);  // a page of a large store took hundreds of megabytes
+    ::malloc_trim(0);  // a large store's page used hundreds of megabytes
     if (answer.is_lasting && answer.status == 200) answer.etag = Hex(Hash(answer.body));
   }
   const bool is_compressed = answer.encoding == "gzip";
@@ -183,7 +183,7 @@ PageAnswer Site::Metrics(const PageRequest& request) {
     return answer;
   }
   const auto live = feed_.Latest();
-  // Figures that say that nothing runs, where nobody could look, would be wrong ones.
+  // If the state could not be read, figures that show nothing running would be wrong.
   if (!live->trouble.empty()) throw Error(ErrorKind::kInfrastructure, live->trouble);
   Store store = Store::Open(db_, Store::Mode::kReadOnly, {}, kLimits);
   answer.body = MetricsOf(store, live->now, format);

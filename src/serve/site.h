@@ -1,4 +1,4 @@
-// Every page, metric and event by its address, read-only: what a server asks, whatever carries it.
+// Answers requests for every page, metric and event by its address, read-only and independent of the transport.
 #pragma once
 
 #include <chrono>
@@ -20,25 +20,26 @@ namespace ridgeline {
 // Thread safety: all of it.
 class Site {
  public:
-  // Of each page: what it may take of the database.
+  // The limits on each page's use of the database.
   static constexpr StoreLimits kLimits = {.longest_lock = std::chrono::seconds(5),
                                           .longest_question = std::chrono::seconds(30),
                                           .most_answer_bytes = size_t{256} << 20,
                                           .cache_bytes = int64_t{32} << 20};
 
-  // `report_folders` as ReportFolders has them. `clock` must outlive it. `base_path`: what a proxy has before every
-  // address, which links begin with.
+  // `report_folders`: as from ReportFolders. `clock` must outlive it. `base_path`: the prefix that a proxy puts before
+  // every address, with which links begin.
   Site(const std::filesystem::path& db, std::vector<std::filesystem::path> report_folders, const Clock& clock,
        std::string base_path = {});
 
-  // The answer, whatever was asked: what is wrong is one, too.
+  // The answer to any request. An error is an answer, too.
   PageAnswer Answer(const PageRequest& request);
 
-  // What stands in the element `live` of the first page, or of a sweep's, now.
+  // The current content of the element `live` of the first page, or of a sweep's.
   std::string Live(const std::string& sweep);
 
  private:
-  // Reading a large store takes memory and a core: so many pages at once, and the others wait, but not for ever.
+  // Reading a large store takes memory and a core. So only this many pages are made at once; the others wait for a
+  // limited time.
   static constexpr int64_t kReadersAtOnce = 2;
   static constexpr std::chrono::seconds kReaderPatience{30};
 
@@ -46,7 +47,7 @@ class Site {
   PageAnswer Route(const PageRequest& request);
   PageAnswer Metrics(const PageRequest& request);
   PageAnswer HealthAnswer();
-  // What a page of that address is made of, if it is lasting.
+  // The files from which a page of that address is made, if it is lasting.
   std::vector<std::filesystem::path> FilesOf(const PageRequest& request) const;
   std::vector<std::string> ReportNames() const;
 

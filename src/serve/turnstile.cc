@@ -11,7 +11,7 @@ Turnstile::Place Turnstile::Enter(std::chrono::seconds patience) {
   const bool entered = changed_.wait_for(lock, patience, [&] { return free_ > 0 && waiting_.front() == number; });
   waiting_.erase(std::find(waiting_.begin(), waiting_.end(), number));
   if (entered) --free_;
-  changed_.notify_all();  // another stands in front now
+  changed_.notify_all();  // another waiter is now first
   return Place(entered ? this : nullptr);
 }
 

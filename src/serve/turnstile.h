@@ -1,4 +1,4 @@
-// Lets so many threads in at once, in the order in which they came.
+// Admits a limited number of threads at once, in the order of their arrival.
 #pragma once
 
 #include <chrono>
@@ -18,10 +18,10 @@ class Turnstile {
   struct Leave {
     void operator()(Turnstile* turnstile) const { turnstile->GiveBack(); }
   };
-  // A place, held until it is destroyed.
+  // A place, held until this is destroyed.
   using Place = std::unique_ptr<Turnstile, Leave>;
 
-  // Waits for a place, behind those who came before. Null where none was free within `patience`.
+  // Waits for a place, after earlier callers. Null if none was free within `patience`.
   Place Enter(std::chrono::seconds patience);
 
  private:
@@ -30,7 +30,7 @@ class Turnstile {
   std::mutex mutex_;
   std::condition_variable changed_;
   int64_t free_;
-  std::deque<int64_t> waiting_;  // by the numbers that they drew
+  std::deque<int64_t> waiting_;  // by the waiters' numbers
   int64_t next_number_ = 0;
 };
 
