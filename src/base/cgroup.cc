@@ -9,8 +9,8 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-// The folder of the cgroup `path` ("/a/b") in the hierarchy mounted at `mount`, and those above it. A container that
-// sees the path its host knows finds only the topmost, which is its own.
+// The folder of the cgroup `path` ("/a/b") in the hierarchy mounted at `mount`, and those above it. If a container sees
+// the host's path, only the topmost folder exists, which is its own.
 std::vector<fs::path> Upwards(const fs::path& mount, fs::path path) {
   std::vector<fs::path> folders;
   for (;; path = path.parent_path()) {

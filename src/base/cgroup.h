@@ -1,4 +1,4 @@
-// Where the kernel counts and limits what the group of processes that this one is in may take: its cgroup.
+// Our cgroup: the group of processes for which the kernel counts and limits resources.
 #pragma once
 
 #include <filesystem>
@@ -7,14 +7,14 @@
 
 namespace ridgeline {
 
-// The folders of our cgroup, the first ours and then each above it, up to the topmost that is seen: in a container,
-// the container's. What a folder says may be missing in any of them, the folder too.
+// The folders of our cgroup: first ours, then each above it, up to the topmost visible one, which in a container is the
+// container's. Any of them may lack a file, or may not exist.
 struct CgroupFolders {
-  std::vector<std::filesystem::path> v2;  // of all controllers
-  std::vector<std::filesystem::path> v1;  // of the controller alone
+  std::vector<std::filesystem::path> v2;  // the folders of all controllers
+  std::vector<std::filesystem::path> v1;  // the folders of this controller only
 };
 
-// Of a controller: "memory", "cpu". A machine has it in one of both versions. `root` is "/" but in tests.
+// For a controller: "memory", "cpu". A machine has it in only one of both versions. `root` is "/" except in tests.
 CgroupFolders CgroupsOf(std::string_view controller, const std::filesystem::path& root = "/");
 
 }  // namespace ridgeline

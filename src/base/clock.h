@@ -1,4 +1,4 @@
-// Time, passed in so that tests can move it.
+// Time, as a parameter so that tests can change it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class SystemClock final : public Clock {
   void SleepNs(int64_t duration_ns) override;
 };
 
-// Sleeping moves it; nothing waits.
+// Sleeping advances it; nothing waits.
 class FakeClock final : public Clock {
  public:
   int64_t MonotonicNs() const override { return now_ns_; }

@@ -17,14 +17,14 @@ bool Has(const auto& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// "python" of "/usr/bin/python3.11".
+// "python" from "/usr/bin/python3.11".
 std::string ProgramName(const std::string& word) {
   std::string name = std::filesystem::path(word).filename();
   name.erase(name.find_last_not_of("0123456789.") + 1);
   return name;
 }
 
-// What an option means for the words behind it.
+// The meaning of an option for the words after it.
 enum class Option { kAlone, kTakesNext, kTextIsNext, kNoFile };
 
 Option OfShell(std::string_view option) {
@@ -48,7 +48,7 @@ Option OfPython(std::string_view option) {
 
 bool IsOption(std::string_view word) { return word.starts_with('-') || (word.starts_with('+') && word.size() > 1); }
 
-// The text of a shell that is the word `at`.
+// The script text of a shell, which is the word `at`.
 std::optional<size_t> TextOfShell(std::span<const std::string> argv, size_t at) {
   bool text_follows = false;
   for (++at; at < argv.size(); ++at) {
@@ -58,7 +58,7 @@ std::optional<size_t> TextOfShell(std::span<const std::string> argv, size_t at) 
     }
     const Option option = OfShell(argv[at]);
     text_follows = text_follows || option == Option::kTextIsNext;
-    // Of "-euo pipefail -c", or "-ceuo pipefail".
+    // For "-euo pipefail -c" or "-ceuo pipefail".
     const bool sets = !argv[at].starts_with("--") && argv[at].find_first_of("oO") != std::string::npos;
     if (option == Option::kTakesNext || sets) ++at;
   }
@@ -77,7 +77,7 @@ std::optional<size_t> ScriptOf(std::span<const std::string> argv) {
       return is_file ? std::optional(at) : std::nullopt;
     }
     if (word == "--") continue;
-    // Others' options may take the next word.
+    // Options of other programs may take the next word.
     const Option option = shell ? OfShell(word) : python ? OfPython(word) : Option::kNoFile;
     if (option == Option::kNoFile || option == Option::kTextIsNext) return std::nullopt;
     if (option == Option::kTakesNext) ++at;

@@ -44,7 +44,7 @@ double Quota(const fs::path& root) {
   return least;
 }
 
-// Of "0-3,8,10-11"; 0 where it cannot be read.
+// The number of cores in "0-3,8,10-11"; 0 if it cannot be read.
 int64_t CountOf(const fs::path& list) {
   std::ifstream in(list);
   int64_t count = 0;

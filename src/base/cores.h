@@ -1,4 +1,4 @@
-// The processor time that this process may take.
+// The processor time that this process may use.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 namespace ridgeline {
 
 struct AllowedCores {
-  std::vector<int> ids;  // those it may run on, by its affinity, which is within its cpusets; empty where nobody says
-  double quota = 0;      // cores' worth of time that it may take, by its cgroup and each above that; 0: no quota
-  bool subset = false;   // of the machine's: there are others
+  std::vector<int> ids;  // cores that it may run on, by its affinity, which is within its cpusets; empty: unknown
+  double quota = 0;      // cores' worth of time that it may use, by its cgroup and each above it; 0: no quota
+  bool subset = false;   // a part of the machine's cores: there are others
 
-  // How many threads can run at once without being held back: at least 1; 0 where nobody says.
+  // How many threads can run at once without being throttled: at least 1; 0 if unknown.
   int64_t count() const;
 };
 
-// `root` is "/" but in tests, which say of this process's own affinity what they find.
+// `root` is "/" except in tests. They also see this process's real affinity.
 AllowedCores CoresAllowed(const std::filesystem::path& root = "/");
 
 }  // namespace ridgeline

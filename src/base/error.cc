@@ -26,7 +26,7 @@ Error::Error(ErrorKind kind, std::string message, std::string hint)
 
 namespace {
 
-// What to do about a system's error, whatever was asked of it; empty where that depends.
+// What to do about a system error in any operation; empty if that depends on the operation.
 const char* HintFor(int error) {
   switch (error) {
     case EACCES:

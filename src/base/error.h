@@ -1,4 +1,5 @@
-// The one exception type. Thrown where something is wrong, caught in the mains, which map its kind to an exit code.
+// The only exception type. It is thrown if something is wrong, and caught in the mains, which map its kind to an exit
+// code.
 #pragma once
 
 #include <exception>
@@ -8,19 +9,19 @@ namespace ridgeline {
 
 enum class ErrorKind {
   kUsage,           // a wrong command line
-  kInvalidInput,    // a sweep, spec, result or database that is not what it must be
+  kInvalidInput,    // an invalid sweep, spec, result or database
   kInfrastructure,  // the disk, a scheduler, the network, the kernel
   kOutOfMemory,     // a plan that does not fit
-  kInternal,        // a bug of ours
+  kInternal,        // a bug in Ridgeline
 };
 
-// Exit codes of `ridgeline` for what is thrown: 2 usage or bad input, 3 infrastructure. 0 is done, 1 a run whose points
-// failed.
+// Exit codes of `ridgeline` for exceptions: 2 for usage or invalid input, 3 for infrastructure. 0 means success, 1 a
+// run with failed points.
 int ExitCode(ErrorKind kind);
 
 class Error : public std::exception {
  public:
-  // `message` says what was wrong and where; `hint` what to do about it (may be empty).
+  // `message` says what was wrong and where; `hint` says what to do about it, and may be empty.
   Error(ErrorKind kind, std::string message, std::string hint = {});
 
   ErrorKind kind() const { return kind_; }

@@ -9,9 +9,9 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-// Numbers of linux/magic.h; those that the kernel's own headers lack are of the file systems' sources, as coreutils'
-// stat(1) lists them. FUSE is here because sshfs, JuiceFS and object stores come by it; what is local there (as
-// fuse-overlayfs) loses a little speed.
+// The numbers are from linux/magic.h. Numbers that the kernel's own headers lack are from the file systems' sources, as
+// listed by coreutils' stat(1). FUSE is included because sshfs, JuiceFS and object stores use it. Local file systems
+// that use it (such as fuse-overlayfs) lose a little speed.
 constexpr std::array<std::pair<uint32_t, std::string_view>, 17> kNetworkFileSystems = {{
     {0x6969, "NFS"},
     {0x0BD00BD0, "Lustre"},

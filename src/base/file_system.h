@@ -1,4 +1,4 @@
-// Which file system a file lies on, as far as it matters: whether other machines write to it too.
+// The file system of a file, as far as it matters: whether other machines write to it, too.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace ridgeline {
 
-// "NFS", "Lustre", …: what a file system of this magic number (statfs(2)'s f_type) is called, where several machines
-// can have it mounted. Empty: it is of one machine, as far as is known.
+// The name ("NFS", "Lustre", …) of the file system with this magic number (statfs(2)'s f_type), if several machines can
+// mount it. Empty: it belongs to one machine, as far as known.
 std::string_view NetworkFileSystemName(uint32_t magic);
 
-// The same for the file system of `path`, or of the nearest folder above it that is there.
+// The same for the file system of `path`, or of its nearest existing parent.
 std::string_view NetworkFileSystemOf(const std::filesystem::path& path);
 
 }  // namespace ridgeline

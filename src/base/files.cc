@@ -102,8 +102,8 @@ bool IsDevice(const fs::path& path) {
 
 namespace {
 
-// A new file beside `path`, called after it. As readable as the umask lets a new file be: a mode that is set afterwards
-// would not ask it.
+// Creates a new file beside `path`, named after it. Its mode goes through open, because a mode that is set afterwards
+// would ignore the umask.
 int MakeTemporary(const fs::path& path, const fs::path& dir, mode_t mode, std::string& name) {
   for (int number = 0;; ++number) {
     name = (dir / fmt::format(".{}.{}-{}", path.filename().string(), ::getpid(), number)).string();
@@ -214,7 +214,7 @@ void MakeDirs(const fs::path& path) {
 }
 
 std::optional<FileLock> FileLock::Try(const fs::path& path) {
-  // A link would have us make a file elsewhere, and a pipe wait for somebody.
+  // Refuses links and does not wait: a link would make us create a file elsewhere, and a pipe would wait for a reader.
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
   struct stat info {};
   if (fd.get() < 0 && errno != ELOOP) ThrowErrno("cannot open the lock " + path.string());
@@ -243,7 +243,8 @@ fs::path ProgramFile() {
   fs::path self = fs::read_symlink("/proc/self/exe", ec);
   if (ec) return fs::current_path() / "ridgeline";
   if (!self.filename().string().starts_with("ld")) return self;
-  // The loader was started with the program as its argument. The program is the file that this function's code is of.
+  // The loader was started with the program as its argument. The program is the file that contains this function's
+  // code.
   const auto here = reinterpret_cast<uintptr_t>(&ProgramFile);
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {

@@ -13,50 +13,51 @@
 
 namespace ridgeline {
 
-// A file that is a person's, or the system's. Throws Error(kInfrastructure) naming the path.
+// Reads a file of the user or the system. Throws Error(kInfrastructure), which names the path.
 std::string ReadFile(const std::filesystem::path& path);
 
-// The same; nothing where no file is there. One question, so a file that others make and remove meanwhile is no error.
-// No more than `most` bytes are read.
+// The same; nothing if there is no file. A single operation, so that it is no error if others create and remove the
+// file meanwhile. Reads at most `most` bytes.
 std::optional<std::string> ReadFileIfThere(const std::filesystem::path& path, size_t most = SIZE_MAX);
 
-// A file that a trainer or a job may have made (ridgeline/foreign_file.h); nothing where none is there. Throws
-// Error(kInvalidInput) where it is no regular file or has more bytes, Error(kInfrastructure) where it cannot be read.
+// Reads a file that a trainer or a job may have made (ridgeline/foreign_file.h); nothing if there is none. Throws
+// Error(kInvalidInput) if it is no regular file or has more bytes, and Error(kInfrastructure) if it cannot be read.
 std::optional<std::string> ReadForeignFile(const std::filesystem::path& path, size_t max_bytes,
                                            ForeignFile::Links links = ForeignFile::Links::kRefused);
-// Why it was not read, as such an error.
+// Throws the reason why it was not read as such an error.
 [[noreturn]] void ThrowUnread(const ForeignFile& file);
 
-// When it was last written to, as Unix time; 0 where there is no such file.
+// When it was last written, as Unix time; 0 if there is no such file.
 int64_t ModifiedUnixNs(const std::filesystem::path& path);
 
-// The last `max_bytes` of such a file; empty where it is no regular file, or cannot be read.
+// The last `max_bytes` of such a file; empty if it is no regular file, or cannot be read.
 std::string ReadTail(const std::filesystem::path& path, size_t max_bytes);
-// The same of a log, for people: where the system does not let it be read, a line in brackets says why.
+// The same for a log, for people: if the system does not let it be read, a line in brackets says why.
 std::string ReadLogTail(const std::filesystem::path& path, size_t max_bytes);
 
-// What is made here is for all to read and to write, less what the umask takes away.
+// Files created here may be read and written by all, subject to the umask.
 
-// Whether `path` is a device, such as /dev/null and /dev/stdout. It is written to, never replaced by a file: for root,
-// replacing would take it from all programs of the machine.
+// Whether `path` is a device, such as /dev/null or /dev/stdout. Devices are written to, never replaced by a file: if
+// root replaced one, all programs of the machine would lose it.
 bool IsDevice(const std::filesystem::path& path);
 
-// Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the folder: after a crash at any
-// moment `path` holds the old bytes or the new ones. Throws Error(kInfrastructure); the temporary is removed.
+// Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the folder. So after a crash at any
+// moment, `path` holds the old bytes or the new ones. Throws Error(kInfrastructure), and then removes the temporary
+// file.
 void WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes);
 
-// The same without syncing: who reads `path` meanwhile finds the old bytes or the new ones, and only a machine that
-// goes down may leave less. For what can be made again, and shows by itself when it is not whole.
+// The same without syncing: readers find the old bytes or the new ones, and only a crash of the machine may leave less.
+// For files that can be made again, and whose damage is noticed.
 void WriteFile(const std::filesystem::path& path, std::string_view bytes);
 
-// The same as WriteFile, for its owner alone to read from its first moment: what holds a secret.
+// The same as WriteFile, but only the owner can read the file, from its first moment. For secrets.
 void WritePrivateFile(const std::filesystem::path& path, std::string_view bytes);
 
-// Writes over what is there, in place, so that a reader may find less: only for a file that cannot be replaced, as one
-// that is mounted by itself. Throws Error(kInfrastructure).
+// Overwrites the file in place, so a reader may find less. Only for a file that cannot be replaced, such as one that is
+// mounted by itself. Throws Error(kInfrastructure).
 void OverwriteFile(const std::filesystem::path& path, std::string_view bytes);
 
-// A descriptor, closed on scope exit; release() hands it over.
+// A descriptor, closed at the end of its scope; release() gives it up.
 class Fd {
  public:
   explicit Fd(int fd) : fd_(fd) {}
@@ -70,33 +71,33 @@ class Fd {
   int fd_;
 };
 
-// Writes all of it to an open file, `path`. Throws Error(kInfrastructure) naming that.
+// Writes all of it to an open file, `path`. Throws Error(kInfrastructure), which names the path.
 void WriteAll(int fd, std::string_view bytes, const std::filesystem::path& path);
 
 // A new file, written from front to back in parts.
 class FileWriter {
  public:
-  // Throws Error(kInfrastructure) where there is one of that name already; so do the others where the disk fails.
+  // Throws Error(kInfrastructure) if a file of that name exists; so do the other functions if the disk fails.
   explicit FileWriter(std::filesystem::path path);
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
   ~FileWriter();
   void Append(std::string_view bytes);
-  void Sync();  // what was appended is on the disk
+  void Sync();  // on return, the appended bytes are on the disk
 
  private:
   std::filesystem::path path_;
   int fd_;
 };
 
-// A new file of this text, on the disk when it returns. Throws as FileWriter does.
+// Writes a new file with this text. It is on the disk on return. Throws as FileWriter.
 void WriteSynced(const std::filesystem::path& path, std::string_view text);
 
-// A file read anywhere in it, that others may have made.
+// Reads a file at any position. Others may have made it.
 class FileReader {
  public:
-  // Throws Error(kInvalidInput) naming the path where it is no regular file, else Error(kInfrastructure); so does
-  // ReadAt, also where the file ends before.
+  // Throws Error(kInvalidInput), which names the path, if it is no regular file, else Error(kInfrastructure). So does
+  // ReadAt, also if the file ends earlier.
   explicit FileReader(std::filesystem::path path, ForeignFile::Links links = ForeignFile::Links::kRefused);
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
@@ -110,17 +111,18 @@ class FileReader {
   int64_t size_ = 0;
 };
 
-// What was made, renamed or removed in the folder stays so after a crash. Throws Error(kInfrastructure).
+// Makes creations, renames and removals in the folder survive a crash. Throws Error(kInfrastructure).
 void SyncFolder(const std::filesystem::path& path);
 
-// Makes the folder and its parents. Throws Error(kInfrastructure) naming the path.
+// Makes the folder and its parents. Throws Error(kInfrastructure), which names the path.
 void MakeDirs(const std::filesystem::path& path);
 
-// An exclusive advisory lock (flock) on a regular file, created where it is missing, and never through a link. Released
-// by the destructor or the process's end, whichever way it ends. A child inherits it where the descriptor is inherited.
+// An exclusive advisory lock (flock) on a regular file, which is created if missing, and never through a link. Released
+// by the destructor, or by any end of the process. A child inherits it if it inherits the descriptor.
 class FileLock {
  public:
-  // Nothing where another process holds it. Throws Error(kInfrastructure) where the file cannot be opened, or is none.
+  // Returns nothing if another process holds it. Throws Error(kInfrastructure) if the file cannot be opened, or is no
+  // regular file.
   static std::optional<FileLock> Try(const std::filesystem::path& path);
 
   FileLock(FileLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
@@ -136,13 +138,13 @@ class FileLock {
   int fd_;
 };
 
-// The running program's file, also where a loader was started with the program as its argument.
+// The running program's file, also if a loader was started with the program as its argument.
 std::filesystem::path ProgramFile();
 // The folder that holds the running program, and the installed or build tree's data folder for `name` ("plugins",
 // "reports", "sweeps", "docs"): $RIDGELINE_HOME/NAME, else beside the program (build tree), else
 // ../lib|share/ridgeline/NAME.
 std::filesystem::path ProgramDir();
-// Throws Error(kInfrastructure) where it is nowhere; FindDataDir has nothing then.
+// Throws Error(kInfrastructure) if it is not found; FindDataDir then returns nothing.
 std::filesystem::path DataDir(const std::string& name);
 std::optional<std::filesystem::path> FindDataDir(const std::string& name);
 

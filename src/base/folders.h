@@ -1,4 +1,4 @@
-// What lies in a folder.
+// Lists the entries of a folder.
 #pragma once
 
 #include <cerrno>
@@ -9,8 +9,8 @@
 
 namespace ridgeline {
 
-// Each entry of a folder; none where there is no such folder. Throws Error(kInfrastructure) where it cannot be read:
-// with too many open files, say, it is not empty.
+// Calls `take` with each entry of a folder; with none if there is no such folder. Throws Error(kInfrastructure) if it
+// cannot be read: with too many open files, for example, it must not look empty.
 template <typename Take>
 void ForEachEntry(const std::filesystem::path& folder, Take take) {
   std::error_code ec;

@@ -16,7 +16,7 @@ struct Hash128 {
 
 Hash128 Hash(std::string_view bytes);
 
-// The same of bytes that come in parts.
+// The same for bytes that come in parts.
 class Hasher {
  public:
   Hasher();

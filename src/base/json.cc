@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxJsonFileBytes = size_t{128} << 20;
 
-// Brackets in texts do not count.
+// Brackets within strings do not count.
 bool IsTooDeep(std::string_view text) {
   int depth = 0;
   bool quoted = false;
@@ -69,7 +69,7 @@ std::string DumpJson(const Json& value, int indent) {
 
 std::string ShowJson(const Json& value, int indent) {
   std::string text = DumpJson(value, indent);
-  // What lies outside ASCII stands in a string; ASCII's own controls are escaped already, but for DEL.
+  // Characters outside ASCII occur only in strings. ASCII's own controls are already escaped, except DEL.
   const auto ordinary = [](char c) { return (c & '\x80') == 0 && c != '\x7f'; };
   if (std::all_of(text.begin(), text.end(), ordinary)) return text;
   std::string shown;

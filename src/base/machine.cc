@@ -42,11 +42,11 @@ std::string MathFlags(const fs::path& cpuinfo) {
   for (std::string flag; flags >> flag;) {
     if (kWanted.contains(flag)) found.push_back(flag);
   }
-  std::sort(found.begin(), found.end());  // kernels list them in orders of their own
+  std::sort(found.begin(), found.end());  // sorted, because kernels list them in different orders
   return Join(found, " ");
 }
 
-// Rounded: what a kernel keeps for itself differs from boot to boot. Empty where it cannot be read.
+// Rounded, because the part that a kernel keeps for itself differs from boot to boot. Empty if it cannot be read.
 std::string MemoryText(const fs::path& meminfo) {
   const std::string text = ValueIn(meminfo, "MemTotal");
   int64_t kilobytes = 0;

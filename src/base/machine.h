@@ -1,4 +1,4 @@
-// What this machine is: the facts by which two machines can be told apart or held against each other.
+// Facts about this machine, by which machines can be distinguished or compared.
 #pragma once
 
 #include <filesystem>
@@ -7,14 +7,14 @@
 
 namespace ridgeline {
 
-// cpu (its model), cpu_flags (those that decide how fast it multiplies), cores (as many as this process may keep busy),
-// memory (in whole GiB). `root` is "/" but in tests.
+// cpu (its model), cpu_flags (those that affect how fast it multiplies), cores (as many as this process may keep busy),
+// memory (in whole GiB). `root` is "/" except in tests.
 std::map<std::string, std::string> MachineFacts(const std::filesystem::path& root = "/");
 
-// What it is called; "?": it does not say.
+// The machine's name; "?" if unknown.
 std::string HostName();
 
-// "AMD EPYC (2 cores)", of these facts: what a processor says of itself as a device.
+// "AMD EPYC (2 cores)", from these facts: the name of a processor as a device.
 std::string CpuName(const std::map<std::string, std::string>& facts);
 
 }  // namespace ridgeline

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 constexpr int64_t kNoLimitV1 = int64_t{1} << 60;  // cgroup v1 writes "no limit" as a number near 2^63
 
-// The number a file begins with; kUnlimited where there is none ("max", or no such file).
+// The number at the beginning of a file; kUnlimited if there is none ("max", or no such file).
 int64_t NumberIn(const fs::path& file) {
   std::ifstream in(file);
   int64_t value = 0;
@@ -41,7 +41,7 @@ int64_t PageCache(const fs::path& stat_file) {
   return cache;
 }
 
-// What is left to a cgroup; kUnlimited where nothing limits it.
+// The memory that is left to a cgroup; kUnlimited if nothing limits it.
 int64_t LeftIn(const fs::path& folder, const char* limit_file, const char* usage_file) {
   const int64_t limit = NumberIn(folder / limit_file);
   const int64_t usage = NumberIn(folder / usage_file);

@@ -1,5 +1,6 @@
-// NVML, the library that says how GPUs fare. It comes with the driver, and its header with neither that nor the part of
-// the toolkit that is needed here: what is called of it is declared as its ABI has it (NVIDIA, "NVML API Reference").
+// NVML, the library that reports the state of GPUs. It comes with the driver. Its header comes with neither the driver
+// nor the part of the toolkit that we need, so the functions that we call are declared here by their ABI (NVIDIA, "NVML
+// API Reference").
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@ namespace ridgeline {
 struct nvmlDevice_st;
 using NvmlDevice = nvmlDevice_st*;
 
-// nvmlReturn_t, as far as it is told apart here.
+// nvmlReturn_t, as far as we distinguish its values.
 enum NvmlReturn : int {
   kNvmlSuccess = 0,
   kNvmlNotSupported = 3,
@@ -19,7 +20,7 @@ enum NvmlReturn : int {
   kNvmlInsufficientSize = 7,
   kNvmlDriverNotLoaded = 9,
   kNvmlGpuIsLost = 15,
-  kNvmlVersionMismatch = 18,  // of the library and the kernel's module
+  kNvmlVersionMismatch = 18,  // the versions of the library and the kernel module differ
 };
 
 enum NvmlClock : int { kNvmlClockSm = 1, kNvmlClockMemory = 2 };       // nvmlClockType_t
@@ -27,13 +28,13 @@ enum NvmlEccError : int { kNvmlCorrected = 0, kNvmlUncorrected = 1 };  // nvmlMe
 enum NvmlEccCounter : int { kNvmlSinceDriverLoaded = 0 };              // nvmlEccCounterType_t: volatile
 enum NvmlTemperatureSensor : int { kNvmlTemperatureGpu = 0 };          // nvmlTemperatureSensors_t
 
-// nvmlMemory_v2_t. Whether `used` has the reserved in it differs between versions: the rest says it.
+// nvmlMemory_v2_t. Versions differ in whether `used` includes the reserved part; the other figures tell.
 struct NvmlMemory {
   unsigned version = static_cast<unsigned>(sizeof(NvmlMemory)) | 2U << 24;
   unsigned long long total = 0, reserved = 0, free = 0, used = 0;  // bytes
 };
 
-// nvmlFieldValue_t, of a field that is an unsigned integer.
+// nvmlFieldValue_t, for a field that is an unsigned integer.
 struct NvmlFieldValue {
   unsigned field = 0, scope = 0;
   long long timestamp = 0, latency_us = 0;
@@ -57,14 +58,14 @@ struct NvmlPci {
 
 // nvmlProcessInfo_t, as of version 2
 struct NvmlProcess {
-  unsigned pid = 0;  // as the driver numbers them: the node's, also in a container
+  unsigned pid = 0;  // the driver's number: the node's, also in a container
   unsigned long long used_bytes = 0;
   unsigned gpu_instance = 0, compute_instance = 0;
 };
 inline constexpr unsigned long long kNvmlValueNotAvailable = ~0ULL;
 
-// Every function of it that is called here, with what it takes. Those that a driver may lack are nullptr then, all but
-// the first four.
+// Every NVML function that we call, with its parameters. The first four are required; the others are nullptr if the
+// driver lacks them.
 #define RIDGELINE_NVML_FUNCTIONS(NEEDED, IF_THERE)                                                       \
   NEEDED(nvmlInit_v2, ())                                                                                \
   NEEDED(nvmlShutdown, ())                                                                               \
@@ -96,32 +97,33 @@ struct Nvml {
   const char* (*nvmlErrorString)(NvmlReturn) = nullptr;
 };
 
-// The process's, loaded by the first call. Throws as SharedLibrary does, at every call.
+// The process's NVML, loaded by the first call. Throws as SharedLibrary, at every call.
 const Nvml& LoadNvml();
 
-// NVML at work, from when this is made until it goes.
+// An NVML session, from construction to destruction.
 class NvmlSession {
  public:
-  // Throws Error(kInfrastructure) in words where it cannot work: no driver, another version of it, no permission. It
-  // throws as `load` does, too.
+  // Throws Error(kInfrastructure) with an explanation if NVML cannot work: no driver, another version of it, or no
+  // permission. Also throws as `load`.
   explicit NvmlSession(const Nvml& (*load)());
   ~NvmlSession();
   NvmlSession(const NvmlSession&) = delete;
   NvmlSession& operator=(const NvmlSession&) = delete;
 
-  // Whether NVML said what was asked: false where it has no such function, too.
+  // Whether NVML answered: false also if it has no such function.
   template <typename... Takes, typename... Args>
   bool Said(NvmlReturn (*Nvml::*function)(Takes...), Args... args) const {
     return nvml_.*function != nullptr && (nvml_.*function)(args...) == kNvmlSuccess;
   }
   const Nvml& nvml() const { return nvml_; }
 
-  // The card, which CUDA_VISIBLE_DEVICES cannot make another: "0000:1B:00.0" as cudaDeviceGetPCIBusId has it. Throws
-  // Error(kInfrastructure) where there is none.
+  // The card with this address: "0000:1B:00.0", as from cudaDeviceGetPCIBusId. CUDA_VISIBLE_DEVICES does not change it.
+  // Throws Error(kInfrastructure) if there is none.
   NvmlDevice Device(const std::string& pci_bus_id) const;
-  // All that the driver sees, in its order; nullptr for one that cannot be asked. Empty where it does not say how many.
+  // All cards that the driver sees, in its order; nullptr for one that cannot be queried. Empty if their number is
+  // unknown.
   std::vector<NvmlDevice> Devices() const;
-  // Of the card: whether it is cut into instances (MIG), which share what is said of it. False where that is not said.
+  // Whether the card is divided into instances (MIG), which share its figures. False if unknown.
   bool IsMig(NvmlDevice device) const;
 
  private:

@@ -1,4 +1,4 @@
-// Loops over the cores this process may use (OpenMP).
+// Parallel loops over the cores that this process may use (OpenMP).
 #pragma once
 
 #include <omp.h>
@@ -8,8 +8,8 @@
 
 namespace ridgeline {
 
-// fn(begin, end) over [0, n), cut into at most one range a thread, none shorter than `grain`. The cut depends on the
-// number of threads: what fn computes for an index must not.
+// Calls fn(begin, end) over [0, n), divided into at most one range per thread, none shorter than `grain`. The division
+// depends on the number of threads. What fn computes for an index must not.
 template <typename Fn>
 void ParallelFor(int64_t n, int64_t grain, const Fn& fn) {
   const int64_t threads = std::min<int64_t>(omp_get_max_threads(), (n + grain - 1) / std::max<int64_t>(grain, 1));

@@ -12,7 +12,7 @@ namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Every function returns false where the text is not plain; the position means nothing then.
+// Every function returns false if the text is not plain; the position is meaningless then.
 class Parser {
  public:
   explicit Parser(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}

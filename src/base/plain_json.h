@@ -1,5 +1,5 @@
-// A quick way through the JSON that programs write: ASCII, no \u escapes, moderate depth and numbers. nlohmann-json,
-// which decides what JSON is and says what is wrong with what is not, takes three times as long.
+// A fast parser for the JSON that programs write: ASCII, no \u escapes, moderate depth and numbers. nlohmann-json takes
+// three times as long. It stays the reference for what JSON is, and for error messages.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace ridgeline {
 
-// True where `text` is plain JSON: `value` is then what nlohmann's parser gives. False says nothing about the text:
-// ask nlohmann's parser.
+// Returns true if `text` is plain JSON; `value` then equals the result of nlohmann's parser. False says nothing about
+// the text: use nlohmann's parser.
 bool ParsePlainJson(std::string_view text, nlohmann::json& value);
 
 }  // namespace ridgeline

@@ -5,11 +5,11 @@
 
 namespace ridgeline {
 
-// A free port of the loopback interface, chosen by the kernel and given to nobody else while this lives. A server may
-// listen on it meanwhile if it sets SO_REUSEADDR, as servers do: we hold the port and do not listen.
+// A free port of the loopback interface, which the kernel chooses and gives to nobody else while this object lives. A
+// server can listen on it meanwhile if it sets SO_REUSEADDR, as servers do: we hold the port without listening.
 class ReservedPort {
  public:
-  // Throws Error(kInfrastructure) where there is none.
+  // Throws Error(kInfrastructure) if there is none.
   ReservedPort();
   ReservedPort(const ReservedPort&) = delete;
   ReservedPort& operator=(const ReservedPort&) = delete;

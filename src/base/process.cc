@@ -29,7 +29,8 @@ namespace {
 constexpr char kTooManyProcesses[] =
     "you may have as many processes as you are allowed to: end some, or raise `ulimit -u`";
 
-// Everything the child needs, made before fork: between fork and exec only async-signal-safe calls are allowed.
+// Everything that the child needs, prepared before fork: between fork and exec, only async-signal-safe calls are
+// allowed.
 struct Prepared {
   std::vector<std::string> argv_text;
   std::vector<std::string> env_text;
@@ -63,13 +64,14 @@ void SetUpAndExec(const Prepared& p, const SpawnOptions& options, const std::str
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   signal(SIGPIPE, SIG_DFL);
-  // A shell's background jobs ignore SIGINT, lest Ctrl-C reach them; it does not reach another group.
+  // Restores SIGINT. A shell's background jobs ignore it, so that Ctrl-C does not reach them. Ctrl-C does not reach
+  // another group anyway.
   if (options.new_session || options.new_process_group) signal(SIGINT, SIG_DFL);
   if (options.new_session && ::setsid() < 0) return;
   if (options.new_process_group && ::setpgid(0, 0) != 0) return;
   if (options.die_with_parent) {
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return;
-    if (::getppid() != parent) ::raise(SIGKILL);  // it ended before prctl
+    if (::getppid() != parent) ::raise(SIGKILL);  // the parent ended before prctl
   }
   if (!options.cpus.empty() && ::sched_setaffinity(0, sizeof cpus, &cpus) != 0) return;
   for (const int fd : options.inherit_fds) {
@@ -93,7 +95,7 @@ Child Child::Spawn(const std::vector<std::string>& argv, const SpawnOptions& opt
   CPU_ZERO(&cpus);
   for (const int cpu : options.cpus) CPU_SET(static_cast<size_t>(cpu), &cpus);
 
-  int report[2];  // closed by a successful exec; else carries errno
+  int report[2];  // a successful exec closes it; a failed one sends errno
   if (::pipe2(report, O_CLOEXEC) != 0) ThrowErrno("cannot make a pipe");
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
@@ -170,7 +172,7 @@ Captured Run(const std::vector<std::string>& argv, int64_t timeout_ns,
              const std::map<std::string, std::string>& environment) {
   std::array<std::string, 2> names;
   std::array<int, 2> fds{};
-  for (size_t i = 0; i < 2; ++i) {  // memory files: no pipe to drain, so the child never blocks on us
+  for (size_t i = 0; i < 2; ++i) {  // memory files instead of pipes, so the child never blocks on us
     fds[i] = static_cast<int>(::syscall(SYS_memfd_create, "captured", MFD_CLOEXEC));
     if (fds[i] < 0) ThrowErrno("cannot make a memory file");
     names[i] = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fds[i]);

@@ -1,4 +1,4 @@
-// Who besides us may know what a file with a secret holds.
+// Tells who besides us may know the content of a secret file.
 #pragma once
 
 #include <sys/stat.h>
@@ -10,9 +10,9 @@
 
 namespace ridgeline {
 
-// As it follows the file's name: "belongs to another user (number 1001)"; empty where nobody else may know it. A group
-// may read what root owns: Kubernetes mounts a pod's secrets so. User namespaces and network file systems show an owner
-// whom they do not know as `nobody`.
+// Text to follow the file's name: "belongs to another user (number 1001)"; empty if nobody else may know it. A group
+// may read files that root owns, because Kubernetes mounts a pod's secrets so. User namespaces and network file systems
+// show an unknown owner as `nobody`.
 inline std::string WhoElseKnows(const struct stat& info, uid_t us = ::geteuid()) {
   constexpr uid_t kRoot = 0;
   constexpr uid_t kNobody = 65534;

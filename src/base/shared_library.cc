@@ -12,7 +12,7 @@
 namespace ridgeline {
 namespace {
 
-// Where NVIDIA's libraries lie that no loader knows of, from the folder that a variable names.
+// Where NVIDIA's libraries lie that no loader finds, relative to the folder that a variable names.
 struct CudaPlace {
   const char* variable;
   const char* folders;
@@ -20,9 +20,9 @@ struct CudaPlace {
 
 constexpr CudaPlace kCudaPlaces[] = {
     {"VIRTUAL_ENV", "lib/python3*/site-packages/nvidia/*/lib"},   // PyTorch's wheels
-    {"CONDA_PREFIX", "lib/python3*/site-packages/nvidia/*/lib"},  // the same, by pip in conda's environment
+    {"CONDA_PREFIX", "lib/python3*/site-packages/nvidia/*/lib"},  // the same, installed by pip in conda's environment
     {"CONDA_PREFIX", "lib"},                                      // conda's own packages
-    {"CUDA_HOME", "lib64"},                                       // the toolkit of a module
+    {"CUDA_HOME", "lib64"},                                       // a toolkit from an environment module
 };
 
 const char* ValueOf(const char* variable) {

@@ -1,4 +1,4 @@
-// SplitMix64 (Steele, Lea & Flood, "Fast Splittable Pseudorandom Number Generators", 2014): the same numbers
+// SplitMix64 (Steele, Lea & Flood, "Fast Splittable Pseudorandom Number Generators", 2014). It gives the same numbers
 // everywhere, which the standard library's distributions do not promise.
 #pragma once
 

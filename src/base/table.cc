@@ -13,7 +13,7 @@
 namespace ridgeline {
 namespace {
 
-// A row may be shorter than the columns: what is not there has no value.
+// A row may be shorter than the columns; missing cells have no value.
 const Cell& At(const std::vector<Cell>& row, size_t column) {
   static const Cell kNothing;
   return column < row.size() ? row[column] : kNothing;
@@ -21,7 +21,7 @@ const Cell& At(const std::vector<Cell>& row, size_t column) {
 
 bool IsText(const Cell& cell) { return std::holds_alternative<std::string>(cell); }
 
-// Numbers are set flush right: a column is one of numbers where it has any and no text.
+// Numbers are right-aligned. A column counts as numbers if it has any and no text.
 std::vector<bool> NumberColumns(const Table& table) {
   std::vector<bool> numbers(table.columns.size(), false);
   for (size_t c = 0; c < numbers.size(); ++c) {
@@ -36,14 +36,14 @@ std::vector<bool> NumberColumns(const Table& table) {
   return numbers;
 }
 
-// The columns that a line takes, where it holds no controls.
+// The width of a line in columns, if it has no controls.
 size_t WidthOf(std::string_view line) {
   return static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (c & '\xC0') != '\x80'; }));
 }
 
 bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || (c & '\x80') != 0; }
 
-// For line ends and tabs each format has a way of its own.
+// Each format treats line ends and tabs in its own way.
 constexpr std::string_view kKeptControls = "\n\t";
 
 std::string MarkdownText(std::string_view raw) {
@@ -69,7 +69,7 @@ std::string MarkdownText(std::string_view raw) {
       case '\n':
         out += "<br>";
         break;
-      case '_':  // emphasis only at the edge of a word: batch_size stays readable as it is
+      case '_':  // means emphasis only at the edge of a word; batch_size stays readable unescaped
         if (i == 0 || i + 1 == text.size() || !IsWord(text[i - 1]) || !IsWord(text[i + 1])) out += '\\';
         out += c;
         break;
@@ -90,7 +90,8 @@ std::string MarkdownText(std::string_view raw) {
   return out;
 }
 
-// What a spreadsheet takes for a formula, in fullwidth characters too, which some fold before they look.
+// Whether a spreadsheet reads the text as a formula. Includes fullwidth characters, which some convert before they
+// check.
 bool ReadsAsFormula(std::string_view text) {
   constexpr std::string_view kFirst[] = {
       "=", "+", "-", "@", "\t", "\r", "\n", "\xEF\xBC\x9D", "\xEF\xBC\x8B", "\xEF\xBC\x8D", "\xEF\xBC\xA0"};
@@ -122,7 +123,7 @@ std::string JsonCell(const Cell& cell) {
   return CellText(cell);
 }
 
-// A cell that should hold JSON, as JSON. A stranger's database may hold any text there, so other text is a string.
+// A cell that should hold JSON, as JSON. A database from outside may hold any text there; other text becomes a string.
 std::string EmbeddedJson(const Cell& cell) {
   const auto* text = std::get_if<std::string>(&cell);
   if (text == nullptr) return JsonCell(cell);
@@ -133,7 +134,7 @@ std::string EmbeddedJson(const Cell& cell) {
   }
 }
 
-// Objects by hand, not Json: keys stay in the order of the columns.
+// Writes objects by hand instead of with Json, so that keys stay in the order of the columns.
 std::string JsonRows(const Table& table, std::string_view open, std::string_view key_start, std::string_view key_end,
                      std::string_view close, std::string_view between, const std::vector<std::string>& as_json) {
   std::vector<std::string> keys;

@@ -81,7 +81,7 @@ std::string FormatUnixTime(int64_t unix_ns) {
 }
 
 std::string Nearest(std::string_view name, const std::vector<std::string>& candidates) {
-  // Another case is nearer than another letter: H100.
+  // A name that differs only in case comes first: H100.
   const auto is_same = [](char a, char b) {
     return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
   };
@@ -115,7 +115,7 @@ char32_t NextCodePoint(std::string_view& rest) {
     good = (byte(i) & 0xC0U) == 0x80;
     code = code << 6U | (byte(i) & 0x3FU);
   }
-  // Overlong forms, surrogates and what lies past Unicode's end.
+  // Refuses overlong forms, surrogates and code points beyond Unicode's end.
   if ((length == 3 && code < 0x800) || (length == 4 && (code < 0x10000 || code > 0x10FFFF))) good = false;
   if (code >= 0xD800 && code <= 0xDFFF) good = false;
   rest.remove_prefix(good ? length : 1);
@@ -190,7 +190,7 @@ std::string ShortenToBytes(std::string_view text, size_t max_bytes) {
 
 std::string ShortenToCodePoints(std::string_view text, size_t max_code_points) {
   std::string_view rest = text;
-  size_t cut = 0;  // where one less than may be end
+  size_t cut = 0;  // where the text is cut, to leave room for the ellipsis
   for (size_t count = 0; !rest.empty(); ++count) {
     if (count + 1 == max_code_points) cut = text.size() - rest.size();
     if (count == max_code_points) return std::string(text.substr(0, cut)).append(kEllipsis);

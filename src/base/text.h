@@ -13,44 +13,44 @@ std::string FormatDuration(int64_t ns);       // "850 ms", "12.3 s", "4 min 10 s
 std::string FormatCount(double value);        // "6.02K", "1.24B"
 std::string FormatUnixTime(int64_t unix_ns);  // "2026-02-01T12:30:05Z"
 
-// The candidate nearest to `name` by edit distance; empty where none is near enough to be meant.
+// The candidate nearest to `name` by edit distance; empty if none is near enough to be meant.
 std::string Nearest(std::string_view name, const std::vector<std::string>& candidates);
 
 // `", did you mean 'batch_size'?"`, or nothing.
 std::string DidYouMean(std::string_view name, const std::vector<std::string>& candidates);
 
-// Takes one code point off the front of `rest`. A byte that is no part of well-formed UTF-8 is taken alone, as
+// Takes one code point off the front of `rest`. A byte that does not belong to well-formed UTF-8 is taken alone, as
 // kBadCodePoint. REQUIRES: `rest` is not empty.
 inline constexpr char32_t kBadCodePoint = 0x110000;
 char32_t NextCodePoint(std::string_view& rest);
 
-// True for what a terminal or a page obeys instead of showing: C0 and C1 controls, DEL, separators of lines and
-// paragraphs, direction overrides, isolates and marks, and bytes that are not UTF-8.
+// True for characters that a terminal or a page obeys instead of showing: C0 and C1 controls, DEL, separators of lines
+// and paragraphs, direction overrides, isolates and marks, and bytes that are not UTF-8.
 bool IsControl(char32_t code_point);
 
-// A control as it is shown everywhere: \n, \t, \r, \x1b, \u202e; a byte that is not UTF-8 as \xff. `bytes`: what it was
-// taken from.
+// A control as it is shown everywhere: \n, \t, \r, \x1b, \u202e; a byte that is not UTF-8 as \xff. `bytes`: its
+// original bytes.
 std::string Escape(char32_t control, std::string_view bytes);
 
-// Text from outside with its controls as escapes, but for those that are `kept`; a carriage return before a line feed
-// that is kept stays, too. What is escaped already stays as it is.
+// Text from outside with its controls as escapes, except those in `kept`. A carriage return before a kept line feed
+// stays, too. Existing escapes stay unchanged.
 std::string EscapeControls(std::string_view text, std::string_view kept);
 
-// The same for what may take one line, and for words of several lines.
+// The same for text on one line, and for text of several lines.
 std::string PrintableLine(std::string_view text);
 std::string PrintableText(std::string_view text);
 
-// Well-formed UTF-8: every bad byte becomes U+FFFD.
+// Makes the text well-formed UTF-8: every bad byte becomes U+FFFD.
 std::string ValidUtf8(std::string_view text);
 
-// The text, or as much of it as fits into `max_bytes` with "…" for the rest, cut between code points.
+// The text, or the part of it that fits into `max_bytes` with "…" at its end, cut between code points.
 std::string ShortenToBytes(std::string_view text, size_t max_bytes);
-// The same for as many code points: what a person has room for.
+// The same, limited by code points: the space that a person sees.
 std::string ShortenToCodePoints(std::string_view text, size_t max_code_points);
 
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 
-// Without the spaces at its ends.
+// The text without the spaces at its ends.
 std::string_view Trim(std::string_view text);
 
 // `text` up to its first line break.

@@ -25,7 +25,7 @@ std::optional<fs::path> FolderIn(const char* variable, const char* beneath) {
   return folder / beneath;
 }
 
-// After `su`, or in a container, HOME may be another user's: nothing there is this user's own.
+// After `su`, or in a container, HOME may be another user's folder. Nothing there belongs to this user.
 bool IsClosed(const fs::path& folder) { return ::access(folder.c_str(), R_OK | X_OK) != 0 && errno == EACCES; }
 
 }  // namespace
@@ -66,7 +66,7 @@ std::vector<fs::path> NamedFiles(const std::vector<fs::path>& folders, const IsO
 fs::path FindNamedFile(std::string_view what, const std::string& name, const std::vector<fs::path>& folders,
                        const IsOfKind& is_of_kind) {
   std::vector<std::string> names;
-  // Files of other names are not read.
+  // Only files of this name are read.
   const auto may_be = [&](const fs::path& file) { return file.stem() != name || !is_of_kind || is_of_kind(file); };
   for (const fs::path& file : NamedFiles(folders, may_be)) {
     if (file.stem() == name) return file;

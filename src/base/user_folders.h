@@ -1,5 +1,5 @@
-// Where a person's own files of ours lie, as the XDG Base Directory Specification has it. Nothing where the environment
-// names neither the folder nor a home: a relative path in it does not count.
+// The folders of a user's own Ridgeline files, by the XDG Base Directory Specification. Nothing if the environment
+// names neither the folder nor a home; relative paths in it do not count.
 #pragma once
 
 #include <filesystem>
@@ -16,20 +16,20 @@ namespace ridgeline {
 std::optional<std::filesystem::path> ConfigFolder();  // $XDG_CONFIG_HOME/ridgeline, else ~/.config/ridgeline
 std::optional<std::filesystem::path> CacheFolder();   // $XDG_CACHE_HOME/ridgeline, else ~/.cache/ridgeline
 
-// Where files of one kind ("reports", "trainers") are looked for, in order: `own`, the person's configuration, what
-// ships.
+// The folders for files of one kind ("reports", "trainers"), in the order of search: `own`, the user's configuration,
+// the shipped files.
 std::vector<std::filesystem::path> FoldersOf(const std::string& kind, std::vector<std::filesystem::path> own);
-// Whether a file may be one of the kind; empty: any may. A sweep's own folder is searched, and holds other files too.
+// Whether a file may be of the kind; empty: any may. A sweep's own folder is searched, and also holds other files.
 using IsOfKind = std::function<bool(const std::filesystem::path& file)>;
-// NAME.yaml of each name that is not hidden, the first folder's that has one of the kind, sorted by name.
+// NAME.yaml for each name that is not hidden, from the first folder that has one of the kind, sorted by name.
 std::vector<std::filesystem::path> NamedFiles(const std::vector<std::filesystem::path>& folders,
                                               const IsOfKind& is_of_kind = {});
-// The one of this name. Throws NoneOfName where there is none.
+// Finds the file of this name. Throws NoneOfName if there is none.
 std::filesystem::path FindNamedFile(std::string_view what, const std::string& name,
                                     const std::vector<std::filesystem::path>& folders, const IsOfKind& is_of_kind = {});
 
-// That `folders` have none of this name: kUsage, with the nearest of the `names` that there are, all of them, and the
-// folders. `what`: one of them, "report".
+// The error that `folders` have no file of this name: kUsage, with the nearest of the existing `names`, all of them,
+// and the folders. `what`: the kind of file, "report".
 Error NoneOfName(std::string_view what, const std::string& name, const std::vector<std::string>& names,
                  const std::vector<std::filesystem::path>& folders);
 

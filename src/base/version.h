@@ -1,4 +1,4 @@
-// Which Ridgeline this is.
+// The version of this Ridgeline.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@ namespace ridgeline {
 
 extern const std::string_view kVersion;  // "0.1.0"
 
-// The commit it was built from: 40 hexadecimal digits, "-dirty" appended where tracked files had been changed;
-// "unknown" where the sources came without one.
+// The commit that it was built from: 40 hexadecimal digits, with "-dirty" appended if tracked files had been changed;
+// "unknown" if the sources came without one.
 std::string_view GitCommit();
 
-// When that commit was made; 0 where that is unknown.
+// When that commit was made; 0 if unknown.
 int64_t GitCommitUnixS();
 
 }  // namespace ridgeline
