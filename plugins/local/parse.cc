@@ -92,8 +92,8 @@ JobState StateOf(const Seen& seen) {
   } else if (!seen.damaged.empty()) {
     plugin::AddEnd("infrastructure", seen.damaged, "submitted again it is started again", state.evidence);
     state.evidence["reason"] = "lost";
-  } else if (seen.started) {
-    state.evidence["killed"] = "the job's processes ended without a word: they were killed, or the machine went down";
+  } else if (!seen.cancelled) {
+    state.evidence["message"] = "the job's processes ended without a word: they were killed, or the machine went down";
   }
   if (seen.cancelled && !done) state.evidence["end"] = "cancelled";
   if (!done) plugin::AddLogTail(seen.log_tail, state.evidence);
