@@ -33,8 +33,8 @@ struct Observation {
   plugin::Clock::Duration stage_for{};  // without interruption
   int64_t waiting_for_s = 0;            // since it was last submitted, run or suspended
   std::string refusal;                  // why it lacks a pod, in the server's words; empty: none reported so far
-  std::map<std::string, PodEvent>
-      events;                // the last event of each pod with a node and without a container, by pod name
+  // The last event of each pod with a node and without a container, by pod name.
+  std::map<std::string, PodEvent> events;
   std::string no_namespace;  // kGone: why its namespace takes no Jobs; empty: it does
   int64_t unix_s = 0;        // time of this observation
 };
@@ -84,8 +84,8 @@ class Observer {
   Watch job_watch_;
   Watch pod_watch_;
   std::map<std::string, JobView> jobs_;
-  std::map<std::string, JobView>
-      removed_;  // Jobs as they were when they were removed, by name; only those that have not ended
+  // Jobs as they were when they were removed, by name; only those that have not ended.
+  std::map<std::string, JobView> removed_;
   std::map<std::string, Pods> pods_;          // by Job
   std::map<std::string, Followed> followed_;  // by key
   std::set<std::string> ended_;

@@ -56,9 +56,8 @@ struct PodView {
   std::string resources;  // what our container may have and asks for, whoever changed it: "cpu=8 (asks for 4)"
   std::string qos;        // Guaranteed, Burstable, BestEffort
 
-  bool HasBegun() const {
-    return running || (terminated && started_unix_s > 0);
-  }  // whether its container has begun, so that it has a log
+  // Whether its container has begun, so that it has a log.
+  bool HasBegun() const { return running || (terminated && started_unix_s > 0); }
 };
 
 // Parse a Job and a pod from the API server. Throw Json::exception for other objects.

@@ -15,8 +15,8 @@ using Pods = std::map<std::string, PodView>;  // by name
 // Among pods that replaced one another, one counts for each index: the one that succeeded, else the newest.
 struct PodSummary {
   const PodView* first = nullptr;  // the first that was created
-  const PodView* decides =
-      nullptr;              // shows how the Job ended, once it has: the first pod that ended badly or is taken away
+  // Shows how the Job ended, once it has: the first pod that ended badly or is taken away.
+  const PodView* decides = nullptr;
   bool any_failed = false;  // whether a pod has ended badly already
   int64_t begun = 0;        // pods whose container runs or has run
   int64_t succeeded = 0;

@@ -14,8 +14,8 @@ namespace {
 
 using plugin::Json;
 
-// Whether text can be written without quotes. It must begin with a letter, then have only characters without a meaning
-// to YAML, and must be none of the words with a meaning in YAML 1.1.
+// Whether text can be written without quotes. It must begin with a letter and have only characters without a meaning to
+// YAML. It must not be a word with a meaning in YAML 1.1.
 bool IsPlain(std::string_view text) {
   static constexpr std::array<std::string_view, 9> kWords = {"y",   "n",    "yes",   "no",  "on",
                                                              "off", "true", "false", "null"};

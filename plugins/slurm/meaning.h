@@ -33,8 +33,8 @@ const Meaning& MeaningOf(std::string_view state);
 
 // Why a pending job waits, if not just for its turn.
 struct Wait {
-  std::string_view
-      reason;  // as squeue prints it, in lower case without blanks; for a family of reasons, their common beginning
+  // As squeue prints it, in lower case without blanks; for a family of reasons, their common beginning.
+  std::string_view reason;
   std::string_view message;
   std::string_view hint;
   End end = {};          // the end if it will never start as things are; empty: it may start

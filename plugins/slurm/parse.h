@@ -29,8 +29,8 @@ struct Row {
   int64_t ended_s = 0;
   std::string nodes;
   int64_t expected_s = 0;  // for a pending job, when Slurm expects to start it
-  bool by_its_user =
-      false;  // the accounting says that its own user cancelled it; false for root's jobs, because nodes are root, too
+  // The accounting says that its own user cancelled it; false for root's jobs, because nodes are root, too.
+  bool by_its_user = false;
   std::string partitions = {};  // for a pending job, where it may go, separated by commas
 };
 

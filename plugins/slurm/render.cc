@@ -221,8 +221,8 @@ std::vector<std::string> SbatchOptions(const BatchJob& batch) {
   text("clusters", options.cluster);
   number("nodes", options.nodes);
   const auto is_per_task = [](const std::string& given) { return given.starts_with("--gpus-per-task="); };
-  const bool counts_tasks =
-      std::ranges::any_of(options.sbatch, is_per_task);  // sbatch accepts it only with a number of tasks
+  // Sbatch accepts it only with a number of tasks.
+  const bool counts_tasks = std::ranges::any_of(options.sbatch, is_per_task);
   number("ntasks", options.ntasks > 0 || !counts_tasks ? options.ntasks : options.nodes);
   if (options.nodes > 1 && options.ntasks == 0) number("ntasks-per-node", 1);
   number("cpus-per-task", options.cpus);

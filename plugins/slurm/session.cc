@@ -20,8 +20,8 @@ using plugin::Json;
 using plugin::Phase;
 
 constexpr int64_t kArrayShare = 10;  // an array may take a tenth of the controller's job table
-constexpr auto kAbsentGrace =
-    std::chrono::seconds(10);  // a controller may know a new job late, the accounting an old one
+// A controller may know a new job late, the accounting an old one.
+constexpr auto kAbsentGrace = std::chrono::seconds(10);
 constexpr auto kMessageMargin = std::chrono::seconds(2);
 constexpr int64_t kClockSkewS = 600;                      // between this machine's clock and the controller's
 constexpr auto kHopelessGrace = std::chrono::minutes(1);  // time for an administrator to remove the obstacle

@@ -105,14 +105,14 @@ class Session {
   int64_t last_live_id_ = 0;                           // the newest array that has not ended; 0: none
   int64_t live_rows_ = 0;                              // number of the user's live jobs, ours or not
   std::unordered_map<int64_t, std::string> seen_ids_;  // the user's jobs: id -> name of the array; empty: not ours
-  std::unordered_map<std::string, Time>
-      absent_since_;  // jobs: since when the source that must know a job has not known it
-  std::unordered_map<std::string, Time>
-      hopeless_since_;               // jobs: since when they wait for something that will not come as things are
-  std::vector<std::string> to_end_;  // jobs to cancel: hopeless ones and lost ones
+  // Jobs: since when the source that must know a job has not known it.
+  std::unordered_map<std::string, Time> absent_since_;
+  // Jobs: since when they wait for something that will not come as things are.
+  std::unordered_map<std::string, Time> hopeless_since_;
+  std::vector<std::string> to_end_;                   // jobs to cancel: hopeless ones and lost ones
   std::unordered_set<std::string> told_though_lost_;  // lost jobs that were told to end
-  std::unordered_map<std::string, plugin::JobState>
-      given_up_;                                         // how hopeless jobs ended, of which Slurm keeps no record
+  // How hopeless jobs ended, of which Slurm keeps no record.
+  std::unordered_map<std::string, plugin::JobState> given_up_;
   std::unordered_map<std::string, Time> answers_since_;  // arrays without an id: since when the controller answers
   std::map<std::string, std::set<size_t>> told_to_end_;  // tasks that this session has told to end, by array name
   std::vector<int64_t> submitted_;                       // ids submitted by this session

@@ -27,8 +27,8 @@ struct DriverOptions {
   std::filesystem::path program;     // the `ridgeline` whose `exec` runs a job
   std::filesystem::path jobs_dir;    // absolute: new jobs' folders go here; a relative checkpoint.dir is beside it
   std::vector<std::string> trainer;  // argv if the sweep names no trainer; empty: ridgeline-train
-  std::string campaign =
-      kDefaultCampaign;       // results go to this campaign, and points that have a result in it are not measured again
+  // Results go to this campaign, and points that have a result in it are not measured again.
+  std::string campaign = kDefaultCampaign;
   Facts here;                 // facts about the machine and the version that would measure now, as far as known
   int64_t max_parallel = 1;   // most jobs at once, if the launcher has no queue of its own
   NodeMemory node;            // what each node has (plan/memory.h)

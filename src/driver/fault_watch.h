@@ -48,8 +48,8 @@ class FaultWatch {
 
   // Why no more jobs are submitted; empty: they are. One reason is that `give_up_after` jobs in a row failed alike. A
   // blamed node counts once, however many jobs it failed, until it is used again for want of others. A job for which no
-  // node is blamed counts by itself. An end with another status begins a new row, and a job that vanished counts in no
-  // row. The other reason is that each of the first `give_up_after` points crashed or was refused alike.
+  // node is blamed counts by itself. An end with a result of the point begins a new row, and a job that vanished counts
+  // in no row. The other reason is that each of the first `give_up_after` points crashed or was refused alike.
   const std::string& given_up() const { return given_up_; }
   // Returns whether the trainer is the reason.
   bool is_trainers_fault() const { return is_trainers_fault_; }

@@ -27,9 +27,9 @@ class Onlooker {
   Onlooker(std::filesystem::path db, Clock& clock, OpenLauncher open)
       : db_(std::move(db)), clock_(clock), open_(std::move(open)) {}
 
-  // Brings these records up to date. Asks each launcher one question, unless it was asked a moment ago, whose answer
-  // then holds. Holds the database's lock while it asks. If the lock is taken, the records stay as its holder wrote
-  // them. Returns why launchers could not be asked, one line each.
+  // Brings these records up to date. Asks each launcher one question. If it was asked a moment ago, that answer still
+  // holds. Holds the database's lock while it asks. If the lock is taken, the records stay as its holder wrote them.
+  // Returns why launchers could not be asked, one line each.
   std::string Look(std::vector<JobRecord>& jobs);
 
  private:

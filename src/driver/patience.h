@@ -9,7 +9,7 @@
 namespace ridgeline {
 
 // For jobs that a launcher refuses or does not answer. A launcher without room says so, and is then asked for up to
-// `launcher_timeout`. These numbers are for refusals that rarely mean lack of room but are worth another try.
+// `launcher_timeout`. These numbers are for other refusals: a few more tries are worthwhile, and many rarely help.
 inline constexpr int kSubmitTries = 3;               // of one job
 inline constexpr int kRefusedJobsInARow = 3;         // after so many, the launcher counts as down
 inline constexpr int64_t kTryAgainNs = 500'000'000;  // doubled with each try

@@ -105,8 +105,8 @@ int64_t Planner::RunsLeft(const Point& point) const {
 
 LiveJob Planner::Open() {
   Job job = pending_.Take(options_);
-  const MeasurementKey measured_as =
-      points_.KeyOf(*points_.Find(job.points.front().id));  // all points of a job have the same key
+  // All points of a job have the same key.
+  const MeasurementKey measured_as = points_.KeyOf(*points_.Find(job.points.front().id));
   return OpenJob(std::move(job), parts_.launcher.name(), measured_as, options_.attempts, parts_.clock.UnixNs());
 }
 

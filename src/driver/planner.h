@@ -76,8 +76,8 @@ class Planner {
   PendingJobs pending_;
   std::vector<Again> again_;
   std::set<std::string> warned_;
-  std::map<std::string, std::string>
-      judged_;  // points predicted not to fit, each with its prediction (Store::PredictedNotToFit)
+  // Points predicted not to fit, each with its prediction (Store::PredictedNotToFit).
+  std::map<std::string, std::string> judged_;
 };
 
 }  // namespace ridgeline

@@ -20,8 +20,8 @@ class Poller {
   struct Outcome {
     std::vector<JobToCollect> to_collect;
     std::vector<LiveJob*> looked_at;  // the jobs of `to_collect`, in its order
-    std::vector<LiveJob*>
-        ended;  // ended jobs among these; the collector finds out whether they lack lines (JobResults)
+    // Ended jobs among these; the collector finds out whether they lack lines (JobResults).
+    std::vector<LiveJob*> ended;
   };
 
   // The arguments must outlive this object.

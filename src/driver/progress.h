@@ -18,8 +18,8 @@ struct PointProgress {
   int64_t step = 0;
   int64_t steps = 0;
   double tokens_per_s = 0;
-  std::optional<double> loss =
-      std::nullopt;  // of the last step; nothing if the trainer does not report it, or it is not finite
+  // Of the last step; nothing if the trainer does not report it, or it is not finite.
+  std::optional<double> loss = std::nullopt;
 };
 // Returns nothing if the text is not one whole line.
 std::optional<PointProgress> ParseProgress(std::string_view text);

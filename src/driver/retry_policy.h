@@ -28,8 +28,8 @@ class PointRetries {
 
   // Returns how long to wait before a point that ended this way is run again, and counts that; nothing if it is not run
   // again. Repairs take time, so the wait grows with each try. A point that was told to leave may come back at once. A
-  // point that never began, because its job ended first, is always run again. Another point of that job did begin, so
-  // this comes to an end.
+  // point that never began, because its job ended first, is run again without counting a retry. Another point of that
+  // job did begin, so this comes to an end.
   std::optional<int64_t> RunAgainAfterNs(const std::string& point_id, const RunEnd& end, bool began);
 
  private:

@@ -54,8 +54,8 @@ double DollarsOf(const PointPrice& price, double seconds) { return seconds / 360
 
 struct Total {
   double seconds = 0;
-  std::optional<PointPrice::Interval> interval =
-      PointPrice::Interval{};  // nothing if a part of the sum has no interval
+  // Nothing if a part of the sum has no interval.
+  std::optional<PointPrice::Interval> interval = PointPrice::Interval{};
   double node_hours = 0;
   double kilowatt_hours = 0;
   double usd = 0, low_usd = 0, high_usd = 0;

@@ -26,7 +26,7 @@ void RequireScheduler(const Sweep& sweep, const Launch& launch);
 int64_t GpusOf(const Launch& launch);
 
 // Throws Error(kInvalidInput), at the place that asks for GPUs, if a point of our trainer has more ranks on a node than
-// GPUs there, or wants another kind of GPU than the one asked for.
+// there are GPUs. Also throws if the point is for another kind of GPU than the one asked for.
 void RequireGpus(const Sweep& sweep, const RunSpec& spec, const Launch& launch);
 
 // Throws Error(kInfrastructure) if points of our trainer have device: cuda and `here`, this machine, has no GPU for

@@ -286,8 +286,8 @@ struct Questioning {
   Patience patience;
   std::chrono::steady_clock::time_point since = {};  // when the wait for a lock began
   bool said = false;
-  std::chrono::steady_clock::time_point began =
-      std::chrono::steady_clock::now();      // when the current call of SQLite began
+  // When the current call of SQLite began.
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   bool is_timed = false;                     // that call may take at most `longest_look`
   std::optional<FileStamp> unchanging = {};  // the state of the file, if SQLite was told that it does not change
 

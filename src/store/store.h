@@ -148,8 +148,8 @@ struct Deletion {
 // How long a reader waits, and how much memory it may use.
 struct StoreLimits {
   std::chrono::milliseconds longest_lock = std::chrono::seconds(60);  // of another process
-  std::chrono::milliseconds longest_question =
-      std::chrono::minutes(5);               // until its next row; for a Query, until its last
+  // Until its next row; for a Query, until its last.
+  std::chrono::milliseconds longest_question = std::chrono::minutes(5);
   size_t most_answer_bytes = SIZE_MAX;       // of a Query, in memory
   int64_t cache_bytes = int64_t{128} << 20;  // holds the indexes of 100,000 points, which are looked up in no order
 };

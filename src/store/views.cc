@@ -143,8 +143,7 @@ constexpr std::array<Words, 6> kWords = {{
 }};
 
 // A note on a measurement besides its figures, from r and p. It says that there are fewer measured steps than asked
-// for, that there is only warm-up, that the unit of its times is in question, or that it hung. NULL if none of these
-// holds.
+// for, or only warm-up. Or it asks for the unit of its times, or says that the run hung. NULL if none of these holds.
 constexpr std::string_view kRunNote = R"sql(CASE WHEN r.status = 'ok' AND r.provenance = 'measured' THEN
   nullif(ltrim(ifnull('; ' || CASE WHEN r.measured_steps < p.steps * iif(r.repeat > 0, r.repeat, p.repeats)
          THEN 'steps ' || r.measured_steps || iif(r.evidence ->> '$.steps_at_least' IS NULL, '', ' or more') || ' of ' || (p.steps * iif(r.repeat > 0, r.repeat, p.repeats))
@@ -279,8 +278,8 @@ std::string MeasurementColumns(Database& database) {
          ", p.spec ->> '$.own' AS own, r.setup ->> '$.cpus' AS cpus, e.machine, e.version, p.spec, e.environment";
 }
 
-// The prediction for each result that was measured or published: of the same point and trainer. If the figure is
-// published, a prediction for the device that it names comes first; else the newest counts. Throughputs are compared if
+// The prediction for each result that was measured or published: of the same point and trainer. For a published figure
+// the prediction is for the device that it names, else for any device. The newest counts. Throughputs are compared if
 // both or neither were emulated. Memory is compared with what a device held. A difference is the predicted figure over
 // the other one, less 1; the "off" columns have no sign.
 constexpr std::string_view kForecasts = R"sql(SELECT *, abs(steady_difference_percent) AS steady_off_percent,

@@ -15,8 +15,8 @@ namespace ridgeline {
 // A spec that nothing can run.
 struct Impossible {
   Fault fault;  // at the value that is wrong
-  bool attributed =
-      true;  // every value that it comes from was written in the file; else it may follow from another fault
+  // Every value that it comes from was written in the file; else it may follow from another fault.
+  bool attributed = true;
 };
 
 struct Walked {

@@ -385,8 +385,8 @@ TEST(KubernetesJudge, ACancelledJobEndsWhenItsPodsHaveGone) {
   };
   EXPECT_EQ(judge(deleting, {PodObject("Running", Running())}).phase, Phase::kRunning);
   EXPECT_EQ(judge(deleting, {}).phase, Phase::kQueued);
-  EXPECT_EQ(judge(deleting, {Waiting("ErrImagePull")}).phase,
-            Phase::kQueued);  // no need to give up a Job that is going anyway
+  // No need to give up a Job that is going anyway.
+  EXPECT_EQ(judge(deleting, {Waiting("ErrImagePull")}).phase, Phase::kQueued);
   // The Job was over before it was told to end, and the server has not heard of the deletion yet.
   EXPECT_EQ(judge(FailedJob(), {PodObject("Failed", Terminated(2))}).phase, Phase::kRunning);
   const Judgement ended = judge(deleting, {PodObject("Failed", Terminated(130), Json::object(), gone)});

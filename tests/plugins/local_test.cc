@@ -393,8 +393,8 @@ TEST_F(Local, KillingExecLeavesNoOrphan) {
   const auto launcher = Load();
   Submit(*launcher, Real(job));
   const std::string trainers = (job.job_dir / "points").string();
-  ASSERT_TRUE(
-      Eventually([&] { return ProcessesWith(trainers).size() >= 3; }));  // the trainer and two processes that it forked
+  // The trainer and two processes that it forked.
+  ASSERT_TRUE(Eventually([&] { return ProcessesWith(trainers).size() >= 3; }));
   for (const pid_t pid : ProcessesWith(JobFile(job))) {
     if (ReadFile("/proc/" + std::to_string(pid) + "/comm") == "mini_ridgeline\n") ::kill(pid, SIGKILL);
   }
