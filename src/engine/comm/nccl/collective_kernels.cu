@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kCollectiveThreads = 256;
 
-// What the host's threads read while the device writes it.
+// A store that the host's threads can read while the device writes.
 __device__ void StoreForHost(uint64_t* to, uint64_t value) {
 #ifdef __CUDACC__
   *static_cast<volatile uint64_t*>(to) = value;
@@ -21,12 +21,12 @@ __device__ void StoreForHost(uint64_t* to, uint64_t value) {
 #endif
 }
 
-// Two words over the bus: about 2 us, twice a collective, beside what computes.
+// Moves two words over the bus: about 2 us, twice per collective, in parallel with computation.
 __global__ void Count(uint64_t* count) { StoreForHost(count, *count + 1); }
 
-// A thread has `width` elements at once, whose places are whole vectors' where width is more than 1. 4 bytes of the
-// mean and `to` once or twice: bf16, accumulated, 8 bytes an element, 27e6 of them (a layer of llama-8b on 8 ranks) 218
-// MB, 51 us.
+// A thread handles `width` elements at once. If width is more than 1, they are whole aligned vectors. Bytes: 4 of the
+// mean, and `to` once or twice. For bf16, accumulated, 8 bytes per element: 27e6 elements (a layer of llama-8b on 8
+// ranks) are 218 MB, 51 us.
 template <typename T, int width>
 __global__ void TakeMean(const float* mean, T* to, int64_t vectors, bool accumulate) {
   const int64_t vector = static_cast<int64_t>(blockIdx.x) * kCollectiveThreads + threadIdx.x;

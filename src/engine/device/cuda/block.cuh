@@ -1,5 +1,5 @@
-// What kernels share: sums over a warp and over a block in a fixed order, dynamic shared memory, elements and vectors
-// of them.
+// Code that kernels share: sums over a warp and over a block in a fixed order, dynamic shared memory, and vectors of
+// elements.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -34,8 +34,8 @@ __device__ inline float WarpMax(float value) {
   return value;
 }
 
-// The sum, or the largest, over a block of whole warps, for all of its threads, in an order that the block's size alone
-// fixes. `scratch`: 32 numbers of shared memory, free again after the block's next barrier.
+// The sum, or the largest, over a block of whole warps, for all of its threads, in an order that depends only on the
+// block's size. `scratch`: 32 numbers of shared memory, which are free again after the block's next barrier.
 template <typename T>
 __device__ T BlockSum(T value, T* scratch) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -75,7 +75,7 @@ __device__ inline __half FromFloat<__half>(float x) {
   return __float2half_rn(x);
 }
 
-// kCount elements that are loaded and stored at once; their address is a multiple of their bytes (which UBSan checks).
+// kCount elements that are loaded and stored at once. Their address is a multiple of their bytes (UBSan checks this).
 template <typename T, int kCount>
 struct alignas(sizeof(T) * kCount) Vec {
   T of[kCount];

@@ -1,4 +1,4 @@
-// What the CUDA device asks of who moves bytes between the ranks' devices (comm/nccl).
+// The interface through which the CUDA device moves bytes between the ranks' devices (comm/nccl).
 #pragma once
 
 #include "engine/device/trace.h"
@@ -7,7 +7,8 @@ namespace ridgeline {
 
 struct CudaRun;
 
-// Used by one thread. Goes before the slab that its collectives work on, and after the graphs they were captured in.
+// Used by one thread. Destroy it before the slab on which its collectives work, and after the graphs that captured
+// them.
 class CudaCollectives {
  public:
   CudaCollectives() = default;
@@ -15,14 +16,14 @@ class CudaCollectives {
   CudaCollectives& operator=(const CudaCollectives&) = delete;
   virtual ~CudaCollectives() = default;
 
-  // Makes what a collective call needs: before the first step, outside of any capture.
+  // Creates what a collective call needs. Call it before the first step, outside of any capture.
   virtual void Prepare(const OpCall& call) = 0;
 
   // Queues a collective, or its landing, in the order of run.stream, which may be captured. Throws as Check does.
   virtual void Queue(const OpCall& call, const CudaRun& run) = 0;
 
-  // Throws which rank is lost, and why. To be asked after each wait for the device, before what it computed, or what
-  // the wait returned, is believed: where a rank is lost, the device is let go on without the others.
+  // Throws an error that names the lost rank, and why. Call it after each wait for the device, before you use what it
+  // computed or what the wait returned: if a rank is lost, the device continues without the others.
   virtual void Check() = 0;
 };
 

@@ -6,7 +6,7 @@
 #include "base/shared_library.h"
 #include "engine/device/cuda/runtime.h"
 
-// What a macro stands for, as text.
+// The text of what a macro expands to.
 #define RIDGELINE_TEXT(macro) RIDGELINE_QUOTED(macro)
 #define RIDGELINE_QUOTED(text) #text
 
@@ -51,7 +51,7 @@ const CublasLt& LoadCublasLt() {
 void CheckCublasLt(cublasStatus_t status, std::string_view what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   CheckLost();
-  // A device that is gone, or has no memory left for the library, is not a fault of the program.
+  // A lost device, or one without memory for the library, is not a fault of the program.
   const ErrorKind kind = status == CUBLAS_STATUS_ALLOC_FAILED ? ErrorKind::kOutOfMemory
                          : status == CUBLAS_STATUS_NOT_INITIALIZED || status == CUBLAS_STATUS_EXECUTION_FAILED
                              ? ErrorKind::kInfrastructure

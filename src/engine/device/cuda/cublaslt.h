@@ -7,7 +7,7 @@
 
 namespace ridgeline {
 
-// Every function of it that is called here.
+// Every function of the library that we call.
 #define RIDGELINE_CUBLASLT_FUNCTIONS(FUNCTION)   \
   FUNCTION(cublasLtCreate)                       \
   FUNCTION(cublasLtDestroy)                      \
@@ -30,10 +30,10 @@ struct CublasLt {
 #undef RIDGELINE_MEMBER
 };
 
-// The process's, loaded by the first call. Throws as SharedLibrary does, at every call.
+// The process's library, loaded by the first call. Throws as SharedLibrary, at every call.
 const CublasLt& LoadCublasLt();
 
-// Throws Error in words unless `status` is success; `what` says what was tried.
+// Throws Error with an explanation unless `status` is success; `what` names the operation.
 void CheckCublasLt(cublasStatus_t status, std::string_view what);
 
 }  // namespace ridgeline

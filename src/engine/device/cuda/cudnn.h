@@ -7,7 +7,7 @@
 
 namespace ridgeline {
 
-// Every function of it that is called here.
+// Every function of the library that we call.
 #define RIDGELINE_CUDNN_FUNCTIONS(FUNCTION) \
   FUNCTION(cudnnGetVersion)                 \
   FUNCTION(cudnnCreate)                     \
@@ -28,15 +28,15 @@ struct Cudnn {
 #undef RIDGELINE_MEMBER
 };
 
-// The process's, loaded by the first call. Throws as SharedLibrary does, at every call.
+// The process's library, loaded by the first call. Throws as SharedLibrary, at every call.
 const Cudnn& LoadCudnn();
 
-// A status in cuDNN's words, with what it last said in this thread.
+// A status in cuDNN's words, with its last message in this thread.
 std::string CudnnWords(const Cudnn& cudnn, cudnnStatus_t status);
-// Whether the status says nothing of what was asked, and would be another on a machine in order: memory ran out, a
-// library that cuDNN itself loads is missing, the device is gone.
+// Whether the status has causes outside of the request, so that a sound machine would return another: memory ran out, a
+// library that cuDNN itself loads is missing, or the device is lost.
 bool IsOfMachine(cudnnStatus_t status);
-// Throws Error in words unless `status` is success; `what` says what was tried.
+// Throws Error with an explanation unless `status` is success; `what` names the operation.
 void CheckCudnn(const Cudnn& cudnn, cudnnStatus_t status, const char* what);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// What a library can do of one call in another, a product's epilogue, which it may do faster than a pass of its own.
+// Epilogues: another call that a library can do within a product, perhaps faster than a separate pass.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 namespace ridgeline {
 
 struct CudaEpilogue {
-  std::string work;  // what it is of, as an algorithm file has it; empty: there is none
-  // With this state the other call is done by the call's run, too; nullptr where the library has no such product.
+  std::string work;  // its key in an algorithm file; empty: there is none
+  // Makes a state with which the call's run also does the other call; nullptr if the library has no such product.
   std::function<std::shared_ptr<KernelState>()> prepare;
 };
-// What of `other`, a call before `call` or behind it, can be done in `call`.
+// The part of `other`, a call before or after `call`, that can be done in `call`.
 using FindEpilogue = CudaEpilogue (*)(const OpCall& call, const OpCall& other, const CudaRun& run);
 
 }  // namespace ridgeline

@@ -25,7 +25,7 @@ int Attribute(cudaDeviceAttr attribute, int device) {
   return value;
 }
 
-// Makes the device the thread's, before anything is made on it.
+// Makes the device current for the thread, before anything is created on it.
 int ComputeCapability(int device) {
   CheckCuda(cudaSetDevice(device), "cudaSetDevice");
   return 10 * Attribute(cudaDevAttrComputeCapabilityMajor, device) +
@@ -50,7 +50,7 @@ DeviceBuffer NewSlab(int64_t bytes) {
   return DeviceBuffer(static_cast<std::byte*>(memory));
 }
 
-// Where a rank is lost, its collectives say so better than what the wait returned.
+// If a rank is lost, its collectives report it better than the wait's return value.
 void CheckWait(cudaError_t error, const char* what, CudaCollectives* collectives) {
   if (collectives != nullptr) collectives->Check();
   CheckCuda(error, what);
@@ -82,7 +82,7 @@ void CudaStaging::Download(const std::byte* from, std::span<std::byte> to, cudaS
                            CudaCollectives* collectives) {
   while (!to.empty()) {
     const auto part = to.first(std::min(to.size(), kSlots * kSlotBytes));
-    // Behind the uploads that lie there, on the same stream.
+    // Queued after the uploads that use this memory, on the same stream.
     CheckCuda(cudaMemcpyAsync(memory_.get(), from, part.size(), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
     Wait(stream, collectives);
     std::memcpy(part.data(), memory_.get(), part.size());
@@ -146,10 +146,10 @@ CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaK
   run_.collectives = collectives_.get();
   run_.algorithms = options_.algorithms;
   run_.notes = options_.notes;
-  // What is measured is measured where it will run, in the slab, which needs no memory beside it and has the alignments
-  // that there will be. Nothing lies there yet. These bytes are ordinary numbers in every format, 1.5 in e4m3 and 0.01
-  // in bf16: no NaN that a device may take longer for. As all of them are the same, few wires change and the device may
-  // clock higher than in a step; but it does so for all algorithms, which are held against each other alone.
+  // Algorithms are measured where they will run, in the slab. That needs no further memory and has the final
+  // alignments. The slab holds nothing yet. These bytes are ordinary numbers in every format, 1.5 in e4m3 and 0.01 in
+  // bf16: no NaN, for which a device may take longer. Because all bytes are equal, few wires change, and the device may
+  // clock higher than in a step. But that holds for all algorithms, which are only compared with each other.
   if (options_.algorithms != nullptr) Fill(0x3c);
   calls_.reserve(trace.calls().size());
   for (const OpCall& call : trace.calls()) {
@@ -164,7 +164,7 @@ CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaK
     if (options_.epilogue != nullptr) ChooseEpilogues(trace);
     options_.algorithms->Save();
   }
-  Clear();  // as the CPU's slab: what nothing has written yet reads as zeros
+  Clear();  // as with the CPU's slab: unwritten memory reads as zeros
   for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
     if (calls_[i].run_together != nullptr) calls_[i].together = CountTogether(trace, layout, i);
   }
@@ -174,8 +174,8 @@ void CudaExecutor::Fill(int byte) {
   CheckCuda(cudaMemsetAsync(slab_.get(), byte, static_cast<size_t>(slab_bytes_), stream_.get()), "cudaMemsetAsync");
 }
 
-// A call that makes what a product reads stands right before it, or one that changes what a product made a few calls
-// behind it, where the gradient of a weight has been computed between.
+// An epilogue's candidates: the call right before a product that makes its operand, or a call that changes the
+// product's result. The latter may come a few calls later, if a weight's gradient was computed in between.
 void CudaExecutor::ChooseEpilogues(const Trace& trace) {
   constexpr size_t kBehind = 8;
   const TraceOrder order(trace);
@@ -194,7 +194,7 @@ void CudaExecutor::ChooseEpilogues(const Trace& trace) {
   }
 }
 
-// Where it is faster than both calls one after the other, or a file says that it is.
+// Takes it if it is faster than the two calls one after the other, or if a file says so.
 std::shared_ptr<KernelState> CudaExecutor::TakeEpilogue(const Bound& call, const Bound& other,
                                                         const CudaEpilogue& epilogue) {
   constexpr std::string_view kTwoCalls = "two calls";
@@ -216,7 +216,7 @@ std::shared_ptr<KernelState> CudaExecutor::TakeEpilogue(const Bound& call, const
   return state;
 }
 
-// What is queued works on memory that goes now.
+// Waits, because queued work uses memory that is freed now.
 CudaExecutor::~CudaExecutor() { cudaStreamSynchronize(stream_.get()); }
 
 bool CudaExecutor::Multiplies(MathFormat format) const {
@@ -225,7 +225,7 @@ bool CudaExecutor::Multiplies(MathFormat format) const {
     case MathFormat::kTF32:
     case MathFormat::kBF16:
     case MathFormat::kF16:
-      return true;  // from compute capability 8.0 on, and no other is taken
+      return true;  // true from compute capability 8.0 on, and older devices are refused
     case MathFormat::kFp8:
       return compute_capability_ >= 89;
     case MathFormat::kMxfp8:
@@ -275,7 +275,7 @@ void CudaExecutor::Step(const StepInputs& inputs) {
   if (!call_ns_.empty()) {
     RunTimed();
   } else if (!options_.graph || !ran_) {
-    RunCalls();  // libraries load their kernels now, which they may not do while a graph is recorded
+    RunCalls();  // libraries load their kernels now, which is not allowed while a graph is recorded
   } else {
     if (graph_ == nullptr) Capture();
     CheckCuda(cudaGraphLaunch(graph_.get(), stream_.get()), "cudaGraphLaunch");
@@ -287,18 +287,18 @@ void CudaExecutor::RunCalls() const {
   for (size_t i = 0; i < calls_.size(); i += calls_[i].together) Run(calls_[i]);
 }
 
-// The call, with those that run together with it.
+// Runs the call, with the calls that run together with it.
 void CudaExecutor::Run(const Bound& bound) const {
   if (bound.run == nullptr) return;
   const NvtxRange range(bound.call->op->name);
   if (bound.together > 1) {
-    bound.run_together({bound.call, bound.together}, run_);  // the trace's calls lie one behind the other
+    bound.run_together({bound.call, bound.together}, run_);  // the trace's calls are contiguous
   } else {
     bound.run(*bound.call, run_, bound.state.get());
   }
 }
 
-// Other threads may call CUDA meanwhile, as NCCL's do: only this one's calls must be such that a graph can hold.
+// Other threads, such as NCCL's, may call CUDA meanwhile: only this thread's calls must be capturable.
 void CudaExecutor::Capture() {
   CheckCuda(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   cudaGraph_t recorded = nullptr;
@@ -314,7 +314,7 @@ void CudaExecutor::Capture() {
   const CudaGraph graph(recorded);
   CheckCuda(ended, "cudaStreamEndCapture");
   cudaGraphExec_t instance = nullptr;
-  // Without the flag all nodes have one priority, and a collective's blocks wait behind those of the computation.
+  // Without the flag, all nodes have the same priority, and a collective's blocks wait behind those of the computation.
   CheckCuda(cudaGraphInstantiate(&instance, graph.get(), cudaGraphInstantiateFlagUseNodePriority),
             "cudaGraphInstantiate");
   graph_.reset(instance);
@@ -341,7 +341,7 @@ void CudaExecutor::RunTimed() {
     float milliseconds = 0;
     CheckCuda(cudaEventElapsedTime(&milliseconds, between_calls_[i].get(), between_calls_[i + together].get()),
               "cudaEventElapsedTime");
-    // What runs at once shares the time.
+    // Calls that run at once share the time.
     for (size_t j = 0; j < together; ++j) {
       call_ns_[i + j] += std::llround(double{milliseconds} * 1e6 / static_cast<double>(together));
     }

@@ -1,5 +1,5 @@
-// Replays a traced program on a CUDA device: one slab, allocated once; everything of a step on one stream, recorded as
-// a graph once it has run.
+// Replays a traced program on a CUDA device, with one slab that is allocated once. All of a step runs on one stream,
+// and is recorded as a graph after its first run.
 #pragma once
 
 #include <array>
@@ -20,13 +20,13 @@
 
 namespace ridgeline {
 
-// Pinned memory through which tensors are written and read. Writing waits for the device only where it is kSlots pieces
-// behind, so that the host may prepare the steps that follow.
+// Pinned memory for writing and reading tensors. A write waits for the device only if the device is kSlots pieces
+// behind, so that the host can prepare the next steps.
 class CudaStaging {
  public:
   CudaStaging();
   void Upload(std::byte* to, std::span<const std::byte> from, cudaStream_t stream);
-  // All that is queued on the stream is done afterwards. The memory that `from` lies in may be written to again.
+  // On return, everything queued on the stream is done. The memory of `from` may be written again.
   void Download(const std::byte* from, std::span<std::byte> to, cudaStream_t stream, CudaCollectives* collectives);
 
  private:
@@ -35,14 +35,14 @@ class CudaStaging {
   std::byte* Slot(size_t slot) const { return memory_.get() + slot * kSlotBytes; }
 
   PinnedBuffer memory_;
-  std::array<CudaEvent, kSlots> read_;  // by the device
+  std::array<CudaEvent, kSlots> read_;  // when the device has read each slot
   size_t next_ = 0;
 };
 
-// Single numbers on their way from the device, in pinned memory, for as many steps as are queued at once.
+// Transfers single numbers from the device through pinned memory, for as many steps as are queued at once.
 class CudaScalars {
  public:
-  static constexpr int64_t kStepsAhead = 1;  // one runs, one waits: the device never does
+  static constexpr int64_t kStepsAhead = 1;  // one runs and one waits, so the device never does
 
   CudaScalars();
   // `from`: device addresses of fp32 numbers.
@@ -54,37 +54,37 @@ class CudaScalars {
     CudaEvent done;
     size_t count = 0;
   };
-  static constexpr size_t kReadings = kStepsAhead + 2;  // of steps that were not taken, and of the one taken last
+  static constexpr size_t kReadings = kStepsAhead + 2;  // for steps that were not taken, and for the last one taken
   float* Numbers(size_t reading) const {
     return reinterpret_cast<float*>(memory_.get()) + reading * Executor::kMostScalars;
   }
 
   PinnedBuffer memory_;
   std::array<Reading, kReadings> readings_;
-  size_t queued_ = 0, taken_ = 0;  // since the beginning
+  size_t queued_ = 0, taken_ = 0;  // numbers since the beginning
 };
 
 struct CudaOptions {
   int device = 0;
-  const CudaLibraries* libraries = nullptr;  // which must outlive the executor
-  bool graph = true;                    // false: every step's calls are queued one by one, as the first's always are
-  AlgorithmFile* algorithms = nullptr;  // as CudaRun's; must outlive the executor
-  FindEpilogue epilogue = nullptr;      // of which those are taken that are the faster, as the algorithms say
+  const CudaLibraries* libraries = nullptr;  // must outlive the executor
+  bool graph = true;                         // false: queues every step's calls one by one, as for the first step
+  AlgorithmFile* algorithms = nullptr;       // as in CudaRun; must outlive the executor
+  FindEpilogue epilogue = nullptr;           // the faster ones are used, as the algorithms say
   void (*write_normal)(cudaStream_t stream, DType dtype, std::byte* to, int64_t first, int64_t count,
                        const NormalNumbers& numbers) = nullptr;  // WriteNormalCuda; null: the host makes first weights
-  std::map<std::string, std::string>* notes = nullptr;           // as CudaRun's
+  std::map<std::string, std::string>* notes = nullptr;           // as in CudaRun
 };
 
 class CudaExecutor final : public Executor {
  public:
-  // Allocates the slab and prepares every kernel, saves the algorithms that were measured then, and clears the slab.
-  // The trace, the layout and the kernels must outlive it. Programs of several ranks need the collectives. Throws as
-  // Executor says, and as CheckCuda does.
+  // Allocates the slab and prepares every kernel, saves the algorithms that were measured meanwhile, and clears the
+  // slab. The trace, the layout and the kernels must outlive it. Programs of several ranks need the collectives. Throws
+  // as Executor documents, and as CheckCuda.
   CudaExecutor(const Trace& trace, const Layout& layout, const CudaKernelTable& kernels,
                const CudaOptions& options = {}, std::shared_ptr<CudaCollectives> collectives = nullptr);
   ~CudaExecutor() override;
 
-  // Queues the step, and waits only where it is timed: what goes wrong in it may be thrown by what waits later.
+  // Queues the step, and waits only if it is timed. A later wait may throw the errors of a step.
   void Step(const StepInputs& inputs) override;
   int64_t steps_ahead() const override { return CudaScalars::kStepsAhead; }
   void QueueScalars(std::span<const Tensor> scalars) override;
@@ -105,12 +105,12 @@ class CudaExecutor final : public Executor {
  private:
   struct Bound {
     const OpCall* call;
-    void (*run)(const OpCall&, const CudaRun&, KernelState*);  // nullptr: another call's epilogue does it
+    void (*run)(const OpCall&, const CudaRun&, KernelState*);  // nullptr: done by another call's epilogue
     std::shared_ptr<KernelState> state;
     void (*run_together)(std::span<const OpCall>, const CudaRun&);
-    size_t together;  // calls from this one on that run_together runs at once; 1: it runs alone
+    size_t together;  // number of calls from this one on that run_together runs at once; 1: it runs alone
   };
-  void Fill(int byte);  // the slab
+  void Fill(int byte);  // fills the slab
   void ChooseEpilogues(const Trace& trace);
   std::shared_ptr<KernelState> TakeEpilogue(const Bound& call, const Bound& other, const CudaEpilogue& epilogue);
   void RunCalls() const;
@@ -133,7 +133,7 @@ class CudaExecutor final : public Executor {
   CudaRun run_;
   Tensor inputs_;  // Trace::inputs()
   std::vector<Bound> calls_;
-  std::vector<CudaEvent> between_calls_;  // one more than calls, where they are timed
+  std::vector<CudaEvent> between_calls_;  // one more than there are calls, if they are timed
   std::vector<int64_t> call_ns_;
   bool ran_ = false;
   CudaGraphExec graph_;

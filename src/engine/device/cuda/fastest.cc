@@ -21,8 +21,8 @@ std::optional<size_t> Fastest(size_t ways, const std::function<bool(size_t way)>
   for (CudaEvent& event : between) event = NewCudaEvent(true);
   std::vector<float> least_ms(ways, kNever);
   for (size_t way = 0; way < ways; ++way) {
-    // While the first run, which may load kernels and isn't timed, keeps the device busy, the host queues the others:
-    // they follow each other without a gap, unless they are shorter than queueing them takes.
+    // The first run is not timed and may load kernels. While it keeps the device busy, the host queues the others, so
+    // that they follow each other without gaps, unless they are shorter than the time to queue them.
     if (!queue(way)) continue;
     CheckCuda(cudaEventRecord(between[0].get(), stream), "cudaEventRecord");
     for (size_t run = 1; run <= kRuns; ++run) {
@@ -33,7 +33,7 @@ std::optional<size_t> Fastest(size_t ways, const std::function<bool(size_t way)>
     for (size_t run = 1; run <= kRuns; ++run) {
       float ms = 0;
       CheckCuda(cudaEventElapsedTime(&ms, between[run - 1].get(), between[run].get()), "cudaEventElapsedTime");
-      least_ms[way] = std::min(least_ms[way], ms);  // what disturbs a run makes it longer, never shorter
+      least_ms[way] = std::min(least_ms[way], ms);  // disturbances make a run longer, never shorter
     }
   }
   const float least = ways == 0 ? kNever : *std::ranges::min_element(least_ms);

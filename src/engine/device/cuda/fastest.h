@@ -9,10 +9,10 @@
 
 namespace ridgeline {
 
-// Runs each of `ways` a few times on the stream, and waits for them. `queue` puts one run of a way there, or returns
-// false where it cannot be run. Ways that take as long as the fastest, but for 2% which are noise, are equally fast: of
-// those the first is taken, so that the choice stays from one measurement to the next. Nothing where none can be run.
-// Throws as CheckCuda does. REQUIRES: the stream is not being captured.
+// Runs each of `ways` a few times on the stream, and waits for them. `queue` queues one run of a way, or returns false
+// if it cannot run. Ways within 2 % of the fastest count as equally fast, because that is noise. Of those the first is
+// chosen, so that the choice does not change between measurements. Nothing if none can run. Throws as CheckCuda.
+// REQUIRES: the stream is not being captured.
 std::optional<size_t> Fastest(size_t ways, const std::function<bool(size_t way)>& queue, cudaStream_t stream);
 
 }  // namespace ridgeline

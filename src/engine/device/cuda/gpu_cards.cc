@@ -10,7 +10,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr unsigned kTextBytes = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE, its longest
+constexpr unsigned kTextBytes = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE, the longest
 
 std::optional<int64_t> EccErrorsOf(const NvmlSession& session, NvmlDevice device, NvmlEccError kind) {
   unsigned long long count = 0;
@@ -33,7 +33,7 @@ GpuCard CardOf(const NvmlSession& session, NvmlDevice device) {
   card.mig = session.IsMig(device);
   card.ecc_corrected = EccErrorsOf(session, device, kNvmlCorrected);
   card.ecc_uncorrected = EccErrorsOf(session, device, kNvmlUncorrected);
-  // Older cards retire pages, newer ones remap rows: each says only its own.
+  // Older cards retire pages, newer ones remap rows. Each reports only its own kind.
   int pages_pending = 0;
   if (session.Said(&Nvml::nvmlDeviceGetRetiredPagesPendingStatus, device, &pages_pending)) {
     card.repair_pending = pages_pending != 0;

@@ -43,7 +43,7 @@ class GpuWatch::Card {
         OwnBytes();
         lock.lock();
       } while (!wake_.wait_for(lock, stop, period_, [&] { return stop.stop_requested(); }));
-      Sample();  // the last step's: of a short run it may be the only one
+      Sample();  // the last step's sample: in a short run it may be the only one
     });
   }
 
@@ -57,7 +57,7 @@ class GpuWatch::Card {
   GpuFigures Figures() {
     const std::lock_guard lock(mutex_);
     GpuFigures figures;
-    // The counter of energy misses nothing between the looks.
+    // Uses the energy counter, which misses nothing between samples.
     figures.power_w = energy_j_ && seconds_ > 0 && seconds_ >= std::chrono::duration<double>(energy_tells_).count()
                           ? *energy_j_ / seconds_
                           : samples_.power_w.value();
@@ -84,7 +84,7 @@ class GpuWatch::Card {
     if (!session_.Said(&Nvml::nvmlDeviceGetComputeRunningProcesses_v3, device_, &count, list.data())) return {};
     const auto listed = std::span(list).first(std::min<size_t>(count, list.size()));
     auto own = std::ranges::find(listed, static_cast<unsigned>(::getpid()), &NvmlProcess::pid);
-    // In a container the driver's number of this process is another.
+    // In a container, the driver's number for this process differs from ours.
     if (own == listed.end() && listed.size() == 1 && others_ == 0) own = listed.begin();
     if (own == listed.end() || own->used_bytes == kNvmlValueNotAvailable) return {};
     const auto bytes = static_cast<int64_t>(own->used_bytes);
@@ -118,7 +118,7 @@ class GpuWatch::Card {
       return count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt;
     }
   };
-  // What was seen in the measured steps.
+  // The samples of the measured steps.
   struct Samples {
     Mean power_w, sm_clock_mhz, memory_clock_mhz, throttled;
     std::optional<double> power_max_w, sm_clock_min_mhz, temperature_c;
@@ -128,7 +128,7 @@ class GpuWatch::Card {
 
   static std::optional<int64_t> Since(const std::optional<int64_t>& before, const std::optional<int64_t>& now) {
     if (!before || !now) return std::nullopt;
-    return std::max<int64_t>(0, *now - *before);  // somebody may have set the counter to 0
+    return std::max<int64_t>(0, *now - *before);  // someone may have reset the counter
   }
 
   std::optional<int64_t> EccErrors(NvmlEccError of) const {
@@ -137,7 +137,7 @@ class GpuWatch::Card {
     return static_cast<int64_t>(count);
   }
 
-  // In joules, since the driver was loaded.
+  // Energy in joules since the driver was loaded.
   std::optional<double> Energy() const {
     unsigned long long millijoules = 0;
     if (mig_ || !session_.Said(&Nvml::nvmlDeviceGetTotalEnergyConsumption, device_, &millijoules)) return {};
@@ -145,12 +145,12 @@ class GpuWatch::Card {
   }
 
   void LookWhoIsThere() {
-    // Without room for a list it says how long that is.
+    // Without a buffer for the list, it returns the list's length.
     const auto list = session_.nvml().nvmlDeviceGetComputeRunningProcesses_v3;
     unsigned count = 0;
     const NvmlReturn said = list != nullptr ? list(device_, &count, nullptr) : kNvmlNotSupported;
     if (said == kNvmlSuccess || said == kNvmlInsufficientSize) others_ = count;
-    // In a container the list may be empty where the card is not.
+    // In a container, the list may be empty although the card is in use.
     NvmlMemory memory;
     if (!session_.Said(&Nvml::nvmlDeviceGetMemoryInfo_v2, device_, &memory)) return;
     others_bytes_ = static_cast<int64_t>(memory.total) - static_cast<int64_t>(memory.reserved + memory.free);
@@ -163,7 +163,7 @@ class GpuWatch::Card {
     return milliwatts * 1e-3;
   }
 
-  // Of this moment. What nvmlDeviceGetPowerUsage gives is a mean over the last second on most cards, which is not that.
+  // The power at this moment. On most cards, nvmlDeviceGetPowerUsage returns the mean over the last second instead.
   std::optional<double> PowerNow() const {
     NvmlFieldValue power;
     power.field = kNvmlPowerInstant;
@@ -215,9 +215,9 @@ class GpuWatch::Card {
   double seconds_ = 0;
 
   std::mutex mutex_;
-  Samples samples_;  // under it
+  Samples samples_;  // guarded by the mutex
   std::condition_variable_any wake_;
-  std::jthread thread_;  // last: it is over before what it uses
+  std::jthread thread_;  // last member, so that it ends before the members that it uses
 };
 
 GpuWatch::GpuWatch(const std::string& pci_bus_id, const Nvml& (*load)(), std::chrono::milliseconds period,

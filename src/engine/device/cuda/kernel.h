@@ -1,4 +1,4 @@
-// What a CUDA kernel is given, and how kernels are found. Mirrors device/cpu/kernel.h.
+// The inputs of a CUDA kernel, and the table of kernels. Mirrors device/cpu/kernel.h.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +20,19 @@ class AlgorithmFile;
 class CudaCollectives;
 struct CudaLibraries;
 
-// One execution of the program over a slab in device memory. Everything is queued on `stream` and nothing waits, so
-// that a step can be captured as a graph.
+// One execution of the program over a slab in device memory. Everything is queued on `stream` without waiting, so that
+// a step can be captured as a graph.
 struct CudaRun {
   std::byte* slab = nullptr;         // device memory
-  const int64_t* offsets = nullptr;  // of each storage in the slab, in bytes
+  const int64_t* offsets = nullptr;  // offset of each storage in the slab, in bytes
   cudaStream_t stream = nullptr;
   int multiprocessors = 0;
-  int64_t shared_bytes = 0;                  // of a multiprocessor, that one block may take
-  const CudaLibraries* libraries = nullptr;  // cuBLASLt and cuDNN, for the kernels that are theirs
-  CudaCollectives* collectives = nullptr;    // where other ranks are reached; needed by programs of several ranks
-  AlgorithmFile* algorithms = nullptr;       // where libraries' algorithms are chosen by time and kept; may be null
-  // What a result is to say of who computes what, by names of an environment's; may be null. Written by `prepare`.
+  int64_t shared_bytes = 0;                  // shared memory of a multiprocessor that one block may use
+  const CudaLibraries* libraries = nullptr;  // cuBLASLt and cuDNN, for the kernels that use them
+  CudaCollectives* collectives = nullptr;    // reaches other ranks; required for programs of several ranks
+  AlgorithmFile* algorithms = nullptr;       // chooses libraries' algorithms by time and stores them; may be null
+  // Notes for the result on which library computes what, by names of its environment. May be null. `prepare` writes
+  // them.
   std::map<std::string, std::string>* notes = nullptr;
 
   // A pointer to device memory.
@@ -39,19 +40,18 @@ struct CudaRun {
   T* Data(const Tensor& t) const {
     return reinterpret_cast<T*>(slab + offsets[t.storage]) + t.offset;
   }
-  // What the executor copied to Trace::Inputs() before the step: read by kernels, on the device, so that a graph that
-  // is replayed sees each step's. Null where no call reads it.
+  // The inputs that the executor copied to Trace::Inputs() before the step. Kernels read them on the device, so that a
+  // replayed graph sees each step's. Null if no call reads them.
   const StepInputs* Inputs(const Tensor& t) const { return t.defined() ? Data<StepInputs>(t) : nullptr; }
 };
 
 struct CudaKernel {
   void (*run)(const OpCall& call, const CudaRun& run, KernelState* state) = nullptr;
-  // Optional. Called once per recorded call before the first step, outside of any capture; may share states between
-  // equal calls. Of `run`, it may use everything but what tensors hold: that is nobody's yet, and may be written over
-  // where algorithms are measured.
+  // Optional. Called once per recorded call before the first step, outside of any capture. May share states between
+  // equal calls. It may use everything in `run` except the contents of tensors, which are undefined, and may be
+  // overwritten while algorithms are measured.
   std::shared_ptr<KernelState> (*prepare)(const OpCall& call, const CudaRun& run) = nullptr;
-  // Optional. Does what running each of the calls does, to the bit, in fewer launches. None of them touches what
-  // another writes.
+  // Optional. Gives the same bits as running each of the calls, in fewer launches. No call touches what another writes.
   void (*run_together)(std::span<const OpCall> calls, const CudaRun& run) = nullptr;
 };
 

@@ -1,5 +1,5 @@
-// Starts kernels. <<<>>> is not C++ and cudaLaunchKernelEx is, so one source is compiled by nvcc for devices and by a
-// C++ compiler for tests without one.
+// Starts kernels. <<<>>> is not C++, but cudaLaunchKernelEx is. So nvcc compiles a source for devices, and a C++
+// compiler compiles the same source for tests without one.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,12 +17,12 @@ struct LaunchShape {
   size_t shared_bytes = 0;  // dynamic
 };
 
-// Arguments are converted to the kernel's parameters here, on the host. Throws as CheckCuda does. A grid of no
-// blocks, which CUDA refuses, has nothing to do.
+// Converts arguments to the kernel's parameters here, on the host. Throws as CheckCuda. An empty grid, which CUDA
+// refuses, launches nothing.
 template <typename... Params, typename... Args>
 void Launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Params...), Args&&... args) {
   if (shape.grid.x == 0 || shape.grid.y == 0) return;
-  // More than 48 KiB have to be asked for, and what the kernel has beside, which is not known here, counts, too.
+  // More than 48 KiB must be requested. The kernel's static shared memory, which is not known here, counts, too.
   if (shape.shared_bytes > 0) {
     CheckCuda(
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared_bytes)),
@@ -36,7 +36,7 @@ void Launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Params
   CheckCuda(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...), "cudaLaunchKernelEx");
 }
 
-// Blocks for `count` things, `each` a block.
+// The number of blocks for `count` items, with `each` per block.
 inline unsigned BlocksFor(int64_t count, int64_t each) { return static_cast<unsigned>((count + each - 1) / each); }
 
 }  // namespace ridgeline

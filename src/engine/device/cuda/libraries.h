@@ -1,4 +1,5 @@
-// NVIDIA's libraries that kernels call. A library is a table of functions and one that loads it, in files of its own.
+// NVIDIA's libraries that kernels call. Each library has a table of functions and a function that loads it, in files of
+// its own.
 #pragma once
 
 #include "engine/device/cuda/cublaslt.h"
@@ -6,10 +7,10 @@
 
 namespace ridgeline {
 
-// Each is loaded where a kernel first asks for it. Tests put tables of their own in their place.
+// Each is loaded when a kernel first needs it. Tests supply their own tables.
 struct CudaLibraries {
   const CublasLt& (*cublaslt)() = LoadCublasLt;
-  const Cudnn& (*cudnn)() = LoadCudnn;  // null: attention takes its own kernels
+  const Cudnn& (*cudnn)() = LoadCudnn;  // null: attention uses our own kernels
 };
 
 }  // namespace ridgeline

@@ -8,7 +8,7 @@
 namespace ridgeline {
 namespace {
 
-// Whether any storage is among both.
+// Whether both share a storage.
 bool Share(std::span<const Tensor> tensors, std::span<const Tensor> others) {
   return std::ranges::any_of(tensors, [&](const Tensor& t) {
     return t.defined() && std::ranges::any_of(others, [&](const Tensor& other) { return other.storage == t.storage; });

@@ -1,4 +1,4 @@
-// What of a trace's order is free: which calls may run at once, and which may run where another does.
+// The freedom in a trace's order: which calls may run at once, and which may run in the place of another.
 #pragma once
 
 #include <cstddef>
@@ -9,25 +9,25 @@
 
 namespace ridgeline {
 
-// How many calls from `first` on are the same op's, and touch no byte that another of them changes. (Storages that live
-// one after the other may share their bytes.)
+// The number of calls from `first` on that belong to the same op and touch no byte that another of them changes.
+// (Storages with disjoint lifetimes may share bytes.)
 size_t CountTogether(const Trace& trace, const Layout& layout, size_t first);
 
-// Where calls of a trace, which must outlive it, may run. The trace alone decides, not where a plan puts things.
+// Where the calls of a trace may run. The trace must outlive the object. Only the trace decides, not the plan's layout.
 class TraceOrder {
  public:
   explicit TraceOrder(const Trace& trace);
 
-  // Whether call `moved` does the same where call `to` runs, before it or after, apart from what the two do to each
-  // other: nothing between them touches what it writes or changes what it reads, and all of that has its place in
-  // memory there. Its scratch is left aside.
+  // Whether call `moved` has the same effect at the place of call `to`, before or after it, apart from what the two do
+  // to each other. Then nothing between them touches what it writes or changes what it reads, and all of that is in
+  // memory there. Ignores its scratch.
   bool MayMove(size_t moved, size_t to) const;
 
  private:
   bool Lives(const Tensor& tensor, size_t at) const;
 
   const Trace& trace_;
-  std::vector<size_t> first_, last_;  // calls that touch a storage
+  std::vector<size_t> first_, last_;  // the first and the last call that touches each storage
 };
 
 }  // namespace ridgeline

@@ -1,13 +1,13 @@
-// What the host does, named for who looks on with NVIDIA's tools (nsys, ncu): ranges of NVTX.
+// Names the host's activities for NVIDIA's tools (nsys, ncu), as ranges of NVTX.
 #pragma once
 
 #include <nvtx3/nvToolsExt.h>
 
 namespace ridgeline {
 
-// From when it is made until it goes, on this thread. Where nobody looks on, each costs two checks of a pointer and one
-// of whether NVTX is ready: left to its own first call, it writes pointers that other threads' first calls already
-// read.
+// A range on this thread, from construction to destruction. Without a tool, it costs two checks of a pointer, and one
+// of whether NVTX is ready. That check is needed because NVTX's own first call writes pointers that other threads'
+// first calls already read.
 class NvtxRange {
  public:
   explicit NvtxRange(const char* name) {

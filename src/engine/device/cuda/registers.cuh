@@ -1,20 +1,19 @@
-// Keeps what a kernel works on in registers: ptxas puts what does not fit, and arrays that are indexed by variables,
-// into memory.
+// Keeps a kernel's data in registers. ptxas moves data that does not fit, and arrays with variable indices, to memory.
 #pragma once
 
 #include <utility>
 
 namespace ridgeline {
 
-// On a multiprocessor, for __launch_bounds__ of kernels with many registers: where none is given, ptxas would rather
-// spill a few bytes than have fewer blocks than it likes.
+// For __launch_bounds__ of kernels with many registers: the least blocks per multiprocessor. Without a value, ptxas
+// would spill a few bytes rather than allow fewer blocks than it prefers.
 constexpr int kBlocksAtLeast = 1;
 
 template <int kValue>
 struct Constant {
   __device__ constexpr operator int() const { return kValue; }
 };
-// fn(i) for each i below kCount, as a constant: registers hold only arrays whose indices are.
+// Calls fn(i) for each i below kCount, with i as a constant. Only arrays with constant indices stay in registers.
 template <int kCount, typename Fn>
 __device__ __forceinline__ void Unrolled(const Fn& fn) {
   [&]<int... i>(std::integer_sequence<int, i...>) { (fn(Constant<i>{}), ...); }

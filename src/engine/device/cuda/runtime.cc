@@ -12,7 +12,7 @@ namespace {
 struct Meaning {
   ErrorKind kind;
   const char* hint;
-  bool lost = false;  // the device does nothing more for this process
+  bool lost = false;  // the device can do nothing more for this process
 };
 
 Meaning MeaningOf(cudaError_t error) {
@@ -75,7 +75,7 @@ Meaning MeaningOf(cudaError_t error) {
 void CheckCuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   const Meaning meaning = MeaningOf(error);
-  cudaGetLastError();  // told here, and not by a call that follows
+  cudaGetLastError();  // reported here, and not by a later call
   throw Error(meaning.kind,
               fmt::format("{}: {} ({}){}", what, cudaGetErrorString(error), cudaGetErrorName(error),
                           meaning.lost ? "; the GPU computes nothing more for this process" : ""),

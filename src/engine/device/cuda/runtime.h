@@ -1,4 +1,4 @@
-// Owners of what the CUDA runtime gives out, and the one way its errors are read.
+// Owners of CUDA runtime resources, and the only handling of its errors.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,17 +9,16 @@
 
 namespace ridgeline {
 
-// Throws Error in words unless `error` is cudaSuccess; `what` names the call. kOutOfMemory where the device's memory,
-// or memory that it can reach, is at its end; kInfrastructure where the driver, the device or the build is not what a
-// run needs; kInternal where we used CUDA wrongly.
+// Throws Error with an explanation unless `error` is cudaSuccess; `what` names the call. kOutOfMemory if the device's
+// memory, or memory that it can reach, is exhausted; kInfrastructure if the driver, the device or the build is not what
+// a run needs; kInternal if we used CUDA wrongly.
 void CheckCuda(cudaError_t error, const char* what);
 
-// Throws as CheckCuda where an earlier error has ended the device for this process: what a library says then is but its
-// echo.
+// Throws as CheckCuda if an earlier error has ended the device for this process. Libraries then only repeat that error.
 void CheckLost();
 
-// What an owner gives back when it goes. An error that comes up then is an earlier call's, and was told by whoever
-// waited.
+// Releases an owner's resource. An error at this point comes from an earlier call, and the wait for that call reported
+// it.
 struct CudaDeleter {
   void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
   void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
@@ -39,10 +38,10 @@ struct PinnedDeleter {
 };
 using DeviceBuffer = std::unique_ptr<std::byte, DeviceDeleter>;  // the device's memory: the host never dereferences it
 using PinnedBuffer =
-    std::unique_ptr<std::byte, PinnedDeleter>;  // the host's, which the device copies from and to by itself
+    std::unique_ptr<std::byte, PinnedDeleter>;  // the host's memory, which the device copies from and to by itself
 
-// Of the thread's device. They throw as CheckCuda does.
-CudaStream NewCudaStream();  // that the legacy stream does not wait for
+// For the thread's device. They throw as CheckCuda.
+CudaStream NewCudaStream();  // the legacy stream does not wait for it
 CudaEvent NewCudaEvent(bool timed = false);
 DeviceBuffer NewDeviceBuffer(int64_t bytes);
 PinnedBuffer NewPinnedBuffer(int64_t bytes);

@@ -1,12 +1,12 @@
-// Activations of one element, for the kernels that store them and those that quantize them.
+// Activations of one element, for kernels that store them and kernels that quantize them.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace ridgeline {
 
-// e^-x, never more than 2^125.6: 1 / (1 + it) is the logistic function, and no quotient by it is beyond what
-// __fdividef is exact for. Of NaN it may be anything.
+// e^-x, limited to 2^125.6. 1 / (1 + it) is the logistic function, and every quotient by it is in the range in which
+// __fdividef is exact. For NaN it may be anything.
 __device__ inline float ExpOfMinus(float x) { return expf(fminf(-x, 87.0F)); }
 
 // 2 sqrt(2 / pi) (x + 0.044715 x^3): gelu(x) = x * sigmoid of this, since 1 + tanh(u) = 2 sigmoid(2 u).

@@ -11,9 +11,8 @@ namespace {
 constexpr int kGroups = 32;
 constexpr int kLoadsAtOnce = 8;
 
-// A warp's width of columns a block; its thread (lane, group) takes every kGroups-th part of a column, several at a
-// time, since nothing but their latency takes long: 528 parts of 2048 columns are 4 MB, which still lie in the L2
-// cache.
+// A block has a warp's width of columns. Its thread (lane, group) takes every kGroups-th part of a column, several at a
+// time, because only their latency takes time: 528 parts of 2048 columns are 4 MB, which are still in the L2 cache.
 template <typename T>
 __global__ void __launch_bounds__(kWarp* kGroups)
     AddUp(const float* parts, int64_t count, int64_t stride, T* out, T* next, int64_t cols, bool accumulate) {

@@ -1,5 +1,5 @@
-// The largest magnitudes of matrices, which scales of a whole one depend on: a pass of its own.
-// Bytes: x, once. (8192, 4096) bf16: 67 MB, 16 us on an H200.
+// The largest magnitudes of matrices, as a separate pass for scales that depend on a whole matrix. Bytes: x, once.
+// (8192, 4096) bf16: 67 MB, 16 us on an H200.
 #include "engine/ops/cuda/codes.cuh"
 #include "engine/ops/cuda/hadamard.cuh"
 

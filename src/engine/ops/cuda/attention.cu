@@ -1,12 +1,12 @@
-// Tiles of queries against tiles of keys (FlashAttention-2), in fp32 whatever the operands' type: for every shape that
-// the op takes, of which cuDNN takes some. A block has the results' rows of one tile and kCols columns of them; a head
-// of more columns has more blocks, each with the scores anew. Every sum has one order: results repeat to the bit.
+// Multiplies tiles of queries with tiles of keys (FlashAttention-2), in fp32 for any operand type. Handles every shape
+// that the op takes; cuDNN handles some of them. A block computes the results' rows of one tile and kCols of their
+// columns. A head with more columns has more blocks, and each computes the scores again. Every sum has a fixed order,
+// so results repeat to the bit.
 //
-// It moves each operand once for every tile that needs it, from the second-level cache mostly, and is bound by fp32
-// arithmetic outside of tensor cores (67 TFLOP/s at most on an H200): one sequence of 8192, 32 heads of 128, are 0.55
-// TFLOP forward, 8.2 ms at that rate, and 1.9 TFLOP backward (7 products, two of them again for dq), 29 ms; the bytes
-// of the operands, 168 MB and 336 MB in bf16, would take 39 and 78 us. A third of the rate is expected; no GPU has run
-// it.
+// It moves each operand once for every tile that needs it, mostly from the L2 cache, and is bound by fp32 arithmetic
+// outside of tensor cores (67 TFLOP/s at most on an H200). One sequence of 8192 with 32 heads of 128 takes 0.55 TFLOP
+// forward, 8.2 ms at that rate, and 1.9 TFLOP backward (7 products, two of them again for dq), 29 ms. The bytes of the
+// operands, 168 MB and 336 MB in bf16, would take 39 and 78 us. A third of the rate is expected; no GPU has run it.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -24,21 +24,21 @@
 namespace ridgeline {
 namespace {
 
-constexpr int kAttentionTile = 64;  // queries of a tile, and keys
-constexpr int kDepth = 32;          // columns or rows of an operand that lie in shared memory at a time
-constexpr int kGroup = 4;           // numbers that are loaded and stored at once
+constexpr int kAttentionTile = 64;  // queries per tile, and keys per tile
+constexpr int kDepth = 32;          // columns or rows of an operand in shared memory at a time
+constexpr int kGroup = 4;           // numbers loaded and stored at once
 constexpr int kAcross = 16;         // threads across a tile and down it, each with a group of groups
 constexpr int kAttentionThreads = kAcross * kAcross;
 constexpr float kLog2E = std::numbers::log2e_v<float>;
 static_assert(kAttentionTile == kAcross * kGroup);
 
 using Group = Vec<float, kGroup>;
-using Scores = float[kGroup][kGroup];  // of a thread: its rows, its columns
+using Scores = float[kGroup][kGroup];  // a thread's scores: its rows, its columns
 
 __device__ int Across() { return static_cast<int>(threadIdx.x) % kAcross; }
 __device__ int Down() { return static_cast<int>(threadIdx.x) / kAcross; }
 
-// A head of one batch element: rows of a (tokens, heads * head_dim) tensor. What lies outside of it reads as 0 and is
+// A head of one batch element: rows of a (tokens, heads * head_dim) tensor. Elements outside of it read as 0 and are
 // not written.
 template <typename T>
 struct Head {
@@ -46,7 +46,7 @@ struct Head {
   int64_t row_stride;
   int64_t rows;
   int cols;
-  bool whole_groups;  // groups lie at multiples of their size, and none ends beyond the head
+  bool whole_groups;  // groups are aligned to their size, and none ends beyond the head
 
   __device__ Group Load(int64_t row, int col) const {
     Group x{};
@@ -73,7 +73,7 @@ struct Head {
   }
 };
 
-// What a kernel is given of the op.
+// The op's inputs of a kernel.
 template <typename T>
 struct Call {
   AttentionShape shape;
@@ -93,15 +93,15 @@ struct Call {
   __device__ float Scale() const { return 1 / sqrtf(static_cast<float>(shape.head_dim)); }
 };
 
-// kRows rows of kAttentionTile numbers in shared memory. Each four rows have their groups in another order, so that
-// neither the writers, which go down the rows, nor the readers, which go along one, meet in a bank.
+// kRows rows of kAttentionTile numbers in shared memory. The order of groups changes every four rows. So neither
+// writers, which go down the rows, nor readers, which go along one, have bank conflicts.
 template <int kRows>
 struct Tile {
   Group groups[kRows][kAcross];
 
   __device__ Group& At(int row, int group) { return groups[row][group ^ (row / 4 % 8)]; }
 
-  // A head's columns from `col` on, as rows; the head's rows from `first` on, as columns.
+  // Loads a head's columns from `col` on as rows, and the head's rows from `first` on as columns.
   template <typename T>
   __device__ void LoadTurned(const Head<T>& head, int64_t first, int col) {
     constexpr int kGroups = kRows / kGroup;
@@ -112,7 +112,7 @@ struct Tile {
       for (int j = 0; j < kGroup; ++j) At(at + j, row / kGroup).of[row % kGroup] = x.of[j];
     }
   }
-  // What each thread has of a tile, its columns as rows.
+  // Stores each thread's part of a tile, with its columns as rows.
   __device__ void StoreTurned(const Scores& scores) {
     for (int j = 0; j < kGroup; ++j) {
       At(Across() * kGroup + j, Down()) = {{scores[0][j], scores[1][j], scores[2][j], scores[3][j]}};
@@ -134,7 +134,7 @@ struct Rows {
   }
 };
 
-// What is in shared memory while two heads' rows are multiplied, and while a tile is multiplied with a head's rows.
+// The shared memory for products of two heads' rows, and for products of a tile with a head's rows.
 template <int kCols>
 union Operands {
   struct {
@@ -143,7 +143,7 @@ union Operands {
   Rows<kCols> rows;
 };
 
-// a's rows from `row` on, the threads down the tile, times b's from `col` on, the threads across.
+// Multiplies a's rows from `row` on, over the threads down the tile, with b's from `col` on, over the threads across.
 template <typename T, int kCols>
 __device__ void Multiply(const Head<T>& a, int64_t row, const Head<T>& b, int64_t col, Operands<kCols>& operands,
                          Scores& scores) {
@@ -153,7 +153,7 @@ __device__ void Multiply(const Head<T>& a, int64_t row, const Head<T>& b, int64_
   Tile<kDepth>& as = operands.turned.a;
   Tile<kDepth>& bs = operands.turned.b;
   for (int depth = 0; depth < a.cols; depth += kDepth) {
-    __syncthreads();  // what lay there before has been read
+    __syncthreads();  // the previous contents have been read
     as.LoadTurned(a, row, depth);
     bs.LoadTurned(b, col, depth);
     __syncthreads();
@@ -167,14 +167,14 @@ __device__ void Multiply(const Head<T>& a, int64_t row, const Head<T>& b, int64_
   }
 }
 
-// A thread's part of kAttentionTile rows of results: groups of columns, kAcross of them apart.
+// A thread's part of kAttentionTile rows of results: groups of columns, at distances of kAcross groups.
 template <int kCols>
 struct Results {
   static constexpr int kGroups = kCols / kAttentionTile;
   float of[kGroup][kGroups][kGroup] = {};
 
-  // += tile^T times the head's rows from `first` on and its columns from `col` on. The tile was stored since the
-  // block's last barrier.
+  // += tile^T times the head's rows from `first` on and its columns from `col` on. The tile must have been stored since
+  // the block's last barrier.
   template <typename T>
   __device__ void Add(Tile<kAttentionTile>& tile, const Head<T>& head, int64_t first, int col,
                       Operands<kCols>& operands) {
@@ -203,7 +203,7 @@ struct Results {
   }
 };
 
-// Over the threads across a tile, for all of them.
+// Reduces over the threads across a tile; all of them get the result.
 __device__ float AcrossMax(float x) {
   for (int lanes = kAcross / 2; lanes > 0; lanes /= 2) x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, lanes));
   return x;
@@ -213,12 +213,12 @@ __device__ float AcrossSum(float x) {
   return x;
 }
 
-// Which tile, head and columns are a block's.
+// The tile, head and columns of a block.
 struct Task {
   int64_t batch, head, first;  // the tile's first row
   int col;
 };
-// Blocks in the order of their numbers: all heads' columns of one tile, then the next.
+// Blocks in numerical order: all heads' columns of one tile, then those of the next.
 template <int kCols>
 __device__ Task TaskOf(const AttentionShape& shape, int64_t heads, bool last_first) {
   const int64_t parts = (shape.head_dim + kCols - 1) / kCols;
@@ -238,10 +238,10 @@ dim3 Grid(const AttentionShape& shape, int64_t heads) {
 template <int kCols>
 struct ForwardShared {
   Operands<kCols> operands;
-  Tile<kAttentionTile> p;  // a row a key
+  Tile<kAttentionTile> p;  // one row per key
 };
 
-// A tile of queries against all keys that it sees.
+// Computes a tile of queries against all keys that it sees.
 template <typename T, int kCols>
 __global__ void __launch_bounds__(kAttentionThreads) Forward(Call<T> call) {
   auto& shared = *DynamicShared<ForwardShared<kCols>>();
@@ -251,11 +251,11 @@ __global__ void __launch_bounds__(kAttentionThreads) Forward(Call<T> call) {
   const Head<T> k = call.Of(call.k, task.batch, call.KvHead(task.head));
   const Head<T> v = call.Of(call.v, task.batch, call.KvHead(task.head));
   const float scale = call.Scale() * kLog2E;
-  const int64_t query = task.first + Down() * kGroup;  // the thread's first
+  const int64_t query = task.first + Down() * kGroup;  // the thread's first query
 
   Results<kCols> out;
   float row_max[kGroup];
-  float row_sum[kGroup] = {};  // of the thread's own columns
+  float row_sum[kGroup] = {};  // over the thread's own columns
   for (float& x : row_max) x = -INFINITY;
   for (int64_t first = 0; first <= task.first; first += kAttentionTile) {
     Scores scores;
@@ -267,7 +267,7 @@ __global__ void __launch_bounds__(kAttentionThreads) Forward(Call<T> call) {
         scores[i][j] = key + j <= query + i ? scores[i][j] * scale : -INFINITY;
         largest = fmaxf(largest, scores[i][j]);
       }
-      // Finite: every query of a tile, those beyond the sequence too, sees the first key.
+      // Finite, because every query of a tile sees the first key, even beyond the sequence.
       largest = AcrossMax(largest);
       const float fading = exp2f(row_max[i] - largest);
       row_max[i] = largest;
@@ -292,7 +292,7 @@ __global__ void __launch_bounds__(kAttentionThreads) Forward(Call<T> call) {
   out.Store(call.Of(call.o, task.batch, task.head), task.first, task.col, factors);
 }
 
-// delta = the sums of o * d_o over a head, a warp each.
+// delta = the sums of o * d_o over a head, one warp each.
 template <typename T>
 __global__ void __launch_bounds__(kAttentionThreads) Delta(Call<T> call) {
   const AttentionShape& shape = call.shape;
@@ -312,18 +312,18 @@ __global__ void __launch_bounds__(kAttentionThreads) Delta(Call<T> call) {
   if (threadIdx.x % kWarp == 0) call.delta[at] = sum;
 }
 
-// One score's probability and its gradient (but for the scale), from q k^T and d_o v^T.
+// One score's probability and its gradient (without the scale), from q k^T and d_o v^T.
 struct ScoreGradient {
   float p = 0;
   float ds = 0;
 
-  // lse and delta are the query's; a query beyond the sequence sees nothing.
+  // lse and delta belong to the query; a query beyond the sequence sees nothing.
   __device__ ScoreGradient(float product, float dp, float scale, float lse, float delta, int64_t query, int64_t key,
                            int64_t seq) {
     if (key > query || query >= seq) return;
     p = exp2f(product * scale - lse * kLog2E);
-    // A sequence's first query sees one key, with probability 1 whatever its score: the score's gradient is zero, and
-    // what rounding leaves of dp - delta would be as large as any to Adam, which divides by its size.
+    // A sequence's first query sees one key, with probability 1 for any score, so the score's gradient is zero. The
+    // rounding error left in dp - delta would otherwise look like a gradient to Adam, which divides by its size.
     if (query != 0) ds = p * (dp - delta);
   }
 };
@@ -331,10 +331,10 @@ struct ScoreGradient {
 template <int kCols>
 struct KeySideShared {
   Operands<kCols> operands;
-  Tile<kAttentionTile> p, ds;  // a row a query
+  Tile<kAttentionTile> p, ds;  // one row per query
 };
 
-// dk and dv of a tile of keys, from all queries of all heads that see it.
+// Computes dk and dv of a tile of keys, from all queries of all heads that see it.
 template <typename T, int kCols>
 __global__ void __launch_bounds__(kAttentionThreads, kBlocksAtLeast) KeySide(Call<T> call) {
   auto& shared = *DynamicShared<KeySideShared<kCols>>();
@@ -381,10 +381,10 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksAtLeast) KeySide(Cal
 template <int kCols>
 struct QuerySideShared {
   Operands<kCols> operands;
-  Tile<kAttentionTile> ds;  // a row a key
+  Tile<kAttentionTile> ds;  // one row per key
 };
 
-// dq of a tile of queries, from all keys that it sees.
+// Computes dq of a tile of queries, from all keys that it sees.
 template <typename T, int kCols>
 __global__ void __launch_bounds__(kAttentionThreads) QuerySide(Call<T> call) {
   auto& shared = *DynamicShared<QuerySideShared<kCols>>();
@@ -431,7 +431,7 @@ typename Call<T>::Heads Operand(const Tensor& t, const CudaRun& run, bool& whole
   return {data, t.row_stride};
 }
 
-// Calls fn with the columns of a block's results: those of a head, up to two tiles of them.
+// Calls fn with the number of columns of a block's results: those of a head, up to two tiles of them.
 template <typename Fn>
 void WithColumns(int64_t head_dim, const Fn& fn) {
   if (head_dim <= kAttentionTile) return fn(std::integral_constant<int, kAttentionTile>());
@@ -458,7 +458,7 @@ void AttentionForwardCuda(const OpCall& op_call, const CudaRun& run, KernelState
   });
 }
 
-// dq is summed in registers: of the scratch, delta alone is used.
+// dq is summed in registers, so only delta of the scratch is used.
 void AttentionBackwardCuda(const OpCall& op_call, const CudaRun& run, KernelState* state) {
   if (AttentionBackwardCudnn(op_call, run, state)) return;
   const auto on = op_call.operands(kAttentionBackward);

@@ -16,7 +16,7 @@ namespace {
 
 using enum CudnnAttention::Id;
 
-// A device's, for all states that live.
+// A device's handle, shared by all live states.
 class Handle {
  public:
   explicit Handle(const Cudnn& cudnn) : cudnn_(cudnn) {
@@ -38,8 +38,8 @@ class Handle {
 struct State : KernelState {
   std::shared_ptr<Handle> handle;
   std::optional<CudnnPlan> plan;  // empty: cuDNN refuses the call
-  std::string why;                // and in which words
-  // cuDNN reads them as a plan is started.
+  std::string why;                // the words of the refusal
+  // cuDNN reads these when a plan is started.
   float scale = 0;
   float minus_infinity = -std::numeric_limits<float>::infinity();
   float one = 1;
@@ -49,13 +49,13 @@ void* At(const CudaRun& run, const Tensor& t) { return run.slab + run.offsets[t.
 
 using Plan = std::optional<CudnnPlan> (*)(const Cudnn&, const CudnnAttention&, const CudnnDevice&, std::string&);
 
-// Who computes a pass, for a result. Of several shapes that have other words the last is said.
+// Notes for a result which library computes a pass. If shapes have different notes, the last one remains.
 void Tell(const CudaRun& run, Plan plan, const std::string& who) {
   if (run.notes == nullptr) return;
   (*run.notes)[plan == PlanAttentionBackward ? "attention_backward" : "attention_forward"] = who;
 }
 
-// Ours sum in a fixed order; cuDNN's backward pass does so only where it keeps the scores' gradients.
+// Our kernels sum in a fixed order. cuDNN's backward pass does so only if it stores the scores' gradients.
 std::string WhoOf(const State& state, bool backward, bool repeats) {
   if (!state.plan) return fmt::format("ours, many times slower: cuDNN refuses it: {}", state.why);
   const bool in_any_order = !state.plan->repeats() || (backward && !repeats);
@@ -123,7 +123,7 @@ bool AttentionBackwardCudnn(const OpCall& call, const CudaRun& run, KernelState*
                              At(run, writes.dv), At(run, scratch.delta), &with->scale,       &with->minus_infinity,
                              &with->one};
   if (scratch.dq_sum.defined()) {
-    // Its blocks add to dq's sums. Whether cuDNN zeroes them itself no GPU has shown us.
+    // Its blocks add to dq's sums. No GPU has shown us yet whether cuDNN zeroes them itself.
     CheckCuda(cudaMemsetAsync(At(run, scratch.dq_sum), 0, static_cast<size_t>(scratch.dq_sum.bytes()), run.stream),
               "cudaMemsetAsync");
     ids.push_back(kDqSum);

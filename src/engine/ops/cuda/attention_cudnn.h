@@ -1,4 +1,4 @@
-// Attention by cuDNN: bf16 and fp16, on tensor cores. What it refuses, attention.cu computes.
+// Attention by cuDNN: bf16 and fp16, on tensor cores. attention.cu computes what it refuses.
 #pragma once
 
 #include <memory>
@@ -7,11 +7,11 @@
 
 namespace ridgeline {
 
-// Null where cuDNN is not asked: libraries without it, or a call that was recorded without a workspace for it.
-// Equal calls share a state.
+// Null if cuDNN is not used: there is no cuDNN, or the call was recorded without a workspace for it. Equal calls share
+// a state.
 std::shared_ptr<KernelState> PrepareAttentionForwardCudnn(const OpCall& call, const CudaRun& run);
 std::shared_ptr<KernelState> PrepareAttentionBackwardCudnn(const OpCall& call, const CudaRun& run);
-// Whether cuDNN computes the call, as its state says; it is queued then.
+// Returns whether cuDNN computes the call, as its state says; if so, queues it.
 bool AttentionForwardCudnn(const OpCall& call, const CudaRun& run, KernelState* state);
 bool AttentionBackwardCudnn(const OpCall& call, const CudaRun& run, KernelState* state);
 

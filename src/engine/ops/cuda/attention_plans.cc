@@ -52,9 +52,9 @@ void AddForward(CudnnGraph& g, const CudnnAttention& attention) {
   g.Matmul(g.Binary(CUDNN_POINTWISE_DIV, e, sum, view.type), v, o);
 }
 
-// p = exp(scores - lse), ds = p (d_o v^T - delta) scale; dv = p^T d_o, dk = ds^T q, dq = ds k. cuDNN knows the graph by
-// delta and dq's sums being stored: they go from one of its kernels to the next. Without those sums it keeps ds, and
-// each number of dq is summed by one block.
+// p = exp(scores - lse), ds = p (d_o v^T - delta) scale; dv = p^T d_o, dk = ds^T q, dq = ds k. cuDNN recognizes the
+// graph because delta and dq's sums are stored, which go from one of its kernels to the next. Without those sums it
+// stores ds, and one block sums each number of dq.
 void AddBackward(CudnnGraph& g, const CudnnAttention& attention) {
   const View view(attention);
   const AttentionShape& s = attention.shape;

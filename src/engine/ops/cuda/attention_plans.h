@@ -12,21 +12,21 @@
 
 namespace ridgeline {
 
-// What a plan is made from: the op's shape and how its tensors lie.
+// The inputs of a plan: the op's shape and the layout of its tensors.
 struct CudnnAttention {
-  // The graphs' tensors and scalars, by the numbers that a plan's run knows them by.
+  // The graphs' tensors and scalars, by the numbers that a plan's run uses.
   enum Id : int64_t { kQ = 1, kK, kV, kO, kLse, kDO, kDQ, kDK, kDV, kDelta, kDqSum, kScale, kMinusInfinity, kOne };
 
   AttentionShape shape;
   DType dtype = DType::kBF16;
-  // Of q, k, v, o and, of a backward call, d_o, dq, dk, dv; in elements.
+  // For q, k, v, o and, in a backward call, d_o, dq, dk, dv; in elements.
   std::array<int64_t, 8> row_strides{};
-  int64_t workspace_bytes = 0;  // what a plan may want at most
+  int64_t workspace_bytes = 0;  // the most that a plan may request
 
   explicit CudnnAttention(const OpCall& call);
 };
 
-// As CudnnPlan::Make: nothing where cuDNN has none, and why.
+// As CudnnPlan::Make: nothing if cuDNN has no plan, and why.
 std::optional<CudnnPlan> PlanAttentionForward(const Cudnn& cudnn, const CudnnAttention& attention,
                                               const CudnnDevice& device, std::string& why);
 std::optional<CudnnPlan> PlanAttentionBackward(const Cudnn& cudnn, const CudnnAttention& attention,
