@@ -1,4 +1,4 @@
-// Sweeps on a cluster, and what tests ask of them, whatever the scheduler.
+// Sweeps on a cluster, and the checks for them that hold for every scheduler.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ class ClusterCli : public Cli {
     return file;
   }
 
-  // However long that takes; false where the run ended without.
+  // Waits as long as needed. Returns false if the run ended without this text.
   bool WaitToRead(Child& run, const std::string& text) const {
     const auto said = [&] { return ReadFile(dir / "out").find(text) != std::string::npos; };
     while (!said()) {
@@ -49,8 +49,8 @@ class ClusterCli : public Cli {
     }
     return true;
   }
-  // Runs a sweep again and again and kills its driver, every second time within `soon_ms`, else within `late_ms`: until
-  // `kills` are a multiple of five, or a driver was quicker.
+  // Runs a sweep again and again and kills its driver, every second time within `soon_ms`, else within `late_ms`. Stops
+  // when `kills` is a multiple of five, or a driver ended first.
   void KillDrivers(const std::filesystem::path& sweep, std::mt19937& random, uint64_t soon_ms, uint64_t late_ms,
                    int& kills) {
     for (;;) {
@@ -81,7 +81,7 @@ class ClusterCli : public Cli {
     }
     return fmt::format("{}", fmt::join(statuses, " "));
   }
-  // A column of the result that has this status.
+  // A column of the result with this status.
   std::string Of(const std::string& column, const std::string& status) {
     return Cell(fmt::format("SELECT {} FROM results WHERE status = '{}'", column, status));
   }
@@ -90,7 +90,7 @@ class ClusterCli : public Cli {
   }
 
   void ExpectOk(const Output& output) { EXPECT_EQ(output.status.exit_code, 0) << output.out << output.err << NotOk(); }
-  // What is known of each result that is not `ok`, a line each.
+  // What is known about each result that is not `ok`, one line each.
   std::string NotOk() {
     std::string lines;
     const char* text =
@@ -105,7 +105,7 @@ class ClusterCli : public Cli {
   void ExpectUnanswered(const Output& output) const {
     EXPECT_EQ(output.status.exit_code, 1) << output.out << output.err;
   }
-  // Every point has one result that stands, `ok` among them so many, and nothing is left of the run anywhere.
+  // Every point has one result that stands, `ok` of them are ok, and the run has left nothing behind.
   void ExpectOneFinalResultEach(int64_t points, int64_t ok) {
     const std::string stands = "status IN ('ok', 'invalid', 'diverged', 'oom_host', 'timeout', 'crashed')";
     EXPECT_EQ(Count("SELECT count(*) FROM results WHERE " + stands), points);
@@ -118,8 +118,8 @@ class ClusterCli : public Cli {
     ExpectOneFinalResultEach(points, points);
     EXPECT_EQ(Starts(), points) << "a point ran twice\n" << NotOk();
   }
-  // Four points of a trainer that starts once on each of two nodes and says its steps on the last: which of them ends
-  // first is its field `ends_first`. `dir_there`: this test's folder, as the nodes have it.
+  // Four points of a trainer that starts once on each of two nodes, and prints its steps on the last. Its field
+  // `ends_first` says which of them ends first. `dir_there`: this test's folder on the nodes.
   std::filesystem::path WriteTwoNodes(const std::string& launcher, const std::string& settings,
                                       const std::string& dir_there) const {
     std::ofstream(dir.path() / "mine.sh") << R"(node=$1 order=$2 ended=$3/$2
@@ -157,7 +157,7 @@ for i in 2 3 4; do echo "step $i: $((100 - i)) ms"; done
                     "launch: {{launcher: {}, cpus: 1, nodes: 2, bundle: 4, time_limit: 5m, {}: {{{}}}}}\n",
                     launcher, launcher, settings));
   }
-  // What that comes to, however its nodes' logs came together.
+  // The expected results, in whatever order the nodes' logs came together.
   void ExpectTwoNodes() {
     EXPECT_EQ(
         Count("SELECT count(*) FROM runs WHERE status = 'ok' AND json_array_length(all_steps_ns) = 4 AND version = "
@@ -179,7 +179,8 @@ for i in 2 3 4; do echo "step $i: $((100 - i)) ms"; done
  protected:
   virtual void ExpectNothingOnTheCluster() = 0;
 
-  // Of the real engine: a model of a few thousand parameters. `settings` of the launcher, `more` of the sweep.
+  // A sweep of the real engine with a model of a few thousand parameters. `settings` are the launcher's, `more` is for
+  // the sweep.
   std::filesystem::path WriteTiny(const std::string& launcher, const std::string& settings, const std::string& matrix,
                                   const std::string& more, int steps) const {
     return WriteText(fmt::format(

@@ -1,5 +1,5 @@
-// What the other tests are told by a double of a kubelet, by a real one: containers of containerd and runc, control
-// groups, signals, images, logs. Few, as each takes seconds; `make test-kubelet` runs them.
+// Other tests use a double of a kubelet. These use a real one: containers of containerd and runc, control groups,
+// signals, images, logs. They are few, because each takes seconds. `make test-kubelet` runs them.
 #include <signal.h>
 
 #include "tests/cluster/kubernetes/kubernetes.h"
@@ -23,7 +23,7 @@ class Kubelet : public ::testing::Test {
       GTEST_SKIP() << "there is no kubelet; the tests kubelet_build and kubelet_up say why";
     }
   }
-  // What a pod runs in place of `ridgeline`, for `program: /test/program`.
+  // The program that a pod runs instead of `ridgeline`, for `program: /test/program`.
   static void WriteProgram(const KubernetesCli& cli, const std::string& script) {
     WriteFileAtomic(cli.dir / "program", "#!/bin/sh\n" + script);
     std::filesystem::permissions(cli.dir / "program", std::filesystem::perms(0755));
@@ -31,7 +31,7 @@ class Kubelet : public ::testing::Test {
   const Kubernetes cluster_ = Kubernetes::At(Folder());
 };
 
-// A shell that has so much in its own memory.
+// A shell that holds this much in its own memory.
 constexpr const char* kGreed = "all=$(head -c 200000000 /dev/zero | tr '\\0' x)\n";
 
 TEST_F(Kubelet, ASweepOfPointsAndGangsRunsToItsEnd) {
@@ -72,7 +72,7 @@ TEST_F(Kubelet, ResultsOfADriverThatIsKilledArriveOnce) {
   cli.ExpectEachRanOnce(6);
 }
 
-// The kernel ends the trainer, and `ridgeline exec` says so.
+// The kernel kills the trainer, and `ridgeline exec` reports it.
 TEST_F(Kubelet, ATrainerThatTheKernelEndsForItsMemoryIsAResult) {
   KubernetesCli cli(cluster_);
   cli.ExpectUnanswered(cli.Run({"run", cli.Write({.trainer = "eat", .kubernetes = "memory: 96Mi"})}));
@@ -80,8 +80,8 @@ TEST_F(Kubelet, ATrainerThatTheKernelEndsForItsMemoryIsAResult) {
   cli.ExpectOneFinalResultEach(1, 0);
 }
 
-// The kernel ends the container's first process, `ridgeline exec` with it, and the kubelet says so. What it would
-// choose first, the trainer, asks to be spared.
+// The kernel kills the container's first process, and `ridgeline exec` with it. The kubelet reports it. The trainer,
+// which the kernel would choose first, asks to be spared.
 TEST_F(Kubelet, AContainerThatTheKernelEndsForItsMemoryIsAResult) {
   KubernetesCli cli(cluster_);
   WriteProgram(cli, std::string("/opt/ridgeline/bin/ridgeline \"$@\" &\n"
@@ -170,8 +170,8 @@ TEST_F(Kubelet, APodThatFillsItsNodesDiskIsOfStorage) {
   cli.ExpectNothingLeft();
 }
 
-// A kubelet that ended leaves its pods to run: the point is measured elsewhere, and what the first says is heard by
-// nobody.
+// A kubelet that ended leaves its pods running. The point is measured elsewhere, and the first pod's output is never
+// read.
 TEST_F(Kubelet, ANodeThatIsLostIsNobodysResultAndThePointIsRunAgain) {
   const Kubernetes cluster = Kubernetes::Own({"--node-grace=8"});
   cluster.StartNode("127.0.1.1", {"--kubelet"});
@@ -182,7 +182,7 @@ TEST_F(Kubelet, ANodeThatIsLostIsNobodysResultAndThePointIsRunAgain) {
                      "tolerationSeconds: 1}], patch: {spec: {terminationGracePeriodSeconds: 1}}"});
   Child run = cli.Start({"run", sweep});
   ASSERT_TRUE(cli.WaitForStarts(1));
-  // Of a pod whose node has not yet said that it runs, nobody can tell later who took it away.
+  // If a pod's node has not yet reported that it runs, nobody can tell later who took it away.
   ASSERT_TRUE(Eventually([&] {
     return cli.Kubectl({"get", "pods", "--output=jsonpath={.items[0].status.phase}"}) == "Running";
   }));

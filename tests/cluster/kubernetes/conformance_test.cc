@@ -1,4 +1,4 @@
-// The Kubernetes launcher on a real API server, held to what every launcher must do.
+// The conformance suite for the Kubernetes launcher on a real API server.
 #include "tests/plugins/conformance.h"
 
 #include "tests/cluster/kubernetes/kubernetes.h"
@@ -11,7 +11,7 @@ Candidate OnTheSharedCluster() {
   candidate.label = "Kubernetes";
   candidate.launcher = "kubernetes";
   candidate.plugin_dir = RIDGELINE_PLUGIN_DIR;
-  // The suite's jobs are shell scripts that write into a folder of this machine's.
+  // The suite's jobs are shell scripts that write into a folder of this machine.
   candidate.config = {{"kubernetes",
                        {{"image", "test/ridgeline:1"},
                         {"program", "/bin/sh"},

@@ -1,5 +1,5 @@
-// Pods that are killed, evicted, preempted, never start; Jobs that others delete; clusters that refuse: what the store
-// says, with its evidence and what to do.
+// Pods that are killed, evicted, preempted or never start, Jobs that others delete, and clusters that refuse. Checks
+// what the store says, with its evidence and a hint.
 #include <signal.h>
 
 #include <functional>
@@ -113,7 +113,7 @@ TEST_F(KubernetesFaults, AVolumeThatIsNotThereIsOfStorage) {
 
 TEST_F(KubernetesFaults, AVolumeThatCannotBeWrittenIsOfStorage) {
   KubernetesCli cli(cluster_);
-  std::filesystem::create_directory(cli.dir / "closed");  // for whoever is not root
+  std::filesystem::create_directory(cli.dir / "closed");  // has an effect only for users other than root
   const std::string patch =
       fmt::format("patch: {{spec: {{volumes: [{{name: work, emptyDir: null, hostPath: {{path: {}}}}}]}}}}",
                   (cli.dir / "closed").string());
@@ -123,7 +123,7 @@ TEST_F(KubernetesFaults, AVolumeThatCannotBeWrittenIsOfStorage) {
   cli.ExpectNothingLeft();
 }
 
-// A shipper of logs, a mesh's proxy: it knows nothing of ours.
+// For example a shipper of logs, or a mesh's proxy: it knows nothing about our container.
 TEST_F(KubernetesFaults, AContainerThatGoesOnBesideOursHoldsUpNothing) {
   KubernetesCli cli(cluster_);
   cli.ExpectOk(cli.Run(
@@ -153,7 +153,7 @@ TEST_F(KubernetesFaults, AJobPastItsDeadlineIsATimeout) {
       {"patch", cli.Objects("jobs").at(0), "--type=merge", "--patch={\"spec\": {\"activeDeadlineSeconds\": 1}}"});
   cli.ExpectUnanswered(cli.Finish(run));
   EXPECT_EQ(cli.Statuses(), "timeout");
-  // Its controller says DeadlineExceeded, or, of the pod that it then sees fail, BackoffLimitExceeded.
+  // The Job's controller says DeadlineExceeded. Or, because it then sees a pod fail, BackoffLimitExceeded.
   EXPECT_THAT(cli.Of("message", "timeout"), HasSubstr("ran past the Job's deadline"));
   cli.ExpectNothingLeft();
 }
@@ -205,7 +205,7 @@ TEST_F(KubernetesFaults, AJobThatSomebodyDeletesInTheForegroundIsCancelled) {
   });
 }
 
-// What its pod says in its last moments is there before the driver hears of anything.
+// The pod's last output is there before the driver hears of anything.
 TEST_F(KubernetesFaults, AJobThatIsDeletedWhileNobodyLooksIsCancelled) {
   DeleteAJobUnderASweep(cluster_, [](const KubernetesCli& cli, Child& run) {
     ::kill(run.pid(), SIGSTOP);
@@ -234,7 +234,7 @@ TEST_F(KubernetesFaults, AnotherJobOfTheNameIsLeftAlone) {
   ASSERT_TRUE(cli.WaitToRead(first, "exceeded quota"));
   first.Signal(SIGKILL);
   first.Wait();
-  const std::string name = cli.Cell("SELECT key FROM jobs");  // that it was about to create
+  const std::string name = cli.Cell("SELECT key FROM jobs");  // the Job that it was about to create
   cli.Kubectl({"delete", "quota", "none"});
   cli.Kubectl({"create", "job", name, "--image=theirs", "--", "/bin/sleep", "1"});
   const auto run = cli.Run({"run", sweep});
@@ -291,14 +291,14 @@ TEST_F(KubernetesFaults, ANamespaceThatIsDeletedUnderASweepIsNobodysCancelling) 
 
 TEST_F(KubernetesFaults, WithoutTheNamespaceItSaysSo) {
   KubernetesCli cli(cluster_);
-  // Only an administrator hears that there is none; anybody else has no rights there.
+  // Only an administrator learns that there is none. Other users have no rights there.
   ::setenv("KUBECONFIG", cluster_.Config("").parent_path().append("kubeconfig").c_str(), 1);
   const auto run = cli.Run({"run", cli.Write({.kubernetes = "namespace: nowhere"})});
   EXPECT_EQ(run.status.exit_code, 3);
   EXPECT_THAT(run.err, AllOf(HasSubstr("namespaces \"nowhere\" not found"), HasSubstr("kubectl create namespace")));
 }
 
-// Whoever may create pods hears what the cluster has against them before there is a Job.
+// A user who may create pods learns of the cluster's objections to them before there is a Job.
 TEST_F(KubernetesFaults, APodIsTriedBeforeAnythingIsMade) {
   KubernetesCli cli(cluster_);
   ::setenv("KUBECONFIG", cluster_.Config("").parent_path().append("kubeconfig").c_str(), 1);
@@ -319,7 +319,7 @@ TEST_F(KubernetesFaults, AServerThatIsTooOldIsToldOnce) {
   EXPECT_THAT(run.err, HasSubstr("the cluster is Kubernetes v1.20.2, and points of several nodes need 1.24"));
 }
 
-// Whoever renews a token writes it where kubectl reads it.
+// A renewed token is written where kubectl reads it.
 TEST_F(KubernetesFaults, ATokenThatIsRenewedUnderASweepIsReadAgain) {
   KubernetesCli cli(cluster_);
   const auto secret = [&] {
@@ -362,7 +362,7 @@ TEST_F(KubernetesFaults, AQuotaOfPodsIsWaitedForAndOneBeyondItIsALimit) {
   cli.ExpectOneFinalResultEach(4, 4);
   const auto large = cli.Run({"run", cli.Write({.points = 5, .trainer = "slow=1000", .kubernetes = "cpu: 3"})});
   cli.ExpectUnmeasured(large);
-  // With other cores they are other measurements, of the four points too.
+  // With other cores these are other measurements, also of the four points.
   EXPECT_EQ(cli.Ends(), "limit limit limit limit limit ok ok ok ok");
   EXPECT_THAT(cli.OfEnd("message", "limit"), HasSubstr("exceeded quota: small"));
   EXPECT_THAT(cli.OfEnd("hint", "limit"), HasSubstr("more than the namespace's quota has in all"));
@@ -413,7 +413,7 @@ TEST_F(KubernetesFaults, WhereEveryNodeIsSetAsideTheRunEndsAndNamesThem) {
   const Kubernetes cluster = Kubernetes::Own();
   for (const char* node : {"n1", "n2"}) cluster.StartNode(node);
   KubernetesCli cli(cluster);
-  // More than can fail before both are set aside: two jobs on each, and one beside each that had begun by then.
+  // More than can fail before both are set aside: two jobs on each node, and one more on each that had begun by then.
   const std::string launch = "launcher_timeout: 5s\n  retry: {node: 9}\n  max_parallel: 2\n  give_up_after: 8";
   const auto run =
       cli.Run({"run", cli.Write({.points = 4, .kubernetes = KubernetesCli::Fault("refuse"), .launch = launch})});

@@ -1,4 +1,4 @@
-// Drivers that die at any moment, and an API server that does: every point has one result that stands in the end.
+// Drivers and an API server that die at any moment. In the end every point has one result that stands.
 #include <random>
 
 #include "tests/cluster/kubernetes/kubernetes.h"
@@ -48,7 +48,7 @@ TEST_F(KubernetesKills, AWatchWhoseVersionIsForgottenListsAnew) {
   KubernetesCli cli(cluster);
   Child run = cli.Start({"run", cli.Write({.points = 6, .trainer = "slow=3000", .launch = "max_parallel: 2"})});
   ASSERT_TRUE(cli.WaitForStarts(1));
-  for (int i = 0; i < 5; ++i) cli.Kubectl({"create", "configmap", fmt::format("filler-{}", i)});  // versions go on
+  for (int i = 0; i < 5; ++i) cli.Kubectl({"create", "configmap", fmt::format("filler-{}", i)});  // makes new versions
   cluster.ApiServer("compact");
   ASSERT_TRUE(cli.WaitForStarts(4));
   cli.ExpectOk(cli.Finish(run));

@@ -24,13 +24,13 @@ namespace ridgeline::testing {
 
 inline std::filesystem::path KubernetesBinaries() { return std::filesystem::path(RIDGELINE_BINARY_DIR) / "kubernetes"; }
 
-// Why there is none to test on; empty where there is.
+// Returns why there is no Kubernetes to test on; empty if there is one.
 inline std::string WhyNoKubernetes() {
   const std::filesystem::path shared = std::filesystem::path(RIDGELINE_BINARY_DIR) / "k8s/kubeconfig";
   return std::filesystem::exists(shared) ? "" : "there is no Kubernetes; the tests k8s_build and k8s_up say why";
 }
 
-// The one that the tests of a run share, or one of a test's own, which is gone with this object.
+// Either the one that the tests of a run share, or a test's own, which is gone with this object.
 class Kubernetes {
  public:
   static Kubernetes Shared() { return At(std::filesystem::path(RIDGELINE_BINARY_DIR) / "k8s"); }
@@ -55,7 +55,7 @@ class Kubernetes {
   void User(const std::string& name) const { Script("user", {name}); }
   void ApiServer(const std::string& what) const { Script("apiserver", {what}); }
   void Etcd(const std::string& what) const { Script("etcd", {what}); }
-  // With the programs under test in its image.
+  // The node's image contains the programs under test.
   void StartNode(const std::string& name, const std::vector<std::string>& options = {}) const {
     std::vector<std::string> arguments = {name, "start", "--image=" RIDGELINE_BINARY_DIR "/bin=/opt/ridgeline/bin",
                                           "--image=" RIDGELINE_BINARY_DIR "/tests/fakes=/opt/ridgeline/fakes",
@@ -66,7 +66,7 @@ class Kubernetes {
   void KillNode(const std::string& name) const { Script("node", {name, "kill"}); }
   void OrphanNode(const std::string& name) const { Script("node", {name, "orphan"}); }
 
-  // As its administrator.
+  // As the cluster's administrator.
   Captured TryKubectl(const std::vector<std::string>& arguments) const {
     std::vector<std::string> argv = {KubernetesBinaries() / "kubectl",
                                      "--kubeconfig=" + (dir_ / "kubeconfig").string()};
@@ -78,7 +78,7 @@ class Kubernetes {
     EXPECT_TRUE(done.status.ok()) << fmt::format("{}", fmt::join(arguments, " ")) << ": " << done.stderr_text;
     return done.stdout_text;
   }
-  // A manifest, in any namespace.
+  // Creates an object from a manifest, in any namespace.
   void Create(const Json& object, const std::string& name_space) const {
     const TempDir dir;
     WriteFileAtomic(dir / "object.json", DumpJson(object));
@@ -100,7 +100,7 @@ class Kubernetes {
   std::filesystem::path dir_;
 };
 
-// A sweep of the fake trainer.
+// A sweep with the fake trainer.
 struct KubernetesSweep {
   int points = 1;
   std::string trainer = "ok";   // its modes, or one for each seed from 0
@@ -110,18 +110,18 @@ struct KubernetesSweep {
   std::string script = {};      // shell words that the trainer runs first
 };
 
-// The real `ridgeline`, as a user of a namespace of its own who has the rights that ship with it and no others.
+// The real `ridgeline`, as a user in a namespace of its own who has only the rights that ship with it.
 class KubernetesCli : public ClusterCli {
  public:
   explicit KubernetesCli(const Kubernetes& cluster, bool with_rights = true) : cluster_(cluster) {
     std::filesystem::permissions(dir.path(),
-                                 std::filesystem::perms(0777));  // pods write into it, as nobody in particular
+                                 std::filesystem::perms(0777));  // pods write into it as an unprivileged user
     std::random_device random;
     name_space = fmt::format("test-{:08x}", random());
     const std::string user = "driver-" + name_space;
     cluster_.User(user);
     cluster_.Kubectl({"create", "namespace", name_space});
-    // As a person would choose it: the sweep need not say.
+    // As a person would choose it, so that the sweep need not name it.
     ridgeline::Run({KubernetesBinaries() / "kubectl", "--kubeconfig=" + cluster_.Config(user).string(), "config",
                     "set-context", "--current", "--namespace=" + name_space});
     if (with_rights) {
@@ -185,7 +185,7 @@ class KubernetesCli : public ClusterCli {
     return fmt::format("patch: {{metadata: {{annotations: {{ridgeline.test/fault: {}}}}}}}", name);
   }
 
-  // Of a trainer, as `script`: the first hangs, however long it takes a test to end it.
+  // As a trainer's `script`: the first trainer hangs until a test ends it.
   static constexpr const char* kFirstHangs = "[ $(wc -l </test/starts) -gt 1 ] || exec sleep infinity;";
 
   bool WaitForStarts(int64_t count) const {
@@ -196,14 +196,14 @@ class KubernetesCli : public ClusterCli {
     std::vector<std::string> names;
     std::istringstream in(Kubectl({"get", kinds, "--output=name"}));
     for (std::string line; std::getline(in, line);) {
-      // What the cluster gives each namespace and its accounts.
+      // Objects that the cluster gives each namespace and its accounts.
       const bool its_own = line.find("kube-root-ca") != std::string::npos || line.find("-token-") != std::string::npos;
       if (!its_own) names.push_back(line);
     }
     return names;
   }
 
-  // How its results ended, sorted; of the infrastructure by their reasons: "node ok".
+  // How its results ended, sorted; infrastructure by its reasons: "node ok".
   std::string Ends() {
     std::vector<std::string> ends;
     for (const auto& row : OpenStore().Query(fmt::format("SELECT {} AS end FROM results ORDER BY end", kEnd)).rows) {
@@ -211,7 +211,7 @@ class KubernetesCli : public ClusterCli {
     }
     return fmt::format("{}", fmt::join(ends, " "));
   }
-  // A column of the result that ended so.
+  // A column of the result with this end.
   std::string OfEnd(const std::string& column, const std::string& end) {
     return Cell(fmt::format("SELECT {} FROM results WHERE {} = '{}'", column, kEnd, end));
   }
@@ -237,7 +237,7 @@ class KubernetesCli : public ClusterCli {
   const Kubernetes& cluster_;
 };
 
-// A test that is skipped where no Kubernetes can be.
+// A test that is skipped if no Kubernetes is available.
 class OnKubernetes : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// What `nightly install --kubernetes` prints, as a real API server takes it.
+// The output of `nightly install --kubernetes`, accepted by a real API server.
 #include "tests/cluster/kubernetes/kubernetes.h"
 
 namespace ridgeline {
@@ -24,9 +24,9 @@ TEST_F(KubernetesNights, TheServerTakesTheCronJobThatInstallPrints) {
       text.replace(at, from.size(), to);
     }
   };
-  replace("namespace: ridgeline", "namespace: " + cli.name_space);  // as kustomization.yaml has it done
-  // Debian's Kubernetes, 1.20, has CronJobs by their older name, and drops what they have since 1.27: that these are
-  // right, k8s_manifests says.
+  replace("namespace: ridgeline", "namespace: " + cli.name_space);  // as kustomization.yaml does it
+  // Debian's Kubernetes, 1.20, has CronJobs under their older name, and drops fields that exist since 1.27.
+  // k8s_manifests checks those fields.
   replace("\napiVersion: batch/v1\n", "\napiVersion: batch/v1beta1\n");
   WriteFileAtomic(cli.dir / "nights.yaml", text);
   const std::string file = "--filename=" + (cli.dir / "nights.yaml").string();

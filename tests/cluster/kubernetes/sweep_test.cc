@@ -15,8 +15,8 @@ using ::testing::IsEmpty;
 using testing::Kubernetes;
 using testing::KubernetesCli;
 
-constexpr const char* kSlowSteps = "batch_size: [64], seq_length: [256]";  // a tenth of a second each, or so
-constexpr int kEndless = 1'000'000;  // steps, more than the fastest machine takes while a test looks
+constexpr const char* kSlowSteps = "batch_size: [64], seq_length: [256]";  // about a tenth of a second for each step
+constexpr int kEndless = 1'000'000;  // more steps than the fastest machine takes while a test looks
 
 class KubernetesSweeps : public testing::OnKubernetes {
  protected:
@@ -65,7 +65,7 @@ TEST_F(KubernetesSweeps, RenderedManifestsNeedNothingFromUs) {
   cli.ExpectOk(rendered);
   EXPECT_THAT(rendered.out, HasSubstr("kubectl create -f " + (cli.dir / "jobs-by-hand").string()));
   EXPECT_THAT(rendered.out, HasSubstr("--selector=ridgeline.dev/sweep=test --tail=-1"));
-  // This server is too old to know all that the manifests hold, and would say so.
+  // This server is too old to know all fields of the manifests, and would complain.
   cli.Kubectl({"create", "--validate=false", "-f", cli.dir / "jobs-by-hand"});
   cli.Kubectl({"wait", "--for=condition=complete", "job", "--all", "--timeout=120s"});
   WriteFileAtomic(cli.dir / "jobs-by-hand/pods.log",
@@ -74,7 +74,7 @@ TEST_F(KubernetesSweeps, RenderedManifestsNeedNothingFromUs) {
   cli.ExpectOk(collected);
   EXPECT_THAT(collected.out, AllOf(HasSubstr("4 new results"), HasSubstr("4 ok")));
   EXPECT_THAT(cli.Kubectl({"kustomize", cli.dir / "jobs-by-hand"}), HasSubstr("kind: Job"));
-  // Applied again they change nothing, and start nothing.
+  // Applying them again changes nothing, and starts nothing.
   cli.Kubectl({"apply", "--validate=false", "-f", cli.dir / "jobs-by-hand"});
   cli.Kubectl({"delete", "-f", cli.dir / "jobs-by-hand"});
 }
@@ -108,7 +108,7 @@ TEST_F(KubernetesSweeps, WhatATrainerSaysIsInItsPodsLog) {
   KubernetesCli cli(cluster_);
   Child run = cli.Start({"run", cli.Write({.trainer = "sleep", .script = "echo hello from the trainer;"})});
   EXPECT_TRUE(Eventually([&] {
-    const Captured logs = cluster_.TryKubectl(  // which are refused before the container is there
+    const Captured logs = cluster_.TryKubectl(  // are refused before the container exists
         {"logs", "--namespace=" + cli.name_space, "--selector=app.kubernetes.io/managed-by=ridgeline"});
     return logs.stdout_text.find("| hello from the trainer\n") != std::string::npos;
   }));
@@ -116,7 +116,7 @@ TEST_F(KubernetesSweeps, WhatATrainerSaysIsInItsPodsLog) {
   cli.Finish(run);
 }
 
-// This server knows neither Kueue nor EFA; the node says that it has what they are asked for.
+// This server knows neither Kueue nor EFA. The node reports that it has what they ask for.
 TEST_F(KubernetesSweeps, EveryProfileThatShipsIsTakenAndRuns) {
   cluster_.TryKubectl({"create", "priorityclass", "ridgeline", "--value=1000"});
   for (const char* name : {"aws-p5", "efa", "kueue", "one-zone", "priority", "rdma", "spread"}) {
@@ -231,7 +231,7 @@ TEST_F(KubernetesSweeps, AVolumeKeepsCheckpointFilesForTheNextAttempt) {
         fmt::format("SELECT CAST(evidence ->> '$.{}' AS INTEGER) {} AND attempt = {}", name, preempted, attempt));
   };
   EXPECT_GT(step("checkpoint_step", 1), 10) << cli.NotOk();
-  // The pod that the Job's controller starts in place of the first may have taken some steps, too.
+  // The pod that the Job's controller starts instead of the first may also have taken some steps.
   EXPECT_GE(step("resumed_from_step", 2), step("checkpoint_step", 1)) << cli.NotOk();
   cli.ExpectNothingLeft();
   cluster_.TryKubectl({"delete", "persistentvolume", cli.name_space, "--wait=false"});
@@ -245,11 +245,11 @@ TEST_F(KubernetesSweeps, AFaultInTheSettingsIsToldBeforeAnythingIsMade) {
   EXPECT_THAT(cli.Objects("jobs"), IsEmpty());
 }
 
-// What the cluster keeps of a gang is the same for all that start one: this server knows no Indexed Jobs, so the test
-// makes the two pods of one as its controller would.
+// The cluster keeps the same objects for every gang. This server knows no Indexed Jobs, so the test makes the two pods
+// of one as its controller would.
 class KubernetesGangs : public testing::OnKubernetes {
  protected:
-  // The job of a sweep, rendered into the folder `gang`, run to its end. Its pods' logs are beside it then.
+  // Renders the job of a sweep into the folder `gang`, and runs it to its end. The pods' logs are beside it then.
   static void RunGang(const Kubernetes& cluster, KubernetesCli& cli, const std::filesystem::path& sweep,
                       const std::string& phases) {
     cli.ExpectOk(cli.Run({"render", sweep, "--to", "gang"}));
@@ -293,7 +293,7 @@ class KubernetesGangs : public testing::OnKubernetes {
 
 TEST_F(KubernetesGangs, RanksOnTwoPodsFindEachOtherAndEachTellsItsPart) {
   const Kubernetes cluster = Kubernetes::Own();
-  cluster.StartNode("n1");  // of which the two pods must not share one
+  cluster.StartNode("n1");  // the two pods must not share a node
   cluster.StartNode("n2");
   {
     KubernetesCli cli(cluster);
@@ -305,7 +305,7 @@ TEST_F(KubernetesGangs, RanksOnTwoPodsFindEachOtherAndEachTellsItsPart) {
   }
   KubernetesCli cli(cluster);
   RunGang(cluster, cli, cli.WriteTwoNodes("kubernetes", cli.Settings(""), "/test"), "Succeeded Succeeded");
-  // Without the log of the node that said how fast it was nothing is taken.
+  // Without the log of the node that reported the speed, nothing is collected.
   std::filesystem::rename(cli.dir / "gang/1.log", cli.dir / "1.log");
   EXPECT_THAT(cli.Run({"collect", "gang"}).err, HasSubstr("lacks what its other nodes' pods say"));
   std::filesystem::rename(cli.dir / "1.log", cli.dir / "gang/1.log");

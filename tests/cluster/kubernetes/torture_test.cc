@@ -1,4 +1,4 @@
-// Kills of whatever takes part, at random moments, on a real Kubernetes.
+// Kills of all participants at random moments, on a real Kubernetes.
 #include "tests/torture/torture.h"
 #include "tests/cluster/kubernetes/kubernetes.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 class KubernetesTorture : public OnKubernetes {};
 
-// Processes below one whose command line has `text`: what a pod runs has no other mark.
+// Processes below one whose command line has `text`. Processes of a pod have no other mark.
 std::vector<pid_t> ProcessesBelow(const std::string& text) {
   std::vector<pid_t> found = ProcessesWith(text);
   for (size_t i = 0; i < found.size(); ++i) {
@@ -20,13 +20,13 @@ std::vector<pid_t> ProcessesBelow(const std::string& text) {
 
 TEST_F(KubernetesTorture, OnKubernetes) {
   const Kubernetes cluster = Kubernetes::Own();
-  // Two, since a node on which two jobs were killed is set aside by the run that saw it.
+  // Two nodes, because a run sets a node aside when two jobs were killed on it.
   for (const char* node : {"n1", "n2"}) cluster.StartNode(node);
   Torture("kubernetes", [&](uint64_t seed) {
     using enum Blow;
     KubernetesCli cli(cluster);
     constexpr int kPoints = 6;
-    // Where both nodes are set aside, what waits for them need not wait for long.
+    // If both nodes are set aside, jobs that wait for them need not wait long.
     const auto sweep =
         cli.Write({.points = kPoints, .trainer = "own=300", .launch = "bundle: 2\n  launcher_timeout: 20s"});
     return Round({.cli = cli,

@@ -1,4 +1,4 @@
-// A trainer that a definition describes, PyTorch itself, as Jobs of a real API server.
+// A trainer from a definition, PyTorch itself, as Jobs on a real API server.
 #include "tests/cluster/kubernetes/kubernetes.h"
 
 namespace ridgeline {

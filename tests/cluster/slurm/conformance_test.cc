@@ -1,4 +1,4 @@
-// The Slurm launcher on a real Slurm, held to what every launcher must do.
+// The conformance suite for the Slurm launcher on a real Slurm.
 #include "tests/plugins/conformance.h"
 #include "tests/cluster/slurm/slurm.h"
 

@@ -1,4 +1,5 @@
-// Trainers in containers on a real Slurm: exec on the host, srun round the trainer. Pyxis is a stand-in.
+// Trainers in containers on a real Slurm: exec runs on the host, and srun starts the trainer in its container. Pyxis is
+// a stand-in.
 #include "tests/cluster/slurm/slurm.h"
 
 namespace ridgeline {
@@ -16,7 +17,7 @@ class SlurmContainers : public ::testing::Test {
     slurm_.emplace(std::vector<std::string>{"--config=PlugStackConfig=" + (plugins_ / "plugstack.conf").string()});
   }
 
-  // `processes`: how the definition has its two ranks started, one on each node.
+  // `processes`: how the definition starts its two ranks, one on each node.
   std::filesystem::path Write(const std::string& processes, const std::string& image, const std::string& launch = "") {
     WriteFile(cli_.dir / "mine.sh",
               "trap 'echo saved; exit 3' TERM\n"

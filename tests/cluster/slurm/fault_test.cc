@@ -1,4 +1,5 @@
-// Nodes that die, limits that are passed, jobs that are cancelled, preempted, held and refused: what the store says.
+// What the store says about nodes that die, limits that are passed, and jobs that are cancelled, preempted, held and
+// refused.
 #include "tests/cluster/slurm/slurm.h"
 
 namespace ridgeline {
@@ -31,7 +32,7 @@ TEST(SlurmFaults, ANodeThatCrashesIsANodeFailureAndThePointIsRunAgain) {
   EXPECT_THAT(cli.Of("hint", "infrastructure"), HasSubstr("sinfo -R"));
 }
 
-// Which is all that a node sees of another that is lost; that one was, Slurm hears later.
+// A crash is all that a node sees of another node that is lost. Slurm learns later that it was lost.
 TEST(SlurmFaults, WhereANodeOfTwoCrashesTheOtherTrainersCrashIsTheNodes) {
   const Slurm slurm;
   SlurmCli cli;
@@ -72,7 +73,7 @@ TEST(SlurmFaults, SlurmItselfMayRequeueTheJobOfANodeThatCrashes) {
   EXPECT_EQ(cli.Cell("SELECT evidence ->> '$.restarts' FROM jobs"), "1");
 }
 
-// Slurm gives the job to another node while the first still runs it: the second one waits its turn, and finds a result.
+// Slurm gives the job to another node while the first still runs it. The second one waits its turn, and finds a result.
 TEST(SlurmFaults, AStepThatOutlivesItsSlurmdIsNotRunBesideItsSuccessor) {
   const Slurm slurm;
   SlurmCli cli;
@@ -97,11 +98,11 @@ TEST(SlurmFaults, AJobPastItsTimeLimitIsATimeout) {
   EXPECT_THAT(cli.Cell("SELECT hint FROM results"), HasSubstr("launch: slurm: time"));
 }
 
-// More steps than any limit has room for, so that only the warnings end an attempt, however fast the machine is.
+// The steps exceed every limit, so only the warnings end an attempt, however fast the machine is.
 TEST(SlurmFaults, AWarningBeforeTheTimeLimitSavesThePointAndItGoesOn) {
   const Slurm slurm;
   SlurmCli cli;
-  // Slurm warns up to half a minute late; of a minute's limit, that is never too late.
+  // Slurm warns up to half a minute late. With a limit of one minute, that is never too late.
   const auto sweep = cli.WriteReal("seed: [1], seq_length: [256]", "client: tools, time: 1m, signal: 'B:USR1@55'",
                                    "checkpoint: {dir: state, every_steps: 1000000}\n", 1'000'000);
   Child run = cli.Start({"run", sweep});
@@ -151,7 +152,7 @@ TEST(SlurmFaults, AJobCancelledByHandIsCancelledAndRunAgainOnlyWhenAsked) {
 
 TEST(SlurmFaults, AWholeArrayCancelledByHandIsCancelledToItsLastTask) {
   const Slurm slurm(
-      {"--nodes=1", "--accounting"});  // 16 cores: the others wait; of them only the accounting has a record
+      {"--nodes=1", "--accounting"});  // 16 cores: the others wait, and only the accounting has a record of them
   SlurmCli cli;
   const auto sweep = cli.Write({.points = 24, .trainer = "slow=20000"});
   Child run = cli.Start({"run", sweep});
@@ -164,7 +165,7 @@ TEST(SlurmFaults, AWholeArrayCancelledByHandIsCancelledToItsLastTask) {
   cli.ExpectOneFinalResultEach(24, 24);
 }
 
-// Everything, and the driver with it: as `ridgeline cancel` and Ctrl-C do it.
+// Everything, including the driver, by `ridgeline cancel` and Ctrl-C.
 TEST(SlurmFaults, CtrlCCancelsWhatRunsAndWhatWaits) {
   const Slurm slurm({"--nodes=1"});
   SlurmCli cli;
@@ -237,7 +238,7 @@ TEST_P(SlurmRefuses, APartitionThatIsNotThereIsSaidAtOnce) {
 
 TEST_P(SlurmRefuses, APartitionForOthersIsSaidAtOnce) {
   if (AsAnotherUser().empty()) GTEST_SKIP() << "only root can become another user, and root may submit anywhere";
-  const Slurm slurm({"--config=EnforcePartLimits=ALL",  // else newer releases take the job, and never start it
+  const Slurm slurm({"--config=EnforcePartLimits=ALL",  // otherwise newer releases accept the job, and never start it
                      "--config=PartitionName=closed Nodes=ALL AllowGroups=root"});
   SlurmCli cli;
   cli.prefix = AsAnotherUser();
@@ -285,7 +286,7 @@ TEST_P(SlurmRefuses, ANodeThatIsDownIsSaidAndWaitedFor) {
   EXPECT_EQ(cli.Cell("SELECT evidence ->> '$.node' FROM jobs"), "n2");
 }
 
-// A limit that refuses for good, and not one of those that pass as jobs end.
+// A limit that refuses permanently, unlike those that pass as jobs end.
 TEST_P(SlurmRefuses, ALimitOfTheQosThatDeniesIsNamedAtOnce) {
   const Slurm slurm({"--accounting", "--config=AccountingStorageEnforce=associations,limits,qos"});
   Slurm::Ask({"sacctmgr", "-i", "add", "account", "bench"});
@@ -325,7 +326,7 @@ bool HasPlugin(const std::string& name) {
   return !found.stdout_text.empty();
 }
 
-// A site's job_submit.lua refuses what has no account, and names what it takes as it likes.
+// A site's job_submit.lua refuses jobs without an account, and renames the jobs that it accepts.
 TEST_P(SlurmRefuses, ASitesOwnRuleIsToldInItsWordsAndARenamedJobIsFollowed) {
   if (!HasPlugin("job_submit_lua.so")) GTEST_SKIP() << "this Slurm has no job_submit/lua";
   const TempDir site;
@@ -366,7 +367,7 @@ TEST(SlurmFaults, AnOutputFolderThatIsGoneIsStorageAndThePointIsMeasuredAgain) {
   cli.ExpectOneFinalResultEach(1, 1);
 }
 
-// Both ways to run one.
+// Both ways to run a prolog.
 class SlurmProlog : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(SlurmProlog, OfTheSitesThatFailsIsAStart) {
@@ -382,11 +383,11 @@ TEST_P(SlurmProlog, OfTheSitesThatFailsIsAStart) {
   cli.Run({"run", sweep});
   EXPECT_EQ(cli.Statuses(), "infrastructure");
   EXPECT_EQ(cli.Of("reason", "infrastructure"), "start");
-  // Some say no more than that the job was cancelled.
+  // Some releases say only that the job was cancelled.
   EXPECT_THAT(cli.Of("message", "infrastructure") + cli.Of("hint", "infrastructure"), HasSubstr("prolog"));
   EXPECT_THAT(cli.Evidence("node", "infrastructure"), ::testing::StartsWith("n"));
   WriteFile(site / "mended", "");
-  for (const char* node : {"n1", "n2", "n3", "n4"}) {  // those that are not drained refuse it
+  for (const char* node : {"n1", "n2", "n3", "n4"}) {  // nodes that are not drained refuse this
     ridgeline::Run({"scontrol", "update", std::string("NodeName=") + node, "State=RESUME"});
   }
   cli.ExpectOk(cli.Run({"run", sweep}));
@@ -396,7 +397,7 @@ TEST_P(SlurmProlog, OfTheSitesThatFailsIsAStart) {
 INSTANTIATE_TEST_SUITE_P(Run, SlurmProlog, ::testing::Values("BeforeTheScript", "WithTheNode"),
                          [](const auto& when) { return when.param; });
 
-// A sweep whose jobs find every node wanting as long as there is a file `bad` in its folder.
+// A sweep whose jobs find every node faulty while the file `bad` is in its folder.
 std::string UnlessBad(const SlurmCli& cli) {
   return fmt::format("client: tools, prolog: ['test ! -e {} || {{ trap - EXIT; not_started node \"no folder\"; }}']",
                      (cli.dir / "bad").string());
@@ -451,7 +452,7 @@ TEST(SlurmFaults, WhatKeepsATrainerFromStartingIsNoCrash) {
   }
 }
 
-// The terminal's, in the middle of a submission.
+// The terminal's Ctrl-C, in the middle of a submission.
 TEST(SlurmFaults, ASecondCtrlCOrAClosedTerminalLeavesTheJobs) {
   const Slurm slurm;
   SlurmCli cli;

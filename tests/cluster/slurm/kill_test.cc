@@ -1,4 +1,4 @@
-// Drivers and controllers that die or hang, at any moment: every point has one result that stands in the end.
+// Drivers and controllers that die or hang at any moment. In the end every point has one result that stands.
 #include <random>
 
 #include "tests/cluster/slurm/slurm.h"
@@ -19,7 +19,7 @@ TEST_P(SlurmKills, ADriverKilledAtAnyMomentLosesAndDoublesNothing) {
   while (kills < 20) {
     SlurmCli cli;
     const auto sweep = cli.Write({.points = 12, .trainer = "slow=300", .slurm = client_});
-    // Most of what it does, it does at once; then it waits.
+    // The driver does most of its work at once; then it waits.
     cli.KillDrivers(sweep, random, 150, 1500, kills);
     cli.ExpectOk(cli.Run({"run", sweep}));
     cli.ExpectEachRanOnce(12);
@@ -27,14 +27,14 @@ TEST_P(SlurmKills, ADriverKilledAtAnyMomentLosesAndDoublesNothing) {
   }
 }
 
-// Jobs that it has acknowledged may be lost, and their ids given to others. Where it forgot that a job has begun it
-// starts it again, and its node, which still has the first, has it cancelled, as it has one under an id that it was
-// told to end before.
+// A killed controller may lose jobs that it has acknowledged, and give their ids to others. If it forgot that a job has
+// begun, it starts the job again. The job's node, which still has the first one, has the new one cancelled. It does the
+// same with a job whose id it was told to end before.
 TEST_P(SlurmKills, AControllerKilledInABurstOfSubmitsLosesNoPoint) {
   const Slurm slurm({"--max-array=3", "--message-timeout=3"});
   std::mt19937 random = testing::SeededRandom();
   SlurmCli cli;
-  // A controller that is gone may cost a node many jobs at once, which is no sign that all will fail.
+  // A controller that is gone may cost a node many jobs at once. That does not mean that all jobs will fail.
   const auto sweep = cli.Write({.points = 40,
                                 .trainer = "slow=50",
                                 .slurm = client_,
@@ -52,8 +52,8 @@ TEST_P(SlurmKills, AControllerKilledInABurstOfSubmitsLosesNoPoint) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'cancelled'"), 0) << cli.NotOk();
 }
 
-// A controller that hangs misses its nodes' answers, too. When it goes on, it may start a job again that its node has
-// already; the node then has that job cancelled. The point has a result for that job, and runs again.
+// A controller that hangs also misses its nodes' answers. When it continues, it may start a job again that its node
+// already has. The node then has that job cancelled. The point has a result for that job, and runs again.
 TEST_P(SlurmKills, AControllerThatHangsInASubmitGetsNoJobTwice) {
   const Slurm slurm({"--max-array=3", "--message-timeout=3"});
   SlurmCli cli;
@@ -82,14 +82,14 @@ TEST_P(SlurmKills, AControllerThatIsRestartedIsAskedAgain) {
   cli.ExpectEachRanOnce(6);
 }
 
-// The controller comes back knowing no job, and ends what it finds on its nodes.
+// The controller comes back without knowing any job, and ends the jobs that it finds on its nodes.
 TEST_P(SlurmKills, JobsOfAControllerThatForgotEverythingAreRunAgain) {
   constexpr int kPoints = 80;
   const Slurm slurm;
   SlurmCli cli;
   const std::string told = (cli.dir.path() / "told").string();
   Child run = cli.Start({"run", cli.Write({.points = kPoints,
-                                           .trainer = "steps-as-told=" + told,  // at work until it is told
+                                           .trainer = "steps-as-told=" + told,  // at work until it is told to end
                                            .slurm = client_,
                                            .launch = "retry: {lost: 3, node: 5, start: 3}\n  give_up_after: 80"})});
   ASSERT_TRUE(cli.WaitForTrainers(10));

@@ -1,4 +1,4 @@
-// Nights that Slurm itself starts: what `nightly install --scrontab` prints, given to a real scrontab.
+// Nights that Slurm itself starts: the output of `nightly install --scrontab`, given to a real scrontab.
 
 #include "regress/nights.h"
 #include "tests/cluster/slurm/slurm.h"
@@ -33,7 +33,7 @@ TEST(SlurmNights, ScrontabTakesWhatInstallPrintsAndRunsTheNight) {
   EXPECT_THAT(shown, HasSubstr("JobName=rl-nightly"));
   EXPECT_THAT(shown, HasSubstr("T03:07:00")) << "when it begins";
 
-  // Nobody can wait until then, and nothing else starts such a job: another runs its script.
+  // Nobody can wait until then, and nothing else starts such a job, so another job runs its script.
   const std::string script = cli.dir / "script";
   Slurm::Ask({"scontrol", "write", "batch_script", job, script});
   ridgeline::Run({"sbatch", "--wait", "--mem=1G", "--chdir=/", "--output=/dev/null", script});

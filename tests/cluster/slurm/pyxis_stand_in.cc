@@ -1,5 +1,5 @@
-// Pyxis for a test's Slurm: a plugin of slurmd's that takes its options (those of 0.24 that we use), and puts a task
-// where they say. Its image sets two variables; one that is called `missing` cannot be had.
+// Pyxis for a test's Slurm: a plugin of slurmd that reads pyxis' options (those of 0.24 that we use), and puts a task
+// where they say. Its image sets two variables. An image named `missing` cannot be fetched.
 #include <unistd.h>
 
 #include <string>
@@ -22,7 +22,7 @@ const unsigned int spank_plugin_version = 1;
 namespace {
 
 enum Kind { kImage = 1, kMounts, kFolder, kName, kNoHome };
-constexpr int kFailed = -1;  // of what is above nought slurmstepd makes nothing
+constexpr int kFailed = -1;  // slurmstepd ignores positive values
 std::string image;
 std::string folder;
 

@@ -1,4 +1,4 @@
-// A real Slurm of a test's own, and sweeps that run on it.
+// A real Slurm for a single test, and sweeps that run on it.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -34,19 +34,20 @@ inline std::vector<std::string> LinesOf(const std::string& text) {
   return lines;
 }
 
-// One that every system has. Not nobody, whom newer releases of Slurm take for no user.
+// A user that every system has. Not nobody, which newer releases of Slurm do not accept as a user.
 inline constexpr const char* kAnotherUser = "daemon:daemon";
 
-// What starts a program as that user; nothing where this one may not.
+// The words that start a program as that user; empty if we may not become that user.
 inline std::vector<std::string> AsAnotherUser() {
   if (::geteuid() != 0) return {};
   return {"setpriv", "--reuid=daemon", "--regid=daemon", "--clear-groups"};
 }
 
-// Up when it is made, and all of it gone when this object is, or this process. One at a time: $SLURM_CONF names it.
+// Is up while this object lives, and ends completely with it, or with this process. There can be one at a time, because
+// $SLURM_CONF names it.
 class Slurm {
  public:
-  // `options` as slurm-cluster has them; `prefix` starts it as another user.
+  // `options` as for slurm-cluster. `prefix` starts it as another user.
   explicit Slurm(const std::vector<std::string>& options = {}, std::vector<std::string> prefix = {})
       : prefix_(std::move(prefix)) {
     if (!prefix_.empty()) Check(ridgeline::Run({"chown", kAnotherUser, dir_.path()}));
@@ -67,10 +68,10 @@ class Slurm {
   void Controller(const std::string& what) const { Script({"controller", Dir(), what}); }
   void Node(const std::string& name, const std::string& what) const { Script({"node", Dir(), name, what}); }
 
-  // What one of Slurm's tools says.
+  // Returns the output of one of Slurm's tools.
   static std::string Ask(const std::vector<std::string>& argv) { return Check(ridgeline::Run(argv)).stdout_text; }
 
-  // Of each job and array task: "7_2" -> "RUNNING". Jobs that the controller has forgotten are not among them.
+  // The state of each job and array task: "7_2" -> "RUNNING". Jobs that the controller has forgotten are missing.
   static std::map<std::string, std::string> Jobs() {
     std::map<std::string, std::string> jobs;
     for (const std::string& line :
@@ -91,7 +92,7 @@ class Slurm {
  private:
   std::string Dir() const { return dir_ / "cluster"; }
 
-  // Of the controller and its nodes.
+  // The last words of the controller and its nodes.
   std::string LastWords() const {
     std::string words;
     for (const auto& log : std::filesystem::directory_iterator(std::filesystem::path(Dir()) / "log")) {
@@ -116,7 +117,7 @@ class Slurm {
   std::vector<std::string> prefix_;
 };
 
-// A sweep of the fake trainer.
+// A sweep with the fake trainer.
 struct SlurmSweep {
   int points = 1;
   std::string trainer = "ok";  // its modes, or one for each seed from 0
@@ -160,7 +161,7 @@ class SlurmCli : public ClusterCli {
   }
 };
 
-// A test that holds however Slurm is reached. The parameter is the launcher's `client`: "tools" or "agent".
+// A test that holds for both ways to reach Slurm. The parameter is the launcher's `client`: "tools" or "agent".
 class ThroughAClient : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {

@@ -44,8 +44,8 @@ TEST(SlurmSweeps, RanksOfTwoNodesTrainTogether) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE evidence ->> '$.node' LIKE 'n% n%'"), 2) << "not on two nodes";
 }
 
-// One sweep from one rank to four, on nodes of two: each point gets the nodes it needs, and what a rule sets for it.
-// The driver is killed on the way.
+// One sweep from one rank to four, on nodes for two ranks each. Each point gets the nodes that it needs, and the
+// settings of its rule. The driver is killed on the way.
 TEST(SlurmSweeps, PointsOfOneSweepGetTheNodesAndSettingsTheyAskFor) {
   const Slurm slurm;
   SlurmCli cli;
@@ -75,7 +75,7 @@ TEST(SlurmSweeps, PointsOfOneSweepGetTheNodesAndSettingsTheyAskFor) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM runs WHERE setup ->> '$.nodes' = 2 AND ranks = 4"), 2);
 }
 
-// The driver is killed while its jobs run, and looks again when the controller has forgotten them.
+// The driver is killed while its jobs run. It looks again when the controller has forgotten them.
 void RunUntilForgottenAndAgain(SlurmCli& cli, const SlurmSweep& points) {
   const auto sweep = cli.Write(points);
   Child driver = cli.Start({"run", sweep});
@@ -86,7 +86,7 @@ void RunUntilForgottenAndAgain(SlurmCli& cli, const SlurmSweep& points) {
   cli.ExpectUnanswered(cli.Run({"run", sweep}));
 }
 
-// Several points of it run together, the best of them once more; its driver is killed on the way.
+// Several points of the search run together, the best of them once more. Its driver is killed on the way.
 TEST(SlurmSweeps, ASearchIsGoneOnWith) {
   const Slurm slurm;
   SlurmCli cli;
@@ -111,7 +111,7 @@ TEST(SlurmSweeps, ASearchIsGoneOnWith) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status <> 'ok'"), 0);
 }
 
-// Nothing of the controller's is left when the driver looks again: what the accounting kept must do.
+// The controller has forgotten everything when the driver looks again, so the accounting must be enough.
 TEST(SlurmSweeps, EndsThatOnlyTheAccountingKnowsAreFound) {
   const Slurm slurm({"--accounting", "--min-job-age=2"});
   for (const std::string client : {"client: tools", "client: agent"}) {
@@ -124,7 +124,7 @@ TEST(SlurmSweeps, EndsThatOnlyTheAccountingKnowsAreFound) {
   }
 }
 
-// Without accounting there is nobody to ask; the results are there all the same.
+// Without accounting nobody can be asked, but the results exist.
 TEST(SlurmSweeps, ResultsOfJobsThatNobodyKnowsAnyMoreAreCollected) {
   const Slurm slurm({"--min-job-age=2"});
   SlurmCli cli;
@@ -182,7 +182,7 @@ TEST(SlurmSweeps, ClusterByItsNameIsTheClusterInEveryCall) {
   EXPECT_THAT(agent.err, HasSubstr("own cluster, and not to testing"));
 }
 
-// Nobody has polled for these jobs: what they wait for, Slurm says to who looks.
+// No driver has polled these jobs. Slurm tells `status` what they wait for.
 TEST(SlurmSweeps, StatusSaysWhyJobsOfADetachedRunWait) {
   for (const char* client : {"client: tools", "client: agent"}) {
     const Slurm slurm({"--nodes=1"});
@@ -222,7 +222,7 @@ TEST_P(SlurmLimits, WithoutArraysEveryJobIsItsOwn) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE instr(native_id, '_') > 0"), 0);
 }
 
-// Ended jobs fill the table too, until they are forgotten.
+// Ended jobs also fill the table until they are forgotten.
 TEST_P(SlurmLimits, AFullJobTableOnlyDelays) {
   const Slurm slurm({"--max-jobs=6", "--min-job-age=2"});
   SlurmCli cli;

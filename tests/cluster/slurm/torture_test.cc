@@ -1,4 +1,4 @@
-// Kills of whatever takes part, at random moments, on a real Slurm.
+// Kills of all participants at random moments, on a real Slurm.
 #include "tests/torture/torture.h"
 #include "tests/cluster/slurm/slurm.h"
 

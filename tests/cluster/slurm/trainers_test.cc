@@ -1,4 +1,4 @@
-// Trainers that definitions describe, on a real Slurm: PyTorch's own launcher on two nodes, and ranks that srun starts.
+// Trainers from definitions, on a real Slurm: PyTorch's own launcher on two nodes, and ranks that srun starts.
 #include "tests/cluster/slurm/slurm.h"
 
 namespace ridgeline {
@@ -11,7 +11,7 @@ using testing::SlurmCli;
 constexpr const char* kTorch = RIDGELINE_SOURCE_DIR "/tests/trainers/torch";
 
 TEST(SlurmTrainers, PyTorchsRanksOnTwoNodesAreMeasuredBesideOurs) {
-  // Ranks of torchrun meet in such a store. Debian's PyTorch from 2 on lacks the library that it takes for granted.
+  // Ranks of torchrun meet in such a store. Debian's PyTorch from version 2 on lacks a library that the store requires.
   const auto meets =
       ridgeline::Run({"python3", "-c", "import torch.distributed as d; d.TCPStore('127.0.0.1', 0, 1, True)"});
   if (meets.stderr_text.find("built without libuv") != std::string::npos) GTEST_SKIP() << meets.stderr_text;
