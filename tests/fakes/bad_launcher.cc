@@ -1,4 +1,4 @@
-// Launchers that are each wrong in one way; which, the build says.
+// Launchers with one fault each. The build chooses the fault.
 #include <cstdlib>
 #include <cstring>
 #include <string>

@@ -1,4 +1,4 @@
-// A launcher in this process, for tests of what drives one: the test says what each job does and when.
+// A launcher in this process, for tests of the code that uses launchers. The test says what each job does and when.
 #pragma once
 
 #include <algorithm>
@@ -19,26 +19,26 @@ class FakeLauncher final : public Launcher {
     LaunchJob job;
     JobPhase phase = JobPhase::kQueued;
     std::map<std::string, std::string> evidence;
-    int starts = 0;  // how many times the job was really started: a key must never have two
+    int starts = 0;  // how many times the job was really started; never more than once for a key
     int polls = 0;
     int64_t started_unix_ns = 0;
   };
 
-  // Called by every PollMany for each job that is there, before it is answered: the script. It may write result files
-  // into entry.job.job_dir and move entry.phase. The default ends a job at its first poll.
+  // The script. Every PollMany calls it for each job that exists, before it answers. It may write result files into
+  // entry.job.job_dir and change entry.phase. The default ends a job at its first poll.
   std::function<void(Entry&)> on_poll = [](Entry& entry) { entry.phase = JobPhase::kEnded; };
-  // Called by every Submit of a key that is not there yet; throwing Error refuses that job.
+  // Is called by every Submit of a new key. If it throws Error, that job is refused.
   std::function<void(const LaunchJob&)> on_submit = [](const LaunchJob&) {};
 
-  // Called by every Cancel before anything else.
+  // Is called by every Cancel before anything else.
   std::function<void()> on_cancel = [] {};
 
   std::map<std::string, Entry> jobs;
   std::vector<std::string> cancelled;
-  int64_t max_jobs = 0;       // LauncherStatus
-  int64_t poll_pause_ns = 0;  // PollPauseNs
-  int probes_refused = 0;     // for now
-  bool not_now = false;       // refusals of on_submit are only for now
+  int64_t max_jobs = 0;       // as in LauncherStatus
+  int64_t poll_pause_ns = 0;  // as in PollPauseNs
+  int probes_refused = 0;     // for the moment
+  bool not_now = false;       // on_submit refuses only for the moment
   int submit_calls = 0;
   int poll_calls = 0;
 

@@ -1,4 +1,4 @@
-// An NVML of the tests' own: one card that does what a test says, with calls that it lacks or that fail.
+// The tests' own NVML: one card that does what a test says, with calls that are missing or fail.
 #pragma once
 
 #include <algorithm>
@@ -18,27 +18,27 @@ struct FakeCard {
   NvmlReturn begins = kNvmlSuccess;
   std::string bus_id = "0000:1B:00.0";
   unsigned others = 0;                 // processes on it
-  std::vector<NvmlProcess> processes;  // those of them that are somebody
+  std::vector<NvmlProcess> processes;  // those of them with an entry of their own
   unsigned long long others_bytes = 0;
   bool mig = false;
   unsigned milliwatts = 500'000;
-  unsigned long long millijoules_a_look = 25'000;  // its energy grows by this whenever somebody asks
+  unsigned long long millijoules_a_look = 25'000;  // its energy grows by this each time it is read
   unsigned sm_mhz = 1800;
   unsigned memory_mhz = 2600;
   unsigned celsius = 60;
   unsigned long long limits = 0;  // bits
   unsigned long long corrected = 7, uncorrected = 0;
   int repair_pending = 0;
-  std::map<std::string_view, NvmlReturn> says;  // by call, in place of success
+  std::map<std::string_view, NvmlReturn> says;  // by call; replaces success
 
-  // What is counted.
+  // Counters.
   std::mutex mutex;
-  int sessions = 0;  // that are open
-  int looks = 0;     // at the limits of its clocks
+  int sessions = 0;  // open sessions
+  int looks = 0;     // reads of its clock limits
   unsigned long long millijoules = 1'000'000;
 };
 
-// The card of the test that runs.
+// The card of the running test.
 inline FakeCard*& ThisCard() {
   static FakeCard* card = nullptr;
   return card;
@@ -46,7 +46,7 @@ inline FakeCard*& ThisCard() {
 
 namespace fake_nvml {
 
-// Of the call: what the test wants it to say, and where that is success what `then` does.
+// Returns what the test wants the call to return. If that is success, runs `then`.
 template <typename Then>
 NvmlReturn Call(std::string_view name, const Then& then) {
   FakeCard& card = *ThisCard();
@@ -135,7 +135,7 @@ inline Nvml MakeFakeNvml() {
   fake.nvmlDeviceGetTotalEccErrors = [](NvmlDevice, NvmlEccError kind, NvmlEccCounter, unsigned long long* to) {
     return Call("ecc", [&](FakeCard& card) { *to = kind == kNvmlCorrected ? card.corrected : card.uncorrected; });
   };
-  // As the driver does it: with too little room, it says how many there are.
+  // Like the driver: if there is too little room, returns the number of processes.
   fake.nvmlDeviceGetComputeRunningProcesses_v3 = [](NvmlDevice, unsigned* count, NvmlProcess* list) {
     const unsigned room = list == nullptr ? 0 : *count;
     const NvmlReturn said = Call("processes", [&](FakeCard& card) {
@@ -160,7 +160,7 @@ inline const Nvml& FakeNvml() {
   return fake;
 }
 
-// Of a driver that has what must be there, and nothing else.
+// The NVML of a driver that has only the required calls.
 inline const Nvml& OldNvml() {
   static const Nvml old = [] {
     const Nvml& fake = FakeNvml();

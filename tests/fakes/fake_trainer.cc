@@ -1,6 +1,6 @@
 // A trainer that does what it is told: fake_trainer MODE… --spec FILE --result FILE. With several modes, the point with
-// seed n does the n-th. A mode is a word and perhaps a value: "ok", "exit=3", "slow=20", … With "as=FILE" it is what
-// the file holds by then: the same trainer, in another mood.
+// seed n does the n-th. A mode is a word, perhaps with a value: "ok", "exit=3", "slow=20", … "as=FILE" uses the mode
+// that the file contains by then, so that the same trainer can behave differently.
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -71,7 +71,8 @@ RunResult OkResult(const RunSpec& spec, int64_t tokens_per_s = 100) {
 
 std::string Text(const RunResult& result) { return DumpJson(EncodeResult(result)); }
 
-// As a trainer must, but unsynced: a fake's result need not survive the machine. False where there is no room.
+// Writes as a trainer must, but without sync: a fake's result need not survive a crash of the machine. Returns false if
+// the disk is full.
 bool TryToWrite(const std::string& file, const std::string& text) {
   const std::string temporary = file + ".tmp";
   std::ofstream out(temporary, std::ios::binary);
@@ -86,7 +87,7 @@ void Write(const std::string& file, const std::string& text) {
   if (!TryToWrite(file, text)) ::_exit(3);
 }
 
-// What a trainer may leave where a file should be.
+// Puts something else where a file should be, as a trainer might.
 void PutInPlace(const std::string& what, const std::filesystem::path& file) {
   std::filesystem::remove(file);
   if (what == "pipe") ::mkfifo(file.c_str(), 0644);
@@ -114,7 +115,7 @@ void PutInPlace(const std::string& what, const std::filesystem::path& file) {
 
 void SleepMs(int64_t ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
-// Memory that is really used, until it ends us.
+// Really uses memory, until the kernel kills us.
 int Eat() {
   for (;;) {
     constexpr size_t kBytes = 8 << 20;
@@ -130,13 +131,13 @@ int64_t Rank() {
   return rank == nullptr ? -1 : std::atoll(rank);
 }
 
-// What each rank does where a mode is about ranks: the one named does it, the others go on for ever.
+// For modes about one rank: that rank acts, the others run for ever.
 [[noreturn]] void OnlyRank(int64_t rank, int (*act)()) {
   if (Rank() == rank) ::_exit(act());
   SleepForever();
 }
 
-std::string g_result;  // for the signal handler's mode only
+std::string g_result;  // only for the mode with a signal handler
 std::string g_text;
 
 int Do(const std::string& mode, const std::string& value, const RunSpec& spec, const std::string& result_file) {
@@ -147,7 +148,7 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     return 0;
   }
   if (mode == "exit") return static_cast<int>(number());
-  if (mode == "speed") {  // in tokens a second, which is its version
+  if (mode == "speed") {  // in tokens/s; the speed is also its version
     result = OkResult(spec, number());
     result.environment["version"] = value;
     Write(result_file, Text(result));
@@ -158,12 +159,12 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     Write(result_file, Text(result));
     return 0;
   }
-  if (mode == "takes") {  // so many bytes of an accelerator
+  if (mode == "takes") {  // bytes of an accelerator's memory that it uses
     result.memory.device_peak_bytes = number();
     Write(result_file, Text(result));
     return 0;
   }
-  if (mode == "own") {  // figures of its own, after so long, and patience with a full disk
+  if (mode == "own") {  // its own figures after this many ms; waits while the disk is full
     SleepMs(number());
     result.loss.assign(2, 1000 + static_cast<double>(spec.seed));
     while (!TryToWrite(result_file, Text(result))) SleepMs(20);
@@ -195,8 +196,8 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     SleepForever();
   }
   if (mode == "eat") return Eat();
-  if (mode == "child-eats") {  // fails as a trainer does whose worker was killed
-    SleepMs(100);              // until exec has said whom the kernel should choose
+  if (mode == "child-eats") {  // fails like a trainer whose worker was killed
+    SleepMs(100);              // until exec has told the kernel which process to kill first
     const pid_t child = ::fork();
     if (child == 0) ::_exit(Eat());
     ::waitpid(child, nullptr, 0);
@@ -205,7 +206,7 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
   if (mode == "rank-eats") OnlyRank(number(), [] { return Eat(); });
   if (mode == "rank-exits-11") OnlyRank(number(), [] { return 11; });
   if (mode == "rank-is-killed") OnlyRank(number(), [] { return ::raise(SIGKILL); });
-  if (mode == "rank-lost") {  // rank 0 learns of it and says so
+  if (mode == "rank-lost") {  // rank 0 notices and reports it
     if (Rank() != 0) OnlyRank(number(), [] { return ::raise(SIGKILL); });
     SleepMs(50);
     result.status = RunStatus::kCrashed;
@@ -219,13 +220,13 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     std::memset(block, 1, bytes);
     SleepForever();
   }
-  // Says that the ranks have met after so many milliseconds, and goes on for ever.
+  // Reports after this many milliseconds that the ranks have met, then runs for ever.
   if (mode == "meets") {
     SleepMs(number());
     if (Rank() == 0) std::ofstream(std::getenv("RIDGELINE_PROGRESS")) << "0 5 0.0\n";
     SleepForever();
   }
-  // Of the point with seed n: as many steps as the file VALUE.n has bytes, and a good end after the last of them.
+  // The point with seed n does as many steps as the file VALUE.n has bytes, and ends well after its last step.
   if (mode == "steps-as-told") {
     const std::string told = value + "." + std::to_string(spec.seed);
     const int64_t steps = StepsOf(spec);
@@ -249,7 +250,8 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     SleepMs(300);
     return static_cast<int>(number());
   }
-  // Fails as a trainer does whose disk is full, which stays so, or not. Either way nobody gives it its exit code.
+  // Fails like a trainer on a full disk. The disk stays full, or not. In both cases the exit code says nothing about
+  // that.
   if (mode == "fill" || mode == "fill-and-free") {
     const std::string file = result_file + ".part";
     std::ofstream out(file);
@@ -258,7 +260,7 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     }
     std::fputs("OSError: [Errno 28] No space left on device\n", stderr);
     out.close();
-    // Not all of it: what is left is less than a job needs, and enough to say so.
+    // Frees a part: less than a job needs, but enough to report it.
     if (mode == "fill-and-free") std::filesystem::resize_file(file, std::filesystem::file_size(file) - (4 << 20));
     return static_cast<int>(number());
   }
@@ -267,7 +269,7 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     std::filesystem::remove_all(mode == "remove-point" ? point : point.parent_path().parent_path());
     return static_cast<int>(number());
   }
-  if (mode == "prints") {  // what a file holds
+  if (mode == "prints") {  // prints the content of a file
     std::fputs(ReadFile(value).c_str(), stdout);
     std::fflush(stdout);
     return 1;
@@ -304,7 +306,7 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     PutInPlace(value, result_file);
     return 0;
   }
-  if (mode == "writes") {  // a result of one's own
+  if (mode == "writes") {  // writes this text as its result
     Write(result_file, value);
     return 0;
   }
@@ -312,7 +314,7 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     Write(result_file, Text(result));
     return static_cast<int>(number());
   }
-  if (mode == "status") {  // a failure the trainer explains, with its exit code
+  if (mode == "status") {  // a failure that the trainer explains, with its exit code
     SetEnd(value == "storage" ? RunEnd(InfrastructureReason::kStorage) : EndFromNames(value, ""), result);
     result.message = "because";
     result.hint = "see there";
@@ -332,7 +334,7 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     std::puts("\xff\xfe the last words");
     return 3;
   }
-  if (mode == "grandchildren") {  // one in our group, one that left it, both for ever
+  if (mode == "grandchildren") {  // one in our group, and one that left the group; both run for ever
     if (::fork() == 0) SleepForever();
     if (::fork() == 0) {
       ::setsid();

@@ -1,5 +1,5 @@
-// `ridgeline exec` alone, with the grace time to choose, and how long a trainer may hang: mini_ridgeline exec JOB.json
-// [GRACE_MS [HANG_MS [OTHERS_END_MS [QUIET_START_MS]]]]
+// Only `ridgeline exec`, with a configurable grace time, and times that a trainer may hang:
+//   mini_ridgeline exec JOB.json [GRACE_MS [HANG_MS [OTHERS_END_MS [QUIET_START_MS]]]]
 #include <cstdio>
 #include <cstdlib>
 #include <string>

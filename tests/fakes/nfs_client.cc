@@ -1,18 +1,19 @@
-// What a process sees of a folder through an NFS client's caches, as a library to preload: the worst that nfs(5) allows
-// ("DATA AND METADATA COHERENCE"), in milliseconds in place of a minute. The files are this machine's own, and whoever
-// has not preloaded it writes there as another machine does. What it preloads for starts programs without it.
+// Shows a process a folder as through an NFS client's caches; a library to preload. It is the worst that nfs(5) allows
+// ("DATA AND METADATA COHERENCE"), in milliseconds instead of a minute. The files are this machine's own. A process
+// that has not preloaded the library writes there as another machine would. Programs that a process starts with the
+// library do not inherit it.
 //
-//   NFS_FOLDER=DIR     which folder; others are as they are
-//   NFS_LATE_MS=N      how long what others changed there stays unseen
-//   NFS_CTO=0          as mounted with `nocto`: opening a file to read does not ask for its size anew
+//   NFS_FOLDER=DIR     the folder; others are as they are
+//   NFS_LATE_MS=N      for how long changes by others there stay unseen
+//   NFS_CTO=0          as mounted with `nocto`: opening a file to read does not ask for its size again
 //   NFS_STALE=NAME:N   the first N times that a file of this name is opened to read, its handle is stale (ESTALE)
-//   NFS_LOG=FILE       gets a line for each answer that was not so any more: "missing NAME", "short NAME", "stale NAME"
+//   NFS_LOG=FILE       gets a line for each answer that was outdated: "missing NAME", "short NAME", "stale NAME"
 //
-// A name that others made is missing (`lookupcache=all`), and a file has the size that was known of it (`acregmax`),
-// until so much time has gone by since the change could have been seen. So late it is wherever somebody on this machine
-// had looked an instant before the change. As in Linux' client, what this process makes, or opens to write, it sees as
-// it is; opening a file to read asks for its size (close-to-open), but not for a name that is known to be missing; and
-// reading a folder brings all its names and sizes up to date.
+// A name that others made is missing (`lookupcache=all`), and a file has its last known size (`acregmax`), until this
+// much time has passed since the change could have been seen. That is as late as if somebody on this machine had looked
+// an instant before the change. As in Linux' client, the process sees the current state of what it makes or opens to
+// write. Opening a file to read asks for its size (close-to-open), but not for a name that is known to be missing.
+// Reading a folder updates all its names and sizes.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -41,7 +42,7 @@ struct State {
 struct Entry {
   State seen;        // what the client knows
   State news;        // what it does not know yet
-  int64_t since_ms;  // how long there has been such news
+  int64_t since_ms;  // since when there has been such news
 };
 
 template <typename Function>
@@ -74,7 +75,7 @@ class Client {
     ::unsetenv("LD_PRELOAD");
   }
 
-  // Empty: no path of the folder's.
+  // Returns an empty text for a path outside the folder.
   std::string PathOf(const char* path) const {
     if (path == nullptr || folder_.empty()) return {};
     std::string whole = path;
@@ -89,7 +90,7 @@ class Client {
   bool IsMissing(const std::string& path) { return !Look(path).there; }
   off_t SizeOf(const std::string& path) { return Look(path).size; }
 
-  // This process asks the server.
+  // Updates what is known, as if this process asked the server.
   void Ask(const std::string& path) {
     const State truth = TruthOf(path);
     entries_[path] = {truth, truth, 0};
@@ -145,14 +146,14 @@ class Client {
   int stale_left_ = 0;
   std::recursive_mutex mutex_;
   std::map<std::string, Entry> entries_;
-  std::map<int, std::string> opened_;  // to read: what is seen of these ends where the client thinks that they do
+  std::map<int, std::string> opened_;  // opened to read; the client shows them only to their known size
 };
 
 Client& Ours() {
   static Client client;
   return client;
 }
-// Before the process starts another one.
+// Made before the process can start another one.
 [[maybe_unused]] const Client& first_of_all = Ours();
 
 int OpenAs(const char* name, const char* path, int flags, mode_t mode) {

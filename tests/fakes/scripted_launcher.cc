@@ -1,13 +1,13 @@
-// A launcher whose scheduler follows a script. Its config, as it is or as the mapping `scripted` of a sweep's
+// A launcher whose scheduler follows a script. Its config, directly or as the mapping `scripted` of a sweep's
 // `launch:`:
-//   script: [state…]  what each poll of a job answers, one after another; the last is answered for ever. A job is run,
-//                     to its end, by the first poll that answers `running` or `ended` after a `queued` one (so a
-//                     script with queued, running, queued, running requeues it). `missing` forgets it.
-//   queue: N          it has a queue of its own, of so many jobs, in which they wait for their Priority
-//   refuses: WORDS    it takes no job: one that is wrong, for good, for `reason`; with `not_now` for the moment
-//   silent: true      asked how jobs are, it does not answer
-// Without a script: queued, running, ended. What it knows of a job, with what it was `asked`, is a file in state_dir,
-// as it is for a real scheduler somewhere else: a driver that is killed changes nothing of it.
+//   script: [state…]  the answer to each poll of a job, in order; the last one repeats for ever. The first poll that
+//                     answers `running` or `ended` after a `queued` one runs the job to its end. So a script with
+//                     queued, running, queued, running requeues it. `missing` forgets it.
+//   queue: N          it has a queue of its own for N jobs, in which they wait for their Priority
+//   refuses: WORDS    it takes no job: permanently, for `reason`; with `not_now` only for the moment
+//   silent: true      it does not answer polls
+// Without a script: queued, running, ended. What it knows of a job, including what it was `asked`, is a file in
+// state_dir. So, as with a real scheduler elsewhere, killing a driver changes nothing.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>

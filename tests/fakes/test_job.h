@@ -1,4 +1,4 @@
-// Jobs for tests of what runs them.
+// Jobs for tests of the code that runs jobs.
 #pragma once
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ inline std::filesystem::path FakeProgram(const std::string& name) {
 }
 inline std::filesystem::path FakePluginDir() { return FakeProgram("plugins"); }
 
-// A spec whose seed is `seed`: different seeds are different points.
+// A spec whose seed is `seed`. Different seeds are different points.
 inline RunSpec TestSpec(int64_t seed) {
   std::vector<Problem> problems;
   RunSpec spec = BuildSpec({{"model", "llama-10m"}, {"seed", seed}}, problems);
@@ -56,7 +56,7 @@ inline void WriteJob(const Job& job) {
   WriteFileAtomic(JobFile(job), DumpJson(EncodeJob(job)));
 }
 
-// The last line of a point in its job's results file; nothing where there is none.
+// The last line of a point in its job's results file; nothing if there is none.
 inline std::optional<RunResult> FindResult(const Job& job, size_t point = 0) {
   std::optional<std::string> found;
   ResultsReader(job.job_dir).ReadNew([&](const JobLine& line) {
@@ -71,8 +71,8 @@ inline RunResult ResultOf(const Job& job, size_t point = 0) {
   return *std::move(found);
 }
 
-// What a process was started with, each argument ended by a zero byte; "" of one that has ended, as one may between
-// opening and reading, too.
+// The command line of a process, each argument ended by a zero byte. Returns "" if the process has ended, which may
+// also happen between opening and reading.
 inline std::string CommandLineOf(pid_t pid) {
   try {
     return ReadFile("/proc/" + std::to_string(pid) + "/cmdline");
@@ -81,7 +81,7 @@ inline std::string CommandLineOf(pid_t pid) {
   }
 }
 
-// Processes, zombies aside, with `text` in their command line: how a test finds what was left behind.
+// Processes, except zombies, with `text` in their command line. Tests use this to find processes that were left behind.
 inline std::vector<pid_t> ProcessesWith(const std::string& text) {
   std::vector<pid_t> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

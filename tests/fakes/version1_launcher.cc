@@ -1,5 +1,4 @@
-// A launcher of the first ABI, which had no sessions, as one that somebody still has: compiled with that header's
-// table.
+// A launcher of the first ABI, which had no sessions, as a user may still have one: compiled with that header's table.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,6 +1,6 @@
-// Preloaded into a program (LD_PRELOAD), stands between it and the C library: disks fail or may only be read, writes
-// are cut short, and the wall clock jumps, as faults.h says. Trainers are left alone: what they make of a bad disk is
-// their own fault, and a point's result.
+// Is preloaded into a program (LD_PRELOAD), between it and the C library. Disks fail or are read-only, writes are cut
+// short, and the wall clock jumps, as faults.h says. Trainers are spared: how they handle a bad disk is their own
+// affair, and a point's result.
 #include "tests/torture/faults.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ namespace {
 
 using ridgeline::testing::Faults;
 
-Faults* g_faults = nullptr;  // nothing is wrong without
+Faults* g_faults = nullptr;  // null: no faults
 
 __attribute__((constructor)) void Begin() {
   const char* file = std::getenv(ridgeline::testing::kFaultsVariable);
@@ -35,7 +35,7 @@ __attribute__((constructor)) void Begin() {
   if (memory != MAP_FAILED) g_faults = static_cast<Faults*>(memory);
 }
 
-// Of a thousand; another sequence in each thread.
+// From 0 to 999; each thread has its own sequence.
 uint32_t Dice() {
   thread_local uint64_t state = static_cast<uint64_t>(::syscall(SYS_gettid)) * 0x9e3779b97f4a7c15U + 1;
   state ^= state << 13;
@@ -49,7 +49,7 @@ bool IsOurs(int fd) {
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return false;
   std::array<char, 64> link{};
   std::array<char, 4096> path{};
-  // No stream and no allocation: this is called from anywhere.
+  // No stream and no allocation, because this may be called from anywhere.
   char* at = static_cast<char*>(::mempcpy(link.data(), "/proc/self/fd/", 14));
   std::array<char, 12> digits{};
   size_t count = 0;
@@ -74,7 +74,7 @@ bool IsReadOnly(int fd) {
   return true;
 }
 
-// By its whole path, as our programs name what they make.
+// Decides by the whole path, which our programs use for files that they make.
 bool IsReadOnly(const char* path) {
   if (g_faults == nullptr || !g_faults->read_only || !std::string_view(path).starts_with(g_faults->folder))
     return false;
@@ -120,7 +120,7 @@ ssize_t pwrite64(int fd, const void* from, size_t size, off_t at) { return pwrit
 int fsync(int fd) { return Fails(fd) ? -1 : static_cast<int>(::syscall(SYS_fsync, fd)); }
 int fdatasync(int fd) { return Fails(fd) ? -1 : static_cast<int>(::syscall(SYS_fdatasync, fd)); }
 
-// Their mode is there where they make a file; elsewhere it is any number, which nothing looks at.
+// The mode exists if the call makes a file. Otherwise it is an arbitrary number that nothing reads.
 int open(const char* path, int flags, ...) {
   va_list more;
   va_start(more, flags);

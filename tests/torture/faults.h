@@ -1,5 +1,5 @@
-// What faults.cc makes of a program's system calls, as a torturer wants it at the moment: shared memory, in a file that
-// $RIDGELINE_FAULTS names to the program.
+// The faults that faults.cc currently puts into a program's system calls: shared memory, in a file that
+// $RIDGELINE_FAULTS names.
 #pragma once
 
 #include <atomic>
@@ -8,15 +8,15 @@
 namespace ridgeline::testing {
 
 struct Faults {
-  // Of 1000 reads, writes and syncs of a regular file below `folder`.
+  // How many of 1000 reads, writes and syncs of a regular file below `folder`:
   std::atomic<uint32_t> failing = 0;        // end with EIO
-  std::atomic<bool> read_only = false;      // all that would change such a file, or make one, ends with EROFS
-  std::atomic<uint32_t> shortened = 0;      // of writes: write a part of what they were given
-  std::atomic<int64_t> clock_ahead_ns = 0;  // of what time it is; not of how much time passes
-  std::atomic<int64_t> failed = 0;          // so many did
+  std::atomic<bool> read_only = false;      // every change or creation of such a file ends with EROFS
+  std::atomic<uint32_t> shortened = 0;      // of writes: write only a part of the data
+  std::atomic<int64_t> clock_ahead_ns = 0;  // of the wall clock, not of elapsed time
+  std::atomic<int64_t> failed = 0;          // number of calls that failed
   std::atomic<int64_t> cut = 0;
-  std::atomic<int64_t> refused = 0;  // for want of a disk that may be written to
-  std::atomic<int64_t> misled = 0;   // so often it was asked what time it is, while it was not
+  std::atomic<int64_t> refused = 0;  // because the disk is read-only
+  std::atomic<int64_t> misled = 0;   // number of wrong answers about the time
   char folder[4096] = {};
 };
 static_assert(std::atomic<int64_t>::is_always_lock_free);

@@ -1,5 +1,5 @@
-// The launcher of this machine, tortured: kills and stops, disks that are full, fail or may only be read, a clock
-// that jumps, and other commands beside.
+// Tortures the launcher of this machine: kills and stops, disks that are full, failing or read-only, a clock that
+// jumps, and other commands at the same time.
 #include <sched.h>
 #include <sys/mount.h>
 
@@ -15,8 +15,8 @@ class LocalCli final : public ClusterCli {
   }
 };
 
-// A small disk over a folder, in a mount namespace of this process's, so that whatever ends the test nothing is left;
-// false where that takes more rights.
+// Mounts a small disk over a folder, in a mount namespace of this process, so that nothing is left whatever ends the
+// test. Returns false if we lack the rights.
 bool MountSmallDisk(const std::filesystem::path& folder) {
   static const bool has_namespace =
       ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;

@@ -1,6 +1,6 @@
-// Sweeps that are struck at random moments, and what must hold afterwards, whatever the launcher. A round is drawn from
-// its seed: which blows fall, and when. $RIDGELINE_TORTURE_ROUNDS of them are played, the first of
-// $RIDGELINE_TORTURE_SEED and each of the next number.
+// Sweeps that are struck at random moments, and what must hold afterwards for every launcher. A seed determines a
+// round: which blows fall, and when. Plays $RIDGELINE_TORTURE_ROUNDS rounds. The first has seed
+// $RIDGELINE_TORTURE_SEED, and each next one the next number.
 #pragma once
 
 #include <fcntl.h>
@@ -34,12 +34,12 @@ namespace ridgeline::testing {
 
 enum class Blow {
   kKillDriver,
-  kKillHelper,  // what the driver started, to speak to a cluster
+  kKillHelper,  // the process that the driver started to talk to a cluster
   kKillExec,
   kKillKeeper,
   kKillTrainer,
   kKillEverything,
-  kStop,  // one of any of them, for some time
+  kStop,  // one of these processes, for a while
   kFullDisk,
   kNoInodes,
   kReadOnlyDisk,
@@ -56,7 +56,7 @@ inline std::string_view NameOf(Blow blow) {
   return kNames[static_cast<size_t>(blow)];
 }
 
-// None of a process that has ended.
+// Returns none for a process that has ended.
 inline std::vector<pid_t> ChildrenOf(pid_t parent) {
   std::vector<pid_t> children;
   std::error_code ec;
@@ -67,7 +67,7 @@ inline std::vector<pid_t> ChildrenOf(pid_t parent) {
   return children;
 }
 
-// Faults for the programs that are started with Prefix(), in files below `folder` alone.
+// Faults for the programs that are started with Prefix(), only in files below `folder`.
 class FaultyMachine {
  public:
   explicit FaultyMachine(const std::filesystem::path& folder) {
@@ -94,27 +94,27 @@ class FaultyMachine {
   Faults* faults_;
 };
 
-// What a sweep of a round is made of.
+// The parts of a round.
 struct Tortured {
   ClusterCli& cli;
-  std::filesystem::path sweep;  // of the fake trainer's mode `own`
+  std::filesystem::path sweep;  // with the fake trainer's mode `own`
   int64_t points;
-  std::vector<Blow> blows;                        // that may fall
-  std::function<std::vector<pid_t>()> processes;  // of its jobs, those of others among them
-  FaultyMachine* machine = nullptr;               // of faults
-  std::filesystem::path disk = {};                // of kFullDisk and kNoInodes: a small one
-  uint64_t most_wait_ms = 350;                    // before a blow: so that some fall where its jobs have begun
+  std::vector<Blow> blows;                        // blows that may fall
+  std::function<std::vector<pid_t>()> processes;  // of its jobs, possibly with those of other jobs
+  FaultyMachine* machine = nullptr;               // for faults
+  std::filesystem::path disk = {};                // a small disk for kFullDisk and kNoInodes
+  uint64_t most_wait_ms = 350;                    // before a blow, so that some blows fall after its jobs have begun
 };
 
 class Round {
  public:
   Round(Tortured tortured, uint64_t seed) : it_(std::move(tortured)), random_(seed) {}
 
-  // How often which blow struck something.
+  // Returns how often each blow struck something.
   std::map<std::string_view, int64_t> Play() {
     for (int i = 0; i < kBlows; ++i) {
       if (!driver_) driver_.emplace(it_.cli.Start({"run", it_.sweep}));
-      if (Waits(random_() % it_.most_wait_ms)) continue;  // it was quicker
+      if (Waits(random_() % it_.most_wait_ms)) continue;  // the driver ended before the blow
       Strike(it_.blows[random_() % it_.blows.size()]);
     }
     if (driver_ && !driver_->WaitFor(kHangsNs)) {
@@ -137,7 +137,7 @@ class Round {
   static constexpr int64_t kHangsNs = 120'000'000'000;
   static constexpr int kTries = 6;  // each blow may have cost a point one of its retries
 
-  // Whether the driver ended meanwhile.
+  // Returns whether the driver ended meanwhile.
   bool Waits(uint64_t ms) {
     if (!driver_->WaitFor(static_cast<int64_t>(ms) * 1'000'000)) return false;
     driver_.reset();
@@ -200,7 +200,7 @@ class Round {
         it_.machine->faults().shortened = 0;
         return;
       case Blow::kClockJump:
-        // As far as a node's clock may be off; beyond, no point of its jobs is begun.
+        // As far as a node's clock may be off. Beyond that, no point of its jobs begins.
         it_.machine->faults().clock_ahead_ns = (static_cast<int64_t>(random_() % 800) - 400) * 1'000'000'000;
         return;
     }
@@ -237,7 +237,7 @@ class Round {
     return std::nullopt;
   }
 
-  // The driver, or a process of its jobs. It goes on where it was, whatever happened meanwhile.
+  // Stops the driver, or a process of its jobs. It continues afterwards, whatever happened meanwhile.
   void StopOne() {
     std::vector<pid_t> victims = it_.processes();
     std::erase_if(victims, [](pid_t pid) { return !WhatKills(pid); });
@@ -246,12 +246,12 @@ class Round {
     if (::kill(victim, SIGSTOP) != 0) return;
     ++hits_[NameOf(Blow::kStop)];
     SomeTime();
-    // What ended meanwhile may have left its number to another: to go on harms nobody.
+    // If the process ended meanwhile, another may have its number. SIGCONT harms no process.
     ::kill(victim, SIGCONT);
   }
 
-  // None of them changes what is measured, whatever the run is doing, and none of them hangs. What it says is its
-  // own: a run may keep it from its files.
+  // None of these commands changes what is measured, whatever the run is doing, and none of them hangs. Their output
+  // does not matter, because a run may keep them from its files.
   void RunBeside() {
     const auto at = [&](const char* name) { return (it_.cli.dir.path() / name).string(); };
     const std::vector<std::vector<std::string>> commands = {
@@ -296,7 +296,7 @@ class Round {
     if (blow != Blow::kKillHelper) ++kills_;
   }
 
-  // Nothing strikes any more: what has no result that stands is measured again.
+  // Nothing strikes any more. Points without a result that stands are measured again.
   void Settle() {
     std::string said;
     for (int i = 0; i < kTries; ++i) {
@@ -314,7 +314,7 @@ class Round {
     const int64_t not_ok = it_.cli.Count("SELECT count(*) FROM latest WHERE status <> 'ok'");
     it_.cli.ExpectOneFinalResultEach(it_.points, it_.points - not_ok);
     EXPECT_LE(not_ok, kills_) << "more points ended badly than their processes were killed\n" << it_.cli.NotOk();
-    // A pod that is taken away may take its log along, and leaves the headline of what it had done.
+    // A pod that is taken away may take its log along. Then only the headline of its results is left.
     EXPECT_EQ(
         it_.cli.Cell(
             "SELECT coalesce(group_concat(printf('%s #%d: %s %s', point_id, attempt, loss, evidence), char(10)), '') "
@@ -331,7 +331,7 @@ class Round {
   std::mt19937_64 random_;
   std::optional<Child> driver_;
   std::vector<std::string> story_;
-  int64_t kills_ = 0;  // of what a point may have ended badly by
+  int64_t kills_ = 0;  // kills that may have made a point end badly
   std::map<std::string_view, int64_t> hits_;
 };
 
@@ -340,7 +340,7 @@ inline uint64_t NumberIn(const char* variable, uint64_t otherwise) {
   return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// Plays rounds until one goes wrong, each by `round` of its seed.
+// Plays rounds until one goes wrong. `round` plays the round with a seed.
 inline void Torture(std::string_view launcher,
                     const std::function<std::map<std::string_view, int64_t>(uint64_t seed)>& round) {
   const uint64_t first = NumberIn("RIDGELINE_TORTURE_SEED", 1);
