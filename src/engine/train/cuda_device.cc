@@ -140,7 +140,7 @@ class CudaDeviceOfRank final : public TrainingDevice {
     multiprocessors_ = properties.multiProcessorCount;
     watch_.emplace(BusIdOf(number_), libraries_.nvml);
     HoldAgainst(asked);
-    CheckCuda(cudaSetDevice(number_), "cudaSetDevice");  // with a context on it, which no watch may see
+    CheckCuda(cudaSetDevice(number_), "cudaSetDevice");  // creates a context on it, which no watch may see
     free_at_first_ = FreeBytes();
     own_at_first_ = watch_->OwnBytes();
   }
@@ -183,7 +183,8 @@ class CudaDeviceOfRank final : public TrainingDevice {
   void BeginMeasuring() override { watch_->Begin(); }
   void EndMeasuring() override { watch_->End(); }
   GpuFigures Figures() const override { return watch_->Figures(); }
-  // By the process's own bytes where NVML tells them, else by what the card has less, which others change, too.
+  // From the process's own bytes if NVML reports them, else from the card's loss of free memory, which others change,
+  // too.
   std::pair<int64_t, std::string> Taken() const override {
     const auto most = own_at_first_ ? watch_->MostOwnBytes() : std::nullopt;
     if (most && *most > *own_at_first_) return {*most - *own_at_first_, std::string(kOfNvml)};
@@ -191,7 +192,7 @@ class CudaDeviceOfRank final : public TrainingDevice {
   }
 
  private:
-  // A part of the same name may be another: cut into instances, with other memory, or with multiprocessors left out.
+  // A part of the same name may differ: it may be divided into instances, have other memory, or lack multiprocessors.
   void HoldAgainst(const Gpu& asked) const {
     const auto refuse = [&](const std::string& what) {
       throw Error(
@@ -200,7 +201,7 @@ class CudaDeviceOfRank final : public TrainingDevice {
           "run it on a whole GPU of that kind; `ridgeline-train --gpus` says what is here");
     };
     if (watch_->mig() == "on") refuse("it is cut into instances (MIG)");
-    // The driver keeps more of it or less, release by release.
+    // The driver keeps more or less of it, depending on its release.
     const auto usable = static_cast<double>(asked.usable_bytes);
     if (static_cast<double>(memory_bytes_) < 0.95 * usable || memory_bytes_ > asked.total_bytes) {
       refuse(fmt::format("has {} of memory, and such a one shows {}", FormatBytes(memory_bytes_),
@@ -211,9 +212,9 @@ class CudaDeviceOfRank final : public TrainingDevice {
     }
   }
 
-  // Ranks that hold the same must compute the same, to the bit, and clocks do not agree to the bit. So several ranks
-  // measure nothing: they take what one rank has kept before, where all of them read the same of it, which ranks on
-  // several machines, or beside somebody who writes, need not; else all take what the library names first.
+  // Ranks that hold the same data must compute the same bits, and their clocks do not agree exactly. So several ranks
+  // measure nothing. They use what one rank stored earlier, if all of them read the same from it. Ranks on several
+  // machines, or beside a program that writes it, may not. Otherwise all use the library's first choice.
   void OpenAlgorithms(Communicator& communicator) {
     if (!options_.algorithms.empty()) {
       const std::string machine = fmt::format("{}, {}, cuBLASLt {}", name_, CudaVersions(),
@@ -242,11 +243,11 @@ class CudaDeviceOfRank final : public TrainingDevice {
   std::string name_;
   int64_t memory_bytes_ = 0;
   int multiprocessors_ = 0;
-  std::string nccl_;  // its version, where ranks use it
+  std::string nccl_;  // its version, if ranks use it
   std::optional<GpuWatch> watch_;
-  std::unique_ptr<AlgorithmFile> algorithms_;  // null: the library's first
-  std::map<std::string, std::string> notes_;   // of the executor's kernels
-  int64_t free_at_first_ = 0;                  // with CUDA's context made
+  std::unique_ptr<AlgorithmFile> algorithms_;  // null: uses the library's first choice
+  std::map<std::string, std::string> notes_;   // notes of the executor's kernels
+  int64_t free_at_first_ = 0;                  // free memory after CUDA's context was created
   std::optional<int64_t> own_at_first_;
 };
 

@@ -1,4 +1,4 @@
-// What the kernels that make codes share: largest magnitudes, random bits, rounding, and where scales go.
+// Code that kernels which make codes share: largest magnitudes, random bits, rounding, and the positions of scales.
 #pragma once
 
 #include <cuda_fp8.h>
@@ -11,10 +11,10 @@
 
 namespace ridgeline {
 
-// The magnitude's bits: compared as integers, a NaN is larger than all numbers.
+// The magnitude's bits. Compared as integers, a NaN is larger than all numbers.
 __device__ inline uint32_t Magnitude(float value) { return BitsOf(value) & kMagnitudeBits; }
 
-// The largest of a patch's.
+// The largest magnitude of a patch.
 __device__ inline uint32_t LargestOf(const float (&values)[kThreadRows][kThreadCols]) {
   uint32_t largest = 0;
   for (const auto& of_row : values) {
@@ -23,7 +23,7 @@ __device__ inline uint32_t LargestOf(const float (&values)[kThreadRows][kThreadC
   return largest;
 }
 
-// The number of this lane among kLanes that lie kStride apart, and what the `number`-th of them has.
+// The index of this lane among kLanes lanes at distances of kStride, and the value of the `number`-th of them.
 template <int kLanes, int kStride>
 __device__ int NumberOfLane() {
   return static_cast<int>(threadIdx.x) / kStride % kLanes;
@@ -33,8 +33,8 @@ __device__ float FromLane(int number, float value) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   return __shfl_sync(kAllLanes, value, lane + (number - NumberOfLane<kLanes, kStride>()) * kStride);
 }
-// Each of kLanes lanes has kCount numbers; the i-th is left with the largest, over the lanes, of kCount / kLanes of
-// these from i * kCount / kLanes on.
+// Each of kLanes lanes has kCount numbers. Afterwards the i-th lane has the largest over the lanes for kCount / kLanes
+// of them, from index i * kCount / kLanes on.
 template <int kLanes, int kStride, int kCount>
 __device__ void ShareLargest(uint32_t (&numbers)[kCount]) {
   if constexpr (kLanes > 1) {
@@ -51,7 +51,7 @@ __device__ void ShareLargest(uint32_t (&numbers)[kCount]) {
   }
 }
 
-// Raises *amax, the bits of a magnitude, to the largest of the block's; `scratch` is a number for each of its warps.
+// Raises *amax, the bits of a magnitude, to the largest of the block's. `scratch`: one number for each of its warps.
 __device__ inline void RaiseAmax(uint32_t* amax, uint32_t largest, uint32_t* scratch,
                                  int warps = kTileThreads / kWarp) {
   largest = __reduce_max_sync(kAllLanes, largest);
@@ -62,15 +62,15 @@ __device__ inline void RaiseAmax(uint32_t* amax, uint32_t largest, uint32_t* scr
   atomicMax(amax, largest);
 }
 
-// Where a call's random numbers come from.
+// The source of a call's random numbers.
 struct RandomSource {
   const StepInputs* inputs;
   uint32_t stream;
 };
 
-// The words of random bits that a thread's kCount elements of each of kLines lines are rounded by: element i of a line
-// has the number first + line * stride + i. What lanes kStride apart have side by side in a line are random numbers of
-// one group; so each computes its share of the lines' groups, and they change words with each other.
+// The words of random bits by which a thread's kCount elements of each of kLines lines are rounded. Element i of a line
+// has the number first + line * stride + i. Lanes at distances of kStride have neighbouring elements of a line, whose
+// random numbers belong to one group. So each computes its share of the lines' groups, and the lanes exchange words.
 template <int kBits, int kCount, int kLines, int kStride>
 struct RoundingWords {
   static constexpr int kPerGroup = kBits == 9 ? 16 : 8;
@@ -93,7 +93,7 @@ struct RoundingWords {
     if constexpr (kShare >= 4) Exchange<2>(lane);
   }
 
-  // What rounds element i of a line.
+  // The random bits that round element i of a line.
   __device__ uint32_t Draw(int line, int i) const {
     const uint32_t(&of)[kWords] = words[line / kOwn][line % kOwn];
     if constexpr (kBits == 9) return of[i / 4] >> (i / 2 % 2 * 16 + i % 2 * 7) & 0x1ff;
@@ -101,7 +101,7 @@ struct RoundingWords {
   }
 
  private:
-  // Of lanes kApart lanes from each other, the lower's upper words and the upper's lower ones change places.
+  // Between lanes at a distance of kApart, exchanges the lower lane's upper words and the upper lane's lower words.
   template <int kApart>
   __device__ void Exchange(int lane) {
     const bool upper = (lane & kApart) != 0;
@@ -119,14 +119,14 @@ struct RoundingWords {
     }
   }
 };
-// Of as few rows at once as there can be, for their registers' sake.
+// For as few rows at once as possible, to save registers.
 template <int kBits>
 using RowWords = RoundingWords<kBits, kThreadCols, kBits == 9 ? 2 : 1, 1>;
 template <int kBits>
 using ColumnWords = RoundingWords<kBits, kThreadRows, kThreadCols, kChunks>;
 
-// The codes of value(0 … 3), rounded to nearest. Devices have an instruction for two codes of 8 bits, which is
-// formats.h's Encode but of NaN: this becomes some code beyond the largest number's.
+// The codes of value(0 … 3), rounded to nearest. Devices have an instruction for two codes of 8 bits. It equals
+// formats.h's Encode except for NaN, which becomes a code beyond the largest number's.
 template <Format kFormat, typename Value>
 __device__ uint32_t NearestCodes(const Value& value) {
   uint32_t codes = 0;
@@ -144,7 +144,7 @@ __device__ uint32_t NearestCodes(const Value& value) {
   }
   return codes;
 }
-// Rounded by draw(0 … 3), kBits random bits each.
+// Rounded by draw(0 … 3), with kBits random bits each.
 template <Format kFormat, int kBits, typename Value, typename Draw>
 __device__ uint32_t DrawnCodes(const Value& value, const Draw& draw) {
   uint32_t codes = 0;
@@ -152,8 +152,8 @@ __device__ uint32_t DrawnCodes(const Value& value, const Draw& draw) {
   return codes;
 }
 
-// Codes of value(r, c), of a thread's rows or columns from (row, col) on. kBits: of stochastic rounding; 0 where no
-// side has it.
+// Codes of value(r, c), for a thread's rows or columns from (row, col) on. kBits: the bits of stochastic rounding; 0 if
+// no side uses it.
 template <Format kFormat, int kBits, typename Value>
 __device__ void EncodeRows(const Side& side, const RandomSource& random, int64_t row, int64_t col, const Value& value,
                            RowCodes& codes) {
@@ -195,11 +195,11 @@ __device__ void EncodeColumns(const Side& side, const RandomSource& random, int6
   Unrolled<kThreadCols>([&](auto c) { codes[c][0] = NearestCodes<kFormat>([&](int i) { return value(i, c); }); });
 }
 
-// The scales of a tile's rows, or of its columns, kBlocks of each: gathered in shared memory, for a row's lie side by
-// side. (As tensor cores read them, tiles of 128 by 4, those of a tile would be side by side as a whole.)
+// The scales of a tile's rows, or of its columns, kBlocks of each. They are gathered in shared memory, because a row's
+// scales are contiguous. (In the layout for tensor cores, tiles of 128 by 4, all scales of a tile would be contiguous.)
 template <int kBlocks>
 using ScaleRow = Vec<uint8_t, kBlocks>;
-// By kTile threads, of which this is the `thread`-th; `outer` and `block` are the tile's first.
+// Called by kTile threads; this is the `thread`-th. `outer` and `block` are the tile's first.
 template <int kBlocks>
 __device__ void StoreScales(const Side& side, int64_t outer, int64_t block, int thread, const ScaleRow<kBlocks>* rows) {
   if (side.codes == nullptr || outer + thread >= side.outer) return;
@@ -213,7 +213,7 @@ __device__ void StoreScales(const Side& side, int64_t outer, int64_t block, int 
     if (block + i < side.scale_cols) to[i] = row.of[i];
   }
 }
-// Those of both sides, once the whole block has put them there.
+// Writes the scales of both sides, after the whole block has stored them there.
 template <int kBlocks>
 __device__ void StoreScales(const Side& row, const Side& col, const ScaleRow<kBlocks>* of_rows,
                             const ScaleRow<kBlocks>* of_columns) {

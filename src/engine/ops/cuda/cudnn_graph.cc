@@ -80,7 +80,7 @@ std::string CudnnDescriptor::Text(cudnnBackendAttributeName_t name) const {
                                                 &length, to),
                "reading a text");
   };
-  read(nullptr);  // without room for it, it says how long it is
+  read(nullptr);  // without a buffer, it returns the length
   text.resize(static_cast<size_t>(length));
   read(text.data());
   if (const size_t end = text.find('\0'); end != text.npos) text.resize(end);
@@ -248,7 +248,7 @@ CudnnPlan::CudnnPlan(CudnnDescriptor plan, const CudnnDescriptor& engine)
 
 std::optional<CudnnPlan> CudnnPlan::Make(const CudnnGraph& graph, const CudnnDevice& device, const Needs& needs,
                                          std::string& why) {
-  constexpr int64_t kMostProposals = 16;  // it makes at most four of attention
+  constexpr int64_t kMostProposals = 16;  // it makes at most four for attention
   const Cudnn& cudnn = graph.cudnn();
   cudnnStatus_t machines = CUDNN_STATUS_SUCCESS;
   const auto add = [&](const std::string& words) { why += (why.empty() ? "" : "; ") + words; };

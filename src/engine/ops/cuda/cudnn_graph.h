@@ -1,5 +1,5 @@
-// Graphs of cuDNN's backend API, and plans that compute them. The API alone: its header of C++ wrappers takes a minute
-// to compile.
+// Graphs of cuDNN's backend API, and plans that compute them. Uses only the API, because its header of C++ wrappers
+// takes a minute to compile.
 #pragma once
 
 #include <array>
@@ -33,13 +33,13 @@ class CudnnDescriptor {
   CudnnDescriptor& Set(cudnnBackendAttributeName_t name, std::span<void* const> pointers);
   CudnnDescriptor& Set(cudnnBackendAttributeName_t name, const std::vector<CudnnDescriptor>& values);
   CudnnDescriptor& Finalize();
-  // Whether it could be, for what cuDNN may refuse.
+  // Returns the status, for requests that cuDNN may refuse.
   cudnnStatus_t TryToFinalize();
 
   int64_t Int(cudnnBackendAttributeName_t name) const;
   std::string Text(cudnnBackendAttributeName_t name) const;
-  bool HasNote(cudnnBackendNumericalNote_t note) const;  // of an engine
-  // At most `most` of them, all of one type.
+  bool HasNote(cudnnBackendNumericalNote_t note) const;  // for an engine
+  // At most `most` descriptors, all of one type.
   std::vector<CudnnDescriptor> Descriptors(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                                            int64_t most) const;
   cudnnBackendDescriptor_t raw() const { return raw_.get(); }
@@ -54,7 +54,7 @@ class CudnnDescriptor {
 };
 
 using CudnnDims = std::array<int64_t, 4>;
-// Without gaps, the last dimension fastest.
+// Strides without gaps; the last dimension is contiguous.
 constexpr CudnnDims CudnnPacked(const CudnnDims& d) { return {d[1] * d[2] * d[3], d[2] * d[3], d[3], 1}; }
 
 struct CudnnTensor {
@@ -62,19 +62,19 @@ struct CudnnTensor {
   CudnnDims dims, strides;
 };
 
-// Operations in their order. What goes from one to the next is virtual and takes no memory.
+// Operations in order. Tensors between them are virtual and take no memory.
 class CudnnGraph {
  public:
   explicit CudnnGraph(const Cudnn& cudnn) : cudnn_(cudnn) {}
 
-  // In memory, rows at multiples of 16 bytes, by the number that CudnnPlan::Run knows it by.
+  // A tensor in memory, whose rows are at multiples of 16 bytes, with its number in CudnnPlan::Run.
   CudnnTensor Stored(int64_t id, cudnnDataType_t type, const CudnnDims& dims, const CudnnDims& strides);
-  // One fp32 number in the host's memory.
+  // A single fp32 number in the host's memory.
   CudnnTensor Scalar(int64_t id);
   CudnnTensor Virtual(cudnnDataType_t type, const CudnnDims& dims) { return Virtual(type, dims, CudnnPacked(dims)); }
   CudnnTensor Virtual(cudnnDataType_t type, const CudnnDims& dims, const CudnnDims& strides);
 
-  // c = a b, of the last two dimensions, summed in fp32.
+  // c = a b, over the last two dimensions, summed in fp32.
   void Matmul(const CudnnTensor& a, const CudnnTensor& b, const CudnnTensor& c);
   // y = mode(x), in fp32.
   void Unary(cudnnPointwiseMode_t mode, const CudnnTensor& x, const CudnnTensor& y);
@@ -83,11 +83,11 @@ class CudnnGraph {
   void Binary(cudnnPointwiseMode_t mode, const CudnnTensor& x, const CudnnTensor& b, const CudnnTensor& y);
   CudnnTensor Binary(cudnnPointwiseMode_t mode, const CudnnTensor& x, const CudnnTensor& b,
                      cudnnDataType_t type = CUDNN_DATA_FLOAT);
-  // Over the dimensions that y has 1 of, or fewer.
+  // Reduces the dimensions in which y has size 1, or a smaller size than x.
   void Reduce(cudnnReduceTensorOp_t mode, const CudnnTensor& x, const CudnnTensor& y);
   // The last two dimensions exchanged.
   CudnnTensor Transposed(const CudnnTensor& x, cudnnDataType_t type);
-  // x where its row is at least its column, `otherwise` elsewhere.
+  // x if its row is at least its column, otherwise `otherwise`.
   CudnnTensor LowerTriangle(const CudnnTensor& x, const CudnnTensor& otherwise);
 
   const std::vector<CudnnDescriptor>& operations() const { return operations_; }
@@ -105,8 +105,8 @@ class CudnnGraph {
   int64_t next_virtual_ = 1000;
 };
 
-// A device that plans are made for: one that is there, by a handle of it, or one that is described in cuDNN's JSON
-// (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION), whose plans say what they need and cannot run.
+// The device of a plan: either a real one, by its handle, or one described in cuDNN's JSON
+// (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). The latter's plans report their requirements and cannot run.
 class CudnnDevice {
  public:
   explicit CudnnDevice(cudnnHandle_t handle) : handle_(handle) {}
@@ -125,19 +125,19 @@ class CudnnPlan {
  public:
   struct Needs {
     int64_t most_workspace_bytes = 0;
-    bool repeats = false;  // cuDNN does not note of its engine that results are other bits at every run
+    bool repeats = false;  // required: cuDNN does not note that the engine's results differ from run to run
   };
-  // The first of cuDNN's proposals that can be built and is as needed. Nothing where cuDNN has none; `why` says in its
-  // words what became of each. Takes seconds where kernels are compiled. Throws as CheckCudnn
-  // where there is none because the machine fails, and not because cuDNN refuses the graph: other kernels in the plan's
-  // place would be slower, and nobody would know why.
+  // The first of cuDNN's proposals that can be built and meets the needs. Nothing if cuDNN has none; `why` gives its
+  // reason for each. Takes seconds if kernels are compiled. Throws as CheckCudnn if there is none because the machine
+  // fails, rather than because cuDNN refuses the graph: other kernels instead would be slower, and nobody would know
+  // why.
   static std::optional<CudnnPlan> Make(const CudnnGraph& graph, const CudnnDevice& device, const Needs& needs,
                                        std::string& why);
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  int64_t engine() const { return engine_; }  // cuDNN's number of it
-  bool repeats() const { return repeats_; }   // as Needs has it
-  // data[i] is the tensor ids[i]. Queued on the handle's stream; scalars are read at once.
+  int64_t engine() const { return engine_; }  // cuDNN's number of the engine
+  bool repeats() const { return repeats_; }   // as in Needs
+  // data[i] is the tensor ids[i]. Queued on the handle's stream. Scalars are read at once.
   void Run(cudnnHandle_t handle, std::span<const int64_t> ids, std::span<void* const> data, void* workspace) const;
 
  private:

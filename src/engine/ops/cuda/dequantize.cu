@@ -7,7 +7,7 @@
 namespace ridgeline {
 namespace {
 
-// Blocks' scales and the tensor's; null where there are none.
+// The blocks' scales and the tensor's; null if there are none.
 struct Scales {
   const uint8_t* blocks;
   int64_t stride;

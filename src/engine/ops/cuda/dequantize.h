@@ -1,4 +1,4 @@
-// Codes as numbers again, for the op of that name and for products of codes that the device does not multiply.
+// Converts codes back to numbers, for the op of that name and for products of codes that the device cannot multiply.
 #pragma once
 
 #include "engine/device/cuda/kernel.h"
@@ -6,8 +6,8 @@
 
 namespace ridgeline {
 
-// y (outer, padded inner or less of it), fp32 or bf16, = (code * block scale) * tensor scale; without the latter where
-// it is undefined: exact in bf16 then, unless the result is subnormal there.
+// y (outer, padded inner or less), fp32 or bf16, = (code * block scale) * tensor scale, without the latter if it is
+// undefined. Then it is exact in bf16, unless the result is subnormal there.
 void DequantizeTo(const CudaRun& run, const Quantizer& quantizer, const StoredCodes& q, const Tensor& y);
 
 }  // namespace ridgeline

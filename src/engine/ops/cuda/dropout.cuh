@@ -16,13 +16,13 @@ struct AddOp {
   }
 };
 
-// The random numbers of a stream. What the step brings is read on the device.
+// The random numbers of a stream. The step's inputs are read on the device.
 struct Random {
   const StepInputs* inputs = nullptr;
   uint32_t stream = 0;
   int64_t first = 0;
 
-  // Of elements [i, i + kVec).
+  // For elements [i, i + kVec).
   template <int kVec>
   __device__ void Fill(uint32_t (&bits)[kVec], int64_t i) const {
     const uint64_t seed = inputs->seed;

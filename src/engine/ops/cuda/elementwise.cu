@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kMapThreads = 256;
 
-// out[i] = op(i, in[i]…) for n elements, a vector a thread. Every operand is read or written once. (8192, 4096) bf16:
-// 67 MB, 16 us, an operand.
+// out[i] = op(i, in[i]…) for n elements, one vector per thread. Reads or writes every operand once. (8192, 4096) bf16:
+// 67 MB, 16 us, per operand.
 template <typename Op, int kVec, typename T, typename... In>
 __global__ void __launch_bounds__(kMapThreads) Map(Op op, int64_t n, T* out, const In*... in) {
   const int64_t i = (int64_t{blockIdx.x} * kMapThreads + threadIdx.x) * kVec;
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kMapThreads) Map(Op op, int64_t n, T* out, con
 template <typename T, typename>
 using Always = T;
 
-// Op has a template <int kVec> Floats<kVec> operator()(int64_t i, Floats<kVec>…). All operands are of T.
+// Op has a template <int kVec> Floats<kVec> operator()(int64_t i, Floats<kVec>…). All operands have type T.
 template <typename T, typename Op, typename... In>
 void LaunchMap(const CudaRun& run, const Op& op, const Tensor& out, const In&... in) {
   const int64_t n = out.elements();
@@ -79,7 +79,7 @@ struct FillOp {
   }
 };
 
-// As many of the bits as T represents exactly, so that no rounding reaches 1.
+// As many bits as T represents exactly, so that no rounding reaches 1.
 template <typename T>
 struct UniformOp {
   Random random;
@@ -140,12 +140,12 @@ void FillUniformCuda(const OpCall& call, const CudaRun& run, KernelState* /*stat
   });
 }
 
-// A thread has up to four cosines and sines, and turns heads of a token by them, of which kTurned are on their way from
-// memory at a time, 64 bytes: threadIdx.x counts such pieces of half a head, threadIdx.y heads, threadIdx.z tokens. x
-// is read and written once; the table stays in the L2 cache. Queries of (8192, 4096) bf16: 134 MB, 31 us. With a token
-// a block and a head at a time, an H200 took half as long again.
+// A thread has up to four cosines and sines, and rotates heads of a token with them. It loads kTurned of these at a
+// time, 64 bytes. threadIdx.x counts such pieces of half a head, threadIdx.y heads, threadIdx.z tokens. x is read and
+// written once. The table stays in the L2 cache. Queries of (8192, 4096) bf16: 134 MB, 31 us. With one token per block
+// and one head at a time, an H200 took half as long again.
 constexpr int kMostCosines = 4;
-constexpr int64_t kMostTokens = 64;  // of a block, which CUDA lets a third dimension count
+constexpr int64_t kMostTokens = 64;  // tokens of a block; CUDA limits the third dimension to this
 template <typename T>
 constexpr int kTurned = sizeof(T) == 2 ? 4 : 2;
 template <typename T, int kVec>
@@ -205,7 +205,7 @@ void RopeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
   });
 }
 
-// A block a token. gate_up is read once and y written once. (8192, 14336) bf16: 705 MB, 164 us.
+// One block per token. gate_up is read once and y is written once. (8192, 14336) bf16: 705 MB, 164 us.
 template <typename T, int kVec>
 __global__ void __launch_bounds__(kMapThreads) Gate(const T* gate_up, T* y, int64_t ffn) {
   const T* gates = gate_up + blockIdx.x * 2 * ffn;
@@ -228,7 +228,7 @@ void SwiGluCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) 
   });
 }
 
-// A block a token. dy and gate_up are read once and d_gate_up, which may be gate_up, is written once. (8192, 14336)
+// One block per token. dy and gate_up are read once. d_gate_up, which may be gate_up, is written once. (8192, 14336)
 // bf16: 1.17 GB, 273 us.
 template <typename T, int kVec>
 __global__ void __launch_bounds__(kMapThreads) GateBackward(const T* dy, const T* gate_up, T* d_gate_up, int64_t ffn) {
@@ -262,7 +262,7 @@ void SwiGluBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* /*s
   });
 }
 
-// A block sums a warp's vectors of columns over the rows of a part: warp w has rows w, w + kMapWarps, …, and the warps'
+// A block sums a warp's vectors of columns over the rows of a part. Warp w has rows w, w + kMapWarps, …, and the warps'
 // sums are added in order. x is read once. (8192, 4096) bf16: 67 MB, 16 us.
 constexpr int kMapWarps = kMapThreads / kWarp;
 template <typename T, int kVec>

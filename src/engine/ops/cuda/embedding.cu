@@ -17,8 +17,8 @@ namespace {
 constexpr int kRowThreads = 256;
 constexpr int kRowWarps = kRowThreads / kWarp;
 
-// Calls fn with how many elements of `bytes` a kernel takes at once: 16 bytes of the widest, or one where a row does
-// not begin at a multiple of that.
+// Calls fn with the number of elements of `bytes` that a kernel handles at once: 16 bytes of the widest type, or one
+// element if a row does not begin at a multiple of that.
 template <int kBytes, typename Fn>
 void WithVectors(bool aligned, Fn&& fn) {
   if (aligned) {
@@ -33,7 +33,7 @@ bool Aligned(const T* data, int64_t cols, int vector) {
   return cols % vector == 0 && reinterpret_cast<uintptr_t>(data) % (sizeof(T) * static_cast<size_t>(vector)) == 0;
 }
 
-// A warp has a row.
+// One warp per row.
 template <typename T, int kVec>
 __global__ void __launch_bounds__(kRowThreads)
     Lookup(const int32_t* ids, const T* wte, const T* wpe, T* x, int64_t rows, int64_t cols, int64_t seq) {
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kRowThreads)
   }
 }
 
-// Reads a row of wte, and of wpe, and writes x: (8192, 4096) bf16: 134 MB, 31 us on an H200.
+// Reads a row of wte, and of wpe, and writes x. (8192, 4096) bf16: 134 MB, 31 us on an H200.
 void EmbeddingCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
   const EmbeddingOperands on = call.operands(kEmbedding);
   const Tensor& x = on.writes.x;
@@ -71,14 +71,14 @@ void EmbeddingCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*
   });
 }
 
-// Sorting tokens by their ids: tiles of them in shared memory, then by merging sorted runs, which needs no memory but
-// the two rows of `order`, whatever the range of ids.
+// Sorts tokens by their ids: first tiles in shared memory, then by merging sorted runs. For any range of ids, this
+// needs no memory but the two rows of `order`.
 constexpr int kSortTile = 2048;
 constexpr int kSortThreads = kSortTile / 2;
 
-// order[tile) = the tile's tokens by id, equal ids in their order (a bitonic sort: Batcher, 1968).
+// order[tile) = the tile's tokens by id, with equal ids in their original order (a bitonic sort: Batcher, 1968).
 __global__ void __launch_bounds__(kSortThreads) SortTiles(const int32_t* ids, int64_t tokens, int32_t* order) {
-  __shared__ uint64_t keys[kSortTile];  // id, then token: no two are equal
+  __shared__ uint64_t keys[kSortTile];  // id, then token, so no two are equal
   const int64_t first = int64_t{blockIdx.x} * kSortTile;
   const auto count = static_cast<int>(min(tokens - first, int64_t{kSortTile}));
   const auto thread = static_cast<int>(threadIdx.x);
@@ -104,8 +104,8 @@ __global__ void __launch_bounds__(kSortThreads) SortTiles(const int32_t* ids, in
     order[first + i] = static_cast<int32_t>(first + (keys[i] & 0xffffffff));
 }
 
-// Merges sorted runs of `width` tokens, the second of each pair into the first. Each token finds how many of the other
-// run stand before it; of equal ids, those of the first run do.
+// Merges sorted runs of `width` tokens, the second of each pair into the first. Each token finds how many tokens of the
+// other run precede it. Among equal ids, those of the first run come first.
 __global__ void __launch_bounds__(kRowThreads)
     MergeRuns(const int32_t* ids, const int32_t* from, int32_t* to, int64_t tokens, int64_t width) {
   const int64_t at = int64_t{blockIdx.x} * kRowThreads + threadIdx.x;
@@ -126,8 +126,8 @@ __global__ void __launch_bounds__(kRowThreads)
   to[run / 2 * 2 * width + at % width + before] = token;
 }
 
-// A pointer to the tokens in the order of their ids, in one of the two halves of `order` (2, tokens).
-// A few MB in L2, so it is latency that it takes: for 8192 tokens 3 launches of about 4 us.
+// A pointer to the tokens in the order of their ids, in one of the two halves of `order` (2, tokens). The data are a
+// few MB in L2, so the time is latency: for 8192 tokens, 3 launches of about 4 us.
 const int32_t* SortTokens(const CudaRun& run, const int32_t* ids, int64_t tokens, int32_t* order) {
   int32_t* from = order;
   int32_t* to = order + tokens;
@@ -139,7 +139,7 @@ const int32_t* SortTokens(const CudaRun& run, const int32_t* ids, int64_t tokens
   return from;
 }
 
-// Sums of kVec columns of rows of dx, in fp32, one row after the other.
+// Sums of kVec columns of rows of dx, in fp32, one row after another.
 template <typename T, int kVec>
 struct RowSum {
   float of[kVec];
@@ -148,7 +148,7 @@ struct RowSum {
     const Vec<T, kVec> values = LoadVec<T, kVec>(row);
     for (int i = 0; i < kVec; ++i) of[i] = ToFloat(values.of[i]);
   }
-  // Adds row_at(0), row_at(1), …, count in all. Several are on their way from memory at a time.
+  // Adds row_at(0), row_at(1), …, `count` in all. Loads several from memory at a time.
   template <typename RowAt>
   __device__ void Add(int64_t count, const RowAt& row_at) {
     constexpr int kBatch = 8;
@@ -169,8 +169,8 @@ struct RowSum {
   }
 };
 
-// A warp has kWarp * kVec columns of one place of the sorted tokens, and works where an id begins: it adds up the rows
-// of that id, whose tokens its lanes look up together, kWarp at a time.
+// A warp has kWarp * kVec columns of one place of the sorted tokens, and works where an id begins. It adds up the rows
+// of that id. Its lanes look up these tokens together, kWarp at a time.
 template <typename T, typename G, int kVec>
 __global__ void __launch_bounds__(kRowThreads, kBlocksAtLeast)
     ScatterTokens(const T* dx, const int32_t* ids, const int32_t* order, int64_t tokens, int64_t cols, G* d_wte) {
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(kRowThreads, kBlocksAtLeast)
   const int32_t id = ids[order[place]];
   if (place > 0 && ids[order[place - 1]] == id) return;
   const int64_t c = (int64_t{blockIdx.y} * kWarp + lane) * kVec;
-  const T* from = dx + (c < cols ? c : 0);  // lanes beyond the row add what they don't store
+  const T* from = dx + (c < cols ? c : 0);  // lanes beyond the row add values that they do not store
   RowSum<T, kVec> sum(from + order[place] * cols);
   bool more = true;
   for (int64_t first = place + 1; more; first += kWarp) {
@@ -206,9 +206,10 @@ __global__ void __launch_bounds__(kRowThreads)
   sum.AddTo(d_wpe + position * cols + c);
 }
 
-// Reads dx, and reads and writes d_wte's rows of the tokens, and d_wpe's: (8192, 4096) bf16, tokens all different, fp32
-// gradient: 336 MB, 78 us on an H200, and 15 us for sorting. A token that comes often is added row by row, by one warp
-// for each 128 or 256 columns: 8 rows in a memory latency, so one in twenty of 8192 takes 30 us beside the others.
+// Reads dx, and reads and writes the tokens' rows of d_wte, and those of d_wpe. (8192, 4096) bf16, all tokens
+// different, fp32 gradient: 336 MB, 78 us on an H200, and 15 us for sorting. A frequent token is added row by row, by
+// one warp for each 128 or 256 columns: 8 rows per memory latency. So one in twenty of 8192 takes 30 us beside the
+// others.
 void EmbeddingBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
   const EmbeddingBackwardOperands on = call.operands(kEmbeddingBackward);
   const Tensor& dx = on.reads.dx;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kFirstThreads = 256;
 
-// A quad a thread. A processor takes ten seconds for what this writes in some milliseconds, 8 billion weights.
+// One quad per thread. This writes 8 billion weights in some milliseconds; a processor takes ten seconds.
 template <typename T>
 __global__ void __launch_bounds__(kFirstThreads)
     FirstNormals(T* to, int64_t first, int64_t count, NormalNumbers numbers) {

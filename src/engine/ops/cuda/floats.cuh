@@ -1,4 +1,4 @@
-// A thread's vector of elements, in fp32 between loading and storing.
+// A thread's vector of elements, held in fp32 between loading and storing.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Floats {
   float of[kVec];
 };
 
-// How many of kVec elements are loaded and stored at once: fp32 ones beside a vector of 16-bit ones take two loads.
+// How many of kVec elements are loaded and stored at once. fp32 elements beside a vector of 16-bit ones take two loads.
 template <int kVec, typename T>
 constexpr int kAtOnce = kVec * sizeof(T) > kVectorBytes ? int{kVectorBytes / sizeof(T)} : kVec;
 
@@ -37,7 +37,7 @@ __device__ void Store(const Floats<kVec>& values, T* to) {
   }
 }
 
-// The first `count` elements; others are 0, and are not touched.
+// The first `count` elements. Others are 0, and are not accessed.
 template <int kVec, typename T>
 __device__ Floats<kVec> LoadFirst(const T* from, int64_t count) {
   if (count >= kVec) return Load<kVec>(from);
@@ -53,7 +53,7 @@ __device__ void StoreFirst(const Floats<kVec>& values, T* to, int64_t count) {
   }
 }
 
-// fn(x…) for each element of the vectors.
+// Calls fn(x…) for each element of the vectors.
 template <typename Fn, int kVec, typename... Rest>
 __device__ Floats<kVec> ForEach(const Fn& fn, const Floats<kVec>& first, const Rest&... rest) {
   Floats<kVec> out;

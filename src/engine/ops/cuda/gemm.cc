@@ -1,5 +1,5 @@
-// The products of linear layers, by cuBLASLt. What of a product is emulated is decided where it is recorded
-// (ops/gemm.cc): here it shows in the scratch that the call has.
+// The products of linear layers, by cuBLASLt. ops/gemm.cc decides when it records a product what is emulated. Here this
+// follows from the scratch that the call has.
 #include "engine/ops/gemm.h"
 
 #include <algorithm>
@@ -48,13 +48,13 @@ cudaDataType_t TypeOf(Format format) {
   }
   return CUDA_R_8F_E4M3;
 }
-int64_t StrideOf(const Tensor& t) { return std::max(t.row_stride, t.cols); }  // one row may have any
+int64_t StrideOf(const Tensor& t) { return std::max(t.row_stride, t.cols); }  // a single row may have any stride
 
 struct Product {
   ProductShape shape;
   ProductVectors vectors;
 
-  // Adds what c, or `sums` in its place, and what is beside it say to what the operands have said.
+  // Completes the operands' part of the shape with c, or `sums` in its place, and the tensors beside it.
   void Complete(const CudaRun& run, const Tensor& c, const Tensor& sums, const Tensor& bias, const Tensor& workspace,
                 bool accumulate) {
     const Tensor& to = sums.defined() ? sums : c;
@@ -73,7 +73,7 @@ struct Product {
   }
 };
 
-// A product into c, or into `sums`, from which a kernel of ours makes c.
+// A product into c, or into `sums`, from which one of our kernels makes c.
 class ProductState : public KernelState {
  public:
   ProductState(const CudaRun& run, const Product& product, const ProductOperands& on, const Tensor& c,
@@ -103,7 +103,7 @@ class ProductState : public KernelState {
 
 struct Epilogue {
   ProductEpilogue what = ProductEpilogue::kNone;
-  Tensor on = {};  // x, or where sums go
+  Tensor on = {};  // x, or the destination of sums
 };
 
 Product ProductOf(const OpCall& call, const CudaRun& run, const Epilogue& epilogue) {
@@ -143,9 +143,9 @@ std::shared_ptr<KernelState> PrepareGemm(const OpCall& call, const CudaRun& run)
 
 bool IsSame(const Tensor& a, const Tensor& b) { return SamePlace(a, b) && IsLike(a, b); }
 
-// GELU's gradient, where it changes what the product makes; the sums of the columns of an operand that the product sums
-// over, where nothing is there that they are added to. Into c's dtype, for that is what the library stores. Of TF32
-// they would be sums of rounded numbers, where the pass adds up those of fp32.
+// The epilogues: GELU's gradient, if it changes the product's result; and the sums of the columns of an operand over
+// the product's terms, if they are not added to anything. The sums have c's dtype, because that is what the library
+// stores. With TF32 they would be sums of rounded numbers, but the separate pass adds up fp32 numbers.
 Epilogue EpilogueOf(const OpCall& product, const OpCall& other) {
   if (product.op != &kGemm) return {};
   const auto [a, b, bias, added] = product.operands(kGemm).reads;

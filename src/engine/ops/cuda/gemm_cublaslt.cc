@@ -1,7 +1,7 @@
-// cuBLASLt's matrices lie column after column. A matrix that lies row after row is, read so, its transpose, with the
-// same elements between neighbours; and c = op(a) op(b) is cᵀ = op(b)ᵀ op(a)ᵀ. So cuBLASLt is given our b as its A, our
-// a as its B, c as it is, n for m and m for n, and op says for each what it says for us. Its rows are our columns: its
-// bias has one number a row of cᵀ, which is ours a column. "TN", which fp8 asks for, is a (m, k) and b (n, k).
+// cuBLASLt's matrices are stored column by column. A matrix that is stored row by row is, in that view, its transpose,
+// with the same elements between neighbours. And c = op(a) op(b) is cᵀ = op(b)ᵀ op(a)ᵀ. So cuBLASLt gets our b as its
+// A, our a as its B, c unchanged, n for m and m for n, and each op as it is. Its rows are our columns: its bias has one
+// number per row of cᵀ, which is one per column of ours. "TN", which fp8 requires, is a (m, k) and b (n, k).
 #include "engine/ops/cuda/gemm_cublaslt.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@
 namespace ridgeline {
 namespace {
 
-// Of the heuristics' list, whose order is a guess at their speed: so many are measured.
+// The number of algorithms that are measured from the heuristics' list. The list's order is a guess at their speed.
 constexpr int kMostMeasured = 8;
 
 const char* TypeName(cudaDataType_t type) {
@@ -43,7 +43,7 @@ const char* TypeName(cudaDataType_t type) {
   }
 }
 
-// "", " and …": what is behind the product.
+// "", " and …": the text after the product.
 const char* EpilogueName(ProductEpilogue epilogue) {
   switch (epilogue) {
     case ProductEpilogue::kNone:
@@ -88,7 +88,7 @@ int AlignmentOf(const void* address) {
   return 1 << std::min(std::countr_zero(reinterpret_cast<uintptr_t>(address)), 8);
 }
 
-// The library's state of a device, for all products there.
+// The library's state for a device, shared by all products there.
 struct CublasLtProduct::Handle {
   explicit Handle(const CublasLt& library) : handle(nullptr, library.cublasLtDestroy) {
     cublasLtHandle_t created = nullptr;
@@ -126,8 +126,7 @@ CublasLtProduct::Layout CublasLtProduct::MakeLayout(cudaDataType_t type, int64_t
 }
 
 void CublasLtProduct::Describe(const ProductVectors& vectors) {
-  // fp32 is multiplied as fp32, and as TF32 only where it is asked for; of fewer bits the products are exact. All sums
-  // are fp32.
+  // fp32 is multiplied as fp32, and as TF32 only on request. Products of narrower types are exact. All sums are fp32.
   const cublasComputeType_t compute = shape_.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   cublasLtMatmulDesc_t product = nullptr;
   CheckCublasLt(library_.cublasLtMatmulDescCreate(&product, compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
@@ -169,7 +168,7 @@ void CublasLtProduct::Describe(const ProductVectors& vectors) {
   set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, vectors.a_scales);
 }
 
-// What cuBLASLt's heuristics hold for the fastest, with the workspace and the alignments that there are: one or more.
+// The algorithms, one or more, that cuBLASLt's heuristics consider fastest with the given workspace and alignments.
 std::vector<cublasLtMatmulAlgo_t> CublasLtProduct::AskHeuristics(int most) const {
   Owned<cublasLtMatmulPreferenceOpaque_t> preference(nullptr, library_.cublasLtMatmulPreferenceDestroy);
   cublasLtMatmulPreference_t created = nullptr;
@@ -184,7 +183,7 @@ std::vector<cublasLtMatmulAlgo_t> CublasLtProduct::AskHeuristics(int most) const
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(shape_.a_alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(shape_.c_alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(shape_.c_alignment));
-  // Where a product's terms are divided, the parts are added up as fp32, and not as what c is stored as.
+  // If a product's terms are divided, the parts are added up as fp32 instead of c's dtype.
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
 
   std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(most));
@@ -205,7 +204,7 @@ std::vector<cublasLtMatmulAlgo_t> CublasLtProduct::AskHeuristics(int most) const
                           shape_.workspace_bytes));
 }
 
-// An algorithm that was written down is only bytes.
+// A stored algorithm is only bytes, so it must be checked.
 bool CublasLtProduct::Fits(const cublasLtMatmulAlgo_t& algorithm) const {
   cublasLtMatmulHeuristicResult_t result{};
   const cublasStatus_t status = library_.cublasLtMatmulAlgoCheck(handle_->handle.get(), product_.get(), b_.get(),
@@ -217,7 +216,7 @@ cublasLtMatmulAlgo_t CublasLtProduct::FastestAlgorithm(const ProductOperands& on
   const std::vector<cublasLtMatmulAlgo_t> named = AskHeuristics(kMostMeasured);
   const auto queue = [&](size_t i) {
     const cublasStatus_t status = Queue(named[i], on, stream);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;  // named all the same
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;  // the heuristics named it nevertheless
     if (status != CUBLAS_STATUS_SUCCESS) CheckCublasLt(status, "measuring the product " + shape_.Name());
     return true;
   };

@@ -1,4 +1,4 @@
-// What cuBLASLt can do beside a product: GELU's gradient of what it makes, the sums over an operand's rows.
+// What cuBLASLt can do beside a product: GELU's gradient of its result, or the sums over an operand's rows.
 #pragma once
 
 #include "engine/device/cuda/epilogue.h"

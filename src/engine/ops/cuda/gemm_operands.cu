@@ -12,8 +12,8 @@ constexpr int kTileBytes = static_cast<int>(kScaleTileRows * kScaleTileCols);
 
 __device__ int64_t ThisThread() { return static_cast<int64_t>(blockIdx.x) * kOperandThreads + threadIdx.x; }
 
-// A thread makes four neighbours, which lie together in a tile too. Moves 2 bytes a scale: of (8192, 14336) in blocks
-// of 32 7.3 MB, 2 us.
+// A thread makes four neighbours, which are contiguous in a tile, too. Moves 2 bytes per scale: for (8192, 14336) in
+// blocks of 32, 7.3 MB, 2 us.
 __global__ void __launch_bounds__(kOperandThreads)
     TileScalesKernel(const uint8_t* scales, int64_t rows, int64_t cols, int64_t stride, int64_t tile_cols,
                      int64_t quads, uint8_t* tiles) {
@@ -55,7 +55,7 @@ __device__ void Store(void* data, DType dtype, int64_t i, float value) {
   }
 }
 
-// Of products that no model here has, so one kernel for all dtypes.
+// For products that no model here has, so one kernel serves all dtypes.
 __global__ void __launch_bounds__(kOperandThreads)
     FinishKernel(const float* sums, const void* bias, DType bias_dtype, bool accumulate, int64_t count, int64_t cols,
                  int64_t stride, DType dtype, void* c) {
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kOperandThreads)
   Store(c, dtype, at, value);
 }
 
-// Where a tensor of any dtype begins.
+// The beginning of a tensor of any dtype.
 std::byte* BytesOf(const CudaRun& run, Tensor t) {
   t.offset *= SizeOf(t.dtype);
   return run.Data<std::byte>(t);

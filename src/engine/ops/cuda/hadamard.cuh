@@ -5,7 +5,8 @@
 
 namespace ridgeline {
 
-// In the order of precision/reference.h. Four lanes have a group's rows: what is 4 or 8 apart lies in different lanes.
+// In the order of precision/reference.h. Four lanes have a group's rows, so values at distances of 4 or 8 are in
+// different lanes.
 __device__ inline void Transform(float (&x)[kThreadRows][kThreadCols]) {
   constexpr uint32_t kNegative = [] {
     uint32_t negative = 0;

@@ -1,4 +1,4 @@
-// The ops' CUDA kernels, a file an op family, as ops/cpu/kernels.h has the CPU's.
+// The ops' CUDA kernels, one file per op family, as in ops/cpu/kernels.h for the CPU.
 #pragma once
 
 #include "engine/device/cuda/kernel.h"
@@ -15,8 +15,8 @@ void AddNormCuda(CudaKernelTable& table);
 void AddOptimizerCuda(CudaKernelTable& table);
 void AddQuantizeCuda(CudaKernelTable& table);
 
-// A model's first weights, of no op: queues writing elements first … first + count - 1 of the numbers to device memory,
-// rounded to the dtype, a floating one.
+// A model's first weights, which belong to no op: queues writing elements first … first + count - 1 of the numbers to
+// device memory, rounded to the dtype, which is a floating one.
 void WriteNormalCuda(cudaStream_t stream, DType dtype, std::byte* to, int64_t first, int64_t count,
                      const NormalNumbers& numbers);
 

@@ -14,17 +14,17 @@
 namespace ridgeline {
 namespace {
 
-// A block takes a multiprocessor to itself, and keeps in its shared memory what fits there of a row (160 KB on an H200,
-// of 257 KB of 128256 bf16). What does not is read last and then first again, of all multiprocessors' rows 13 MB: it
-// stays in the L2 cache.
+// A block takes a whole multiprocessor, and keeps as much of a row as fits in its shared memory (160 KB on an H200, of
+// 257 KB for 128256 bf16). The rest is read last, and first again afterwards. Over all multiprocessors' rows it is 13
+// MB, which stay in the L2 cache.
 constexpr int kLossThreads = 1024;
-constexpr int kLossBatch = 4;  // vectors of a thread that are on their way from memory, …
+constexpr int kLossBatch = 4;  // vectors that a thread loads from memory at a time, …
 constexpr int64_t kUnderWayBytes = int64_t{16} * kLossThreads * kLossBatch;  // … which take of the first-level cache
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 
-// e^x in two instructions, of expf's eight: 2^(x log2 e), which the multiprocessors approximate to 2^-22 of it. What is
-// less than 2^-126 is 0.
+// e^x in two instructions, of expf's eight: 2^(x log2 e), which the multiprocessors approximate to 2^-22 of it. Results
+// below 2^-126 are 0.
 __device__ float Exp(float x) {
   x *= std::numbers::log2e_v<float>;
 #ifdef __CUDACC__
@@ -35,9 +35,9 @@ __device__ float Exp(float x) {
 #endif
 }
 
-// The sum of e^(x - max) of what was seen, by one thread (Milakov & Gimelshein, 2018). NaN is seen by the sum alone.
+// The sum of e^(x - max) over the values seen by one thread (Milakov & Gimelshein, 2018). Only the sum notices a NaN.
 struct OnlineSum {
-  float max = kLowest;  // no infinity, whose difference from itself is NaN
+  float max = kLowest;  // not infinity, because its difference from itself is NaN
   float sum = 0;
 
   template <typename T, int kVec, int kCount>
@@ -54,7 +54,8 @@ struct OnlineSum {
   }
 };
 
-// A row's elements before its first whole vector, whole vectors, and the elements behind them, among a block's threads.
+// A row's elements before its first whole vector, its whole vectors, and the elements after them, divided among a
+// block's threads.
 template <typename T>
 struct RowParts {
   static constexpr int kVec = 16 / sizeof(T);
@@ -77,12 +78,12 @@ struct RowParts {
   __device__ T* At(int vector) const { return first + int64_t{vector} * kLossThreads * kVec; }
 
   T* first;
-  int count;            // vectors of this thread
-  T* single = nullptr;  // this thread's of the elements outside of vectors
+  int count;            // number of this thread's vectors
+  T* single = nullptr;  // this thread's element outside of vectors
 };
 
-// A block has a row. losses[row] = its loss; logits become (softmax - onehot) * scale. Each thread's first `held`
-// vectors lie in shared memory between the two times that they are read.
+// One block per row. losses[row] = its loss; logits become (softmax - onehot) * scale. Each thread's first `held`
+// vectors stay in shared memory between the two times that they are read.
 template <typename T>
 __global__ void __launch_bounds__(kLossThreads)
     CrossEntropyRow(T* logits, const int32_t* targets, const float* factor, int64_t cols, int64_t row_stride,
@@ -95,7 +96,7 @@ __global__ void __launch_bounds__(kLossThreads)
   T* data = logits + row * row_stride;
   const RowParts<T> parts(data, cols);
   const auto target = static_cast<int64_t>(targets[row]);
-  const float target_logit = ToFloat(data[target]);  // before the row is written, behind the barriers
+  const float target_logit = ToFloat(data[target]);  // read before the row is written, after the barriers
 
   OnlineSum online;
   for (int v = 0; v < parts.count; v += kLossBatch) {
@@ -119,7 +120,7 @@ __global__ void __launch_bounds__(kLossThreads)
   const double gradient_scale = factor == nullptr ? scale : scale * static_cast<double>(*factor);
   float target_gradient = 0;
   if (threadIdx.x == 0) {
-    // By log1p and expm1, which keep their digits where the target is nearly certain.
+    // log1p and expm1 keep their digits if the target is nearly certain.
     const float log_probability = target_logit - max - log1pf(static_cast<float>(sum - 1));
     target_gradient = static_cast<float>(static_cast<double>(expm1f(log_probability)) * gradient_scale);
     losses[row] = -log_probability;
@@ -144,16 +145,16 @@ __global__ void __launch_bounds__(kLossThreads)
   if (threadIdx.x == 0) data[target] = FromFloat<T>(target_gradient);
 }
 
-// Reads the logits and writes them: (1024, 128256) bf16: 525 MB, 124 us on an H200. Its multiprocessors approximate two
-// exponentials an element in 71 us, and issue some 16 instructions, of the 28 of that time. With expf's two (24
-// instructions), and the row read again from L2, it took 230 us.
+// Reads the logits and writes them. (1024, 128256) bf16: 525 MB, 124 us on an H200. Its multiprocessors approximate two
+// exponentials per element in 71 us, and issue about 16 instructions, of the 28 of that time. With expf's two (24
+// instructions), and with the row read again from L2, it took 230 us.
 void CrossEntropyCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
   const CrossEntropyOperands on = call.operands(kCrossEntropy);
   const Tensor& logits = on.writes.logits;
   const Tensor& factor = on.reads.factor;
   const double scale = call.attrs(kCrossEntropy).scale;
   auto* losses = run.Data<float>(on.scratch.row_losses);
-  constexpr int64_t kHeldBytes = int64_t{16} * kLossThreads;  // of a vector of each thread
+  constexpr int64_t kHeldBytes = int64_t{16} * kLossThreads;  // the bytes of one vector of each thread
   const int64_t held = std::max<int64_t>(0, run.shared_bytes - kUnderWayBytes) / kHeldBytes;
   WithCudaType(logits.dtype, [&](auto t) {
     using T = decltype(t);

@@ -18,11 +18,11 @@
 namespace ridgeline {
 namespace {
 
-// Both norms: kCenter is what LayerNorm has more, the mean and the bias.
+// Both norms. kCenter adds what LayerNorm has beyond RMSNorm: the mean and the bias.
 //
-// A block has some rows, one after another, and each of its threads the vectors threadIdx.x, + blockDim.x, … of them.
-// The first few are copied while the rows before are worked on (RowsAhead), and held; what is beyond them, in very long
-// rows, is read from the cache in every pass.
+// A block has some rows, one after another, and each of its threads has the vectors threadIdx.x, + blockDim.x, … of
+// them. The first few vectors are copied while earlier rows are processed (RowsAhead), and held. Further vectors, in
+// very long rows, are read from the cache in every pass.
 
 unsigned WholeWarps(int64_t threads, int64_t most) {
   return static_cast<unsigned>(std::min((threads + kWarp - 1) / kWarp * kWarp, most));
@@ -30,7 +30,7 @@ unsigned WholeWarps(int64_t threads, int64_t most) {
 
 template <typename T>
 struct ForwardArgs {
-  const T* from[2] = {};  // x, or the branch and the residual of which x is made first
+  const T* from[2] = {};  // x, or the branch and the residual from which x is made first
   T* x = nullptr;
   const T* weight = nullptr;
   const T* bias = nullptr;
@@ -40,16 +40,17 @@ struct ForwardArgs {
   int64_t rows = 0;
   int64_t cols = 0;
   float eps = 0;
-  // Of those that write codes in place of y.
+  // For norms that write codes instead of y.
   uint8_t* codes = nullptr;
   float* tensor_scale = nullptr;
   const float* scale = nullptr;
   uint32_t* amax = nullptr;
-  // Of those that make x.
+  // For norms that make x.
   DropoutOp dropout = {};
 };
 
-// A vector of x from element `at` on, made and stored: a few elements at a time, since dropout takes many registers.
+// A vector of x from element `at` on, made and stored. Only a few elements at a time, because dropout takes many
+// registers.
 template <int kVec>
 constexpr int kMadeAtOnce = std::min(kVec, 4);
 template <typename T, int kVec>
@@ -73,7 +74,7 @@ __device__ __forceinline__ Vec<T, kVec> MakeVec(const ForwardArgs<T>& a, int64_t
   return x;
 }
 
-// The codes of a vector's numbers, side by side.
+// The codes of a vector's numbers, contiguous.
 template <typename T, int kVec>
 __device__ __forceinline__ void StoreVecCodes(const Vec<T, kVec>& vector, float scale, uint8_t* to) {
   const auto value = [&](int i) { return __fmul_rn(ToFloat(vector.of[i]), scale); };
@@ -88,21 +89,21 @@ __device__ __forceinline__ void StoreVecCodes(const Vec<T, kVec>& vector, float 
 }
 
 constexpr int kForwardThreads = 768;
-constexpr int kForwardHeld = 2;  // vectors a thread
+constexpr int kForwardHeld = 2;  // vectors per thread
 // Leaves a thread 64 registers, so that a multiprocessor has 1024 threads. (C++ compilers see no launch bounds.)
 [[maybe_unused]] constexpr int kForwardBound = 1024;
-// 8 for each of an H200's 132 multiprocessors, which has as many at once where rows are of 2048 elements. There a block
-// for each row, which loads nothing while it adds up and stores, took 38.6 us for (8192, 2048) in bf16 where it makes
-// x, 82 % of a copy's speed, and with codes, where each raises the amax, it had 69 %.
+// 8 for each of an H200's 132 multiprocessors, which run as many at once for rows of 2048 elements. There, one block
+// per row, which loads nothing while it adds up and stores, took 38.6 us for (8192, 2048) in bf16 with x made first, 82
+// % of a copy's speed. With codes, where each block raises the amax, it reached 69 %.
 constexpr int64_t kForwardBlocks = 1056;
 
-// x is read once and y written once. (8192, 4096) bf16: 134 MB, 31 us; codes in place of y: 101 MB, 23 us. Where x is
-// made first (kSum), its branch and its residual are read once and it is written once: 134 MB, 31 us more than where
-// it is read, in place of the 201 MB that the sum takes alone.
+// x is read once and y is written once. (8192, 4096) bf16: 134 MB, 31 us; codes instead of y: 101 MB, 23 us. If x is
+// made first (kSum), its branch and its residual are read once and it is written once: 134 MB, 31 us more than if it is
+// read. The sum alone would take 201 MB.
 template <bool kCenter, bool kSum, bool kCodes, typename T, int kVec>
 __global__ void __launch_bounds__(kForwardBound, kBlocksAtLeast) Forward(ForwardArgs<T> a) {
   using Vector = Vec<T, kVec>;
-  __shared__ float scratch[2][kWarp];  // take turns: one barrier for a sum is enough
+  __shared__ float scratch[2][kWarp];  // used alternately, so one barrier per sum suffices
   const int64_t last = a.rows * (blockIdx.x + int64_t{1}) / gridDim.x;
   const int64_t vectors = a.cols / kVec;
   int64_t row = a.rows * blockIdx.x / gridDim.x;
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(kForwardBound, kBlocksAtLeast) Forward(Forward
         MakeVec<T, kVec>(a, at, LoadVec<T, kVec>(a.from[0] + at), LoadVec<T, kVec>(a.from[1] + at));
       }
     }
-    // fn(column, vector) for each of this thread's.
+    // Calls fn(column, vector) for each of this thread's vectors.
     const auto for_each = [&](const auto& fn) {
       Unrolled<kForwardHeld>([&](auto h) {
         const auto v = threadIdx.x + h * blockDim.x;
@@ -187,7 +188,7 @@ __global__ void __launch_bounds__(kForwardBound, kBlocksAtLeast) Forward(Forward
   }
 }
 
-// Any of the norms forward: which, and what it does beside, its operands say.
+// Any of the forward norms. The operands determine which one, and what it does beside.
 template <const auto& kOp, bool kCenter>
 void NormCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
   const auto on = call.operands(kOp);
@@ -199,8 +200,8 @@ void NormCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
   } else {
     x = on.reads.x;
   }
-  // Sums are in the order of vectors, which are the same whatever is done beside: codes begin a storage, as do a branch
-  // and a residual.
+  // Sums follow the order of vectors, which does not depend on the additional work: codes begin a storage, as do a
+  // branch and a residual.
   bool whole = AreWholeVectors(x.cols, {x, on.reads.weight});
   if constexpr (kCenter) whole = whole && AreWholeVectors(x.cols, {on.reads.bias});
   if constexpr (kSum) whole = whole && AreWholeVectors(x.cols, {on.reads.branch, on.reads.residual});
@@ -259,7 +260,7 @@ struct BackwardArgs {
   const float* mean;
   const float* rstd;
   T* dx;
-  float* parts;  // a row of `stride` for each block's dweight, then one for each block's dbias
+  float* parts;  // one row of `stride` for each block's dweight, then one for each block's dbias
   int64_t rows;
   int64_t cols;
   int64_t stride;
@@ -268,7 +269,7 @@ struct BackwardArgs {
 
 constexpr int kBackwardThreads = 512;
 
-// As BlockSum, of several numbers at once.
+// As BlockSum, for several numbers at once.
 template <int kCount>
 __device__ void BlockSums(float (&values)[kCount], float (*scratch)[kWarp]) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -283,13 +284,13 @@ __device__ void BlockSums(float (&values)[kCount], float (*scratch)[kWarp]) {
 }
 
 // With n = (x - mean) rstd and g = dy weight: dx = rstd (g - mean(g) - n mean(g n)); dweight = sum of dy n, dbias of
-// dy. A block has the rows of a part, and adds up its part's sums in their order: those of kHeld vectors a thread in
-// registers, others, where a row is so long (kLong), in the part itself. dy, x and dx are read once and dx is written
-// once; the parts, of a few MB, still lie in the L2 cache when they are added up. (8192, 4096) bf16: 268 MB, 62 us.
+// dy. A block has the rows of a part, and adds up its part's sums in their order: those of kHeld vectors per thread in
+// registers, others, if a row is so long (kLong), in the part itself. dy, x and dx are read once and dx is written
+// once. The parts, of a few MB, are still in the L2 cache when they are added up. (8192, 4096) bf16: 268 MB, 62 us.
 template <bool kCenter, bool kLong, typename T, int kVec, int kHeld>
 __global__ void __launch_bounds__(kBackwardThreads, kHeld == 1 ? 2 : kBlocksAtLeast) Backward(BackwardArgs<T> a) {
   using Vector = Vec<T, kVec>;
-  __shared__ float scratch[2][2][kWarp];  // take turns: one barrier a row is enough
+  __shared__ float scratch[2][2][kWarp];  // used alternately, so one barrier per row suffices
   const int64_t last = a.rows * (blockIdx.x + int64_t{1}) / gridDim.x;
   const int64_t vectors = a.cols / kVec;
   const auto scale = 1.0F / static_cast<float>(a.cols);
@@ -298,8 +299,8 @@ __global__ void __launch_bounds__(kBackwardThreads, kHeld == 1 ? 2 : kBlocksAtLe
   float* dbias_part = a.parts + (gridDim.x + int64_t{blockIdx.x}) * a.stride;
   const T* const from[] = {a.dy, a.x, a.overwrite_dx ? nullptr : a.dx};
   RowsAhead<T, kVec, 3, kHeld> ahead(from, a.cols, row, last);
-  // fn(h, column) for the vectors that are held, and fn(column) for those that are not: few rows have them, and
-  // unrolled they take registers from all.
+  // Calls fn(h, column) for vectors that are held, and fn(column) for the others. Few rows have others, and unrolled
+  // they would take registers from all.
   const auto for_held = [&](const auto& fn) {
     Unrolled<kHeld>([&](auto h) {
       const auto v = threadIdx.x + h * blockDim.x;
@@ -340,7 +341,7 @@ __global__ void __launch_bounds__(kBackwardThreads, kHeld == 1 ? 2 : kBlocksAtLe
     const float rstd = next_rstd;
     read_next(row + 1);
     ahead.Await();
-    float sums[kCenter ? 2 : 1] = {};  // of g n, and of g
+    float sums[kCenter ? 2 : 1] = {};  // sums of g n, and of g
     const auto add = [&](const Vector& d, const Vector& at, const Vector& w) {
       for (int i = 0; i < kVec; ++i) {
         const float g = ToFloat(d.of[i]) * ToFloat(w.of[i]);
@@ -357,7 +358,7 @@ __global__ void __launch_bounds__(kBackwardThreads, kHeld == 1 ? 2 : kBlocksAtLe
     float g_mean = 0;
     if constexpr (kCenter) g_mean = sums[1] * scale;
 
-    // Adds to the sums over rows, and gives dx.
+    // Adds to the sums over rows, and returns dx.
     const auto gradient = [&](const Vector& d, const Vector& at, const Vector& w, const Vector& add_to,
                               float* weight_sums, float* bias_sums) {
       Vector out;

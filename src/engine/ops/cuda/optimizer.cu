@@ -16,11 +16,11 @@ namespace ridgeline {
 namespace {
 
 constexpr int kUpdateThreads = 256;
-constexpr int kVec = 8;  // elements of a thread: 128 bytes of a bf16 weight with fp32 state
+constexpr int kVec = 8;  // elements per thread: 128 bytes of a bf16 weight with fp32 state
 constexpr int64_t kChunk = kUpdateThreads * kVec;
-constexpr int kBlocksPerMultiprocessor = 4;  // with three, an H200 moved 84% of what it copies
+constexpr int kBlocksPerMultiprocessor = 4;  // with three, an H200 reached 84% of a copy's speed
 
-// The parameters that one launch updates: what the kernel is given by value.
+// The parameters that one launch updates, which the kernel gets by value.
 struct AdamTensor {
   void* work;
   void* master;
@@ -28,7 +28,7 @@ struct AdamTensor {
   void* v;
   const void* grad;
   int64_t count;
-  int64_t first_chunk;  // of the launch's, which are dealt out to its blocks
+  int64_t first_chunk;  // among the launch's chunks, which are distributed over its blocks
 
   __device__ bool aligned() const {
     return (reinterpret_cast<uintptr_t>(work) | reinterpret_cast<uintptr_t>(master) | reinterpret_cast<uintptr_t>(m) |
@@ -37,7 +37,7 @@ struct AdamTensor {
            0;
   }
 };
-constexpr int kMostTensors = 64;  // of the 4 KiB of arguments that every device takes
+constexpr int kMostTensors = 64;  // limited by the 4 KiB of arguments that every device accepts
 struct AdamLaunch {
   AdamTensor tensors[kMostTensors];
   int count = 0;
@@ -49,7 +49,7 @@ struct AdamLaunch {
 };
 static_assert(sizeof(AdamLaunch) <= 4096);
 
-// By squaring: some thirty multiplications, whose rounding is lost where the result becomes fp32.
+// By squaring: about thirty multiplications, whose rounding vanishes when the result becomes fp32.
 __device__ double Power(double base, int64_t exponent) {
   double power = 1;
   for (; exponent > 0; exponent /= 2, base *= base) power *= exponent % 2 == 1 ? base : 1;
@@ -86,7 +86,7 @@ __device__ AdamStep StepOf(const AdamLaunch& launch) {
   return step;
 }
 
-// The CPU's operations, each rounded as there: with FMA a CPU gives the same bits.
+// The CPU's operations, each rounded as there. A CPU with FMA gives the same bits.
 __device__ void Update(const AdamStep& step, float& weight, float& m, float& v, float g) {
   g = __fmul_rn(g, step.gradient_scale);
   g = __fmaf_rn(weight, step.decay, g);
@@ -97,7 +97,7 @@ __device__ void Update(const AdamStep& step, float& weight, float& m, float& v, 
   weight = __fadd_rn(weight, __fdiv_rn(__fmul_rn(step.minus_step_size, m), denominator));
 }
 
-// kCount numbers, 16 bytes at a time where there are as many.
+// kCount numbers, 16 bytes at a time if there are that many.
 template <int kCount, typename T>
 __device__ void Read(const T* from, float (&values)[kCount]) {
   constexpr int kPiece = kCount * sizeof(T) > 16 ? 16 / sizeof(T) : kCount;
@@ -116,8 +116,8 @@ __device__ void Write(T* to, const float (&values)[kCount]) {
   }
 }
 
-// A master weight's bits, of which the upper half is the nearest bf16, ties away from zero, and what that lacks of the
-// weight the lower half; as SplitMaster.
+// A master weight's bits, as SplitMaster. The upper half is the nearest bf16, ties away from zero, and the lower half
+// is its difference from the weight.
 __device__ uint32_t SplitBits(float master) {
   const uint32_t bits = __float_as_uint(master);
   if (std::isnan(master)) return (bits | 0x400000) & 0xffff0000;
@@ -129,7 +129,7 @@ __device__ float Joined(uint16_t work, uint16_t low) {
                          static_cast<uint32_t>(static_cast<int32_t>(static_cast<int16_t>(low))));
 }
 
-// How a parameter's weights are kept: in the dtype that is multiplied, …
+// How a parameter's weights are stored: in the dtype that is multiplied, …
 template <typename W>
 struct PlainWeights {
   template <int kCount>
@@ -164,7 +164,7 @@ struct SplitWeights {
   }
 };
 
-// … or as fp32, rounded to what is multiplied: to bf16 as SplitMaster does.
+// … or as fp32, which is rounded to the multiplied dtype: to bf16 as SplitMaster does.
 template <typename W>
 struct RoundedWeights {
   template <int kCount>
@@ -200,7 +200,7 @@ __device__ void UpdateAt(const AdamStep& step, const AdamTensor& t, int64_t at) 
   Write(static_cast<M*>(t.v) + at, v);
 }
 
-// As many blocks as there is room for take chunks in turns, so that few compute the step's constants.
+// As many blocks as fit take chunks in turns, so that few compute the step's constants.
 template <typename Weights, typename M, typename G>
 __global__ void __launch_bounds__(kUpdateThreads, kBlocksPerMultiprocessor) UpdateTensors(const AdamLaunch launch) {
   __shared__ AdamStep shared_step;
@@ -256,9 +256,9 @@ bool Joins(const OpCall& a, const OpCall& b) {
          on_a.reads.loss_scale.storage == on_b.reads.loss_scale.storage;
 }
 
-// Reads weights, m, v and gradient and writes all but the last: a bf16 weight with an fp32 master in two parts, fp32
-// moments and gradient: 28 bytes a parameter, 2^28 of them 7.5 GB, 1.75 ms on an H200. In a launch of their own the
-// many small parameters (norms, biases) would take some 4 us each, whatever their size.
+// Reads weights, m, v and gradient and writes all but the last. For a bf16 weight with an fp32 master in two parts, and
+// fp32 moments and gradient: 28 bytes per parameter, 2^28 of them 7.5 GB, 1.75 ms on an H200. In separate launches, the
+// many small parameters (norms, biases) would take about 4 us each, whatever their size.
 void AdamsCuda(std::span<const OpCall> calls, const CudaRun& run) {
   const auto data = [&](const Tensor& t) -> void* {
     return t.defined() ? run.slab + run.offsets[t.storage] + t.offset * SizeOf(t.dtype) : nullptr;
@@ -295,7 +295,7 @@ void SquaredSumCuda(const OpCall& call, const CudaRun& run, KernelState* /*state
   AddElementsCuda(run, on.reads.x, on.scratch.parts, true, 1, run.Data<float>(on.writes.sum));
 }
 
-// Whether to skip a step is found and kept on the device: its host neither knows nor waits.
+// The device decides and stores whether to skip a step. The host neither knows nor waits.
 __global__ void Clip(const float* sum, float clip, float* norm, float* scale) {
   *norm = __fsqrt_rn(*sum);
   const float wanted = __fdiv_rn(clip, __fadd_rn(*norm, 1e-6F));

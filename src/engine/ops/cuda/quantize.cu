@@ -1,6 +1,6 @@
-// quantize to formats of 8 bits, activations that are quantized as they are made, and delayed scales.
-// Bytes: x, and its codes and scales in each orientation. (8192, 4096) bf16 both ways: 134 MB, 31 us on an H200, and
-// 16 us more (amax.cu) where the scale depends on the whole of x.
+// quantize to formats of 8 bits, activations that are quantized when they are made, and delayed scales. Bytes: x, and
+// its codes and scales in each orientation. (8192, 4096) bf16 both ways: 134 MB, 31 us on an H200, and 16 us more
+// (amax.cu) if the scale depends on the whole of x.
 #include "engine/ops/cuda/activation.cuh"
 #include "engine/ops/cuda/codes.cuh"
 #include "engine/ops/cuda/kernels.h"
@@ -9,7 +9,7 @@
 namespace ridgeline {
 namespace {
 
-// Two by two, for which there is a faster instruction than for one.
+// In pairs, because the instruction for two is faster than that for one.
 __device__ void RoundToBf16(float (&values)[kThreadCols]) {
   for (int c = 0; c < kThreadCols; c += 2) {
     const __nv_bfloat162 pair = __floats2bfloat162_rn(values[c], values[c + 1]);
@@ -18,7 +18,8 @@ __device__ void RoundToBf16(float (&values)[kThreadCols]) {
   }
 }
 
-// silu(gate) * up, and gelu(x), rounded as SwiGlu and Gelu store them. What is not there is zeros: of zeros they are 0.
+// silu(gate) * up, and gelu(x), rounded as SwiGlu and Gelu store them. Missing elements are zeros, for which both are
+// 0.
 struct Gated {
   Matrix<__nv_bfloat16> gates, ups;
   bool vectors = gates.vectors && ups.vectors;
@@ -51,20 +52,20 @@ struct Bent : Matrix<__nv_bfloat16> {
   }
 };
 
-// On a multiprocessor, at least. Left to itself, ptxas makes do with few registers where there are no random bits: an
-// H200 then holds 3 blocks of bf16, and 2 with an activation.
+// The least blocks per multiprocessor. Without it, and without random bits, ptxas uses so few registers that an H200
+// holds 3 blocks for bf16, and 2 with an activation.
 template <bool kWhole, bool kStochastic>
 [[maybe_unused]] constexpr int kBlocksOfWhole = kWhole ? 2 * int{kStochastic} : kBlocksAtLeast;
 
-// ptxas puts off loads to where their numbers are computed with, but not beyond a branch, such as that of tensor
-// scales. Where little is computed, it puts off none, and a branch would have registers hold all numbers at once.
+// ptxas delays loads until their numbers are used, but not beyond a branch, such as that of tensor scales. If little is
+// computed, it delays none, and a branch would make registers hold all numbers at once.
 template <typename Source>
 constexpr bool kIsMatrix = false;
 template <typename T>
 constexpr bool kIsMatrix<Matrix<T>> = true;
 
-// With one scale for all: *delayed_scale, and *amax becomes the larger of it and x's; or what *amax asks for.
-// Source: Matrix, or what has its Words.
+// With one scale for all: *delayed_scale, and *amax becomes the larger of it and x's amax; or the scale that *amax
+// requires. Source: Matrix, or a type with its Words.
 template <bool kWhole, Format kFormat, bool kStochastic, typename Source>
 __global__ void __launch_bounds__(kPatchThreads, kBlocksOfWhole<kWhole, kStochastic>)
     QuantizeWhole(Source x, Side row, Side col, const float* delayed_scale, uint32_t* amax, RandomSource random) {
@@ -107,7 +108,7 @@ void LaunchWhole(const CudaRun& run, const Source& x, int64_t rows, int64_t cols
 
 struct MxScale {
   uint8_t code;
-  float factor;  // what elements are multiplied by
+  float factor;  // elements are multiplied by it
 };
 __device__ MxScale MxScaleOf(uint32_t amax, ScaleRule rule) {
   constexpr FormatInfo kInfo = InfoOf(Format::kE4M3);
@@ -116,7 +117,7 @@ __device__ MxScale MxScaleOf(uint32_t amax, ScaleRule rule) {
   return {code, DecodeE8M0(code == 255 ? code : static_cast<uint8_t>(254 - code))};
 }
 
-// With an E8M0 scale for each 32: a unit's row, or its column.
+// With one E8M0 scale per 32 elements: a unit's row, or its column.
 template <bool kStochastic, typename T>
 __global__ void __launch_bounds__(kTileThreads, kStochastic ? 2 : 3)
     QuantizeMx(Matrix<T> x, Side row, Side col, RandomSource random) {
@@ -218,7 +219,7 @@ void GeluQuantizeCuda(const OpCall& call, const CudaRun& run, KernelState* /*sta
 
 constexpr int kSlotThreads = 256;
 
-// A warp a slot.
+// One warp per slot.
 __global__ void __launch_bounds__(kSlotThreads)
     UpdateDelayedScales(float* history, int64_t slots, int64_t length, int64_t stride, float* scales, float* amaxes,
                         float format_max) {
@@ -231,7 +232,7 @@ __global__ void __launch_bounds__(kSlotThreads)
   for (int64_t at = lane; at - lane < length; at += kWarp) {
     float value = 0;
     if (at < length) value = at + 1 < length ? first[at + 1] : newest;
-    __syncwarp();  // a neighbour has read what is written now
+    __syncwarp();  // a neighbour has read the memory that is written now
     if (at < length) first[at] = value;
     if (!(value <= 0)) largest = max(largest, Magnitude(value));
   }

@@ -1,6 +1,5 @@
-// quantize to nvfp4.
-// Bytes: x twice, for scales depend on its amax (amax.cu), and codes and scales in each orientation. (8192, 4096) bf16
-// both ways: 172 MB, 40 us on an H200.
+// quantize to nvfp4. Bytes: x twice, because scales depend on its amax (amax.cu), and codes and scales in each
+// orientation. (8192, 4096) bf16 both ways: 172 MB, 40 us on an H200.
 #include "engine/ops/cuda/codes.cuh"
 #include "engine/ops/cuda/hadamard.cuh"
 
@@ -9,7 +8,7 @@ namespace {
 
 constexpr int kNvSize = 16;
 constexpr int kNvChunks = kNvSize / kThreadCols;  // lanes that share a row's block
-constexpr int kNvQuads = kNvSize / kThreadRows;   // and a column's
+constexpr int kNvQuads = kNvSize / kThreadRows;   // lanes that share a column's block
 using NvScaleRow = ScaleRow<kTile / kNvSize>;
 
 struct NvScale {
@@ -18,14 +17,14 @@ struct NvScale {
   float inverse;  // in usual blocks; 0 in others
 };
 
-// How the blocks of a tensor with this amax are scaled (ops/cpu/codes_nv-inl.h has the CPU's, and why quotients that
-// are formed with inverses are those of divisions).
+// Scales the blocks of a tensor with this amax. (ops/cpu/codes_nv-inl.h has the CPU's version, and explains why
+// quotients formed with inverses equal those of divisions.)
 class Nv {
  public:
   __device__ explicit Nv(uint32_t amax) {
     encode_scale_ = TensorScale(kNvfp4Max, FloatOf(amax), 1.0F);
     tensor_scale_ = __fdiv_rn(1.0F, encode_scale_);
-    // So that nothing becomes subnormal, or infinite, on the way to a quotient.
+    // Ensures that nothing becomes subnormal or infinite on the way to a quotient.
     const bool usual = tensor_scale_ > 0x1p-80F && tensor_scale_ < 0x1p100F;
     least_usual_ = usual ? 0x1p-6F : FloatOf(kInfinityBits);
   }
@@ -44,7 +43,7 @@ class Nv {
  private:
   float encode_scale_;
   float tensor_scale_;
-  float least_usual_;  // of a block's scale before it is rounded
+  float least_usual_;  // for a block's scale before it is rounded
 };
 
 __device__ float Quotient(float x, float divisor, float inverse) {
@@ -54,8 +53,8 @@ __device__ float Quotient(float x, float divisor, float inverse) {
   return __fmaf_rn(-excess, inverse, near);
 }
 
-// Of kCount blocks, whose largest magnitudes kLanes lanes have parts of: each lane scales its share of them, stores the
-// codes, store(block, code), and tells the others.
+// Scales kCount blocks, of whose largest magnitudes kLanes lanes have parts. Each lane scales its share of them, stores
+// the codes with store(block, code), and passes the scales to the others.
 template <int kLanes, int kStride, int kCount, typename Store>
 __device__ __forceinline__ void ShareScales(const Nv& nv, uint32_t (&largest)[kCount], float (&divisors)[kCount],
                                             float (&inverses)[kCount], const Store& store) {
@@ -72,7 +71,7 @@ __device__ __forceinline__ void ShareScales(const Nv& nv, uint32_t (&largest)[kC
   }
 }
 
-// With an E4M3 scale for each 16. amaxes: of x as it is, and transformed.
+// With one E4M3 scale per 16 elements. amaxes: of x unchanged, and transformed.
 template <bool kHadamard, bool kStochastic, typename T>
 __global__ void __launch_bounds__(kTileThreads, kBlocksAtLeast)
     QuantizeNv(Matrix<T> x, Side row, Side col, const uint32_t* amaxes, RandomSource random) {
@@ -118,7 +117,7 @@ __global__ void __launch_bounds__(kTileThreads, kBlocksAtLeast)
   StoreScales(row, col, row_scales, col_scales);
 }
 
-// With an E4M3 scale for each 16 by 16: the codes of the rows are those of the columns.
+// With one E4M3 scale per 16 by 16 elements: the codes of the rows are those of the columns.
 template <bool kStochastic, typename T>
 __global__ void __launch_bounds__(kTileThreads, kBlocksAtLeast)
     QuantizeSquares(Matrix<T> x, Side row, Side col, const uint32_t* amaxes, RandomSource random) {

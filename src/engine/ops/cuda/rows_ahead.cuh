@@ -1,4 +1,4 @@
-// What a thread will read of the rows to come, on its way from memory while the thread works on one.
+// Loads a thread's data of later rows from memory while the thread works on one row.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@ namespace ridgeline {
 
 constexpr int kRowsAhead = 2;
 
-// Of rows [first, last) of kTensors tensors: the first kHeld vectors of a thread in each, threadIdx.x, + blockDim.x, …,
-// or as many as a row has. They take no registers on their way, and since a thread reads only what it has copied
-// itself, no barrier. All the block's dynamic shared memory is theirs.
+// For rows [first, last) of kTensors tensors: the first kHeld vectors of a thread in each, threadIdx.x, + blockDim.x,
+// …, or as many as a row has. They take no registers on their way. They need no barrier, because a thread reads only
+// what it copied itself. They use all the block's dynamic shared memory.
 template <typename T, int kVec, int kTensors, int kHeld>
 class RowsAhead {
  public:
@@ -23,24 +23,24 @@ class RowsAhead {
   static constexpr size_t SharedBytes(unsigned threads) {
     return sizeof(Vector) * kRowsAhead * kTensors * kHeld * threads;
   }
-  // Of a block. GeForces have the least shared memory, 99 KiB.
+  // The limit for a block. GeForces have the least shared memory, 99 KiB.
   static constexpr int kMostThreads = (96 << 10) / static_cast<int>(SharedBytes(1));
 
-  // Nothing is copied of a tensor that is null.
+  // Copies nothing of a tensor that is null.
   __device__ RowsAhead(const T* const* from, int64_t cols, int64_t first, int64_t last)
       : cols_(cols), row_(first), last_(last) {
     Unrolled<kTensors>([&](auto t) { from_[t] = from[t]; });
     for (int i = 0; i < kRowsAhead; ++i) Start();
   }
 
-  // Waits for the next row, which Of then has until Start.
+  // Waits for the next row, which Of returns from then until Start.
   __device__ void Await() {
 #ifdef __CUDACC__
     asm volatile("cp.async.wait_group %0;" ::"n"(kRowsAhead - 1) : "memory");
 #endif
   }
   __device__ Vector Of(int tensor, int h) const { return LoadVec<T, kVec>(Place(tensor, h)->of); }
-  // Starts on the row after all those, in the place of the one that was waited for.
+  // Starts loading the row after all those, in the place of the row that was awaited.
   __device__ __forceinline__ void Start() {
     if (row_ < last_) {
       Unrolled<kHeld>([&](auto h) {

@@ -10,14 +10,14 @@ namespace ridgeline {
 namespace {
 
 constexpr int kSumThreads = 1024;
-constexpr int kSumBatch = 4;  // vectors of a thread that are on their way from memory
+constexpr int kSumBatch = 4;  // vectors that a thread loads from memory at a time
 
 template <bool kSquared>
 __device__ float Term(float x) {
   return kSquared ? x * x : x;
 }
 
-// parts[p] = the sum of part p, `size` elements. Each thread adds a few in fp32, and those sums in double.
+// parts[p] = the sum of part p, `size` elements. Each thread adds a few in fp32, and adds those sums in double.
 template <bool kSquared, typename T, int kVec>
 __global__ void __launch_bounds__(kSumThreads) SumPart(const T* x, int64_t elements, int64_t size, float* parts) {
   __shared__ double scratch[kWarp];
@@ -72,7 +72,7 @@ void AddSumCuda(const CudaRun& run, const float* values, int64_t count, double s
   Launch(run.stream, {{1}, {kSumThreads}}, AddUpSums, values, count, scale, to);
 }
 
-// Reads x once: 2^28 bf16: 537 MB, 125 us on an H200, and some 3 us for the parts.
+// Reads x once. 2^28 bf16: 537 MB, 125 us on an H200, and about 3 us for the parts.
 void AddElementsCuda(const CudaRun& run, const Tensor& x, const Tensor& parts, bool squared, double scale, float* to) {
   squared ? SumParts<true>(run, x, parts) : SumParts<false>(run, x, parts);
   AddSumCuda(run, run.Data<float>(parts), parts.cols, scale, to);

@@ -1,4 +1,5 @@
-// Sums over all elements of a tensor, in an order that its shape alone fixes: record.h's parts, a block each.
+// Sums over all elements of a tensor, in an order that depends only on its shape: the parts of record.h, one block
+// each.
 #pragma once
 
 #include "engine/device/cuda/kernel.h"

@@ -1,15 +1,15 @@
-// What the kernels of 8- and 4-bit codes share: how a matrix is divided, loaded and stored, in both orientations.
+// Code that the kernels of 8- and 4-bit codes share: how a matrix is divided, loaded and stored, in both orientations.
 //
-// A block of threads takes a tile of 128 by 128 elements, of which a thread has patches of 4 rows of 8 columns.
+// A block of threads handles a tile of 128 by 128 elements, of which a thread has patches of 4 rows of 8 columns.
 //
-// Where elements share scales or are transformed together, a warp takes units of 32 by 32. What does so then lies
+// If elements share scales or are transformed together, a warp handles units of 32 by 32. Elements that do so then lie
 // within a warp, in either orientation, and codes need no shared memory: a row's are stored 8 at a time, a column's 4,
-// and a unit's whole sectors of either (half ones of 4-bit codes).
+// and a unit's as whole sectors in either orientation (half sectors for 4-bit codes).
 //
-// Elsewhere a thread takes one patch, and a warp 8 whole rows of the tile, so that it loads and stores whole lines.
-// Columns are turned to rows in shared memory and leave alike. Where `whole` patches are all there is, kernels are
-// compiled for these alone: a thread's loads are then under way together. (Taken in units, each load in a branch of its
-// own, an H200 moved half of what it copies.)
+// Otherwise a thread handles one patch, and a warp 8 whole rows of the tile, so that it loads and stores whole lines.
+// Columns are turned into rows in shared memory and stored likewise. If there are only `whole` patches, kernels are
+// compiled for these alone, so that a thread's loads are in flight together. (In units, with each load in its own
+// branch, an H200 moved half as much as in a copy.)
 #pragma once
 
 #include <cstdint>
@@ -27,18 +27,18 @@ constexpr int kUnit = 32;
 constexpr int kTileThreads = 256;  // 8 warps, 4 down and 2 across, that take two units each
 constexpr int kThreadRows = 4;
 constexpr int kThreadCols = 8;
-constexpr int kChunks = kUnit / kThreadCols;  // lanes of a unit's row: neighbours
-constexpr int kQuads = kUnit / kThreadRows;   // lanes of a unit's column: kChunks apart
+constexpr int kChunks = kUnit / kThreadCols;  // lanes of a unit's row, which are neighbours
+constexpr int kQuads = kUnit / kThreadRows;   // lanes of a unit's column, at distances of kChunks
 
-constexpr int kRowPatches = kTile / kThreadCols;                          // patches of a tile's row: neighbours
-constexpr int kPatchThreads = kTile * kTile / kThreadRows / kThreadCols;  // of one patch each
+constexpr int kRowPatches = kTile / kThreadCols;  // patches of a tile's row, which are neighbours
+constexpr int kPatchThreads = kTile * kTile / kThreadRows / kThreadCols;  // threads with one patch each
 
 // CUDA allows 65535 tiles down: 8 million rows.
 inline LaunchShape TilesOf(int64_t rows, int64_t cols, int threads = kTileThreads) {
   return {dim3(BlocksFor(cols, kTile), BlocksFor(rows, kTile)), dim3(threads)};
 }
 
-// Where a thread's rows and columns begin in its tile: those of its k-th unit, or of its one patch.
+// The beginning of a thread's rows and columns in its tile: those of its k-th unit, or of its only patch.
 struct Place {
   int row, col;
 };
@@ -56,12 +56,12 @@ __device__ inline Place PlaceOfPatch() {
 __device__ inline int64_t TileRow() { return int64_t{blockIdx.y} * kTile; }
 __device__ inline int64_t TileCol() { return int64_t{blockIdx.x} * kTile; }
 
-// A matrix that is read. What is not there is zeros.
+// A matrix that is read. Missing elements are zeros.
 template <typename T>
 struct Matrix {
   const T* data;
   int64_t rows, cols, stride;
-  bool vectors;  // whether 8 elements from a multiple of 8 on may be loaded by 16 bytes
+  bool vectors;  // whether 8 elements from a multiple of 8 on may be loaded as 16 bytes
 
   Matrix(const CudaRun& run, const Tensor& x)
       : data(run.Data<T>(x)),
@@ -70,12 +70,12 @@ struct Matrix {
         stride(x.row_stride),
         vectors(reinterpret_cast<uintptr_t>(data) % 16 == 0 && stride * static_cast<int64_t>(sizeof(T)) % 16 == 0) {}
 
-  // A patch as it lies in memory, which takes fewer registers than its numbers.
+  // A patch as in memory, which takes fewer registers than its numbers.
   static constexpr int kOfWord = 4 / sizeof(T);
   struct Words {
     uint32_t of[kThreadRows][kThreadCols / kOfWord];
   };
-  // kWhole: in place of a patch that is not there, the first one, which raises no largest magnitude.
+  // kWhole: a missing patch is replaced with the first one, which raises no largest magnitude.
   template <bool kWhole>
   __device__ void Load(int64_t row, int64_t col, Words& words) const {
     if constexpr (kWhole) {
@@ -125,7 +125,8 @@ struct Matrix {
   }
 };
 
-// fn(place in the tile, row, column, values) for each of this thread's units of x: 4 rows of 8 columns from there on.
+// Calls fn(place in the tile, row, column, values) for each of this thread's units of x: 4 rows of 8 columns from there
+// on.
 template <typename T, typename Fn>
 __device__ __forceinline__ void ForUnits(const Matrix<T>& x, const Fn& fn) {
   for (int k = 0; k < kUnitsOfWarp; ++k) {
@@ -140,20 +141,20 @@ __device__ __forceinline__ void ForUnits(const Matrix<T>& x, const Fn& fn) {
 
 // One orientation of a quantized matrix.
 struct Side {
-  uint8_t* codes = nullptr;  // not wanted
+  uint8_t* codes = nullptr;  // null: not wanted
   int64_t outer = 0;
-  int64_t bytes = 0;  // of a row's codes
+  int64_t bytes = 0;  // bytes of a row's codes
   int64_t stride = 0;
   bool vectors = false;  // whether a thread's codes of a row may be stored at once
   uint8_t* scales = nullptr;
   int64_t scale_cols = 0;
   int64_t scale_stride = 0;
   float* tensor_scale = nullptr;
-  int64_t draw_cols = 0;  // random numbers of a row
+  int64_t draw_cols = 0;  // random numbers per row
   bool stochastic = false;
   ScaleRule scale_rule = ScaleRule::kRoundUp;
 };
-// `codes_of_thread`: that lie side by side in a row.
+// `codes_of_thread`: the number of contiguous codes in a row.
 inline Side SideOf(const CudaRun& run, const StoredCodes& to, const Quantizer& quantizer, int64_t inner,
                    int codes_of_thread) {
   Side side;
@@ -176,13 +177,13 @@ inline Side SideOf(const CudaRun& run, const StoredCodes& to, const Quantizer& q
   return side;
 }
 
-// Whether a patch of a matrix, and of what is made of it, is there as a whole or not at all, and moves by vectors.
+// Whether each patch of a matrix, and of the results, is either whole or missing, and moves as vectors.
 inline bool WholePatches(int64_t rows, int64_t cols, bool vectors, const Side& row, const Side& col) {
   return rows % kThreadCols == 0 && cols % kThreadCols == 0 && vectors && (row.codes == nullptr || row.vectors) &&
          (col.codes == nullptr || col.vectors);
 }
 
-// Of each side, by the grid's first thread.
+// For each side, by the grid's first thread.
 __device__ inline void SetTensorScale(const Side& side, float scale) {
   if (side.tensor_scale != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
     *side.tensor_scale = scale;
@@ -195,11 +196,11 @@ __device__ inline uint16_t Nibbles(uint32_t codes) {
   return static_cast<uint16_t>(pairs | pairs >> 8);
 }
 
-// A thread's codes of its rows, and of its columns: four a word, one in each byte.
+// A thread's codes of its rows, and of its columns: four per word, one in each byte.
 using RowCodes = uint32_t[kThreadRows][kThreadCols / 4];
 using ColumnCodes = uint32_t[kThreadCols][1];
 
-// Codes of kLines rows from `outer` on, side by side from `inner` on: what of them is there.
+// Codes of kLines rows from `outer` on, contiguous from `inner` on. Stores only those inside the matrix.
 template <Format kFormat, bool kWhole = false, int kLines, int kWords>
 __device__ void StoreCodes(const Side& side, int64_t outer, int64_t inner, const uint32_t (&codes)[kLines][kWords]) {
   constexpr bool kPairs = kFormat == Format::kE2M1;
@@ -222,7 +223,7 @@ __device__ void StoreCodes(const Side& side, int64_t outer, int64_t inner, const
     }
   }
 }
-// The same codes turned round, four by four.
+// The same codes transposed, four by four.
 __device__ inline void TurnCodes(const RowCodes& rows, ColumnCodes& columns) {
   for (int half = 0; half < kThreadCols / 4; ++half) {
     const uint32_t low01 = __byte_perm(rows[0][half], rows[1][half], 0x5140);  // rows 0 and 1 of columns 0 and 1
@@ -236,16 +237,16 @@ __device__ inline void TurnCodes(const RowCodes& rows, ColumnCodes& columns) {
   }
 }
 
-// What lies on the way of a tile's codes from one orientation to the other: its columns, 8 rows at once.
+// A tile's codes between the two orientations: its columns, 8 rows at a time.
 using TurnedTile = Vec<uint32_t, 2>[kTile][kRowPatches];
-// From a thread's codes of its patch to those that it has, at the same place, of the tile turned round. By all of
-// kPatchThreads, once for a `tile`.
+// Converts a thread's codes of its patch to those at the same place of the transposed tile. Called by all kPatchThreads
+// threads, once for a `tile`.
 __device__ inline void TurnTile(const RowCodes& codes, TurnedTile& tile, RowCodes& turned) {
   ColumnCodes columns;
   TurnCodes(codes, columns);
   const auto down = threadIdx.x / kRowPatches;
   const auto across = threadIdx.x % kRowPatches;
-  const auto at = across ^ down / 2;  // so that what a warp writes at once, and reads, lies in different banks
+  const auto at = across ^ down / 2;  // so that a warp's writes, and its reads, use different banks
   for (int c = 0; c < kThreadCols; ++c) tile[across * kThreadCols + c][at].of[down % 2] = columns[c][0];
   __syncthreads();
   for (int r = 0; r < kThreadRows; ++r) {
@@ -255,7 +256,7 @@ __device__ inline void TurnTile(const RowCodes& codes, TurnedTile& tile, RowCode
   }
 }
 
-// Eight codes of a row of which `there` bytes are left, one in each byte; what is not there is zeros.
+// Eight codes of a row, one in each byte, of which `there` bytes remain; missing codes are zeros.
 template <Format kFormat, bool kWhole>
 __device__ void LoadCodes(const uint8_t* from, int64_t there, bool vectors, uint32_t (&codes)[kThreadCols / 4]) {
   constexpr bool kPairs = kFormat == Format::kE2M1;
@@ -278,7 +279,7 @@ __device__ void LoadCodes(const uint8_t* from, int64_t there, bool vectors, uint
     }
   }
 }
-// Codes that are read.
+// A matrix of codes that is read.
 struct CodeMatrix {
   const uint8_t* data;
   int64_t rows, bytes, stride;
@@ -300,12 +301,12 @@ struct CodeMatrix {
   }
 };
 
-// quantize_nv.cu's, dequantize.cu's and transpose_quantized.cu's.
+// Defined in quantize_nv.cu, dequantize.cu and transpose_quantized.cu.
 void QuantizeNvCuda(const OpCall& call, const CudaRun& run);
 void AddDequantizeCuda(CudaKernelTable& table);
 void AddTransposeQuantizedCuda(CudaKernelTable& table);
-// The largest magnitudes of x, as bits, into scratch: of x as it is, unless it is not asked for, and transformed along
-// its columns if `transformed`.
+// Writes the largest magnitudes of x, as bits, into scratch: that of x unchanged if `plain`, and that of x transformed
+// along its columns if `transformed`.
 uint32_t* AmaxesOf(const Tensor& x, const Tensor& scratch, bool plain, bool transformed, const CudaRun& run);
 
 // Calls fn(T{}) with the type of x's elements.

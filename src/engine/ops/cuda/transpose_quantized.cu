@@ -1,4 +1,4 @@
-// Codes turned round. Bytes: all codes and scales, twice. (8192, 4096) of 8 bits: 67 MB, 16 us on an H200.
+// Transposes codes. Bytes: all codes and scales, twice. (8192, 4096) of 8 bits: 67 MB, 16 us on an H200.
 #include "engine/ops/cuda/tiles.cuh"
 
 namespace ridgeline {
@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kPatchThreads) Transpose(CodeMatrix codes, Sid
 
 constexpr int kScaleThreads = 256;
 
-// A thread a scale: every row of a 16x16 block has the block's.
+// One thread per scale: every row of a 16x16 block has the block's scale.
 __global__ void __launch_bounds__(kScaleThreads)
     TransposeScales(const uint8_t* scales, int64_t stride, uint8_t* turned, int64_t turned_rows, int64_t turned_cols,
                     int64_t turned_stride) {

@@ -11,8 +11,8 @@ namespace ridgeline {
 
 constexpr int64_t kVectorBytes = 16;
 
-// Whether the rows of these tensors, taken in pieces of `piece` elements, are whole vectors at addresses that are
-// multiples of one. (Storages are aligned to more; views begin anywhere.)
+// Whether the rows of these tensors, in pieces of `piece` elements, are whole vectors at aligned addresses. (Storages
+// are aligned to more; views begin anywhere.)
 inline bool AreWholeVectors(int64_t piece, std::initializer_list<Tensor> tensors) {
   for (const Tensor& t : tensors) {
     const int64_t each = kVectorBytes / SizeOf(t.dtype);
