@@ -1,4 +1,4 @@
-// What the words of a command line mean.
+// The meaning of a command line's words.
 #include "base/command_words.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// How much processor time this process may take, from a kernel's files made for the test. Its own affinity is the real
-// one.
+// How much processor time this process may use, from kernel files made for the test. Its affinity is the real one.
 #include "base/cores.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +58,7 @@ TEST_F(Cores, AContainerSeesItsOwnAsTheTopmost) {
   Write("proc/self/cgroup", "0::/\n");
   Write("sys/fs/cgroup/cpu.max", "200000 100000\n");
   EXPECT_EQ(Quota(), 2);
-  // Of the first version, with the path that the host knows.
+  // A cgroup of version 1, with the host's path.
   Write("proc/self/cgroup", "7:memory:/kubepods/x\n4:cpu,cpuacct:/kubepods/x\n0::/\n");
   Write("sys/fs/cgroup/cpu.max", "max 100000\n");
   Write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "300000\n");

@@ -1,4 +1,4 @@
-// Waiting in tests for what must come.
+// Waits in tests for events.
 #pragma once
 
 #include <unistd.h>
@@ -7,8 +7,8 @@
 
 namespace ridgeline::testing {
 
-// Waits until `condition` holds; false where it never did, as far as anybody waits: longer than the busiest machine
-// takes, and less than a test has.
+// Waits until `condition` holds. Returns false if it never did within the time limit, which is longer than the busiest
+// machine takes, and less than a test has.
 template <typename Condition>
 bool Eventually(Condition condition) {
   constexpr std::chrono::seconds kLimit{150};

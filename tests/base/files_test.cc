@@ -48,7 +48,7 @@ Error Caught(const std::function<void()>& action) {
   return {ErrorKind::kInternal, ""};
 }
 
-// A process that runs `body` and is not told of gtest.
+// A process that runs `body` and does not report to gtest.
 pid_t Fork(const std::function<void()>& body) {
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -79,7 +79,7 @@ TEST(WriteFile, WhoReadsMeanwhileHasTheOldBytesWhole) {
   EXPECT_THAT(Names(dir.path()), ElementsAre("file"));
 }
 
-// As one that is mounted by itself has to be.
+// A file that is mounted by itself must be written so.
 TEST(WritePrivateFile, IsItsOwnersAloneWhateverWasThere) {
   const TempDir dir;
   const mode_t before = ::umask(0);
@@ -299,7 +299,7 @@ TEST(FileReader, ReadsAnywhereInIt) {
   std::string four(4, ' ');
   file.ReadAt(3, four);
   EXPECT_EQ(four, "3456");
-  EXPECT_THROW(file.ReadAt(8, four), Error);  // it ends before
+  EXPECT_THROW(file.ReadAt(8, four), Error);  // beyond the end of the file
   EXPECT_THROW(FileReader(dir / "b"), Error);
 }
 
@@ -403,7 +403,7 @@ TEST(FileLock, AnotherProcessHoldsItUntilItIsKilled) {
   ::close(ready[1]);
 }
 
-// So a job that outlives its driver keeps the job's lock.
+// This way a job that outlives its driver keeps the job's lock.
 TEST(FileLock, AChildThatInheritsItHoldsIt) {
   const TempDir dir;
   auto lock = FileLock::Try(dir / "lock");
@@ -432,7 +432,7 @@ TEST(FileLock, AChildDoesNotInheritItUnasked) {
   stranger.Wait();
 }
 
-// A link would have us make a file that somebody else chose, and a pipe wait for a reader.
+// A link would make us create a file that someone else chose, and a pipe would wait for a reader.
 TEST(FileLock, IsARegularFileAndNothingElse) {
   const TempDir dir;
   fs::create_symlink(dir / "elsewhere", dir / "link");

@@ -1,4 +1,4 @@
-// Records with one bit turned over, as a bad disk or wire leaves them: none may be taken for another record.
+// Tests records with one flipped bit, as a bad disk or wire produces: none may be read as another record.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace ridgeline::testing {
 
-// The seed of this run's flips, which is printed; $RIDGELINE_FLIP_SEED makes it that of an earlier run.
+// The seed of this run's flips, which is printed. $RIDGELINE_FLIP_SEED repeats an earlier run.
 inline uint32_t FlipSeed() {
   static const uint32_t seed = [] {
     const char* wanted = std::getenv("RIDGELINE_FLIP_SEED");
@@ -24,12 +24,12 @@ inline uint32_t FlipSeed() {
   return seed;
 }
 
-// What became of a record that was read: what it says, or, beginning with "refused: ", why it was not taken.
+// The outcome of reading a record: its content or, beginning with "refused: ", why it was refused.
 inline constexpr const char* kRefused = "refused: ";
 
-// Turns over `times` bits of `whole`, one at a time, and gives each text to `read`, which returns what became of it:
-// a refusal in words, or what `whole` says. A flip in what carries no meaning, as the spelling of the last digit of a
-// number, may leave the same.
+// Flips `times` bits of `whole`, one at a time, and passes each text to `read`, which returns the outcome: a refusal in
+// words, or the content of `whole`. A flip without meaning, such as in the spelling of a number's last digit, may keep
+// the content.
 inline void ExpectFlipsFound(const std::string& what, const std::string& whole, int times,
                              const std::function<std::string(const std::string& text)>& read) {
   std::mt19937 random(FlipSeed());

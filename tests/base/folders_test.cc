@@ -23,7 +23,7 @@ std::vector<std::string> NamesIn(const fs::path& folder) {
   return names;
 }
 
-// What is said where no more files can be opened.
+// The message if no more files can be opened.
 template <typename Ask>
 std::string WithoutFiles(Ask ask) {
   try {

@@ -1,4 +1,5 @@
-// Whatever stands where a trainer's or a job's file should be: it is opened at once, read within bounds, or named.
+// Anything in the place of a trainer's or a job's file is opened without waiting, read within limits, or refused by
+// name.
 #include "ridgeline/foreign_file.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +37,7 @@ void MakeSocket(const fs::path& path) {
   ASSERT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
 }
 
-// What is no file to be read, and how that is said.
+// Things that are no readable file, and the messages about them.
 std::vector<std::pair<std::function<void(const fs::path&)>, std::string>> Unfit() {
   return {
       {[](const fs::path& path) { ::mkfifo(path.c_str(), 0600); }, "is a named pipe, not a regular file"},
@@ -103,7 +104,7 @@ TEST(ForeignFile, WhatGrowsWhileItIsReadEndsAtTheLimit) {
   std::ofstream(dir / "a", std::ios::app) << std::string(5000, 'x');
   EXPECT_EQ(file.Read(kMost), std::nullopt);
   EXPECT_THAT(file.problem(), HasSubstr("may have 1000"));
-  ForeignFile made_up("/proc/self/status");  // says that it has no bytes
+  ForeignFile made_up("/proc/self/status");  // reports a size of zero bytes
   EXPECT_EQ(made_up.size(), 0);
   EXPECT_THAT(made_up.Read(1 << 20).value_or(""), HasSubstr("VmHWM"));
 }

@@ -65,7 +65,7 @@ TEST(Json, RefusesNumbersJsonDoesNotHave) {
 
 TEST(Json, RefusesBytesThatAreNotUtf8) { Refusal("\"\xff\xfe\""); }
 
-// Whoever walks through a document calls itself once a level: a million levels would end the process.
+// Walking through a document recurses once per level: a million levels would end the process.
 TEST(Json, RefusesWhatIsNestedDeeperThanAnyDocument) {
   for (const char* brackets : {"[]", "{}"}) {
     const std::string open = brackets[0] == '[' ? "[" : "{\"é\":";
@@ -78,7 +78,7 @@ TEST(Json, RefusesWhatIsNestedDeeperThanAnyDocument) {
     EXPECT_THAT(Refusal(nested(1'000'000)).message(), HasSubstr("more than 64 deep"));
   }
   Refusal(std::string(1'000'000, '['));
-  // Brackets in a text are no nesting.
+  // Brackets in a string are no nesting.
   const std::string text = "[\"é\\\"" + std::string(1000, '[') + "\"]";
   EXPECT_EQ(DumpJson(ParseJson(text, "x")), text);
 }
@@ -88,7 +88,7 @@ TEST(Json, ARefusalIsNoLongerThanASentenceOrTwo) {
   EXPECT_LT(Refusal(std::string(1'000'000, '9') + "e999999").message().size(), 500U);
 }
 
-// What reading `text` as `read` does fails with.
+// The error when `read` reads `text`.
 template <typename Read>
 std::string Fault(const std::string& text, Read read) {
   try {

@@ -1,5 +1,5 @@
-// A folder that statfs(2) says is on NFS, for this whole program. Included by one file of a program: it defines the
-// function.
+// A folder that statfs(2) reports as NFS, for this whole program. Include it in one file of a program, because it
+// defines the function.
 #pragma once
 
 #include <sys/syscall.h>

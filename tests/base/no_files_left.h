@@ -1,4 +1,4 @@
-// While one lives, this process can open no more files.
+// While an object of this class lives, this process can open no more files.
 #pragma once
 
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// The quick parser agrees with nlohmann's, or passes.
+// The fast parser agrees with nlohmann's, or declines.
 #include "base/plain_json.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace ridgeline {
 namespace {
 
-// True where the quick parser took the text; then it must be JSON, and the same value of the same type.
+// True if the fast parser accepted the text. Then it must be JSON, with the same value of the same type.
 bool TakesRightly(const std::string& text) {
   Json quick;
   if (!ParsePlainJson(text, quick)) return false;

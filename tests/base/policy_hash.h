@@ -1,4 +1,4 @@
-// How a Content-Security-Policy names a style or a script that a page holds: the base64 of its SHA-256.
+// The name of a page's style or script in a Content-Security-Policy: the base64 of its SHA-256.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ Child Shell(const std::string& script, const SpawnOptions& options = {}) {
   return Child::Spawn({"sh", "-c", script}, options);
 }
 
-// What `script` prints under `options`.
+// The output of `script` under `options`.
 std::string Printed(const std::string& script, SpawnOptions options = {}) {
   const TempDir dir;
   options.stdout_file = dir / "out";
@@ -67,7 +67,7 @@ TEST(Process, EndedOnceItStaysEnded) {
   ASSERT_TRUE(child.Poll().has_value());
   EXPECT_EQ(child.Poll()->exit_code, 3);
   EXPECT_EQ(child.WaitFor(0)->exit_code, 3);
-  child.Signal(SIGKILL);  // its number may be another process's by now: nothing is sent
+  child.Signal(SIGKILL);  // its number may belong to another process by now, so nothing is sent
 }
 
 TEST(Process, PollSeesARunningProcess) {
@@ -119,7 +119,7 @@ TEST(Process, AFolderOrAFileThatCannotBeUsedIsAnErrorNotACrash) {
   EXPECT_THROW(Shell("exit 0", no_cpu), Error);
 }
 
-// Nothing is ever read by a shell on the way.
+// No shell reads the arguments on the way.
 TEST(Process, ArgumentsArriveAsTheyAre) {
   const std::vector<std::string> odd = {"",    "a b", "$(touch /tmp/x)", "`id`",   "'\"", "*",
                                         ";&|", "\n",  "\xff\xfe",        "--flag", "\\"};
@@ -307,7 +307,7 @@ TEST(Run, KillsWhatRunsPastItsTimeWithAllItStarted) {
     EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
     EXPECT_THAT(error.message(), HasSubstr("did not end within"));
   }
-  // An orphan would be ours now: the sleep is one, unless the dying shell reaped it. This blocks while anything lives.
+  // An orphan would be ours now: the sleep is one, unless the dying shell reaped it. This blocks while any child lives.
   int status = 0;
   while (::waitpid(-1, &status, 0) > 0) EXPECT_EQ(WTERMSIG(status), SIGKILL);
   EXPECT_EQ(errno, ECHILD);

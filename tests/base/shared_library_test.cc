@@ -31,7 +31,7 @@ class SharedLibraries : public testing::Test {
     for (const char* variable : kVariables) ::unsetenv(variable);
   }
 
-  // A library at this path under the temporary folder.
+  // Puts a library at this path under the temporary folder.
   void Put(const fs::path& path) const {
     Dl_info libm{};
     ASSERT_NE(::dladdr(::dlsym(::dlopen("libm.so.6", RTLD_NOW), "sqrt"), &libm), 0);
@@ -43,7 +43,7 @@ class SharedLibraries : public testing::Test {
   }
   std::string Under(const fs::path& path) const { return folder_.path() / path; }
 
-  // Which file was loaded, or why none.
+  // The loaded file, or the reason why none was.
   static std::string Loaded(BroughtBy brought_by = BroughtBy::kCudaPackage) {
     try {
       const SharedLibrary library("stand-in", {"libstand-in.so.7"}, "the package", brought_by);
@@ -101,7 +101,7 @@ TEST_F(SharedLibraries, AnErrorNamesThePlacesThatWereLookedAt) {
                               HasSubstr("install the package, activate the environment that has it, or")));
 }
 
-// A driver's library goes with its kernel module: no environment has it.
+// A driver's library matches its kernel module, so no environment contains it.
 TEST_F(SharedLibraries, ADriversAreTheSystems) {
   Put("cuda/lib64/libstand-in.so.7");
   Name("CUDA_HOME", "cuda");

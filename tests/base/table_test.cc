@@ -115,7 +115,7 @@ TEST(Table, JsonInAColumnOfJsonIsWrittenAsItIs) {
 TEST(Table, JsonSurvivesAnyText) {
   const Json json = ParseJson(ToJson(One(std::string("\"\\\n\xff\x01"))), "test");
   EXPECT_EQ(json[0]["value"], "\"\\\n\xEF\xBF\xBD\x01");
-  // What a terminal would obey is written as JSON escapes it, and reads back as it was.
+  // Characters that a terminal would obey are written as JSON escapes, and read back unchanged.
   const std::string obeyed = "\x7f\xC2\x9B\xE2\x80\xAE\xE2\x81\xA6 é 漢 😀";
   EXPECT_EQ(ToJsonLines(One(obeyed)), "{\"value\":\"\\u007f\\u009b\\u202e\\u2066 é 漢 😀\"}\n");
   EXPECT_EQ(ParseJson(ToJsonLines(One(obeyed)), "test")["value"], obeyed);

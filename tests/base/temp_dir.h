@@ -1,4 +1,4 @@
-// A folder of a test's own, without links in its path, removed with all it holds.
+// A test's own folder, without links in its path. It is removed with all its content.
 #pragma once
 
 #include <gtest/gtest.h>

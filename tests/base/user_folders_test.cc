@@ -8,7 +8,7 @@
 namespace ridgeline {
 namespace {
 
-// No test leaves anything of it in the environment.
+// Restores the environment after each test.
 class UserFolders : public ::testing::Test {
  protected:
   void SetUp() override {

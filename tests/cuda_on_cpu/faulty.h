@@ -15,7 +15,7 @@ void ShuffleWithLanesThatReturned(float* x);    // named by the mask, but gone
 void ShuffleByLanesOutsideOfTheMask(float* x);  // not named by the mask, but present
 void DifferentIntrinsicsOfOneMask(float* x);
 void RaiseWithoutAtomic(float* x);  // x[0], by two blocks
-void RaiseByAtomic(float* x);       // right
+void RaiseByAtomic(float* x);       // correct
 void ReadUnwrittenShared(float* x);
 void WriteBeyondShared(float* x);  // by one element, like all below
 void WriteBeyondDynamicShared(float* x);

@@ -84,7 +84,7 @@ cudaError_t RunUntil(Machine& m, Lock& lock, const std::function<bool()>& done) 
     if (!access) access.emplace(*m.memory);
     if (Advance(m)) continue;
     access.reset();
-    // A waiting thread may not get to run for longer than that while others continue.
+    // A waiting thread may not be scheduled for longer than that while others continue.
     const int64_t changes = m.changes;
     if (m.changed.wait_for(lock, kStandstill) == std::cv_status::timeout && m.changes == changes) {
       m.failure = "streams stand still: they wait for events or ranks that never come";
@@ -185,7 +185,7 @@ cudaError_t Launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
     Machine& machine = TheMachine();
     const uint64_t number = static_cast<uint64_t>(++machine.grids);
     const uint64_t seed = machine.options.seed == 0 ? 0 : machine.options.seed * 1'000'003 + number;
-    // What is small is watched: every block costs a look at all of the memory.
+    // Watches only small grids, because every block costs a comparison of all of the memory.
     constexpr uint64_t kWatchedBlocks = 32;
     constexpr size_t kWatchedBytes = 256 << 10;
     const uint64_t blocks = uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z;

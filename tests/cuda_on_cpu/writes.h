@@ -1,5 +1,5 @@
-// Whether two blocks of a grid write to one place, and not by atomics: on a device either may be the last, or both read
-// what was there before. Blocks run one after another here, so that what they compute does not show it.
+// Detects whether two blocks of a grid write to one place without atomics. On a device either may write last, or both
+// may read the old value. Here blocks run one after another, so the results do not show it.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace cuda_on_cpu {
 
-// Of one grid. It compares memory as it was with memory as it is: a block that writes what was there is not seen.
+// Watches one grid. It compares memory before and after, so it does not see a block that writes the same value.
 class WriteWatch {
  public:
-  // As long as it lives, NoteAtomic tells it.
+  // NoteAtomic reports to it while it exists.
   explicit WriteWatch(const DeviceMemory& memory);
   ~WriteWatch();
   WriteWatch(const WriteWatch&) = delete;
   WriteWatch& operator=(const WriteWatch&) = delete;
 
-  // Looks what the next block changed. What is wrong of it, in words; empty: nothing.
+  // Checks what the next block changed. Returns the fault, in words; empty if none.
   std::string AfterBlock();
 
  private:

@@ -1,4 +1,4 @@
-// The collectives' CUDA kernels, and what they are queued by.
+// The collectives' CUDA kernels, and the object that queues them.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@ namespace ridgeline {
 
 void AddCollectivesCuda(CudaKernelTable& table);
 
-// Connects this thread's current device with those of the communicator's other ranks; a virtual rank's with nobody's.
-// Nothing for one rank, whose programs have no collectives. Throws as LoadNccl and ConnectNccl do. Tests have an NCCL
-// of their own.
+// Connects this thread's current device with those of the communicator's other ranks; a virtual rank's with none.
+// Nothing for a single rank, whose programs have no collectives. Throws as LoadNccl and ConnectNccl. Tests supply their
+// own NCCL.
 std::unique_ptr<CudaCollectives> MakeCudaCollectives(Communicator& ranks, const Nccl& (*nccl)() = LoadNccl);
 
 }  // namespace ridgeline

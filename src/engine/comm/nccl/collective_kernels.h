@@ -1,4 +1,4 @@
-// What collectives need of a device beside NCCL's own kernels. Each is queued on `stream`.
+// Kernels that collectives need beside NCCL's own. Each is queued on `stream`.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,13 +9,13 @@
 
 namespace ridgeline {
 
-// *count += 1. `count` is pinned memory of the host's, which may read it at any time; one stream may write it.
+// *count += 1. `count` is pinned memory of the host, which may read it at any time. Only one stream may write it.
 void CountCuda(uint64_t* count, cudaStream_t stream);
 
 // to = mean + (accumulate ? to : 0): `elements` of a floating dtype, rounded to nearest.
 void TakeMeanCuda(const float* mean, DType dtype, void* to, int64_t elements, bool accumulate, cudaStream_t stream);
 
-// Each of `count` values = the sum of so many of it, added one after another.
+// Replaces each of `count` values with the sum of `equals` copies of it, added one after another.
 void SumOfEqualsCuda(float* values, int64_t count, int64_t equals, cudaStream_t stream);
 
 }  // namespace ridgeline

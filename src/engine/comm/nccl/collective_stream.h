@@ -1,6 +1,6 @@
-// Queues collectives on a stream of their own, one after another in the order they were begun, so that they fly while
-// the program computes. Between the streams stand events, exactly where the trace begins a flight and where it lands; a
-// capture of the program's stream has both streams.
+// Queues collectives on a separate stream, in the order in which they began, so that they run while the program
+// computes. Events connect the streams exactly where the trace begins a flight and where it lands. A capture of the
+// program's stream includes both streams.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,8 +16,8 @@ namespace ridgeline {
 
 class CollectiveStream final : public CudaCollectives {
  public:
-  // On the current device. The stream has the highest priority: a collective's few blocks go before the program's many,
-  // since all ranks wait for the last one's.
+  // On the current device. The stream has the highest priority. So a collective's few blocks precede the program's
+  // many, because all ranks wait for the last one's.
   explicit CollectiveStream(std::unique_ptr<DeviceCommunicator> ranks);
 
   void Prepare(const OpCall& call) override;
@@ -30,8 +30,8 @@ class CollectiveStream final : public CudaCollectives {
 
   CudaStream stream_;
   CudaEvent begun_;
-  std::vector<CudaEvent> landed_;              // of a flight
-  std::unique_ptr<DeviceCommunicator> ranks_;  // goes first: it knows whether what is queued can end
+  std::vector<CudaEvent> landed_;              // for each flight
+  std::unique_ptr<DeviceCommunicator> ranks_;  // destroyed first: it knows whether queued work can end
 };
 
 }  // namespace ridgeline

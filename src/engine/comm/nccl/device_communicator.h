@@ -1,10 +1,12 @@
-// What moves bytes between the ranks' devices. As the Communicator beside it (communicator.h), which moves the host's.
+// Moves bytes between the ranks' devices. It mirrors the Communicator (communicator.h), which moves the host's bytes.
+//   nccl     one device per rank (nccl_communicator.h)
+//   virtual  rank 0 of `world` on one device, alone: what the others would have sent is assumed to equal its own data
 //
 //   nccl     a device a rank (nccl_communicator.h)
 //   virtual  rank 0 of `world` on one device, alone: what the others would have sent is taken to be what it has
 //
-// A collective is queued on a stream and may be captured; its memory is the device's, and in use until the stream is
-// past it. Every rank queues the same ones in the same order, and on one stream.
+// A collective is queued on a stream and may be captured. Its memory is the device's, and in use until the stream has
+// passed it. Every rank queues the same collectives in the same order, and on one stream.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,7 +29,7 @@ class DeviceCommunicator {
   int64_t rank() const { return rank_; }
   int64_t world() const { return world_; }
 
-  // full: world x bytes, filled with every rank's `bytes` in rank order. `mine` is of this rank and may lie in its own
+  // full: world x bytes, filled with every rank's `bytes` in rank order. `mine` is this rank's part, and may be at its
   // place in full.
   virtual void AllGather(const std::byte* mine, std::byte* full, int64_t bytes, cudaStream_t stream) = 0;
 
@@ -40,7 +42,7 @@ class DeviceCommunicator {
   // values = their sum or maximum over the ranks: the same bits on every rank.
   virtual void AllReduce(float* values, int64_t elements, Reduction reduction, cudaStream_t stream) = 0;
 
-  // Throws which rank is lost, and why, where one is (CudaCollectives::Check).
+  // If a rank is lost, throws an error that names it, and why (CudaCollectives::Check).
   virtual void Check() {}
 
  private:

@@ -12,7 +12,7 @@
 namespace ridgeline {
 namespace {
 
-// The first that NVIDIA builds for CUDA 13, whose runtime it has to share a device with.
+// The first version that NVIDIA builds for CUDA 13, whose runtime shares the device with ours.
 constexpr int kOldest = NCCL_VERSION(2, 27, 7);
 
 const char* NameOf(ncclResult_t result) {
@@ -64,7 +64,7 @@ void CheckNccl(const Nccl& nccl, ncclResult_t result, const char* what) {
   const std::string_view last = said == nullptr ? "" : said;
   const std::string words = fmt::format("NCCL: {} failed: {} ({}){}{}", what, NameOf(result),
                                         nccl.ncclGetErrorString(result), last.empty() ? "" : ": ", last);
-  // It has no result of its own for that.
+  // NCCL has no result code of its own for that.
   if (result == ncclUnhandledCudaError && last.find("out of memory") != last.npos) {
     throw Error(ErrorKind::kOutOfMemory, words,
                 "NCCL's buffers lie beside the slab: leave it more, or set NCCL_BUFFSIZE or NCCL_MAX_NCHANNELS lower");

@@ -5,7 +5,7 @@
 
 namespace ridgeline {
 
-// Every function of it that is called here.
+// Every function of the library that we call.
 #define RIDGELINE_NCCL_FUNCTIONS(FUNCTION) \
   FUNCTION(ncclGetVersion)                 \
   FUNCTION(ncclGetErrorString)             \
@@ -26,12 +26,12 @@ struct Nccl {
 #undef RIDGELINE_MEMBER
 };
 
-// The process's, loaded by the first call. Throws as SharedLibrary does, and where the version is too old, at every
+// The process's library, loaded by the first call. Throws as SharedLibrary, and if the version is too old, at every
 // call.
 const Nccl& LoadNccl();
 
-// Throws Error(kInfrastructure) in words, with what NCCL says itself, unless `result` is success; `what` says what was
-// tried. NCCL doesn't tell a fault of ours from one of the network's.
+// Throws Error(kInfrastructure) with an explanation and NCCL's own message, unless `result` is success; `what` names
+// the operation. NCCL does not distinguish our faults from the network's.
 void CheckNccl(const Nccl& nccl, ncclResult_t result, const char* what);
 
 }  // namespace ridgeline

@@ -20,11 +20,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kLook = std::chrono::milliseconds(5);  // how often the watcher looks
-constexpr auto kAsk = std::chrono::microseconds(20);  // how often NCCL is asked whether it is ready
-constexpr auto kAnswer = std::chrono::seconds(1);     // for what this rank said of itself to come back
-constexpr auto kGoodbye = std::chrono::seconds(10);   // for NCCL to end what it has queued
-// How long NCCL may stand still, in times that a rank may keep the others waiting: whose rank is missing is the
-// Communicator's to say, which hears of it, looks and tells a few beats (1 in 20 of that time) later.
+constexpr auto kAsk = std::chrono::microseconds(20);  // time between queries whether NCCL is ready
+constexpr auto kAnswer = std::chrono::seconds(1);     // time for this rank's own report to come back
+constexpr auto kGoodbye = std::chrono::seconds(10);   // time for NCCL to end queued work
+// How long NCCL may make no progress, in multiples of the time that a rank may keep the others waiting. The
+// Communicator decides which rank is missing. It listens, looks and reports a few beats (1 in 20 of that time) later.
 constexpr double kStandsStill = 1.5;
 
 class NcclCommunicator final : public DeviceCommunicator {
@@ -76,7 +76,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     return ids.front();
   }
 
-  // NCCL's calls return at once, and are asked for their end: so they can be given up.
+  // NCCL's calls return at once and are polled for completion, so that they can be aborted.
   void Connect(const ncclUniqueId& id) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
@@ -95,7 +95,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     });
   }
 
-  // Between two counts of the device's: an odd number says that it is in a collective.
+  // Runs between two counts of the device: an odd number means that it is in a collective.
   template <typename Call>
   void Fly(const char* what, cudaStream_t stream, const Call& call) {
     CountCuda(count_, stream);
@@ -109,7 +109,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     CountCuda(count_, stream);
   }
 
-  // Until NCCL has done what it began.
+  // Waits until NCCL has finished what it began.
   void Settle(ncclResult_t result, const char* what) {
     const auto end = Clock::now() + Limit();
     std::unique_lock lock(mutex_);
@@ -163,13 +163,13 @@ class NcclCommunicator final : public DeviceCommunicator {
       failed_ = why;
       const ncclComm_t comm = std::exchange(comm_, nullptr);
       lock.unlock();
-      // Without the lock: it may wait until the graphs that NCCL is captured in are gone.
+      // Called without the lock, because it may wait until the graphs that captured NCCL are destroyed.
       if (comm != nullptr) nccl_.ncclCommAbort(comm);
       return;
     }
   }
 
-  // What NCCL says, or does not.
+  // NCCL's error, if it reports one or makes no progress.
   std::optional<Error> TroubleOf(bool stands_still) const {
     const ncclResult_t result = AsyncError();
     try {
@@ -183,7 +183,7 @@ class NcclCommunicator final : public DeviceCommunicator {
                  "NCCL_DEBUG=INFO makes NCCL say more; RIDGELINE_COMM_TIMEOUT_S sets the limit");
   }
 
-  // Why the run is over, as every rank will say it.
+  // The reason why the run is over, as every rank will report it.
   Error ToldToAll(const Error& trouble) {
     ranks_.Abandon(trouble);
     for (const auto end = Clock::now() + kAnswer; Clock::now() < end; std::this_thread::sleep_for(kLook)) {
@@ -192,7 +192,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     return trouble;
   }
 
-  // `well`: what is queued may end. Where a rank is lost meanwhile, or that takes too long, it is aborted.
+  // `well`: queued work may finish. If a rank is lost meanwhile, or it takes too long, it is aborted.
   void Close(bool well) {
     {
       const std::lock_guard lock(mutex_);
@@ -217,9 +217,9 @@ class NcclCommunicator final : public DeviceCommunicator {
   Communicator& ranks_;
   int device_ = 0;
   const PinnedBuffer counted_ = NewPinnedBuffer(sizeof(uint64_t));
-  // Of collectives that the device entered and left.
+  // Counts collectives that the device entered and left.
   uint64_t* const count_ = reinterpret_cast<uint64_t*>(counted_.get());
-  std::mutex mutex_;  // of what follows, and of calls with comm_
+  std::mutex mutex_;  // guards the members below, and calls with comm_
   std::condition_variable changed_;
   ncclComm_t comm_ = nullptr;
   std::optional<Error> failed_;

@@ -17,11 +17,11 @@ class VirtualDeviceCommunicator final : public DeviceCommunicator {
   void AllGather(const std::byte* mine, std::byte* full, int64_t bytes, cudaStream_t stream) override {
     for (int64_t rank = 0; rank < world(); ++rank) Copy(mine, full + rank * bytes, bytes, stream);
   }
-  // The mean of equal values is each of them.
+  // The mean of equal values is the value itself.
   void ReduceScatterMean(const float* full, float* part, int64_t elements, cudaStream_t stream) override {
     Copy(full, part, elements * static_cast<int64_t>(sizeof(float)), stream);
   }
-  // Of which this rank has reduced its part.
+  // This rank has reduced its own part.
   void AllReduceMean(float* values, int64_t elements, cudaStream_t stream) override {
     auto* bytes = reinterpret_cast<std::byte*>(values);
     AllGather(bytes, bytes, elements / world() * static_cast<int64_t>(sizeof(float)), stream);

@@ -52,8 +52,8 @@ struct Bent : Matrix<__nv_bfloat16> {
   }
 };
 
-// The least blocks per multiprocessor. Without it, and without random bits, ptxas uses so few registers that an H200
-// holds 3 blocks for bf16, and 2 with an activation.
+// The least blocks per multiprocessor; 0: none. Without it, and without random bits, ptxas uses so few registers that
+// an H200 holds 3 blocks for bf16, and 2 with an activation.
 template <bool kWhole, bool kStochastic>
 [[maybe_unused]] constexpr int kBlocksOfWhole = kWhole ? 2 * int{kStochastic} : kBlocksAtLeast;
 

@@ -103,7 +103,7 @@ TEST(CheckNccl, TellsMemoryThatRanOut) {
     EXPECT_THAT(error.message(), HasSubstr("out of memory"));
     EXPECT_THAT(error.hint(), HasSubstr("NCCL_BUFFSIZE"));
   }
-  // What ended the device is told in its place.
+  // The cause of the device's end is reported instead.
   CudaStream stream = NewCudaStream();
   EXPECT_EQ(cuda_on_cpu::Enqueue(stream.get(), [] { return cudaErrorIllegalAddress; }), cudaSuccess);
   EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaErrorIllegalAddress);

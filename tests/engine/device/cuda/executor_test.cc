@@ -133,7 +133,7 @@ TEST(CudaExecutor, AReplayedStepReadsItsOwnInputs) {
   EXPECT_NE(moved, before);
 }
 
-// Of three calls of one op the first two are joined where the third touches what one of them changes.
+// Of three calls of one op, the first two are joined, and the third touches what one of them changes.
 TEST(CallsTogether, EndBeforeOneThatTouchesWhatAnotherChanges) {
   enum Third { kReadsWhatTheFirstWrote, kWritesWhatTheFirstRead, kWritesWhatTheSecondWrote, kTouchesNothing };
   for (const Third third :
@@ -317,7 +317,7 @@ TEST(CudaExecutor, AStepThatCannotBeRecordedIsToldAndLeavesNothing) {
   EXPECT_EQ(cuda_machine::OpenHandles(), 0);
 }
 
-// NCCL's threads do, and a checkpoint's.
+// NCCL's threads allocate memory meanwhile, and so do a checkpoint's.
 TEST(CudaExecutor, OtherThreadsMayTakeMemoryWhileAStepIsRecorded) {
   cuda_machine::ResetMachine();
   const Faulty faulty;

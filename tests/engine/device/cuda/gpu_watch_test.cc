@@ -66,7 +66,7 @@ TEST_F(GpuWatched, SaysHowItFared) {
   EXPECT_EQ(gpu.others_bytes, 0);
 }
 
-// What nvmlDeviceGetPowerUsage says is a mean of the last second, which a short run is not all of.
+// nvmlDeviceGetPowerUsage reports a mean over the last second, of which a short run is only a part.
 TEST_F(GpuWatched, PowerIsEnergyOverTimeWhereThatTells) {
   card_.millijoules_a_look = 3'600'000'000;
   const GpuFigures gpu = Measured(FakeNvml, milliseconds(0));
@@ -95,7 +95,7 @@ TEST_F(GpuWatched, TellsThisProcessFromOthers) {
   EXPECT_EQ(watch.MostOwnBytes(), 700);
   card_.processes[1].used_bytes = kNvmlValueNotAvailable;
   EXPECT_EQ(watch.OwnBytes(), std::nullopt);
-  // In a container its number is another, and it is the only one that came.
+  // In a container its number differs, and it is the only process that is new.
   card_.others = 0;
   card_.processes.clear();
   GpuWatch alone(card_.bus_id, FakeNvml, kSoon);
@@ -143,7 +143,7 @@ TEST_F(GpuWatched, CountsErrorsOfTheRunAlone) {
   card_.uncorrected = 1;
   EXPECT_EQ(watch.Figures().ecc_corrected, 2);
   EXPECT_EQ(watch.Figures().ecc_uncorrected, 1);
-  card_.corrected = 0;  // somebody reset the counter
+  card_.corrected = 0;  // someone reset the counter
   EXPECT_EQ(watch.Figures().ecc_corrected, 0);
 }
 
@@ -208,7 +208,7 @@ TEST_F(GpuWatched, WithoutMeasuredStepsThereIsWhatWasThereBefore) {
   EXPECT_EQ(gpu.throttled_share, std::nullopt);
 }
 
-// A run that fails does not reach the end of its measured steps.
+// A failing run does not reach the end of its measured steps.
 TEST_F(GpuWatched, SaysWhatItHasSeenWhileItLooks) {
   GpuWatch watch(card_.bus_id, FakeNvml, kSoon);
   watch.Begin();

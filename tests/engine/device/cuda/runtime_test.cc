@@ -57,7 +57,7 @@ TEST(CheckCuda, NamesWhatIsMissingBesideTheGpu) {
   }
 }
 
-// A fault of ours ends the device, and who is told may be a library.
+// A fault of ours ends the device, and a library may be the first to be told.
 TEST(CheckCuda, FindsTheFaultBehindWhatALibrarySays) {
   const auto error_of = [](const auto& check) {
     try {
