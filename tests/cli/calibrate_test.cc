@@ -1,4 +1,4 @@
-// `ridgeline calibrate`: the machine measured, for as short as it lets itself be, and steps predicted by that.
+// `ridgeline calibrate`: measures the machine for the shortest possible time, and predicts steps from that.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ TEST(CalibrateCommand, WritesAnEntryThatPredicts) {
 }
 
 #ifdef RIDGELINE_EMULATED_TRAINER
-// On the emulated machine, by a trainer that stands where the CUDA one does.
+// On the emulated machine, with a trainer in place of the CUDA one.
 TEST(CalibrateCommand, CalibratesAGpu) {
   Cli cli;
   const std::filesystem::path bin = cli.dir / "bin";
@@ -89,7 +89,7 @@ TEST(CalibrateCommand, CalibratesAGpu) {
   EXPECT_THAT(shown.out,
               AllOf(HasSubstr("gpu: h200"), HasSubstr("peaks.fp8"), HasSubstr("measured on 20"), HasSubstr("NVIDIA")))
       << "what was measured, on top of what the catalogue says";
-  // A step that was calibrated by, and one that was not.
+  // A step that was part of the calibration, and one that was not.
   std::ofstream(cli.dir / "s.yaml")
       << "name: s\ndefaults: {family: llama, layers: 2, hidden: 32, heads: 2, kv_heads: 2, ffn: 64, vocab: 64,\n"
          "  seq_length: 16, precision: bf16, device: cuda, gpu: h200}\nmatrix: {batch_size: [1, 2]}\n";

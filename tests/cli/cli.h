@@ -1,4 +1,4 @@
-// The real `ridgeline` in a folder of its own.
+// The real `ridgeline` in its own folder.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class Cli {
     return file;
   }
 
-  // Started in the folder, output in files of it; whatever still runs ends with the test.
+  // Starts it in the folder, with its output in files there. Whatever still runs ends with the test.
   Child Start(const std::vector<std::string>& arguments) {
     std::filesystem::remove(dir.path() / "out");
     std::filesystem::remove(dir.path() / "err");
@@ -59,8 +59,8 @@ class Cli {
     return Child::Spawn(argv, options);
   }
 
-  // One that takes longer than anything does here has to say how far it came, which a test that is ended by its time
-  // limit cannot.
+  // A program that takes longer than anything here must report its progress. A test that its time limit ends cannot do
+  // that.
   Output Finish(Child& child) {
     constexpr int64_t kLongestNs = 400'000'000'000;
     std::optional<ExitStatus> status = child.WaitFor(kLongestNs);
@@ -80,7 +80,7 @@ class Cli {
   Store OpenStore() { return Store::Open(dir.path() / "ridgeline.db", Store::Mode::kReadOnly); }
   int64_t Count(const std::string& sql) { return std::get<int64_t>(OpenStore().Query(sql).rows.at(0).at(0)); }
 
-  // Of the point that is farthest, as its trainer says.
+  // The steps of the point that is farthest, as its trainer reports.
   int64_t StepsDone() const {
     namespace fs = std::filesystem;
     int64_t done = 0;
@@ -106,7 +106,7 @@ class Cli {
   Cli& operator=(const Cli&) = delete;
 
   TempDir dir;
-  std::vector<std::string> prefix;  // a program that starts ours, with its arguments: as another user, say
+  std::vector<std::string> prefix;  // a program that starts ours, with its arguments: as another user, for example
 };
 
 inline void ExpectOneResultAPoint(Cli& cli, int64_t points) {

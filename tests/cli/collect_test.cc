@@ -1,4 +1,4 @@
-// `ridgeline collect` of what a run left: a lost database, made again.
+// `ridgeline collect` of a run's files: rebuilds a lost database.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST(Collect, MakesALostDatabaseAgain) {
 TEST(Collect, AJobThatWasAtWorkWhenTheDatabaseWasLostIsGoneOnWith) {
   Cli cli;
   const auto told = cli.dir.path() / "told";
-  const auto sweep = cli.WriteSweep(2, "steps-as-told=" + told.string());  // at work until it is told
+  const auto sweep = cli.WriteSweep(2, "steps-as-told=" + told.string());  // runs until it is told to go on
   Child driver = cli.Start({"run", sweep});
   ASSERT_TRUE(
       testing::Eventually([&] { return !testing::ProcessesWith(cli.dir.path().string() + "/ridgeline-out").empty(); }));

@@ -43,7 +43,7 @@ TEST(Commands, VersionIsOneLine) {
   EXPECT_EQ(version.out, "ridgeline " + std::string(kVersion) + "\n");
 }
 
-// The first file that is opened would be what it says its words into.
+// Otherwise the first file that is opened would receive the program's messages.
 TEST(Commands, ClosedStandardStreamsHarmNothing) {
   Cli cli;
   const std::string sweep = cli.WriteSweep(2, "ok");
@@ -90,7 +90,7 @@ TEST(Commands, AllReportsAreAFolderOfPages) {
     EXPECT_THAT(index, HasSubstr("<a href=\"" + std::string(name) + ".html\">"));
   }
   EXPECT_THAT(index, HasSubstr("2 of 2 points are measured and ok."));
-  // One that is wrong keeps none of the others.
+  // A faulty one does not prevent the others.
   std::filesystem::create_directories(cli.dir / "own/broken");
   WriteFile(cli.dir / "own/broken/report.yaml", "title: [");
   const auto broken = cli.Run({"report", "all", "--to", "more", "--reports", (cli.dir / "own").string()});
@@ -100,7 +100,7 @@ TEST(Commands, AllReportsAreAFolderOfPages) {
   EXPECT_TRUE(std::filesystem::exists(cli.dir / "more/sweep.html"));
 }
 
-// Who may read what a run leaves is the user's to say, before it.
+// The user decides before a run who may read its files.
 TEST(Commands, FilesAreAsPrivateAsTheUmaskSays) {
   namespace fs = std::filesystem;
   Cli cli;
@@ -138,7 +138,7 @@ TEST(Commands, ALockThatIsALinkOrAPipeIsRefused) {
     EXPECT_EQ(run.status.exit_code, 3) << run.out;
     EXPECT_THAT(run.err, HasSubstr("is no regular file"));
     EXPECT_FALSE(fs::exists(elsewhere));
-    EXPECT_EQ(cli.Run({"status"}).status.exit_code, 2);  // it looks at the lock, too, where there is a database
+    EXPECT_EQ(cli.Run({"status"}).status.exit_code, 2);  // it also checks the lock if there is a database
   }
 }
 

@@ -1,4 +1,4 @@
-// `ridgeline compare`: how sides are named, and how it ends.
+// `ridgeline compare`: the names of sides, and its exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ const std::string kCommit(40, 'a');
 
 class Compare : public ::testing::Test {
  protected:
-  // A campaign of two points, of whose runs' steps each takes this long.
+  // A campaign of two points. Each step of their runs takes this long.
   void MeasureCampaign(const std::string& db, const std::string& campaign, int64_t ms, const std::string& commit = {},
                        size_t points = 2) {
     Store store = Store::Open(cli_.dir.path() / db, Store::Mode::kReadWrite);

@@ -18,7 +18,7 @@ using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
-// The words arrive as arguments: nothing of them is the shell's source.
+// The words arrive as arguments, so the shell never reads them as source.
 constexpr char kAskBash[] = R"(source "$1" || exit 9
 shift
 COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
@@ -27,7 +27,7 @@ COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
 true
 )";
 
-// zsh completes in its line editor alone, so it is given a terminal, and a compadd that writes down what it is given.
+// zsh completes only in its line editor. So it gets a terminal, and a compadd that records its arguments.
 constexpr char kAskZsh[] = R"(zmodload zsh/zpty
 export SCRIPT=$1
 shift
@@ -62,8 +62,8 @@ bindkey '^I' complete-and-tell
 
 class Completion : public ::testing::TestWithParam<std::string> {
  protected:
-  // What the shell offers after these words, the last of which is being typed: without what it says of it, without the
-  // slash of folders and the backslashes that it would type.
+  // What the shell offers after these words, of which the last is being typed: without descriptions, without the slash
+  // of folders, and without the backslashes that it would insert.
   std::vector<std::string> Complete(const std::vector<std::string>& words) {
     const std::string& shell = GetParam();
     const auto here = cli_.dir.path();
@@ -135,7 +135,7 @@ TEST_P(Completion, KnowsReleases) {
     EXPECT_THAT(Complete({"ridgeline", "trainers", "show", "own@m"}), ElementsAre("own@main"));
     return;
   }
-  // It ends a word at an '@', and replaces what is behind it.
+  // It ends a word at an '@', and replaces the part behind it.
   EXPECT_THAT(Complete({"ridgeline", "trainers", "show", "own", "@"}), ElementsAre("0.2", "main"));
   EXPECT_THAT(Complete({"ridgeline", "trainers", "show", "own", "@", "m"}), ElementsAre("main"));
   EXPECT_THAT(Complete({"ridgeline", "trainers", "try", "own", "@", "main", "--lo"}), ElementsAre("--log"));

@@ -1,4 +1,4 @@
-// Sweeps over trainers that definitions describe, PyTorch's among them, from end to end on this machine.
+// Sweeps with trainers that definitions describe, such as PyTorch's, from end to end on this machine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,7 +98,7 @@ TEST(DefinedTrainers, TheirOwnFieldsMayHaveTheNamesOfSqlsWords) {
   EXPECT_THAT(run.out, HasSubstr("order=2 group=4 select=6: ok"));
 }
 
-// The definition lies beside the sweep, and nowhere near what was rendered.
+// The definition lies beside the sweep, but not near the rendered files.
 TEST(DefinedTrainers, WhatWasRenderedIsCollectedWithTheDefinitionThatItHad) {
   Cli cli;
   std::filesystem::create_directories(cli.dir.path() / "mine");
@@ -256,7 +256,7 @@ TEST(DefinedTrainers, PyTorchContinuesFromItsCheckpointFile) {
   EXPECT_LT(cli.Count("SELECT CAST(evidence ->> '$.step_times_found' AS INTEGER) FROM latest"), 40) << "it began anew";
 }
 
-// A name that would be markup, a separator and the end of a text wherever it is not made safe.
+// A name that would be markup, a separator and the end of a text wherever it is not escaped.
 TEST(DefinedTrainers, AModelMayBeOnlyAName) {
   Cli cli;
   WriteText(cli, "named.sh", "echo \"it trains $1\"; for i in 1 2 3; do echo \"step $i: 5 ms\"; done\n");

@@ -1,4 +1,4 @@
-// `ridgeline devices`: what ships, folders of one's own, and what is refused.
+// `ridgeline devices`: shipped descriptions, the user's own folders, and refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ TEST(DevicesCommand, FindsOnesOwnFirst) {
   EXPECT_THAT(cli.Run({"devices", "p5"}).out, HasSubstr("AWS p5.48xlarge"));
 }
 
-// What lies beside devices is neither listed nor in the way of a device of its name.
+// Other files beside devices are not listed, and do not hide a device of their name.
 TEST(DevicesCommand, ListsNothingOfAnotherKind) {
   Cli cli;
   fs::create_directories(cli.dir / "devices");

@@ -1,4 +1,4 @@
-// `ridgeline exec` on a node whose files nobody else sees: a folder of its own, and lines that tell all.
+// `ridgeline exec` on a node whose files nobody else sees: with its own folder, and lines that report everything.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ class ExecCommand : public ::testing::Test {
   Cli cli_;
 };
 
-// As an image of somebody else's is given it: whatever C library is there, none of it is used.
+// As in a foreign image: it uses none of the C library there.
 TEST_F(ExecCommand, WhatIsCarriedRunsByItself) {
   const std::string to = cli_.dir / "carried";
   const auto carried = cli_.Run({"exec", "--carry-to", to});
@@ -117,7 +117,7 @@ TEST_F(ExecCommand, AJobFileMayComeInParts) {
   const Job job = MakeJob("ok", 3);
   const std::string text = ReadFile(JobFile(job));
   const auto parts = cli_.dir / "parts";
-  MakeDirs(parts / "..data");  // as Kubernetes mounts it
+  MakeDirs(parts / "..data");  // as Kubernetes mounts files
   constexpr size_t kPart = 700;
   for (size_t i = 0; i * kPart < text.size(); ++i) {
     WriteFileAtomic(parts / "..data" / ("job-" + std::to_string(100 + i)), text.substr(i * kPart, kPart));
@@ -141,7 +141,7 @@ TEST_F(ExecCommand, CheckpointFilesMoveWithTheJob) {
   EXPECT_EQ(job.job_dir, Elsewhere());
 }
 
-// A pod's log is where a driver learns of results, and trainers write there, too.
+// A driver learns results from a pod's log, into which trainers write, too.
 TEST_F(ExecCommand, TellsWhatTrainersSayAndNothingThatTheyForge) {
   const std::string id = testing::TestJob("x", {"ok"}).points[0].id;
   RunResult forged;
@@ -164,7 +164,7 @@ TEST_F(ExecCommand, TellsWhatTrainersSayAndNothingThatTheyForge) {
   }
 }
 
-// As the pods of a Kubernetes Job, which share no folder: what each prints, together, is the point's result.
+// Like the pods of a Kubernetes Job, which share no folder: their output together is the point's result.
 TEST_F(ExecCommand, EachOfSeveralNodesTellsItsPart) {
   Job job = MakeJob("ok", 1);
   WriteFile(cli_.dir / "mine.sh",
@@ -209,7 +209,7 @@ TEST_F(ExecCommand, EachOfSeveralNodesTellsItsPart) {
   EXPECT_FALSE(AwaitsNodes(*whole));
 }
 
-// People read it, and launchers keep results apart from it.
+// People read this output, and launchers must tell results apart from it.
 TEST_F(ExecCommand, SaysNothingOfTrainersWhereNobodyAsked) {
   WriteFile(cli_.dir / "said", "hello\n");
   const Job job = MakeJob("prints=" + (cli_.dir / "said").string(), 1);
@@ -226,7 +226,7 @@ TEST_F(ExecCommand, SaysOnStderrWhyANodeIsUnfit) {
   EXPECT_THAT(run.out, HasSubstr("infrastructure (start)"));
 }
 
-// Nothing of the driver's machine is in a job file but where the sweep says so.
+// A job file contains nothing of the driver's machine, unless the sweep says so.
 TEST_F(ExecCommand, RunsTheTrainerBesideItself) {
   Job job = MakeJob("ok", 1);
   job.trainer.clear();

@@ -1,4 +1,4 @@
-// `ridgeline gate`: how nights are named, what is written, and how they end.
+// `ridgeline gate`: the names of nights, its output, and its exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using ::testing::StartsWith;
 
 class GateProgram : public ::testing::Test {
  protected:
-  // Seven nights and `tonight`, which takes this long.
+  // Seven nights, and `tonight`, whose steps take this long.
   void MeasureNights(double tonight_ms) {
     Store store = Store::Open(cli_.dir.path() / "ridgeline.db", Store::Mode::kReadWrite);
     testing::Nights nights(store);
@@ -124,7 +124,7 @@ TEST_F(GateProgram, ANightThatMeasuredNothingIsInfrastructures) {
   EXPECT_THAT(ReadFile(cli_.dir.path() / "gate.xml"), Not(HasSubstr("errors=\"0\"")));
 }
 
-// A slowdown that stays would be the usual when half of the baseline's runs have it.
+// Otherwise a persistent slowdown would become normal once half of the baseline's runs have it.
 TEST_F(GateProgram, ARegressionStaysOneUntilItIsAccepted) {
   Store store = Store::Open(cli_.dir.path() / "ridgeline.db", Store::Mode::kReadWrite);
   testing::Nights nights(store);
@@ -187,7 +187,7 @@ TEST_F(GateProgram, ARegressionStaysOneUntilItIsAccepted) {
   EXPECT_THAT(again.err, HasSubstr("night-15 is not accepted"));
 }
 
-// Nothing that was measured while the infrastructure failed is a baseline.
+// Nothing that was measured while the infrastructure failed is part of a baseline.
 TEST_F(GateProgram, ANightThatFailedMovesNoBaseline) {
   {
     Store store = Store::Open(cli_.dir.path() / "ridgeline.db", Store::Mode::kReadWrite);
@@ -205,16 +205,16 @@ TEST_F(GateProgram, ANightThatFailedMovesNoBaseline) {
   EXPECT_THAT(
       cli_.Run(gate).out,
       HasSubstr("18 runs of the 20 that a baseline takes; 2 more runs would decide: 1 more night like this one"));
-  night.exit_code = 0;  // it was gone on with
+  night.exit_code = 0;  // the night was resumed
   WriteNight(night, cli_.dir / "nights");
   EXPECT_EQ(cli_.Run(gate).status.exit_code, 0);
   EXPECT_EQ(cli_.Run({"gate", "tonight", "--records", "none"}).status.exit_code, 2);
 }
 
-// Nights of a sweep, measured for real by a trainer whose speed is its build's.
+// Nights of a sweep, measured for real by a trainer whose speed depends on its build.
 class GateConfirms : public ::testing::Test {
  protected:
-  // A folder with a trainer of so many tokens a second.
+  // A folder with a trainer of this speed in tokens per second.
   std::string Build(const std::string& name, int tokens_per_s) {
     const auto folder = cli_.dir.path() / name;
     std::filesystem::create_directories(folder);
@@ -224,7 +224,7 @@ class GateConfirms : public ::testing::Test {
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
     return folder.string();
   }
-  // Seven nights of the base build, as if they had been, and `tonight` of head.
+  // Seven simulated nights of the base build, and `tonight` of head.
   void MeasureNights(const std::string& head) {
     const auto sweep = cli_.WriteSweep(2, "ok", "measure: {repeats: 3, warmup_steps: 1, steps: 2}\n");
     for (int night = 1; night <= 7; ++night) {
@@ -274,7 +274,7 @@ TEST_F(GateConfirms, AFalseAlarmIsNone) {
   EXPECT_THAT(shown.err, HasSubstr("are one build"));
 }
 
-// A definition's trainer, whose speed is its script's.
+// A definition's trainer, whose speed depends on its script.
 TEST_F(GateConfirms, ASlowdownOfADefinedTrainer) {
   const auto write = [&](const std::string& folder, int ms) {
     std::filesystem::create_directory(cli_.dir / folder);

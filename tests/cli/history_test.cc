@@ -1,4 +1,4 @@
-// `ridgeline history`: every point over commits, as people ask for it.
+// `ridgeline history`: every point over commits, with the options that people use.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Text from anywhere, in every place that has some and in every form that shows it: a terminal is told nothing by it.
+// Text from any source, in every place that shows some and in every form: none of it controls a terminal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Clears a screen in two ways, rings, deletes, turns directions, ends lines in four ways, is no UTF-8, is a formula, a
-// tag, a row of a table, and says words of its own on a line of its own.
+// Clears a screen in two ways, rings, deletes, changes directions, ends lines in four ways, is not UTF-8, is a formula,
+// a tag and a row of a table, and has words on a line of its own.
 const std::string& Hostile() {
   static const std::string text =
       "=1+1|\x1b[2J\xC2\x9B"
@@ -27,7 +27,7 @@ const std::string& Hostile() {
   return text;
 }
 
-// The same where it must be UTF-8.
+// The same if it must be UTF-8.
 std::string HostileUtf8() { return ValidUtf8(Hostile()); }
 
 void ExpectHarmless(const std::string& text, const std::string& what) {
@@ -39,14 +39,14 @@ void ExpectHarmless(const Cli::Output& output, const std::string& what) {
   ExpectHarmless(output.err, what + ": its remarks");
 }
 
-// No line begins as what is shown would have it. What a person types is that person's own.
+// No line begins like the program's own output. What a user types is the user's own.
 void ExpectNothingForged(const Cli::Output& output, const std::string& what) {
   EXPECT_EQ(output.err.find("\nFORGED"), std::string::npos) << what;
 }
 
 class HostileTest : public ::testing::Test {
  protected:
-  // Two points that ran, then every text in the database made hostile. The sweep's name is `name`.
+  // Two points that ran. Afterwards every text in the database is made hostile. The sweep's name is `name`.
   void Fill() {
     ASSERT_EQ(cli_.Run({"run", cli_.WriteSweep(2, "ok")}).status.exit_code, 0);
     Database database(cli_.dir.path() / "ridgeline.db", Database::Access::kReadWrite);
@@ -131,11 +131,11 @@ TEST_F(HostileTest, NothingInTheDatabaseReachesATerminal) {
   EXPECT_GT(showed, 30U) << "hardly any of it was shown at all";
 }
 
-// A sweep that says it, a trainer that prints it, and a result that holds it: as it runs, and in what is left of it.
+// A sweep that contains it, a trainer that prints it, and a result that holds it: while it runs, and in what it leaves.
 TEST_F(HostileTest, NothingThatARunMeetsReachesATerminal) {
   const auto file = cli_.dir.path() / "sweep.yaml";
   const auto trainer = cli_.dir.path() / "trainer";
-  const std::string in_json = Json(HostileUtf8()).dump(-1, ' ', /*ensure_ascii=*/true);  // as YAML takes it
+  const std::string in_json = Json(HostileUtf8()).dump(-1, ' ', /*ensure_ascii=*/true);  // in the form for YAML
   std::ofstream(trainer) << "#!/bin/sh\nwhile [ $# -gt 1 ]; do [ \"$1\" = --result ] && result=$2; shift; done\n"
                             "printf '\\033[2J\\233\\377\\nFORGED\\n'\n"
                             "printf '%s' \"$HOSTILE\" >&2\n"

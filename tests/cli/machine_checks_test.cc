@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A machine of files.
+// A machine that consists of files.
 class Machine {
  public:
   Machine() {

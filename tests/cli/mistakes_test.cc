@@ -1,4 +1,4 @@
-// Mistakes of the first day, each answered before anything is made.
+// Mistakes of a user's first day. Each is reported before anything is created.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// `ridgeline run` and `collect` as the client of an NFS server, whose caches show late what nodes wrote
-// (tests/fakes/nfs_client.cc): no result is lost by that.
+// `ridgeline run` and `collect` as the client of an NFS server, whose caches delay what nodes wrote
+// (tests/fakes/nfs_client.cc): no result is lost because of that.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A scheduler that runs a job when it is asked, as another machine: without the client's caches.
+// A scheduler that runs a job when it is asked, as on another machine: without the client's caches.
 class NfsClient : public ::testing::Test {
  protected:
   NfsClient() { ::setenv("RIDGELINE_HOME", testing::FakePluginDir().parent_path().c_str(), 1); }
@@ -53,7 +53,7 @@ TEST_F(NfsClient, ResultsWhoseSizeIsShownLateAreWaitedFor) {
   EXPECT_THAT(WasNotSo(), HasSubstr("short results.log\n")) << "else this tests nothing";
 }
 
-// The driver before was another machine's, so that this one did not make the files.
+// The previous driver ran on another machine, so this one did not create the files.
 TEST_F(NfsClient, ResultsThatAreShownLateAreWaitedFor) {
   cli_.Run({"run", "sweep.yaml", "--detach"});
   ExpectNoneWasLost(RunBehind({}));

@@ -39,9 +39,9 @@ TEST_F(Nightly, ANightIsACampaignWithItsGateAndItsPages) {
   const std::string sweep = cli_.WriteSweep(2, "ok");
   EXPECT_EQ(cli_.Run({"nightly", "status"}).status.exit_code, 2);
   const auto first = RunNight(sweep);
-  EXPECT_EQ(first.status.exit_code, 4) << first.out << first.err;  // nothing to be held to yet
+  EXPECT_EQ(first.status.exit_code, 4) << first.out << first.err;  // no baseline yet
   EXPECT_THAT(first.out, HasSubstr(": INCONCLUSIVE: 2 inconclusive\n")) << "the answer once";
-  // Had it failed, none of it would be a baseline: a record that says so is what the next goes by.
+  // If it had failed, none of it would be in a baseline: the next night follows a record that says so.
   const auto folder = std::filesystem::directory_iterator(cli_.dir / "nights of mine/nights")->path();
   const std::filesystem::path record = folder / "night.json";
   const std::string said = ReadFile(record);
@@ -79,10 +79,10 @@ TEST_F(Nightly, ASweepThatIsWrongIsRefusedAndToldOf) {
   EXPECT_THAT(ReadFile(cli_.dir / "alerts"), HasSubstr("|REFUSED|"));
 }
 
-// A cluster that is down costs a night, which is no night: it is gone on with that day.
+// An unavailable cluster costs a night. That night does not count, and is resumed on the same day.
 TEST_F(Nightly, WhatTheInfrastructureCostsIsNoNightAndIsGoneOnWith) {
   const std::string sweep = cli_.WriteSweep(2, "ok");
-  MakeDirs(cli_.dir / "nights of mine/last");  // where the link would be: no reason to lose a night
+  MakeDirs(cli_.dir / "nights of mine/last");  // a folder in the link's place is no reason to lose a night
   WriteFile(cli_.dir / "nights of mine/runs", "where the jobs' folders should be");
   EXPECT_EQ(RunNight(sweep).status.exit_code, 3);
   EXPECT_THAT(Status(), AllOf(HasSubstr("FAILED"), HasSubstr("the run ended with 3")));
@@ -94,7 +94,7 @@ TEST_F(Nightly, WhatTheInfrastructureCostsIsNoNightAndIsGoneOnWith) {
   EXPECT_THAT(status, Not(HasSubstr("-2 "))) << "the same night";
 }
 
-// A run that fails by chance is run again before anybody is told; one that fails twice is told of.
+// A run that fails by chance is repeated before anybody is alerted. A run that fails twice is reported.
 TEST_F(Nightly, WhatFailsIsRunAgainBeforeItIsRed) {
   const std::string usual = testing::FakeProgram("fake_trainer").string();
   WriteFile(cli_.dir / "trainer",
@@ -131,7 +131,7 @@ TEST_F(Nightly, InstallPrintsWhatASchedulerTakes) {
   const auto cron = cli_.Run({"nightly", "install", sweep, "--cron", "--at", "23:05", "--dir", "a b"});
   EXPECT_EQ(cron.status.exit_code, 0) << cron.err;
   EXPECT_THAT(cron.out, AllOf(HasSubstr("\n5 23 * * * "), HasSubstr("/a b'")));
-  // Paths are whole: a scheduler starts it elsewhere.
+  // Paths are absolute, because a scheduler starts it in another folder.
   MakeDirs(cli_.dir / "definitions");
   EXPECT_THAT(cli_.Run({"nightly", "install", sweep, "--cron", "--trainers", "definitions", "--alert", "./page"}).out,
               AllOf(HasSubstr(" --trainers " + (cli_.dir / "definitions").string()),
@@ -149,7 +149,7 @@ TEST_F(Nightly, InstallPrintsWhatASchedulerTakes) {
   }
 }
 
-// systemd itself takes the units, and says when the next night would be.
+// systemd itself accepts the units, and says when the next night would be.
 TEST_F(Nightly, SystemdTakesItsUnits) {
   const char* path = std::getenv("PATH");
   if (FindProgram("systemd-analyze", path == nullptr ? "" : path).empty()) {
@@ -188,7 +188,7 @@ TEST(NightlyInstall, WordsAreQuotedAsEachSchedulerHasIt) {
   EXPECT_THAT(SystemdText(schedule).service, HasSubstr("\"a\\nb\""));
 }
 
-// Nothing in a sweep's text ends the block that it stands in.
+// Nothing in a sweep's text ends the block that contains it.
 TEST(NightlyInstall, ASweepStaysWithinItsBlock) {
   NightlySchedule schedule;
   schedule.sweep_text = "  name: x\r\n\n---\nkind: Secret\n";

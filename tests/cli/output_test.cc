@@ -1,4 +1,4 @@
-// What -o and --to mean, in every command that has them.
+// The meaning of -o and --to, in every command that has them.
 #include "cli/output.h"
 
 #include <gmock/gmock.h>

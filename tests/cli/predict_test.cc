@@ -1,4 +1,4 @@
-// `ridgeline predict`: what it says of a sweep on a device, and what it refuses.
+// `ridgeline predict`: its output for a sweep on a device, and its refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,7 +73,7 @@ TEST_F(PredictCommandTest, IsCorrectedByWhatIsKnown) {
   EXPECT_THAT(nothing.err, HasSubstr("a file that is there, or a point and what its step takes"));
 }
 
-// A run counts for the GPU that it was on, whatever its spec names.
+// A run counts for the GPU that it ran on, whatever its spec names.
 TEST_F(PredictCommandTest, ARunOfADatabaseIsOfTheGpuThatItRecorded) {
   const auto measure = [&](const std::string& file, int64_t batch, const std::string& gpu, const std::string& device) {
     std::vector<Problem> problems;
@@ -93,7 +93,7 @@ TEST_F(PredictCommandTest, ARunOfADatabaseIsOfTheGpuThatItRecorded) {
     store.PutPredictions({&point, 1}, {&result, 1}, {});
   };
   measure("runs.db", 1, "h100", "NVIDIA H100 80GB HBM3");
-  measure("runs.db", 2, "h100", "");  // another trainer's, which says nothing of it
+  measure("runs.db", 2, "h100", "");  // another trainer's run, which says nothing about it
   measure("runs.db", 3, "h100", "NVIDIA H200");
   measure("runs.db", 4, "h100", "NVIDIA H100 80GB HBM3 MIG 1g.10gb");
   const auto known = cli_.Run({"predict", "s.yaml", "--device", "p5", "--known", "runs.db", "-o", "json"});
@@ -109,7 +109,7 @@ TEST_F(PredictCommandTest, ARunOfADatabaseIsOfTheGpuThatItRecorded) {
   EXPECT_THAT(none.err, AllOf(HasSubstr("left out"), HasSubstr("of 0 known runs none is of gpu h100")));
 }
 
-// A posted log says what a step took, and that corrects the others.
+// A posted log gives a step's time, which corrects the other predictions.
 TEST_F(PredictCommandTest, IsCorrectedByAPostedLog) {
   std::ofstream(cli_.dir / "titan.yaml")
       << "name: titan\ndefaults: {trainer: torchtitan, model: llama-8b, seq_length: 8192, ranks: 8, shard: full, "
@@ -201,7 +201,7 @@ TEST_F(PredictCommandTest, PredictsAnotherProgramsStep) {
   EXPECT_THAT(unknown.err, HasSubstr("there is no framework 'te'"));
 }
 
-// AWS's figures, and what stands beside them.
+// AWS's figures, and those beside them.
 TEST_F(PredictCommandTest, ReportsHoldPublishedFiguresAgainstPredictions) {
   const std::string sweep = std::string(RIDGELINE_SOURCE_DIR) + "/sweeps/aws-blackwell.yaml";
   ASSERT_TRUE(

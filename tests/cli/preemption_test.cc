@@ -1,4 +1,4 @@
-// The whole way: a sweep of the real trainer, whose node is taken away, and that goes on where it was.
+// End to end: a sweep of the real trainer loses its node, and continues where it was.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ fs::path WriteTrainingSweep(const Cli& cli, const std::string& more) {
   return file;
 }
 
-// The exec of the only job, once its trainer has done `steps` steps; nothing where it never did.
+// The exec of the only job, once its trainer has done `steps` steps; nothing if it never did.
 std::optional<pid_t> ExecAtStep(const Cli& cli, int64_t steps) {
   std::optional<pid_t> exec;
   testing::Eventually([&] {
@@ -66,7 +66,7 @@ TEST(Preemption, APreemptedPointIsRunAgainAndContinues) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'ok'"), 1);
   EXPECT_EQ(cli.OpenStore().Query(sql).rows.at(0).at(0), loss);
   EXPECT_GE(cli.Count("SELECT CAST(evidence ->> '$.resumed_from_step' AS INTEGER) FROM runs"), 20);
-  // A folder for each point and measurement, beside the jobs, which come and go.
+  // A folder for each point and measurement, beside the jobs, which are created and removed.
   const std::string id = std::get<std::string>(cli.OpenStore().Query("SELECT point_id FROM runs").rows.at(0).at(0));
   std::vector<fs::path> folders;
   for (const auto& entry : fs::directory_iterator(cli.dir.path() / "ridgeline-out/state")) folders.push_back(entry);
@@ -128,7 +128,7 @@ TEST(Preemption, ExecRunAgainContinuesFromTheNewestWholeFiles) {
   ASSERT_GE(part.loss.size(), 450U);
   ASSERT_LT(part.loss.size(), loss.size());
 
-  // What it saved on leaving loses a file; what it saved before that is whole.
+  // The state that it saved on leaving loses a file; the earlier one is complete.
   const fs::path state = PointDir(job.job_dir, job.points[0].id) / "state";
   fs::remove(state / fmt::format("step-{:08}", part.loss.size()) / "manifest.json");
   ASSERT_EQ(cli.Run({"exec", JobFile(job)}).status.exit_code, 0);

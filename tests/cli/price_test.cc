@@ -1,4 +1,4 @@
-// A sweep's price before it runs, predictions in a database, and what they are asked for wrongly.
+// A sweep's price before it runs, predictions in a database, and invalid requests for them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST_F(PriceTest, APlanIsPricedOnTheDeviceThatIsNamed) {
   EXPECT_THAT(unpriced.err, Not(HasSubstr("to run"))) << "nothing is known";
 }
 
-// `plan`, `predict`, the largest batch and a search go by one device's memory and clock.
+// `plan`, `predict`, the largest batch and a search use one device's memory and clock.
 TEST_F(PriceTest, APlanJudgesAsThePredictionDoes) {
   const std::string sweep =
       "name: s\ndefaults: {model: llama-8b, precision: bf16, shard: full, ranks: 8, seq_length: 4096}\n";
@@ -63,7 +63,7 @@ TEST_F(PriceTest, APlanJudgesAsThePredictionDoes) {
       ParseJson(cli_.Run({"plan", "s.yaml", "--device", "p5", "--memory", "200GB", "-o", "json"}).out, "plan");
   EXPECT_EQ(said.at(0).at("available_bytes"), 200'000'000'000 - 600'000'000) << "a GPU's, which no ranks share";
   EXPECT_EQ(said.at(0).at("basis"), "--memory 200GB a GPU");
-  // The largest that fits does, and the next does not.
+  // The largest batch that fits does, and the next does not.
   std::ofstream(cli_.dir / "one.yaml") << sweep;
   const Json largest = ParseJson(
       cli_.Run({"plan", "one.yaml", "--largest", "batch_size", "--device", "p5", "-o", "json"}).out, "largest");

@@ -1,4 +1,4 @@
-// A sweep's repeats, from its file to what was measured.
+// A sweep's repeats, from its file to the measurements.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The table that `ridgeline run` ends with.
+// The table that `ridgeline run` prints last.
 #include "cli/result_table.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Searches, and `batch_size: max` that runs out of memory, with a launcher in this process: what is run, in which
-// order, and what a stop in the middle costs.
+// Searches, and `batch_size: max` that runs out of memory, with a launcher in this process: what runs, in which order,
+// and what an interruption costs.
 #include "cli/rounds.h"
 
 #include <gmock/gmock.h>
@@ -85,7 +85,7 @@ RunResult Ending(RunStatus status) {
   return result;
 }
 
-// The processor's time that a step of this engine took, of each of 60 points: measured once, and kept.
+// The processor time of a step of this engine for each of 60 points, which was measured once and stored.
 class MeasuredGrid {
  public:
   MeasuredGrid() {
@@ -156,7 +156,7 @@ TEST(Rounds, ASearchEndsNearTheBestOfAMeasuredGridAfterAQuarterOfItsRuns) {
   }
 }
 
-// Killed at whatever moment, the next run goes on: nothing is measured twice, and what it finds is the same.
+// A search that was killed at any moment is resumed: nothing is measured twice, and it finds the same.
 TEST(Rounds, AKilledSearchGoesOnWhereItWas) {
   const MeasuredGrid grid;
   SearchWorld whole;
@@ -188,8 +188,8 @@ constexpr char kThreeThatAreAlike[] =
     "matrix: {batch_size: [1, 2, 4]}\nmeasure: {warmup_steps: 1, steps: 2}\n"
     "search: {maximize: tokens_per_s, budget: 12}\n";
 
-// The best few are measured again for campaigns of their own, by a sweep of their own: the sweep itself has each point
-// once, and stays at the campaign that it was run for.
+// The best few are measured again for separate campaigns, by a separate sweep. The search's sweep has each point once,
+// and keeps its campaign.
 TEST(Rounds, WhatIsMeasuredAgainIsKeptBesideTheFirst) {
   SearchWorld world;
   world.yaml = kThreeThatAreAlike;

@@ -1,4 +1,4 @@
-// Points of one sweep that ask for different things, through `plan`, `render` and `run`.
+// Points of one sweep with different requests, through `plan`, `render` and `run`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
-// The lines of each script that say what it asks for.
+// The lines of each script with its requests.
 std::vector<std::string> Asked(const std::filesystem::path& folder) {
   std::vector<std::string> all;
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
@@ -36,7 +36,7 @@ TEST(Rules, OneSweepGoesFromOneRankToSixtyFour) {
   const auto rendered = cli.Run({"render", RIDGELINE_SOURCE_DIR "/sweeps/scaling.yaml", "--to", cli.dir / "jobs"});
   ASSERT_EQ(rendered.status.exit_code, 0) << rendered.err;
   EXPECT_THAT(Asked(cli.dir / "jobs"),
-              // Where ranks have to meet first, with the ten minutes that they have for that.
+              // Includes the ten minutes that ranks have to meet, if they must meet first.
               UnorderedElementsAre("array=0-2 partition=small nodes=1 cpus-per-task=64 time=32 ",
                                    "array=0-8 partition=small nodes=1 cpus-per-task=64 time=42 ",
                                    "array=0-2 partition=large nodes=2 cpus-per-task=64 time=72 ",

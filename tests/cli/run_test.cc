@@ -65,7 +65,7 @@ TEST(Run, TheTableAndStatusTellWhatDiffersApart) {
                                      "ok +night +\\{\\} +yes +1\n"));
 }
 
-// A report of its own, whose title says where it lies.
+// A separate report, whose title names its folder.
 void PutReport(const std::filesystem::path& folder, const std::string& title) {
   std::filesystem::create_directories(folder);
   WriteFile(folder / "report.yaml", "version: 1\ntitle: " + title + "\ncolumns:\n  - {name: panel, label: P}\n");
@@ -273,7 +273,7 @@ TEST(Run, AClosedTerminalLeavesItsJobsAndTheNextRunFollowsThem) {
   ExpectOneResultAPoint(cli, 1);
 }
 
-// A scheduler that ends the job that a driver is in does not mean the jobs that the driver has submitted.
+// If a scheduler ends the job that runs a driver, the jobs that the driver submitted should continue.
 TEST(Run, InsideAJobOfSlurmsSigtermLeavesTheJobs) {
   Cli cli;
   const auto sweep = cli.WriteSweep(1, "slow=1500");
@@ -313,7 +313,7 @@ TEST(Status, WatchesUntilNobodyIsAtWork) {
 TEST(Run, UnderNohupItOutlivesItsTerminal) {
   Cli cli;
   const auto sweep = cli.WriteSweep(3, "slow=150");
-  ::signal(SIGHUP, SIG_IGN);  // inherited by what is started
+  ::signal(SIGHUP, SIG_IGN);  // inherited by child processes
   Child driver = cli.Start({"run", sweep});
   ::signal(SIGHUP, SIG_DFL);
   ASSERT_TRUE(
@@ -339,7 +339,7 @@ TEST(Run, ASecondDriverIsToldWhoIsAtWork) {
   EXPECT_THAT(status.stdout_text, HasSubstr("process " + std::to_string(driver.pid()) + " is at work on test"));
   EXPECT_THAT(status.stdout_text, HasSubstr("rl-"));
 
-  // cancel stops the driver at work.
+  // cancel stops the running driver.
   const Captured cancel =
       ridgeline::Run({Program().string(), "cancel", "test", "--db", (cli.dir.path() / "ridgeline.db").string()});
   EXPECT_EQ(cancel.status.exit_code, 0) << cancel.stderr_text;
@@ -350,7 +350,7 @@ TEST(Run, ASecondDriverIsToldWhoIsAtWork) {
 TEST(Cancel, StopsADriverThatAShellStartedInTheBackground) {
   Cli cli;
   const auto sweep = cli.WriteSweep(2, "sleep");
-  ::signal(SIGINT, SIG_IGN);  // as a shell without job control has it for what follows `&`
+  ::signal(SIGINT, SIG_IGN);  // as a shell without job control sets it for commands before `&`
   Child driver = cli.Start({"run", sweep});
   ::signal(SIGINT, SIG_DFL);
   ASSERT_TRUE(
@@ -403,7 +403,7 @@ TEST(Run, ReadsItsSweepOnceSoTheTextThatIsKeptIsTheTextThatRan) {
   const auto pipe = cli.dir.path() / "pipe.yaml";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   Child run = cli.Start({"run", pipe});
-  std::ofstream(pipe) << text;  // who reads it again waits for ever
+  std::ofstream(pipe) << text;  // a second read would wait forever
   const bool ended = testing::Eventually([&] { return run.Poll().has_value(); });
   if (!ended) run.Signal(SIGKILL);
   ASSERT_TRUE(ended) << "it reads the file again";

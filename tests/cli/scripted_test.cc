@@ -1,5 +1,5 @@
-// `ridgeline run` and `status` where a scheduler does what a script says: how a run ends, and what is seen of jobs that
-// nobody follows.
+// `ridgeline run` and `status` with a scheduler that follows a script: how a run ends, and what is shown of jobs that
+// no driver follows.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class Scripted : public ::testing::Test {
   Scripted() { ::setenv("RIDGELINE_HOME", testing::FakePluginDir().parent_path().c_str(), 1); }
   ~Scripted() override { ::unsetenv("RIDGELINE_HOME"); }
 
-  // A sweep of two points. `launcher` is of the scripted launcher's mapping, `launch` of `launch:` itself.
+  // A sweep of two points. `launcher`: added to the scripted launcher's mapping. `launch`: added to `launch:` itself.
   void Write(const std::string& launcher, const std::string& launch = {}, const std::string& trainer = {},
              const std::string& seeds = "1, 2") const {
     WriteFile(cli_.dir / "sweep.yaml",

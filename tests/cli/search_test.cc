@@ -1,4 +1,4 @@
-// `search:` and `batch_size: max` as people meet them: planned, run, killed, and refused.
+// `search:` and `batch_size: max` as users see them: planned, run, killed, and refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What would be started, said before anything is: `ridgeline plan --commands`, `ridgeline trainers show --point`.
+// Shows the commands before anything starts: `ridgeline plan --commands`, `ridgeline trainers show --point`.
 #include "cli/show_commands.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ class ShownCommands : public ::testing::Test {
     return (cli_.dir.path() / name).string();
   }
 
-  // A definition in the sweep's folder, of a script that says what it was started with.
+  // A definition in the sweep's folder, of a script that reports how it was started.
   void WriteMine(const std::string& more) {
     Write("mine.sh", "cat \"$1\"; printf '[%s]\\n' \"$@\"; env; echo 'step 1: 5 ms'\n");
     Write("mine.yaml",
@@ -39,7 +39,7 @@ class ShownCommands : public ::testing::Test {
                       (cli_.dir.path() / "mine.sh").string(), more));
   }
 
-  // As who pastes it fills it in: what the node knows is in a folder here.
+  // Filled in as by a user who pastes it: values that the node knows are in a folder here.
   std::string FilledIn(const std::string& text) {
     std::filesystem::create_directories(cli_.dir.path() / "filled");
     const std::string folder = (cli_.dir.path() / "filled").string();
@@ -116,7 +116,7 @@ TEST_F(ShownCommands, OfOurTrainerCanBePastedAndTrains) {
   EXPECT_EQ(ReadJsonFile(FilledIn("<RESULT_FILE>")).at("status"), "ok");
 }
 
-// What exec starts is what was shown.
+// exec starts exactly what was shown.
 TEST_F(ShownCommands, AreWhatIsStarted) {
   WriteMine(kFields);
   const auto sweep = Write(

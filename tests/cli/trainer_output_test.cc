@@ -1,4 +1,4 @@
-// What a trainer says, as it is told among the lines of `ridgeline exec`.
+// A trainer's output among the lines of `ridgeline exec`.
 #include "cli/trainer_output.h"
 
 #include <gmock/gmock.h>
@@ -71,7 +71,7 @@ TEST_F(TrainerOutputTest, CannotPretendToBeALineOfTheJob) {
   std::istringstream lines(output.Next(true));
   int count = 0;
   for (std::string line; std::getline(lines, line); ++count) {
-    // However somebody looks for it, as the beginning of a line or behind whatever a log puts before it.
+    // No search finds it, neither at the beginning of a line nor behind a log's prefix.
     for (size_t at = line.find('r'); at != std::string::npos; at = line.find('r', at + 1)) {
       EXPECT_FALSE(ParseJobLine(line.substr(at))) << line;
     }

@@ -1,4 +1,4 @@
-// `ridgeline trainers`: what ships, held against logs in the trainers' own formats; and how the command is used.
+// `ridgeline trainers`: shipped definitions, compared with logs in the trainers' own formats; and the command's use.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,11 +28,11 @@ std::vector<std::string> Shipped() {
 }
 
 // logs/NAME.json: for each log NAME.LOG.log, the values that are `found` of each metric, the `steps` of the longest
-// series, and the end with its line and message, as far as they are said. Beside ok, oom, nan and crash there may be
-// logs of other releases and programs, ok… where they ended well.
+// series, and the end with its line and message, as far as they are given. Beside ok, oom, nan and crash there may be
+// logs of other releases and programs, named ok… if they ended well.
 class ShippedTrainer : public ::testing::TestWithParam<std::string> {
  protected:
-  // Releases that print alike have files in common, without the release in their names.
+  // Releases with the same output share files, without the release in their names.
   static fs::path LogFile(const std::string& ending) {
     const fs::path logs = Source() / "tests/trainers/logs";
     const fs::path own = logs / (GetParam() + ending);
@@ -200,7 +200,7 @@ TEST_F(Trainers, TryHoldsTokensAgainstTheStep) {
               HasSubstr("contradiction: tokens_per_s is 1.00K"));
 }
 
-// As a run's result has it: what its definition does not read for the point is no figure of it.
+// As in a run's result: values that its definition does not read for the point are no figures.
 TEST_F(Trainers, TryLeavesOutWhatIsNoFigureOfThePoint) {
   WriteText(
       "trainers/mine.yaml",
@@ -226,7 +226,7 @@ TEST_F(Trainers, TryLeavesOutWhatIsNoFigureOfThePoint) {
   }
 }
 
-// All but its ends is a hole, and a line to who reads it.
+// All of it except its ends is a hole, which readers see as a line.
 TEST_F(Trainers, ALogOfAGigabyteIsReadInLittleMemory) {
   WriteText("trainers/mine.yaml", kMine);
   {

@@ -8,7 +8,7 @@
 namespace ridgeline {
 namespace {
 
-// The launcher's own mapping, kept to node-7.
+// The launcher's own mapping, limited to node-7.
 Json KeptTo7(const std::string& launcher, const Json& own) {
   Launch launch;
   launch.launcher = launcher;

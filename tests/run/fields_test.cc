@@ -47,8 +47,8 @@ TEST(Fields, NameEveryMemberOnce) {
   // A RunSpec of distinct members: if two fields shared one, or one were missing, setting all would leave a default.
   std::set<const void*> members;
   RunSpec spec;
-  // All members are 8-byte numbers, bools, strings or the one map of what is a trainer's own; adding one to RunSpec
-  // without a field changes this sum.
+  // All members are 8-byte numbers, bools, strings or the map of a trainer's own fields. Adding one to RunSpec without
+  // a field changes this sum.
   size_t bytes = sizeof(spec.own);
   for (const auto table : {Fields(), Settings()}) {
     for (const Field& field : table) {

@@ -83,7 +83,7 @@ TEST(Figures, OutsideTheirRangeAreRefusedWithBoth) {
   EXPECT_EQ(Refusal("skipped_steps", 0), "accepted");
 }
 
-// A number that is cut to a whole one would be another.
+// A number that is cut to an integer would be a different figure.
 TEST(Figures, ThatCountAreWrittenAsWholeNumbers) {
   const auto refusal = [](const std::string& text) {
     try {
@@ -100,7 +100,7 @@ TEST(Figures, ThatCountAreWrittenAsWholeNumbers) {
   EXPECT_THAT(refusal(R"("step_ns": {"all": [1, 2.0]})"), HasSubstr("step_ns.all is 2.0"));
   EXPECT_THAT(refusal(R"("memory": {"by_category": {"logits": 0.5}})"), HasSubstr("memory.by_category is 0.5"));
   EXPECT_THAT(refusal(R"("parameters": true)"), HasSubstr("which is no number"));
-  // Beyond what is counted with, signed and not, and beyond any.
+  // Beyond the range of integers, signed and unsigned, and beyond any number.
   for (const char* number : {"9223372036854775807", "9223372036854775808", "18446744073709551615",
                              "18446744073709551616", "1e400", "-9223372036854775809"}) {
     EXPECT_NE(refusal(std::string(R"("parameters": )") + number), "accepted") << number;

@@ -1,5 +1,5 @@
-// A bit that is another in a record of a job: found, in words, or without meaning. And records of earlier versions,
-// kept as they were written, that have no checksum.
+// A flipped bit in a record of a job is detected and reported, or has no meaning. Also tests records of earlier
+// versions, kept as they were written, which have no checksum.
 #include "tests/base/flips.h"
 
 #include <gmock/gmock.h>
@@ -26,13 +26,13 @@ using testing::ExpectFlipsFound;
 using ::testing::HasSubstr;
 using testing::kRefused;
 
-constexpr int kFlips = 300;  // of each kind
+constexpr int kFlips = 300;  // flips of each kind
 
 std::filesystem::path Kept(const std::string& name) {
   return std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/run/kept" / name;
 }
 
-// What `read` gives, or why not. Anything but an Error ends the test.
+// The output of `read`, or its error. Anything but an Error ends the test.
 template <typename Read>
 std::string Became(Read read) {
   try {
@@ -86,8 +86,8 @@ TEST(Flips, OfAJobsFileAreFound) {
   });
 }
 
-// A line is taken as it was, or it is none and counts as broken: what became of its point is then not known. Where it
-// is the last one's end that is another, that line has not come whole yet, as while it is written.
+// A line is read unchanged, or it is none and counts as broken; then the point's outcome is unknown. If the end of the
+// last line is changed, that line is not complete yet, as while it is written.
 TEST(Flips, OfLinesOfResultsAreFound) {
   const TempDir dir;
   for (const char* id : {"first", "second", "third"}) {
@@ -116,7 +116,7 @@ TEST(Flips, OfLinesOfResultsAreFound) {
     if (flipped.ends_with('\n')) {
       EXPECT_GT(broken, 0);
     }
-    for (size_t at = 0; at < lines.size();) {  // each that is left is one of them
+    for (size_t at = 0; at < lines.size();) {  // each remaining line is one of them
       const size_t end = lines.find('\n', at) + 1;
       EXPECT_THAT(says, HasSubstr(lines.substr(at, end - at)));
       at = end;
@@ -128,7 +128,7 @@ TEST(Flips, OfLinesOfResultsAreFound) {
 TEST(Flips, OfARecordOfOneLineAreFound) {
   ExpectFlipsFound("a line", SealedLine("signal 9"), kFlips, [&](const std::string& flipped) {
     const auto record = Unsealed(flipped);
-    // Without its mark it is as one of an earlier version: whoever reads those knows their form.
+    // Without its mark it looks like a record of an earlier version, whose form the reader knows.
     if (!record || record->size() > std::string("signal 9").size()) return kRefused + std::string("a line");
     return std::string(*record);
   });

@@ -23,7 +23,7 @@ std::string RefusalOfConfig(const Json& config) {
   return {};
 }
 
-// meta-llama/Llama-3.1-8B's.
+// The config.json of meta-llama/Llama-3.1-8B.
 Json Llama8b() {
   return {{"model_type", "llama"},     {"num_hidden_layers", 32},      {"hidden_size", 4096},
           {"num_attention_heads", 32}, {"num_key_value_heads", 8},     {"intermediate_size", 14336},

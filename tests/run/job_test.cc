@@ -145,7 +145,7 @@ TEST(Job, ItsFileKnowsWhetherItWasChanged) {
   Json document = ReadJsonFile(JobFile(dir.path()));
   document["cpus"] = 3;
   EXPECT_THAT(Refusal(document), HasSubstr("job.json was changed since it was written"));
-  document.erase("checksum");  // as a person does, or an earlier version did
+  document.erase("checksum");  // as in files by people or by an earlier version
   EXPECT_EQ(DecodeJob(document, "job.json").cpus, 3);
 }
 

@@ -57,7 +57,7 @@ TEST(Presets, EveryStatedParameterCountIsExact) {
   for (const Preset& preset : Presets()) EXPECT_EQ(CountParameters(SpecOf(preset)), preset.parameters) << preset.name;
 }
 
-// As those who made the models count them.
+// The counts of the models' authors.
 TEST(Presets, ModelsThatPeopleBenchmarkHaveTheirParameters) {
   const std::map<std::string, int64_t> published = {
       {"llama2-7b", 6738415616},      {"llama2-13b", 13015864320},
@@ -89,7 +89,7 @@ TEST(Presets, OfAMixtureOfExpertsATokenTakesAFew) {
   EXPECT_EQ(ActiveParameters(said), 5);
 }
 
-// Tensor by tensor, as their code has them.
+// Tensor by tensor, as in the models' code.
 TEST(Presets, ParametersOfOtherTrainersFamiliesAreTheSumOfTheTensors) {
   int64_t h = 3584;
   int64_t layer = h + h + (h * h + h) + 2 * (h * 512 + 512) + h * h + 3 * h * 18944;  // biases of q, k and v
@@ -115,7 +115,7 @@ TEST(Presets, ParametersOfOtherTrainersFamiliesAreTheSumOfTheTensors) {
 
 TEST(Presets, FlopsAreOfWhatATokenTakes) {
   RunSpec mixtral = SpecOf(*FindPreset("mixtral-8x7b"));
-  mixtral.seq_length = 1;  // hardly an attention
+  mixtral.seq_length = 1;  // makes the attention's share negligible
   const double tokens = static_cast<double>(mixtral.batch_size * mixtral.grad_accumulation);
   const double of_a_token = ModelFlops(mixtral).model_causal / tokens;
   EXPECT_NEAR(of_a_token / (6.0 * (12879925248 - 32000.0 * 4096)), 1, 1e-3) << "the embedding multiplies nothing";
@@ -152,7 +152,7 @@ TEST(Presets, WhatPeopleCallTheSameShapeIsTheSamePoint) {
   }
 }
 
-// Whoever gave such a shape before it had a name has results of it.
+// Users who gave such a shape before it had a name have results for it.
 TEST(Presets, AYoungerNameChangesNoId) {
   std::vector<Problem> problems;
   const RunSpec shape = BuildSpec({{"family", "llama"},
@@ -199,7 +199,7 @@ TEST(Presets, NearNamesAreFound) {
   for (const std::string& name : PresetsNear("qwen3-8b", true)) EXPECT_TRUE(FindPreset(name)->is_ours()) << name;
 }
 
-// Counted tensor by tensor, from the families' definitions, and not by CountParameters' formula.
+// Counted tensor by tensor from the families' definitions, not by CountParameters' formula.
 TEST(Presets, ParametersAreTheSumOfTheTensors) {
   const RunSpec llama = SpecOf(*FindPreset("llama-25m"));  // 8 layers, 384 hidden, 6 heads of 64, 2 kv heads, ffn 1024
   int64_t h = 384;
@@ -285,7 +285,7 @@ TEST(Presets, ChangingHiddenOfAPresetChangesItsHeadDim) {
   const RunSpec spec = BuildSpec({{"model", "llama-25m"}, {"hidden", 768}}, problems);
   EXPECT_TRUE(problems.empty());
   EXPECT_EQ(spec.head_dim, 128);
-  // llama-32b has head_dim 128 where hidden / heads is 80: that is kept.
+  // llama-32b has head_dim 128, although hidden / heads is 80: it is kept.
   EXPECT_EQ(SpecOf(*FindPreset("llama-32b")).head_dim, 128);
 }
 

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 
 constexpr int64_t kWarmup = 1;
 
-// A run of a warm-up step and measured ones, of 1000 tokens each.
+// A run of a warm-up step and measured steps, with 1000 tokens each.
 RunResult RunOf(std::vector<int64_t> steps_ns, int64_t repeat = 1) {
   RunResult result;
   result.status = RunStatus::kOk;
@@ -47,7 +47,7 @@ TEST(Repeats, AreOneMeasurement) {
 }
 
 TEST(Repeats, AreDisturbedOnAGpuAsTheWorstOfThem) {
-  RunResult first = RunOf({1'000'000, 100'000, 120'000}, 2);  // two of them
+  RunResult first = RunOf({1'000'000, 100'000, 120'000}, 2);  // covers two repeats
   first.gpu = {400, 650, 700, 10, 1800, 1500, 2600, 70, 0.5, {{"sw_power_cap", 5}}, 1, 2, 3, 4096};
   RunResult second = RunOf({2'000'000, 200'000, 110'000});
   second.gpu = {700, 710, 700, 20, 1500, 1600, 2600, 60, 0.25, {{"sw_power_cap", 1}, {"hw_slowdown", 1}}, 1, 0, 0, 0};

@@ -88,7 +88,7 @@ TEST(Result, TheNamesOfTheContractAreThere) {
   EXPECT_EQ(d.at("emulated"), true);
 }
 
-// Of a GPU, 0 is a measurement.
+// For a GPU, 0 is a measurement.
 TEST(Result, HasOfAGpuOnlyWhatWasTaken) {
   const Json gpu = EncodeResult(Full()).at("gpu");
   EXPECT_EQ(
@@ -184,7 +184,7 @@ TEST(Result, RanksHaveFiguresToo) {
   }
 }
 
-// 64 KiB of a text, 256 bytes of a name: what is longer is no sentence.
+// 64 KiB for a text, 256 bytes for a name: anything longer is no sentence.
 TEST(Result, TextsHaveALength) {
   const auto with = [](const std::string& key, const Json& value) {
     return RefusalOfResult({{"version", 1}, {"status", "crashed"}, {key, value}});
@@ -203,7 +203,7 @@ TEST(Result, TextsHaveALength) {
   Json amounts = Json::object();
   for (int i = 0; i < 257; ++i) amounts[std::to_string(i)] = i;
   EXPECT_THAT(with("memory", {{"by_category", amounts}}), HasSubstr("has 257 amounts, and may have 256"));
-  // What is refused is not quoted at length.
+  // Messages do not quote refused text at length.
   EXPECT_LT(RefusalOfResult({{"version", 1}, {"status", std::string(100'000, 's')}}).size(), 300U);
   EXPECT_LT(RefusalOfResult({{"version", std::string(100'000, 'v')}}).size(), 300U);
   EXPECT_LT(with("provenance", std::string(60'000, 'p')).size(), 300U);

@@ -45,7 +45,7 @@ std::string ResultLine(const std::string& id) {
 TEST(ResultsFile, IsReadOnFromWhereItWasReadTo) {
   const TempDir dir;
   ResultsReader reader(dir.path());
-  EXPECT_THAT(NewIn(reader), IsEmpty());  // it is not there yet
+  EXPECT_THAT(NewIn(reader), IsEmpty());  // the file does not exist yet
   ResultsWriter writer(dir.path());
   writer.Append(ResultOf("a"));
   writer.Append(ResultOf("b"));
@@ -122,7 +122,7 @@ TEST(ResultsFile, CountsTheLinesThatAreNone) {
   EXPECT_EQ(reader.broken(), 2);
 }
 
-// A line says whose result it is, and its checksum is of that too.
+// A line names its point, and its checksum covers the name, too.
 TEST(ResultsFile, ALineUnderAnothersNameIsNone) {
   const TempDir dir;
   std::string line = ResultLine("first");

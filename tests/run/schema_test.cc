@@ -1,5 +1,5 @@
-// The two JSON Schemas of the trainer contract, made from the tables of fields and figures: docs/*.schema.json are what
-// this file makes, and RIDGELINE_UPDATE_GOLDENS=1 writes them anew.
+// The two JSON Schemas of the trainer contract, made from the tables of fields and figures. This file makes
+// docs/*.schema.json, and RIDGELINE_UPDATE_GOLDENS=1 writes them again.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kDialect = "https://json-schema.org/draft/2020-12/schema";
 const Json kText = {{"type", "string"}};
-// Bytes are counted, not letters: the schema lets a little more pass.
+// The limit counts bytes, not letters, so the schema accepts slightly more.
 const Json kBoundedText = {{"type", "string"}, {"maxLength", kMaxTextBytes}};
 const Json kTexts = {{"type", "object"}, {"additionalProperties", kBoundedText}, {"maxProperties", kMaxTexts}};
 
@@ -48,7 +48,7 @@ Json SpecSchema() {
   Json required = {"version"};
   for (const Field& field : Fields()) {
     properties[std::string(field.name)] = OfField(field);
-    // Of a model that is only a name nobody knows more.
+    // For a model that is only a name, nothing else is known.
     const bool is_of_model = field.Has(Field::kOfShape) || field.name == "rope_theta";
     if (field.unsaid.empty() && (!is_of_model || field.name == "family")) required.push_back(field.name);
   }

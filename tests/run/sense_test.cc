@@ -1,4 +1,4 @@
-// Which figures contradict each other or their point. docs/trainer-contract.md says them in the same order.
+// The figures that contradict each other or their point. docs/trainer-contract.md lists them in the same order.
 #include "run/sense.h"
 
 #include <gmock/gmock.h>
@@ -121,7 +121,7 @@ TEST(Sense, WhatWasNotSaidContradictsNothing) {
       [](RunResult& r) { r.loss.clear(), r.grad_norm.clear(); },
       [](RunResult& r) {
         r.loss = {3, 1.75};
-      },  // not of each step
+      },  // not one per step
       [](RunResult& r) { r.memory = {}; },
       [](RunResult& r) { r.memory.planned_peak_bytes = 0; },
       [](RunResult& r) { r.memory.by_category.clear(); },
@@ -150,7 +150,7 @@ TEST(Sense, MeasuredStepsAreThoseOfThePoint) {
               HasSubstr("memory.device_peak_kind is 'a guess', and is one of allocated, in use and NVML"));
 }
 
-// Which measure until measure.seconds have passed.
+// Steps are measured until measure.seconds have passed.
 TEST(Sense, OnGpusMoreStepsMayBeMeasured) {
   RunSpec spec = Spec();
   spec.device = "cuda";
@@ -192,7 +192,7 @@ TEST(Sense, OfARunThatDidNotEndWellTheRestMayBeMissing) {
               r.throughput.cold_tokens_per_s = 0;
             }),
             "");
-  EXPECT_EQ(Of([](RunResult& r) {  // planned, and killed before its parameters were there
+  EXPECT_EQ(Of([](RunResult& r) {  // planned, and killed before its parameters existed
               r.status = RunStatus::kOomHost;
               r.memory.rss_peak_bytes = 99;
               r.ranks.clear();
@@ -200,7 +200,7 @@ TEST(Sense, OfARunThatDidNotEndWellTheRestMayBeMissing) {
             "");
 }
 
-// A trainer that knows its own process's steps alone.
+// A trainer that knows only its own process's steps.
 TEST(Sense, AContinuedRunMayLeaveOutTheStepsBefore) {
   const auto continued = [](const std::string& after, size_t steps) {
     return Of([&](RunResult& r) {
@@ -218,7 +218,7 @@ TEST(Sense, AContinuedRunMayLeaveOutTheStepsBefore) {
   EXPECT_NE(continued("-9", 3), "");
 }
 
-// What an accelerator holds is in no process's resident set.
+// An accelerator's memory is not part of a process's resident set.
 TEST(Sense, ParametersMayLieOnAnAccelerator) {
   EXPECT_EQ(Of([](RunResult& r) {
               r.memory.rss_peak_bytes = 99;

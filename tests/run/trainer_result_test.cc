@@ -1,4 +1,4 @@
-// What another's trainer may write, and what is made of it. docs/trainer-contract.md has the rules.
+// What another trainer may write, and how it is read. docs/trainer-contract.md has the rules.
 #include "run/trainer_result.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ RunSpec FiveSteps() {
   return spec;
 }
 
-// Of an ok that says how fast it was, one way or the other.
+// The result of an ok that gives its speed in one of the possible ways.
 RunResult Parse(const std::string& members) {
   const std::string times = members.find("step_ns") == std::string::npos ? R"(, "step_ns": {"median": 5})" : "";
   return ParseTrainerResult(R"({"version": 1, "status": "ok")" + times + members + "}", FiveSteps(), "its result");
@@ -113,7 +113,7 @@ TEST(TrainerResult, ALossThatIsNotFiniteHasDivergedInWhateverWordItComes) {
     EXPECT_EQ(r.throughput.steady_tokens_per_s, 0) << "a run that diverged has no throughput";
   }
   EXPECT_EQ(Parse(R"(, "grad_norm": [NaN, 1.5])").status, RunStatus::kOk) << "loss scaling may skip a step";
-  // A trainer that says itself how it ended knows better.
+  // A trainer's own statement of its end has precedence.
   EXPECT_EQ(ParseTrainerResult(R"({"version": 1, "status": "preempted", "loss": [NaN]})", FiveSteps(), "x").reason,
             InfrastructureReason::kPreempted);
 }
@@ -148,7 +148,7 @@ TEST(TrainerResult, WhatTheTrainerSaysStands) {
 TEST(TrainerResult, WhatCannotBeTrueIsRefused) {
   EXPECT_EQ(RefusalOfMembers(R"(, "step_ns": {"all": [9, 9, 1, 4]})"),
             "its result cannot be true: step_ns.all has 4 numbers, and the point has 5 steps, warm-up included");
-  // With what follows from its own figures, too.
+  // It also contradicts what follows from its own figures.
   EXPECT_THAT(RefusalOfMembers(R"(, "step_ns": {"all": [9, 9, 1, 3, 2], "median": 7})"),
               HasSubstr("cannot be true: step_ns.p95 is 3, and step_ns.median 7"));
   EXPECT_THAT(RefusalOfMembers(R"(, "step_ns": {"all": [9, 9, 1, 3, 2]}, "throughput": {"steady_tokens_per_s": 5})"),
