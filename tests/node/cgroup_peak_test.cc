@@ -1,4 +1,4 @@
-// The peak of a cgroup: what files made for the test say, and, where this machine lets us make one, a real one's.
+// The peak of a cgroup: from files made for the test, and from a real cgroup if this machine allows one.
 #include "node/cgroup_peak.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class CgroupPeakTest : public ::testing::Test {
   }
   void Say(const std::string& name, const std::string& text) {
     MakeDirs((root_ / name).parent_path());
-    std::ofstream(root_ / name) << text;  // the same file, which stays open where it is read
+    std::ofstream(root_ / name) << text;  // the same file, which stays open in the reader
   }
 
   TempDir root_;
@@ -84,7 +84,7 @@ TEST_F(CgroupPeakTest, IsUnknownWhereTheKernelDoesNotSay) {
   EXPECT_EQ(CgroupPeak(root_.path(), false).Bytes(), 0);
 }
 
-// A cgroup of the test's own, below ours, in which the kernel counts memory.
+// The test's own cgroup below ours, in which the kernel counts memory.
 class OwnCgroup {
  public:
   OwnCgroup() {
@@ -111,12 +111,12 @@ class OwnCgroup {
   const fs::path& folder() const { return folder_; }
 
  private:
-  fs::path folder_;  // empty: this machine lets us make none
+  fs::path folder_;  // empty: this machine does not allow one
 };
 
 class InACgroup : public Exec {
  protected:
-  // What `exec`, started in that cgroup, makes of a trainer that is this script.
+  // The result of `exec`, started in that cgroup with this script as its trainer.
   RunResult RunIn(const fs::path& cgroup, const std::string& script) {
     WriteFile(dir_.path() / "mine.sh", script);
     Job job = MakeJob({});
@@ -144,8 +144,7 @@ class InACgroup : public Exec {
 TEST_F(InACgroup, WhatATrainerHeldForAMomentIsSeen) {
   const OwnCgroup cgroup;
   if (cgroup.folder().empty()) GTEST_SKIP() << "this machine lets us make no cgroup in which memory is counted";
-  // Nothing that is looked at every second sees it. What it writes is in the cgroup's page cache, beside its own
-  // memory.
+  // Sampling every second does not see it. What it writes is in the cgroup's page cache, beside its own memory.
   const std::string file = (dir_.path() / "written").string();
   const RunResult result = RunIn(cgroup.folder(), "python3 -c 'x = bytearray(200000000); open(\"" + file +
                                                       "\", \"wb\").write(x)'\n"

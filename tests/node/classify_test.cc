@@ -22,7 +22,7 @@ class Classified : public ::testing::Test {
     job_.points[0].time_limit_s = 60;
     end_.own_problem = "it wrote no result";
     end_.log_tail = "last words";
-    end_.watched.rss_peak_bytes = 1'900'000;  // of all ranks
+    end_.watched.rss_peak_bytes = 1'900'000;  // over all ranks
     end_.watched.rank_rss_peak_bytes = 1'000'000;
   }
 
@@ -175,7 +175,7 @@ TEST_F(Classified, SigkillIsOutOfMemoryOnlyWhereTheKernelCountedAKill) {
   EXPECT_EQ(Result().evidence.count("oom_kill"), 0U);
 }
 
-// As of a trainer whose worker was killed, and that only says that it failed.
+// Like a trainer whose worker was killed, and that only reports a failure.
 TEST_F(Classified, AKillOfOurOwnIsOutOfMemoryWhoeverWasKilled) {
   end_.oom = {1, true};
   for (const int code : {0, 1, 3, 137}) {
@@ -271,10 +271,10 @@ TEST_F(Classified, ToldToLeaveATrainerSaysHowItDid) {
   EXPECT_EQ(Result().reason, InfrastructureReason::kPreempted);
   EXPECT_EQ(Result().message, "told to leave after step 3 of 9");
   EXPECT_EQ(Result().loss, std::vector<double>{1.5});
-  Wrote(RunStatus::kCrashed);  // one that took the signal for a crash
+  Wrote(RunStatus::kCrashed);  // a trainer that took the signal for a crash
   EXPECT_EQ(Result().reason, InfrastructureReason::kPreempted);
   EXPECT_EQ(Result().evidence.at("result_status"), "crashed");
-  end_.own.reset();  // one that just ended
+  end_.own.reset();  // a trainer that just ended
   end_.watched.status = {0, SIGTERM, 0};
   EXPECT_EQ(Result().reason, InfrastructureReason::kPreempted);
   EXPECT_THAT(Result().message, HasSubstr("signal 15"));

@@ -1,4 +1,4 @@
-// Trainers in containers, run by exec, which stays outside. What starts them is tests/fakes/slurm_step.py.
+// Trainers in containers, run by exec, which stays outside. tests/fakes/slurm_step.py starts them.
 #include "node/container.h"
 
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ class InContainer : public Exec {
                             dir_.path().string(), image));
   }
 
-  // Of one point, five steps, of a trainer that is a script of the shell.
+  // A job of one point with five steps, whose trainer is a shell script.
   Job MakeDefined(const std::string& script, const std::string& more = "processes: one\n",
                   const Json& values = Json::object()) {
     WriteFile(dir_ / "mine.sh", script);
@@ -177,7 +177,7 @@ TEST_F(InContainer, AFolderThatCannotBeMountedIsAStart) {
   EXPECT_THAT(result.message, HasSubstr("source path does not exist: /no/such"));
 }
 
-// srun makes a kill of SIGTERM, and nothing of the first SIGINT.
+// srun turns SIGTERM into a kill, and ignores the first SIGINT.
 TEST_F(InContainer, SignalsReachTheTrainerPastSrun) {
   Job job = MakeDefined("trap 'echo saved; exit 3' TERM\necho step 1: 99 ms\nwhile true; do sleep 0.05; done\n");
   job.points[0].time_limit_s = 1;
@@ -216,7 +216,7 @@ TEST_F(InContainer, ItsMemoryIsLimited) {
   EXPECT_TRUE(NothingIsLeft());
 }
 
-// As Slurm's steps do, it descends from somebody else.
+// Like Slurm's steps, it descends from another process.
 TEST(MarkedProcesses, WhatAnotherStartsForUsIsCountedByItsMark) {
   const std::string mark = std::to_string(::getpid());
   ProcessTree ours;
@@ -239,7 +239,7 @@ TEST_F(InContainer, RanksThatSrunStartsAreEachInIt) {
   EXPECT_THAT(Calls(), AllOf(HasSubstr("--ntasks=2"), Not(HasSubstr("--ntasks=1 ")))) << "one srun, not one in another";
 }
 
-// The only step of the trainer is the first node's, and runs on all.
+// The trainer's only step belongs to the first node, and runs on all.
 TEST_F(InContainer, TheFirstNodeAloneRemovesItFromAll) {
   const Job job = MakeDefined("[ $SLURM_PROCID = 0 ] || exit 0\n" + std::string(kInside), "processes: srun\n",
                               {{"ranks", 2}, {"batch_size", 2}});
@@ -323,7 +323,7 @@ TEST(ContainerWords, WhyItNeverBeganIsTheRuntimesOrTheImages) {
             "its container could not be started");
 }
 
-// Of points with a limit each, all within the job's: the sum of the limits, half a minute each, and kContainerStartsS.
+// For points with limits, all within the job's time: the sum of the limits, half a minute each, and kContainerStartsS.
 TEST(ContainerWords, StartsOfAllPointsKeepWithinTheJobsTime) {
   constexpr int64_t kSecond = 1'000'000'000;
   ContainerStarts starts;

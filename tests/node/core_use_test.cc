@@ -1,4 +1,4 @@
-// Who used the cores, read from a kernel's files made for the test.
+// The users of the cores, from kernel files made for the test.
 #include "node/core_use.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST_F(CoreUseTest, WhatIsNotOursIsOthers) {
   EXPECT_DOUBLE_EQ(result.cores.busy_share, 0.45);
   EXPECT_DOUBLE_EQ(result.cores.others_share, 0.15);
   EXPECT_EQ(result.cores.throttles, 3);
-  // Ticks are rounded: ours may seem more than all.
+  // Ticks are rounded, so our share may look like more than all.
   SetCoreUse(before, {100 + second, 1000 + 2 * second, 6'100'000'000, 2}, result);
   EXPECT_EQ(result.cores.others_share, 0);
 }
@@ -84,16 +84,16 @@ TEST_F(CoreUseTest, OfAMomentItTellsWhatNoRoundingMakes) {
   EXPECT_DOUBLE_EQ(result.cores.others_share, 0.5);
 }
 
-// As on a node whose cores several jobs share: what the others have beside us takes nothing from us.
+// As on a node whose cores several jobs share: what others have beside us takes nothing from us.
 TEST_F(CoreUseTest, OfSharedCoresOthersTakeOnlyWhatIsOurs) {
   const int64_t second = ::sysconf(_SC_CLK_TCK);
   const CoreUse before{0, 0, 0, 0};
   RunResult result;
-  // Ten seconds of four cores of which one is ours: we had it, and others two more.
+  // Ten seconds of four cores, one of which is ours: we used it, and others used two more.
   SetCoreUse(before, {30 * second, 40 * second, 10'000'000'000, 0}, result, 0.25);
   EXPECT_DOUBLE_EQ(result.cores.busy_share, 1);
   EXPECT_DOUBLE_EQ(result.cores.others_share, 0);
-  // Others had three and a half.
+  // Others used three and a half.
   SetCoreUse(before, {40 * second, 40 * second, 5'000'000'000, 0}, result, 0.25);
   EXPECT_DOUBLE_EQ(result.cores.busy_share, 1);
   EXPECT_DOUBLE_EQ(result.cores.others_share, 0.5);

@@ -19,7 +19,7 @@ using testing::ResultOf;
 
 class Defined : public Exec {
  protected:
-  // A job of one point, five steps, of a trainer that is a script of the shell.
+  // A job of one point with five steps, whose trainer is a shell script.
   Job MakeDefined(const std::string& script, const std::string& more = "processes: one\n",
                   const Json& values = Json::object()) {
     const std::filesystem::path file = dir_.path() / "mine.sh";
@@ -88,7 +88,7 @@ TEST_F(Defined, TooFewMeasuredStepsAreInvalid) {
 }
 
 TEST_F(Defined, MemoryIsOfAllThatItStarts) {
-  // The shell holds little, and its child a lot for as long as it is looked at.
+  // The shell holds little memory, and its child a lot, for as long as it is sampled.
   const RunResult result = RunDefined(MakeDefined(
       "python3 -c 'import time; x = bytearray(300000000); time.sleep(3)' & wait\n" + std::string(kFiveSteps)));
   EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
@@ -153,7 +153,7 @@ TEST_F(Defined, ItRunsInTheFolderThatItsDefinitionNames) {
   EXPECT_EQ(RunDefined(job).step_ns.median_ns, 5'000'000);
   EXPECT_TRUE(IsThere(DirOf(job) / "output/made"));
 
-  // A program, too, is looked for there.
+  // A program is searched there, too.
   WriteFile(dir_.path() / "src/mine.sh", "#!/bin/sh\ncat times\n");
   ::chmod((dir_.path() / "src/mine.sh").c_str(), 0755);
   std::filesystem::remove_all(job.job_dir);
@@ -215,7 +215,7 @@ TEST_F(Defined, OurMarkersAndBinaryBytesInItsLogAreNothing) {
   EXPECT_EQ(result.step_ns.median_ns, 96'500'000);
 }
 
-// Nearly all of it is a hole, in a line that nobody reads to its end.
+// Nearly all of it is a hole, within a line that nobody reads to its end.
 TEST_F(Defined, ALogOfAGigabyteIsReadInLittleMemory) {
   const Job job = MakeDefined("truncate -s 1G /proc/self/fd/1; echo\n" + std::string(kFiveSteps));
   testing::WriteJob(job);
@@ -270,14 +270,14 @@ TEST_F(Defined, StepsWithoutATimeAreTimedAsTheirLinesArrive) {
     job.definition += "metrics: [{name: step_time, regex: '" + regex + "', take: arrival}]\n";
     return RunDefined(job);
   };
-  // A bar, whose line ends with the run.
+  // A progress bar, whose line ends with the run.
   const RunResult bar =
       timed("for i in 0 1 2 3 4 5; do printf '\\r%s/5 [' $i; sleep 0.2; done; echo\n", R"((?P<step>\d+)/5 \[)");
   EXPECT_EQ(bar.status, RunStatus::kOk) << bar.message;
   EXPECT_EQ(bar.step_ns.all_ns.size(), 5U);
   EXPECT_GT(bar.step_ns.median_ns, 100'000'000);
 
-  // Python keeps nothing back.
+  // Python does not buffer its output.
   const RunResult lines =
       timed("exec python3 -c 'import time\nfor i in range(5):\n  print(\"loss\", i)\n  time.sleep(0.2)'\n", "loss");
   EXPECT_EQ(lines.status, RunStatus::kOk) << lines.message;

@@ -1,4 +1,4 @@
-// With an NVML of the tests' own: no machine has a card on demand.
+// Uses the tests' own NVML, because no machine has a card on demand.
 #include "node/device_memory.h"
 
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ TEST_F(DeviceMemoryOf, OfARunIsTheMostThatWasSeen) {
     follower.Look();
   }
   EXPECT_EQ(follower.device_peak_bytes(), 6 * kGiB);
-  EXPECT_EQ(card_.sessions, 1);  // for all of them
+  EXPECT_EQ(card_.sessions, 1);  // one session for all of them
 
   spec.device = "cpu";
   RunFollower other(trainer, spec, "log", "progress", true, tree_, clock, Load);

@@ -1,4 +1,4 @@
-// `ridgeline exec`, as a process of its own.
+// Runs `ridgeline exec` as a separate process.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace ridgeline {
 
-// Jobs in a folder of the test's own, and mini_ridgeline to run them.
+// Jobs in the test's own folder, and mini_ridgeline to run them.
 class Exec : public ::testing::Test {
  protected:
   Job MakeJob(const std::vector<std::string>& modes, int64_t points = 1) {

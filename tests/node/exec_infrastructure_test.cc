@@ -1,4 +1,4 @@
-// `ridgeline exec` where what a trainer stands on is missing, full or wrong: nothing of that may become its result.
+// `ridgeline exec` if something that a trainer needs is missing, full or wrong: none of that may become its result.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -29,8 +29,8 @@ class ExecInfrastructure : public Exec {
     EXPECT_FALSE(result.evidence.at("node").empty());
   }
 
-  // Runs the job in a folder on a disk of its own, mounted with `options`; `before` is what a shell does there before
-  // exec. The exit code of exec, and the job as it is read back. Nothing where this process may not mount.
+  // Runs the job in a folder on a separate disk, mounted with `options`. `before`: shell commands that run there before
+  // exec. Returns exec's exit code, and the job as it is read back. Nothing if this process may not mount.
   struct OnDisk {
     int exit_code = 0;
     Job job;
@@ -91,7 +91,7 @@ TEST_F(ExecInfrastructure, ANodeWithoutTheTrainerFailsEveryPointAndSaysWhereItIs
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   EXPECT_EQ(ResultOf(job, 0).evidence.at("node"), host.data());
-  // Repaired, it runs them: nothing of it stands.
+  // After the repair it runs them: nothing of the failure remains.
   job.trainer = {FakeProgram("fake_trainer"), "ok"};
   EXPECT_EQ(Run(job), kExecDone);
   EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kOk);
@@ -119,7 +119,7 @@ TEST_F(ExecInfrastructure, PointsThatHaveAResultKeepIt) {
   EXPECT_EQ(Run(first), kExecDone) << "nothing is left to run, so nothing is asked of the node";
 }
 
-// Whichever trainer says how its GPU fared.
+// This holds for any trainer that reports its GPU's state.
 TEST_F(ExecInfrastructure, AThrottledGpuIsTheNodesWhereTheSweepRefusesThat) {
   const std::string text =
       R"(writes={"version": 1, "status": "ok", "step_ns": {"median": 5}, "gpu": {"throttled_share": 0.5}})";
@@ -182,7 +182,7 @@ TEST_F(ExecInfrastructure, APointsFolderThatIsRemovedUnderItIsNoCrash) {
   EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kOk);
 }
 
-// What is written into a file that nobody can find any more is lost.
+// Bytes written into a file that nobody can find any more are lost.
 TEST_F(ExecInfrastructure, AJobsFolderThatIsRemovedUnderItIsSaidByTheExitCode) {
   for (const char* mode : {"remove-job=1", "remove-job=0"}) {
     const Job job = MakeJob({mode, "ok"}, 2);

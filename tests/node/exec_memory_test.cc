@@ -1,5 +1,5 @@
-// `ridgeline exec` in a memory cgroup of the test's own, whose limit its trainers really reach. Skipped where this
-// process may not make one.
+// `ridgeline exec` in the test's own memory cgroup, whose limit its trainers really reach. Skipped if this process may
+// not make one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ using testing::ResultOf;
 
 constexpr const char* kLimit = "400000000";
 
-// Beside all others, with the limit; nothing where none can be made.
+// Beside all others, with the limit; nothing if none can be made.
 std::optional<fs::path> MakeCgroup() {
   const CgroupFolders folders = CgroupsOf("memory");
   for (const auto& [above, limit] : {std::pair(folders.v1, "memory.limit_in_bytes"), {folders.v2, "memory.max"}}) {

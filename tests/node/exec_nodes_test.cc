@@ -1,5 +1,5 @@
-// Points of defined trainers on several nodes: two execs on one machine stand for two nodes, and a script of the shell
-// for torchrun, which starts once on each.
+// Points of defined trainers on several nodes. Two execs on one machine stand for two nodes, and a shell script for
+// torchrun, which starts once on each.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ metrics:
   - {{name: device_peak, regex: 'memory (\S+) MB', unit: MB, take: max}}
   - {{name: version, regex: 'mine (\S+)'}}
 )";
-// As the last rank alone says it.
+// As only the last rank prints it.
 constexpr const char* kSteps =
     "echo memory 7 MB; for i in 1 2 3 4; do echo \"step $i: $((100 - i)) ms loss $i\"; done\n";
 constexpr const char* kFirst = "echo mine 2.1; echo memory 5 MB\n";
@@ -44,7 +44,7 @@ constexpr const char* kTraceback =
 
 class ExecNodesOfOthers : public Exec {
  protected:
-  // What runs on each node. A script knows the point's folder as $dir.
+  // The script of each node. It knows the point's folder as $dir.
   Job MakeNodes(const std::string& first, const std::string& other, const std::string& processes = "torchrun") {
     const std::filesystem::path file = dir_.path() / "mine.sh";
     WriteFile(file,
@@ -107,7 +107,7 @@ TEST_F(ExecNodesOfOthers, FiguresOfTheLastNodeCountWhoeverEndsFirst) {
     std::string first, other;
   };
   const std::vector<Order> orders = {
-      {kFirst, std::string("echo step 0; ") + waits + kSteps},  // half its log is there when node 0 ends
+      {kFirst, std::string("echo step 0; ") + waits + kSteps},  // half of its log exists when node 0 ends
       {waits_for_other + kFirst, kSteps},
       {kFirst, kSteps},
   };
@@ -145,7 +145,7 @@ TEST_F(ExecNodesOfOthers, OfACommandThatStartsOnceTheFirstNodeSaysAll) {
 }
 
 TEST_F(ExecNodesOfOthers, TheCauseOnAnotherNodeDecides) {
-  // Node 0 waits for it in vain, and is ended.
+  // Node 0 waits for it without success, and is ended.
   const Job job =
       MakeNodes("echo mine 2.1; sleep 600", std::string("echo 'step 1: 99 ms loss 1'\n") + kTraceback + "exit 1");
   const RunResult result = RunBoth(job);
@@ -162,7 +162,7 @@ TEST_F(ExecNodesOfOthers, TheCauseOnAnotherNodeDecides) {
 
 TEST_F(ExecNodesOfOthers, ANodeThatIsOnlyToldDoesNotDecide) {
   const std::string oom = "echo 'torch.OutOfMemoryError: CUDA out of memory.'; exit 1";
-  // The told ones end before the cause, after it, and with it.
+  // The notified processes end before the cause, after it, and with it.
   for (const char* told : {"exit 1", "ended part.node1.txt; exit 1", "kill -TERM $$"}) {
     SCOPED_TRACE(told);
     const Job job = MakeNodes(told, oom);
@@ -226,7 +226,7 @@ TEST_F(ExecNodesOfOthers, WhoIsToldToLeaveWhileAnotherIsAtItIsPreempted) {
   EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kPreempted) << ResultOf(job).message;
 }
 
-// Nobody looks on who would end the job.
+// Nothing watches that would end the job.
 TEST_F(ExecNodesOfOthers, ANodeThatHangsAfterTheFirstEndedWellEndsItself) {
   const Job job = MakeNodes(kFirst, "echo 'step 1: 99 ms loss 1'; sleep 600");
   others_end_ms_ = 1000;

@@ -48,7 +48,7 @@ class ExecRanks : public ::testing::Test {
     return MakeJob({std::filesystem::path(RIDGELINE_BINARY_DIR) / "bin/ridgeline-train"}, ranks, more);
   }
 
-  // Ranks that have to be ended are ended soon where the grace time is short.
+  // Ranks that must be ended are ended soon if the grace time is short.
   Child Start(const Job& job, const std::map<std::string, std::string>& environment = {}, int64_t grace_ms = 60'000) {
     SpawnOptions options;
     options.stdout_file = options.stderr_file = dir_.path() / "exec.log";
@@ -187,7 +187,7 @@ TEST_F(ExecRanks, RankZeroHasTimeToSayWhatItSaw) {
 
 TEST_F(ExecRanks, TheMemoryLimitIsOfAllRanksTogether) {
   Job job = MakeFake("eat-mib=120", 3);
-  job.memory_limit_bytes = 300'000'000;  // each alone is within it
+  job.memory_limit_bytes = 300'000'000;  // each rank alone is within it
   const RunResult result = Run(job);
   EXPECT_EQ(result.status, RunStatus::kOomHost);
   EXPECT_GT(std::stoll(result.evidence.at("rss_bytes")), job.memory_limit_bytes);
@@ -298,11 +298,11 @@ TEST_F(ExecRanks, HalfAGangOfRealRanksIsNoCrash) {
                                              {"MASTER_ADDR", "127.0.0.1"},
                                              {"MASTER_PORT", std::to_string(port.number())},
                                              {"RIDGELINE_COMM_TIMEOUT_S", "1"}};
-  // The ranks themselves give up.
+  // Here the ranks themselves give up.
   EXPECT_EQ(Start(job, node).Wait().exit_code, 0) << Log();
   EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kStart) << ResultOf(job).message;
   EXPECT_THAT(ResultOf(job).message, HasSubstr("rank 1 of 2 did not come"));
-  // Exec does.
+  // Here exec gives up.
   job.meet_limit_s = 1;
   WriteJob(job);
   node["RIDGELINE_COMM_TIMEOUT_S"] = "600";
@@ -314,7 +314,7 @@ TEST_F(ExecRanks, HalfAGangOfRealRanksIsNoCrash) {
 // Two execs on one machine stand for two nodes.
 class ExecNodes : public ExecRanks {
  protected:
-  // Of the `node`-th, which its scheduler calls n0 or n1.
+  // Starts the `node`-th node, which its scheduler calls n0 or n1.
   Child StartNode(const Job& job, int node, std::map<std::string, std::string> more = {}) {
     more.insert({{"RIDGELINE_NNODES", "2"},
                  {"RIDGELINE_NODE_RANK", std::to_string(node)},
@@ -341,7 +341,7 @@ class ExecNodes : public ExecRanks {
 
 TEST_F(ExecNodes, RunAJobTogether) {
   const Job job = MakeReal(4, {{"shard", "optimizer"}});
-  // Node 1 is first here, and finds what an earlier attempt left.
+  // Node 1 comes first here, and finds what an earlier attempt left.
   WritePrivateFile(SecretFile(job.job_dir), std::string(64, 's'));
   std::vector<Child> nodes;
   for (const int node : {1, 0}) nodes.push_back(StartNode(job, node));
@@ -389,7 +389,7 @@ TEST_F(ExecNodes, WhoIsToldToLeaveMeanwhileIsPreempted) {
   EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kPreempted) << ResultOf(job).message;
 }
 
-// As the pods of a Kubernetes Job are: each with a folder of its own, and a secret that somebody brought.
+// Like the pods of a Kubernetes Job: each has its own folder, and a secret from outside.
 TEST_F(ExecNodes, WithoutASharedFolderMeetByASecretThatIsBrought) {
   const Job job = MakeReal(2);
   Job elsewhere = job;

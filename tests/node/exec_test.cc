@@ -1,4 +1,4 @@
-// `ridgeline exec`, as a process of its own, over trainers that end in every way one can.
+// `ridgeline exec`, as a separate process, with trainers that end in every possible way.
 #include "node/exec.h"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ TEST_F(Exec, KeepsWhatTheTrainerMeasured) {
   EXPECT_THAT(result.environment.at("command"), HasSubstr("fake_trainer ok"));
 }
 
-// The fake names its result by the spec that it is given.
+// The fake names its result after the spec that it gets.
 TEST_F(Exec, RunsOneRepeatAsARunOfItsOwn) {
   Job job = MakeJob({"ok"});
   JobPoint& point = job.points[0];
@@ -168,9 +168,9 @@ TEST_F(Exec, TellsTheTrainerItsProgressFileAndItsCores) {
   EXPECT_THAT(log, HasSubstr("OMP_WAIT_POLICY=passive\n"));
 }
 
-// Two jobs of a node that see the same cores, as pods do, would both be on the first of them.
+// Otherwise two jobs of a node that see the same cores, as pods do, would both be on the first of them.
 TEST_F(Exec, PinsPointsOnlyToCoresThatAreTheJobsOwn) {
-  ::unsetenv("OMP_WAIT_POLICY");  // these tests' own
+  ::unsetenv("OMP_WAIT_POLICY");  // set by these tests themselves
   const std::vector<int> ours = CoresAllowed().ids;
   Job job = MakeJob({"environment"});
   job.cpus = 1;
@@ -232,20 +232,20 @@ TEST_F(Exec, ToldToStopItEndsThePointThatRunsAndNoOther) {
   const Job job = MakeJob({"ok", "sleep", "ok"}, 3);
   for (const int signal : {SIGTERM, SIGHUP, SIGINT}) {
     WriteJob(job);
-    std::filesystem::remove(PointDir(job.job_dir, job.points[1].id) / "log.txt");  // of the signal before
+    std::filesystem::remove(PointDir(job.job_dir, job.points[1].id) / "log.txt");  // left from the previous signal
     Child exec = Start(job);
     ASSERT_TRUE(Eventually([&] { return !ProcessesWith("fake_trainer").empty() && FindResult(job, 0); }));
     ASSERT_TRUE(
         Eventually([&] { return std::filesystem::exists(PointDir(job.job_dir, job.points[1].id) / "log.txt"); }));
     exec.Signal(signal);
     EXPECT_EQ(exec.Wait().exit_code, 130);
-    // Whoever takes the node away says SIGTERM; a person presses Ctrl-C.
+    // SIGTERM means that the node is taken away; SIGINT is a person's Ctrl-C.
     const RunEnd end = signal == SIGINT ? RunEnd(RunStatus::kCancelled) : RunEnd(InfrastructureReason::kPreempted);
     EXPECT_EQ(EndOf(ResultOf(job, 1)), end) << signal;
     EXPECT_FALSE(FindResult(job, 2));
     EXPECT_TRUE(NothingIsLeft());
   }
-  Job again = job;  // and run again, it goes on
+  Job again = job;  // when it is run again, it continues
   again.trainer[2] = "ok";
   EXPECT_EQ(Run(again), 0);
   EXPECT_THAT(Log(), HasSubstr("ran 2 skipped 1"));
@@ -262,7 +262,7 @@ TEST_F(Exec, SkipsFinishedPointsAndMakesWholeTheOthers) {
   std::string other = lines[2];
   other.replace(other.find(job.points[2].id), job.points[2].id.size(), "another");
   const std::string not_a_result = FormatJobLine({std::string(kResultLine), job.points[3].id, "{\"version\": 99}"});
-  // The second was cut by a kill, where the next one went on.
+  // A kill cut the second line, and the next attempt continued after it.
   std::ofstream(ResultsFile(job.job_dir)) << lines[0] << lines[1].substr(0, 100) << '\n' << other << not_a_result;
   EXPECT_EQ(Run(job), 0);
   EXPECT_THAT(Log(), HasSubstr("ran 3 skipped 1"));
@@ -284,7 +284,7 @@ TEST_F(Exec, SkipsWhatAnEarlierVersionFinished) {
   EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kOk);
 }
 
-// Shared file systems run out of files before they run out of room.
+// Shared file systems run out of files before they run out of space.
 TEST_F(Exec, LeavesAsManyFilesForManyPointsAsForOne) {
   const auto files_after = [&](const std::string& mode, int64_t points, bool keep_logs) {
     const TempDir dir;
@@ -297,15 +297,15 @@ TEST_F(Exec, LeavesAsManyFilesForManyPointsAsForOne) {
   };
   EXPECT_EQ(files_after("ok", 1, false), 4);  // job.json, results.log, exec.lock and points/
   EXPECT_EQ(files_after("ok", 30, false), 4);
-  EXPECT_EQ(files_after("ok", 3, true), 4 + 2 * 3);       // its folder and its log
-  EXPECT_EQ(files_after("exit=1", 3, false), 4 + 2 * 3);  // the same, where it did not end well
+  EXPECT_EQ(files_after("ok", 3, true), 4 + 2 * 3);       // its folder and log
+  EXPECT_EQ(files_after("exit=1", 3, false), 4 + 2 * 3);  // the same if it did not end well
 }
 
 TEST_F(Exec, WhatAKilledOneLeftIsTidiedUpByTheNext) {
   const Job job = MakeJob({"ok"});
   EXPECT_EQ(Run(job), 0);
   EXPECT_FALSE(IsThere(DirOf(job)));
-  MakeDirs(DirOf(job));  // killed when its line was on the disk
+  MakeDirs(DirOf(job));  // killed after its line was on the disk
   const auto leave = [&](const std::vector<const char*>& files) {
     for (const char* file : files) std::ofstream(DirOf(job) / file) << "x";
   };
@@ -313,7 +313,7 @@ TEST_F(Exec, WhatAKilledOneLeftIsTidiedUpByTheNext) {
   EXPECT_EQ(Run(job), 0);
   EXPECT_THAT(Log(), HasSubstr("ran 0 skipped 1"));
   EXPECT_FALSE(IsThere(DirOf(job)));
-  MakeDirs(DirOf(job));  // killed while it, or its trainer, wrote them, or looked whether anything can be written
+  MakeDirs(DirOf(job));  // killed while it or its trainer wrote them, or tested whether anything can be written
   leave({".spec.json.77-0", ".result.json.78-0", "exec.check"});
   EXPECT_EQ(Run(job), 0);
   EXPECT_FALSE(IsThere(DirOf(job)));
@@ -322,7 +322,7 @@ TEST_F(Exec, WhatAKilledOneLeftIsTidiedUpByTheNext) {
 TEST_F(Exec, ResultsThatAreNoRegularFileEndNothing) {
   const Job job = MakeJob({"ok"});
   WriteJob(job);
-  ASSERT_EQ(::mkfifo(ResultsFile(job.job_dir).c_str(), 0600), 0);  // whoever opened it would wait for ever
+  ASSERT_EQ(::mkfifo(ResultsFile(job.job_dir).c_str(), 0600), 0);  // opening it would block forever
   EXPECT_EQ(Run(job), 3);
   EXPECT_THAT(Log(), HasSubstr("not a regular file"));
   std::filesystem::remove(ResultsFile(job.job_dir));
@@ -340,12 +340,12 @@ TEST_F(Exec, TakesNothingOfAnEarlierAttemptForItsOwn) {
   std::filesystem::remove(ResultsFile(job.job_dir));
   MakeDirs(DirOf(job));
   WriteFileAtomic(DirOf(job) / kTrainersResultName, result);
-  job.trainer = {FakeProgram("fake_trainer"), "exit=0"};  // writes no result; the old one still lies there
+  job.trainer = {FakeProgram("fake_trainer"), "exit=0"};  // writes no result; the old one still exists
   EXPECT_EQ(Run(job), 0);
   EXPECT_EQ(ResultOf(job).status, RunStatus::kCrashed);
 }
 
-// As where a scheduler lost sight of the node that runs it.
+// As if a scheduler lost sight of the node that runs it.
 TEST_F(Exec, AJobThatRunsAlreadyIsWaitedForAndNotRunTwice) {
   const Job job = MakeJob({"slow=50"});
   WriteJob(job);
@@ -357,7 +357,8 @@ TEST_F(Exec, AJobThatRunsAlreadyIsWaitedForAndNotRunTwice) {
   EXPECT_THAT(Log(), HasSubstr("ran 0 skipped 1"));
 }
 
-// Whatever a trainer leaves in the place of its result: a sentence, and neither a wait nor a giant in memory.
+// Anything that a trainer leaves in the place of its result leads to a message, without waiting and without much
+// memory.
 TEST_F(Exec, WhatIsNoResultFileIsACrashAndASentence) {
   const std::pair<const char*, const char*> cases[] = {
       {"pipe", "its result is a named pipe, not a regular file"},
@@ -382,7 +383,7 @@ TEST_F(Exec, WhatIsNoResultFileIsACrashAndASentence) {
   EXPECT_EQ(ResultOf(job, modes.size() - 1).status, RunStatus::kOk);
 }
 
-// Its log and its progress, too. What an attempt left so is no trouble of the next one's.
+// The same for its log and its progress. What an attempt left so does not affect the next one.
 TEST_F(Exec, WhatIsNoLogIsReadByNobody) {
   for (const char* what : {"pipe", "link", "folder", "giant"}) {
     const Job job = MakeJob({std::string("files-are=") + what, "ok"}, 2);
@@ -429,14 +430,14 @@ TEST_F(Exec, RefusesAWrongJobFile) {
   Json document = EncodeJob(job);
   document["points"][0]["id"] = "../../escape";
   EXPECT_THAT(refused(document.dump()), HasSubstr("'../../escape' cannot be a point's id"));
-  EXPECT_EQ(Run(TestJob(dir_.path() / "empty", {"ok"}, 0)), 0);  // nothing to do is no fault
+  EXPECT_EQ(Run(TestJob(dir_.path() / "empty", {"ok"}, 0)), 0);  // having nothing to do is no fault
 }
 
 TEST_F(Exec, AFullDiskStopsTheJobAndLosesNothing) {
   const Job job = MakeJob({"ok"}, 2);
   EXPECT_EQ(Run(MakeJob({"ok"})), 0);  // the first of the two
   std::filesystem::create_directories(job.job_dir / "points");
-  // A folder that cannot be written stands for a disk that is full: nothing of the second point can be made.
+  // A folder that cannot be written stands for a full disk: nothing of the second point can be created.
   const auto blocked = PointDir(job.job_dir, job.points[1].id);
   std::ofstream(blocked) << "a file where a folder must be";
   EXPECT_EQ(Run(job), 3);
@@ -447,7 +448,8 @@ TEST_F(Exec, AFullDiskStopsTheJobAndLosesNothing) {
   EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kOk);
 }
 
-// exec or its trainer is killed at any moment; run again until it is through, every point has one whole result.
+// exec or its trainer is killed at any moment, and exec is run again until it finishes. Then every point has one whole
+// result.
 TEST_F(Exec, KilledAtAnyMomentAndRunAgainEveryPointHasOneResult) {
   std::mt19937 random(7);
   for (const bool kill_trainer : {false, true}) {
@@ -491,7 +493,7 @@ TEST_F(Exec, KilledAtAnyMomentAndRunAgainEveryPointHasOneResult) {
   }
 }
 
-// As by a node whose controller has forgotten the job: it kills every process of it, one after another.
+// As by a node whose controller has forgotten the job: it kills all of the job's processes, one after another.
 TEST_F(Exec, ATrainerThatIsKilledShortlyBeforeExecIsNoResult) {
   const Job job = MakeJob({"slow=600000"});
   WriteJob(job);
@@ -506,7 +508,7 @@ TEST_F(Exec, ATrainerThatIsKilledShortlyBeforeExecIsNoResult) {
   EXPECT_FALSE(FindResult(job));
 }
 
-// A job whose points have checkpoint files, running: its trainer is told by the signals below.
+// A running job whose points have checkpoint files. Its trainer gets the signals below.
 class Preempted : public Exec {
  protected:
   Job SavingJob(const std::vector<std::string>& modes, int64_t points = 1) {
@@ -515,7 +517,7 @@ class Preempted : public Exec {
     WriteJob(job);
     return job;
   }
-  // Sends the signals once the first point's trainer is ready; what exec then exits with.
+  // Sends the signals once the first point's trainer is ready. Returns exec's exit code.
   int Tell(const Job& job, const std::vector<int>& signals, int64_t grace_ms = 10'000) {
     std::filesystem::remove(PointDir(job.job_dir, job.points[0].id) / "log.txt");
     Child exec = Start(job, grace_ms);
@@ -547,7 +549,7 @@ TEST_F(Preempted, ItIsGivenTheJobsTimeToSaveAndNoMore) {
 }
 
 TEST_F(Preempted, ACancelIsACancelAndQuick) {
-  Job job = SavingJob({"ignore-term"});  // would take the whole time to save
+  Job job = SavingJob({"ignore-term"});  // would use the whole time to save
   job.save_time_s = 600;
   WriteJob(job);
   EXPECT_EQ(Tell(job, {SIGINT}), 130);
@@ -555,7 +557,7 @@ TEST_F(Preempted, ACancelIsACancelAndQuick) {
   EXPECT_EQ(ResultOf(job).evidence.at("signal"), std::to_string(SIGINT));
   EXPECT_EQ(Tell(job, {SIGTERM, SIGINT}), 130);  // while it saves
   EXPECT_EQ(ResultOf(job).status, RunStatus::kCancelled);
-  std::ofstream(CancelFile(job.job_dir)).flush();  // who cancels leaves this, whatever its launcher's signal is
+  std::ofstream(CancelFile(job.job_dir)).flush();  // a canceller leaves this file, whatever its launcher's signal is
   for (const int signal : {SIGTERM, SIGUSR1, SIGHUP}) {
     EXPECT_EQ(Tell(job, {signal}), 130);
     EXPECT_EQ(ResultOf(job).status, RunStatus::kCancelled);
@@ -571,7 +573,7 @@ TEST_F(Preempted, APointWithoutCheckpointFilesIsPreemptedTooAndQuickly) {
     EXPECT_FALSE(ResultOf(job).evidence.at("node").empty());
   }
   job = MakeJob({"ignore-term"});
-  job.save_time_s = 600;  // of those that have something to save
+  job.save_time_s = 600;  // for trainers that have something to save
   std::filesystem::remove_all(job.job_dir);
   WriteJob(job);
   EXPECT_EQ(Tell(job, {SIGTERM}, 50), 130);

@@ -1,4 +1,5 @@
-// Whether a trainer hangs, by its logs and a clock that the tests move; and exec, which ends one that does.
+// Detects a hanging trainer from its logs, with a clock that the tests move. Also tests exec, which ends such a
+// trainer.
 #include "node/hang_watch.h"
 
 #include <gmock/gmock.h>
@@ -47,7 +48,7 @@ class Hanging : public ::testing::Test {
     watch_.emplace(trainer_, spec_, std::vector<std::filesystem::path>{dir_ / "log.txt", dir_ / "log.1.txt"}, elsewhere,
                    HangPatience(), clock_, [this] { return written_; });
   }
-  // Looked at every second, as exec does. What is said then, or nothing but that it goes on.
+  // Looks every second, as exec does. Returns what it finds, or that the trainer goes on.
   StopReason After(int64_t seconds) {
     StopReason said = StopReason::kNone;
     for (int64_t i = 0; i < seconds && said == StopReason::kNone; ++i) {
@@ -200,7 +201,7 @@ TEST_F(Hanging, WhatWasSaidByTheTimeLimitCounts) {
 
 class ExecHanging : public Exec {
  protected:
-  // A job of one point, five steps, of a trainer that is a script of the shell.
+  // A job of one point with five steps, whose trainer is a shell script.
   Job MakeDefined(const std::string& script, const std::string& processes = "one", int64_t ranks = 1) {
     const std::filesystem::path file = dir_ / "mine.sh";
     WriteFile(file, "#!/bin/sh\n" + script);
@@ -212,7 +213,7 @@ class ExecHanging : public Exec {
     EXPECT_TRUE(problems.empty());
     job.points = {{PointId(spec), spec, 0}};
     job.trainer.clear();
-    std::filesystem::remove_all(job.job_dir);  // of an earlier one
+    std::filesystem::remove_all(job.job_dir);  // left from an earlier one
     job.definition =
         fmt::format("name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\ncommand: [{}]\nprocesses: {}\n{}",
                     file.string(), processes, kMetrics);

@@ -1,4 +1,4 @@
-// Kills for want of memory, counted in a kernel's files made for the test. The processes are real.
+// Kills because memory ran out, counted in kernel files made for the test. The processes are real.
 #include "node/oom_kills.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST_F(OomKillsTest, AreThoseOfOurOwnCgroupAndNoOthers) {
 }
 
 TEST_F(OomKillsTest, OfTheFirstVersionAreCountedToo) {
-  // In a container: with the path that the host knows.
+  // In a container, with the host's path.
   Write("proc/self/cgroup", "9:cpuset:/x\n4:memory:/kubepods/pod/container\n0::/\n");
   Write("proc/vmstat", "oom_kill 4\n");
   Write("sys/fs/cgroup/memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
@@ -61,7 +61,7 @@ TEST_F(OomKillsTest, AreOursAloneWhereNobodyElseIsInTheCgroup) {
   options.die_with_parent = true;
   Child other = Child::Spawn({"sleep", "600"}, options);
   EXPECT_FALSE(alone(us + std::to_string(other.pid()) + "\n")) << "another job's exec, started from the same shell";
-  // One that came while we ran.
+  // A process that came while we ran.
   Write("sys/fs/cgroup/job/cgroup.procs", us);
   const OomWatch watch(root_.path());
   Write("sys/fs/cgroup/job/cgroup.procs", us + std::to_string(other.pid()) + "\n");

@@ -1,4 +1,4 @@
-// What a node is asked before a job's first point, each fault by itself.
+// The checks of a node before a job's first point, each fault by itself.
 #include "node/preflight.h"
 
 #include <gmock/gmock.h>
@@ -47,7 +47,7 @@ class PreflightTest : public ::testing::Test {
     EXPECT_THAT(unfit->message, HasSubstr(words));
     EXPECT_FALSE(unfit->hint.empty());
   }
-  // A program of the test's own.
+  // The test's own program.
   fs::path Program(const std::string& name, const std::string& script) {
     const fs::path file = dir_ / name;
     std::ofstream(file) << "#!/bin/sh\n" << script;

@@ -1,4 +1,4 @@
-// What a process is started with, by exec, and as it is shown before.
+// The command and environment of a process, as exec starts it and as a preview shows it.
 #include "node/preview.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ using ::testing::Pair;
 
 class PreviewTest : public ::testing::Test {
  protected:
-  // A job of one point, of the contract's trainer `argv`, or of a definition.
+  // A job of one point, with the contract's trainer `argv`, or with a definition.
   Job JobOf(const Json& values, std::vector<std::string> argv = {}) {
     std::vector<Problem> problems;
     RunSpec spec = BuildSpec(values, problems);
@@ -118,8 +118,8 @@ TEST_F(PreviewTest, VariablesOfThisMachineAndMissingOnesAreSaid) {
   EXPECT_THAT(preview.resume, ElementsAre("--from=<CHECKPOINT_DIR>"));
 }
 
-// The sweep's `environment` goes before the definition's `env`, and that before what exec sets by itself; which rank it
-// is, neither says.
+// The sweep's `environment` overrides the definition's `env`, which overrides exec's own settings. Neither sets the
+// rank.
 TEST_F(PreviewTest, TheSweepsEnvironmentGoesFirst) {
   const std::string env =
       "command: [x, '{{layers}}']\nprocesses: ours\n"

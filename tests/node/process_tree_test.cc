@@ -16,10 +16,10 @@ using testing::Eventually;
 TEST(ProcessTree, CountsTheProcessorTimeOfWhatDescendsAndNotOurOwn) {
   constexpr int64_t kTenthNs = 100'000'000;
   const TempDir dir;
-  const std::filesystem::path shell = dir / "a) 1 (2";  // a name may look like the figures behind it
+  const std::filesystem::path shell = dir / "a) 1 (2";  // a name may look like the figures that follow it
   std::filesystem::create_symlink("/bin/sh", shell);
   ProcessTree tree;
-  tree.End();  // processes that earlier tests left to this process
+  tree.End();  // ends processes that earlier tests left to this process
   EXPECT_EQ(tree.UsedNs(), 0);
   Child::Spawn({"sleep", "600"});
   EXPECT_LT(tree.UsedNs(), kTenthNs);

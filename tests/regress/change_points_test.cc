@@ -10,7 +10,7 @@
 namespace ridgeline {
 namespace {
 
-// Three runs of each commit, whose number is its name; from the commit `from` on all take e^change as long.
+// Three runs of each commit, whose number is its name. From the commit `from` on, all take e^change as long.
 struct Shift {
   int from = 0;
   double change = 0;

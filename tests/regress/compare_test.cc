@@ -33,7 +33,7 @@ class Compared : public ::testing::Test {
   std::vector<ComparedCell> Cells(const std::string& base = "monday", const std::string& head = "tuesday") {
     return MatchSides(ReadSide(store_, {base, {}}), ReadSide(store_, {head, {}}));
   }
-  // A column of the table, a row a cell.
+  // A column of the table, with one value per cell.
   std::vector<std::string> Column(const std::string& name) {
     const Table table = ComparisonTable(Cells());
     const auto at = std::find(table.columns.begin(), table.columns.end(), name) - table.columns.begin();
@@ -169,7 +169,7 @@ TEST_F(Compared, NewFailuresAreSaid) {
   });
   Measure(store_, "tuesday", points_, [&](const Point& point) {
     RunResult result = samples::Result(point.id, RunStatus::kOomHost);
-    result.environment.clear();  // a failure that says no machine
+    result.environment.clear();  // a failure that names no machine
     return point.id == points_[0].id ? result : Timed(point, {kMs});
   });
   EXPECT_THAT(Column("step_time"), ElementsAre("fails now: out of memory", "failed in base: crashed"));

@@ -33,7 +33,7 @@ MeasuredRuns OneRun(double ms, int64_t rss_bytes = 0) {
 
 class Confirmed : public ::testing::Test {
  protected:
-  // Head takes this much longer than base, for each point; runs differ by half a percent.
+  // For each point, head takes this much longer than base. Runs differ by half a percent.
   void MeasureAll(const std::vector<double>& slower) {
     cells_ = SuspectsOf(gate_);
     EXPECT_TRUE(MeasureInTurns(gate_, cells_,
@@ -112,7 +112,7 @@ TEST_F(Confirmed, WhatStaysOpenSaysHowManyRunsWouldDecide) {
 TEST_F(Confirmed, OneOfManySuspectsMayBeChance) {
   for (int i = 0; i < 60; ++i) gate_.findings.push_back(Suspect("p" + std::to_string(i)));
   cells_ = SuspectsOf(gate_);
-  // A change that would do by itself: its chance is 0.1 %, and of sixty suspects one may have 0.08 %.
+  // A change that would suffice by itself: its chance is 0.1 %, and of sixty suspects one may have 0.08 %.
   for (SuspectCell& cell : cells_) {
     const double more = &cell == cells_.data() ? 0.0153 : 0.0;
     for (int round = 0; round < 2; ++round) {
@@ -171,7 +171,7 @@ TEST_F(Confirmed, WhatGaveNoResultIsNoPair) {
   EXPECT_FALSE(gate_.findings[0].high) << "of one pair there is none";
 }
 
-// A base build from before an accepted change counts as if it had it, and any other is held to as it is.
+// A base build from before an accepted change counts as if it had the change. Other base builds count unchanged.
 TEST_F(Confirmed, WhatWasAcceptedIsTakenOffTheBaseBuildThatDoesNotHaveIt) {
   const auto answer_of = [&](double slower, const std::string& base_build) {
     gate_.findings = {Suspect("a")};
@@ -201,10 +201,10 @@ TEST_F(Confirmed, WhatWasAcceptedIsTakenOffTheBaseBuildThatDoesNotHaveIt) {
   EXPECT_THAT(gate_.findings[0].taken, SizeIs(0));
 }
 
-// Head and base are run in turns; what fails again in head alone is red.
+// Head and base run in turns. Only failures that repeat in head alone are red.
 TEST_F(Confirmed, AFailureIsRunAgainInTurns) {
   struct Case {
-    size_t head_fails_in;  // the pair; 0: in none
+    size_t head_fails_in;  // number of the pair; 0: in none
     bool base_fails;
     GateAnswer answer;
     size_t pairs;

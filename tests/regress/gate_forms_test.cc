@@ -28,7 +28,7 @@ using ::testing::StartsWith;
 using enum GateAnswer;
 using enum GateMetric;
 
-// What would command a terminal, a page, a shell or a form, if any took it as it is.
+// Text that would control a terminal, a page, a shell or a form that used it unescaped.
 const std::string kHostile = "a<b>&\"'|`\n::error::no\x1b[31m @team #1 \\ % ]]> \xff";
 
 std::vector<std::string> LinesOfForm(const std::string& text) {
@@ -72,7 +72,7 @@ Gate ExampleGate(const std::string& point = "batch_size=1") {
   return gate;
 }
 
-// 10,000 cells, with names that no form takes as they are.
+// 10,000 cells, with names that every form must escape.
 Gate HugeGate() {
   Gate gate;
   gate.head = "night-22";
@@ -248,7 +248,7 @@ TEST(GateForms, OfAHugeGateAreNoLargerThanWhoReadsThemTakes) {
   EXPECT_EQ(ParseJson(GateJson(gate), "the gate").at("findings").size(), 20'000U);
 }
 
-// A sample as GitLab reads it: what is behind a # is a comment, then words as a shell has them; the first is the name.
+// A sample as GitLab reads it: text behind a # is a comment, then come words as in a shell. The first word is the name.
 std::string NameToGitLab(const std::string& line) {
   std::string name;
   bool quoted = false;

@@ -20,7 +20,7 @@ using testing::Timed;
 using enum GateAnswer;
 using enum GateMetric;
 
-constexpr int kEnoughNights = 7;  // of three runs
+constexpr int kEnoughNights = 7;  // nights of three runs
 
 class Gated : public ::testing::Test {
  protected:
@@ -31,7 +31,7 @@ class Gated : public ::testing::Test {
     });
     return found == gate.findings.end() ? nullptr : &*found;
   }
-  // The first point ends like this, the other as ever.
+  // The first point ends like this, the other as always.
   void AddTonight(const std::function<RunResult(const Point&)>& first) {
     nights_.Add("tonight", [&](const Point& point) {
       return point.id == nights_.points()[0].id ? first(point) : Timed(point, testing::ThreeRuns(100));
@@ -241,7 +241,7 @@ TEST_F(Gated, AFailureIsASuspectUntilItFailsAgain) {
   nights_.AddSeveral(1);
   const auto fails = [](const Point& point) {
     RunResult result = samples::Result(point.id, RunStatus::kOomHost);
-    result.environment.clear();  // it says no machine
+    result.environment.clear();  // it names no machine
     return result;
   };
   AddTonight(fails);
@@ -271,7 +271,7 @@ TEST_F(Gated, AFailureIsASuspectUntilItFailsAgain) {
   EXPECT_EQ(gate.findings[0].words, "fails, as the time before: out of memory");
 }
 
-// What was accepted is taken off: what was before it counts as if it had it.
+// Accepted changes are subtracted: earlier measurements count as if they had them.
 TEST_F(Gated, WhatWasAcceptedIsTakenOff) {
   nights_.AddSeveral(kEnoughNights);
   nights_.Add("night-8", 105);

@@ -12,7 +12,7 @@
 
 namespace ridgeline::testing {
 
-// Points that differ in their seed, of five measured steps after one of warm-up.
+// Points that differ in their seed, with five measured steps after one of warm-up.
 inline std::vector<Point> FewStepPoints(size_t count) {
   std::vector<Point> points = samples::Points(count);
   for (Point& point : points) {
@@ -23,7 +23,7 @@ inline std::vector<Point> FewStepPoints(size_t count) {
   return points;
 }
 
-// Ended well, with these times of a step in its runs, one each, by a build of this commit.
+// A successful result with these step times, one for each of its runs, by a build of this commit.
 inline RunResult Timed(const Point& point, const std::vector<int64_t>& runs_ns, const std::string& commit = {}) {
   RunResult result = samples::Result(point.id);
   result.step_ns.all_ns = {900'000'000};
@@ -32,7 +32,7 @@ inline RunResult Timed(const Point& point, const std::vector<int64_t>& runs_ns, 
   return result;
 }
 
-// One measurement of each point for the campaign, and what became of it.
+// One measurement of each point for the campaign, with its outcome.
 inline void Measure(Store& store, const std::string& campaign, const std::vector<Point>& points,
                     const std::function<RunResult(const Point&)>& end) {
   SweepRecord sweep = samples::Sweep("test");

@@ -104,12 +104,12 @@ TEST_F(Measurements, AreWhereTheSchedulerSaysTheyWere) {
   EXPECT_EQ(ReadMeasurements(store_, {}).at(0).measurements.at(0).host, "node-7");
 }
 
-// How far a run's steps take after each other, and how long it takes to run steadily.
+// How strongly a run's steps depend on each other, and how long it takes to become steady.
 TEST_F(Measurements, HaveTheirWarmUpAndWhatTheirStepsAreWorth) {
   const auto slow_to_start = [](const Point& point) {
     RunResult result = samples::Result(point.id);
     result.step_ns.all_ns = {900'000'000};
-    // After 10 that are slower, a level that changes every 5 steps.
+    // After 10 slower steps, a level that changes every 5 steps.
     for (int64_t step = 0; step < 60; ++step) {
       result.step_ns.all_ns.push_back(step < 10 ? 200'000'000 : 100'000'000 + (step / 5 % 2) * 1'000'000);
     }

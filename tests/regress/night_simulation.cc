@@ -73,14 +73,14 @@ std::vector<NightSimulation::End> NightSimulation::Tonight(std::vector<CellNight
                                                            const std::vector<double>& changes, bool pinned) {
   std::vector<End> ends(cells.size(), End::kPass);
   std::vector<double> chances;
-  std::vector<size_t> judged;  // the cells of those chances
+  std::vector<size_t> judged;  // the cells with those chances
   std::vector<bool> faint(cells.size());
-  std::vector<size_t> first(cells.size());  // of the nights that show it together
+  std::vector<size_t> first(cells.size());  // first of the nights that show it together
   for (size_t i = 0; i < cells.size(); ++i) {
     CellNights& cell = cells[i];
     first[i] = cell.nights.size();
     if (uniform_(random_) < noise_.lost) continue;
-    // Of the nights before, that nobody disturbed.
+    // The earlier nights that were undisturbed.
     std::vector<size_t> places;
     for (size_t night = 0; night < cell.nights.size(); ++night) {
       if (!cell.disturbed[night]) places.push_back(night);
@@ -184,7 +184,7 @@ NightRates NightSimulation::Quiet(int64_t nights) {
 }
 
 void NightSimulation::Accept(CellNights& cell) {
-  // Nights one after another that were worse are one change.
+  // Consecutive worse nights are one change.
   while (cell.first > 0 && (cell.worse[cell.first - 1] || cell.open[cell.first - 1])) --cell.first;
   for (size_t night = 0; night < cell.nights.size(); ++night) {
     if (night >= cell.first) {

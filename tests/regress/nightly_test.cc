@@ -10,7 +10,7 @@
 namespace ridgeline {
 namespace {
 
-// Around 0, by ± spread in turns: a median of 0 and a sigma of 1.4826 spread.
+// Alternates around 0 by ± spread: a median of 0, and a sigma of 1.4826 spread.
 std::vector<double> History(double spread, size_t runs = kHistoryRuns) {
   std::vector<double> history;
   for (size_t i = 0; i < runs; ++i) history.push_back(i % 2 == 0 ? spread : -spread);

@@ -1,4 +1,4 @@
-// A store with nights of a machine, one after another.
+// A store with consecutive nights of a machine.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace ridgeline::testing {
 
-// Three runs each take 99.5, 100 and 100.5 % of this.
+// Three runs that take 99.5, 100 and 100.5 % of this.
 inline std::vector<int64_t> ThreeRuns(double ms) {
   std::vector<int64_t> runs;
   for (const double share : {0.995, 1.0, 1.005}) runs.push_back(static_cast<int64_t>(ms * share * 1e6));
@@ -25,7 +25,7 @@ class Nights {
 
   const std::vector<Point>& points() const { return points_; }
 
-  // A night in which each point ends so, a second after the one before.
+  // A night in which each point ends so, a second after the previous one.
   void Add(const std::string& campaign, const std::function<RunResult(const Point&)>& end) {
     Measure(store_, campaign, points_, [&](const Point& point) {
       RunResult result = end(point);
@@ -38,12 +38,12 @@ class Nights {
   void Add(const std::string& campaign, double ms) {
     Add(campaign, [&](const Point& point) { return Timed(point, ThreeRuns(ms)); });
   }
-  // night-1 and so on, of three runs each.
+  // night-1 and so on, with three runs each.
   void AddSeveral(int count, double ms = 100) {
     for (int i = 1; i <= count; ++i) Add("night-" + std::to_string(i), ms);
   }
 
-  // Of the baseline, as a night that was worse.
+  // Leaves it out of the baseline, like a night that was worse.
   void LeaveOut(const std::string& campaign) { left_out_.push_back({campaign, {}, {}}); }
 
   GateSides Sides(const std::string& head, const std::string& pinned = {}) {

@@ -1,4 +1,4 @@
-// What is known of each night, and which is begun.
+// The records of nights, and which night begins next.
 #include "regress/nights.h"
 
 #include <gmock/gmock.h>
@@ -44,12 +44,12 @@ Night NightThatSuspected(const std::string& name, const NightCell& cell) {
   return night;
 }
 
-// All that it found worse.
+// Accepts everything that it found worse.
 void Accept(Night& night, int64_t unix_s = 0) {
   for (const WorseCell& worse : night.worse) night.accepted.push_back({worse.cell, "why", "ada", unix_s});
 }
 
-// "night-1" of a whole night, "night-1 point" of a cell.
+// "night-1" for a whole night, "night-1 point" for a cell.
 std::vector<std::string> LeftOutNames(const std::vector<Night>& nights) {
   std::vector<std::string> names;
   for (const LeftOutMeasurements& each : LeftOutOf(nights)) {
@@ -199,14 +199,14 @@ TEST(Nights, WhatANightFoundWorseIsInNoBaselineUntilItIsAccepted) {
       NightThatFoundWorse("4", {a, b}), NightOf("5", 3, 1, 2),         NightThatFoundWorse("6", {a}),
       NightThatFoundWorse("7", {a, b}), NightThatFoundWorse("8", {})};
   EXPECT_THAT(LeftOutNames(nights), ElementsAre("2 a", "4 a", "4 b", "5", "6 a", "7 a", "7 b"));
-  Accept(nights[5]);  // of a alone, which is worse since 4: nights that failed say nothing
+  Accept(nights[5]);  // only of cell a, which is worse since 4: nights that failed say nothing
   EXPECT_THAT(LeftOutNames(nights), ElementsAre("1 a", "2 a", "3 a", "4 b", "5", "7 a", "7 b"))
       << "what is worse after it is worse than what was accepted";
   Accept(nights[6]);
   EXPECT_THAT(LeftOutNames(nights), ElementsAre("1 a", "1 b", "2 a", "2 b", "3 a", "3 b", "4 b", "5", "6 b"));
 }
 
-// What is accepted moves its cell's older measurements by as much, and leaves none of them out.
+// An accepted change shifts its cell's older measurements by as much, and leaves none of them out.
 TEST(Nights, WhatWasAcceptedIsTakenOffWithItsFigures) {
   const NightCell a{"a", ""};
   std::vector<Night> nights = {NightThatFoundWorse("1", {}), NightThatFoundWorse("2", {a}),
@@ -233,13 +233,13 @@ TEST(Nights, WhatWasAcceptedIsTakenOffWithItsFigures) {
   EXPECT_EQ(changes[0].step_time_in_turns, 0.02);
   EXPECT_EQ(changes[0].base_build, "v1 in /base");
 
-  Accept(nights[3], 480);  // that night did not know yet that night 3 is accepted
+  Accept(nights[3], 480);  // when that night ended, night 3 was not yet accepted
   changes = AcceptedOf(nights);
   ASSERT_THAT(changes, SizeIs(1)) << "both found one change";
   EXPECT_EQ(changes[0].night, "4");
   EXPECT_THAT(changes[0].before, ElementsAre("1"));
 
-  Accept(nights[4], 600);  // that one knew: it found more
+  Accept(nights[4], 600);  // that night knew it, so it found more
   changes = AcceptedOf(nights);
   ASSERT_THAT(changes, SizeIs(2));
   EXPECT_THAT(changes[1].before, ElementsAre("1", "2", "3", "4"));

@@ -1,4 +1,4 @@
-// The reports that show what this room finds: histories with their changes, and a gate's answer.
+// The reports on this room's findings: histories with their changes, and a gate's answer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ Report Shipped(const std::string& name) {
 
 class ReportPages : public ::testing::Test {
  protected:
-  // So many nights of two points, by a build each two nights, slower from one on.
+  // Nights of two points, with a new build every two nights, slower from one night on.
   void AddNights(int nights, int slower_from) {
     for (int i = 1; i <= nights; ++i) {
       nights_.Add("night-" + std::to_string(i), [&](const Point& point) {

@@ -78,7 +78,7 @@ NightCounts MachineSimulation::CountRedNights(int64_t nights) {
       counts.suspects += cell.suspect ? 1 : 0;
       inconclusive |= cell.decision == Decision::kInconclusive;
       if (cell.suspect || cell.faint) chances.push_back(cell.decision == Decision::kRegressed ? cell.chance : 1);
-      if (cell.decision != Decision::kPass) continue;  // no baseline has what looked worse
+      if (cell.decision != Decision::kPass) continue;  // baselines leave out runs that looked worse
       history.insert(history.end(), cell.runs.begin(), cell.runs.end());
       history.erase(history.begin(), history.end() - kHistoryRuns);
     }

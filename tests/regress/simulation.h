@@ -1,4 +1,4 @@
-// Nights of a machine that is not still: runs made step by step, screened and measured again as the gate does it.
+// Nights of a noisy machine: runs made step by step, screened and measured again as the gate does it.
 #pragma once
 
 #include <array>
@@ -11,18 +11,18 @@
 namespace ridgeline::testing {
 
 struct MachineNoise {
-  double between_runs = 0.01;   // standard deviation of what a run's steps share, of the logarithm
-  double steps = 0.01;          // and of a step
+  double between_runs = 0.01;   // standard deviation of the part that a run's steps share, of the logarithm
+  double steps = 0.01;          // and of a single step
   double neighbours = 0.6;      // correlation of a step with the one before it
-  double drift_of_nights = 0;   // how far the machine wanders over 60 nights, and back
+  double drift_of_nights = 0;   // how far the machine drifts over 60 nights, and back
   double drift_of_session = 0;  // how much slower a session's last run is than its first
-  double bursts = 0;            // the share of runs in which something slows a sixth of the steps by half
-  double disturbed_runs = 0;    // the share of runs that something slows by 5 % from end to end
+  double bursts = 0;            // share of runs in which something slows a sixth of the steps by half
+  double disturbed_runs = 0;    // share of runs that something slows by 5 % throughout
 };
 
 // How a night ended for one cell.
 struct CellNight {
-  std::array<double, 3> runs = {};  // of the night itself
+  std::array<double, 3> runs = {};  // the night's own runs
   bool suspect = false;
   bool faint = false;
   Decision decision = Decision::kPass;
@@ -32,19 +32,19 @@ struct CellNight {
 struct NightCounts {
   int64_t nights = 0;
   int64_t red = 0;           // nights with a regression
-  int64_t inconclusive = 0;  // of the others, nights with one
-  int64_t suspects = 0;      // cells
+  int64_t inconclusive = 0;  // other nights, with an inconclusive cell
+  int64_t suspects = 0;      // suspect cells
 };
 
 class MachineSimulation {
  public:
   MachineSimulation(const MachineNoise& noise, uint64_t seed) : noise_(noise), random_(seed) {}
 
-  // Nights of 100 cells of which none ever changes.
+  // Nights of 100 cells that never change.
   NightCounts CountRedNights(int64_t nights);
 
-  // Of `cases` cells with 20 runs of history, how many are found to have regressed in the night in which they take
-  // e^change as long.
+  // The number of `cases` cells with 20 runs of history that are found to have regressed in the night in which they
+  // take e^change as long.
   int64_t CountFound(int64_t cases, double change);
 
   // The figure of one run at this level, at a share of its session.

@@ -1,4 +1,4 @@
-// What the gate's rules are worth on a machine that is not still.
+// The quality of the gate's rules on a noisy machine.
 #include "tests/regress/simulation.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace ridgeline {
 namespace {
 
-// Runs differ by this much, wander, are slowed in bursts, and once in a while from end to end.
+// Runs differ by this much, drift, are slowed in bursts, and occasionally throughout.
 testing::MachineNoise Noise(double between_runs) {
   testing::MachineNoise noise;
   noise.between_runs = between_runs;

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using Rounds = std::vector<std::vector<RunPair>>;
 
-// Pairs whose differences are `change` ± spread in turns.
+// Pairs whose differences alternate between change + spread and change - spread.
 std::vector<RunPair> Round(double change, double spread, size_t pairs = kPairsOfRound) {
   std::vector<RunPair> round;
   for (size_t i = 0; i < pairs; ++i) round.push_back({5, 5 + change + (i % 2 == 0 ? spread : -spread)});
