@@ -1,4 +1,4 @@
-// What a page answers: in every report that ships, whatever its runs were, one short sentence that they bear out.
+// The answer of a page: for every shipped report, whatever its runs were, one short sentence that they support.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// A report, and what its runs differ in: a base, and another that it is compared with, whose steps do so much more.
+// A report, and the difference of its runs: a base and another run, whose steps do this much more work.
 struct Compared {
   const char* report;
   Json base;
@@ -44,8 +44,8 @@ const std::vector<Compared> kCompared = {
 
 class Answers : public ::testing::Test {
  protected:
-  // Two runs with as many measured steps, of the second each so many times as long; neither was run where they are
-  // predicted.
+  // Two runs with equally many measured steps. The second's steps take the given multiple of the time. Neither counts
+  // as run if they are predicted.
   std::vector<std::string> Of(
       const Compared& compared, int64_t steps, double slower, RunStatus status = RunStatus::kOk,
       Provenance provenance = Provenance::kMeasured, const std::function<void(RunResult&)>& edit = [](RunResult&) {}) {
@@ -99,7 +99,7 @@ TEST_F(Answers, AreShortWhateverTheRunsWere) {
 TEST_F(Answers, SayADifferenceOnlyWhereThereIsOne) {
   for (const Compared& compared : kCompared) {
     SCOPED_TRACE(compared.report);
-    // Of scaling, twice the ranks in the same time is twice the work.
+    // For scaling, twice the ranks in the same time is twice the work.
     EXPECT_THAT(Of(compared, 9, 1.3)[0], Not(HasSubstr("difference")));
     EXPECT_THAT(Of(compared, 9, 1.003)[0], HasSubstr("difference"));
   }
@@ -114,7 +114,7 @@ TEST_F(Answers, OfTooFewStepsAreOfMemoryAlone) {
   }
 }
 
-// As a trainer of one's own leaves them, which plans no memory.
+// As from a user's own trainer, which plans no memory.
 TEST_F(Answers, WithoutAPlanAreOfWhatWasMeasured) {
   for (const bool device : {true, false}) {
     const auto unplanned = [&](RunResult& run) {
@@ -169,7 +169,7 @@ TEST_F(Answers, WithoutAnyRunThatEndedWellSaySo) {
   }
 }
 
-// Two runs of each comparison, of whose cores others held so much; as a report of this form.
+// Two runs of each comparison, of whose cores others used this share; as a report in this format.
 std::string Disturbed(const Compared& compared, double share, ReportFormat format) {
   const TempDir dir;
   Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
@@ -199,7 +199,7 @@ TEST(DisturbedTimes, MakeNoSentence) {
   }
 }
 
-// Of a comparison both runs count: that which others disturbed may be the one that is compared with.
+// In a comparison both runs count: the disturbed one may be the reference.
 TEST(DisturbedTimes, OfTheOtherRunMakeNoSentenceEither) {
   for (const double slower : {1.0, 1.3}) {
     const TempDir dir;

@@ -1,4 +1,4 @@
-// Charts as a reader sees them: well-formed, inside their frame, no text over another, right heights.
+// Charts as a reader sees them: well-formed, inside their frame, no overlapping text, correct heights.
 #include "report/chart.h"
 
 #include <gmock/gmock.h>
@@ -68,7 +68,7 @@ TEST_P(BarsTest, NothingOverlapsOrLeavesTheFrame) {
   for (const svg::Room& room : {svg::kWide, svg::kMedium, svg::kNarrow}) ExpectReadable(RenderBarChart(chart, room));
 }
 
-// Of the drawing: its width and height.
+// The drawing's width and height.
 std::pair<double, double> SizeOf(const std::string& svg) {
   std::pair<double, double> size;
   EXPECT_EQ(std::sscanf(svg.c_str() + svg.find("viewBox"), "viewBox=\"0 0 %lf %lf\"", &size.first, &size.second), 2);
@@ -115,7 +115,7 @@ TEST(Chart, AnErrorBarIsInsideTheFrameAndUnderItsNumber) {
   chart.slots[0].bars[0].high = 14'400;  // beyond every bar: the axis reaches it
   const std::string high = RenderBarChart(chart, svg::kWide);
   ExpectReadable(high);
-  chart.slots[0].bars[0].high = 14'400'000;  // beyond the axis: an arrow's head
+  chart.slots[0].bars[0].high = 14'400'000;  // beyond the axis: an arrowhead
   const std::string cut = RenderBarChart(chart, svg::kWide);
   ExpectReadable(cut);
   EXPECT_EQ(lines(cut), lines(high) + 1);
@@ -173,7 +173,7 @@ TEST(Chart, AFailureSaysWhatItWantedEvenBeyondTheAxis) {
   const std::string svg = RenderBarChart(chart, svg::kMedium);
   EXPECT_THAT(svg, HasSubstr("\xE2\x86\x91 1.00 GB"));
   EXPECT_THAT(svg, HasSubstr("memory</text>"));
-  // The run's own bar is not flattened by it.
+  // The run's own bar is not flattened by the failure.
   EXPECT_THAT(svg, Not(HasSubstr("M tokens")));
   for (const auto& shape : ParseXml(svg).shapes) {
     if (shape.name == "rect" && shape.Attribute("rx").empty()) {

@@ -1,4 +1,4 @@
-// The convergence report: curves and gaps by step, what formats do over seeds, runs that diverge.
+// The convergence report: curves and gaps by step, the effect of formats over seeds, and diverging runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,8 +32,8 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 class ConvergenceTest : public testing::Test {
  protected:
-  // A run whose loss falls from 6 to 2, with `above` more at its end than at its beginning and a step's noise that only
-  // the seed decides.
+  // A run whose loss falls from 6 to 2, with `above` more at its end than at its beginning, and noise per step that
+  // only the seed decides.
   static RunResult& Add(Runs& runs, const Json& format, int seed, double above) {
     Json spec = {{"model", "llama-5m"}, {"data", "/text"}, {"steps", kSteps}, {"warmup_steps", 0}, {"grad_clip", 1}};
     spec.update(format);
@@ -47,7 +47,7 @@ class ConvergenceTest : public testing::Test {
     return result;
   }
 
-  // fp32, bf16 close to it, and a third format that is emulated, far off, skips steps, and diverges with one seed.
+  // fp32; bf16 close to it; and a third format that is emulated, is far off, skips steps, and diverges with one seed.
   void FillSample() {
     Runs runs(store_);
     for (const int seed : {1, 2, 3}) Add(runs, kFp32, seed, 0.0625 * seed);
@@ -107,7 +107,7 @@ TEST_F(ConvergenceTest, TheGapIsToFp32OfTheSameSeedStepByStep) {
   }
 }
 
-// Of squares of large losses, a double has not enough digits to tell them apart.
+// For squares of large losses, a double has too few digits to distinguish them.
 TEST_F(ConvergenceTest, TheSpreadOfLargeLossesIsTheirsAndNoRounding) {
   Runs runs(store_);
   for (const int seed : {1, 2, 3}) {
@@ -123,7 +123,8 @@ TEST_F(ConvergenceTest, FormatsAreComparedOverSeedsAndWithTheirNoise) {
   FillSample();
   const Rows rows = Answer();
   const size_t fp32 = Find(rows, "fp32, seed 1");
-  // Seeds end 0.0625 apart, less 9.5 of the last 20 steps; their noise has one mean over 20 steps.
+  // At the last step, seeds are 0.0625 apart. The mean over the last 20 steps lies 9.5 steps earlier. Their noise has
+  // one mean over 20 steps.
   const double deviation = 0.0625 * 110.5 / kSteps;
   EXPECT_THAT(rows.Number(fp32, "format_loss_sd"), Optional(DoubleNear(deviation, 1e-9)));
   EXPECT_EQ(rows.Number(fp32, "format_gap"), std::nullopt);
@@ -287,7 +288,7 @@ TEST_F(ConvergenceTest, ALineIsTheMeanOfItsRunsAndItsBandWhatTheySpan) {
   EXPECT_EQ(diverged.failure, std::string(kThirdName) + ", seed 3: diverged");
   EXPECT_EQ(diverged.colour, lines.lines[2].colour);
   EXPECT_THAT(diverged.points, SizeIs(5));
-  // A format has one colour in every chart, though fp32 has no line in the second.
+  // A format has the same colour in every chart, although fp32 has no line in the second.
   const LineChart gaps = MakeLineChart(report_, report_.charts[1], rows, panels[0].rows, "g");
   EXPECT_EQ(gaps.lines[0].legend, "bf16");
   EXPECT_EQ(gaps.lines[0].colour, lines.lines[1].colour);

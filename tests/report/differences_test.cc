@@ -1,4 +1,4 @@
-// Runs that would look the same but are not: whatever differs is said of each, in tables and in charts.
+// Runs that would look the same but are not: tables and charts show every difference.
 #include "report/differences.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ using testing::UnorderedElementsAre;
 
 class DifferencesTest : public testing::Test {
  protected:
-  // A measurement of llama-10m at batch 1, in a sweep of its own.
+  // A measurement of llama-10m at batch 1, in a separate sweep.
   void Measure(const Json& fields, const MeasurementKey& as, const std::string& memory = "24 GiB",
                const std::string& device = "Example CPU", const std::string& definition = "") {
     std::vector<Problem> problems;
@@ -175,7 +175,7 @@ TEST_F(DifferencesTest, PointsOfARuleBelongToTheirSweep) {
   }
 }
 
-// A trainer that says nothing of its machine still says which device it had.
+// A trainer that reports nothing about its machine still reports its device.
 TEST_F(DifferencesTest, AnotherDeviceIsADifference) {
   Measure({{"seed", 1}}, {}, "24 GiB", "GPU A");
   Measure({{"seed", 2}}, {}, "24 GiB", "GPU B");
@@ -186,7 +186,7 @@ TEST_F(DifferencesTest, AnotherDeviceIsADifference) {
   EXPECT_EQ(TellApart(store_, results, {"seed", "device_name"}), (std::vector<std::string>{"", ""}));
 }
 
-// A trainer's name without a release may have meant another one at another time.
+// A trainer's name without a release may have meant a different one at another time.
 TEST_F(DifferencesTest, AnotherReleaseIsADifference) {
   const auto measure = [&](int seed, const std::string& definition) {
     Measure({{"seed", seed}, {"trainer", "titan"}}, {}, "24 GiB", "Example CPU", definition);

@@ -1,4 +1,4 @@
-// Nothing that comes from a sweep or a result leaves its place, whatever the format.
+// Text from a sweep or a result never leaves its place, in any format.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ const std::vector<std::string>& HostileTexts() {
   return texts;
 }
 
-// An answer of the shipped query in which every text that a sweep or a result could name is `text`.
+// An answer of the shipped query in which every text from a sweep or a result is `text`.
 Table Answer(const Report& report, const std::string& text) {
   Table table;
   const auto columns = [&] {
@@ -213,7 +213,7 @@ TEST_P(HostileTest, JsonReadsBack) {
   EXPECT_EQ(json["sweep"], ValidUtf8(text()));
 }
 
-// A terminal that is shown a report, a page or a file is told nothing.
+// A report, a page or a file cannot control a terminal that shows it.
 TEST_P(HostileTest, NoFormatHasAControl) {
   for (const ReportFormat format :
        {ReportFormat::kHtml, ReportFormat::kCsv, ReportFormat::kMarkdown, ReportFormat::kJson}) {
@@ -223,7 +223,7 @@ TEST_P(HostileTest, NoFormatHasAControl) {
 }
 
 TEST_P(HostileTest, NothingGrowsWithoutBound) {
-  // A text of 10,000 characters stands in full in titles and in the data, and a few hundred times at most.
+  // A text of 10,000 characters is complete in titles and in the data, and appears a few hundred times at most.
   EXPECT_LT(Rendered(ReportFormat::kHtml).size(), 5'000'000U);
 }
 

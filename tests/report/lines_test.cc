@@ -1,4 +1,4 @@
-// Line charts as a reader sees them: well-formed, inside their frame, no text over another, right heights.
+// Line charts as a reader sees them: well-formed, inside their frame, no overlapping text, correct heights.
 #include "report/lines.h"
 
 #include <gmock/gmock.h>
@@ -98,7 +98,7 @@ TEST(LineChart, ALogarithmicAxisShowsRatios) {
   LineChart chart = Sample({Through({1, 10, 100, 0, -5, 10})});
   chart.log = true;
   const auto paths = Paths(RenderLineChart(chart, svg::kMedium));
-  ASSERT_THAT(paths, SizeIs(2));  // what is not positive is a gap
+  ASSERT_THAT(paths, SizeIs(2));  // values that are not positive are gaps
   const auto& p = paths[0];
   ASSERT_THAT(p, SizeIs(3));
   EXPECT_NEAR(p[0].second - p[1].second, p[1].second - p[2].second, 0.11);
@@ -131,7 +131,7 @@ TEST(LineChart, AFailedRunIsMarkedAndDoesNotFlattenTheOthers) {
   EXPECT_EQ(Paths(svg).at(0).back().second - Paths(svg).at(0).front().second,
             whole.at(0).back().second - whole.at(0).front().second);
   EXPECT_THAT(svg, HasSubstr("<title>seed 2: diverged</title>"));
-  // Alone it has the axis.
+  // Alone, it determines the axis.
   chart.lines.erase(chart.lines.begin());
   EXPECT_THAT(RenderLineChart(chart, svg::kMedium), HasSubstr("e+30"));
 }

@@ -1,4 +1,4 @@
-// report.yaml and query.sql: what a folder must hold, and what is said where it does not.
+// report.yaml and query.sql: what a folder must contain, and the messages if it does not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

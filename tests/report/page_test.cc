@@ -1,4 +1,4 @@
-// The page as a whole: well-formed, self-contained, and alive in a browser with and without its style and script.
+// The page as a whole: well-formed, self-contained, and usable in a browser with and without its style and script.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,8 +38,8 @@ bool OnPath(const std::string& program) {
   return false;
 }
 
-// Why no browser is shown a page; empty: one is. A sanitized build writes the same pages, and most of the tests' time
-// would be the browser's.
+// Why no browser loads a page; empty if one does. A sanitized build writes the same pages, and the browser would take
+// most of the tests' time.
 std::string NoBrowser() {
 #ifdef RIDGELINE_SANITIZED
   return "a browser sees these pages in a build without sanitizers";
@@ -78,7 +78,7 @@ class PageTest : public testing::Test {
     return run.stdout_text;
   }
 
-  // What stands on each page of its print.
+  // The text of each page of its print.
   std::vector<std::string> Printed(const std::string& html) {
     const std::string pdf = dir_ / "page.pdf";
     Browse(html, {"--no-pdf-header-footer", "--print-to-pdf=" + pdf});
@@ -143,7 +143,7 @@ TEST_F(PageTest, FetchesNothing) {
   EXPECT_THAT(std::string(kPageStyle), Not(HasSubstr("@import")));
 }
 
-// After an edit of assets.cc: the hashes it must carry are in the failure.
+// After an edit of assets.cc, the failure shows the hashes that it must have.
 TEST_F(PageTest, AllowsItsOwnStyleAndScriptByHashAndNothingElse) {
   EXPECT_EQ(kPageStyleHash, PolicyHash(kPageStyle));
   EXPECT_EQ(kPageScriptHash, PolicyHash(kPageScript));
@@ -156,7 +156,7 @@ TEST_F(PageTest, AllowsItsOwnStyleAndScriptByHashAndNothingElse) {
   EXPECT_EQ(std::string(kPageScript).find_first_of("<&"), std::string::npos);
 }
 
-// On a large screen and on a phone, as it looked when somebody last looked at it.
+// On a large screen and on a phone, the page looks as it did when a person last checked it.
 TEST_F(PageTest, LooksAsItDid) {
   if (const std::string why = NoBrowser(); !why.empty()) GTEST_SKIP() << why;
   const std::string program = RIDGELINE_SOURCE_DIR "/tests/report/pictures.py";
@@ -170,7 +170,7 @@ TEST_F(PageTest, LooksAsItDid) {
     const Captured compared = ridgeline::Run({program, "compare", seen, kept});
     EXPECT_TRUE(compared.status.ok()) << compared.stdout_text << compared.stderr_text
                                       << "RIDGELINE_UPDATE_GOLDENS=1 keeps it as it is now: look at it";
-    // A page whose style is lost looks otherwise.
+    // A page without its style looks different.
     Browse(Replaced(html_, "<style>", "<style media=\"speech\">"), options);
     EXPECT_FALSE(ridgeline::Run({program, "compare", seen, kept}).status.ok());
   }
@@ -183,7 +183,7 @@ TEST_F(PageTest, LivesInABrowserUnderItsOwnPolicy) {
   EXPECT_THAT(complaints, Not(HasSubstr("Refused to")));
   EXPECT_EQ(CountOf(page, "<tr class=\"failed\">"), 4U);
   EXPECT_GT(CountOf(page, "<button"), 30U) << "the script did not run";
-  // A click on "steady" in the first table: smallest first, what has no value last.
+  // A click on "steady" in the first table sorts the smallest first, and rows without a value last.
   const std::string click =
       "<script>for (const b of document.querySelectorAll('table[data-sort] button')) "
       "if (b.textContent === 'steady') b.click();</script></body>";

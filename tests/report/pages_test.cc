@@ -1,4 +1,4 @@
-// The reports that ship beside those that compare policies, formats and ranks: what each says of runs.
+// The shipped reports other than those that compare policies, formats and ranks: their sentences on runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ class ShippedPages : public testing::Test {
     return skipped;
   }
   Rows Answer(const Report& report) { return {report, store_.Query(report.sql)}; }
-  // Of its first panel.
+  // The sentences of a panel.
   std::vector<std::string> Said(const Report& report, size_t panel = 0) {
     const Rows rows = Answer(report);
     return Conclude(report, rows, MakePanels(rows).at(panel).rows);
@@ -297,7 +297,7 @@ TEST_F(ShippedPages, APredictionAuditSaysHowFarOffTheyAre) {
     result.evidence = {{"step_low_ns", bound(0.9)}, {"step_high_ns", bound(1.1)}};
     predicted.push_back({result, "", 0, as});
   }
-  runs.Add(Spec(64));  // of which nothing was predicted
+  runs.Add(Spec(64));  // a run without a prediction
   runs.Put("s");
   store_.AddResults(predicted);
   const Report report = ShippedReport("prediction-audit");

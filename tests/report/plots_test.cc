@@ -1,4 +1,4 @@
-// Forest plots and heat maps as a reader sees them, and what a panel's rows make of them.
+// Forest plots and heat maps as a reader sees them, and how they are made from a panel's rows.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ TEST(ForestChart, IsReadableInEveryRoom) {
   for (const svg::Room& room : kRooms) ExpectReadable(RenderForestChart(SampleForest(), room));
 }
 
-// A figure's dot by the row's place.
+// The position of each row's dot.
 std::vector<double> DotsOf(const std::string& svg) {
   std::vector<double> dots;
   for (size_t at = svg.find("<circle cx=\""); at != std::string::npos; at = svg.find("<circle cx=\"", at + 1)) {

@@ -1,4 +1,4 @@
-// The precision report: against bf16 at the same batch, and what is emulated marked and never ranked.
+// The precision report: compares with bf16 at the same batch. Emulated runs are marked and never ranked.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ using testing::SizeIs;
 
 class PrecisionTest : public testing::Test {
  protected:
-  // A run whose step takes so many ms, and whose plan so many MB.
+  // A run with this step time in ms, and this plan in MB.
   static RunResult& Add(Runs& runs, const char* precision, int batch, double step_ms, int64_t megabytes) {
     RunResult& result = runs.Add({{"model", "llama-10m"}, {"precision", precision}, {"batch_size", batch}});
     result.step_ns.median_ns = static_cast<int64_t>(1e6 * step_ms);
@@ -37,7 +37,7 @@ class PrecisionTest : public testing::Test {
     return result;
   }
 
-  // fp8 is the quickest of all, but emulated.
+  // fp8 is the fastest, but emulated.
   void FillSample() {
     Runs runs(store_);
     for (const int batch : {1, 4}) {

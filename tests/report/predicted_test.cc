@@ -1,4 +1,4 @@
-// What nobody ran, beside what was measured: the Pareto front, and scaling to thousands of ranks.
+// Predictions beside measurements: the Pareto front, and scaling to thousands of ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ class PredictedPages : public testing::Test {
     return result;
   }
 
-  // On 8 GPUs a machine.
+  // With 8 GPUs per machine.
   void Predict(const Json& values, double tokens_per_s, int64_t peak_bytes, double exposed_ns = 0) {
     std::vector<Problem> problems;
     const RunSpec spec = BuildSpec(values, problems);
@@ -164,7 +164,7 @@ TEST_F(PredictedPages, ScalingShowsPredictedRanksHollowBesideMeasuredOnes) {
   EXPECT_THAT(chart_of("cost", rows).lines, SizeIs(1));
 }
 
-// Of one configuration, by the report `batch-scaling`.
+// One configuration, in the report `batch-scaling`.
 TEST_F(PredictedPages, WhatWasMeasuredStandsBesideWhatWasPredictedOfIt) {
   Runs runs(store_);
   RunResult& first = Measure(runs, 1, "none", 1000, 100'000'000);
@@ -234,7 +234,7 @@ TEST_F(PredictedPages, FormatsBySizeTellAGainOnlyWhereTheIntervalsDo) {
   const auto predict = [&](const char* model, const char* format, double tokens_per_s) {
     Predict({{"model", model}, {"precision", format}, {"state_precision", "bf16"}}, tokens_per_s, 1'000'000);
   };
-  // Of 150 to 270 ms each, a ratio lies within a factor of 1.52.
+  // With 150 to 270 ms each, a ratio lies within a factor of 1.52.
   predict("stack-1b", "bf16", 1000);
   predict("stack-1b", "mxfp8", 1400);
   predict("stack-32b", "bf16", 100);

@@ -1,4 +1,4 @@
-// What the shipped report's query.sql computes: the figures that compare runs.
+// The results of the shipped report's query.sql: the figures that compare runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ class QuerySqlTest : public testing::Test {
  protected:
   Rows Answer() { return {report_, store_.Query(report_.sql)}; }
 
-  // The row of a panel whose policy and batch these are.
+  // The row of a panel with this policy and batch.
   static size_t Find(const Rows& rows, std::string_view panel, std::string_view policy, int batch) {
     for (size_t row = 0; row < rows.size(); ++row) {
       if (rows.Text(row, "panel").starts_with(panel) && rows.Text(row, "checkpointing") == policy &&
@@ -41,7 +41,7 @@ class QuerySqlTest : public testing::Test {
   Report report_ = ShippedReport();
 };
 
-// Of every report that compares runs, whatever it compares them by: one on another card, or on none, is no neighbour.
+// In every report that compares runs by anything: a run on another card, or on none, is no neighbour.
 TEST_F(QuerySqlTest, EachGpuHasAPanelOfItsOwn) {
   for (const auto& [name, other] :
        std::map<std::string, Json>{{"activation-checkpointing", {{"checkpointing", "full"}}},
@@ -86,10 +86,10 @@ TEST_F(QuerySqlTest, APlanThatDidNotFitIsStillComparedWith) {
   FillSample(store_);
   const Rows rows = Answer();
   const size_t full = Find(rows, "llama-25m, bf16", "full", 16);
-  EXPECT_EQ(rows.Number(full, "recompute_overhead_percent"), std::nullopt);  // nothing ran to compare with
+  EXPECT_EQ(rows.Number(full, "recompute_overhead_percent"), std::nullopt);  // there is no run to compare with
   EXPECT_THAT(rows.Number(full, "memory_saved_percent"), Optional(DoubleNear(100.0 * (2995 - 755) / 2995, 1e-9)));
   EXPECT_EQ(rows.Number(Find(rows, "llama-25m, bf16", "full", 8), "memory_saved_percent"), std::nullopt);
-  // A published peak is nobody's plan.
+  // A published peak is not a plan.
   EXPECT_EQ(rows.Number(Find(rows, "gpt-10m", "full", 1), "memory_saved_percent"), std::nullopt);
 }
 
@@ -212,7 +212,7 @@ TEST_F(QuerySqlTest, TheConclusionSaysWhatTheRunsSay) {
             "With no activation checkpointing, batch 1 takes 595 MB of planned memory (predicted).\n");
 }
 
-// No checkpointing and full, at batch 1, of a second a step; `slower`: what full's steps take longer by.
+// No checkpointing and full, at batch 1, with steps of one second; `slower`: how much longer full's steps take.
 class NoiseTest : public QuerySqlTest {
  protected:
   std::string Conclusion(double slower) {

@@ -15,7 +15,8 @@ struct Box {
   std::string text;
 };
 
-// Where text is drawn, taking characters to be 0.55 em wide and 0.75 em high, as sans-serif digits and letters are.
+// The positions of text, assuming that characters are 0.55 em wide and 0.75 em high, like sans-serif digits and
+// letters.
 std::vector<Box> TextBoxes(const Elements& elements) {
   std::vector<Box> boxes;
   for (const auto& shape : elements.shapes) {

@@ -1,4 +1,4 @@
-// Pages as a reader sees them.
+// Checks pages as a reader sees them.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace ridgeline {
 // Fails the test where the <svg> is not well-formed, something leaves its frame, or one text covers another.
 void ExpectReadable(const std::string& svg);
 
-// Of a sentence.
+// The number of words in a sentence.
 size_t Words(const std::string& text);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// The report that ships over a store that never changes, in every format; and what a page does when there is too much.
+// The shipped report over a fixed store, in every format; and the limits of a page with too much content.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ TEST_F(RenderTest, APanelBeginsWithItsAnswerInASentenceOverAChart) {
     ++answers;
   }
   EXPECT_EQ(answers, 3);
-  // Where a page has several panels, all answers stand before the first of them.
+  // If a page has several panels, all answers come before the first panel.
   EXPECT_LT(html.find("gives 1.88"), html.find("</nav>"));
 }
 
@@ -107,7 +107,7 @@ TEST_F(RenderTest, LinesOverAColumnGoThroughRunsAndMarkFailures) {
   EXPECT_EQ(lines.lines[1].points.size(), 3U);
   EXPECT_EQ(lines.lines[2].failure, "none, Batch 8: out of memory");
   EXPECT_EQ(lines.lines[2].colour, lines.lines[0].colour);
-  // Over a single place there is nothing to see.
+  // A single place gives no line.
   EXPECT_TRUE(MakeLineChart(report, chart, rows, std::span(panels[0].rows).first(2), "c").lines.empty());
 }
 
@@ -198,7 +198,7 @@ TEST_F(RenderTest, ACrowdIsCutAndThePageSaysSo) {
   EXPECT_EQ(ParseJson(Rendered(ReportFormat::kJson), "json")["rows"].size(), static_cast<size_t>(panels + rows));
 }
 
-// Panels of that many cells are large: as many are shown as a browser opens at once.
+// Panels with this many cells are large. The page shows as many as a browser opens at once.
 TEST_F(RenderTest, APageOfGreatMapsIsStillSmall) {
   Runs runs(store_);
   const std::vector<std::string> formats = {"fp32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"};

@@ -1,4 +1,4 @@
-// A point that was measured more than once: the newest, all of them, and how far they are apart.
+// A point with several measurements: the newest, all of them, and their spread.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// A store with runs of every kind that a report has to show, always the same.
+// A fixed store with runs of every kind that a report must show.
 #pragma once
 
 #include <filesystem>
@@ -20,8 +20,8 @@ class Runs {
  public:
   explicit Runs(Store& store) : store_(store) {}
 
-  // A run of `spec` (field -> value), with plausible figures derived from its batch and policy; `edit` has the last
-  // word. Figures are zero where the status is not ok.
+  // A run of `spec` (field -> value), with plausible figures derived from its batch and policy; `edit` may change them.
+  // Figures are zero unless the status is ok.
   RunResult& Add(const Json& spec, const RunEnd& end = RunStatus::kOk);
 
   // Puts them all into the store as the sweep `name`, measured for this campaign.
@@ -37,13 +37,14 @@ class Runs {
 // measured.
 void FillSample(Store& store);
 
-// A report that ships, from the source tree.
+// A shipped report, from the source tree.
 Report ShippedReport(const std::string& name = "activation-checkpointing");
 
-// RIDGELINE_UPDATE_GOLDENS=1 writes what is rendered now; `git diff` then shows what changed.
+// RIDGELINE_UPDATE_GOLDENS=1 writes the current output; `git diff` then shows the changes.
 void ExpectGolden(const std::string& text, const std::string& name);
 
-// Point ids are hashes of whole specs, which grow fields: each becomes "point-1", "point-2"… in order of appearance.
+// Replaces each point id with "point-1", "point-2"… in order of appearance, because ids are hashes of whole specs, to
+// which fields are added.
 std::string WithoutIds(std::string text);
 
 }  // namespace ridgeline::report_sample

@@ -1,4 +1,4 @@
-// The scaling report: against the fewest ranks of the same configuration.
+// The scaling report: compares with the fewest ranks of the same configuration.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,7 +72,7 @@ TEST_F(ScalingTest, LinesGoOverRanksOnAxesThatGrowByFactors) {
   EXPECT_TRUE(lines.log && lines.log_x);
   EXPECT_EQ(lines.lines[1].legend, "sharded");
   EXPECT_THAT(lines.lines[1].points, SizeIs(2));
-  // A figure with an interval has it in the chart.
+  // A figure's interval is shown in the chart.
   const LinePoint& four = lines.lines[0].points[2];
   EXPECT_EQ(four.low, rows.Number(2, "steady_tokens_per_s_low"));
   EXPECT_GT(four.high, four.y);
@@ -102,7 +102,7 @@ TEST_F(ScalingTest, VersionsOfTheTrainerAndCampaignsAreNotComparedWithEachOther)
   }
 }
 
-// Rank 0 alone moves no bytes: its memory is true, and its time says nothing of how ranks scale.
+// Rank 0 alone moves no bytes. Its memory is real, but its time says nothing about how ranks scale.
 TEST_F(ScalingTest, VirtualRanksAreALineOfTheirOwnAndTheirThroughputIsComparedWithNone) {
   Runs runs(store_);
   const auto add_virtual = [&](int ranks) {

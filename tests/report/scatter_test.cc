@@ -1,4 +1,4 @@
-// Scatter plots as a reader sees them, and what a panel's rows make of them.
+// Scatter plots as a reader sees them, and how they are made from a panel's rows.
 #include "report/scatter.h"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ ScatterChart SampleScatter() {
   return chart;
 }
 
-// Where each circle of the plot stands, with the circle of the legend first.
+// The position of each circle of the plot, with the legend's circle first.
 std::vector<std::pair<double, double>> Circles(const std::string& svg) {
   std::vector<std::pair<double, double>> places;
   for (const auto& shape : ParseXml(svg).shapes) {

@@ -1,4 +1,4 @@
-// What programs read: a row a measurement, and a column for each field that differs, whatever a sweep varied.
+// The form for programs: one row per measurement, and a column for each field that differs, whatever a sweep varied.
 #include "report/swept.h"
 
 #include <gmock/gmock.h>

@@ -52,7 +52,7 @@ class Parser {
     return std::string(text_.substr(from, at_ - from));
   }
 
-  // Up to `end`; entities are undone.
+  // Text up to `end`, with entities decoded.
   std::string Text(char end) {
     std::string out;
     while (at_ < text_.size() && text_[at_] != end) {

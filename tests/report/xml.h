@@ -1,4 +1,4 @@
-// A strict reader of the XML that pages and charts are: fails the test on anything that is not well-formed.
+// A strict reader of pages and charts as XML: fails the test on anything that is not well-formed.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@ namespace ridgeline {
 
 struct Elements {
   std::vector<std::string> names;       // in order of their start tags
-  std::vector<std::string> attributes;  // names, over all elements
+  std::vector<std::string> attributes;  // names of attributes, over all elements
   std::vector<std::string> ids;
-  std::vector<std::string> references;  // of url(#…), href="#…", aria-labelledby
-  // Of every <text>, <rect> and <path>: its attributes, and the characters inside.
+  std::vector<std::string> references;  // from url(#…), href="#…", aria-labelledby
+  // A <text>, <rect> or <path>: its attributes, and the characters inside.
   struct Shape {
     std::string name;
     std::vector<std::pair<std::string, std::string>> attributes;

@@ -1,8 +1,7 @@
-// Every page of `ridgeline report all` and of `ridgeline serve`, looked at as who cannot see it well or has a phone, a
-// keyboard or paper does: on a small, a usual and a large screen, light and dark, and printed. By axe-core, which is in
-// the developer tools of Debian's Chromium (axe_core.py), with all rules that it has by default, and by a script of
-// ours (audit.js) for what that does not look for, such as words that are cut, paper and focus. Nobody's page passes a
-// person's judgement by them.
+// Audits every page of `ridgeline report all` and of `ridgeline serve` for readers with low vision, with a phone or
+// keyboard, or on paper: on a small, a usual and a large screen, light and dark, and printed. Uses axe-core from the
+// developer tools of Debian's Chromium (axe_core.py), with all its default rules, and our own script (audit.js) for
+// what axe-core does not check, such as cut words, paper and focus. Passing them does not replace a person's judgement.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -112,16 +111,16 @@ class Audit : public ::testing::Test {
   }
   static std::string SourceOf(const char* file) { return std::filesystem::path(RIDGELINE_SOURCE_DIR) / file; }
 
-  // What is wrong with the page, with the looks in which it is.
+  // The faults of the page, with the looks in which they occur.
   std::vector<std::string> Wrong(const std::string& address) {
     struct Seen {
       const char* words;
       int width;
       const char* scheme;
       const char* media;
-      bool axe;  // which takes half a second each time: every size, both schemes, and paper, once
+      bool axe;  // axe-core takes half a second each time: every size, both schemes, and paper, once
     };
-    // A sheet of A4, lying, less its margins; printed from a screen that is dark.
+    // A landscape A4 sheet without its margins, printed from a dark screen.
     static constexpr Seen kLooks[] = {
         {"1280 px", 1280, "light", "screen", true}, {"1280 px, dark", 1280, "dark", "screen", false},
         {"320 px", 320, "light", "screen", false},  {"320 px, dark", 320, "dark", "screen", true},
@@ -130,7 +129,7 @@ class Audit : public ::testing::Test {
     browser_->Look(1280, "light");
     browser_->Go(address);
     browser_->Script(axe_core_);
-    std::map<std::string, std::string> looks;  // in which it is wrong
+    std::map<std::string, std::string> looks;  // the looks with this fault
     for (const Seen& look : kLooks) {
       browser_->Look(look.width, look.scheme, look.media);
       Json faults = browser_->Script(kScript, {look.media, &look == kLooks});
@@ -147,7 +146,7 @@ class Audit : public ::testing::Test {
     return wrong;
   }
 
-  // What axe-core finds, a line each.
+  // axe-core's findings, one per line.
   static constexpr const char* kAxe = R"(const answer = arguments[arguments.length - 1];
     axe.run({resultTypes: ['violations']}).then(
       (found) => answer(found.violations.flatMap((rule) => rule.nodes.map(
@@ -156,10 +155,10 @@ class Audit : public ::testing::Test {
 
   TempDir dir_;
   std::optional<WebDriver> browser_;
-  std::string axe_core_;  // its source
+  std::string axe_core_;  // axe-core's source
 };
 
-// Of every second report, or of the others.
+// Audits every second report, or the others.
 class AuditOfReports : public Audit, public ::testing::WithParamInterface<size_t> {};
 
 TEST_P(AuditOfReports, FindsNothing) {
@@ -219,7 +218,7 @@ TEST_F(Audit, FindsNothingInAnyPageThatIsServed) {
   server.Wait();
 }
 
-// A page of faults: an audit that sees none of these would find nothing anywhere.
+// A page of faults. An audit that misses these would find nothing anywhere.
 TEST_F(Audit, FindsWhatIsWrong) {
   const std::string page = R"(<!DOCTYPE html><html><head><meta charset="utf-8"><title></title>
 <style>

@@ -1,4 +1,5 @@
-// A sweep watched in a browser from its start to its end, filtered, opened and compared: with scripts, and without.
+// Watches a sweep in a browser from its start to its end, then filters, opens and compares its runs: with scripts, and
+// without.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +27,7 @@ TEST(Browser, WatchesASweepFromStartToEndFiltersOpensAndCompares) {
   browser.Go(watched.Address() + "/");
   EXPECT_THAT(browser.Text("#live").value_or(""), HasSubstr("there is no database"));
 
-  // From here on the page is not loaded again: what changes is told to it.
+  // From here on the page is not reloaded: it receives changes.
   browser.Script("window.stays = true");
   watched.StartRun();
   const auto shows = [&](const std::string& words) { return Eventually([&] { return browser.Shows(words); }); };
@@ -76,7 +77,7 @@ TEST(Browser, WatchesASweepFromStartToEndFiltersOpensAndCompares) {
   EXPECT_THAT(browser.Console(), Not(HasSubstr("Content Security Policy"))) << "a page needs what its policy forbids";
 }
 
-// No page is wider than a phone's screen, whatever its tables hold.
+// No page is wider than a phone's screen, whatever its tables contain.
 TEST(Browser, PagesFitAPhone) {
   if (!HasProgram("chromedriver") || !HasProgram("chromium")) {
     GTEST_SKIP() << "chromium or chromedriver is not installed; packages.txt has them (chromium-driver)";

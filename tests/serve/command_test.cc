@@ -1,4 +1,4 @@
-// `ridgeline serve` and `ridgeline run --metrics-file` as people type them: what they refuse, and in which words.
+// `ridgeline serve` and `ridgeline run --metrics-file` as users type them: their refusals, and the messages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// A real Prometheus scrapes a running sweep, and answers every query of the dashboard that ships; promtool takes the
+// A real Prometheus scrapes a running sweep, and answers every query of the shipped dashboard; promtool accepts the
 // rules.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ std::filesystem::path Shipped(const std::string& name) {
   return std::filesystem::path(RIDGELINE_SOURCE_DIR) / "metrics" / name;
 }
 
-// What the dashboard asks, with its variables as Grafana fills them in.
+// The dashboard's queries, with its variables as Grafana fills them in.
 std::vector<std::string> DashboardQueries() {
   std::vector<std::string> queries;
   const std::function<void(const Json&)> walk = [&](const Json& json) {
@@ -52,7 +52,7 @@ class PrometheusApi {
     const auto answer = client_.Get(path, parameters, httplib::Headers{});
     return answer && answer->status != 503 ? ParseJson(answer->body, "Prometheus") : Json();  // it starts
   }
-  // The result of an instant query, as it answers; an error is a test's failure.
+  // The result of an instant query, as in its answer. An error fails the test.
   Json Query(const std::string& query) {
     const Json answer = Ask("/api/v1/query", {{"query", query}});
     if (!answer.is_object()) return Json::array();
@@ -64,7 +64,8 @@ class PrometheusApi {
   httplib::Client client_;
 };
 
-// A point as a GPU would have measured it, beside the sweep that runs here: figures that a processor has not.
+// A point as a GPU would have measured it, beside the sweep that runs here: with figures that a processor does not
+// have.
 void AddGpuPoint(const std::filesystem::path& db) {
   Store store = Store::Open(db, Store::Mode::kReadWrite);
   RunSpec spec = FamilyDefaults("llama");
@@ -81,7 +82,7 @@ void AddGpuPoint(const std::filesystem::path& db) {
   store.AddResults({&added, 1});
 }
 
-// What two nights of a sweep of one point write for a textfile collector, the second of which passes.
+// The text that two nights of a sweep of one point write for a textfile collector. The second night passes.
 std::string MetricsOfNights(const TempDir& dir) {
   const auto build = std::filesystem::path(RIDGELINE_BINARY_DIR);
   WriteFile(
@@ -97,7 +98,7 @@ std::string MetricsOfNights(const TempDir& dir) {
   return ReadFile(dir / "nightly/nightly.prom") + ReadFile(dir / "nightly/last/gate.prom");
 }
 
-// Serves a text as node_exporter does, until it is gone.
+// Serves a text as node_exporter does, for the life of this object.
 class TextServer {
  public:
   explicit TextServer(const std::string& text) {
@@ -158,7 +159,7 @@ TEST(Prometheus, ScrapesARunningSweepAndAnswersEveryQueryOfTheDashboard) {
   for (const std::string& query : queries) {
     EXPECT_TRUE(Eventually([&] { return !prometheus.Query(query).empty(); })) << query << " has no answer";
   }
-  // Of the variable: label_values(SELECTOR, sweep).
+  // The variable's query: label_values(SELECTOR, sweep).
   const Json dashboard = ReadJsonFile(Shipped("grafana.json"));
   std::smatch selector;
   const auto definition = dashboard.at("templating").at("list").at(1).at("definition").get<std::string>();
@@ -188,7 +189,7 @@ TEST(Prometheus, ARunsMetricsFileIsOnePromtoolTakes) {
   const std::string text = ReadFile(watched / "ridgeline.prom");
   EXPECT_THAT(text, HasSubstr("\nridgeline_driver_running 0\n"));
   EXPECT_THAT(text, HasSubstr("\nridgeline_points{sweep=\"watched\",state=\"ok\"} 2\n"));
-  // It reads its standard input, which only a shell redirects.
+  // It reads its standard input, which only a shell can redirect.
   const Captured checked =
       ridgeline::Run({"bash", "-c", "promtool check metrics < \"$0\"", (watched / "ridgeline.prom").string()});
   EXPECT_EQ(checked.status.exit_code, 0) << checked.stderr_text;
@@ -201,14 +202,14 @@ TEST(Prometheus, TakesTheRulesAndTheyDoWhatTheySay) {
   EXPECT_EQ(rules.status.exit_code, 0) << rules.stdout_text << rules.stderr_text;
   const Captured config = ridgeline::Run({"promtool", "check", "config", Shipped("prometheus.yaml").string()});
   EXPECT_EQ(config.status.exit_code, 0) << config.stdout_text << config.stderr_text;
-  TempDir dir;  // the test names its rules by a path from where it lies
+  TempDir dir;  // the test names its rules by a path relative to its folder
   WriteFile(dir / "alerts.yaml", ReadFile(Shipped("alerts.yaml")));
   WriteFile(dir / "test.yaml", ReadFile(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/serve/alerts_test.yaml"));
   const Captured tested = ridgeline::Run({"promtool", "test", "rules", (dir / "test.yaml").string()});
   EXPECT_EQ(tested.status.exit_code, 0) << tested.stdout_text << tested.stderr_text;
 }
 
-// Grafana is in no Debian: what it asks of a dashboard's JSON (its "JSON model") is looked at here.
+// Debian does not have Grafana, so this checks what it requires of a dashboard's JSON (its "JSON model").
 TEST(Dashboard, IsOneThatGrafanaCanImport) {
   const Json dashboard = ReadJsonFile(Shipped("grafana.json"));
   EXPECT_FALSE(dashboard.at("title").get<std::string>().empty());
@@ -267,7 +268,7 @@ TEST(Dashboard, IsOneThatGrafanaCanImport) {
   }
 }
 
-// What the rules, the dashboard and the page of the metrics speak of is there.
+// Every metric that the rules, the dashboard and the page of the metrics mention exists.
 TEST(Prometheus, EveryMetricThatIsSpokenOfIsOneAndIsDescribed) {
   std::string said;
   for (const char* file : {"src/metrics/metrics.cc", "src/cli/nightly_command.cc", "src/regress/gate_openmetrics.cc"}) {
@@ -276,7 +277,7 @@ TEST(Prometheus, EveryMetricThatIsSpokenOfIsOneAndIsDescribed) {
   std::set<std::string> there;
   const std::regex name("\"(ridgeline_[a-z0-9_]+)\"");
   for (std::sregex_iterator at(said.begin(), said.end(), name), end; at != end; ++at) there.insert((*at)[1]);
-  // The gate's are made of a beginning that all share.
+  // The gate's metrics have a common prefix.
   const std::regex gates("(?:add|Family)\\(\"([a-z_]+)\"");
   for (std::sregex_iterator at(said.begin(), said.end(), gates), end; at != end; ++at) {
     there.insert("ridgeline_gate_" + (*at)[1].str());

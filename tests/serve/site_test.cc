@@ -1,4 +1,4 @@
-// The pages themselves: well-formed, escaped, and what they say of a store whose figures are known.
+// The pages themselves: well-formed, escaped, and correct for a store with known figures.
 #include "serve/site.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ class SiteTest : public ::testing::Test {
   PageAnswer Get(const std::string& path, const QueryValues& query = {}, const std::string& accept = {}) {
     return site_.Answer({path, query, accept});
   }
-  // A page that is there, and well-formed.
+  // An existing page, which must be well-formed.
   std::string Page(const std::string& path, const QueryValues& query = {}) {
     PageAnswer answer = Get(path, query);
     if (answer.status == 302) answer = Get(answer.location);
@@ -183,7 +183,7 @@ TEST_F(SiteTest, TheAddressOfARunLasts) {
   EXPECT_THAT(moved.location, ::testing::MatchesRegex("/runs/[0-9a-f]+\\.[0-9]+"));
   const std::string page = Page(moved.location);
   {
-    // As of a store that was made again, or merged.
+    // As with a store that was rebuilt or merged.
     Database database(Db(), Database::Access::kReadWrite);
     database.Execute(fmt::format("UPDATE results SET number = number + 1000 WHERE number = {}", ok));
   }
@@ -359,7 +359,7 @@ TEST_F(SiteTest, GivesMetricsAsTheyAreAskedFor) {
 
 TEST_F(SiteTest, KnowsAPageAgainUntilTheDatabaseChanges) {
   FillSample();
-  // Pages are kept from then on.
+  // From then on, pages are cached.
   const std::string wal = Db().string() + "-wal";
   EXPECT_TRUE(testing::Eventually([&] { return !StampOf({Db(), wal}).empty(); }));
   for (const auto& [path, query] : std::vector<std::pair<std::string, QueryValues>>{
@@ -437,7 +437,7 @@ TEST(StampOf, IsAnotherForFilesThatChangedAndNoneForThoseThatStillMay) {
   const std::string missing = StampOf({file});
   EXPECT_NE(missing, "");
   WriteFile(file, "a");
-  // By the machine's clock, and so at once or never, but where this test takes a second to come here.
+  // The stamp is empty until the file has been unchanged for a second, by the machine's clock.
   EXPECT_TRUE(testing::Eventually([&] { return !StampOf({file}).empty(); }));
   const std::string settled = StampOf({file});
   EXPECT_NE(settled, missing);
@@ -447,7 +447,7 @@ TEST(StampOf, IsAnotherForFilesThatChangedAndNoneForThoseThatStillMay) {
   EXPECT_NE(changed, settled) << "of the same size, too";
 }
 
-// After an edit of serve/assets.cc: the hashes it must carry are in the failure.
+// After an edit of serve/assets.cc, the failure shows the hashes that it must have.
 TEST_F(SiteTest, CarriesTheHashesOfItsStyleAndScript) {
   EXPECT_EQ(kSiteStyleHash, PolicyHash(kSiteStyle));
   EXPECT_EQ(kSiteScriptHash, PolicyHash(kSiteScript));

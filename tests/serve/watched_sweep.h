@@ -1,4 +1,4 @@
-// A sweep that runs as far as a test says, and `ridgeline serve` beside it: the real programs.
+// A sweep that runs as far as a test allows, and `ridgeline serve` beside it: the real programs.
 #pragma once
 
 #include <httplib.h>
@@ -20,10 +20,10 @@ namespace ridgeline::testing {
 
 inline bool HasProgram(const std::string& name) { return !FindProgram(name, std::getenv("PATH")).empty(); }
 
-// Programs that end with the test.
+// The programs end with the test.
 class WatchedSweep {
  public:
-  static constexpr int kSteps = 6;  // of a point, one of them for warm-up
+  static constexpr int kSteps = 6;  // steps of a point, including one for warm-up
 
   explicit WatchedSweep(int points) {
     std::string seeds;
@@ -56,13 +56,13 @@ class WatchedSweep {
     argv.insert(argv.end(), more.begin(), more.end());
     run_ = Start(argv, "run");
   }
-  // Ends well; what it said is in the file `run`.
+  // Whether it ends well. Its output is in the file `run`.
   bool RunEnds() {
     const bool ok = run_->Wait().ok();
     run_.reset();
     return ok;
   }
-  // The point with this seed has done so many steps, once its trainer looks.
+  // Lets the point with this seed do this many steps, once its trainer looks.
   void Tell(int seed, int steps) { WriteFile(dir_ / ("told." + std::to_string(seed)), std::string(steps, '.')); }
 
   void StartServer() {

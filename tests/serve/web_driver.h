@@ -1,4 +1,4 @@
-// A browser, driven over WebDriver (W3C): Debian's Chromium by its chromedriver.
+// Drives a browser over WebDriver (W3C): Debian's Chromium, with its chromedriver.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -62,22 +62,22 @@ class WebDriver {
   void Back() { Post(session_ + "/back", Json::object()); }
   void Resize(int width, int height) { Post(session_ + "/window/rect", {{"width", width}, {"height", height}}); }
 
-  // What a script returns, run by the driver and not by the page, whose policy does not hold for it.
+  // The result of a script. The driver runs it, not the page, whose policy does not apply to it.
   Json Script(const std::string& script, const Json& arguments = Json::array()) {
     return Post(session_ + "/execute/sync", {{"script", script}, {"args", arguments}});
   }
-  // The same of a script that hands what it returns to its last argument, a function.
+  // The same for a script that passes its result to its last argument, a function.
   Json ScriptThatAnswers(const std::string& script) {
     return Post(session_ + "/execute/async", {{"script", script}, {"args", Json::array()}});
   }
-  // The page as it is in a window so wide, or on paper; in either colour scheme, which "light" and "dark" name.
+  // Shows the page in a window of this width, or on paper, in the colour scheme "light" or "dark".
   void Look(int width, const std::string& scheme, const std::string& media = "screen") {
     DevTools("Emulation.setDeviceMetricsOverride",
              {{"width", width}, {"height", 900}, {"deviceScaleFactor", 1}, {"mobile", false}});
     DevTools("Emulation.setEmulatedMedia",
              {{"media", media}, {"features", {{{"name", "prefers-color-scheme"}, {"value", scheme}}}}});
   }
-  // The text that is shown of the first element for the selector; nothing where there is none.
+  // The visible text of the first element for the selector; nothing if there is none.
   std::optional<std::string> Text(const std::string& selector) {
     const Json text =
         Script("const e = document.querySelector(" + Json(selector).dump() + "); return e ? e.innerText : null");
@@ -87,13 +87,14 @@ class WebDriver {
     const auto text = Text("body");
     return text && text->find(words) != std::string::npos;
   }
-  // Clicks as a person does: what cannot be seen cannot be clicked.
+  // Clicks as a person does: only visible elements can be clicked.
   void Click(const std::string& selector) { ClickFound("css selector", selector); }
-  // The same of what leads to another page, and waits for that: a form's may come after the click is answered.
+  // The same for an element that leads to another page, and waits for that page: a form's page may come after the click
+  // is answered.
   void Follow(const std::string& selector) { FollowFound("css selector", selector); }
   void FollowLink(const std::string& words) { FollowFound("link text", words); }
 
-  // What the page said to its console, such as what its policy forbade.
+  // The page's messages to its console, for example what its policy blocked.
   std::string Console() { return Post(session_ + "/se/log", {{"type", "browser"}}).dump(); }
 
  private:

@@ -1,4 +1,4 @@
-// The table of connections, turn by turn: who waits for whom.
+// The table of connections, turn by turn: which connections wait for others.
 #include "serve/connections.h"
 
 #include <arpa/inet.h>
@@ -36,7 +36,7 @@ class ConnectionsTest : public ::testing::Test {
     for (const int fd : opened_) ::close(fd);
   }
 
-  // From 127.0.0.`host`.
+  // Connects from 127.0.0.`host`.
   int Connect(int host, const std::string& says) {
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     opened_.push_back(fd);
@@ -48,7 +48,7 @@ class ConnectionsTest : public ::testing::Test {
     EXPECT_TRUE(WriteSocket(fd, says));
     return fd;
   }
-  // What has come, at the end of which the other side has closed; nothing where it has not.
+  // The received bytes, if the other side has closed; otherwise nothing.
   static std::optional<std::string> Whole(int fd) {
     std::string said;
     char part[4096];
@@ -59,7 +59,7 @@ class ConnectionsTest : public ::testing::Test {
       said.append(part, static_cast<size_t>(n));
     }
   }
-  // What it is answered, by turns of the table.
+  // The answer, from turns of the table.
   std::string Answer(int fd) {
     std::string said;
     for (int turn = 0; turn < 2000; ++turn) {

@@ -1,4 +1,4 @@
-// The server over real sockets: who is let in, what is bounded, what is told as it changes.
+// The server over real sockets: access, limits, and live updates.
 #include "serve/server.h"
 
 #include <arpa/inet.h>
@@ -27,7 +27,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// A server of a store with the sample, for as long as this lives.
+// A server of a store with the sample, for the life of this object.
 class Served {
  public:
   explicit Served(ServerOptions options = {})
@@ -51,7 +51,7 @@ class Served {
   int port() const { return server_.port(); }
   httplib::Client Client() const { return httplib::Client("127.0.0.1", server_.port()); }
 
-  // What comes back for these bytes, until the other side closes.
+  // The answer to these bytes, until the other side closes.
   std::string Raw(const std::string& bytes) const {
     const int fd = Connect();
     EXPECT_TRUE(WriteSocket(fd, bytes));
@@ -226,7 +226,7 @@ TEST(SiteServer, SaysOfADatabaseThatBecameAFifoThatItDoesNotAnswerAndGoesOnWhere
   EXPECT_TRUE(testing::Eventually([&] { return served.Client().Get("/metrics")->status == 200; }));
 }
 
-// Until the body holds all of `wanted`.
+// Reads until the body contains all of `wanted`.
 std::string EventsUntil(const Served& served, const std::string& path,
                         const std::function<bool(const std::string&)>& seen) {
   std::string said;

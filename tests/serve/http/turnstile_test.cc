@@ -21,7 +21,7 @@ TEST(Turnstile, LetsNoMoreInThanThereArePlaces) {
 
 TEST(Turnstile, EveryWaiterEntersInTheEnd) {
   Turnstile turnstile(1);
-  int64_t entered = 0;  // by whoever has the place
+  int64_t entered = 0;  // changed only by the holder of the place
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
