@@ -80,7 +80,8 @@ class Parser {
         SkipSpace();
         Json member;
         if (!Take(':') || !Value(member, depth + 1)) return false;
-        members.insert_or_assign(members.end(), std::move(key), std::move(member));  // our own keys come sorted
+        // The hint is right for our own documents, whose keys are sorted.
+        members.insert_or_assign(members.end(), std::move(key), std::move(member));
         SkipSpace();
       } while (Take(','));
       if (!Take('}')) return false;

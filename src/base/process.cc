@@ -227,7 +227,8 @@ std::map<std::string, std::string> OwnEnvironment() {
     const std::string_view entry(*e);
     const size_t equals = entry.find('=');
     if (equals == std::string_view::npos) continue;
-    environment.try_emplace(std::string(entry.substr(0, equals)), entry.substr(equals + 1));  // as getenv has it
+    // Keeps the first of equal names, like getenv.
+    environment.try_emplace(std::string(entry.substr(0, equals)), entry.substr(equals + 1));
   }
   return environment;
 }

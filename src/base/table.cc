@@ -225,7 +225,8 @@ std::string ToJsonLines(const Table& table, const std::vector<std::string>& as_j
 std::string ToCsv(const Table& table) {
   std::string out;
   const auto end_record = [&](size_t start) {
-    if (out.size() == start) out += "\"\"";  // one column without a value: a blank line would be no record
+    // A single column without a value is quoted, because a blank line would be no record.
+    if (out.size() == start) out += "\"\"";
     out += "\r\n";
   };
   size_t start = 0;

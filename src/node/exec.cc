@@ -158,7 +158,8 @@ class JobRunner : public NodeJob {
 
   void SetTimes(const Begin& begin, RunResult& result) const {
     result.started_unix_ns = begin.unix_ns;
-    result.ended_unix_ns = begin.unix_ns + (clock_.MonotonicNs() - begin.monotonic_ns);  // whoever sets the clock
+    // Correct even if someone sets the clock meanwhile.
+    result.ended_unix_ns = begin.unix_ns + (clock_.MonotonicNs() - begin.monotonic_ns);
   }
 
   static int WeightOf(const Ran& ran, const RunResult& result) {

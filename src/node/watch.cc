@@ -231,7 +231,7 @@ class Watcher {
   int64_t next_look_ns_ = 0;
   std::deque<PidFd> pid_fds_;
   std::vector<std::optional<ExitStatus>> ended_;
-  std::optional<size_t> failed_;  // the first
+  std::optional<size_t> failed_;  // the first to fail
   std::optional<size_t> killed_;  // the first that was killed, but not by us
   int64_t end_ns_ = kForeverNs;
   int64_t others_end_ns_ = kForeverNs;

@@ -1,7 +1,7 @@
 // Marks where the level of step times changed in the histories that a report's rows form (stats/change_points.h): as
 // `ridgeline history` finds in the same runs.
 //
-// A report with `changes` has these columns beside those of its query, empty in rows with which nothing changed:
+// A report with `changes` has these columns beside those of its query. They are empty in rows without a change:
 //   step_change             "slower" or "faster"
 //   step_change_percent     how much longer steps take from here on: 3.2, -1.1
 //   step_change_words       "3.2 % slower"

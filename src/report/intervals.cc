@@ -57,7 +57,8 @@ class Intervals {
     std::vector<Estimate> medians;
     for (const size_t place : results) {
       const int64_t result = CellInteger(table_.rows[row][place]);
-      if (place != results[0] && result == CellInteger(table_.rows[row][results[0]])) return cells;  // with itself
+      // A comparison with itself has no interval.
+      if (place != results[0] && result == CellInteger(table_.rows[row][results[0]])) return cells;
       const std::optional<Estimate>& median = Median(result);
       if (!median) return cells;
       medians.push_back(*median);

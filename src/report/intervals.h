@@ -1,12 +1,12 @@
 // The intervals of a report's figures: how far they would differ if the same runs were measured again. They come from
 // the runs' step times (src/stats), so that no report claims more than was measured.
 //
-// A column NAME with `steps_of` has these beside it, empty where its runs have too few step times:
-//   NAME_low, NAME_high          the ends of the interval of 95 %, in the column's unit
-// and, where it compares two runs,
+// A column NAME with `steps_of` has these beside it. They are empty if its runs have too few step times:
+//   NAME_low, NAME_high          the ends of the 95 % interval, in the column's unit
+// and, if it compares two runs,
 //   NAME_change                  "more", "less", or "none": no change is within the interval
 //   NAME_within_percent          the largest change within the interval
-//   NAME_more_repeats            with so many more repeats of both runs …
+//   NAME_more_repeats            with this many more repeats of both runs …
 //   NAME_then_percent            … a change of this size would show: half of what shows now
 #pragma once
 

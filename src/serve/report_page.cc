@@ -36,7 +36,8 @@ PageAnswer ReportsPage(Store& store, const Links& to, const std::vector<fs::path
     try {
       row.cells.push_back({LoadReportFolder(folder).title, to({"reports", name})});
     } catch (const Error& e) {
-      row.cells.push_back({fmt::format("{} cannot be read: {}", name, e.message())});  // the others can
+      // The other reports can still be read.
+      row.cells.push_back({fmt::format("{} cannot be read: {}", name, e.message())});
       row.failed = true;
     }
     std::string of_sweeps;

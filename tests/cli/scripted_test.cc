@@ -134,7 +134,7 @@ TEST_F(Scripted, WhatHasEndedWithoutAResultIsWaitedForByNobody) {
   Write("script: [ended], queue: 10", "", "/nowhere/trainer");
   ASSERT_EQ(cli_.Run({"run", "sweep.yaml", "--detach"}).status.exit_code, 0);
   for (const auto& point : std::filesystem::directory_iterator(cli_.dir / "ridgeline-out/jobs")) {
-    std::filesystem::remove(point.path() / "job.json");  // so that exec can leave none
+    std::filesystem::remove(point.path() / "job.json");  // so that exec cannot leave results
   }
   const auto watch = cli_.Run({"status", "--watch"});
   EXPECT_EQ(watch.status.exit_code, 0) << watch.err;

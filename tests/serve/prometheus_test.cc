@@ -50,7 +50,7 @@ class PrometheusApi {
 
   Json Ask(const std::string& path, const httplib::Params& parameters) {
     const auto answer = client_.Get(path, parameters, httplib::Headers{});
-    return answer && answer->status != 503 ? ParseJson(answer->body, "Prometheus") : Json();  // it starts
+    return answer && answer->status != 503 ? ParseJson(answer->body, "Prometheus") : Json();  // 503 while it starts
   }
   // The result of an instant query, as in its answer. An error fails the test.
   Json Query(const std::string& query) {

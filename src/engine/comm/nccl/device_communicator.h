@@ -1,9 +1,7 @@
 // Moves bytes between the ranks' devices. It mirrors the Communicator (communicator.h), which moves the host's bytes.
+//
 //   nccl     one device per rank (nccl_communicator.h)
 //   virtual  rank 0 of `world` on one device, alone: what the others would have sent is assumed to equal its own data
-//
-//   nccl     a device a rank (nccl_communicator.h)
-//   virtual  rank 0 of `world` on one device, alone: what the others would have sent is taken to be what it has
 //
 // A collective is queued on a stream and may be captured. Its memory is the device's, and in use until the stream has
 // passed it. Every rank queues the same collectives in the same order, and on one stream.

@@ -218,7 +218,8 @@ std::shared_ptr<KernelState> PrepareQuantizedGemm(const OpCall& call, const Cuda
                                  : ProductScales::kTensor;
     shape.fast_sums = attrs.fast_sums && shape.scales == ProductScales::kTensor;
   }
-  if (run.algorithms != nullptr) MakeFactors(run, on, attrs);  // with another beta it might be measured at other work
+  // Before measurements, because another beta might mean other work.
+  if (run.algorithms != nullptr) MakeFactors(run, on, attrs);
   product.Complete(run, on.writes.c, on.scratch.sums, bias, on.scratch.workspace, attrs.accumulate);
   return std::make_shared<ProductState>(run, product, OperandsOf(run, call), on.writes.c, on.scratch.sums, bias,
                                         on.scratch.workspace, attrs.accumulate);

@@ -19,7 +19,7 @@ namespace {
 // MB, which stay in the L2 cache.
 constexpr int kLossThreads = 1024;
 constexpr int kLossBatch = 4;  // vectors that a thread loads from memory at a time, …
-constexpr int64_t kUnderWayBytes = int64_t{16} * kLossThreads * kLossBatch;  // … which take of the first-level cache
+constexpr int64_t kUnderWayBytes = int64_t{16} * kLossThreads * kLossBatch;  // … and their bytes in the L1 cache
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 

@@ -163,7 +163,8 @@ __global__ void __launch_bounds__(kForwardBound, kBlocksAtLeast) Forward(Forward
       a.rstd[row] = rstd;
     }
     float scale = 0;
-    if constexpr (kCodes) scale = *a.scale;  // a row at a time: one more register over all of it would be one too many
+    // Read for each row, because one more register throughout would be one too many.
+    if constexpr (kCodes) scale = *a.scale;
     for_each([&](int64_t c, const Vector& vector) {
       const auto weight = LoadVec<T, kVec>(a.weight + c);
       Vector bias{};
