@@ -200,7 +200,8 @@ int64_t CountNumbered(const fs::path& folder, std::string_view prefix) {
   return count;
 }
 
-// Does not count GPUs. The scheduler does that: it may hand out one GPU in slices, and call each a GPU.
+// Checks only whether there is any device. The scheduler counts them: it may hand out one GPU in slices, and call each
+// a GPU.
 std::optional<Unfit> CheckDevices(const Job& job, const fs::path& root) {
   const fs::path dev = root / "dev";
   std::error_code ec;

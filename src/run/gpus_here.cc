@@ -14,8 +14,8 @@ namespace {
 
 constexpr unsigned kLongestName = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE
 
-// The GPUs that CUDA_VISIBLE_DEVICES names by number, up to the first invalid number (CUDA C++ Programming Guide, "CUDA
-// Environment Variables"). If it uses other kinds of names, counts as many GPUs as names, whichever those are.
+// The GPUs that CUDA_VISIBLE_DEVICES names, up to the first invalid name (CUDA C++ Programming Guide, "CUDA Environment
+// Variables"). Numbers select cards. Each name that begins with GPU- or MIG- counts as one card, whichever it is.
 std::vector<std::string> Visible(std::vector<std::string> names) {
   const char* said = std::getenv("CUDA_VISIBLE_DEVICES");
   if (said == nullptr) return names;

@@ -1,4 +1,4 @@
-// ridgeline-train-cuda on the emulated machine, with the emulator's libraries in the place of NVIDIA's.
+// ridgeline-train-cuda on the emulated machine, with the emulator's libraries instead of NVIDIA's.
 #include "engine/cli/train_command.h"
 #include "engine/comm/gloo/rank_environment.h"
 #include "engine/train/cuda_device.h"

@@ -1,5 +1,5 @@
-// gpu_tests: CUDA's tests on the GPU that is here, instead of the emulated machine
-// (tests/engine/device/cuda_machine.h). Exits with 77 where there is none.
+// gpu_tests: runs CUDA's tests on the real GPU instead of the emulated machine (tests/engine/device/cuda_machine.h).
+// Exits with 77 if there is none.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "engine/train/cuda_device.h"
 
 int main(int argc, char** argv) {
-  // What these sources have of CPUs is other programs' to test; a filter of the command line replaces this one.
+  // Other programs test the CPU parts of these sources. A filter on the command line replaces this one.
   GTEST_FLAG_SET(filter, "*Cuda*");
   testing::InitGoogleTest(&argc, argv);
   if (!GTEST_FLAG_GET(list_tests)) {

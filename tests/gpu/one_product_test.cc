@@ -1,4 +1,4 @@
-// What bench/gpu's figures of products are made of.
+// The basis of bench/gpu's figures of products.
 #include <gtest/gtest.h>
 
 #include "bench/gpu/measure.h"
