@@ -95,7 +95,7 @@ std::string ReadLogTail(const fs::path& path, size_t max_bytes) {
 bool IsDevice(const fs::path& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return false;
-  // /dev/stdout and the like are links, whose ends may be pipes and files.
+  // /dev/stdout and similar paths are links, which may lead to pipes and files.
   return S_ISCHR(info.st_mode) || (path.parent_path() == "/dev" && fs::is_symlink(path)) ||
          path.parent_path() == "/dev/fd";
 }

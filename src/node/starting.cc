@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// srun takes such a word, at any place, for the beginning of another part of a heterogeneous job.
+// At any place, srun reads such a word as the beginning of another part of a heterogeneous job.
 void RefuseLoneColon(const std::vector<std::string>& starter, const std::vector<std::string>& argv) {
   if (starter.empty() || starter.front() != "srun") return;
   if (std::find(argv.begin(), argv.end(), ":") == argv.end()) return;

@@ -11,7 +11,7 @@
 
 namespace ridgeline {
 
-// Blocks SIGTERM, SIGUSR1, SIGINT and SIGHUP, and makes them pollable. Once told to stop, it stays told.
+// Blocks SIGTERM, SIGUSR1, SIGINT and SIGHUP, and makes them pollable. A request to stop stays.
 class StopSignals final : public StopWatcher {
  public:
   explicit StopSignals(std::filesystem::path cancel_file);

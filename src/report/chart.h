@@ -23,7 +23,7 @@ struct Bar {
   std::vector<BarPart> parts;  // bottom up; empty: no value, nothing is drawn
   Fill fill = Fill::kSolid;
   bool light = false;  // the secondary figure of a pair
-  std::string title;   // what a pointer over it, or a screen reader, tells
+  std::string title;   // text for a pointer over it, or a screen reader
   double low = 0;      // the ends of its interval, drawn as an error bar; high 0: none
   double high = 0;
 };

@@ -198,7 +198,7 @@ inline constexpr std::string_view kDiffers = "differs";  // not from the query: 
 // then the installed one. A name means the first that is found.
 std::vector<std::filesystem::path> ReportFolders(std::vector<std::filesystem::path> own);
 
-// The folders of all reports that a name can mean, sorted by name. A folder that does not exist has none.
+// The folders of all reports that a name can mean, sorted by name. A missing folder has none.
 std::vector<std::filesystem::path> FindReports(const std::vector<std::filesystem::path>& folders);
 
 // Throws Error(kUsage) with the nearest name for an unknown name, and Error(kInvalidInput) for an invalid folder.

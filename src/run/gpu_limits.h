@@ -15,8 +15,9 @@ struct GpuClockLimit {
   std::string_view name;   // "sw_power_cap"
   uint64_t nvml_bit;       // the bit in NVML's mask
   std::string_view words;  // "its power limit"
-  bool costs_speed;        // of a sound GPU that has work: the others hold for one that idles, was told to be slower,
-                           // or draws all that it may
+  // True for limits that slow down a sound GPU with work. The others apply to a GPU that idles, was told to be slower,
+  // or draws all the power that it may.
+  bool costs_speed;
 };
 
 // The number of known limits.

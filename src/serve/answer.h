@@ -16,7 +16,7 @@ class QueryAnswer {
   explicit QueryAnswer(Table table) : table_(std::move(table)) {}
 
   size_t size() const { return table_.rows.size(); }
-  // REQUIRES: a column of the query, and a row that there is.
+  // REQUIRES: a column of the query, and an existing row.
   const Cell& At(size_t row, std::string_view column) const {
     const auto at = std::find(table_.columns.begin(), table_.columns.end(), column) - table_.columns.begin();
     return table_.rows.at(row).at(static_cast<size_t>(at));
