@@ -31,9 +31,11 @@ struct Judgement {
   double change = 0;
   double low = 0;  // the 95 % interval, by Student's t; infinite with fewer than two pairs
   double high = 0;
-  double detectable = 0;     // the smallest slowdown that would be detected in 80 of 100 cases (Bloom, 1995)
-  double chance = 1;         // chance of such a change or more if there is none: one-sided p
-  int64_t further_runs = 0;  // for an inconclusive one: runs that would decide if they vary so; at most kMostRuns
+  double detectable = 0;  // the smallest slowdown that would be detected in 80 of 100 cases (Bloom, 1995)
+  double chance = 1;      // chance of such a change or more if there is none: one-sided p
+  // For an inconclusive judgement: the further runs that would decide if they vary like these. kMostRuns stands for
+  // that many or more.
+  int64_t further_runs = 0;
 };
 
 inline constexpr int64_t kMostRuns = 1000;
