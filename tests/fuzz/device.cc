@@ -1,7 +1,8 @@
-// A device's description is read whole or refused with the place of each mistake.
+// A device's description, and a framework's, are read whole or refused with the place of each mistake.
 #include "tests/fuzz/fuzz.h"
 
 #include "predict/device.h"
+#include "predict/framework.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
@@ -11,6 +12,10 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const DeviceFigureKind& kind : DeviceFigureKinds()) {
       if (kind.required) fuzz::Require(device.At(std::string(kind.name)) > 0, "what a GPU must have is there");
     }
+  });
+  fuzz::Takes([&] {
+    fuzz::Require(ParseFramework(fuzz::TextOf(data, size), "mine.yaml").name == "mine",
+                  "a framework has its file's name");
   });
   return 0;
 }

@@ -1,8 +1,74 @@
 // A safetensors file: its header is read whole or refused, and no tensor of it lies outside of the file. A tensor is
-// given converted or refused.
+// given converted or refused. The same as the header of a checkpoint file in a folder to resume from, whose manifest is
+// right: a run takes all of its state from there, or refuses it and keeps its own to the bit.
 #include "engine/train/safetensors.h"
 
+#include "base/hash.h"
+#include "engine/comm/communicator.h"
+#include "engine/device/cpu/executor.h"
+#include "engine/train/checkpoint_files.h"
+#include "engine/train/cpu_kernels.h"
+#include "engine/train/model_state.h"
+#include "run/spec.h"
 #include "tests/fuzz/fuzz.h"
+
+namespace ridgeline::fuzz {
+namespace {
+
+// A model in memory, which resumes.
+class Resuming {
+ public:
+  Resuming() { model_.Initialize(); }
+
+  void From(const Folder& folder, std::string_view header) {
+    const std::string name = "model-00001-of-00001.safetensors";
+    const uint64_t size = header.size();
+    std::string file(reinterpret_cast<const char*>(&size), sizeof size);
+    file.append(header).append(bytes_, '\0');
+    folder.Write(name, file);
+    Manifest manifest{1, program_.spec, {}, {{name, std::ssize(file), Hex(Hash(file))}}};
+    manifest.history.loss = {1.5};
+    manifest.history.step_ns = {10};
+    folder.Write(kManifestName, EncodeManifest(manifest));
+    const std::string before = State();
+    if (!Takes([&] { Load(OpenSaved(folder.path()), program_.spec, state_); })) {
+      Require(State() == before, "what is refused changes nothing");
+    }
+  }
+
+ private:
+  static RunSpec Spec() {
+    std::vector<Problem> problems;
+    return BuildSpec({{"family", "llama"},
+                      {"layers", 1},
+                      {"hidden", 8},
+                      {"heads", 1},
+                      {"ffn", 8},
+                      {"vocab", 16},
+                      {"seq_length", 8},
+                      {"steps", 10}},
+                     problems);
+  }
+  std::string State() {
+    std::string all;
+    for (const StateTensor& tensor : state_.tensors()) {
+      std::vector<std::byte> bytes(static_cast<size_t>(tensor.bytes()));
+      state_.Read(tensor, 0, bytes);
+      all.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
+    return all;
+  }
+
+  StepProgram program_ = BuildStep(Spec());
+  CpuExecutor executor_{program_.trace, program_.layout, CpuKernels()};
+  ModelState model_{program_, executor_};
+  std::unique_ptr<Communicator> alone_ = MakeSelfCommunicator();
+  TrainingState state_{program_, executor_, *alone_};
+  size_t bytes_ = State().size();
+};
+
+}  // namespace
+}  // namespace ridgeline::fuzz
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
@@ -19,5 +85,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       fuzz::Takes([&] { tensors.Integers(tensor.first); });
     }
   });
+  static fuzz::Resuming resuming;
+  static const fuzz::Folder saved;
+  resuming.From(saved, fuzz::TextOf(data, size));
   return 0;
 }

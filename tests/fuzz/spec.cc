@@ -1,8 +1,9 @@
 // A RunSpec, as a trainer gets one: read whole or refused. What is read is canonical: written and read again it is the
-// same point.
+// same point. The same of a job's file, which a job may have changed: its points, as they are written, are those read.
 #include "run/spec.h"
 
 #include "base/json.h"
+#include "run/job.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -13,6 +14,13 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const RunSpec again = DecodeSpec(ParseJson(text, "what was written"), "what was written");
     fuzz::Require(EncodeSpec(again) == text, "a spec is read as written");
     fuzz::Require(PointId(again) == PointId(spec), "it is the same point");
+  });
+  fuzz::Takes([&] {
+    const std::string text = JobText(DecodeJob(ParseJson(fuzz::TextOf(data, size), "job.json"), "job.json"));
+    const Job again = DecodeJob(ParseJson(text, "what was written"), "what was written");
+    fuzz::Require(JobText(again) == text, "a job is read as written");
+    fuzz::Require(again.nodes >= 1 && again.cpus >= 0 && again.memory_limit_bytes >= 0, "numbers have bounds");
+    SetupOf(again);
   });
   return 0;
 }
