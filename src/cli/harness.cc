@@ -138,8 +138,21 @@ std::string OtherFileOf(Store& store, const Sweep& sweep) {
   return {};
 }
 
-Sweep LoadSweepFor(const fs::path& file, const std::string& launcher, const std::vector<fs::path>& trainers) {
-  Sweep sweep = LoadSweep(SweepFile(file), trainers);
+void AddGivenOptions(CLI::App& command, Given& given) {
+  command
+      .add_option("-S", given.set, "set a field: batch_size=8, or an axis: batch_size=1,8; may be given several times")
+      ->type_name("FIELD=VALUE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--only", given.only,
+                  "only points that are so: batch_size=1,8 or 'batch_size<8'; may be given several times")
+      ->type_name("FIELD=VALUE")
+      ->allow_extra_args(false);
+}
+
+Sweep LoadSweepFor(const fs::path& file, const std::string& launcher, const std::vector<fs::path>& trainers,
+                   const Given& given) {
+  Sweep sweep = LoadSweep(SweepFile(file), trainers, given);
   if (!launcher.empty()) sweep.launch.launcher = launcher;
   UseProfiles(sweep);
   UseLargestBatches(sweep, {}, PredictMemory);

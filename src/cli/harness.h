@@ -83,10 +83,13 @@ std::filesystem::path SweepFile(const std::filesystem::path& file);
 // Empty if there is none.
 std::string OtherFileOf(Store& store, const Sweep& sweep);
 
+// Adds `-S FIELD=VALUE` and `--only FIELD=VALUE`, which may be given several times.
+void AddGivenOptions(CLI::App& command, Given& given);
+
 // Reads a sweep, with the settings of its profiles. `launcher`: replaces the sweep's launcher, unless it is empty.
 // `trainers`: folders with definitions.
 Sweep LoadSweepFor(const std::filesystem::path& file, const std::string& launcher,
-                   const std::vector<std::filesystem::path>& trainers);
+                   const std::vector<std::filesystem::path>& trainers, const Given& given = {});
 
 // Whether the sweep's jobs run on this machine, and the memory of its launcher's nodes, if known.
 bool RunsHere(const Sweep& sweep);

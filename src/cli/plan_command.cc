@@ -61,6 +61,7 @@ struct PlanArguments {
   std::vector<std::filesystem::path> frameworks;
   std::vector<std::filesystem::path> devices;
   std::vector<std::filesystem::path> trainers;
+  Given given;
 };
 
 void Flush() {
@@ -313,6 +314,7 @@ Action PlanCommand(CLI::App& self) {
   AddFrameworksOption(self, arguments->frameworks);
   AddReportsOption(self, arguments->reports);
   AddTrainersOption(self, arguments->trainers);
+  AddGivenOptions(self, arguments->given);
   self.footer(
       "Expands a sweep into its points, predicts each one's peak memory a rank by tracing the step it would run, and\n"
       "says whether that fits where it would run: `fits` or `out_of_memory`, or `unknown` where nothing says what\n"
@@ -353,7 +355,7 @@ Action PlanCommand(CLI::App& self) {
                   "ridgeline plan SWEEP.yaml, or see ridgeline plan --help");
     }
     RefuseOthersOfCommands(*arguments);
-    const Sweep sweep = LoadSweepFor(arguments->sweep, arguments->launcher, arguments->trainers);
+    const Sweep sweep = LoadSweepFor(arguments->sweep, arguments->launcher, arguments->trainers, arguments->given);
     if (!arguments->largest.empty()) return ShowLargest(sweep, *arguments);
     return arguments->expand_only ? ShowPoints(sweep, arguments->format) : ShowPlan(sweep, *arguments);
   };

@@ -41,6 +41,7 @@ struct PredictArguments {
   std::vector<fs::path> frameworks;
   std::vector<fs::path> devices;
   std::vector<fs::path> trainers;
+  Given given;
 };
 
 // The point whose id begins with `id`.
@@ -58,7 +59,7 @@ std::vector<Point> Chosen(std::vector<Point> points, const std::string& id) {
 
 int Predict(const PredictArguments& arguments) {
   if (!arguments.export_trace.empty()) RequireExportName(arguments.export_trace);
-  Sweep sweep = LoadSweepFor(arguments.sweep, "", arguments.trainers);
+  Sweep sweep = LoadSweepFor(arguments.sweep, "", arguments.trainers, arguments.given);
   Frameworks frameworks = *FrameworksFor(sweep, arguments.frameworks, arguments.framework);
   const std::optional<Device> described = DeviceFor(sweep, arguments.device, arguments.devices);
   if (!described) {
@@ -137,6 +138,7 @@ Action PredictCommand(CLI::App& self) {
   AddDevicesOption(self, arguments->devices);
   AddFrameworksOption(self, arguments->frameworks);
   AddTrainersOption(self, arguments->trainers);
+  AddGivenOptions(self, arguments->given);
   self.footer(
       "Prices every point of a sweep on a device that need not be there: memory of a GPU, the time of a step with an\n"
       "interval, tokens a second of all ranks (steady: of a step; cold: of all of a\n"

@@ -35,6 +35,7 @@ struct RenderArguments {
   std::string launcher;
   std::string to;
   std::vector<fs::path> trainers;
+  Given given;
 };
 
 // Puts the file or the folder into a command such as "sbatch FILE".
@@ -71,7 +72,7 @@ std::vector<Job> JobsOfAllRepeats(const Sweep& sweep, const std::vector<Point>& 
 }
 
 int RenderSweep(const RenderArguments& options) {
-  const Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers);
+  const Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers, options.given);
   if (sweep.search) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("render: {} has a search, which goes by what was measured before", sweep.file.string()),
@@ -132,6 +133,7 @@ Action RenderCommand(CLI::App& self) {
       ->type_name("LAUNCHER");
   AddToOption(self, options->to, "DIR", "the folder for the files, the jobs and their results")->required();
   AddTrainersOption(self, options->trainers);
+  AddGivenOptions(self, options->given);
   self.footer(
       "Writes what the launcher would submit, for all points of the sweep: sbatch scripts, manifests or a shell\n"
       "script, and the job files they run. Nothing is started, and no database is touched. Submit the files by hand,\n"

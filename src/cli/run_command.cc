@@ -17,11 +17,13 @@
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
+#include "cli/dry_run.h"
 #include "cli/harness.h"
 #include "cli/interrupts.h"
 #include "cli/output.h"
 #include "cli/result_table.h"
 #include "cli/rounds.h"
+#include "cli/temporary_folder.h"
 #include "collect/rebuild.h"
 #include "driver/display.h"
 #include "driver/driver.h"
@@ -50,10 +52,12 @@ struct RunOptions {
   std::string to = kDefaultOutputDir;
   std::string reports;
   std::vector<fs::path> trainers;
+  Given given;
   int64_t max_parallel = 0;
   bool again = false;
   bool detach = false;
   bool include_oom = false;
+  bool dry_run = false;
   std::string campaign;
   std::string metrics_file;
 };
@@ -80,6 +84,14 @@ Facts FactsHere(const Sweep& sweep, bool runs_here) {
   return facts;
 }
 
+// The given values as options, each after a space.
+std::string GivenWords(const Given& given) {
+  std::string text;
+  for (const std::string& each : given.set) text += " -S " + ShellWord(each);
+  for (const std::string& each : given.only) text += " --only " + ShellWord(each);
+  return text;
+}
+
 // The command that resumes this run.
 std::string CommandLine(const RunOptions& options) {
   std::string text = "ridgeline run " + ShellWord(options.sweep);
@@ -93,7 +105,7 @@ std::string CommandLine(const RunOptions& options) {
   add("--metrics-file", options.metrics_file, "");
   if (options.include_oom) text += " --include-oom";
   for (const fs::path& folder : options.trainers) add("--trainers", folder.string(), "");
-  return text;
+  return text + GivenWords(options.given);
 }
 
 int Unanswered(const std::string& what, const std::string& hint) {
@@ -130,7 +142,8 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_pre
   if (summary.ok == 0 && points > 0) {
     return Unanswered("no point was measured: all are out of memory",
                       is_predicted
-                          ? fmt::format("ridgeline plan {} shows what each needs", ShellWord(options.sweep))
+                          ? fmt::format("ridgeline plan {}{} shows what each needs", ShellWord(options.sweep),
+                                        GivenWords(options.given))
                           : "let points be smaller (batch_size, seq_length, checkpointing), or give them more memory");
   }
   return 0;
@@ -200,13 +213,44 @@ bool OurTrainerHasGpus() {
   return said.status.ok() && !said.stdout_text.empty() && !said.stdout_text.starts_with(kNoGpus);
 }
 
+DriverOptions DriverOptionsOf(const Sweep& sweep, const RunOptions& options, Store& store) {
+  DriverOptions driver;
+  driver.program = ProgramDir() / "ridgeline";
+  driver.jobs_dir = fs::absolute(options.to) / "jobs";
+  driver.max_parallel =
+      options.max_parallel > 0 ? options.max_parallel : std::max<int64_t>(sweep.launch.max_parallel, 1);
+  driver.runs_here = RunsHere(sweep);
+  driver.node = NodeMemoryOf(sweep);
+  driver.retry_failed = !options.retry.empty();
+  driver.include_oom = options.include_oom;
+  driver.detach = options.detach;
+  driver.campaign = CampaignOf(options, store, sweep.name);
+  driver.here = FactsHere(sweep, driver.runs_here);
+  driver.times = AssumedTimesOf(sweep, DeviceFor(sweep, "", {}));
+  return driver;
+}
+
+int DryRun(const Sweep& sweep, const RunOptions& options) {
+  if (sweep.search) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("run: {} has a search: what runs next follows from what it measures", sweep.file.string()),
+                "`ridgeline plan` shows what it would try first");
+  }
+  CheckRules(sweep, *OpenLauncherFor(sweep, options.max_parallel, options.db));
+  const TemporaryFolder folder("ridgeline-dry-run");
+  Store copy = CopyOfDatabase(options.db, folder.path());
+  ShowDryRun(sweep, DriverOptionsOf(sweep, options, copy), copy);
+  return 0;
+}
+
 int Run(const RunOptions& options) {
-  const Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers);
+  const Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers, options.given);
   const std::vector<Report> reports = ReportsOf(sweep, options.reports);  // reports a wrong name before the sweep runs
   if (RunsHere(sweep) && sweep.text.find("cuda") != std::string::npos) {  // otherwise no point has device: cuda
     const GpusHere here = FindGpusHere();
     if (!here.names.empty() || !OurTrainerHasGpus()) RequireGpusHere(sweep, Expand(sweep), here);
   }
+  if (options.dry_run) return DryRun(sweep, options);
   std::unique_ptr<Launcher> launcher;
   if (!RunsHere(sweep)) launcher = OpenClusters(sweep, options);
   const fs::path output_dir = fs::absolute(options.to);
@@ -222,19 +266,7 @@ int Run(const RunOptions& options) {
   if (!launcher) launcher = OpenLauncherFor(sweep, options.max_parallel, options.db);
   CheckRules(sweep, *launcher);
 
-  DriverOptions driver;
-  driver.program = ProgramDir() / "ridgeline";
-  driver.jobs_dir = output_dir / "jobs";
-  driver.max_parallel =
-      options.max_parallel > 0 ? options.max_parallel : std::max<int64_t>(sweep.launch.max_parallel, 1);
-  driver.runs_here = RunsHere(sweep);
-  driver.node = NodeMemoryOf(sweep);
-  driver.retry_failed = !options.retry.empty();
-  driver.include_oom = options.include_oom;
-  driver.detach = options.detach;
-  driver.campaign = CampaignOf(options, store, sweep.name);
-  driver.here = FactsHere(sweep, driver.runs_here);
-  driver.times = AssumedTimesOf(sweep, DeviceFor(sweep, "", {}));
+  const DriverOptions driver = DriverOptionsOf(sweep, options, store);
 
   SystemClock clock;
   if (const std::string other = OtherFileOf(store, sweep); !other.empty()) display.Note("warning: " + other);
@@ -298,6 +330,7 @@ Action RunCommand(CLI::App& self) {
       ->excludes(again);
   self.add_flag("--detach", options->detach,
                 "hand the jobs to the launcher's queue and end; the next run follows them");
+  self.add_flag("--dry-run", options->dry_run, "print the commands of the points that would run, and start nothing");
   self.add_flag("--include-oom", options->include_oom, "run points, too, that are predicted not to fit");
   self.add_option("--max-parallel", options->max_parallel,
                   "jobs at once; default: what the sweep says, else 1, so that none disturbs another")
@@ -312,6 +345,7 @@ Action RunCommand(CLI::App& self) {
   AddToOption(self, options->to, "DIR", "the folder for its jobs (specs, logs, results) and reports");
   AddReportsOption(self, options->reports);
   AddTrainersOption(self, options->trainers);
+  AddGivenOptions(self, options->given);
   self.footer(
       "Points that have a result are skipped, whichever sweep measured them, unless with another trainer, other\n"
       "cores, nodes or GPUs, or another environment. To measure again is to name another campaign, or to say\n"
@@ -327,7 +361,8 @@ Action RunCommand(CLI::App& self) {
       "`batch_size: max` runs out of memory, smaller ones take its place (docs/sweeps.md).\n\n"
       "  ridgeline run sweeps/demo.yaml\n"
       "  ridgeline run sweeps/demo.yaml --retry failed --to /data/demo\n"
-      "  ridgeline run sweeps/demo.yaml --again\n\n"
+      "  ridgeline run sweeps/demo.yaml --again\n"
+      "  ridgeline run sweeps/demo.yaml -S seq_length=128 --only batch_size=1 --dry-run\n\n"
       "Exit codes: 0 every point has an answer (to be out of memory, met or predicted, is one), 1 some ended by their\n"
       "own fault (crashed, invalid, diverged, timeout) or none was measured, 2 a wrong sweep, 3 some have no\n"
       "result (infrastructure failed under them, or they were cancelled: they are measured again by the next run),\n"

@@ -149,8 +149,7 @@ void RequireDataFiles(const Sweep& sweep, const std::vector<Point>& points) {
     if (file.is_open()) continue;
     const Place place = PlaceOf(sweep, "data", path);
     throw Error(ErrorKind::kInvalidInput,
-                fmt::format("{}:{}:{}: the data file '{}' {}", sweep.file.string(), place.line, place.column, path,
-                            file.problem()),
+                FaultText(sweep.file, {place, fmt::format("the data file '{}' {}", path, file.problem())}),
                 "name any text file as `data`, or install the package that has this one");
   }
 }
@@ -163,8 +162,7 @@ void RequireWeights(const Sweep& sweep, const std::vector<Point>& points) {
     if (path == "seed" || !seen.insert(path).second || std::filesystem::is_directory(path, ec)) continue;
     const Place place = PlaceOf(sweep, "init_from", path);
     throw Error(ErrorKind::kInvalidInput,
-                fmt::format("{}:{}:{}: there is no folder '{}' of weights here", sweep.file.string(), place.line,
-                            place.column, path),
+                FaultText(sweep.file, {place, fmt::format("there is no folder '{}' of weights here", path)}),
                 "name a folder that a run left in its checkpoint.dir or that transformers saved, or `seed`");
   }
 }

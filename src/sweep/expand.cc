@@ -76,6 +76,10 @@ Expansion ForEachPoint(const Sweep& sweep, const std::function<void(const PointV
     for (Impossible& impossible : walked.impossible) faults.push_back(std::move(impossible.fault));
     ThrowFaults(sweep.file, std::move(faults), kSweepHint);
   }
+  if (!sweep.selected.empty() && walked.selected == 0) {
+    ThrowFaults(sweep.file, {{sweep.selected_place, "no point of the sweep is so"}},
+                "`ridgeline plan SWEEP` lists its points");
+  }
   expansion.excluded = walked.excluded;
   const auto warn_unless = [&](int64_t hits, const Place& place, const char* what) {
     if (hits > 0) return;

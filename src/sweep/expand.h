@@ -20,7 +20,7 @@ inline constexpr int64_t kMaxCombinations = 10'000'000;
 
 struct Expansion {
   int64_t points = 0;
-  int64_t excluded = 0;               // combinations that `exclude` dropped
+  int64_t excluded = 0;               // combinations that `exclude` or `only` dropped
   int64_t duplicates = 0;             // combinations that equal an earlier point
   std::vector<std::string> warnings;  // "file:line:column: this exclude matches nothing"
 };

@@ -32,15 +32,18 @@ class SweepReader {
   std::vector<Fault> faults;
 
   // `folders` may hold definitions of its trainers.
-  void ReadFile(const YamlNode& root, const std::vector<std::filesystem::path>& folders) {
-    static const Names kSections = {"name",    "description", "defaults",  "matrix",     "zip",
-                                    "include", "exclude",     "measure",   "checkpoint", "init",
-                                    "launch",  "price",       "published", "report",     "search"};
+  void ReadFile(YamlNode root, const std::vector<std::filesystem::path>& folders) {
+    static const Names kSections = {"name",      "description", "defaults",   "matrix", "zip",    "include",
+                                    "exclude",   "measure",     "checkpoint", "init",   "launch", "price",
+                                    "published", "report",      "search",     "set",    "only"};
     if (root.kind != YamlNode::Kind::kMap) {
       Add(root.place, NotAMapping("a sweep is a mapping with a name", root));
       return;
     }
-    const auto sections = Entries(root, "section", kSections, faults);
+    Entries(root, "section", kSections, faults);
+    ApplySet(root, faults);
+    std::vector<Fault> told_already;
+    const auto sections = Entries(root, "section", kSections, told_already);
     const auto section = [&](std::string_view name) -> const YamlNode* {
       const auto it = std::find_if(sections.begin(), sections.end(), [&](const auto& s) { return s.first == name; });
       return it == sections.end() ? nullptr : it->second;
@@ -61,6 +64,7 @@ class SweepReader {
     if (const auto* node = section("zip")) ReadZip(*node);
     if (const auto* node = section("exclude")) ReadExclude(*node);
     if (const auto* node = section("include")) ReadInclude(*node);
+    if (const auto* node = section("only")) ReadOnly(*node);
     if (const auto* node = section("launch")) ReadLaunch(*node, sweep, faults);
     if (const auto* node = section("price")) ReadPrice(*node, sweep, faults);
     if (const auto* node = section("published")) ReadPublished(*node, sweep, values_, faults);
@@ -231,6 +235,11 @@ class SweepReader {
     }
   }
 
+  void ReadOnly(const YamlNode& node) {
+    sweep.selected_place = node.place;
+    sweep.selected = ReadConditions(node, "only", sweep.trainers, values_, faults);
+  }
+
   // Rules cannot depend on a batch size that follows from memory, because the memory may follow from rules.
   void RefuseToCompareLargest() {
     if (!HasLargestBatch(sweep)) return;
@@ -243,6 +252,7 @@ class SweepReader {
     for (const Exclude& exclude : sweep.exclude) refuse(exclude.conditions);
     for (const Include& include : sweep.include) refuse(include.conditions);
     for (const LaunchRule& rule : sweep.rules) refuse(rule.when);
+    refuse(sweep.selected);
   }
 
   void ReadReports(const YamlNode& node) {
@@ -277,8 +287,9 @@ std::string ReadSweepFile(const std::filesystem::path& file) {
 
 }  // namespace
 
-Sweep LoadSweep(const std::filesystem::path& file, const std::vector<std::filesystem::path>& trainers) {
-  return ParseSweep(ReadSweepFile(file), file, trainers);
+Sweep LoadSweep(const std::filesystem::path& file, const std::vector<std::filesystem::path>& trainers,
+                const Given& given) {
+  return ParseSweep(ReadSweepFile(file), file, trainers, given);
 }
 
 std::string LoadSweepName(const std::filesystem::path& file) {
@@ -294,10 +305,13 @@ std::string LoadSweepName(const std::filesystem::path& file) {
 }
 
 Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,
-                 const std::vector<std::filesystem::path>& trainers) {
+                 const std::vector<std::filesystem::path>& trainers, const Given& given) {
   SweepReader reader;
   try {
-    reader.ReadFile(ParseYaml(text), FoldersFor(file, trainers));
+    YamlNode root = ParseYaml(text);
+    AddGiven(given, root);
+    reader.sweep.text = TextWithGiven(text, given, root);
+    reader.ReadFile(std::move(root), FoldersFor(file, trainers));
     if (!reader.faults.empty()) {
       // Shows what else is wrong, so that you can fix everything at once. Leaves out faults that may only follow from
       // those found already.
@@ -311,7 +325,6 @@ Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,
   }
   if (!reader.faults.empty()) ThrowFaults(file, std::move(reader.faults), kSweepHint);
   reader.sweep.file = file;
-  reader.sweep.text = text;
   return std::move(reader.sweep);
 }
 

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "ridgeline/run.h"
 #include "run/fields.h"
+#include "sweep/given.h"
 #include "sweep/sweep_trainers.h"
 #include "yaml/yaml.h"
 
@@ -143,6 +144,8 @@ struct Sweep {
   std::vector<AxisGroup> groups;     // the first changes slowest: the matrix's axes, then the zip groups
   std::vector<Include> include;
   std::vector<Exclude> exclude;
+  std::vector<Condition> selected;  // hold on every point: `only`
+  Place selected_place;
   Launch launch;
   std::vector<LaunchRule> rules;  // of `launch`
   SweepPrice price;
@@ -170,8 +173,9 @@ bool HasLargestBatch(const Sweep& sweep);
 // Reads and checks a sweep. Throws one Error(kInvalidInput) with all faults of the file, one on each line,
 // "file:line:column: message", or if there is no such file. Throws Error(kInfrastructure) if the file cannot be read.
 // Definitions of its trainers are searched in its own folder, in `trainers` there, in the folders `trainers`, and in
-// the usual places (trainers/find.h).
-Sweep LoadSweep(const std::filesystem::path& file, const std::vector<std::filesystem::path>& trainers = {});
+// the usual places (trainers/find.h). The sweep's `text` includes what was given on the command line.
+Sweep LoadSweep(const std::filesystem::path& file, const std::vector<std::filesystem::path>& trainers = {},
+                const Given& given = {});
 
 // Returns the name of a sweep. Looks at nothing else in its file, so its trainers' definitions and later edits may be
 // faulty. Throws as LoadSweep does if the file has no name.
@@ -179,7 +183,7 @@ std::string LoadSweepName(const std::filesystem::path& file);
 
 // LoadSweep for a text. Faults are reported under `file`.
 Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,
-                 const std::vector<std::filesystem::path>& trainers = {});
+                 const std::vector<std::filesystem::path>& trainers = {}, const Given& given = {});
 
 // Reads from a sweep's text only how it is launched, without its rules, for callers that know its points already. Its
 // trainers' definitions need not exist any more. Throws as ParseSweep does.

@@ -139,11 +139,13 @@ class Walker {
     };
     for (const Exclude& exclude : sweep.exclude) add(exclude, excludes_);
     for (const Include& include : sweep.include) add(include, includes_);
-    for (const LaunchRule& rule : sweep.rules) {
-      for (const Condition& condition : rule.when) {
+    const auto count = [&](const std::vector<Condition>& conditions) {
+      for (const Condition& condition : conditions) {
         budget_.Compare(grid * std::ssize(condition.values), condition.place);
       }
-    }
+    };
+    for (const LaunchRule& rule : sweep.rules) count(rule.when);
+    count(sweep.selected);
     if (HasGrid()) CountCombinations();
     walked_.exclude_hits.assign(sweep.exclude.size(), 0);
     walked_.rule_hits.assign(sweep.rules.size(), 0);
@@ -311,6 +313,11 @@ class Walker {
   }
 
   void Emit(const Assignments& assignments) {
+    if (!HoldAll(sweep_.selected, assignments)) {
+      ++walked_.excluded;
+      return;
+    }
+    ++walked_.selected;
     std::vector<Problem> problems = CheckSpec(spec_);
     if (problems.empty()) problems = sweep_.trainers.WhyRefused(spec_);
     if (problems.empty() && is_ours_ && spec_.trainer == kOurTrainer) problems = BeyondTheEngine(spec_);
@@ -343,16 +350,20 @@ class Walker {
     spec_.batch_size = 1;
   }
 
-  // Returns the rules for the current point. As for `exclude`, the written value is compared before the canonical one.
-  std::vector<size_t> RulesOf(const Assignments& assignments) {
-    std::vector<size_t> rules;
-    const auto holds = [&](const Condition& condition) {
+  // Returns whether the conditions hold on the current point. As for `exclude`, the written value is compared before
+  // the canonical one.
+  bool HoldAll(const std::vector<Condition>& conditions, const Assignments& assignments) const {
+    return std::ranges::all_of(conditions, [&](const Condition& condition) {
       const Assignment* assignment = Find(assignments, condition.field);
       return condition.Holds(assignment != nullptr ? assignment->value : ValueOf(spec_, *condition.field));
-    };
+    });
+  }
+
+  // Returns the rules for the current point.
+  std::vector<size_t> RulesOf(const Assignments& assignments) {
+    std::vector<size_t> rules;
     for (size_t i = 0; i < sweep_.rules.size(); ++i) {
-      const std::vector<Condition>& when = sweep_.rules[i].when;
-      if (!std::all_of(when.begin(), when.end(), holds)) continue;
+      if (!HoldAll(sweep_.rules[i].when, assignments)) continue;
       ++walked_.rule_hits[i];
       rules.push_back(i);
     }

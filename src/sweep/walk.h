@@ -20,7 +20,8 @@ struct Impossible {
 };
 
 struct Walked {
-  int64_t excluded = 0;
+  int64_t excluded = 0;                // by `exclude` or `only`
+  int64_t selected = 0;                // points that `only` keeps
   std::vector<int64_t> exclude_hits;   // one for each exclude
   std::vector<int64_t> rule_hits;      // one for each rule of `launch`
   std::vector<Impossible> impossible;  // one for each place and message; only the first of very many

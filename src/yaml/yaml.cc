@@ -370,8 +370,10 @@ std::string Describe(const YamlNode& node) {
 }
 
 std::string FaultText(const std::filesystem::path& file, const Fault& fault) {
-  return fmt::format("{}:{}:{}: {}", PrintableLine(file.string()), fault.place.line, fault.place.column,
-                     PrintableLine(ShortenToCodePoints(fault.message, kShownMessage)));
+  const std::string message = PrintableLine(ShortenToCodePoints(fault.message, kShownMessage));
+  if (fault.place.line == kPlaceOfSet.line) return "-S: " + message;
+  if (fault.place.line == kPlaceOfOnly.line) return "--only: " + message;
+  return fmt::format("{}:{}:{}: {}", PrintableLine(file.string()), fault.place.line, fault.place.column, message);
 }
 
 void ThrowFaults(const std::filesystem::path& file, std::vector<Fault> faults, const std::string& hint) {

@@ -17,6 +17,10 @@ struct Place {
   int column = 1;
 };
 
+// Places of values that are not in a file but in an option of the command line.
+inline constexpr Place kPlaceOfSet = {0, 0};    // -S
+inline constexpr Place kPlaceOfOnly = {-1, 0};  // --only
+
 struct YamlEntry;
 
 struct YamlNode {
@@ -60,7 +64,7 @@ Json ToJsonValue(const YamlNode& node, std::vector<Fault>& faults);
 // What to call a node in a message: "a list", "a mapping", "\"8\"".
 std::string Describe(const YamlNode& node);
 
-// "file:line:column: message" on one line, shortened if it is long.
+// "file:line:column: message", or "-S: message", on one line, shortened if it is long.
 std::string FaultText(const std::filesystem::path& file, const Fault& fault);
 
 // Throws one Error(kInvalidInput) that has every fault on a line of its own, sorted by place, and `hint`.

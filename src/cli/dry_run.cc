@@ -1,0 +1,81 @@
+#include "cli/dry_run.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/harness.h"
+#include "cli/output.h"
+#include "cli/rounds.h"
+#include "cli/show_commands.h"
+#include "driver/sweep_points.h"
+#include "plan/largest.h"
+#include "plan/plan.h"
+#include "plan/show.h"
+#include "predict/memory.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+
+Store CopyOfDatabase(const fs::path& db, const fs::path& folder) {
+  const fs::path copy = folder / "ridgeline.db";
+  if (fs::exists(db)) OpenStore(db, Store::Mode::kReadOnly).Backup(copy);
+  return OpenStore(copy, Store::Mode::kReadWrite);
+}
+
+void ShowDryRun(Sweep sweep, const DriverOptions& options, Store& copy) {
+  if (HasLargestBatch(sweep)) {
+    UseLargestBatches(sweep, {}, PredictMemory, EndedForMemoryIn(copy, options.campaign, options.trainer));
+  }
+  const SweepPoints points(sweep, options.jobs_dir.parent_path(), options.campaign);
+  copy.PutSweep({sweep.name, sweep.description, sweep.file.string(), sweep.text, SystemClock().UnixNs(), points.key()},
+                points.all(), [&](const Point& point) { return points.KeyOf(point).setup; });
+  if (options.retry_failed) copy.RetryFailed(sweep.name);
+
+  const std::vector<std::string> finished = copy.FinishedPoints(sweep.name);
+  std::set<std::string> taken(finished.begin(), finished.end());
+  for (const auto& [id, by] : copy.PredictedNotToFit(sweep.name)) taken.erase(id);  // judged anew
+  const size_t have_results = taken.size();
+  for (const JobRecord& job : copy.LiveJobs(sweep.name)) {
+    for (const JobRecord::Point& point : job.points) {
+      if (points.Find(point.id) != nullptr) taken.insert(point.id);
+    }
+  }
+  const size_t in_jobs = taken.size() - have_results;
+  std::vector<Point> to_do;
+  std::ranges::copy_if(points.all(), std::back_inserter(to_do),
+                       [&](const Point& point) { return !taken.contains(point.id); });
+
+  PlanOptions plan_options;
+  plan_options.node = options.node;
+  plan_options.runs_here = options.runs_here;
+  plan_options.include_oom = options.include_oom;
+  plan_options.jobs_dir = options.jobs_dir;
+  plan_options.times = options.times;
+  plan_options.repeats = copy.RepeatsSoFar(sweep.name);
+  const Plan plan = MakePlan(sweep, to_do, plan_options, PredictMemory);
+  for (const Job& job : plan.jobs) {
+    for (const JobPoint& point : job.points) sweep.only.insert(point.id);
+  }
+  if (!sweep.only.empty()) ShowCommands(sweep, {});
+  for (const std::string& warning : plan.warnings) SayAside("warning: {}\n", warning);
+
+  const auto plural = [](size_t number, const char* noun) {
+    return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+  };
+  std::vector<std::string> others;
+  if (have_results > 0) others.push_back(fmt::format("{} measured already", have_results));
+  if (in_jobs > 0) others.push_back(fmt::format("{} in jobs that have not ended", in_jobs));
+  if (!plan.skipped.empty()) {
+    others.push_back(fmt::format("{} predicted not to fit ({})", plan.skipped.size(), OutOfMemoryWhy(plan)));
+  }
+  SayAside("nothing was started: of {}, {} would run on {}{}{}\n", plural(points.all().size(), "point"),
+           sweep.only.size(), sweep.launch.launcher, others.empty() ? "" : "; ", Join(others, ", "));
+  for (const std::string& line : JobLines(sweep, plan)) SayAside("{}\n", line);
+}
+
+}  // namespace ridgeline

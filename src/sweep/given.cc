@@ -1,0 +1,207 @@
+#include "sweep/given.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "yaml/entries.h"
+#include "yaml/slips.h"
+
+namespace ridgeline {
+namespace {
+
+YamlNode TextNode(std::string text, Place place) {
+  YamlNode node;
+  node.place = place;
+  node.scalar = std::move(text);
+  return node;
+}
+
+void MoveTo(const Place& place, YamlNode& node) {
+  node.place = place;
+  for (YamlNode& item : node.items) MoveTo(place, item);
+  for (YamlEntry& entry : node.entries) {
+    MoveTo(place, entry.key);
+    MoveTo(place, entry.value);
+  }
+}
+
+YamlNode* ValueIn(YamlNode& map, std::string_view name) {
+  const auto it = std::ranges::find_if(map.entries, [&](const YamlEntry& entry) { return entry.key.scalar == name; });
+  return it == map.entries.end() ? nullptr : &it->value;
+}
+
+// Returns the section of this name, and adds it if there is none.
+YamlNode& SectionOf(YamlNode& root, const std::string& name, const Place& place) {
+  if (YamlNode* section = ValueIn(root, name)) return *section;
+  YamlNode map;
+  map.kind = YamlNode::Kind::kMap;
+  map.place = place;
+  root.entries.push_back({TextNode(name, place), std::move(map)});
+  return root.entries.back().value;
+}
+
+// Reads "batch_size=1,8" as an entry; with `compares`, also "batch_size<8".
+YamlEntry EntryOf(const std::string& given, bool compares, const Place& place) {
+  const char* const option = compares ? "--only" : "-S";
+  const size_t sign = given.find_first_of(compares ? "=<>!" : "=");
+  const std::string name(Trim(given.substr(0, sign)));
+  if (sign == std::string::npos || name.empty()) {
+    throw Error(ErrorKind::kUsage, fmt::format("{} {}: it is of the form field=value", option, given),
+                fmt::format("such as {} batch_size=8 or {} batch_size=1,8", option, option));
+  }
+  const std::string value(Trim(given.substr(given[sign] == '=' ? sign + 1 : sign)));
+  if (compares && given[sign] != '=') return {TextNode(name, place), TextNode(value, place)};
+  try {
+    YamlNode list = ParseYaml("[" + value + "\n]");
+    if (list.kind != YamlNode::Kind::kList || list.items.empty()) throw Fault{};
+    YamlNode node = list.items.size() == 1 ? std::move(list.items.front()) : std::move(list);
+    MoveTo(place, node);
+    return {TextNode(name, place), std::move(node)};
+  } catch (const Fault&) {
+    throw Error(ErrorKind::kUsage, fmt::format("{} {}: '{}' is not a value", option, given, value),
+                "give one value, several with commas between them, or a range such as 1..64*2; quote other signs");
+  }
+}
+
+void AddTo(YamlNode& root, const std::string& name, const std::vector<std::string>& given, const Place& place) {
+  if (given.empty()) return;
+  YamlNode& section = SectionOf(root, name, place);
+  if (section.kind != YamlNode::Kind::kMap) return;  // its reader reports the fault
+  std::vector<std::string> named;
+  for (const std::string& each : given) {
+    YamlEntry entry = EntryOf(each, name == "only", place);
+    const auto field = entry.key.scalar.get<std::string>();
+    if (std::ranges::find(named, field) != named.end()) {
+      throw Error(ErrorKind::kUsage, fmt::format("{} is given twice", field),
+                  fmt::format("give all of its values at once: {}=1,8", field));
+    }
+    named.push_back(field);
+    std::erase_if(section.entries, [&](const YamlEntry& known) { return known.key.scalar == field; });
+    section.entries.push_back(std::move(entry));
+  }
+}
+
+// The node as YAML on one line.
+std::string FlowText(const YamlNode& node) {
+  if (node.kind == YamlNode::Kind::kScalar) return DumpJson(node.scalar);
+  std::vector<std::string> parts;
+  for (const YamlNode& item : node.items) parts.push_back(FlowText(item));
+  for (const auto& [key, value] : node.entries) parts.push_back(FlowText(key) + ": " + FlowText(value));
+  return node.kind == YamlNode::Kind::kList ? "[" + Join(parts, ", ") + "]" : "{" + Join(parts, ", ") + "}";
+}
+
+// The sections that set fields of all points, and the prefix that they omit from the names of fields.
+constexpr std::pair<std::string_view, std::string_view> kShared[] = {
+    {"defaults", ""}, {"measure", ""}, {"init", "init_"}};
+
+bool IsOneValue(const YamlNode& node) {
+  const bool is_range =
+      node.kind == YamlNode::Kind::kScalar && node.scalar.is_string() &&
+      node.scalar.get_ref<const std::string&>().find("..") != std::string::npos &&
+      node.scalar.get_ref<const std::string&>().find_first_not_of("0123456789.eE+-* ") == std::string::npos;
+  return node.kind != YamlNode::Kind::kList && !is_range;
+}
+
+// Sets an axis of a `zip` group. One value stands for all positions of the group.
+void PutIntoGroup(const YamlNode& value, YamlNode& at) {
+  if (!IsOneValue(value) || at.kind != YamlNode::Kind::kList) {
+    at = value;
+    return;
+  }
+  for (YamlNode& item : at.items) item = value;
+  at.place = value.place;
+}
+
+bool PutIntoAxes(const std::string& field, const YamlNode& value, YamlNode& root) {
+  if (YamlNode* matrix = ValueIn(root, "matrix")) {
+    if (YamlNode* axis = ValueIn(*matrix, field)) {
+      *axis = value;
+      return true;
+    }
+  }
+  YamlNode* zip = ValueIn(root, "zip");
+  if (zip == nullptr) return false;
+  if (YamlNode* axis = ValueIn(*zip, field)) {
+    PutIntoGroup(value, *axis);
+    return true;
+  }
+  for (YamlNode& group : zip->items) {
+    if (YamlNode* axis = ValueIn(group, field)) {
+      PutIntoGroup(value, *axis);
+      return true;
+    }
+  }
+  return false;
+}
+
+void PutIntoAll(const std::string& field, const YamlEntry& entry, YamlNode& root) {
+  for (const auto& shared : kShared) {
+    const auto section = shared.first;
+    const auto prefix = shared.second;
+    YamlNode* map = ValueIn(root, section);
+    if (map == nullptr || !field.starts_with(prefix)) continue;
+    std::erase_if(map->entries,
+                  [&](const YamlEntry& known) { return known.key.scalar == field.substr(prefix.size()); });
+  }
+  const bool is_one = IsOneValue(entry.value);
+  SectionOf(root, is_one ? "defaults" : "matrix", entry.key.place).entries.push_back(entry);
+}
+
+void DropFromInclude(const std::string& field, YamlNode& root) {
+  YamlNode* include = ValueIn(root, "include");
+  if (include == nullptr) return;
+  for (YamlNode& item : include->items) {
+    std::erase_if(item.entries, [&](const YamlEntry& entry) { return entry.key.scalar == field; });
+  }
+  std::erase_if(include->items,
+                [](const YamlNode& item) { return item.kind == YamlNode::Kind::kMap && item.entries.empty(); });
+}
+
+}  // namespace
+
+void AddGiven(const Given& given, YamlNode& root) {
+  if (root.kind != YamlNode::Kind::kMap) return;
+  AddTo(root, "set", given.set, kPlaceOfSet);
+  AddTo(root, "only", given.only, kPlaceOfOnly);
+}
+
+std::string TextWithGiven(std::string_view text, const Given& given, const YamlNode& root) {
+  if (given.empty()) return std::string(text);
+  std::string appended(text);
+  if (!appended.ends_with('\n')) appended += '\n';
+  appended += "# Given on the command line:\n";
+  for (const auto& [key, value] : root.entries) {
+    if (value.place.line <= 0) appended += key.scalar.get<std::string>() + ": " + FlowText(value) + "\n";
+  }
+  // Nothing can follow a root in braces or the end of a document, and an existing section has changed.
+  try {
+    if (FlowText(ParseYaml(appended)) == FlowText(root)) return appended;
+  } catch (const Fault&) {  // NOLINT(bugprone-empty-catch): written again below
+  }
+  return FlowText(root) + "\n";
+}
+
+void ApplySet(YamlNode& root, std::vector<Fault>& faults) {
+  const auto set = std::ranges::find_if(root.entries, [](const YamlEntry& entry) { return entry.key.scalar == "set"; });
+  if (set == root.entries.end()) return;
+  const YamlNode values = std::move(set->value);
+  root.entries.erase(set);
+  if (values.kind != YamlNode::Kind::kMap) {
+    faults.push_back({values.place, NotAMapping("set is a mapping of fields", values)});
+    return;
+  }
+  if (Entries(values, "field", {}, faults).size() != values.entries.size()) return;
+  for (const YamlEntry& entry : values.entries) {
+    const auto field = entry.key.scalar.get<std::string>();
+    if (PutIntoAxes(field, entry.value, root)) continue;
+    PutIntoAll(field, entry, root);
+    DropFromInclude(field, root);
+  }
+}
+
+}  // namespace ridgeline
