@@ -1,10 +1,13 @@
 // Is preloaded into a program (LD_PRELOAD), between it and the C library. Disks fail or are read-only, writes are cut
-// short, and the wall clock jumps, as faults.h says. Trainers are spared: how they handle a bad disk is their own
-// affair, and a point's result.
+// short, no process or thread starts, and the wall clock jumps, as faults.h says. Trainers are spared: how they handle
+// a bad disk is their own affair, and a point's result.
 #include "tests/torture/faults.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -94,6 +97,19 @@ size_t Cut(int fd, size_t size) {
   return size / 2;
 }
 
+bool Starts() {
+  if (g_faults == nullptr || Dice() >= g_faults->not_starting) return true;
+  ++g_faults->unstarted;
+  errno = EAGAIN;
+  return false;
+}
+
+// The C library's own function of that name.
+template <typename Function>
+Function* Real(Function*, const char* name) {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
+
 int64_t AheadNs() {
   const int64_t ahead_ns = g_faults == nullptr ? 0 : g_faults->clock_ahead_ns.load();
   if (ahead_ns != 0) ++g_faults->misled;
@@ -146,6 +162,20 @@ int rename(const char* from, const char* to) noexcept {
   return IsReadOnly(to) ? -1 : static_cast<int>(::syscall(SYS_rename, from, to));
 }
 int unlink(const char* path) noexcept { return IsReadOnly(path) ? -1 : static_cast<int>(::syscall(SYS_unlink, path)); }
+
+pid_t fork() noexcept {
+  static auto* const real = Real(&fork, "fork");
+  return Starts() ? real() : -1;
+}
+int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
+                 const posix_spawnattr_t* attributes, char* const argv[], char* const environment[]) {
+  static auto* const real = Real(&posix_spawnp, "posix_spawnp");
+  return Starts() ? real(pid, file, actions, attributes, argv, environment) : EAGAIN;
+}
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* of) noexcept {
+  static auto* const real = Real(&pthread_create, "pthread_create");
+  return Starts() ? real(thread, attributes, start, of) : EAGAIN;
+}
 
 int clock_gettime(clockid_t clock, timespec* now) noexcept {
   const auto result = static_cast<int>(::syscall(SYS_clock_gettime, clock, now));

@@ -1,5 +1,5 @@
-// Tortures the launcher of this machine: kills and stops, disks that are full, failing or read-only, a clock that
-// jumps, and other commands at the same time.
+// Tortures the launcher of this machine: kills and stops, disks that are full, failing or read-only, processes that do
+// not start, a clock that jumps, and other commands at the same time.
 #include <sched.h>
 #include <sys/mount.h>
 
@@ -30,7 +30,7 @@ TEST(Torture, OnThisMachine) {
     FaultyMachine machine(cli.dir.path());
     cli.prefix = machine.Prefix();
     std::vector<Blow> blows = {kKillDriver,   kKillExec,    kKillKeeper,  kKillTrainer, kKillEverything, kStop,
-                               kReadOnlyDisk, kFailingDisk, kShortWrites, kClockJump,   kBeside};
+                               kReadOnlyDisk, kFailingDisk, kShortWrites, kNoProcesses, kClockJump,      kBeside};
     const bool has_disk = MountSmallDisk(cli.dir.path());
     if (has_disk) blows.insert(blows.end(), {kFullDisk, kNoInodes});
     constexpr int64_t kPoints = 10;
@@ -38,7 +38,7 @@ TEST(Torture, OnThisMachine) {
         fmt::format("name: test\ndefaults: {{model: llama-10m, seq_length: 64}}\nmatrix: {{seed: 1..{}}}\n"
                     "launch: {{trainer: [{}, own=150], cpus: 1, bundle: 3}}\n",
                     kPoints, FakeProgram("fake_trainer").string()));
-    const auto hits =
+    auto hits =
         Round({cli, sweep, kPoints, blows, [&] { return cli.Processes(); }, &machine, cli.dir.path()}, seed).Play();
     if (has_disk) ::umount2(cli.dir.path().c_str(), MNT_DETACH);
     return hits;

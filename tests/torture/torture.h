@@ -27,6 +27,7 @@
 
 #include "base/process.h"
 #include "base/text.h"
+#include "tests/base/eventually.h"
 #include "tests/cluster/cluster_cli.h"
 #include "tests/torture/faults.h"
 
@@ -45,14 +46,16 @@ enum class Blow {
   kReadOnlyDisk,
   kFailingDisk,
   kShortWrites,
+  kNoProcesses,  // no process or thread starts
   kClockJump,
   kBeside,  // another command works on the same files
 };
 
 inline std::string_view NameOf(Blow blow) {
-  constexpr std::string_view kNames[] = {
-      "driver",    "helper",    "exec",           "keeper",       "trainer",      "everything", "stop",
-      "full disk", "no inodes", "read-only disk", "failing disk", "short writes", "clock jump", "command beside"};
+  constexpr std::string_view kNames[] = {"driver",       "helper",         "exec",          "keeper",
+                                         "trainer",      "everything",     "stop",          "full disk",
+                                         "no inodes",    "read-only disk", "failing disk",  "short writes",
+                                         "no processes", "clock jump",     "command beside"};
   return kNames[static_cast<size_t>(blow)];
 }
 
@@ -113,11 +116,14 @@ class Round {
   // Returns how often each blow struck something.
   std::map<std::string_view, int64_t> Play() {
     for (int i = 0; i < kBlows; ++i) {
-      if (!driver_) driver_.emplace(it_.cli.Start({"run", it_.sweep}));
+      if (!driver_) {
+        driver_.emplace(it_.cli.Start({"run", it_.sweep}));
+        may_be_silent_ = false;
+      }
       if (Waits(random_() % it_.most_wait_ms)) continue;  // the driver ended before the blow
       Strike(it_.blows[random_() % it_.blows.size()]);
     }
-    if (driver_ && !driver_->WaitFor(kHangsNs)) {
+    if (driver_ && !Waits(kHangsNs / 1'000'000)) {
       driver_->Signal(SIGKILL);
       driver_->Wait();
       ADD_FAILURE() << "the driver hangs; " << Story();
@@ -127,6 +133,7 @@ class Round {
       hits_[NameOf(Blow::kFailingDisk)] = it_.machine->faults().failed;
       hits_[NameOf(Blow::kReadOnlyDisk)] = it_.machine->faults().refused;
       hits_[NameOf(Blow::kShortWrites)] = it_.machine->faults().cut;
+      hits_[NameOf(Blow::kNoProcesses)] = it_.machine->faults().unstarted;
       hits_[NameOf(Blow::kClockJump)] = it_.machine->faults().misled;
     }
     return hits_;
@@ -139,13 +146,26 @@ class Round {
 
   // Returns whether the driver ended meanwhile.
   bool Waits(uint64_t ms) {
-    if (!driver_->WaitFor(static_cast<int64_t>(ms) * 1'000'000)) return false;
+    const std::optional<ExitStatus> status = driver_->WaitFor(static_cast<int64_t>(ms) * 1'000'000);
+    if (!status) return false;
     driver_.reset();
+    const auto text = [&](const char* name) { return ReadFileIfThere(it_.cli.dir.path() / name).value_or(""); };
+    ExpectToldWhy(*status, text("err"), text("out"));
     return true;
+  }
+
+  // Expects an exit code of ours, and words about the cause from a command that failed, unless its disk took none.
+  void ExpectToldWhy(const ExitStatus& status, const std::string& err, const std::string& out) const {
+    EXPECT_TRUE(status.signal == 0 && status.exit_code <= 3) << Describe(status) << "; " << Story() << "\n"
+                                                             << err << out;
+    EXPECT_EQ(err.find("a fault of its own"), std::string::npos) << Story() << "\n" << err;
+    EXPECT_TRUE(status.exit_code <= 1 || may_be_silent_ || !err.empty()) << "no word why; " << Story() << "\n" << out;
   }
 
   void Strike(Blow blow) {
     story_.emplace_back(NameOf(blow));
+    may_be_silent_ = may_be_silent_ || blow == Blow::kFullDisk || blow == Blow::kNoInodes ||
+                     blow == Blow::kReadOnlyDisk || blow == Blow::kFailingDisk;
     switch (blow) {
       case Blow::kKillDriver:
         return KillDriver();
@@ -198,6 +218,11 @@ class Round {
         it_.machine->faults().shortened = 500;
         SomeTime();
         it_.machine->faults().shortened = 0;
+        return;
+      case Blow::kNoProcesses:
+        it_.machine->faults().not_starting = 200 + random_() % 801;
+        SomeTime();
+        it_.machine->faults().not_starting = 0;
         return;
       case Blow::kClockJump:
         // As far as a node's clock may be off. Beyond that, no point of its jobs begins.
@@ -263,6 +288,7 @@ class Round {
         {"status"},
         {"query", "SELECT count(*) FROM results"},
         {"collect", "ridgeline-out", "--db", at("beside.db")},
+        {"serve", "--listen", "127.0.0.1:0"},
     };
     const std::vector<std::string>& command = commands[random_() % commands.size()];
     story_.back() += fmt::format(" ({})", fmt::join(command, " "));
@@ -274,15 +300,33 @@ class Round {
     options.stdout_file = it_.cli.dir.path() / "beside.log";
     options.stderr_file = options.stdout_file;
     options.die_with_parent = true;
+    std::filesystem::remove(options.stdout_file);
     Child beside = Child::Spawn(argv, options);
+    if (command.front() == "serve") AskAndEnd(beside, options.stdout_file);
     if (!beside.WaitFor(kHangsNs)) {
       beside.Signal(SIGKILL);
       ADD_FAILURE() << "the command beside hangs; " << Story();
     }
     const ExitStatus status = beside.Wait();
-    EXPECT_TRUE(status.signal == 0 && status.exit_code <= 3) << Story() << "\n"
-                                                             << ReadFileIfThere(options.stdout_file).value_or("");
+    ExpectToldWhy(status, ReadFileIfThere(options.stdout_file).value_or(""), "");
     ++hits_[NameOf(Blow::kBeside)];
+  }
+
+  // Asks the server for pages. Each must have an answer, and the server must end when it is told to.
+  void AskAndEnd(Child& server, const std::filesystem::path& said) {
+    std::string text;
+    const auto is_there = [&] {
+      text = ReadFileIfThere(said).value_or("");
+      return text.find("Ctrl-C") != std::string::npos || server.Poll();
+    };
+    if (!Eventually(is_there) || server.Poll()) return;
+    const size_t begin = text.find("http://");
+    for (const char* page : {"metrics", "status", "healthz"}) {
+      const Captured asked = ::ridgeline::Run({"/usr/bin/curl", "-s", "-o", "/dev/null", "--max-time", "60",
+                                               text.substr(begin, text.find(' ', begin) - begin) + page});
+      EXPECT_EQ(asked.status.exit_code, 0) << page << " has no answer; " << Story() << "\n" << text;
+    }
+    server.Signal(SIGTERM);
   }
 
   void KillOneOf(Blow blow) {
@@ -331,7 +375,8 @@ class Round {
   std::mt19937_64 random_;
   std::optional<Child> driver_;
   std::vector<std::string> story_;
-  int64_t kills_ = 0;  // kills that may have made a point end badly
+  bool may_be_silent_ = false;  // whether the driver's or a command's words may have met a disk that takes none
+  int64_t kills_ = 0;           // kills that may have made a point end badly
   std::map<std::string_view, int64_t> hits_;
 };
 
