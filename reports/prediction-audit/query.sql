@@ -1,6 +1,7 @@
 -- One row a measured run of which there is a prediction: how far off that was. Of runs that were profiled, one row an op
 -- beside: the mean of what it took in their steps.
 -- :sweep names the sweep whose points are wanted; NULL: every run in the store.
+-- While others held many of its cores, a run took longer than it needs: it has its row, and no part in any mean or rank.
 -- A prediction as another trainer than the run's says nothing of it.
 WITH
 predicted AS (
@@ -17,7 +18,7 @@ audited AS MATERIALIZED (
     m.result, m.point_id, m.model, m.family, m.format, m.precision, m.checkpointing, m.batch_size, m.seq_length, m.ranks,
     m.shard, m.provenance, m.emulated, m.device_name, m.campaign, m.machine, m.trainer, m.version, m.environment,
     m.command, m.step_median_ns, m.all_steps_ns, m.warmup_steps, m.steps, m.repeats, m.steady_tokens_per_s,
-    m.cores_others_share, m.planned_peak_bytes,
+    m.cores_others_share, m.disturbed_by_others IS NOT NULL AS disturbed, m.planned_peak_bytes,
     p.predicted_on, p.step_ns AS predicted_ns, p.low_ns AS predicted_ns_low, p.high_ns AS predicted_ns_high,
     p.steady_tokens_per_s AS predicted_tokens_per_s, p.planned_peak_bytes AS predicted_peak_bytes,
     100 * (1.0 * p.step_ns / m.step_median_ns - 1) AS error_percent,
@@ -36,14 +37,15 @@ audited AS MATERIALIZED (
 -- In order of what was off, so that the ninth of ten is a row.
 placed AS (
   SELECT
-    *, count(*) OVER (PARTITION BY panel) AS points,
-    row_number() OVER (PARTITION BY panel ORDER BY off_percent, result) AS place,
-    avg(off_percent) OVER (PARTITION BY panel) AS mean_off_percent,
-    avg(error_percent) OVER (PARTITION BY panel) AS bias_percent,
-    100.0 * avg(held) OVER (PARTITION BY panel) AS held_percent,
-    avg(error_percent) OVER (PARTITION BY panel, format) AS format_bias_percent,
-    avg(off_percent) OVER (PARTITION BY panel, format) AS format_off_percent
+    *, count(*) FILTER (WHERE NOT disturbed) OVER every AS points,
+    iif(disturbed, NULL, row_number() OVER (PARTITION BY panel, disturbed ORDER BY off_percent, result)) AS place,
+    avg(off_percent) FILTER (WHERE NOT disturbed) OVER every AS mean_off_percent,
+    avg(error_percent) FILTER (WHERE NOT disturbed) OVER every AS bias_percent,
+    100.0 * avg(held) FILTER (WHERE NOT disturbed) OVER every AS held_percent,
+    avg(error_percent) FILTER (WHERE NOT disturbed) OVER of_format AS format_bias_percent,
+    avg(off_percent) FILTER (WHERE NOT disturbed) OVER of_format AS format_off_percent
   FROM audited
+  WINDOW every AS (PARTITION BY panel), of_format AS (PARTITION BY panel, format)
 ),
 -- Kendall's tau of throughput, of panels that are few enough to hold every pair against each other.
 ranked AS (
@@ -61,6 +63,7 @@ profiled AS MATERIALIZED (
     a.panel || ', by op' AS panel, a.step_median_ns AS step_ns, o.key AS op, CAST(o.value AS REAL) AS ns,
     CAST(q.value AS REAL) AS predicted_ns, a.emulated, a.device_name, a.trainer, a.version
   FROM audited AS a JOIN json_each(a.op_ns) AS o JOIN json_each(a.predicted_op_ns) AS q ON q.key = o.key
+  WHERE NOT a.disturbed
 ),
 ops AS (
   SELECT

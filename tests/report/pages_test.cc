@@ -286,9 +286,11 @@ TEST_F(ShippedPages, APredictionAuditSaysHowFarOffTheyAre) {
   Runs runs(store_);
   std::vector<NewResult> predicted;
   const MeasurementKey as = {"predicted", R"({"predicted_on":"here"})"};
-  const double ratios[] = {0.9, 1.05, 1.2, 1};
-  for (int i = 0; i < 4; ++i) {
-    RunResult result = runs.Add(Spec(1 << i));
+  const double ratios[] = {0.9, 1.05, 1.2, 1, 0.1};
+  for (int i = 0; i < 5; ++i) {
+    RunResult& measured = runs.Add(Spec(1 << i));
+    if (i == 4) measured.cores = {.busy_share = 1, .others_share = 0.9};
+    RunResult result = measured;
     const auto step_ns = static_cast<double>(result.step_ns.median_ns);
     result.provenance = Provenance::kPredicted;
     result.step_ns.median_ns = std::llround(ratios[i] * step_ns);
@@ -302,7 +304,10 @@ TEST_F(ShippedPages, APredictionAuditSaysHowFarOffTheyAre) {
   store_.AddResults(predicted);
   const Report report = ShippedReport("prediction-audit");
   const Rows rows = Answer(report);
-  ASSERT_EQ(rows.size(), 4U);
+  ASSERT_EQ(rows.size(), 5U);
+  EXPECT_THAT(rows.Number(4, "error_percent"), Optional(DoubleNear(-90, 0.01)));
+  EXPECT_EQ(rows.Number(4, "is_worst"), std::nullopt) << "others disturbed it, so it counts in nothing below";
+  EXPECT_THAT(rows.Number(4, "mean_off_percent"), Optional(DoubleNear(8.75, 0.01)));
   EXPECT_THAT(rows.Number(0, "error_percent"), Optional(DoubleNear(-10, 0.01)));
   EXPECT_THAT(rows.Number(0, "mean_off_percent"), Optional(DoubleNear(8.75, 0.01)));
   EXPECT_THAT(rows.Number(0, "bias_percent"), Optional(DoubleNear(3.75, 0.01)));
@@ -318,9 +323,10 @@ TEST_F(ShippedPages, APredictionAuditSaysTheErrorByOp) {
   std::vector<NewResult> predicted;
   const MeasurementKey as = {"predicted", R"({"predicted_on":"here"})"};
   const char* const measured_ops[] = {R"({"gemm":60000,"adamw":20000,"land":1})", R"({"gemm":100000,"adamw":30000})",
-                                      "no object", "[1, 2]"};
-  for (int i = 0; i < 4; ++i) {
+                                      "no object", "[1, 2]", R"({"gemm":900000,"adamw":1})"};
+  for (int i = 0; i < 5; ++i) {
     RunResult& measured = runs.Add(Spec(1 << i));
+    if (i == 4) measured.cores = {.busy_share = 1, .others_share = 0.9};
     RunResult result = measured;
     measured.evidence["op_ns"] = measured_ops[i];
     result.provenance = Provenance::kPredicted;
@@ -331,15 +337,15 @@ TEST_F(ShippedPages, APredictionAuditSaysTheErrorByOp) {
   store_.AddResults(predicted);
   const Report report = ShippedReport("prediction-audit");
   const Rows rows = Answer(report);
-  ASSERT_EQ(rows.size(), 6U) << "four steps, and the two ops of which both are known";
-  EXPECT_EQ(rows.Text(4, "run"), "gemm") << "what errs most stands first";
-  EXPECT_THAT(rows.Number(4, "step_median_ns"), Optional(80000));
-  EXPECT_THAT(rows.Number(4, "predicted_ns"), Optional(40000));
-  EXPECT_THAT(rows.Number(4, "error_percent"), Optional(-50));
-  EXPECT_THAT(rows.Number(4, "points"), Optional(2));
-  EXPECT_EQ(rows.Text(5, "run"), "adamw");
-  EXPECT_THAT(rows.Number(5, "error_percent"), Optional(100));
-  EXPECT_THAT(rows.Number(5, "format_off_percent"), Optional(DoubleNear(100.0 * 130 / 210, 0.01))) << "of all ops";
+  ASSERT_EQ(rows.size(), 7U) << "five steps, and the two ops of which both are known of steps that others left alone";
+  EXPECT_EQ(rows.Text(5, "run"), "gemm") << "what errs most stands first";
+  EXPECT_THAT(rows.Number(5, "step_median_ns"), Optional(80000));
+  EXPECT_THAT(rows.Number(5, "predicted_ns"), Optional(40000));
+  EXPECT_THAT(rows.Number(5, "error_percent"), Optional(-50));
+  EXPECT_THAT(rows.Number(5, "points"), Optional(2));
+  EXPECT_EQ(rows.Text(6, "run"), "adamw");
+  EXPECT_THAT(rows.Number(6, "error_percent"), Optional(100));
+  EXPECT_THAT(rows.Number(6, "format_off_percent"), Optional(DoubleNear(100.0 * 130 / 210, 0.01))) << "of all ops";
   EXPECT_THAT(Said(report, 1).at(0), HasSubstr("emm errs most: 40.0"));
   EXPECT_THAT(Render(report, store_, {"", ReportFormat::kHtml}).bytes, HasSubstr("Predicted on here, by op"));
 }
