@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "ridgeline/json_fault.h"
 #include "run/gpus.h"
 #include "run/spec.h"
 
@@ -79,7 +80,7 @@ KnownRun DecodeKnownRun(std::string_view line, const std::string& source) {
     run.spec = DecodeSpec(json.at("spec"), source);
     return run;
   } catch (const Json::exception& e) {
-    throw wrong(e.what());
+    throw wrong(JsonFault(e));
   }
 }
 

@@ -4,8 +4,11 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/text.h"
+#include "ridgeline/json_fault.h"
 #include "run/result.h"
 #include "trainers/reading.h"
 
@@ -121,7 +124,10 @@ Reading DecodeReading(const Trainer& trainer, const Json& document) {
     return reading;
   } catch (const Error&) {
     throw;
-  } catch (const std::exception& e) {  // nlohmann's, or the one for a missing metric
+  } catch (const Json::exception& e) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("a reading of trainer {} is malformed: {}", trainer.name, JsonFault(e)));
+  } catch (const std::exception& e) {  // for a missing metric
     throw Error(ErrorKind::kInvalidInput, std::string("a reading of trainer ") + trainer.name +
                                               " is malformed: " + ShortenToBytes(e.what(), kMaxSentenceBytes));
   }

@@ -94,5 +94,14 @@ TEST(KnownRuns, ALineIsReadAsItWasWritten) {
   }
 }
 
+TEST(KnownRuns, AWrongLineIsExplainedInOurWords) {
+  try {
+    DecodeKnownRun(R"({"version":1,"gpu":"h100","from":"x","spec":{}})", "f:1");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message(), "f:1: no known run: 'step_ns' is missing");
+  }
+}
+
 }  // namespace
 }  // namespace ridgeline

@@ -124,6 +124,14 @@ TEST(Reading, OfJsonThatIsNoneIsRefused) {
   refused("/end", {{"end", "never"}});
   refused("/lines", "many");
   EXPECT_THROW(DecodeReading(MergeTrainer(), Json()), Error);
+  Json bad = good;
+  bad.erase("lines");
+  try {
+    DecodeReading(MergeTrainer(), bad);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_TRUE(e.message().ends_with(" is malformed: 'lines' is missing")) << e.message();
+  }
 }
 
 }  // namespace
