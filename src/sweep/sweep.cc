@@ -212,6 +212,9 @@ class SweepReader {
         if (!IsAxis(field)) {
           values += additions.emplace_back(TakeAxis(*field, *value)).size();
         } else if (auto condition = ReadCondition(*field, *value, sweep.trainers, faults)) {
+          if (condition->than != nullptr) {
+            Add(condition->place, "only exclude, only, rules and published compare two fields: exclude the others");
+          }
           values += 1;
           values_.Add(condition->values.size(), condition->place);
           conditions.push_back(*std::move(condition));
@@ -225,7 +228,7 @@ class SweepReader {
           for (const FieldValue& one : condition.values) {
             values_.Add(values, condition.place);
             product.push_back(entry);
-            product.back().conditions.push_back({condition.field, condition.op, {one}, condition.place});
+            product.back().conditions.push_back({condition.field, condition.op, {one}, nullptr, condition.place});
           }
         }
         entries = std::move(product);
@@ -245,7 +248,10 @@ class SweepReader {
     if (!HasLargestBatch(sweep)) return;
     const auto refuse = [&](const std::vector<Condition>& conditions) {
       for (const Condition& condition : conditions) {
-        if (condition.field->name != "batch_size" || condition.field->is_own()) continue;
+        const auto is_batch = [](const Field* field) {
+          return field != nullptr && field->name == "batch_size" && !field->is_own();
+        };
+        if (!is_batch(condition.field) && !is_batch(condition.than)) continue;
         Add(condition.place, "the sweep has batch_size: max, which stands for what fits: no condition can go by it");
       }
     };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,13 +37,16 @@ using AxisGroup = std::vector<Axis>;
 
 // One condition on a field: it equals one of several values, or the comparison holds.
 struct Condition {
-  enum class Op { kOneOf, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
+  enum class Op { kOneOf, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kMultiple, kNotMultiple };
   const Field* field = nullptr;
   Op op = Op::kOneOf;
   std::vector<FieldValue> values;  // a single value, except for kOneOf
+  const Field* than = nullptr;     // the field that it is compared with, instead of `values`
   Place place;
 
-  bool Holds(const FieldValue& value) const;
+  bool Holds(const FieldValue& value) const;  // REQUIRES: than == nullptr
+  // `value_of`: the values of a point's fields.
+  bool Holds(const std::function<FieldValue(const Field&)>& value_of) const;
 };
 
 // Drops every combination for which all conditions hold. A field that is an axis is compared by the axis's value, any

@@ -128,7 +128,9 @@ RunSpec ScratchFor(const SweepTrainers& trainers) {
 
 std::optional<Condition::Op> TakeComparison(std::string_view& text) {
   using Op = Condition::Op;
-  static constexpr std::array<std::pair<std::string_view, Op>, 5> kOps = {{{"<=", Op::kLessEqual},
+  static constexpr std::array<std::pair<std::string_view, Op>, 7> kOps = {{{"multiple of ", Op::kMultiple},
+                                                                           {"not multiple of ", Op::kNotMultiple},
+                                                                           {"<=", Op::kLessEqual},
                                                                            {">=", Op::kGreaterEqual},
                                                                            {"!=", Op::kNotEqual},
                                                                            {"<", Op::kLess},
@@ -140,6 +142,31 @@ std::optional<Condition::Op> TakeComparison(std::string_view& text) {
     }
   }
   return std::nullopt;
+}
+
+// Comparisons of numbers hold a double for every field.
+double NumberOf(const FieldValue& value) {
+  return std::holds_alternative<double>(value) ? std::get<double>(value)
+                                               : static_cast<double>(std::get<int64_t>(value));
+}
+
+bool HoldsOfNumbers(Condition::Op op, double left, double right) {
+  switch (op) {
+    case Condition::Op::kNotEqual:
+      return left != right;
+    case Condition::Op::kLess:
+      return left < right;
+    case Condition::Op::kLessEqual:
+      return left <= right;
+    case Condition::Op::kGreater:
+      return left > right;
+    case Condition::Op::kMultiple:
+      return right != 0 && std::fmod(left, right) == 0;
+    case Condition::Op::kNotMultiple:
+      return right == 0 || std::fmod(left, right) != 0;
+    default:
+      return left >= right;
+  }
 }
 
 }  // namespace
@@ -205,7 +232,7 @@ Axis ReadAxis(const Field& field, const YamlNode& node, const SweepTrainers& tra
 
 std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node, const SweepTrainers& trainers,
                                        std::vector<Fault>& faults) {
-  Condition condition{&field, Condition::Op::kOneOf, {}, node.place};
+  Condition condition{&field, Condition::Op::kOneOf, {}, nullptr, node.place};
   RunSpec scratch = ScratchFor(trainers);
   if (node.kind == YamlNode::Kind::kScalar && node.scalar.is_string()) {
     const auto text = node.scalar.get<std::string>();
@@ -218,9 +245,17 @@ std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node,
       };
       FieldValue value = std::string(operand);
       if (IsNumeric(field)) {
+        const bool divides = *op == Condition::Op::kMultiple || *op == Condition::Op::kNotMultiple;
+        condition.than = trainers.FieldOf(operand);
         const auto number = ParseNumber(operand);
-        if (!number) return wrong("needs a number");
-        value = *number;
+        if (condition.than != nullptr ? !IsNumeric(*condition.than) : !number) {
+          return wrong("needs a number, or a field of numbers" +
+                       DidYouMean(std::string(operand), trainers.field_names()));
+        }
+        const bool is_whole = condition.than != nullptr ? condition.than->type() == "integer"
+                                                        : *number == std::floor(*number) && *number > 0;
+        if (divides && (field.type() != "integer" || !is_whole)) return wrong("needs integers");
+        value = number.value_or(0);
       } else if (*op != Condition::Op::kNotEqual) {
         return wrong("needs a number, and this is a field of text; only != works here");
       } else if (field.type() == "true or false") {
@@ -250,6 +285,12 @@ std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node,
   return condition;
 }
 
+bool Condition::Holds(const std::function<FieldValue(const Field&)>& value_of) const {
+  const FieldValue value = value_of(*field);
+  if (than == nullptr) return Holds(value);
+  return HoldsOfNumbers(op, NumberOf(value), NumberOf(value_of(*than)));
+}
+
 bool Condition::Holds(const FieldValue& value) const {
   if (op == Op::kOneOf) {
     for (const FieldValue& allowed : values) {
@@ -260,22 +301,7 @@ bool Condition::Holds(const FieldValue& value) const {
   if (std::holds_alternative<std::string>(value) || std::holds_alternative<bool>(value)) {
     return value != values.front();
   }
-  // Comparisons of numbers hold a double for every field.
-  const double left =
-      std::holds_alternative<double>(value) ? std::get<double>(value) : static_cast<double>(std::get<int64_t>(value));
-  const double right = std::get<double>(values.front());
-  switch (op) {
-    case Op::kNotEqual:
-      return left != right;
-    case Op::kLess:
-      return left < right;
-    case Op::kLessEqual:
-      return left <= right;
-    case Op::kGreater:
-      return left > right;
-    default:
-      return left >= right;
-  }
+  return HoldsOfNumbers(op, NumberOf(value), std::get<double>(values.front()));
 }
 
 }  // namespace ridgeline

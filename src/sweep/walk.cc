@@ -94,15 +94,16 @@ class Match {
     return true;
   }
 
-  bool OnOthers(const RunSpec& spec) const {
-    return std::all_of(others_.begin(), others_.end(),
-                       [&](const Condition* c) { return c->Holds(ValueOf(spec, *c->field)); });
+  // `value_of`: the values of the point's fields.
+  bool OnOthers(const std::function<FieldValue(const Field&)>& value_of) const {
+    return std::ranges::all_of(others_, [&](const Condition* condition) { return condition->Holds(value_of); });
   }
 
   bool only_axes() const { return others_.empty(); }
 
  private:
   bool AddToAxis(const Condition& condition, const std::vector<AxisGroup>& groups, Budget& budget) {
+    if (condition.than != nullptr) return false;
     for (size_t g = 0; g < groups.size(); ++g) {
       for (const Axis& axis : groups[g]) {
         if (axis.front().field != condition.field) continue;
@@ -224,7 +225,7 @@ class Walker {
       if (!excludes_[i].only_axes()) {
         if (!built) Build(assignments);
         built = true;
-        if (!excludes_[i].OnOthers(spec_)) continue;
+        if (!excludes_[i].OnOthers(ValuesOf(assignments))) continue;
       }
       ++walked_.exclude_hits[i];
       excluded = true;
@@ -353,10 +354,16 @@ class Walker {
   // Returns whether the conditions hold on the current point. As for `exclude`, the written value is compared before
   // the canonical one.
   bool HoldAll(const std::vector<Condition>& conditions, const Assignments& assignments) const {
-    return std::ranges::all_of(conditions, [&](const Condition& condition) {
-      const Assignment* assignment = Find(assignments, condition.field);
-      return condition.Holds(assignment != nullptr ? assignment->value : ValueOf(spec_, *condition.field));
-    });
+    const auto values = ValuesOf(assignments);
+    return std::ranges::all_of(conditions, [&](const Condition& condition) { return condition.Holds(values); });
+  }
+
+  // The values of the current point: the written one of a field, otherwise the canonical one.
+  std::function<FieldValue(const Field&)> ValuesOf(const Assignments& assignments) const {
+    return [this, &assignments](const Field& field) {
+      const Assignment* assignment = Find(assignments, &field);
+      return assignment != nullptr ? assignment->value : ValueOf(spec_, field);
+    };
   }
 
   // Returns the rules for the current point.

@@ -534,5 +534,35 @@ TEST(Sweep, TheTimeToSaveIsADuration) {
   EXPECT_THAT(Refusal("launch: {keep_logs: maybe}"), HasSubstr("keep_logs is true or false, not \"maybe\""));
 }
 
+TEST(Sweep, ComparesTwoFields) {
+  const auto batches = [](const std::string& exclude) {
+    std::vector<int64_t> left;
+    for (const Point& point :
+         Expand(Parse("defaults: {model: llama-10m, layers: 4, seq_length: 64}\nmatrix: {batch_size: 1..6, "
+                      "grad_accumulation: [4]}\nexclude: [{batch_size: \"" +
+                      exclude + "\"}]\n"))) {
+      left.push_back(point.spec.batch_size);
+    }
+    return left;
+  };
+  EXPECT_THAT(batches(">grad_accumulation"), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(batches("<= grad_accumulation"), ElementsAre(5, 6));
+  EXPECT_THAT(batches("!=grad_accumulation"), ElementsAre(4));
+  EXPECT_THAT(batches("<layers"), ElementsAre(4, 5, 6));  // not an axis
+  EXPECT_THAT(batches("multiple of 3"), ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(batches("not multiple of 3"), ElementsAre(3, 6));
+  EXPECT_THAT(batches("not multiple of grad_accumulation"), ElementsAre(4));
+  const auto refusal = [](const std::string& condition) {
+    return Refusal("defaults: {model: llama-10m}\nmatrix: {batch_size: [1, 2]}\nexclude: [" + condition + "]\n");
+  };
+  EXPECT_THAT(refusal("{batch_size: \">rank\"}"), StartsWith("s.yaml:4:24: batch_size: the comparison '>rank' needs a "
+                                                             "number, or a field of numbers, did you mean 'ranks'?"));
+  EXPECT_THAT(refusal("{batch_size: \">precision\"}"), HasSubstr("a field of numbers"));
+  EXPECT_THAT(refusal("{learning_rate: multiple of 2}"), HasSubstr("needs integers"));
+  EXPECT_THAT(refusal("{batch_size: multiple of 0}"), HasSubstr("needs integers"));
+  EXPECT_THAT(Refusal("matrix: {batch_size: [1, 2]}\ninclude: [{batch_size: \">ranks\", seed: 2}]\n"),
+              StartsWith("s.yaml:3:24: only exclude"));
+}
+
 }  // namespace
 }  // namespace ridgeline
