@@ -1,5 +1,7 @@
 #include "cli/gate_calibrate.h"
 
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -7,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/table.h"
@@ -17,37 +20,102 @@
 #include "regress/calibrate.h"
 
 namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+// A session that was interrupted for longer is over: what goes on a day later is another.
+constexpr int64_t kLongestPauseNs = int64_t{12} * 3600 * 1'000'000'000;
+
+// The sessions of a calibration. Those that are over are counted in a file beside the database.
+class Sessions {
+ public:
+  Sessions(Turns& turns, const fs::path& folder) : turns_(turns), file_(folder / "sessions") {}
+
+  // The one to measure: a new one, or that which was interrupted.
+  int64_t Begin() {
+    int64_t session = CountOver() + 1;
+    if (!fs::exists(file_.parent_path() / "ridgeline.db")) return session;
+    int64_t last_unix_ns = 0;
+    std::string host;
+    for (const MeasuredCell& cell : turns_.Read(NameOfSession(session) + "-*")) {
+      last_unix_ns = std::max(last_unix_ns, cell.measurements.back().ended_unix_ns);
+      host = cell.measurements.front().host;
+    }
+    if (last_unix_ns == 0) return session;
+    if (SystemClock().UnixNs() - last_unix_ns > kLongestPauseNs) {
+      End(session);
+      return session + 1;
+    }
+    KeepTo(host);
+    SayAside("{} goes on\n", NameOfSession(session));
+    return session;
+  }
+
+  // A session is on one node, as a night's runs of a point are.
+  void KeepTo(const std::string& host) {
+    if (kept_ || host.empty()) return;
+    kept_ = true;
+    turns_.KeepTo(host);
+  }
+
+  void End(int64_t session) { WriteFileAtomic(file_, fmt::format("{}\n", session)); }
+
+ private:
+  int64_t CountOver() const {
+    constexpr size_t kMostBytes = 32;
+    const auto text = ReadFileIfThere(file_, kMostBytes);
+    int64_t count = 0;
+    if (text) std::from_chars(text->data(), text->data() + text->size(), count);
+    return std::max<int64_t>(count, 0);
+  }
+
+  Turns& turns_;
+  const fs::path file_;
+  bool kept_ = false;
+};
+
+// False where it was interrupted.
+bool MeasureSession(Turns& turns, const fs::path& folder, size_t runs) {
+  Sessions sessions(turns, folder);
+  const int64_t session = sessions.Begin();
+  const Interrupts interrupts;
+  for (size_t run = 1; run <= runs; ++run) {
+    SayAside("{}: run {} of {}, of {} point{}\n", NameOfSession(session), run, runs, turns.points(),
+             turns.points() == 1 ? "" : "s");
+    const std::string turn = fmt::format("{}-run-{:04}", NameOfSession(session), run);
+    if (!turns.Take(turn, {}, {})) return false;
+    if (run > 1) continue;
+    for (const MeasuredCell& cell : turns.Read(turn)) sessions.KeepTo(cell.measurements.front().host);
+  }
+  sessions.End(session);
+  return true;
+}
+
+}  // namespace
 
 int CalibrateGate(const CalibrateOptions& options) {
   Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers);
   std::vector<std::string> purpose = {sweep.text, ProgramDir().string(), sweep.launch.launcher};
   for (const auto& [name, trainer] : sweep.trainers.all()) purpose.push_back(trainer->text);
-  const std::filesystem::path folder = FolderOfTurns("calibrate", purpose);
+  const fs::path folder = FolderOfTurns("calibration", purpose);
   Turns turns(std::move(sweep), folder);
-  const Interrupts interrupts;
-  const size_t runs = RunsOfNights(static_cast<size_t>(options.nights));
-  for (size_t run = 1; run <= runs; ++run) {
-    SayAside("run {} of {}, of {} point{}\n", run, runs, turns.points(), turns.points() == 1 ? "" : "s");
-    if (!turns.Take(fmt::format("run-{:04}", run), {}, {})) {
-      SayAside("interrupted; the same command goes on\n");
-      return kInterruptedExit;
-    }
+  if (options.nights == 0 && !fs::exists(folder / "ridgeline.db")) {
+    throw Error(ErrorKind::kUsage, fmt::format("gate: no session of {} has been measured yet", options.sweep),
+                "measure one without --nights 0");
   }
-  std::vector<CalibratedCell> cells;
-  for (const MeasuredCell& cell : turns.Read("run-*")) {
-    std::vector<double> logs;
-    for (const MeasuredRuns& measured : cell.measurements) {
-      logs.insert(logs.end(), measured.log_step_times.begin(), measured.log_step_times.end());
-    }
-    cells.push_back(Calibrate(cell.spec, logs));
+  if (options.nights > 0 && !MeasureSession(turns, folder, RunsOfNights(static_cast<size_t>(options.nights)))) {
+    SayAside("interrupted; the same command goes on\n");
+    return kInterruptedExit;
   }
+  const std::vector<MeasuredCell> measured = turns.Read("session-*");
+  const std::vector<CalibratedCell> cells = CalibrateCells(measured);
   const std::string words = CalibrationWords(cells);
   if (words.empty()) {
     throw Error(ErrorKind::kInfrastructure, "gate: nothing was measured often enough to calibrate by",
                 fmt::format("what became of the runs: ridgeline status --db {}", (folder / "ridgeline.db").string()));
   }
-  Write(ToText(CalibrationTable(cells)) + "\n" + words);
-  Say("the runs are kept in {}: without it they are taken anew\n", folder.string());
+  Write(ToText(SessionTable(measured)) + "\n" + ToText(CalibrationTable(cells)) + "\n" + words);
+  Say("the sessions are kept in {}\n", folder.string());
   return 0;
 }
 

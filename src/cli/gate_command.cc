@@ -222,13 +222,14 @@ Action GateCommand(CLI::App& self) {
       ->check(CLI::ExistingDirectory);
   CLI::Option* calibrate =
       self.add_option("--calibrate", options->calibrate.sweep,
-                      "instead: run this sweep again and again, and say how often the gate would be wrong here")
+                      "instead: measure a session of this sweep, and say how often the gate would be wrong here")
           ->type_name("SWEEP")
           ->check(CLI::ExistingFile)
           ->excludes(head);
-  self.add_option("--nights", options->calibrate.nights, "of --calibrate: 20 runs of each point, and 3 a night")
+  self.add_option("--nights", options->calibrate.nights,
+                  "of --calibrate: a session is 20 runs of each point, and 3 a night; 0: measure none")
       ->capture_default_str()
-      ->check(CLI::Range(int64_t{1}, int64_t{10'000}))
+      ->check(CLI::Range(int64_t{0}, int64_t{10'000}))
       ->type_name("N")
       ->needs(calibrate);
   self.add_option("--launcher", options->launcher, "of --confirm and --calibrate: by this one; default: the sweep's")

@@ -1,14 +1,18 @@
-// How often the gate is wrong on a machine: measures the same programs repeatedly, and treats the runs as nights of
-// which none is slower.
+// How often the gate is wrong on a machine. The same programs are measured again and again. Their runs are treated as
+// nights of which none is slower. Runs of one session share what those of one night do, such as a boot or a node. Only
+// several sessions show how that differs.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/table.h"
+#include "regress/measurements.h"
 
 namespace ridgeline {
 
@@ -17,28 +21,45 @@ inline constexpr size_t kRunsOfNight = 3;
 // The runs of each point that this many nights need: a first history, then each night's runs.
 size_t RunsOfNights(size_t nights);
 
+// The logarithms of median steady step times, in the order they were taken.
+using SessionRuns = std::vector<double>;
+
 struct CalibratedCell {
-  std::string spec;          // canonical JSON
-  std::vector<double> runs;  // logarithms of median steady step times, in the order they were taken
-  double sigma = 0;          // how the logarithms of runs vary: robust, over all of them
-  double detectable = 0;     // a slowdown of this share is a suspect in 80 of 100 nights
+  std::string spec;     // canonical JSON
+  std::string machine;  // the fingerprint
+  int64_t runs = 0;
+  int64_t sessions = 0;           // of at least kHistoryRuns runs; others do not count
+  double sigma = 0;               // how runs of one session differ, of the logarithm: robust
+  std::optional<double> between;  // how sessions differ: their standard deviation; nothing of one session
+  double most_between = 0;        // what that is at most, at 95 %
+  double detectable = 0;          // a slowdown of this share is a suspect in 80 of 100 nights
   int64_t nights = 0;
-  int64_t suspects = 0;   // number of nights with a suspect: each is a false alarm of the screening
-  int64_t verdicts = 0;   // comparisons of runs taken as base and head in turns, as for a suspect
-  int64_t confirmed = 0;  // verdicts of REGRESSED: a false alarm of the gate if the screening raises one, too
+  int64_t suspects = 0;          // of the nights: each a false alarm of the screening
+  int64_t apart = 0;             // of the sessions, each a night that the others are the baseline of: suspects
+  int64_t verdicts = 0;          // runs taken for base and head in turns, as if a suspect were measured again
+  int64_t confirmed = 0;         // of those, REGRESSED: a false alarm of the gate where the screening raises one, too
+  std::set<std::string> builds;  // of the runs, as far as known
 };
 
-// Screens every night by the runs before it. A verdict uses as many consecutive runs as two rounds take, and no run is
-// part of two verdicts.
-CalibratedCell Calibrate(std::string spec, std::span<const double> runs);
+// The runs of its session before it screen each night. A verdict takes as many consecutive runs of one session as two
+// rounds do. No run counts in two verdicts.
+CalibratedCell Calibrate(std::string spec, std::span<const SessionRuns> sessions);
 
 // The largest share of false alarms that this many alarms in this many trials do not contradict, at 95 % (Clopper and
 // Pearson, 1934). REQUIRES: 0 <= alarms <= trials, trials >= 1.
 double MostFalseAlarms(int64_t alarms, int64_t trials);
 
+// A session's runs are of campaigns that begin with its name.
+std::string NameOfSession(int64_t session);  // "session-001"
+
+// Divides each cell's measurements into sessions, and calibrates by them.
+std::vector<CalibratedCell> CalibrateCells(std::span<const MeasuredCell> cells);
+
 // One row per point, for people.
 Table CalibrationTable(std::span<const CalibratedCell> cells);
-// The rates over all points, in a sentence or two.
+// One row per session: when, where and by which build.
+Table SessionTable(std::span<const MeasuredCell> cells);
+// The rates over all points, and what the sessions can tell, in a few sentences. Empty: too few runs for any.
 std::string CalibrationWords(std::span<const CalibratedCell> cells);
 
 }  // namespace ridgeline

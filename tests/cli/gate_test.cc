@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include <fmt/format.h>
 
 #include "base/json.h"
@@ -344,13 +346,54 @@ TEST_F(GateConfirms, WhoInterruptsItGoesOnWithTheSameCommand) {
 
 TEST_F(GateConfirms, HowOftenItIsWrongIsMeasuredBySameAgainstSame) {
   const auto sweep = cli_.WriteSweep(2, "ok", "measure: {repeats: 3, warmup_steps: 1, steps: 2}\n");
-  const auto shown = cli_.Run({"gate", "--calibrate", sweep.string(), "--nights", "2"});
+  const std::vector<std::string> calibrate = {"gate", "--calibrate", sweep.string(), "--nights"};
+  const auto with = [&](const char* nights) {
+    std::vector<std::string> arguments = calibrate;
+    arguments.emplace_back(nights);
+    return cli_.Run(arguments);
+  };
+  EXPECT_EQ(with("0").status.exit_code, 2) << "nothing was measured yet";
+  const auto shown = with("2");
   EXPECT_EQ(shown.status.exit_code, 0) << shown.err << shown.out;
-  EXPECT_THAT(shown.err, HasSubstr("run 26 of 26, of 2 points"));
+  EXPECT_THAT(shown.err, HasSubstr("session-001: run 26 of 26, of 2 points"));
   EXPECT_THAT(shown.out, HasSubstr("0 of 4 nights of a point were suspects"));
   EXPECT_THAT(shown.out, HasSubstr("0 of 2 verdicts"));
+  EXPECT_THAT(shown.out, HasSubstr("One session knows no variance between sessions"));
+  // Each call adds a session.
+  const auto second = with("1");
+  EXPECT_EQ(second.status.exit_code, 0) << second.err << second.out;
+  EXPECT_THAT(second.err, HasSubstr("session-002: run 23 of 23, of 2 points"));
+  EXPECT_THAT(second.out, HasSubstr("\nsession-002 "));
+  EXPECT_THAT(second.out, HasSubstr("0 of 4 sessions of a point were suspects beside the other sessions"));
+  const auto again = with("0");
+  EXPECT_EQ(again.err, "");
+  EXPECT_EQ(again.out, second.out);
   EXPECT_EQ(cli_.Run({"gate", "tonight", "--calibrate", sweep.string()}).status.exit_code, 2);
   EXPECT_EQ(cli_.Run({"gate", "tonight", "--nights", "2"}).status.exit_code, 2);
+}
+
+TEST_F(GateConfirms, ASessionThatWasInterruptedGoesOn) {
+  const std::string usual = testing::FakeProgram("fake_trainer").string();
+  WriteFile(cli_.dir / "trainer", fmt::format("#!/bin/sh\nif [ -e {0}/third ] && [ -e {0}/hang ]; then shift; exec {1} "
+                                              "sleep \"$@\"; fi\nmv {0}/second {0}/third || mv {0}/first {0}/second || "
+                                              "touch {0}/first\nexec {1} \"$@\"\n",
+                                              cli_.dir.path().string(), usual));
+  std::filesystem::permissions(cli_.dir / "trainer", std::filesystem::perms::owner_all);
+  WriteFile(cli_.dir / "hang", "");
+  const auto sweep = cli_.WriteSweep(1, "ok", "measure: {repeats: 1, warmup_steps: 1, steps: 2}\n");
+  WriteFile(sweep, std::regex_replace(ReadFile(sweep), std::regex(usual), (cli_.dir / "trainer").string()));
+  const std::vector<std::string> calibrate = {"gate", "--calibrate", sweep.string(), "--nights", "1"};
+  Child child = cli_.Start(calibrate);
+  ASSERT_TRUE(testing::Eventually(
+      [&] { return ReadFile(cli_.dir.path() / "err").find("session-001: run 4 of 23") != std::string::npos; }));
+  child.Signal(SIGINT);
+  const auto stopped = cli_.Finish(child);
+  EXPECT_EQ(stopped.status.exit_code, 130) << stopped.err;
+  std::filesystem::remove(cli_.dir / "hang");
+  const auto whole = cli_.Run(calibrate);
+  EXPECT_EQ(whole.status.exit_code, 0) << whole.err;
+  EXPECT_THAT(whole.err, HasSubstr("session-001 goes on"));
+  EXPECT_THAT(whole.out, HasSubstr("One session knows no variance between sessions"));
 }
 
 }  // namespace
