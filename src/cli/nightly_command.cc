@@ -125,25 +125,32 @@ int GateNight(const NightlyOptions& options, const NightlyPlaces& places, const 
   return RunAgain(gate, folder / "gate.log");
 }
 
+// Removes what the gate of an earlier attempt wrote: readers would take it for this attempt's.
+void RemoveGateForms(const fs::path& folder) {
+  std::error_code ec;
+  for (const char* form : {"gate.json", "gate.xml", "gate.md", "gate.prom", "gate.annotations"}) {
+    fs::remove(folder / form, ec);
+  }
+}
+
 // Sets the worse of the run's and the gate's ends. Points with a result count, even if others were lost.
 void Conclude(Night& night, const std::vector<std::string>& run, const NightlyOptions& options,
               const NightlyPlaces& places) {
   const fs::path folder = places.nights / night.name;
+  RemoveGateForms(folder);
   if (night.run_exit == ExitCode(ErrorKind::kUsage)) {
     night.exit_code = night.run_exit;
     night.words = "the sweep was refused: " + LastWordOf(folder / "run.log");
     return;
   }
   const fs::path findings = folder / "gate.json";
-  std::error_code ec;
-  fs::remove(findings, ec);  // from an earlier attempt
   int gate = GateNight(options, places, night);
   // With a base build, the gate has already measured failures again in turns.
   if (options.base_build.empty() && fs::exists(findings) && AnythingFailedOnce(ReadJsonFile(findings))) {
     std::vector<std::string> again = run;
     AddWords({"--retry", "failed"}, again);
     night.run_exit = RunAgain(again, folder / "run.log");
-    fs::remove(findings, ec);
+    RemoveGateForms(folder);
     gate = GateNight(options, places, night);
   }
   const bool was_a_run = night.run_exit == 0 || night.run_exit == kUnansweredExit;
@@ -156,11 +163,14 @@ void Conclude(Night& night, const std::vector<std::string>& run, const NightlyOp
       night.lost = LostCells(found);
     }
   }
+  const bool is_judged = fs::exists(findings);
   const bool is_worst = gate == GateExitCode(GateAnswer::kRegressed) && night.was_gated;
-  night.exit_code = was_a_run || is_worst ? gate : ExitCode(ErrorKind::kInfrastructure);
+  night.exit_code = (was_a_run && is_judged) || is_worst ? gate : ExitCode(ErrorKind::kInfrastructure);
   const std::string said = LastWordOf(folder / "gate.log");
   const std::string prefix = findings.string() + ": ";
-  if (was_a_run || night.was_gated) night.words = said.substr(said.starts_with(prefix) ? prefix.size() : 0);
+  if (!is_judged) night.words = fmt::format("the gate ended with {}: {}", gate, said);
+  if (is_judged && (was_a_run || night.was_gated))
+    night.words = said.substr(said.starts_with(prefix) ? prefix.size() : 0);
   if (was_a_run) return;
   night.words += fmt::format("{}the run ended with {}: {}", night.words.empty() ? "" : "; ", night.run_exit,
                              LastWordOf(folder / "run.log"));
@@ -368,6 +378,7 @@ Action NightlyCommand(CLI::App& self) {
   self.require_subcommand(1);
   CLI::App* run = self.add_subcommand("run", "run a sweep as tonight's, gate it, and render the reports");
   AddNightOptions(*run, *options);
+  run->get_option("--base-build")->check(CLI::ExistingDirectory);
   run->footer(
       "Runs the sweep for a campaign of its own, night-DATE, holds it to the nights before, and renders every report\n"
       "into DIR/pages. DIR/nights/NAME has its logs and the gate's forms, DIR/nightly.prom its metrics. A night that\n"

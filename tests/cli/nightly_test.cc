@@ -115,6 +115,39 @@ TEST_F(Nightly, WhatFailsIsRunAgainBeforeItIsRed) {
   EXPECT_THAT(Status(), HasSubstr("REGRESSED"));
 }
 
+// A gate that cannot compare refuses no sweep, and loses no measurement: the same night is resumed.
+TEST_F(Nightly, AGateThatCannotCompareIsNoAnswer) {
+  const std::string sweep = cli_.WriteSweep(1, "ok");
+  const auto night = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"nightly", "run", sweep, "--dir", "nights of mine"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return cli_.Run(arguments);
+  };
+  EXPECT_EQ(night({"--base-build", "nowhere"}).status.exit_code, 2);
+  EXPECT_FALSE(std::filesystem::exists(cli_.dir / "nights of mine")) << "nothing was measured";
+  EXPECT_EQ(night({"--pinned", "release-1"}).status.exit_code, 3);
+  EXPECT_THAT(Status(),
+              AllOf(HasSubstr("FAILED"), HasSubstr("the gate ended with 2: ridgeline: gate: 'release-1' is no")));
+  EXPECT_EQ(night({}).status.exit_code, 4);
+  EXPECT_THAT(Status(), AllOf(HasSubstr("INCONCLUSIVE"), Not(HasSubstr("FAILED"))));
+  Store store = Store::Open(cli_.dir / "nights of mine/ridgeline.db", Store::Mode::kReadOnly);
+  EXPECT_EQ(std::get<int64_t>(store.Query("SELECT count(*) FROM results").rows.at(0).at(0)), 1);
+}
+
+// Whoever takes a night's files must not get those of an attempt before it.
+TEST_F(Nightly, ARefusedNightHasNoGateOfAnAttemptBefore) {
+  const std::string sweep = cli_.WriteSweep(1, "ok");
+  WriteFile(cli_.dir / "sweep.yaml.good", ReadFile(sweep));
+  MakeDirs(cli_.dir / "nights of mine");
+  WriteFile(cli_.dir / "nights of mine/runs", "where the jobs' folders should be");
+  EXPECT_EQ(RunNight(sweep).status.exit_code, 3);
+  const auto last = cli_.dir / "nights of mine/last";
+  WriteFile(last / "gate.md", "of an attempt before");
+  WriteFile(sweep, "name: [\n");
+  EXPECT_EQ(RunNight(sweep).status.exit_code, 2);
+  EXPECT_FALSE(std::filesystem::exists(last / "gate.md"));
+}
+
 TEST_F(Nightly, OneAtATime) {
   const std::string sweep = cli_.WriteSweep(1, "ok");
   MakeDirs(cli_.dir / "nights of mine");
