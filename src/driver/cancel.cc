@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "collect/collect.h"
+#include "driver/batch.h"
 #include "driver/driver.h"
 #include "driver/pace.h"
 #include "driver/patience.h"
@@ -51,13 +52,24 @@ int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher
       unread = e;
     }
   };
-  // Returns nothing if the launcher does not answer.
+  BatchSize cancelled_at_once;
+  BatchSize asked_at_once;
+  // Returns nothing if the launcher does not answer, or if it is given up.
   const auto ask = [&]() -> std::vector<JobState> {
     if (jobs.empty()) return {};
     try {
-      if (!told) launcher.Cancel(refs());
-      told = true;
-      return launcher.PollMany(refs());
+      const std::vector<JobRef> asked = refs();
+      if (!told) {
+        told = AskInBatches<bool, JobRef>(
+                   cancelled_at_once, clock, asked,
+                   [&](std::span<const JobRef> batch) { return launcher.Cancel(batch); }, give_up)
+                   .has_value();
+      }
+      if (!told) return {};
+      return AskInBatches<JobState, JobRef>(
+                 asked_at_once, clock, asked, [&](std::span<const JobRef> batch) { return launcher.PollMany(batch); },
+                 give_up)
+          .value_or(std::vector<JobState>());
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInfrastructure) throw;
       return {};

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "driver/patience.h"
-
 namespace ridgeline {
 
 void JobTable::Forget(const std::vector<LiveJob*>& jobs) {
@@ -12,12 +10,12 @@ void JobTable::Forget(const std::vector<LiveJob*>& jobs) {
   std::erase_if(jobs_, [&](const LiveJob& job) { return keys.contains(job.record.key); });
 }
 
-std::vector<LiveJob*> JobTable::ToSubmit(int64_t now_ns) {
+std::vector<LiveJob*> JobTable::ToSubmit(int64_t now_ns, size_t most) {
   std::vector<LiveJob*> due;
   for (LiveJob& job : jobs_) {
     if (!job.to_submit || job.next_submit_ns > now_ns) continue;
     due.push_back(&job);
-    if (due.size() == kSubmitAtOnce) break;
+    if (due.size() == most) break;
   }
   return due;
 }

@@ -22,10 +22,10 @@ class JobTable {
   void Add(LiveJob job) { jobs_.push_back(std::move(job)); }
   void Forget(const std::vector<LiveJob*>& jobs);
 
-  std::vector<LiveJob*> ToSubmit(int64_t now_ns);  // jobs that are due, at most kSubmitAtOnce
-  std::vector<LiveJob*> Submitted();               // jobs that the launcher has
-  bool AllSubmitted() const;                       // all that there was room for
-  std::set<std::string> PointIds() const;          // the points of all jobs
+  std::vector<LiveJob*> ToSubmit(int64_t now_ns, size_t most);  // at most so many jobs that are due
+  std::vector<LiveJob*> Submitted();                            // jobs that the launcher has
+  bool AllSubmitted() const;                                    // all that there was room for
+  std::set<std::string> PointIds() const;                       // the points of all jobs
   std::vector<JobRecord> Records() const;
 
  private:

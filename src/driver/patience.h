@@ -17,8 +17,13 @@ inline constexpr int64_t kMostTryAgainNs = 30'000'000'000;
 inline constexpr int64_t kRunAgainNs = 2'000'000'000;  // of a point whose infrastructure failed; doubled too
 inline constexpr int64_t kMostRunAgainNs = 300'000'000'000;
 
+// Calls about many jobs (batch.h).
+inline constexpr size_t kMostAtOnce = 1000;            // jobs
+inline constexpr size_t kBatchGrowth = 8;              // after a quick call
+inline constexpr int64_t kQuickCallNs = 250'000'000;   // at most
+inline constexpr int64_t kSlowCallNs = 1'000'000'000;  // the next call is about fewer jobs
+
 // Submitting.
-inline constexpr size_t kSubmitAtOnce = 1000;   // jobs
 inline constexpr int64_t kRefillShare = 10;     // submits a tenth of the jobs that a launcher may have together
 inline constexpr double kSharedJobSeconds = 1;  // of short points that share a job
 inline constexpr int64_t kMostSharedPoints = 128;

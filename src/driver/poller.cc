@@ -22,10 +22,12 @@ std::vector<JobState> Poller::Ask(const std::vector<LiveJob*>& jobs) {
   for (const LiveJob* job : jobs) refs.push_back(job->ref());
   if (refs.empty()) return {};
   try {
-    std::vector<JobState> states = parts_.launcher.PollMany(refs);
+    const auto states = AskInBatches<JobState, JobRef>(
+        batch_, parts_.clock, refs, [&](std::span<const JobRef> batch) { return parts_.launcher.PollMany(batch); },
+        [&] { return parts_.interrupts() > 0; });
     failed_questions_ = 0;
     reluctance_.Answered();
-    return states;
+    return states.value_or(std::vector<JobState>());
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInfrastructure) throw;
     reluctance_.NotAnswered(e);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collect/collect.h"
+#include "driver/batch.h"
 #include "driver/driver.h"
 #include "driver/job_table.h"
 #include "driver/reluctance.h"
@@ -27,8 +28,9 @@ class Poller {
   // The arguments must outlive this object.
   Poller(const DriverParts& parts, Reluctance& reluctance) : parts_(parts), reluctance_(reluctance) {}
 
-  // Asks one question about all jobs that the launcher has, and brings them up to date here and in the store. Returns
-  // nothing if it is not time yet. Throws if the launcher has not answered for too long.
+  // Asks about all jobs that the launcher has, and brings them up to date here and in the store. Returns nothing if it
+  // is not time yet, and no jobs if the run is interrupted meanwhile. Throws if the launcher has not answered for too
+  // long.
   std::optional<Outcome> Poll(JobTable& jobs);
 
   // The number of ended jobs whose logs could not be read, or not whole.
@@ -56,6 +58,7 @@ class Poller {
 
   const DriverParts& parts_;
   Reluctance& reluctance_;
+  BatchSize batch_;
   int64_t begin_ns_ = 0;     // of the last question
   int64_t next_ask_ns_ = 0;  // no question before this time
   int failed_questions_ = 0;

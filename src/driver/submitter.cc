@@ -40,12 +40,14 @@ void Submitter::Taken(LiveJob& job, const Submission& answer, int64_t asked_unix
 
 Submitter::Outcome Submitter::Submit(JobTable& jobs) {
   Outcome outcome;
-  const std::vector<LiveJob*> due = jobs.ToSubmit(parts_.clock.MonotonicNs());
+  const std::vector<LiveJob*> due = jobs.ToSubmit(parts_.clock.MonotonicNs(), batch_.jobs());
   if (due.empty()) return outcome;
   outcome.asked = true;
   // The time from before the question: a job may begin before the launcher has answered.
   const int64_t asked_unix_ns = parts_.clock.UnixNs();
+  const int64_t asked_ns = parts_.clock.MonotonicNs();
   const std::vector<Submission> answers = Ask(due);
+  batch_.Took(due.size(), parts_.clock.MonotonicNs() - asked_ns);
   parts_.store.Transact([&] {
     for (size_t i = 0; i < due.size(); ++i) {
       LiveJob& job = *due[i];

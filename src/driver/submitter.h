@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "collect/collect.h"
+#include "driver/batch.h"
 #include "driver/driver.h"
 #include "driver/fault_watch.h"
 #include "driver/job_table.h"
@@ -27,8 +28,8 @@ class Submitter {
   Submitter(const DriverParts& parts, Reluctance& reluctance, const FaultWatch& faults, std::filesystem::path program)
       : parts_(parts), reluctance_(reluctance), faults_(faults), program_(std::move(program)) {}
 
-  // Submits the jobs that are due, and records in the store which were taken. Throws if the launcher has said "not now"
-  // for too long.
+  // Submits a batch of the jobs that are due, and records in the store which were taken. Throws if the launcher has
+  // said "not now" for too long.
   Outcome Submit(JobTable& jobs);
 
   // Must be called when the refused jobs are collected. Throws if the launcher counts as down.
@@ -42,6 +43,7 @@ class Submitter {
   Reluctance& reluctance_;
   const FaultWatch& faults_;
   std::filesystem::path program_;
+  BatchSize batch_;
   std::optional<Error> last_refusal_;
   int refused_in_a_row_ = 0;
 };

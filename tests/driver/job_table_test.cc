@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "driver/patience.h"
-
 namespace ridgeline {
 namespace {
 
@@ -30,22 +28,22 @@ TEST(JobTable, KnowsWhatIsToBeSubmittedAndWhatTheLauncherHas) {
   for (const char* key : {"a", "b", "c"}) jobs.Add(Intent(key));
   (jobs.begin() + 1)->to_submit.reset();
   (jobs.begin() + 2)->next_submit_ns = 100;
-  EXPECT_THAT(Keys(jobs.ToSubmit(99)), ElementsAre("a"));
-  EXPECT_THAT(Keys(jobs.ToSubmit(100)), ElementsAre("a", "c"));
+  EXPECT_THAT(Keys(jobs.ToSubmit(99, 1000)), ElementsAre("a"));
+  EXPECT_THAT(Keys(jobs.ToSubmit(100, 1000)), ElementsAre("a", "c"));
   EXPECT_THAT(Keys(jobs.Submitted()), ElementsAre("b"));
 }
 
 TEST(JobTable, HandsOverOnlySoManyAtOnce) {
   JobTable jobs;
-  for (size_t i = 0; i < kSubmitAtOnce + 5; ++i) jobs.Add(Intent(std::to_string(i)));
-  EXPECT_THAT(jobs.ToSubmit(0), SizeIs(kSubmitAtOnce));
+  for (int i = 0; i < 5; ++i) jobs.Add(Intent(std::to_string(i)));
+  EXPECT_THAT(jobs.ToSubmit(0, 3), SizeIs(3));
 }
 
 TEST(JobTable, ForgetsTheseAndNoOthers) {
   JobTable jobs;
   for (const char* key : {"a", "b", "c"}) jobs.Add(Intent(key));
   jobs.Forget({&*jobs.begin(), &*(jobs.begin() + 2)});
-  EXPECT_THAT(Keys(jobs.ToSubmit(0)), ElementsAre("b"));
+  EXPECT_THAT(Keys(jobs.ToSubmit(0, 1000)), ElementsAre("b"));
   EXPECT_EQ(jobs.size(), 1);
   jobs.Forget({});
   EXPECT_FALSE(jobs.empty());

@@ -132,6 +132,7 @@ class World {
     Store store = OpenStore();
     KillableClock clock(step);
     clock.SleepNs(later_ns);
+    launcher.clock = &clock;
     return RunSweep(ParseSweep(yaml, "test.yaml"), options,
                     {store, on, clock,
                      [this](const RunSpec& spec) {

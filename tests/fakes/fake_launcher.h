@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "launch/launcher.h"
 
 namespace ridgeline {
@@ -29,6 +30,10 @@ class FakeLauncher final : public Launcher {
   std::function<void(Entry&)> on_poll = [](Entry& entry) { entry.phase = JobPhase::kEnded; };
   // Is called by every Submit of a new key. If it throws Error, that job is refused.
   std::function<void(const LaunchJob&)> on_submit = [](const LaunchJob&) {};
+
+  // Each job takes this long in every call about it, by this clock.
+  int64_t job_takes_ns = 0;
+  Clock* clock = nullptr;
 
   // Is called by every Cancel before anything else.
   std::function<void()> on_cancel = [] {};
@@ -55,6 +60,7 @@ class FakeLauncher final : public Launcher {
     ++submit_calls;
     std::vector<Submission> answers;
     for (const LaunchJob& job : requested) {
+      TakeTime();
       Submission answer{job.key, "fake-" + job.key, {}, false};
       if (!jobs.contains(job.key)) {
         try {
@@ -73,6 +79,7 @@ class FakeLauncher final : public Launcher {
     ++poll_calls;
     std::vector<JobState> answers;
     for (const JobRef& ref : requested) {
+      TakeTime();
       const auto it = jobs.find(ref.key);
       if (it == jobs.end()) {
         answers.push_back({ref.key, ref.native_id, JobPhase::kMissing, {}, 0});
@@ -90,6 +97,7 @@ class FakeLauncher final : public Launcher {
     on_cancel();
     std::vector<bool> answers;
     for (const JobRef& ref : requested) {
+      TakeTime();
       const auto it = jobs.find(ref.key);
       const bool there = it != jobs.end() && it->second.phase != JobPhase::kEnded;
       if (there) {
@@ -103,6 +111,10 @@ class FakeLauncher final : public Launcher {
   }
 
  private:
+  void TakeTime() {
+    if (job_takes_ns > 0) clock->SleepNs(job_takes_ns);
+  }
+
   std::string name_ = "fake";
 };
 
