@@ -1,7 +1,7 @@
 -- One row a measured run of which there is a prediction: how far off that was. Of runs that were profiled, one row an op
 -- beside: the mean of what it took in their steps.
 -- :sweep names the sweep whose points are wanted; NULL: every run in the store.
--- While others held many of its cores, a run took longer than it needs: it has its row, and no part in any mean or rank.
+-- A run that others disturbed has its row, and no part in any mean or rank.
 -- A prediction as another trainer than the run's says nothing of it.
 WITH
 predicted AS (

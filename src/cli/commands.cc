@@ -24,6 +24,8 @@ constexpr std::array kCommands = {
             PredictCommand},
     Command{"advise", "say what to run of a model on a device that is described, with the numbers", AdviseCommand},
     Command{"run", "run a sweep's points that have no result yet, then report", RunCommand},
+    Command{"bench", "run the combinations of a few values that the command line gives, without a sweep file",
+            BenchCommand},
     Command{"render", "write what a launcher would submit, to be submitted by hand", RenderCommand},
     Command{"collect", "take the results of jobs that were submitted by hand, or make a lost database again",
             CollectCommand},

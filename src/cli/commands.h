@@ -5,6 +5,7 @@
 // Completion finds the choices of a CLI::IsMember by itself.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -39,6 +40,7 @@ Action PlanCommand(CLI::App& self);
 Action PredictCommand(CLI::App& self);
 Action AdviseCommand(CLI::App& self);
 Action RunCommand(CLI::App& self);
+Action BenchCommand(CLI::App& self);
 Action RenderCommand(CLI::App& self);
 Action CollectCommand(CLI::App& self);
 Action StatusCommand(CLI::App& self);
@@ -59,6 +61,9 @@ Action DoctorCommand(CLI::App& self);
 Action CompletionCommand(CLI::App& self);
 Action HelpCommand(CLI::App& self);
 Action VersionCommand(CLI::App& self);
+
+// Adds the options of `run` to a command that makes the sweep itself. What it returns runs the sweep of a file.
+std::function<int(const std::filesystem::path& sweep)> AddRunOptions(CLI::App& self);
 
 // "ridgeline 0.1.0".
 std::string VersionLine();

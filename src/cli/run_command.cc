@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -314,9 +315,8 @@ int Run(const RunOptions& options) {
 
 }  // namespace
 
-Action RunCommand(CLI::App& self) {
+std::function<int(const fs::path& sweep)> AddRunOptions(CLI::App& self) {
   const auto options = std::make_shared<RunOptions>();
-  self.add_option("sweep", options->sweep, "the sweep file")->required()->type_name("SWEEP");
   self.add_option("--db", options->db, "the database that results are kept in")
       ->capture_default_str()
       ->type_name("FILE");
@@ -346,6 +346,16 @@ Action RunCommand(CLI::App& self) {
   AddReportsOption(self, options->reports);
   AddTrainersOption(self, options->trainers);
   AddGivenOptions(self, options->given);
+  return [options](const fs::path& sweep) {
+    options->sweep = sweep;
+    return Run(*options);
+  };
+}
+
+Action RunCommand(CLI::App& self) {
+  const auto sweep = std::make_shared<std::string>();
+  self.add_option("sweep", *sweep, "the sweep file")->required()->type_name("SWEEP");
+  const auto run = AddRunOptions(self);
   self.footer(
       "Points that have a result are skipped, whichever sweep measured them, unless with another trainer, other\n"
       "cores, nodes or GPUs, or another environment. To measure again is to name another campaign, or to say\n"
@@ -367,7 +377,7 @@ Action RunCommand(CLI::App& self) {
       "own fault (crashed, invalid, diverged, timeout) or none was measured, 2 a wrong sweep, 3 some have no\n"
       "result (infrastructure failed under them, or they were cancelled: they are measured again by the next run),\n"
       "130 interrupted.");
-  return [options] { return Run(*options); };
+  return [sweep, run] { return run(*sweep); };
 }
 
 }  // namespace ridgeline
