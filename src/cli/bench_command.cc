@@ -162,13 +162,10 @@ Action BenchCommand(CLI::App& self) {
   for (const Field& field : Fields()) add(field);
   for (const Field& setting : Settings()) add(setting);
   self.footer(
-      "Every combination of the values is a point. The command writes a sweep file into this folder, whose name "
-      "follows\n"
-      "from the arguments, and runs it as `ridgeline run` does: with the same database, points and exit codes. The "
-      "same\n"
-      "call again measures only what has no result yet. Go on with the file to leave combinations out, or for what "
-      "else\n"
-      "a sweep can say (docs/sweeps.md). `ridgeline-train --help` explains the fields at length.\n\n"
+      "Every combination of the values is a point. The command writes a sweep file into this folder, and runs it as\n"
+      "`ridgeline run` does. The same call again measures only what has no result yet. Edit the file under another\n"
+      "`name` to leave combinations out, or for what else a sweep can say (docs/sweeps.md).\n"
+      "`ridgeline-train --help` explains the fields.\n\n"
       "  ridgeline bench llama-25m --batch-size 1,8 --checkpointing none,full\n"
       "  ridgeline bench llama-10m,llama-25m --precision bf16,fp32 --steps 10 --launcher slurm");
   return [given, run, &self] {
