@@ -136,7 +136,7 @@ int Bench(const BenchValues& given, const std::vector<fs::path>& trainers,
     throw Error(e.kind(), e.message(), fmt::format("these arguments make this sweep, which was not kept:\n{}", text));
   }
   KeepFile(file, text);
-  Say("sweep {}: {}\n", name, fs::absolute(file).string());
+  Say("sweep file: {}\n", file.string());
   return run(file);
 }
 

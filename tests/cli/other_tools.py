@@ -129,6 +129,7 @@ def main():
         here = pathlib.Path(folder)
         (here / "torch/utils").mkdir(parents=True)
         for name, text in {"sweep.yaml": SWEEP, "calls.py": CALLS, "mlflow.py": MLFLOW, "wandb.py": WANDB,
+                           "torch/__init__.py": "", "torch/utils/__init__.py": "",
                            "torch/utils/tensorboard.py": TENSORBOARD, **programs}.items():
             (here / name).write_text(text)
         subprocess.run([binary / "ridgeline", "run", "sweep.yaml"], cwd=here, check=True, stdout=subprocess.DEVNULL)

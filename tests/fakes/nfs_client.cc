@@ -193,6 +193,9 @@ SEEN int open(const char* path, int flags, ...) {
   va_end(more);
   return OpenAs("open", path, flags, mode);
 }
+// What _FORTIFY_SOURCE makes of a call without a mode.
+SEEN int OpenWithoutMode(const char* path, int flags) __asm__("__open_2");
+int OpenWithoutMode(const char* path, int flags) { return OpenAs("open", path, flags, 0); }
 
 SEEN int stat(const char* __restrict path, struct stat* __restrict info) noexcept { return StatAs("stat", path, info); }
 SEEN int lstat(const char* __restrict path, struct stat* __restrict info) noexcept {

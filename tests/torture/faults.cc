@@ -151,6 +151,11 @@ int open64(const char* path, int flags, ...) {
   va_end(more);
   return Open(AT_FDCWD, path, flags, mode);
 }
+// What _FORTIFY_SOURCE makes of a call without a mode.
+int OpenWithoutMode(const char* path, int flags) __asm__("__open_2");
+int OpenWithoutMode(const char* path, int flags) { return Open(AT_FDCWD, path, flags, 0); }
+int OpenWithoutMode64(const char* path, int flags) __asm__("__open64_2");
+int OpenWithoutMode64(const char* path, int flags) { return Open(AT_FDCWD, path, flags, 0); }
 int ftruncate(int fd, off_t size) noexcept {
   return IsReadOnly(fd) ? -1 : static_cast<int>(::syscall(SYS_ftruncate, fd, size));
 }
