@@ -17,12 +17,13 @@ namespace ridgeline {
 
 class BatchSize {
  public:
+  explicit BatchSize(size_t first = 4) : jobs_(first) {}
   size_t jobs() const { return jobs_; }
   // A call about `jobs` jobs took `took_ns`. The next batch is larger if that was quick, and smaller if it was slow.
   void Took(size_t jobs, int64_t took_ns);
 
  private:
-  size_t jobs_ = 4;
+  size_t jobs_;
 };
 
 // Asks about all `jobs` in batches, and returns the answers in their order. Returns nothing if `stop` holds between two

@@ -11,6 +11,7 @@
 #include "driver/driver.h"
 #include "driver/fault_watch.h"
 #include "driver/job_table.h"
+#include "driver/patience.h"
 #include "driver/reluctance.h"
 
 namespace ridgeline {
@@ -43,7 +44,8 @@ class Submitter {
   Reluctance& reluctance_;
   const FaultWatch& faults_;
   std::filesystem::path program_;
-  BatchSize batch_;
+  // Starts with all jobs: Slurm makes one array of them, and runs arrays of a limited sweep one after another.
+  BatchSize batch_{kMostAtOnce};
   std::optional<Error> last_refusal_;
   int refused_in_a_row_ = 0;
 };

@@ -59,7 +59,7 @@ TEST(CalibrateCommand, WritesAnEntryThatPredicts) {
   }
   EXPECT_EQ(steps, 2U) << "what is measured stands beside what was said";
   // A run that others on this machine disturbed has no ops.
-  if (cli.Count("SELECT count(*) FROM runs WHERE disturbed_by_others IS NULL") > 0) {
+  if (cli.Count("SELECT count(*) FROM runs WHERE provenance = 'measured' AND disturbed_by_others IS NULL") > 0) {
     EXPECT_THAT(ops, ::testing::IsSupersetOf({"gemm", "attention_forward", "adam"}))
         << "and by op, where the trainer profiles";
   }
