@@ -53,6 +53,7 @@ struct RunEnd {
   RunStatus status;
   InfrastructureReason reason;
   // Implicit: every end except infrastructure is fully described by its status.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr RunEnd(RunStatus status_ = RunStatus::kOk, InfrastructureReason reason_ = InfrastructureReason::kNone)
       : status(status_), reason(reason_) {}
   // NOLINTNEXTLINE(google-explicit-constructor)
