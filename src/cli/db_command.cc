@@ -116,10 +116,7 @@ int Delete(const std::string& file, const DeleteOptions& options) {
   const DriverLock lock = DriverLock::Take(file, "db delete");
   Store store = OpenStore(file, Store::Mode::kReadWrite);
   const Deletion going = store.Delete(what, name, /*dry_run=*/true);
-  const auto count = [](int64_t number, const char* noun) {
-    return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
-  };
-  const std::string all = fmt::format("{}, {}{}", count(going.results, "result"), count(going.jobs, "job"),
+  const std::string all = fmt::format("{}, {}{}", CountOf(going.results, "result"), CountOf(going.jobs, "job"),
                                       going.sweeps > 0 ? ", 1 sweep" : "");
   if (options.dry_run) {
     Say("{}: {} would go; nothing was changed\n", file, all);

@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/rounds.h"
 #include "cli/show_commands.h"
+#include "driver/planner.h"
 #include "driver/sweep_points.h"
 #include "plan/largest.h"
 #include "plan/plan.h"
@@ -50,11 +51,7 @@ void ShowDryRun(Sweep sweep, const DriverOptions& options, Store& copy) {
   std::ranges::copy_if(points.all(), std::back_inserter(to_do),
                        [&](const Point& point) { return !taken.contains(point.id); });
 
-  PlanOptions plan_options;
-  plan_options.node = options.node;
-  plan_options.runs_here = options.runs_here;
-  plan_options.include_oom = options.include_oom;
-  plan_options.jobs_dir = options.jobs_dir;
+  PlanOptions plan_options = PlanOptionsOf(options);
   plan_options.times = options.times;
   plan_options.repeats = copy.RepeatsSoFar(sweep.name);
   const Plan plan = MakePlan(sweep, to_do, plan_options, PredictMemory);
@@ -64,16 +61,13 @@ void ShowDryRun(Sweep sweep, const DriverOptions& options, Store& copy) {
   if (!sweep.only.empty()) ShowCommands(sweep, {});
   for (const std::string& warning : plan.warnings) SayAside("warning: {}\n", warning);
 
-  const auto plural = [](size_t number, const char* noun) {
-    return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
-  };
   std::vector<std::string> others;
   if (have_results > 0) others.push_back(fmt::format("{} measured already", have_results));
   if (in_jobs > 0) others.push_back(fmt::format("{} in jobs that have not ended", in_jobs));
   if (!plan.skipped.empty()) {
     others.push_back(fmt::format("{} predicted not to fit ({})", plan.skipped.size(), OutOfMemoryWhy(plan)));
   }
-  SayAside("nothing was started: of {}, {} would run on {}{}{}\n", plural(points.all().size(), "point"),
+  SayAside("nothing was started: of {}, {} would run on {}{}{}\n", CountOf(std::ssize(points.all()), "point"),
            sweep.only.size(), sweep.launch.launcher, others.empty() ? "" : "; ", Join(others, ", "));
   for (const std::string& line : JobLines(sweep, plan)) SayAside("{}\n", line);
 }

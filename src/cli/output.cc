@@ -39,6 +39,10 @@ std::string FormOf(const std::string& format, const std::string& to, std::initia
                           Join(std::vector<std::string>(forms.begin(), forms.end()), ", ")));
 }
 
+std::string CountOf(int64_t number, std::string_view noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
+
 void Write(std::string_view bytes) {
   if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size()) {
     ThrowErrno("cannot write to the standard output");

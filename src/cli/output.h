@@ -2,6 +2,7 @@
 // terminal so that nothing from outside can control it.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -27,6 +28,9 @@ CLI::Option* AddToOption(CLI::App& command, std::string& to, const char* kind, c
 // The form that `format` (of -o) names, else the one that the ending of `to` (of --to) implies, else the first of
 // `forms`. Throws Error(kUsage) if `to` has none of their endings.
 std::string FormOf(const std::string& format, const std::string& to, std::initializer_list<const char*> forms);
+
+// "1 point", "3 points".
+std::string CountOf(int64_t number, std::string_view noun);
 
 // Writes bytes unchanged to the standard output. Their form must have made them safe, as a table (base/table.h) or a
 // page does. Throws Error(kInfrastructure) if they cannot be written.

@@ -100,11 +100,8 @@ int RenderSweep(const RenderArguments& options) {
   sweep.trainers.Keep(dir / kRenderedTrainers);
   // Private, because a file may be a Secret of Kubernetes.
   for (const LaunchFile& file : rendered.files) WritePrivateFile(dir / file.name, file.content);
-  const auto count = [](size_t number, const char* noun) {
-    return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
-  };
-  Say("{}: {} in {} and {}\n", dir.string(), count(points.size(), "point"), count(jobs.size(), "job"),
-      count(rendered.files.size(), "file"));
+  Say("{}: {} in {} and {}\n", dir.string(), CountOf(std::ssize(points), "point"), CountOf(std::ssize(jobs), "job"),
+      CountOf(std::ssize(rendered.files), "file"));
   if (!plan.skipped.empty()) {
     Say("{} predicted not to fit ({}), in no job: `ridgeline plan` shows what they need; `ridgeline collect` takes "
         "that for their result\n",

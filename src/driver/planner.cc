@@ -10,14 +10,20 @@
 
 namespace ridgeline {
 
+PlanOptions PlanOptionsOf(const DriverOptions& options) {
+  PlanOptions plan;
+  plan.node = options.node;
+  plan.runs_here = options.runs_here;
+  plan.jobs_dir = options.jobs_dir;
+  plan.trainer = options.trainer;
+  plan.include_oom = options.include_oom;
+  return plan;
+}
+
 Planner::Planner(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts, const SweepPoints& points,
                  Tally& tally)
     : sweep_(sweep), parts_(parts), points_(points), tally_(tally), pending_(tally.times()) {
-  options_.node = options.node;
-  options_.runs_here = options.runs_here;
-  options_.jobs_dir = options.jobs_dir;
-  options_.trainer = options.trainer;
-  options_.include_oom = options.include_oom;
+  options_ = PlanOptionsOf(options);
   tally_.times() = options.times;
 }
 

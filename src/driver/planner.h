@@ -15,6 +15,9 @@
 
 namespace ridgeline {
 
+// The options of a plan that follow from those of a run. What the store knows is added: repeats, attempts and times.
+PlanOptions PlanOptionsOf(const DriverOptions& options);
+
 class Planner {
  public:
   // The arguments must outlive this object.
