@@ -57,7 +57,9 @@ class CudaTrainer : public ::testing::Test {
  protected:
   CudaTrainer() {
     cuda_machine::ResetMachine();
+#ifdef RIDGELINE_CUDA_ON_CPU
     cuda_on_cpu::ResetCudnn();
+#endif
     ThisCard() = &card_;
   }
 
