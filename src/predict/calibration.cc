@@ -156,6 +156,14 @@ CalibrationCheck Check(const CalibrationRun& run, const Device& device, Measured
   }
   measured.overlap = best_overlap;
   measured.bias = std::exp(MiddleOf(errors));
+  if (measured.bias < kLeastBias || measured.bias > kMostBias) {
+    const std::string ranks = run.ranks == 1 ? "1 rank" : fmt::format("{} ranks", run.ranks);
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("calibrate: steps of {} took {:.3g} times as long as their calls, which only a busy "
+                            "machine explains",
+                            ranks, measured.bias),
+                "stop other programs and calibrate again, or measure for longer with --seconds");
+  }
   measured.error = std::hypot(kDrift, DeviationOf(errors));
   measured.programs = std::ssize(errors);
   CalibrationCheck check{.ranks = run.ranks, .programs = std::ssize(errors)};

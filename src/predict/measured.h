@@ -58,6 +58,10 @@ class CallModel {
   std::vector<double> weights_;  // the kernel's weight at each call
 };
 
+// A step far beyond its calls was measured while something else had the machine.
+inline constexpr double kLeastBias = 0.1;
+inline constexpr double kMostBias = 10;
+
 // Measurements with so many ranks on a machine's cores, or with one rank on a GPU.
 struct MeasuredCalls {
   int64_t ranks = 1;

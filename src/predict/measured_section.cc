@@ -81,7 +81,7 @@ MeasuredCalls ReadOne(const YamlNode& node, const Names& sources, std::vector<Fa
     std::erase(missing, key);
     if (key == "ranks") number(*value, key, 1, 1 << 20, measured.ranks);
     if (key == "error") number(*value, key, 1e-4, 5, measured.error);
-    if (key == "bias") number(*value, key, 0.1, 10, measured.bias);
+    if (key == "bias") number(*value, key, kLeastBias, kMostBias, measured.bias);
     if (key == "overlap") number(*value, key, 0, 1, measured.overlap);
     if (key == "programs") number(*value, key, 1, 1 << 20, measured.programs);
     if (key == "source") {

@@ -239,6 +239,18 @@ TEST(Calibration, OfRanksThatShareCoresTakesLonger) {
   EXPECT_FALSE(shared.calibrated) << "two ranks were not measured";
 }
 
+TEST(Calibration, OfAMachineThatWasTakenAwayIsRefused) {
+  Json document = CalibrationByLaw();
+  for (Json& program : document["programs"]) program["step_ns"] = 20 * program["step_ns"].get<double>();
+  try {
+    MakeDevice({.name = "here", .about = "a", .date = "d"}, {DecodeCalibration(document, "test")}, {});
+    ADD_FAILURE() << "it was taken";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
+    EXPECT_THAT(e.message(), HasSubstr("times as long as their calls, which only a busy machine explains"));
+  }
+}
+
 TEST(Calibration, OfADocumentThatIsNoneIsRefused) {
   const auto refusal = [](const Json& document) {
     try {
