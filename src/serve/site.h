@@ -24,6 +24,7 @@ class Site {
   static constexpr StoreLimits kLimits = {.longest_lock = std::chrono::seconds(5),
                                           .longest_question = std::chrono::seconds(30),
                                           .most_answer_bytes = size_t{256} << 20,
+                                          .most_copied_bytes = uintmax_t{64} << 20,
                                           .cache_bytes = int64_t{32} << 20};
 
   // `report_folders`: as from ReportFolders. `clock` must outlive it. `base_path`: the prefix that a proxy puts before

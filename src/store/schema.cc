@@ -236,6 +236,11 @@ void Migrate(Database& database, std::span<const std::string_view> migrations) {
   }
 }
 
+bool IsOlder(Database& database, std::span<const std::string_view> migrations) {
+  const size_t version = VersionOf(database, migrations.size());
+  return version != 0 && (version < migrations.size() || !MissingColumns(database).empty());
+}
+
 void RequireSchema(Database& database, std::span<const std::string_view> migrations) {
   const size_t version = VersionOf(database, migrations.size());
   if (version == 0) {
@@ -248,12 +253,12 @@ void RequireSchema(Database& database, std::span<const std::string_view> migrati
     throw Error(
         ErrorKind::kInvalidInput,
         fmt::format("{} has no column yet for what this ridgeline keeps: {}", database.file(), Join(missing, ", ")),
-        "the next `ridgeline run SWEEP --db FILE` adds what is missing, and all that is there stays");
+        "`ridgeline db vacuum --db FILE` adds what is missing, and all that is there stays");
   }
   throw Error(ErrorKind::kInvalidInput,
               fmt::format("{} was written by an older ridgeline (schema version {}, this one reads {})",
                           database.file(), version, migrations.size()),
-              "the next `ridgeline run SWEEP --db FILE` brings it up to date");
+              "`ridgeline db vacuum --db FILE` brings it up to date, and all that is there stays");
 }
 
 }  // namespace ridgeline

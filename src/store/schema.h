@@ -21,6 +21,9 @@ std::span<const std::string_view> Migrations();
 // newer file and for another program's file.
 void Migrate(Database& database, std::span<const std::string_view> migrations);
 
+// Whether the file is of an older version, or lacks the column of a field or a figure. Throws as Migrate does.
+bool IsOlder(Database& database, std::span<const std::string_view> migrations);
+
 // Checks the same without changing the file. Throws if the file is empty, belongs to another program, has another
 // version, or lacks the column of a field or a figure. Columns that this version does not know are left alone. Both
 // functions throw if the tables are not as Ridgeline makes them.

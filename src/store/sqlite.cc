@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include <SQLiteCpp/Backup.h>
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <fmt/format.h>
 
@@ -396,14 +397,9 @@ Database::Database(const std::filesystem::path& file, Access access, Patience pa
     }
     sqlite3* handle = database_->getHandle();
     RequireWhole(handle, file_);
-    sqlite3_extended_result_codes(handle, 1);
-    sqlite3_busy_handler(handle, Questioning::Wait, questioning_.get());
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-    constexpr int kInstructions = 100'000;  // of SQLite's machine, between two checks of the clock: about 1 ms
-    sqlite3_progress_handler(handle, kInstructions, Questioning::IsTooLong, questioning_.get());
+    SetUp(*database_);
     questioning_->is_timed = access == Access::kReadOnly;
-    database_->exec("PRAGMA foreign_keys = ON; SELECT count(*) FROM sqlite_master");
+    database_->exec("SELECT count(*) FROM sqlite_master");
   });
   RequireWhole(database_->getHandle(), file_);  // if a change was undone, it was not checked before
 }
@@ -415,6 +411,30 @@ Database& Database::operator=(Database&& other) noexcept {
   return *this;
 }
 Database::~Database() = default;
+
+void Database::SetUp(SQLite::Database& connection) {
+  sqlite3* handle = connection.getHandle();
+  sqlite3_extended_result_codes(handle, 1);
+  sqlite3_busy_handler(handle, Questioning::Wait, questioning_.get());
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  constexpr int kInstructions = 100'000;  // of SQLite's machine, between two checks of the clock: about 1 ms
+  sqlite3_progress_handler(handle, kInstructions, Questioning::IsTooLong, questioning_.get());
+  connection.exec("PRAGMA foreign_keys = ON");
+}
+
+void Database::MoveToMemory() {
+  Guard(file_, [&] {
+    auto copy = std::make_unique<SQLite::Database>(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX);
+    if (SQLite::Backup(*copy, *database_).executeStep() != SQLITE_DONE) {
+      throw Error(ErrorKind::kInfrastructure, file_ + " is locked by another process", "ask again");
+    }
+    SetUp(*copy);
+    questioning_->RequireUnchanged();
+    questioning_->unchanging.reset();
+    database_ = std::move(copy);
+  });
+}
 
 void Database::Execute(const std::string& sql) {
   questioning_->began = std::chrono::steady_clock::now();

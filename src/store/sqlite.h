@@ -78,6 +78,8 @@ class Database {
   ~Database();
 
   const std::string& file() const { return file_; }
+  // Goes on with a private copy of the file in memory, which may be written to. The file stays as it is.
+  void MoveToMemory();
   void Execute(const std::string& sql);  // one or more statements
   Statement Prepare(const std::string& sql);
   int64_t Integer(const std::string& sql);  // the first value of the first row
@@ -97,6 +99,8 @@ class Database {
   Table Select(const std::string& sql, const std::map<std::string, std::string>& texts = {});
 
  private:
+  void SetUp(SQLite::Database& connection);
+
   std::string file_;
   std::unique_ptr<Questioning> questioning_;  // outlives the connection, which calls it
   std::unique_ptr<SQLite::Database> database_;

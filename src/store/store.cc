@@ -65,6 +65,10 @@ Store Store::Open(const std::filesystem::path& file, Mode mode, std::function<vo
     Migrate(impl->database, Migrations());
     impl->database.ChooseJournal();
   } else {
+    if (IsOlder(impl->database, Migrations()) && std::filesystem::file_size(file) <= limits.most_copied_bytes) {
+      impl->database.MoveToMemory();
+      Migrate(impl->database, Migrations());
+    }
     RequireSchema(impl->database, Migrations());
     // A query's intermediate results go into its answer, which is held in memory too.
     impl->database.Execute("PRAGMA temp_store = MEMORY");

@@ -150,7 +150,9 @@ struct StoreLimits {
   std::chrono::milliseconds longest_lock = std::chrono::seconds(60);  // of another process
   // Until its next row; for a Query, until its last.
   std::chrono::milliseconds longest_question = std::chrono::minutes(5);
-  size_t most_answer_bytes = SIZE_MAX;       // of a Query, in memory
+  size_t most_answer_bytes = SIZE_MAX;  // of a Query, in memory
+  // A reader takes a file of an older schema into memory, and brings it up to date there, if the file is no larger.
+  uintmax_t most_copied_bytes = uintmax_t{256} << 20;
   int64_t cache_bytes = int64_t{128} << 20;  // holds the indexes of 100,000 points, which are looked up in no order
 };
 
@@ -158,7 +160,7 @@ class Store {
  public:
   enum class Mode {
     kReadWrite,  // makes a missing file, and brings an older schema up to date
-    kReadOnly,   // the file must exist
+    kReadOnly,   // the file must exist, and stays as it is
   };
 
   // Waits for a lock that another process holds, here and in every call. Reports a wait longer than a moment to `note`.

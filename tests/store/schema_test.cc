@@ -30,10 +30,10 @@ const std::string kDropViews =
 class SchemaTest : public testing::Test {
  protected:
   // The error on opening. The file must stay the same, byte for byte.
-  std::string Refused(Store::Mode mode) {
+  std::string Refused(Store::Mode mode, const StoreLimits& limits = {}) {
     const std::string before = ReadFile(file_);
     try {
-      Store::Open(file_, mode);
+      Store::Open(file_, mode, {}, limits);
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
       EXPECT_FALSE(e.hint().empty());
@@ -42,6 +42,8 @@ class SchemaTest : public testing::Test {
     }
     return "it was opened";
   }
+  // The error of a reader that may take no file into memory.
+  std::string RefusedLarge() { return Refused(Store::Mode::kReadOnly, {.most_copied_bytes = 0}); }
   void Sql(const std::string& sql) { Database(file_, Database::Access::kReadWrite).Execute(sql); }
 
   TempDir dir_;
@@ -203,11 +205,24 @@ TEST_F(SchemaTest, AFieldThatIsNewBecomesAColumnWithItsValues) {
   Sql(kDropViews +
       "ALTER TABLE points DROP COLUMN seed; ALTER TABLE points DROP COLUMN "
       "tied_head; ALTER TABLE points DROP COLUMN learning_rate");
-  EXPECT_EQ(Refused(Store::Mode::kReadOnly),
+  EXPECT_EQ(RefusedLarge(),
             file_.string() + " has no column yet for what this ridgeline keeps: learning_rate, seed, tied_head");
+  const std::string bytes = ReadFile(file_);
+  {
+    Store read = Store::Open(file_, Store::Mode::kReadOnly);
+    EXPECT_EQ(Value(read, "SELECT sum(seed) FROM runs"), Cell(int64_t{3})) << "a reader has a copy that is up to date";
+  }
+  EXPECT_EQ(ReadFile(file_), bytes) << "and leaves the file as it is";
   Store store = Store::Open(file_, Store::Mode::kReadWrite);
   EXPECT_EQ(Value(store, "SELECT sum(seed) FROM runs"), Cell(int64_t{3}));
   EXPECT_THAT(store.Check(), IsEmpty());
+}
+
+// docs/gpu.md tells readers to draw reports of it.
+TEST_F(SchemaTest, TheCommittedResultsOfACardCanBeRead) {
+  const std::filesystem::path file = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "bench/results/h200/gpu.db";
+  Store store = Store::Open(file, Store::Mode::kReadOnly);
+  EXPECT_EQ(Value(store, "SELECT count(*) > 20 FROM runs WHERE steady_tokens_per_s > 0"), Cell(int64_t{1}));
 }
 
 TEST_F(SchemaTest, AFigureThatIsNewBecomesAColumnThatOlderResultsHaveNothingIn) {
@@ -221,7 +236,7 @@ TEST_F(SchemaTest, AFigureThatIsNewBecomesAColumnThatOlderResultsHaveNothingIn) 
       "ALTER TABLE results DROP COLUMN rss_peak_bytes; ALTER TABLE results DROP COLUMN grad_norm;"
       "ALTER TABLE results DROP COLUMN planned_bytes_by_category;");
   EXPECT_EQ(
-      Refused(Store::Mode::kReadOnly),
+      RefusedLarge(),
       file_.string() +
           " has no column yet for what this ridgeline keeps: grad_norm, planned_bytes_by_category, rss_peak_bytes");
   Store store = Store::Open(file_, Store::Mode::kReadWrite);
