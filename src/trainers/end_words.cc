@@ -52,8 +52,8 @@ std::vector<EndWords> MakeEndWords() {
        R"(\[Errno 12\] Cannot allocate memory|: Cannot allocate memory(?: \(12\))?$)",
        R"(oom[-_ ]kill(?:er)? event|task[s]? \S+: Out Of Memory|\bOOMKilled\b)",
        R"(Out of memory: Kill(?:ed)? process|Memory cgroup out of memory: Kill)",
-       R"(DataLoader worker \(pid[^)]*\) is killed by signal: Killed)",
-       R"(Task was killed due to the node running low on memory)",
+       R"(DataLoader worker \(pid[^)]*\) is killed by signal: Killed)", R"(ArrowMemoryError: )",
+       R"(^memory allocation of \d+ bytes failed)", R"(Task was killed due to the node running low on memory)",
        R"(\b[1-9]\d* Workers \(tasks / actors\) killed due to memory pressure)"});
 
   // The device's memory.
@@ -62,6 +62,7 @@ std::vector<EndWords> MakeEndWords() {
        R"(\b(?:CUDA|HIP|XPU|NPU|MPS(?: backend)?) out of memory(?: \(|[^ \w]|$))",
        R"((?i)\b(?:CUDA|HIP)(?: (?:driver|runtime))? error(?: \(2\))?(?: in \S+)?\s?: '?out of memory\b)",
        R"((?i)Cuda failure (?:2 )?'out of memory'|Triton Error \[(?:CUDA|HIP)\]: out of memory)",
+       R"(Failed to CUDA (?:calloc|malloc)(?: async)? \d+ bytes|Out of memory error on GPU \d)",
        R"(CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|HIPBLAS_STATUS_ALLOC_FAILED|MIOPEN_STATUS_ALLOC_FAILED)",
        R"(CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED|cudaErrorMemoryAllocation|hipErrorOutOfMemory)",
        R"((?i)out_of_memory: (?:CUDA|HIP) error)",
@@ -78,11 +79,12 @@ std::vector<EndWords> MakeEndWords() {
        R"(PytorchStreamWriter failed writing|inline_container\S* \. unexpected pos \d)"});
   add({Reason::kStorage, "look at the file system and at what it is mounted from"}, kCause,
       {R"(Stale (?:NFS )?file handle|\bESTALE\b|Input/output error|\[Errno 5\]|Read-only file system)",
-       R"(Transport endpoint is not connected|Remote I/O error)"});
+       R"(Transport endpoint is not connected|Remote I/O error|Cannot send after transport endpoint shutdown)",
+       R"(\[Errno 70\] Communication error on send|\[Errno 112\] Host is down)"});
   add({Reason::kNode, kLookAtGpus}, kCause,
       {R"(\bXid\b)", R"((?i)uncorrectable (?:ECC|NVLink) error|double[- ]bit ECC|has fallen off the bus)",
        R"((?i)NVLink:? (?:fatal )?(?:error|failure))",
-       R"((?i)nvlink\b[^.]{0,60}\bfail(?:ed|ure)|CUDA-capable device\(s\) is/are busy or unavailable)",
+       R"((?i)nvlink\b[^.]{0,60}\bfail(?:ed|ure)|CUDA-capable device(?:\(s\) is/are|s are) busy or unavailable)",
        R"(system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady)",
        R"(Unable to determine the device handle for GPU|GPU is lost)",
        R"(CUDA_ERROR_(?:ECC_UNCORRECTABLE|DEVICE_UNAVAILABLE))"});
@@ -93,7 +95,8 @@ std::vector<EndWords> MakeEndWords() {
       kCause,
       {R"(Found no NVIDIA driver|(?i:driver version is insufficient)|NVIDIA driver on your system is too old)",
        R"(No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE)",
-       R"(No HIP GPUs are available|is only supported with GPUs, no GPUs found)",
+       R"(No HIP GPUs are available|is only supported with GPUs, no GPUs found|No supported gpu backend found)",
+       R"(on a CUDA device but torch\.cuda\.is_available\(\) is False)",
        R"(Driver/library version mismatch|CUDA driver initialization failed|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)",
        R"(CUDA unknown error|Error: Unable to initialize backend '(?:cuda|gpu|rocm)')",
        R"(no supported devices found for platform CUDA)",
@@ -101,27 +104,36 @@ std::vector<EndWords> MakeEndWords() {
        R"(the provided PTX was compiled with an unsupported toolchain)"});
   add({Reason::kLimit, "raise the limits of open files and of processes for who runs it: ulimit -n, ulimit -u"}, kCause,
       {R"(\[Errno 24\] Too many open files|Error: Too many open files)",
-       R"(can't start new thread|pthread_create failed|\bfork: (?:retry: )?(?:\S+: )?Resource temporarily unavailable)"});
+       R"(can't start new thread|pthread_create failed|\bfork: (?:retry: )?(?:\S+: )?Resource temporarily unavailable)",
+       R"((?:BlockingIOError: \[Errno 11\]|Thread creation failed:) Resource temporarily unavailable)"});
   add({Reason::kRights, "give it a token of the hub that may read this, or fetch it beforehand"}, kCause,
       {R"(trying to access a gated repo|GatedRepoError: |Cannot access gated repo|HTTPError: 40[13] Client Error)"});
   add({Reason::kStart, "is the program's path right on the node?"}, kCause,
-      {R"(can't open file .*\[Errno 2\] No such file or directory)"});
+      {R"(can't open file .*\[Errno 2\] No such file or directory)",
+       R"((?:^|[\s/])python[\d.]*: (?:No module named|Error while finding module specification for) )",
+       R"((?:mpirun|mpiexec|orterun|prterun) was unable to (?:launch|find) the specified (?:application|executable))"});
   add({Reason::kStart, "another program has the port where its ranks meet: let them meet at {{master_port}}"}, kCause,
       {R"(EADDRINUSE|failed to listen on any local network address)",
        R"((?:Error|ERROR|error|E\d{4})\b.*(?i:address already in use))"});
   add({Reason::kStart, kAllStarted}, kCause,
       {R"(There are not enough slots available in the system)",
        R"(An (?:ORTE|PRTE) daemon has unexpectedly failed after launch)",
-       R"(\b(?:ORTE|PRTE) was unable to reliably start one or more daemons)"});
+       R"(\b(?:ORTE|PRTE) was unable to reliably start one or more daemons)",
+       R"(\bssh: connect to host \S+ port \d+: |Host key verification failed|Permission denied \(publickey)",
+       R"(srun: error: (?:Task launch for \S+ failed on node|Application launch failed|Unable to create step for job))"});
   add({Reason::kStart, "what it fetches could not be had: fetch it once, beforehand, and let runs read that"}, kCause,
       {R"((?:Error|Exception|SlowDown)\w*: .*(?:\b429\b.*(?:[Cc]lient [Ee]rror|rate)|\b50[0234] Server Error))",
        R"((?:Error|Exception|TooManyRequests)\w*: .*Too Many Requests)",
        R"(HTTP Error 429: |HTTP Error 50[0234]: |\b429 Client Error: |: 429 Too Many Requests)",
        R"(HTTPS?ConnectionPool\(.*[Tt]imed out|(?:Read|Connect)Timeout: )",
+       R"(\b(?:aiohttp|botocore|httpcore|httpx|requests|urllib3)\.[\w.]*(?:Connect|Protocol|Network|Disconnect|Chunked)\w*: )",
        R"((?:Error|Exception)\w*: .*(?:Max retries exceeded with url|couldn't connect to 'https?://))",
        R"((?:Error|Exception)\w*: .*(?:Couldn't reach .* on the Hub|name resolution|Name or service not known))",
        R"(\bLocalEntryNotFoundError: |OfflineModeIsEnabled: |Cannot send a request, as the client has been closed)"});
-  add({Reason::kNode, "its scheduler says what became of the node"}, kCause, {R"(DUE TO NODE FAILURE)"});
+  add({Reason::kStart, "let it log to a file instead of a service: WANDB_MODE=offline"}, kCause,
+      {R"(\bwandb\.[\w.]*CommError: )"});
+  add({Reason::kNode, "its scheduler says what became of the node"}, kCause,
+      {R"(DUE TO NODE FAILURE|srun: error: (?:Node failure on |Aborting, io error and missing step on node))"});
 
   // The program's arguments and settings.
   add({RunStatus::kInvalid, "let its definition and the sweep give it only what it takes"}, kCause,
@@ -129,8 +141,9 @@ std::vector<EndWords> MakeEndWords() {
        R"(: error: ambiguous option)", R"(: error: (?:one of the arguments |Parser key|Validation failed))",
        R"(^error: (?:Parser key|Validation failed|Unrecognized arguments|unrecognized arguments))",
        R"(^Error: (?:No such option|Invalid value for|Missing (?:option|argument|parameter)|Got unexpected extra))",
-       R"(Some specified arguments are not used by the HfArgumentParser|FATAL Flags parsing error)",
-       R"(Unknown command line flag ')",
+       R"(│ (?:No such option|Invalid value for|Missing (?:option|argument|parameter)|Got unexpected extra))",
+       R"(Some (?:specified arguments|keys) are not used by the HfArgumentParser|FATAL Flags parsing error)",
+       R"((?i)unknown command line flag ')",
        R"(ConfigCompositionException|Could not override '[^']+'|Unrecognized options?: --)"});
 
   // Numbers that are not finite.
@@ -138,12 +151,16 @@ std::vector<EndWords> MakeEndWords() {
       {R"((?i)\bfound (?:NaN|Inf)\b in local|(?:loss scale|scaler?) (?:is )?already at minimum)",
        R"((?i)minimum loss scale reached|loss scale (?:has )?reached (?:its |the )?minimum)",
        R"((?i)\bloss (?:is|became|becomes|contains an?|returned in `\w+` is|has become) (?:nan|inf)\b|\bNaN loss\b)",
-       R"((?i)invalid value \(nan\) encountered)"});
+       R"((?i)invalid value \(nan\) encountered|returned nan values in its \d+th output)",
+       R"(The total norm of order \S+ for gradients from .* is non-finite)"});
 
   // Failures of the program without a traceback.
   add({RunStatus::kCrashed, kSeeLog}, kCrash,
       {R"(^(?:SyntaxError|IndentationError|TabError): )",
        R"(watchdog thread terminated with exception: (?:CUDA|HIP) error: )"});
+  add({Reason::kStart, "install what is missing where it runs, in a version that the program was built for"}, kCrash,
+      {R"(error while loading shared libraries: |version .[A-Z]+_[\d.]+. not found \(required by|Exec format error)",
+       R"(^Could not load library lib\S+ Error: |Torch not compiled with CUDA enabled)"});
 
   // Requests to leave.
   add({Reason::kPreempted, "run again, it continues from its newest checkpoint files, where it has some"}, kToLeave,
@@ -161,10 +178,10 @@ std::vector<EndWords> MakeEndWords() {
        "something killed it, as the kernel does where memory runs out: give it more of the host's memory. The kernel's "
        "log says whether it was that"},
       kKilled,
-      {R"(failed \(exitcode: -9\)|return code = -9\b|(?:exit(?:ed)? (?:with )?|exit )code -9\b|Signals\.SIGKILL)",
-       R"(exited on signal 9 \(Killed\)|terminated with signal SIGKILL|: line \d+: +\d+ Killed )"});
+      {R"(failed \(exitcode: -9\)|return code = -9\b|(?:exit|exited|terminated) (?:with )?code -9\b|Signals\.SIGKILL)",
+       R"(exited on signal 9 \(Killed\)|terminated with signal SIGKILL|: line \d+: +\d+ Killed |^Killed$)"});
   add({Reason::kNode, kMoreShm}, kKilled,
-      {R"(failed \(exitcode: -7\)|return code = -7\b|(?:exit(?:ed)? (?:with )?|exit )code -7\b|Signals\.SIGBUS)",
+      {R"(failed \(exitcode: -7\)|return code = -7\b|(?:exit|exited|terminated) (?:with )?code -7\b|Signals\.SIGBUS)",
        R"(terminated with signal SIGBUS)"});
 
   // Ranks that waited in vain for others. Another rank's log may say why.
@@ -179,11 +196,12 @@ std::vector<EndWords> MakeEndWords() {
   add({Reason::kNode, kLookAtOthers}, kTold,
       {R"(Watchdog caught collective operation timeout|NCCL operations have failed or timed out|Timeout at NCCL work)",
        R"(watchdog thread terminated with exception|failure detected by watchdog|Received a dump signal)",
-       R"(monitoredBarrier)", R"(heartbeat monitor timed out|Heartbeat monitor timed out)"},
+       R"(monitoredBarrier|timed out in blocking wait)", R"(heartbeat monitor timed out|Heartbeat monitor timed out)",
+       R"(due to collective timeout or exception)"},
       /*is_last=*/true);
   add({Reason::kNode, kLookAtOthers}, kTold,
       {R"(ncclSystemError|ncclRemoteError|NCCL communicator (?:was|is) aborted)",
-       R"(NCCL error.*(?:unhandled system error|remote process exited))",
+       R"(NCCL [Ee]rror.*(?:unhandled system error|remote process exited))",
        R"((?i)connection (?:was )?(?:reset|aborted|refused|closed by (?:the )?(?:remote )?peer)\b|\bbroken pipe\b)",
        R"((?i)socket closed\b)",
        R"(gloo/transport|Application timeout caused pair closure|Gloo connectFullMesh failed)",
@@ -192,7 +210,7 @@ std::vector<EndWords> MakeEndWords() {
        R"(heartbeat timeout|(?i:error|failed|unavailable)\b.*coordination service)",
        R"(coordination service.*(?i:error|unavailable)|JAX distributed service detected fatal errors)",
        R"(UNAVAILABLE: )",
-       R"(DataLoader worker \(pid[^)]*\) exited unexpectedly|\bEOFError$|\bRendezvousGracefulExitError)",
+       R"(DataLoader worker \(pid\S* [^)]*\) exited unexpectedly|\bEOFError$|\bRendezvousGracefulExitError)",
        R"(The actor (?:died|is dead)|ActorDiedError|ActorUnavailableError)"});
 
   // Lines that say that something failed, but not what.
@@ -228,13 +246,17 @@ bool IsQuoted(std::string_view line, size_t at, size_t end) {
   static const Pattern advises(
       R"((?i)\b(?:can|could)(?:[^\w' ]|$| +(?:[^n]|n[^o]|$))|\b(?:if|in case|may|might|avoid\w*|prevent\w*|consider|likely|possibl[ey]|potential\w*|)"
       R"(catch\w*|caught|recover\w*|retry\w*|skip\w*|ignor\w+|e\.g|such as|usually|often|typically|suggests?|)"
-      R"(indicates?|risk|registering|installing|best cudnn \w+ algorithm)\b|\b(?:hint|tip|note)s?:|warning\b)");
+      R"(indicates?|risk|registering|installing|best cudnn \w+ algorithm)\b|\b(?:hint|tip|note)s?:|warning\b|)"
+      R"(\b(?:for|against|about|when|upon|see|help\w*|handl\w+|fix\w*|solv\w*|expect\w*)(?: an?| the)?[ '"`(]+$)");
   static const Pattern overcomes(
       R"((?i)\b(?:retry(?:ing)?|retries|skip(?:s|ping|ped)?|recover(?:ing|ed)?|fall(?:s|ing)? back|decreas(?:ed|ing)|)"
       R"(reducing (?:the )?(?:micro)?-?batch|tr(?:ying|ies) again|not a failure|caught|ignor(?:ed|ing))\b)");
-  const size_t from = std::min(at, line.size());
-  return advises.Find(line.substr(0, from)).has_value() ||
-         overcomes.Find(line.substr(std::min(end, line.size()))).has_value();
+  static const Pattern own_words(R"(.*(?P<value>\[(?:rank|default)\d+\]:))");  // another's may stand before them
+  std::string_view before = line.substr(0, std::min(at, line.size()));
+  if (const auto label = own_words.Find(before)) {
+    before.remove_prefix(static_cast<size_t>(label->value.data() - before.data()) + label->value.size());
+  }
+  return advises.Find(before).has_value() || overcomes.Find(line.substr(std::min(end, line.size()))).has_value();
 }
 
 }  // namespace ridgeline

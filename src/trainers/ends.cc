@@ -39,7 +39,8 @@ LogEnd Seen(const EndRule& rule, EndWeight weight, int64_t number, std::string_v
 }
 
 bool IsImportError(std::string_view message) {
-  return message.starts_with("ModuleNotFoundError:") || message.starts_with("ImportError:");
+  return message.starts_with("ModuleNotFoundError:") || message.starts_with("ImportError:") ||
+         message.starts_with("importlib.metadata.PackageNotFoundError:");
 }
 
 // Returns which rank failed first, from torchrun's table: "rank 3 (local rank 1) on node-1".
@@ -135,7 +136,12 @@ void LogEnds::Line(int64_t number, std::string_view line) {
     no_program_ =
         Seen({InfrastructureReason::kStart, "is the program's path right on the node?"}, kCodeAlone, number, line);
   }
-  const bool is_known = TakeWords(number, line, place.kind == Tracebacks::Kind::kNone ? nullptr : place.traceback);
+  const Traceback* const traceback = place.kind == Tracebacks::Kind::kNone ? nullptr : place.traceback;
+  bool is_known = TakeWords(number, line, traceback);
+  if (!is_known) {
+    const std::string_view text = Undecorate(line).rest;  // behind a launcher's prefix, where a line begins, too
+    is_known = text.size() < line.size() && TakeWords(number, text, traceback);
+  }
   if (place.kind == Tracebacks::Kind::kMessage && !is_known) TakeRaised(*place.traceback, number, place.text);
 }
 

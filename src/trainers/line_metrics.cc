@@ -8,6 +8,7 @@
 
 #include "trainers/amount.h"
 #include "trainers/json_values.h"
+#include "trainers/tracebacks.h"
 
 namespace ridgeline {
 namespace {
@@ -152,20 +153,43 @@ std::string_view WholeNumber(const Metric& metric, const PatternMatch& match, st
 
 LineMetrics::LineMetrics(std::vector<const Metric*> metrics)
     : metrics_(std::move(metrics)), set_(PatternsOf(metrics_)) {
-  for (size_t at = 0; at < metrics_.size(); ++at) (metrics_[at]->pattern ? patterned_ : of_json_).push_back(at);
+  for (size_t at = 0; at < metrics_.size(); ++at) {
+    const auto& pattern = metrics_[at]->pattern;
+    if (pattern && pattern->has_begin()) of_begin_.push_back(static_cast<int>(patterned_.size()));
+    (pattern ? patterned_ : of_json_).push_back(at);
+  }
 }
 
 void LineMetrics::Line(std::string_view line, bool cut, const std::function<void(const LineValue&)>& take) const {
-  const std::vector<int> matching = set_.Matching(line);
-  if (!matching.empty()) {
-    const std::vector<std::string_view> records = RecordsOf(line);
-    for (const std::string_view record : records) {
-      const bool is_last = record.data() + record.size() == line.data() + line.size();
-      for (const int at : matching)
-        TakePattern(patterned_[static_cast<size_t>(at)], record, cut && is_last, is_last, take);
-    }
-  }
+  TakePatterns(line, set_.Matching(line), cut, take);
+  if (!of_begin_.empty()) TakeBehindPrefix(line, cut, take);
   if (!of_json_.empty()) TakeObjects(line, take);
+}
+
+void LineMetrics::TakePatterns(std::string_view line, const std::vector<int>& places, bool cut,
+                               const std::function<void(const LineValue&)>& take) const {
+  if (places.empty()) return;
+  for (const std::string_view record : RecordsOf(line)) {
+    const bool is_last = record.data() + record.size() == line.data() + line.size();
+    for (const int at : places) TakePattern(patterned_[static_cast<size_t>(at)], record, cut && is_last, is_last, take);
+  }
+}
+
+void LineMetrics::TakeBehindPrefix(std::string_view line, bool cut,
+                                   const std::function<void(const LineValue&)>& take) const {
+  const std::string_view text = Undecorate(line).rest;
+  if (text.size() == line.size()) return;
+  const auto pattern = [&](int at) -> const Pattern& {
+    return *metrics_[patterned_[static_cast<size_t>(at)]]->pattern;
+  };
+  std::vector<int> places;
+  for (const int at : of_begin_) {
+    if (!pattern(at).Find(line) && pattern(at).Find(text)) places.push_back(at);
+  }
+  TakePatterns(text, places, cut, [&](LineValue said) {
+    if (said.rank.empty()) said.rank = RankOf(line);
+    take(said);
+  });
 }
 
 void LineMetrics::TakePattern(size_t metric, std::string_view record, bool cut, bool is_last,

@@ -28,10 +28,15 @@ class LineMetrics {
   explicit LineMetrics(std::vector<const Metric*> metrics);
 
   // `cut`: the line may be incomplete, so a value at its end does not count. If two writers share a line, the values of
-  // both count, except one that the other may have cut.
+  // both count, except one that the other may have cut. If a launcher put a prefix before the line, `^` matches behind
+  // it, too.
   void Line(std::string_view line, bool cut, const std::function<void(const LineValue&)>& take) const;
 
  private:
+  // `places`: of the patterns in `patterned_`
+  void TakePatterns(std::string_view line, const std::vector<int>& places, bool cut,
+                    const std::function<void(const LineValue&)>& take) const;
+  void TakeBehindPrefix(std::string_view line, bool cut, const std::function<void(const LineValue&)>& take) const;
   // `is_last`: the record is the last of its line.
   void TakePattern(size_t metric, std::string_view record, bool cut, bool is_last,
                    const std::function<void(const LineValue&)>& take) const;
@@ -40,6 +45,7 @@ class LineMetrics {
   std::vector<const Metric*> metrics_;
   std::vector<size_t> patterned_;  // indices of the metrics with a pattern, in the order of set_
   std::vector<size_t> of_json_;
+  std::vector<int> of_begin_;  // places in patterned_ of patterns that may ask for a line's beginning
   PatternSet set_;
 };
 

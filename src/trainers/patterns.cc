@@ -68,6 +68,14 @@ std::string Pattern::GroupsProblem() const {
                            Unnamed());
 }
 
+bool Pattern::has_begin() const {
+  const std::string& text = compiled_->pattern();
+  for (size_t at = text.find('^'); at != std::string::npos; at = text.find('^', at + 1)) {
+    if (at == 0 || (text[at - 1] != '[' && text[at - 1] != '\\')) return true;
+  }
+  return false;
+}
+
 std::optional<PatternMatch> Pattern::Find(std::string_view line, size_t from, bool there) const {
   const int groups = 1 + std::max({value_group_, step_group_, rank_group_, unit_group_});
   std::vector<re2::StringPiece> found(static_cast<size_t>(groups));

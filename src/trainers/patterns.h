@@ -37,6 +37,8 @@ class Pattern {
   std::string GroupsProblem() const;
   bool has_step() const { return step_group_ != 0; }
   bool has_unit() const { return unit_group_ != 0; }
+  // Whether it may ask for the beginning of a line.
+  bool has_begin() const;
   // The first match at or after `from`; with `there`, only a match at `from`.
   std::optional<PatternMatch> Find(std::string_view line, size_t from = 0, bool there = false) const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <utility>
 
 #include "base/text.h"
 
@@ -15,6 +16,7 @@ constexpr size_t kMostWordsBytes = 1024;
 constexpr int64_t kMessageLines = 12;  // of one message
 constexpr int64_t kStrays = 100;       // lines of others between those of a traceback
 constexpr std::string_view kHead = "Traceback (most recent call last)";
+constexpr std::string_view kIgnored = "Exception ignored ";
 
 bool IsTime(std::string_view token) {
   for (size_t i = 2; i + 1 < token.size(); ++i) {
@@ -85,6 +87,8 @@ Tracebacks::Place Tracebacks::Begin(std::string_view line, size_t at) {
   found->who = before.who;
   found->label = LabelOf(before.rest);
   found->chained_to = chained_to;
+  found->is_ignored = ignores_ == found->who;
+  if (found->is_ignored) ignores_.reset();
   return {Kind::kFrame, &*found, {}};
 }
 
@@ -108,6 +112,13 @@ Traceback* Tracebacks::Find(const Undecorated& line, std::string_view& text) {
 Tracebacks::Place Tracebacks::Take(int64_t number, std::string_view line) {
   using enum Traceback::State;
   if (const size_t at = line.find(kHead); at != std::string_view::npos) return Begin(line, at);
+  if (line.find(kIgnored) != std::string_view::npos) {
+    Undecorated said = Undecorate(line);
+    if (said.rest.starts_with(kIgnored)) {
+      ignores_ = std::move(said.who);
+      return {};
+    }
+  }
   if (open_.empty()) return {};
   std::string_view text;
   Traceback* const traceback = Find(Undecorate(line), text);
@@ -124,7 +135,7 @@ Tracebacks::Place Tracebacks::Take(int64_t number, std::string_view line) {
       traceback->state = kSaid;
       traceback->message_line = number;
       traceback->lines_since = 0;
-      return {Kind::kMessage, traceback, text};
+      return {traceback->is_ignored ? Kind::kFrame : Kind::kMessage, traceback, text};
     }
     if (traceback->first_stray.empty()) {
       traceback->first_stray = ShortenToBytes(text, kMostWordsBytes);
@@ -137,13 +148,15 @@ Tracebacks::Place Tracebacks::Take(int64_t number, std::string_view line) {
       text.starts_with("The above exception was the direct cause")) {
     traceback->state = kChained;
   }
-  if (traceback->state == kSaid && traceback->lines_since <= kMessageLines) return {Kind::kMore, traceback, text};
+  const bool is_more = traceback->state == kSaid && traceback->lines_since <= kMessageLines;
+  if (is_more && !traceback->is_ignored) return {Kind::kMore, traceback, text};
   return {};
 }
 
 const Traceback* Tracebacks::Unsaid() const {
   const auto found = std::find_if(open_.begin(), open_.end(), [](const Traceback& traceback) {
-    return traceback.has_frames && traceback.message_line == 0 && !traceback.first_stray.empty();
+    return traceback.has_frames && traceback.message_line == 0 && !traceback.first_stray.empty() &&
+           !traceback.is_ignored;
   });
   return found == open_.end() ? nullptr : &*found;
 }

@@ -25,6 +25,7 @@ struct Traceback {
   std::string who;
   std::string label;         // the rest of the prefix of its lines
   bool has_frames = false;   // a frame was seen
+  bool is_ignored = false;   // Python says that it ignores the exception, such as one of a destructor
   int64_t message_line = 0;  // 0: no message yet
   int64_t chained_to = 0;    // message line of the error during whose handling it was raised; 0: none
   int64_t lines_since = 0;   // lines since the message, or since the last frame
@@ -54,7 +55,8 @@ class Tracebacks {
   Place Begin(std::string_view line, size_t at);
   Traceback* Find(const Undecorated& line, std::string_view& text);
 
-  std::vector<Traceback> open_;  // at most one for each `who`
+  std::vector<Traceback> open_;         // at most one for each `who`
+  std::optional<std::string> ignores_;  // who said that it ignores the exception whose traceback comes next
 };
 
 // The first failure, as torchrun reports it.

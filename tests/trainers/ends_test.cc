@@ -348,7 +348,7 @@ TEST(EndsOfTrainers, OfWhatTheyStandOn) {
       {"a node where mpirun cannot start",
        "ssh: connect to host 10.0.0.1 port 50000: Connection refused\nORTE was unable to reliably start one or more "
        "daemons.\n",
-       1, "infrastructure (start)", "reliably"},
+       1, "infrastructure (start)", "port 50000"},
       {"a network that has no way",
        "ps-8:795:822 [0] include/socket.h:409 NCCL WARN Net : Connect to 192.168.1.9<54263> failed : No route to "
        "host\n" +

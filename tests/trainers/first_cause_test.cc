@@ -184,12 +184,103 @@ TEST(FirstCauseOfEnds, OfEndingsThatPeoplePosted) {
       {Raised("RuntimeError: can't start new thread"), InfrastructureReason::kLimit, "can't start new thread"},
       {Raised("OSError: You are trying to access a gated repo.\n401 Client Error. (Request ID: Root=1)"),
        InfrastructureReason::kRights, "gated repo"},
+      {Raised(
+           "torch.distributed.DistBackendError: NCCL error in: x.cpp:1333, unhandled cuda error, NCCL version 2.19.3") +
+           "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nFailed to CUDA calloc async 2432 "
+           "bytes\n",
+       RunStatus::kOomDevice, "calloc async"},
+      {"ResourceExhaustedError: \n\nOut of memory error on GPU 0. Cannot allocate 1.125000GB memory on GPU 0\n",
+       RunStatus::kOomDevice, "on GPU 0"},
+      {"/x/y.py:12: FutureWarning: old [rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1 GiB.\n",
+       RunStatus::kOomDevice, "Tried to allocate"},
+      {Raised("pyarrow.lib.ArrowMemoryError: malloc of size 8589934592 failed"), RunStatus::kOomHost, "ArrowMemory"},
+      {"memory allocation of 34359738368 bytes failed\n", RunStatus::kOomHost, "34359738368"},
+      {kSteps + "[rank: 3] Child process with PID 123 terminated with code -9. Forcefully terminating all other "
+                "processes to avoid zombies\n",
+       RunStatus::kOomHost, "rank: 3"},
+      {kSteps + "Killed\n", RunStatus::kOomHost, "Killed"},
+      {Raised("RuntimeError: DataLoader worker (pid(s) 9382) exited unexpectedly"), InfrastructureReason::kNode,
+       "exited unexpectedly"},
+      {Raised("RuntimeError: NCCL Error 2: unhandled system error"), InfrastructureReason::kNode, "unhandled system"},
+      {Raised("torch.distributed.DistBackendError: [Rank 3] Work WorkNCCL(SeqNum=2521, OpType=ALLREDUCE, "
+              "Timeout(ms)=600000) timed out in blocking wait."),
+       InfrastructureReason::kNode, "blocking wait"},
+      {kSteps + "[rank4]:[F1103 09:14:51 ProcessGroupNCCL.cpp:1554] [PG ID 0 Rank 4] Terminating the process after "
+                "attempting to dump debug info, due to collective timeout or exception.\n",
+       InfrastructureReason::kNode, "collective timeout"},
+      {kSteps + "srun: error: Node failure on n3\n", InfrastructureReason::kNode, "n3"},
+      {Raised("RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable"),
+       InfrastructureReason::kNode, "busy"},
+      {Raised("MisconfigurationException: No supported gpu backend found!"), InfrastructureReason::kNode,
+       "gpu backend"},
+      {Raised(
+           "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False."),
+       InfrastructureReason::kNode, "is_available"},
+      {Raised("BlockingIOError: [Errno 11] Resource temporarily unavailable"), InfrastructureReason::kLimit,
+       "Errno 11"},
+      {"libgomp: Thread creation failed: Resource temporarily unavailable\n", InfrastructureReason::kLimit, "Thread"},
+      {Raised("OSError: [Errno 108] Cannot send after transport endpoint shutdown: '/lustre/x'"),
+       InfrastructureReason::kStorage, "/lustre/x"},
+      {Raised("OSError: [Errno 112] Host is down: '/mnt/x'"), InfrastructureReason::kStorage, "/mnt/x"},
+      {Raised("OSError: [Errno 70] Communication error on send: '/lustre/x'"), InfrastructureReason::kStorage,
+       "Communication"},
+      {Raised("requests.exceptions.ConnectionError: (ProtocolError('Connection aborted.', ConnectionResetError(104, "
+              "'Connection reset by peer')), '(Request ID: x)')"),
+       InfrastructureReason::kStart, "Request ID"},
+      {Raised("urllib3.exceptions.ProtocolError: ('Connection aborted.', RemoteDisconnected('Remote end closed'))"),
+       InfrastructureReason::kStart, "RemoteDisconnected"},
+      {Raised("httpx.ConnectError: [Errno 111] Connection refused"), InfrastructureReason::kStart, "httpx"},
+      {Raised("wandb.errors.errors.CommError: Run initialization has timed out after 90.0 sec."),
+       InfrastructureReason::kStart, "CommError"},
+      {"/usr/bin/python3: No module named trl.scripts.sft\n", InfrastructureReason::kStart, "trl.scripts"},
+      {Raised("AssertionError: Torch not compiled with CUDA enabled"), InfrastructureReason::kStart, "not compiled"},
+      {Raised("importlib.metadata.PackageNotFoundError: No package metadata was found for bitsandbytes"),
+       InfrastructureReason::kStart, "bitsandbytes"},
+      {"Could not load library libcudnn_ops_infer.so.8. Error: libcudnn_ops_infer.so.8: cannot open shared object "
+       "file\nAborted (core dumped)\n",
+       InfrastructureReason::kStart, "libcudnn"},
+      {"./train: /lib/libc.so.6: version `GLIBC_2.38' not found (required by ./train)\n", InfrastructureReason::kStart,
+       "GLIBC_2.38"},
+      {"bash: ./train: cannot execute binary file: Exec format error\n", InfrastructureReason::kStart, "Exec format"},
+      {"n1: ssh: connect to host n1 port 22: Connection refused\npdsh@n0: n1: ssh exited with exit code 255\n",
+       InfrastructureReason::kStart, "port 22"},
+      {"n1: Host key verification failed.\n", InfrastructureReason::kStart, "Host key"},
+      {"mpirun was unable to launch the specified application as it could not access\nor execute an executable:\n",
+       InfrastructureReason::kStart, "mpirun"},
+      {"srun: error: Task launch for StepId=12.0 failed on node n3: Communication connection failure\n",
+       InfrastructureReason::kStart, "n3"},
+      {Raised("ValueError: Some keys are not used by the HfArgumentParser: ['foo']"), RunStatus::kInvalid, "foo"},
+      {"ERROR: unknown command line flag 'foo'\n", RunStatus::kInvalid, "foo"},
+      {"\u256d\u2500 Error \u2500\u256e\n\u2502 No such option: --foo        \u2502\n", RunStatus::kInvalid, "--foo"},
+      {Raised(
+           "RuntimeError: The total norm of order 2.0 for gradients from `parameters` is non-finite, so it cannot be "
+           "clipped."),
+       RunStatus::kDiverged, "non-finite"},
+      {Raised("RuntimeError: Function 'MulBackward0' returned nan values in its 0th output."), RunStatus::kDiverged,
+       "MulBackward0"},
+      {"[INFO] See https://x/y for 'CUDA out of memory' errors\n" + Raised("KeyError: 'a'"), RunStatus::kCrashed,
+       "KeyError: 'a'"},
+      {"expandable_segments:True (helps against CUDA out of memory.)\n" + Raised("KeyError: 'a'"), RunStatus::kCrashed,
+       "KeyError: 'a'"},
+      {"[1,0]<stderr>:SyntaxError: invalid syntax\n", RunStatus::kCrashed, "SyntaxError"},
   };
   for (const Posted& posted : all) {
     const auto end = EndOfText(posted.log, 1).value();
     EXPECT_EQ(end.end, posted.end) << posted.log;
     EXPECT_NE(end.message.find(posted.message), std::string::npos) << end.message;
   }
+}
+
+// Python prints such a traceback and goes on, as of a destructor that fails.
+TEST(FirstCauseOfEnds, AnExceptionThatPythonIgnoresIsNoCause) {
+  const std::string ignored = "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>\n" +
+                              Raised("AssertionError: can only test a child process") + "second line\n";
+  EXPECT_EQ(EndOfText(ignored + ignored + Raised("ValueError: heads"), 1).value().message, "ValueError: heads");
+  EXPECT_EQ(EndOfText(Raised("ValueError: heads") + ignored, 1).value().message, "ValueError: heads");
+  EXPECT_EQ(EndOfText(ignored, 1).value().message, "it ended with exit code 1");
+  const std::string other = "[rank1]: Exception ignored in: <function f at 0x7f>\n";
+  EXPECT_EQ(EndOfText(other + Raised("ValueError: heads", "[rank0]: "), 1).value().message, "ValueError: heads");
+  EXPECT_FALSE(PendingOf(ignored));
 }
 
 }  // namespace
