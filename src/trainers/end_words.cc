@@ -50,6 +50,7 @@ std::vector<EndWords> MakeEndWords() {
        R"(Unable to allocate \S+ [KMGT]iB for an array)",
        R"(OOM when allocating tensor with shape.* by allocator (?:cpu|mklcpu))", R"(on host: CUDA_ERROR_OUT_OF_MEMORY)",
        R"(\[Errno 12\] Cannot allocate memory|: Cannot allocate memory(?: \(12\))?$)",
+       R"(slurmstepd: error: .*exceeded (?:job )?memory limit)",
        R"(oom[-_ ]kill(?:er)? event|task[s]? \S+: Out Of Memory|\bOOMKilled\b)",
        R"(Out of memory: Kill(?:ed)? process|Memory cgroup out of memory: Kill)",
        R"(DataLoader worker \(pid[^)]*\) is killed by signal: Killed)", R"(ArrowMemoryError: )",
@@ -80,13 +81,14 @@ std::vector<EndWords> MakeEndWords() {
   add({Reason::kStorage, "look at the file system and at what it is mounted from"}, kCause,
       {R"(Stale (?:NFS )?file handle|\bESTALE\b|Input/output error|\[Errno 5\]|Read-only file system)",
        R"(Transport endpoint is not connected|Remote I/O error|Cannot send after transport endpoint shutdown)",
-       R"(\[Errno 70\] Communication error on send|\[Errno 112\] Host is down)"});
+       R"(\[Errno 70\] Communication error on send|\[Errno 112\] Host is down|\[Errno 110\] Connection timed out: ')"});
   add({Reason::kNode, kLookAtGpus}, kCause,
       {R"(\bXid\b)", R"((?i)uncorrectable (?:ECC|NVLink) error|double[- ]bit ECC|has fallen off the bus)",
        R"((?i)NVLink:? (?:fatal )?(?:error|failure))",
        R"((?i)nvlink\b[^.]{0,60}\bfail(?:ed|ure)|CUDA-capable device(?:\(s\) is/are|s are) busy or unavailable)",
        R"(system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady)",
        R"(Unable to determine the device handle for GPU|GPU is lost)",
+       R"(Invalid access of peer GPU memory over nvlink|MPS client failed to connect to the MPS control daemon)",
        R"(CUDA_ERROR_(?:ECC_UNCORRECTABLE|DEVICE_UNAVAILABLE))"});
   add({Reason::kNode, kLookAtOthers}, kCause,
       {R"(NCCL WARN .*(?:No route to host|Network is unreachable))",
@@ -94,7 +96,7 @@ std::vector<EndWords> MakeEndWords() {
   add({Reason::kNode, "install the GPUs' driver, one that is new enough for the program, and let the node show them"},
       kCause,
       {R"(Found no NVIDIA driver|(?i:driver version is insufficient)|NVIDIA driver on your system is too old)",
-       R"(No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE)",
+       R"(No CUDA GPUs are available|no (?:CUDA|ROCm)-capable device is detected|CUDA_ERROR_NO_DEVICE)",
        R"(No HIP GPUs are available|is only supported with GPUs, no GPUs found|No supported gpu backend found)",
        R"(on a CUDA device but torch\.cuda\.is_available\(\) is False)",
        R"(Driver/library version mismatch|CUDA driver initialization failed|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)",
@@ -105,7 +107,7 @@ std::vector<EndWords> MakeEndWords() {
   add({Reason::kLimit, "raise the limits of open files and of processes for who runs it: ulimit -n, ulimit -u"}, kCause,
       {R"(\[Errno 24\] Too many open files|Error: Too many open files)",
        R"(can't start new thread|pthread_create failed|\bfork: (?:retry: )?(?:\S+: )?Resource temporarily unavailable)",
-       R"((?:BlockingIOError: \[Errno 11\]|Thread creation failed:) Resource temporarily unavailable)"});
+       R"((?:BlockingIOError: \[Errno 11\]|Thread creation failed:) Resource temporarily unavailable|received 0 items of ancdata)"});
   add({Reason::kRights, "give it a token of the hub that may read this, or fetch it beforehand"}, kCause,
       {R"(trying to access a gated repo|GatedRepoError: |Cannot access gated repo|HTTPError: 40[13] Client Error)"});
   add({Reason::kStart, "is the program's path right on the node?"}, kCause,
@@ -123,7 +125,8 @@ std::vector<EndWords> MakeEndWords() {
        R"(srun: error: (?:Task launch for \S+ failed on node|Application launch failed|Unable to create step for job))"});
   add({Reason::kStart, "what it fetches could not be had: fetch it once, beforehand, and let runs read that"}, kCause,
       {R"((?:Error|Exception|SlowDown)\w*: .*(?:\b429\b.*(?:[Cc]lient [Ee]rror|rate)|\b50[0234] Server Error))",
-       R"((?:Error|Exception|TooManyRequests)\w*: .*Too Many Requests)",
+       R"((?:Error|Exception|TooManyRequests)\w*: .*Too Many Requests|\bTooManyRequests: 429 )",
+       R"(ClientError: An error occurred \((?:SlowDown|RequestTimeout|InternalError|ServiceUnavailable|50[0234])\))",
        R"(HTTP Error 429: |HTTP Error 50[0234]: |\b429 Client Error: |: 429 Too Many Requests)",
        R"(HTTPS?ConnectionPool\(.*[Tt]imed out|(?:Read|Connect)Timeout: )",
        R"(\b(?:aiohttp|botocore|httpcore|httpx|requests|urllib3)\.[\w.]*(?:Connect|Protocol|Network|Disconnect|Chunked)\w*: )",
@@ -197,7 +200,7 @@ std::vector<EndWords> MakeEndWords() {
       {R"(Watchdog caught collective operation timeout|NCCL operations have failed or timed out|Timeout at NCCL work)",
        R"(watchdog thread terminated with exception|failure detected by watchdog|Received a dump signal)",
        R"(monitoredBarrier|timed out in blocking wait)", R"(heartbeat monitor timed out|Heartbeat monitor timed out)",
-       R"(due to collective timeout or exception)"},
+       R"(due to collective timeout or exception|watchdog got stuck for \d+ seconds)"},
       /*is_last=*/true);
   add({Reason::kNode, kLookAtOthers}, kTold,
       {R"(ncclSystemError|ncclRemoteError|NCCL communicator (?:was|is) aborted)",
@@ -215,7 +218,8 @@ std::vector<EndWords> MakeEndWords() {
 
   // Lines that say that something failed, but not what.
   add({Reason::kPreempted, "run again, unless you ended it yourself"}, kLauncher,
-      {R"(\bCANCELLED AT \S+ \*\*\*)", R"(srun: error: .*: tasks? [\d,-]+: Terminated)"});
+      {R"(\bCANCELLED AT \S+ \*\*\*)", R"(srun: error: .*: tasks? [\d,-]+: Terminated)",
+       R"(exited on signal 15 \(Terminated\))"});
   add({RunStatus::kCrashed, kSeeLog}, kLauncher,
       {R"(\bChildFailedError:|CalledProcessError: |ProcessRaisedException|ProcessExitedException|RayTaskError)",
        R"(^(?:\S+ )?(?:SystemExit|KeyboardInterrupt)(?::|$))",

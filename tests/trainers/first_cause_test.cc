@@ -263,6 +263,26 @@ TEST(FirstCauseOfEnds, OfEndingsThatPeoplePosted) {
       {"expandable_segments:True (helps against CUDA out of memory.)\n" + Raised("KeyError: 'a'"), RunStatus::kCrashed,
        "KeyError: 'a'"},
       {"[1,0]<stderr>:SyntaxError: invalid syntax\n", RunStatus::kCrashed, "SyntaxError"},
+      {kSteps + "slurmstepd: error: Step 12.0 exceeded memory limit (67108864 > 62914560), being killed\n",
+       RunStatus::kOomHost, "memory limit"},
+      {kSteps +
+           "[rank1]:[E1103 ProcessGroupNCCL.cpp:1484] ProcessGroupNCCL's watchdog got stuck for 480 seconds without "
+           "making progress in monitoring enqueued collectives.\n",
+       InfrastructureReason::kNode, "got stuck"},
+      {Raised("RuntimeError: CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error"),
+       InfrastructureReason::kNode, "nvlink"},
+      {Raised("RuntimeError: CUDA error: MPS client failed to connect to the MPS control daemon or the MPS server"),
+       InfrastructureReason::kNode, "MPS"},
+      {Raised("RuntimeError: HIP error: no ROCm-capable device is detected"), InfrastructureReason::kNode, "ROCm"},
+      {Raised("RuntimeError: received 0 items of ancdata"), InfrastructureReason::kLimit, "ancdata"},
+      {Raised("OSError: [Errno 110] Connection timed out: '/mnt/nfs/x'"), InfrastructureReason::kStorage, "/mnt/nfs"},
+      {Raised("botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the GetObject operation: "
+              "Please reduce your request rate."),
+       InfrastructureReason::kStart, "SlowDown"},
+      {Raised("google.api_core.exceptions.TooManyRequests: 429 GET https://storage.googleapis.com/x"),
+       InfrastructureReason::kStart, "TooManyRequests"},
+      {kSteps + "prterun noticed that process rank 1 with PID 123 on node n1 exited on signal 15 (Terminated).\n",
+       InfrastructureReason::kPreempted, "signal 15"},
   };
   for (const Posted& posted : all) {
     const auto end = EndOfText(posted.log, 1).value();
