@@ -253,7 +253,7 @@ bool IsQuoted(std::string_view line, size_t at, size_t end) {
       R"(indicates?|risk|registering|installing|best cudnn \w+ algorithm)\b|\b(?:hint|tip|note)s?:|warning\b|)"
       R"(\b(?:for|against|about|when|upon|see|help\w*|handl\w+|fix\w*|solv\w*|expect\w*)(?: an?| the)?[ '"`(]+$)");
   static const Pattern overcomes(
-      R"((?i)\b(?:retry(?:ing)?|retries|skip(?:s|ping|ped)?|recover(?:ing|ed)?|fall(?:s|ing)? back|decreas(?:ed|ing)|)"
+      R"((?i)\b(?:retry(?:ing)?|(?:\d+|more) retries|skip(?:s|ping|ped)?|recover(?:ing|ed)?|fall(?:s|ing)? back|decreas(?:ed|ing)|)"
       R"(reducing (?:the )?(?:micro)?-?batch|tr(?:ying|ies) again|not a failure|caught|ignor(?:ed|ing))\b)");
   static const Pattern own_words(R"(.*(?P<value>\[(?:rank|default)\d+\]:))");  // another's may stand before them
   std::string_view before = line.substr(0, std::min(at, line.size()));

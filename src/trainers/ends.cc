@@ -17,6 +17,7 @@ namespace {
 using enum EndWeight;
 
 constexpr size_t kEvidenceBytes = 1024;
+constexpr size_t kWordsBytes = 200;
 constexpr size_t kMostWaiting = 65536;  // ranks
 // One step more may come from a rank that had finished it before.
 constexpr int64_t kStepsThatGoOn = 2;
@@ -110,6 +111,12 @@ LogEnds::LogEnds(const Trainer& trainer)
 
 bool LogEnds::WentOn(const Mark& mark) const { return steps_ - mark.steps >= kStepsThatGoOn; }
 
+// Whether the next line of a step would not have been beyond the run's end. A log without steps is perhaps another
+// rank's.
+bool LogEnds::IsShortOf(std::optional<int64_t> steps) const {
+  return steps && distance_ > 0 && *furthest_ + distance_ < *steps;
+}
+
 // The first mark of each weight counts. If the run went on after a mark, it had recovered, and the mark is dropped.
 void LogEnds::Set(Slot& slot, Mark mark) {
   const bool is_own = mark.end.weight < kTold;
@@ -121,11 +128,19 @@ void LogEnds::Set(Slot& slot, Mark mark) {
 }
 
 void LogEnds::Step(std::string_view number) {
+  is_of_step_ = true;
   if (number.empty() || number != last_step_) ++steps_;
   last_step_ = number.substr(0, kEvidenceBytes);
+  const auto step = StepOf(number);
+  if (!step || (furthest_ && *step <= *furthest_)) return;
+  if (furthest_) distance_ = *step - *furthest_;
+  furthest_ = *step;
 }
 
 void LogEnds::Line(int64_t number, std::string_view line) {
+  if (!std::exchange(is_of_step_, false) && line.find_first_not_of(" \t") != std::string_view::npos) {
+    last_words_ = line.substr(0, kWordsBytes);
+  }
   if (failure_.Take(number, line)) {
     if (failure_.is_whole()) TakeFailure(number);
     return;
@@ -266,12 +281,12 @@ void LogEnds::NameWhoFailed(const Mark& mark, LogEnd& end) const {
   end.message = ShortenToBytes(end.message, kEvidenceBytes - std::min(who.size(), kEvidenceBytes / 2)) + who;
 }
 
-// Returns the weightiest end that words tell. A mark that is only a line does not count if the run went on after it.
-std::optional<LogEnd> LogEnds::OfWords() const {
+std::optional<LogEnd> LogEnds::OfWords(bool ended_well) const {
   for (const Slot& slot : marks_) {
     if (!slot) continue;
     const EndWeight weight = slot->end.weight;
-    const bool is_void = WentOn(*slot) && !slot->is_raised && weight != kKilled && weight != kToLeave;
+    const bool is_line = !slot->is_raised && weight != kKilled && weight != kToLeave;
+    const bool is_void = WentOn(*slot) && (ended_well || is_line);
     if (is_void) continue;
     LogEnd end = slot->end;
     NameWhoFailed(*slot, end);
@@ -280,12 +295,15 @@ std::optional<LogEnd> LogEnds::OfWords() const {
   return std::nullopt;
 }
 
-std::optional<LogEnd> LogEnds::Decide(std::optional<int> exit_code) const {
+std::optional<LogEnd> LogEnds::Decide(std::optional<int> exit_code, std::optional<int64_t> steps) const {
   if (auto own = OwnEnd()) return own;
   if (exit_code == 0) {
     if (diverged_) return diverged_;
     const Slot& diverged = SlotOf(kDiverged);
     if (diverged && !WentOn(*diverged)) return diverged->end;
+    if (IsShortOf(steps)) {
+      if (auto end = OfWords(/*ended_well=*/true)) return end;
+    }
   }
   std::vector<std::optional<LogEnd>> ends;
   if (exit_code != 0) ends.emplace_back(OfWords());
@@ -297,6 +315,11 @@ std::optional<LogEnd> LogEnds::Decide(std::optional<int> exit_code) const {
   } else if (exit_code) {
     const bool is_no_command = *exit_code == kShellsNoCommand || *exit_code == kShellsNoCommand + 1;
     ends.emplace_back(is_no_command && steps_ == 0 && no_program_.line > 0 ? no_program_ : OfCode(*exit_code));
+    // Such as what sys.exit("words") prints.
+    const bool is_alone = *exit_code != 0 && *exit_code <= kShellsSignal && ends.back()->weight == kCodeAlone;
+    if (is_alone && !last_words_.empty() && ends.back()->line == 0) {
+      ends.back()->message += "; its last line: " + ValidUtf8(last_words_);
+    }
   }
   if (const Traceback* unsaid = tracebacks_.Unsaid(); unsaid != nullptr && exit_code != 0) {
     const EndRule rule{RunStatus::kCrashed, kSeeItsLog};

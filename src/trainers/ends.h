@@ -38,7 +38,8 @@ std::optional<LogEnd> EndOfSignal(int signal);
 // Words do not count if the run went on: two steps came after them, and then other words follow or no error was raised.
 // A hint that quotes an end does not count. Words after a drain or a time-out of waiting ranks are a consequence.
 //
-// With exit code 0, only the definition's own `ends` and a loss that is not finite count; other errors were caught.
+// With exit code 0, only the definition's own `ends` and a loss that is not finite count; other errors were caught. If
+// steps are missing, too, the errors count: the code is that of another program, such as `tee`, or of a drain.
 // Without an exit code and without words nothing is known.
 class LogEnds {
  public:
@@ -47,7 +48,12 @@ class LogEnds {
   void LossIsNotFinite(int64_t number, std::string_view line);
   // Says that the next line belongs to a finished step. `number`: the step's, or empty. Several ranks may print a step.
   void Step(std::string_view number = {});
-  std::optional<LogEnd> Decide(std::optional<int> exit_code) const;
+  // `steps`: the run's, if known.
+  std::optional<LogEnd> Decide(std::optional<int> exit_code, std::optional<int64_t> steps = std::nullopt) const;
+
+  // The weightiest end that words tell. A mark that is only a line does not count if the run went on after it; with
+  // `ended_well`, neither does a traceback.
+  std::optional<LogEnd> OfWords(bool ended_well = false) const;
 
   // The error that a run which has not ended yet has raised: out of memory, or a crash. Nothing if it went on after it.
   std::optional<LogEnd> Pending() const;
@@ -72,8 +78,8 @@ class LogEnds {
   Slot& SlotOf(EndWeight weight) { return marks_[static_cast<size_t>(weight)]; }
   const Slot& SlotOf(EndWeight weight) const { return marks_[static_cast<size_t>(weight)]; }
   bool WentOn(const Mark& mark) const;
+  bool IsShortOf(std::optional<int64_t> steps) const;
   std::optional<LogEnd> OwnEnd() const;
-  std::optional<LogEnd> OfWords() const;
   void NameWhoFailed(const Mark& mark, LogEnd& end) const;
 
   const Trainer& trainer_;
@@ -83,9 +89,13 @@ class LogEnds {
   std::optional<LogEnd> diverged_;
   Tracebacks tracebacks_;
   FailureTable failure_;
-  LogEnd no_program_;  // the last line of a shell that could not start a program
+  LogEnd no_program_;        // the last line of a shell that could not start a program
+  std::string last_words_;   // the last line that is of no step
+  bool is_of_step_ = false;  // the next line
   int64_t steps_ = 0;
   std::string last_step_;                      // its number
+  std::optional<int64_t> furthest_;            // the highest number of a step
+  int64_t distance_ = 0;                       // from the one before it; 0: unknown
   bool is_draining_ = false;                   // a drain or a time-out came; the rest is its consequence
   bool is_over_ = false;                       // all ranks have ended
   std::set<std::string, std::less<>> waited_;  // ranks that waited in vain for others to start

@@ -409,7 +409,8 @@ class LogReader {
       gathered.AddNotes(is_found, reading.notes);
     }
     AddWrapped(reading);
-    reading.end = ends_.Decide(options_.exit_code);
+    reading.end = ends_.Decide(options_.exit_code, options_.steps);
+    if (options_.exit_code == 0) reading.overruled = ends_.OfWords(/*ended_well=*/true);
     Conclude(trainer_, options_, reading);
     return reading;
   }

@@ -45,6 +45,7 @@ struct Reading {
   std::vector<FoundMetric> found;
   std::vector<std::string> missing;         // names of metrics, each once
   std::optional<LogEnd> end;                // nothing if the log does not tell
+  std::optional<LogEnd> overruled;          // what words of the log tell, against exit code 0
   std::vector<std::string> contradictions;  // a sentence for each contradiction between figures
   std::vector<std::string> notes;           // other remarks, a sentence each
   int64_t lines = 0;

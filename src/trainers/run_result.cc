@@ -309,13 +309,15 @@ class Maker {
     const std::string see =
         fmt::format("`ridgeline trainers try {} --log LOG` shows what its definition finds", trainer_.name);
     SetEnd(RunStatus::kCrashed, result_);
-    if (reading_.end) {
-      SetEnd(reading_.end->end, result_);
+    // A run without a figure did not survive its error, whatever the exit code.
+    const auto& end = IsOk() && !IsTimed() && reading_.overruled ? reading_.overruled : reading_.end;
+    if (end) {
+      SetEnd(end->end, result_);
       if (result_.status != RunStatus::kOk) {
-        result_.message = reading_.end->message;
-        result_.hint = reading_.end->hint;
+        result_.message = end->message;
+        result_.hint = end->hint;
       }
-      if (reading_.end->line > 0) result_.evidence["log_line"] = std::to_string(reading_.end->line);
+      if (end->line > 0) result_.evidence["log_line"] = std::to_string(end->line);
     }
     if (result_.status != RunStatus::kOk) return;
     if (const std::string many = TooMany(); !many.empty()) return End(RunStatus::kInvalid, many, see);

@@ -276,7 +276,9 @@ TEST(FirstCauseOfEnds, OfEndingsThatPeoplePosted) {
       {Raised("RuntimeError: HIP error: no ROCm-capable device is detected"), InfrastructureReason::kNode, "ROCm"},
       {Raised("RuntimeError: received 0 items of ancdata"), InfrastructureReason::kLimit, "ancdata"},
       {Raised("OSError: [Errno 110] Connection timed out: '/mnt/nfs/x'"), InfrastructureReason::kStorage, "/mnt/nfs"},
-      {Raised("botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the GetObject operation: "
+      {Raised("botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the GetObject operation "
+              "(reached "
+              "max retries: 4): "
               "Please reduce your request rate."),
        InfrastructureReason::kStart, "SlowDown"},
       {Raised("google.api_core.exceptions.TooManyRequests: 429 GET https://storage.googleapis.com/x"),
@@ -291,13 +293,44 @@ TEST(FirstCauseOfEnds, OfEndingsThatPeoplePosted) {
   }
 }
 
+// The exit code of `train | tee log` is tee's, and a program that is told to leave may end with 0.
+TEST(FirstCauseOfEnds, WithExitCodeZeroAnErrorCountsIfStepsAreMissing) {
+  const auto end = [](const std::string& log, std::optional<int64_t> steps) {
+    ReadingOptions options;
+    options.exit_code = 0;
+    options.steps = steps;
+    return ReadLog(
+               Stepping(), [&](const auto& feed) { feed(log); }, options)
+        .end.value()
+        .end;
+  };
+  const std::string crash = Raised("ValueError: heads");
+  EXPECT_EQ(end(kSteps + crash, 8), RunStatus::kCrashed);
+  EXPECT_EQ(end(crash, 8), RunStatus::kOk) << "perhaps another rank logs the steps";
+  EXPECT_EQ(end(kSteps + "exiting program after receiving SIGTERM.\n", 8), RunEnd(InfrastructureReason::kPreempted));
+  EXPECT_EQ(end(kSteps + crash, 4), RunStatus::kOk) << "steps may be counted from 0";
+  EXPECT_EQ(end(kSteps + crash, std::nullopt), RunStatus::kOk) << "nobody knows how many there are";
+  EXPECT_EQ(end(crash + kSteps, 8), RunStatus::kOk) << "it went on";
+  EXPECT_EQ(end(kSteps, 8), RunStatus::kOk);
+  EXPECT_EQ(end("step 0 loss 3\n" + crash, 8), RunStatus::kOk) << "it may log every tenth step";
+  const std::string sparse = "step 10 loss 3\nstep 20 loss 2\n";
+  EXPECT_EQ(end(sparse + crash, 28), RunStatus::kOk) << "the next line would be of step 30";
+  EXPECT_EQ(end(sparse + crash, 32), RunStatus::kCrashed);
+}
+
+TEST(FirstCauseOfEnds, WithACodeAloneTheLastLineIsSaid) {
+  EXPECT_EQ(EndOfText(kSteps + "bash: line 1: cd: /w: No such file or directory\n\n", 1).value().message,
+            "it ended with exit code 1; its last line: bash: line 1: cd: /w: No such file or directory");
+  EXPECT_EQ(EndOfText(kSteps, 3).value().message, "it ended with exit code 3") << "a step is no cause";
+}
+
 // Python prints such a traceback and goes on, as of a destructor that fails.
 TEST(FirstCauseOfEnds, AnExceptionThatPythonIgnoresIsNoCause) {
   const std::string ignored = "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>\n" +
                               Raised("AssertionError: can only test a child process") + "second line\n";
   EXPECT_EQ(EndOfText(ignored + ignored + Raised("ValueError: heads"), 1).value().message, "ValueError: heads");
   EXPECT_EQ(EndOfText(Raised("ValueError: heads") + ignored, 1).value().message, "ValueError: heads");
-  EXPECT_EQ(EndOfText(ignored, 1).value().message, "it ended with exit code 1");
+  EXPECT_EQ(EndOfText(ignored, 1).value().message, "it ended with exit code 1; its last line: second line");
   const std::string other = "[rank1]: Exception ignored in: <function f at 0x7f>\n";
   EXPECT_EQ(EndOfText(other + Raised("ValueError: heads", "[rank0]: "), 1).value().message, "ValueError: heads");
   EXPECT_FALSE(PendingOf(ignored));

@@ -163,6 +163,12 @@ TEST(RunResultOfALog, AnOkWithoutATimeIsNone) {
   EXPECT_THAT(result.hint, HasSubstr("ridgeline trainers try mine --log LOG"));
 }
 
+TEST(RunResultOfALog, AnOkWithoutATimeIsTheErrorOfItsLog) {
+  const RunResult result = ResultFrom("loss 3\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1 GiB.\n");
+  EXPECT_EQ(result.status, RunStatus::kOomDevice) << "as of `train | tee log`, whose exit code is tee's";
+  EXPECT_THAT(result.message, HasSubstr("1 GiB"));
+}
+
 TEST(RunResultOfALog, MoreTimesThanStepsAreNoResult) {
   const RunResult result = ResultFrom(Steps(0, 11));
   EXPECT_EQ(result.status, RunStatus::kInvalid);
