@@ -8,7 +8,6 @@
 
 #include "trainers/amount.h"
 #include "trainers/json_values.h"
-#include "trainers/tracebacks.h"
 
 namespace ridgeline {
 namespace {
@@ -149,6 +148,17 @@ std::string_view WholeNumber(const Metric& metric, const PatternMatch& match, st
   return counts || ReadAmount(with_letter, *metric.unit) ? with_letter : number;
 }
 
+// Returns the line without what torchrun, mpirun, srun, Ray or a time stamp put before it. Other words, such as "[val]
+// ", are the program's own.
+std::string_view BehindPrefix(std::string_view line) {
+  static const Pattern prefix(
+      R"(^(?:\[(?:rank|default|trainer)\d+\]: ?|\[\d+,\d+\]<std(?:out|err)>: ?| {0,4}\d{1,5}: |)"
+      R"(\(\w[\w.]* pid=\d+(?:, ip=[\w.:]+)?\) ?|)"
+      R"(\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:? ?)+)");
+  const auto match = prefix.Find(line);
+  return match ? line.substr(match->whole.size()) : line;
+}
+
 }  // namespace
 
 LineMetrics::LineMetrics(std::vector<const Metric*> metrics)
@@ -177,7 +187,7 @@ void LineMetrics::TakePatterns(std::string_view line, const std::vector<int>& pl
 
 void LineMetrics::TakeBehindPrefix(std::string_view line, bool cut,
                                    const std::function<void(const LineValue&)>& take) const {
-  const std::string_view text = Undecorate(line).rest;
+  const std::string_view text = BehindPrefix(line);
   if (text.size() == line.size()) return;
   const auto pattern = [&](int at) -> const Pattern& {
     return *metrics_[patterned_[static_cast<size_t>(at)]]->pattern;
