@@ -457,10 +457,14 @@ bool IsMemory(GateMetric metric) {
 ExpectedCells ReadExpected(Store& store, const std::string& campaign) {
   ExpectedCells expected;
   if (campaign.empty()) return expected;
-  // The reason is shown beside a point only if the infrastructure is known to have caused the loss.
+  // The reason is shown beside a point only if the infrastructure is known to have caused the loss. A lost point that
+  // its sweep no longer has is not expected.
   constexpr const char* kLost =
-      "SELECT point_id, spec, setup, failure FROM measurements WHERE campaign = :campaign AND status IN "
-      "('infrastructure', 'cancelled')";
+      "SELECT m.point_id, m.spec, m.setup, m.failure FROM measurements AS m LEFT JOIN jobs AS j ON j.key = m.job_key "
+      "LEFT JOIN sweeps AS w ON w.name = j.sweep AND w.campaign = :campaign "
+      "WHERE m.campaign = :campaign AND m.status IN ('infrastructure', 'cancelled') AND (w.name IS NULL "
+      "OR EXISTS (SELECT 1 FROM sweep_points AS s WHERE s.sweep = w.name AND s.point_id = m.point_id "
+      "AND ifnull(s.setup, w.setup) = m.setup))";
   constexpr const char* kOfSweeps =
       "SELECT p.id, p.spec, ifnull(s.setup, w.setup) FROM sweeps AS w JOIN sweep_points AS s ON s.sweep = w.name "
       "JOIN points AS p ON p.id = s.point_id WHERE w.campaign = :campaign ORDER BY w.rowid, s.ordinal";
@@ -519,10 +523,10 @@ Gate MakeGate(const GateSides& sides) {
     gate.findings.insert(gate.findings.end(), of_cell.findings().begin(), of_cell.findings().end());
   }
   DecideByNights(gate);
-  const bool nothing_measured = std::all_of(gate.findings.begin(), gate.findings.end(), [](const auto& finding) {
-    return finding.answer == GateAnswer::kMissing || finding.answer == GateAnswer::kFails;
-  });
-  if (nothing_measured) {
+  // Points that are missing say it themselves.
+  const bool says_nothing = std::all_of(gate.findings.begin(), gate.findings.end(),
+                                        [](const auto& finding) { return finding.answer == GateAnswer::kFails; });
+  if (says_nothing) {
     GateFinding none;
     none.point = "all";
     none.answer = GateAnswer::kMissing;

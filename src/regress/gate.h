@@ -145,7 +145,7 @@ struct GateSides {
 // - Peak memory that grew is a suspect, too. It has regressed if the growth is large, or if the night before had it.
 // - A failure is a regression if the baseline has a result.
 // - Missing is a result that head should have and lacks: one that its sweep has, or else one that the baseline has.
-// - If nothing was measured at all, that is a finding without a point.
+// - If there is neither a measurement to compare nor a missing result, that is a finding without a point.
 Gate MakeGate(const GateSides& sides);
 
 // Makes a pass inconclusive if it could not detect a slowdown of this share. Call it before suspects are measured

@@ -348,6 +348,10 @@ TEST_F(Gated, WhatTheInfrastructureCostIsMissingAndNoPass) {
   EXPECT_EQ(gate.findings[0].point, "seed=0");
   EXPECT_EQ(gate.findings[0].words, "no result in head: not measured (its node failed)");
   EXPECT_EQ(GateCounts(gate), "1 missing, 2 pass");
+  SweepRecord sweep = samples::Sweep("test");
+  sweep.measured_as.campaign = "tonight";
+  store_.PutSweep(sweep, std::vector<Point>(nights_.points().begin() + 1, nights_.points().end()));
+  EXPECT_EQ(GateCounts(GateOf("tonight")), "2 pass") << "what a sweep has no more is not missing, though it was lost";
 }
 
 TEST_F(Gated, WhatItsSweepHasAndNobodyMeasuredIsMissing) {
@@ -380,6 +384,7 @@ TEST_F(Gated, NothingMeasuredIsNeverGreen) {
   nights_.AddSeveral(1);
   nights_.Add("tonight", [](const Point& point) { return samples::Result(point.id, InfrastructureReason::kNode); });
   EXPECT_EQ(GateExitCode(GateOf("tonight").answer), 3);
+  EXPECT_EQ(GateCounts(GateOf("tonight")), "2 missing") << "its points, and nothing else";
   for (const char* campaign : {"bad", "as-bad"}) {
     nights_.Add(campaign, [](const Point& point) { return samples::Result(point.id, RunStatus::kCrashed); });
   }
