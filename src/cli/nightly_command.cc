@@ -134,8 +134,8 @@ void RemoveGateForms(const fs::path& folder) {
 }
 
 // Sets the worse of the run's and the gate's ends. Points with a result count, even if others were lost.
-void Conclude(Night& night, const std::vector<std::string>& run, const NightlyOptions& options,
-              const NightlyPlaces& places) {
+void Conclude(Night& night, const std::vector<Night>& before, const std::vector<std::string>& run,
+              const NightlyOptions& options, const NightlyPlaces& places) {
   const fs::path folder = places.nights / night.name;
   RemoveGateForms(folder);
   if (night.run_exit == ExitCode(ErrorKind::kUsage)) {
@@ -158,10 +158,9 @@ void Conclude(Night& night, const std::vector<std::string>& run, const NightlyOp
   if ((was_a_run || is_lost) && fs::exists(findings)) {
     const Json found = ReadJsonFile(findings);
     night.was_gated = MeasuredAnything(found);
-    if (night.was_gated) {
-      night.worse = WorseCells(found);
-      night.lost = LostCells(found);
-    }
+    night.lost = LostCells(found);
+    night.absent = AbsentCells(found, before);
+    if (night.was_gated) night.worse = WorseCells(found);
   }
   const bool is_judged = fs::exists(findings);
   const bool is_worst = gate == GateExitCode(GateAnswer::kRegressed) && night.was_gated;
@@ -176,41 +175,47 @@ void Conclude(Night& night, const std::vector<std::string>& run, const NightlyOp
                              LastWordOf(folder / "run.log"));
 }
 
-// `sweep`: the sweep's name, as in every other metric.
-std::string MetricsOf(const std::vector<Night>& nights, const std::string& sweep) {
+// The figures of `last`, and of the nights of its sweep. A figure that is unknown is left out.
+std::string MetricsOf(std::vector<Night> nights, const Night& last) {
+  std::erase_if(nights, [&](const Night& night) { return !IsOfSweep(night, last.sweep_name); });
   MetricsText text(MetricsFormat::kPrometheus);
   using enum MetricsText::Kind;
-  const Night& last = nights.back();
   const std::optional<Night> good = LastGoodNight(nights);
-  const MetricLabels labels = {{"sweep", sweep}};
+  const MetricLabels labels = {{"sweep", last.sweep_name}};
   const auto gauge = [&](const char* name, const char* unit, const char* help, double value) {
     text.Begin(kGauge, name, unit, help);
     text.Add(labels, value);
   };
+  const int64_t first_unix_s = nights.empty() ? last.started_unix_s : nights.front().started_unix_s;
+  gauge("ridgeline_nightly_first_start_timestamp_seconds", "seconds", "When the first night began.",
+        static_cast<double>(std::min(first_unix_s, last.started_unix_s)));
   gauge("ridgeline_nightly_last_start_timestamp_seconds", "seconds", "When the last night began.",
         static_cast<double>(last.started_unix_s));
   if (good) {
     gauge("ridgeline_nightly_last_success_timestamp_seconds", "seconds", "When the last good night ended.",
           static_cast<double>(good->ended_unix_s));
   }
-  if (last.is_over()) {
-    gauge("ridgeline_nightly_last_exit_code", "",
-          "Of the last night: 0 pass, 1 regressed, 2 refused, 3 infrastructure, 4 inconclusive.", last.exit_code);
+  gauge("ridgeline_nightly_last_exit_code", "",
+        "Of the last night: 0 pass, 1 regressed, 2 refused, 3 infrastructure, 4 inconclusive.", last.exit_code);
+  if (last.was_gated || !last.lost.empty()) {
     gauge("ridgeline_nightly_last_lost_points", "", "Points of the last night without a result.",
           static_cast<double>(last.lost.size()));
+  }
+  if (last.was_gated) {
     gauge("ridgeline_nightly_last_worse_points", "", "Points of the last night that are worse than their baseline.",
           static_cast<double>(last.worse.size()));
-    gauge("ridgeline_nightly_last_duration_seconds", "seconds", "How long the last night took.",
-          static_cast<double>(last.ended_unix_s - last.started_unix_s));
   }
+  gauge("ridgeline_nightly_last_duration_seconds", "seconds", "How long the last night took.",
+        static_cast<double>(last.ended_unix_s - last.started_unix_s));
   return text.Finish();
 }
 
-// An invalid sweep has no name, so its file's name is used.
-std::string SweepNameOf(const NightlyOptions& options) {
+// A sweep that cannot be read has no name. Then it is that of the night before, otherwise its file's.
+std::string SweepNameOf(const NightlyOptions& options, const std::vector<Night>& nights) {
   try {
     return LoadSweepFor(options.sweep, options.launcher, options.trainers).name;
   } catch (const Error&) {
+    if (!nights.empty() && !nights.back().sweep_name.empty()) return nights.back().sweep_name;
     return fs::path(options.sweep).stem();
   }
 }
@@ -248,9 +253,11 @@ int RunNight(const NightlyOptions& options) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("nightly: another night is at work in {}", root.string()),
                 "it ends by itself; `ridgeline nightly status` says how far it is");
   }
+  const std::vector<Night> before = NightsIn(places);
   Night night;
-  night.name = NightAt(NightsIn(places), SystemClock().UnixNs());
   night.sweep = fs::absolute(options.sweep).lexically_normal();
+  night.sweep_name = SweepNameOf(options, before);
+  night.name = NightAt(before, night.sweep_name, SystemClock().UnixNs());
   night.started_unix_s = NowUnixS();
   WriteNight(night, places.nights);
   LinkLast(night, places);
@@ -260,7 +267,7 @@ int RunNight(const NightlyOptions& options) {
   if (!options.launcher.empty()) AddWords({"--launcher", options.launcher}, run);
   AddWords(TrainersArguments(options), run);
   night.run_exit = RunAgain(run, folder / "run.log");
-  Conclude(night, run, options, places);
+  Conclude(night, before, run, options, places);
   if (fs::exists(places.db)) {
     std::vector<std::string> report = {"report", "all", "--db", places.db, "--to", places.pages};
     if (fs::exists(folder / "gate.json")) report.insert(report.end(), {"--input", folder / "gate.json"});
@@ -268,7 +275,7 @@ int RunNight(const NightlyOptions& options) {
   }
   night.ended_unix_s = NowUnixS();
   WriteNight(night, places.nights);
-  WriteFileAtomic(places.metrics, MetricsOf(NightsIn(places), SweepNameOf(options)));
+  WriteFileAtomic(places.metrics, MetricsOf(NightsIn(places), night));
   Say("{}: {}: {}\n", night.name, NightAnswer(night), NightWords(night));
   Alert(options, night, folder);
   return night.exit_code;

@@ -121,6 +121,7 @@ Night ParseNight(const Json& json) {
   Night night;
   night.name = json.at("night").get<std::string>();
   night.sweep = json.at("sweep").get<std::string>();
+  night.sweep_name = json.value("sweep_name", "");
   night.started_unix_s = IntegerOf(json, "started_unix_s", kLastUnixS);
   night.ended_unix_s = IntegerOf(json, "ended_unix_s", kLastUnixS);
   night.run_exit = static_cast<int>(IntegerOf(json, "run_exit", kMaxExitCode));
@@ -129,6 +130,7 @@ Night ParseNight(const Json& json) {
   night.was_gated = json.value("was_gated", night.exit_code != ExitCode(ErrorKind::kInfrastructure));
   for (const Json& cell : json.value("worse", Json::array())) night.worse.push_back(ParseWorse(cell));
   for (const Json& cell : json.value("lost", Json::array())) night.lost.push_back(ParseCell(cell));
+  for (const Json& cell : json.value("absent", Json::array())) night.absent.push_back(ParseCell(cell));
   ParseAccepted(json, night);
   return night;
 }
@@ -145,8 +147,10 @@ const WorseCell* FindWorse(const Night& night, const NightCell& cell) {
   return found == night.worse.end() ? nullptr : &*found;
 }
 
-bool Lost(const Night& night, const NightCell& cell) {
-  return std::find(night.lost.begin(), night.lost.end(), cell) != night.lost.end();
+// Whether it has no measurement of the cell, so that it neither confirms nor clears a suspect.
+bool Lacks(const Night& night, const NightCell& cell) {
+  const auto has = [&](const std::vector<NightCell>& cells) { return std::ranges::find(cells, cell) != cells.end(); };
+  return has(night.lost) || has(night.absent);
 }
 
 // The index of the night of this name; one past the last if there is none.
@@ -158,7 +162,7 @@ size_t PlaceOf(const std::vector<Night>& nights, const std::string& name) {
 // Whether a night after this one measured the cell, and found it no worse.
 bool PassedAfter(const std::vector<Night>& nights, size_t place, const NightCell& cell) {
   return std::any_of(nights.begin() + static_cast<std::ptrdiff_t>(place) + 1, nights.end(), [&](const Night& night) {
-    return LendsToBaselines(night) && !Lost(night, cell) && FindWorse(night, cell) == nullptr;
+    return LendsToBaselines(night) && !Lacks(night, cell) && FindWorse(night, cell) == nullptr;
   });
 }
 
@@ -190,7 +194,7 @@ std::vector<Acceptance> AcceptancesOf(const std::vector<Night>& nights) {
       }
       size_t begin = i;
       for (size_t before = i; before-- > earliest;) {
-        if (FindWorse(nights[before], said.cell) != nullptr || Lost(nights[before], said.cell)) {
+        if (FindWorse(nights[before], said.cell) != nullptr || Lacks(nights[before], said.cell)) {
           begin = before;
         } else if (LendsToBaselines(nights[before])) {
           break;
@@ -270,11 +274,15 @@ std::vector<Night> ReadNights(const fs::path& folder, std::vector<std::string>* 
 void WriteNight(const Night& night, const fs::path& folder) {
   Json worse = Json::array();
   for (const WorseCell& cell : night.worse) worse.push_back(WorseJson(cell));
-  Json lost = Json::array();
-  for (const NightCell& cell : night.lost) lost.push_back(CellJson(cell));
+  const auto cells_json = [](const std::vector<NightCell>& cells) {
+    Json json = Json::array();
+    for (const NightCell& cell : cells) json.push_back(CellJson(cell));
+    return json;
+  };
   const Json json = {{"version", kNightVersion},
                      {"night", night.name},
                      {"sweep", night.sweep},
+                     {"sweep_name", night.sweep_name},
                      {"started_unix_s", night.started_unix_s},
                      {"ended_unix_s", night.ended_unix_s},
                      {"run_exit", night.run_exit},
@@ -282,25 +290,32 @@ void WriteNight(const Night& night, const fs::path& folder) {
                      {"was_gated", night.was_gated},
                      {"words", night.words},
                      {"worse", std::move(worse)},
-                     {"lost", std::move(lost)},
+                     {"lost", cells_json(night.lost)},
+                     {"absent", cells_json(night.absent)},
                      {"accepted", !night.accepted.empty()},
                      {"acceptances", AcceptedJson(night)}};
   MakeDirs(folder / night.name);
   WriteFileAtomic(folder / night.name / kRecord, DumpJson(json) + "\n");
 }
 
-std::string NightAt(const std::vector<Night>& nights, int64_t unix_ns) {
+std::string NightAt(const std::vector<Night>& nights, const std::string& sweep_name, int64_t unix_ns) {
+  const auto is_to_resume = [&](const Night& night) {
+    const bool is_whole =
+        night.is_over() && night.lost.empty() && night.exit_code != ExitCode(ErrorKind::kInfrastructure);
+    return !is_whole && night.accepted.empty() && IsOfSweep(night, sweep_name);
+  };
   const std::string first = "night-" + FormatUnixTime(unix_ns).substr(0, 10);
   std::string name = first;
   for (int i = 2;; ++i) {
     const auto same =
         std::find_if(nights.begin(), nights.end(), [&](const Night& night) { return night.name == name; });
-    if (same == nights.end() || !same->is_over() || !same->lost.empty() ||
-        same->exit_code == ExitCode(ErrorKind::kInfrastructure)) {
-      return name;
-    }
+    if (same == nights.end() || is_to_resume(*same)) return name;
     name = fmt::format("{}-{}", first, i);
   }
+}
+
+bool IsOfSweep(const Night& night, const std::string& sweep_name) {
+  return night.sweep_name.empty() || night.sweep_name == sweep_name;
 }
 
 std::optional<Night> LastGoodNight(const std::vector<Night>& nights) {
@@ -403,6 +418,21 @@ std::vector<NightCell> LostCells(const Json& gate) {
     throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", JsonFault(e)));
   }
   return lost;
+}
+
+std::vector<NightCell> AbsentCells(const Json& gate, const std::vector<Night>& nights) {
+  std::set<NightCell> suspects;
+  for (const Night& night : nights) {
+    for (const WorseCell& worse : night.worse) {
+      if (worse.is_open) suspects.insert(worse.cell);
+    }
+  }
+  try {
+    for (const Json& finding : gate.at("findings")) suspects.erase(CellOfFinding(finding));
+  } catch (const Json::exception& e) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", JsonFault(e)));
+  }
+  return {suspects.begin(), suspects.end()};
 }
 
 std::vector<LeftOutMeasurements> VoidOf(const std::vector<Night>& nights) {

@@ -55,8 +55,9 @@ struct AcceptedCell {
 };
 
 struct Night {
-  std::string name;   // also the campaign's name: "night-2026-02-01"
-  std::string sweep;  // the file
+  std::string name;        // also the campaign's name: "night-2026-02-01"
+  std::string sweep;       // the file
+  std::string sweep_name;  // as in every metric; empty: an earlier version's record
   int64_t started_unix_s = 0;
   int64_t ended_unix_s = 0;            // 0: it is running, or was cut short
   int run_exit = 0;                    // of `ridgeline run`
@@ -65,6 +66,7 @@ struct Night {
   std::string words;                   // what the gate concluded, or why there was none
   std::vector<WorseCell> worse;        // cells worse than their baseline, or suspects that were not measured again
   std::vector<NightCell> lost;         // cells without a result, for infrastructure reasons
+  std::vector<NightCell> absent;       // cells that earlier nights suspected and that its sweep does not have
   std::vector<AcceptedCell> accepted;  // accepted findings
 
   bool is_over() const { return ended_unix_s > 0; }
@@ -83,6 +85,10 @@ bool MeasuredAnything(const Json& gate);
 
 // The cells that a gate (GateJson) missed. Throws Error(kInvalidInput) if it is no gate.
 std::vector<NightCell> LostCells(const Json& gate);
+
+// The cells that these nights suspected, and of which a gate (GateJson) has no finding. Throws Error(kInvalidInput) if
+// it is no gate.
+std::vector<NightCell> AbsentCells(const Json& gate, const std::vector<Night>& nights);
 
 // The measurements of these nights that no baseline uses. The nights are in the order of their starts.
 //
@@ -113,9 +119,13 @@ std::vector<Night> ReadNights(const std::filesystem::path& folder, std::vector<s
 // Writes its record into `folder`/NAME, entirely or not at all. Throws Error(kInfrastructure).
 void WriteNight(const Night& night, const std::filesystem::path& folder);
 
-// The name of the night to begin at this time, in UTC. Resumes a night of this date that is not over, that the
-// infrastructure ended (exit code 3), or that lost points to it. Otherwise returns a name that no night has.
-std::string NightAt(const std::vector<Night>& nights, int64_t unix_ns);
+// The name of the night to begin at this time, in UTC. Resumes a night of this sweep and date that is not over, that
+// the infrastructure ended (exit code 3), or that lost points to it, unless a person accepted what it found: its record
+// stays. Otherwise returns a name that no night has.
+std::string NightAt(const std::vector<Night>& nights, const std::string& sweep_name, int64_t unix_ns);
+
+// Whether the night is of this sweep, or may be: earlier versions recorded no name.
+bool IsOfSweep(const Night& night, const std::string& sweep_name);
 
 // The last good night.
 std::optional<Night> LastGoodNight(const std::vector<Night>& nights);

@@ -87,6 +87,11 @@ TEST_F(Nightly, WhatTheInfrastructureCostsIsNoNightAndIsGoneOnWith) {
   EXPECT_EQ(RunNight(sweep).status.exit_code, 3);
   EXPECT_THAT(Status(), AllOf(HasSubstr("FAILED"), HasSubstr("the run ended with 3")));
   EXPECT_THAT(ReadFile(cli_.dir / "alerts"), HasSubstr("|FAILED|"));
+  EXPECT_THAT(
+      ReadFile(cli_.dir / "nights of mine/nightly.prom"),
+      AllOf(HasSubstr("ridgeline_nightly_last_exit_code{sweep=\"test\"} 3\n"),
+            HasSubstr("ridgeline_nightly_first_start_timestamp_seconds{sweep=\"test\"} "), Not(HasSubstr("_points"))))
+      << "nothing was compared";
   std::filesystem::remove(cli_.dir / "nights of mine/runs");
   EXPECT_EQ(RunNight(sweep).status.exit_code, 4);
   const std::string status = Status();
@@ -146,6 +151,9 @@ TEST_F(Nightly, ARefusedNightHasNoGateOfAnAttemptBefore) {
   WriteFile(sweep, "name: [\n");
   EXPECT_EQ(RunNight(sweep).status.exit_code, 2);
   EXPECT_FALSE(std::filesystem::exists(last / "gate.md"));
+  EXPECT_THAT(ReadFile(cli_.dir / "nights of mine/nightly.prom"),
+              AllOf(HasSubstr("ridgeline_nightly_last_exit_code{sweep=\"test\"} 2\n"), Not(HasSubstr("lost_points"))))
+      << "the name is that of the night before, and what is unknown is no figure";
 }
 
 TEST_F(Nightly, OneAtATime) {

@@ -63,6 +63,8 @@ TEST(Nights, AreReadAsTheyWereWrittenInTheOrderOfTheirStarts) {
   Night written = NightOf("night-b", 0, 10, 20);
   written.worse = {{{"point", "{\"setup\": 1}"}, "seed=0", true, "night-0"}, {.cell = {"other", ""}}};
   written.lost = {{"lost", ""}};
+  written.absent = {{"absent", ""}};
+  written.sweep_name = "nights";
   written.was_gated = true;
   written.worse[0].metrics = {{GateMetric::kStepTime, {0.05, 0.04}}, {GateMetric::kPinnedPeakMemory, {0.1}}};
   written.worse[0].base_build = "v1 in /base";
@@ -75,9 +77,11 @@ TEST(Nights, AreReadAsTheyWereWrittenInTheOrderOfTheirStarts) {
   ASSERT_THAT(nights, SizeIs(2));
   EXPECT_EQ(nights[0].name, "night-b");
   EXPECT_EQ(nights[0].sweep, "/sweeps/it's \"one\".yaml");
+  EXPECT_EQ(nights[0].sweep_name, "nights");
   EXPECT_EQ(nights[0].words, "2 pass\n");
   EXPECT_EQ(nights[0].worse, written.worse);
   EXPECT_EQ(nights[0].lost, written.lost);
+  EXPECT_EQ(nights[0].absent, written.absent);
   EXPECT_TRUE(nights[0].was_gated);
   EXPECT_EQ(nights[0].accepted, written.accepted);
   EXPECT_THAT(nights[1].accepted, IsEmpty());
@@ -151,9 +155,9 @@ TEST(Nights, WhatWasLostIsSaidBesideTheWorst) {
   night.words = "REGRESSED: 1 regressed, 1 missing";
   EXPECT_EQ(NightAnswer(night), "REGRESSED, MISSING");
   EXPECT_EQ(NightWords(night), "1 regressed, 1 missing");
-  EXPECT_EQ(NightAt({night}, kNoonNs), "night-2026-02-02");
+  EXPECT_EQ(NightAt({night}, "nights", kNoonNs), "night-2026-02-02");
   night.name = "night-2026-02-02";
-  EXPECT_EQ(NightAt({night}, kNoonNs), night.name) << "what was lost is made up for that day";
+  EXPECT_EQ(NightAt({night}, "nights", kNoonNs), night.name) << "what was lost is made up for that day";
   night.exit_code = 3;
   EXPECT_EQ(NightAnswer(night), "MISSING");
   EXPECT_THAT(LeftOutNames({night}), IsEmpty()) << "what was not lost counts";
@@ -171,6 +175,9 @@ TEST(Nights, ASuspectThatALaterNightPassesWasNoise) {
   nights.push_back(lost);
   EXPECT_THAT(LeftOutNames(nights), ElementsAre("2 a")) << "a night that lost it says nothing";
   nights.push_back(NightThatFoundWorse("4", {}));
+  nights.back().absent = {a};
+  EXPECT_THAT(LeftOutNames(nights), ElementsAre("2 a")) << "so does one whose sweep does not have it";
+  nights.push_back(NightThatFoundWorse("5", {}));
   EXPECT_THAT(LeftOutNames(nights), IsEmpty());
 }
 
@@ -281,21 +288,33 @@ TEST(Nights, WhatIsWorseIsWhatTheRollingBaselineFoundAndNobodyCleared) {
                           WorseCell{{"suspect", "setup"}, "suspect", true}));
   EXPECT_THAT(LostCells(ParseJson(GateJson(gate), "the gate")), ElementsAre(NightCell{"missing", "setup"}));
   EXPECT_TRUE(MeasuredAnything(ParseJson(GateJson(gate), "the gate")));
+  EXPECT_THAT(AbsentCells(ParseJson(GateJson(gate), "the gate"),
+                          {NightThatSuspected("1", {"suspect", "setup"}), NightThatSuspected("2", {"missing", "setup"}),
+                           NightThatSuspected("3", {"suspect", "other"}), NightThatFoundWorse("4", {{"gone", ""}})}),
+              ElementsAre(NightCell{"suspect", "other"}));
   for (const char* text : {"[]", "{}", R"({"findings": [1]})", R"({"findings": [{"metric": 1}]})"}) {
     EXPECT_THROW(WorseCells(ParseJson(text, "a test")), Error) << text;
   }
 }
 
 TEST(Nights, OneThatIsNotOverOrThatTheInfrastructureCostIsGoneOnWithThatDay) {
-  EXPECT_EQ(NightAt({}, kNoonNs), "night-2026-02-02");
-  EXPECT_EQ(NightAt({NightOf("night-2026-02-01", 3, 1, 2)}, kNoonNs), "night-2026-02-02");
-  EXPECT_EQ(NightAt({NightOf("night-2026-02-02", 0, 1, 0)}, kNoonNs), "night-2026-02-02");
-  EXPECT_EQ(NightAt({NightOf("night-2026-02-02", 3, 1, 2)}, kNoonNs), "night-2026-02-02");
+  EXPECT_EQ(NightAt({}, "nights", kNoonNs), "night-2026-02-02");
+  EXPECT_EQ(NightAt({NightOf("night-2026-02-01", 3, 1, 2)}, "nights", kNoonNs), "night-2026-02-02");
+  EXPECT_EQ(NightAt({NightOf("night-2026-02-02", 0, 1, 0)}, "nights", kNoonNs), "night-2026-02-02");
+  EXPECT_EQ(NightAt({NightOf("night-2026-02-02", 3, 1, 2)}, "nights", kNoonNs), "night-2026-02-02");
   for (const int over : {0, 1, 2, 4}) {
-    EXPECT_EQ(NightAt({NightOf("night-2026-02-02", over, 1, 2)}, kNoonNs), "night-2026-02-02-2");
+    EXPECT_EQ(NightAt({NightOf("night-2026-02-02", over, 1, 2)}, "nights", kNoonNs), "night-2026-02-02-2");
   }
-  EXPECT_EQ(NightAt({NightOf("night-2026-02-02", 0, 1, 2), NightOf("night-2026-02-02-2", 3, 3, 4)}, kNoonNs),
+  EXPECT_EQ(NightAt({NightOf("night-2026-02-02", 0, 1, 2), NightOf("night-2026-02-02-2", 3, 3, 4)}, "nights", kNoonNs),
             "night-2026-02-02-2");
+  Night night = NightOf("night-2026-02-02", 3, 1, 2);
+  night.sweep_name = "nights";
+  EXPECT_EQ(NightAt({night}, "nights", kNoonNs), "night-2026-02-02");
+  EXPECT_EQ(NightAt({night}, "others", kNoonNs), "night-2026-02-02-2") << "another sweep's night is not its";
+  night.lost = {{"lost", ""}};
+  night.worse = {{.cell = {"point", ""}}};
+  Accept(night);
+  EXPECT_EQ(NightAt({night}, "nights", kNoonNs), "night-2026-02-02-2") << "what a person said of it stays";
 }
 
 TEST(Nights, TheLastGoodOneIsTheLastThatPassed) {
