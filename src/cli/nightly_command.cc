@@ -1,4 +1,6 @@
 // `ridgeline nightly`: measures a sweep every night, and compares it with earlier nights.
+#include <signal.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -19,6 +21,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/harness.h"
+#include "cli/interrupts.h"
 #include "cli/nightly_accept.h"
 #include "cli/nightly_install.h"
 #include "cli/output.h"
@@ -32,6 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDefaultFolder = "nightly";
+constexpr int64_t kStopDelayNs = 200'000'000;  // passes on a request to stop after this time at the latest
 
 struct NightlyOptions {
   std::string sweep;
@@ -70,7 +74,7 @@ std::vector<Night> NightsIn(const NightlyPlaces& places) {
   return nights;
 }
 
-// Runs this program again, in the log's folder, with its output in the log.
+// Runs this program again, in the log's folder, with its output in the log. Passes on requests to stop (Interrupts).
 int RunAgain(const std::vector<std::string>& arguments, const fs::path& log) {
   std::vector<std::string> argv = {ProgramDir() / "ridgeline"};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
@@ -78,7 +82,17 @@ int RunAgain(const std::vector<std::string>& arguments, const fs::path& log) {
   options.work_dir = log.parent_path();
   options.stdout_file = log;
   options.stderr_file = log;
-  const ExitStatus status = Child::Spawn(argv, options).Wait();
+  options.new_process_group = true;  // Ctrl-C reaches it through us, once
+  options.die_with_parent = true;
+  Child child = Child::Spawn(argv, options);
+  int told = 0;
+  std::optional<ExitStatus> ended;
+  while (!(ended = child.WaitFor(kStopDelayNs))) {
+    const int asked = Interrupts::Count();
+    if (asked > told) child.Signal(asked > told + 1 ? SIGHUP : SIGTERM);  // a hangup counts as two requests
+    told = asked;
+  }
+  const ExitStatus status = *ended;
   return status.signal != 0 ? 128 + status.signal : status.exit_code;
 }
 
@@ -266,12 +280,19 @@ int RunNight(const NightlyOptions& options) {
   std::vector<std::string> run = {"run", night.sweep, "--db", places.db, "--campaign", night.name, "--to", places.runs};
   if (!options.launcher.empty()) AddWords({"--launcher", options.launcher}, run);
   AddWords(TrainersArguments(options), run);
-  night.run_exit = RunAgain(run, folder / "run.log");
-  Conclude(night, before, run, options, places);
-  if (fs::exists(places.db)) {
-    std::vector<std::string> report = {"report", "all", "--db", places.db, "--to", places.pages};
-    if (fs::exists(folder / "gate.json")) report.insert(report.end(), {"--input", folder / "gate.json"});
-    RunAgain(report, folder / "run.log");
+  {
+    const Interrupts interrupts;
+    night.run_exit = RunAgain(run, folder / "run.log");
+    Conclude(night, before, run, options, places);
+    if (fs::exists(places.db)) {
+      std::vector<std::string> report = {"report", "all", "--db", places.db, "--to", places.pages};
+      if (fs::exists(folder / "gate.json")) report.insert(report.end(), {"--input", folder / "gate.json"});
+      RunAgain(report, folder / "run.log");
+    }
+    if (Interrupts::Count() > 0) {
+      SayAside("interrupted; the same command goes on with the night on the same day\n");
+      return kInterruptedExit;
+    }
   }
   night.ended_unix_s = NowUnixS();
   WriteNight(night, places.nights);

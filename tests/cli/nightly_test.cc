@@ -156,6 +156,35 @@ TEST_F(Nightly, ARefusedNightHasNoGateOfAnAttemptBefore) {
       << "the name is that of the night before, and what is unknown is no figure";
 }
 
+// Nothing of a night that is told to stop runs on, where it would be in the way of the next.
+TEST_F(Nightly, WhoStopsItStopsItsSweepAndGoesOnThatDay) {
+  const std::string mode = cli_.dir / "mode";
+  WriteFile(mode, "sleep");
+  const std::string sweep = cli_.WriteSweep(1, "as=" + mode);
+  const auto start = [&] {
+    Child night = cli_.Start({"nightly", "run", sweep, "--dir", "nights of mine"});
+    EXPECT_TRUE(testing::Eventually([&] { return !testing::ProcessesWith("as=" + mode).empty(); }));
+    return night;
+  };
+  Child told = start();
+  told.Signal(SIGTERM);
+  const auto stopped = cli_.Finish(told);
+  EXPECT_EQ(stopped.status.exit_code, 130) << stopped.err;
+  EXPECT_THAT(Status(), HasSubstr("CUT SHORT"));
+  EXPECT_TRUE(testing::Eventually([&] { return cli_.Processes().empty(); }));
+  WriteFile(mode, "ok");
+  const auto resumed = RunNight(sweep);
+  EXPECT_EQ(resumed.status.exit_code, 4) << resumed.out << resumed.err;
+  EXPECT_THAT(Status(), AllOf(Not(HasSubstr("CUT SHORT")), Not(HasSubstr("-2 ")))) << "the same night";
+  WriteFile(mode, "sleep");
+  Child killed = start();
+  killed.Signal(SIGKILL);
+  EXPECT_EQ(killed.Wait().signal, SIGKILL);
+  const std::string db = cli_.dir / "nights of mine/ridgeline.db";
+  const auto is_held = [&] { return FileLock::Try(db + ".lock") == std::nullopt; };
+  EXPECT_TRUE(testing::Eventually([&] { return !is_held(); })) << "the database would be in use";
+}
+
 TEST_F(Nightly, OneAtATime) {
   const std::string sweep = cli_.WriteSweep(1, "ok");
   MakeDirs(cli_.dir / "nights of mine");
