@@ -184,6 +184,32 @@ TEST(CudnnAttentionOnCuda, SaysWhatFailed) {
               testing::StartsWith("cuDNN: starting a plan failed: "));
 }
 
+// A lost device refuses every plan, with whichever status. Slower kernels are no answer to that.
+TEST(CudnnAttentionOnCuda, NamesWhatEndedTheDeviceWhileAPlanIsMade) {
+  const auto and_device_is_lost = []() -> const Cudnn& {
+    static Cudnn table = FakeCudnn();
+    table.cudnnBackendFinalize = [](cudnnBackendDescriptor_t descriptor) {
+      const cudnnStatus_t status = FakeCudnn().cudnnBackendFinalize(descriptor);
+      if (status == CUDNN_STATUS_SUCCESS) return status;
+      const CudaStream stream = NewCudaStream();
+      EXPECT_EQ(cuda_on_cpu::Enqueue(stream.get(), [] { return cudaErrorIllegalAddress; }), cudaSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaErrorIllegalAddress);
+      return status;
+    };
+    return table;
+  };
+  cuda_on_cpu::ResetCudnn({.first_fails = true});
+  try {
+    BothPasses({{1, 8, 1, 1, 8}}, {.cudnn = and_device_is_lost});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInternal);
+    EXPECT_THAT(error.message(), testing::StartsWith("an earlier call: "));
+    EXPECT_THAT(error.message(), testing::HasSubstr("cudaErrorIllegalAddress"));
+  }
+  cuda_machine::ResetMachine();
+}
+
 // Runs both passes with each call of cuDNN failing once. Slower kernels never replace a failed call.
 TEST(CudnnAttentionOnCuda, EveryCallThatFailsIsAnErrorAndNothingIsLeft) {
   LibraryWatch& watch = ThisWatch();

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "engine/device/cuda/runtime.h"
+
 namespace ridgeline {
 
 CudnnDescriptor::CudnnDescriptor(const Cudnn& cudnn, cudnnBackendDescriptorType_t type) : cudnn_(&cudnn) {
@@ -253,6 +255,7 @@ std::optional<CudnnPlan> CudnnPlan::Make(const CudnnGraph& graph, const CudnnDev
   cudnnStatus_t machines = CUDNN_STATUS_SUCCESS;
   const auto add = [&](const std::string& words) { why += (why.empty() ? "" : "; ") + words; };
   const auto refused = [&](cudnnStatus_t status) {
+    if (!device.described_) CheckLost();  // a lost device refuses everything, with whichever status
     if (IsOfMachine(status)) machines = status;
     add(CudnnWords(cudnn, status));
   };

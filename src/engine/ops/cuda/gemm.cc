@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "engine/device/cuda/libraries.h"
+#include "engine/device/cuda/runtime.h"
 #include "engine/ops/cuda/dequantize.h"
 #include "engine/ops/cuda/gemm_cublaslt.h"
 #include "engine/ops/cuda/gemm_epilogue.h"
@@ -252,6 +253,7 @@ CudaEpilogue GemmEpilogue(const OpCall& call, const OpCall& other, const CudaRun
       return PrepareProduct(call, run, product);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kInternal) throw;
+      CheckLost();
       return nullptr;  // cuBLASLt has no such product
     }
   };
