@@ -12,7 +12,8 @@
 namespace ridgeline {
 namespace {
 
-// The first version that NVIDIA builds for CUDA 13, whose runtime shares the device with ours.
+// The first release that NVIDIA builds for CUDA 13 (nccl_2.27.7-1+cuda13.0), whose runtime shares the device with ours.
+// It has every function that we call: the last of them, ncclCommInitRankConfig and ncclCommFinalize, came with 2.14.
 constexpr int kOldest = NCCL_VERSION(2, 27, 7);
 
 const char* NameOf(ncclResult_t result) {
@@ -49,7 +50,7 @@ const Nccl& LoadNccl() {
     CheckNccl(found, found.ncclGetVersion(&version), "ncclGetVersion");
     if (version < kOldest) {
       throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("NCCL {}.{} is too old", version / 10000, version / 100 % 100),
+                  fmt::format("NCCL {}.{}.{} is too old", version / 10000, version / 100 % 100, version % 100),
                   "install NVIDIA's libnccl2 for CUDA 13: 2.27.7 or later");
     }
     return found;
