@@ -215,6 +215,7 @@ void ResetMachine(const MachineOptions& options) {
   m.sticky = cudaSuccess;
   m.calls = m.failing_call = 0;
   m.allocations = m.failing_allocation = 0;
+  m.device_flags = 0;
   last_error = cudaSuccess;
   this_device = 0;
 }
@@ -240,6 +241,7 @@ uint64_t AnyOrder() {
   const Lock lock(m.mutex);
   return m.options.seed == 0 ? 0 : 1 + m.random.Below(1 << 20);
 }
+bool LastEventSleeps() { return TheMachine().event_sleeps; }
 bool GraphKeepsPriorities() { return TheMachine().keeps_priorities; }
 int64_t GridsRun() { return TheMachine().grids; }
 

@@ -70,6 +70,8 @@ struct Machine {
   int64_t grids = 0;
   int64_t nodes = 0;              // of graphs, that ran
   bool keeps_priorities = false;  // of streams, in the graph that was instantiated last
+  unsigned device_flags = 0;      // of cudaInitDevice
+  bool event_sleeps = false;      // the event that was made last
   std::string failure;
   cudaError_t sticky = cudaSuccess;  // after a failure the machine does nothing any more
   int64_t calls = 0;                 // of the runtime, as MayFail counts them

@@ -56,8 +56,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 // Events.
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (const cudaError_t error = MayFail(kTakes); error != cudaSuccess) return Said(error);
+  TheMachine().event_sleeps = (flags & cudaEventBlockingSync) != 0;
   *event = new CUevent_st;
   return ++TheMachine().handles, cudaSuccess;
 }

@@ -12,8 +12,10 @@
 
 #include <fmt/format.h>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "engine/comm/gloo/rank_environment.h"
 #include "engine/comm/nccl/collective.h"
 #include "engine/device/algorithm_file.h"
 #include "engine/device/cuda/executor.h"
@@ -53,6 +55,13 @@ int NumberOf(int64_t local_rank, int gpus) {
   throw Error(ErrorKind::kInfrastructure,
               fmt::format("rank {} of this machine has no GPU: it sees {}", local_rank, gpus),
               "start as many ranks a machine as it has GPUs (CUDA_VISIBLE_DEVICES chooses among them)");
+}
+
+// Whether the ranks of a machine leave each other its cores while they wait for their GPUs. A thread that spins sees a
+// GPU's end some microseconds sooner, which one step queued ahead hides. Beside it, a rank has NCCL's threads.
+bool HostSleeps(int64_t cores, int64_t ranks) {
+  constexpr int64_t kCoresOfRank = 2;
+  return cores > 0 && cores < kCoresOfRank * ranks;
 }
 
 // CUDA's versions are 1000 x major + 10 x minor.
@@ -140,7 +149,7 @@ class CudaDeviceOfRank final : public TrainingDevice {
     multiprocessors_ = properties.multiProcessorCount;
     watch_.emplace(BusIdOf(number_), libraries_.nvml);
     HoldAgainst(asked);
-    CheckCuda(cudaSetDevice(number_), "cudaSetDevice");  // creates a context on it, which no watch may see
+    OpenGpu(number_, HostSleeps(CoresAllowed().count(), LocalRanks()));  // creates a context, which no watch may see
     free_at_first_ = FreeBytes();
     own_at_first_ = watch_->OwnBytes();
   }

@@ -390,6 +390,21 @@ TEST_F(CudaTrainer, SaysWhatComputedIt) {
   EXPECT_THAT(environment()["attention_forward"], HasSubstr("ours: cuDNN is asked for 16 bits"));
 }
 
+// Ranks that wait for their GPUs leave each other the cores, if they are few.
+TEST_F(CudaTrainer, LetsTheHostSleepWhereCoresAreFew) {
+  Json values = TinyOnCuda();
+  const auto flags_with = [&](const char* ranks) {
+    cuda_on_cpu::ResetMachine();
+    ::setenv("LOCAL_WORLD_SIZE", ranks, 1);
+    const auto device = OpenHere(OnCuda(values), {});
+    ::unsetenv("LOCAL_WORLD_SIZE");
+    unsigned flags = 0;
+    EXPECT_EQ(cudaGetDeviceFlags(&flags), cudaSuccess);
+    return flags;
+  };
+  EXPECT_EQ(flags_with("60000"), cudaDeviceScheduleBlockingSync);
+}
+
 // Clocks settle in seconds: steps are run and thrown away before the run, which computes what it does without them, and
 // blocks of its steps are measured until there are enough.
 TEST_F(CudaTrainer, WarmsUpAndMeasuresForSeconds) {

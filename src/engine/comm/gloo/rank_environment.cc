@@ -56,6 +56,8 @@ std::optional<RankEnvironment> ReadRankEnvironment() {
 
 int64_t LocalRank() { return Text("LOCAL_RANK").empty() ? 0 : Number<int64_t>("LOCAL_RANK", 0, (1 << 16) - 1); }
 
+int64_t LocalRanks() { return Text("LOCAL_WORLD_SIZE").empty() ? 1 : Number<int64_t>("LOCAL_WORLD_SIZE", 1, 1 << 16); }
+
 bool IsFirstRank() {
   const std::string_view rank = Text("RANK");
   return rank.empty() || rank == "0";

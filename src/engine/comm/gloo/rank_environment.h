@@ -30,6 +30,9 @@ std::optional<RankEnvironment> ReadRankEnvironment();
 // a number.
 int64_t LocalRank();
 
+// Returns LOCAL_WORLD_SIZE, or 1: the number of ranks on this machine. Throws likewise.
+int64_t LocalRanks();
+
 // Whether RANK is 0 or not set: that rank prints and writes results. Never throws.
 bool IsFirstRank();
 

@@ -89,6 +89,13 @@ void CheckLost() {
   if (error != cudaSuccess && MeaningOf(error).lost) CheckCuda(error, "an earlier call");
 }
 
+void OpenGpu(int number, bool host_sleeps) {
+  CheckCuda(cudaInitDevice(number, host_sleeps ? cudaDeviceScheduleBlockingSync : cudaDeviceScheduleAuto,
+                           cudaInitDeviceFlagsAreValid),
+            "cudaInitDevice");
+  CheckCuda(cudaSetDevice(number), "cudaSetDevice");
+}
+
 CudaStream NewCudaStream() {
   cudaStream_t stream = nullptr;
   CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -96,9 +103,12 @@ CudaStream NewCudaStream() {
 }
 
 CudaEvent NewCudaEvent(bool timed) {
+  unsigned device_flags = 0;
+  CheckCuda(cudaGetDeviceFlags(&device_flags), "cudaGetDeviceFlags");
+  unsigned flags = timed ? cudaEventDefault : cudaEventDisableTiming;
+  if ((device_flags & cudaDeviceScheduleMask) == cudaDeviceScheduleBlockingSync) flags |= cudaEventBlockingSync;
   cudaEvent_t event = nullptr;
-  CheckCuda(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming),
-            "cudaEventCreateWithFlags");
+  CheckCuda(cudaEventCreateWithFlags(&event, flags), "cudaEventCreateWithFlags");
   return CudaEvent(event);
 }
 

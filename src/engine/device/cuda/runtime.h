@@ -40,7 +40,11 @@ using DeviceBuffer = std::unique_ptr<std::byte, DeviceDeleter>;  // the device's
 using PinnedBuffer =
     std::unique_ptr<std::byte, PinnedDeleter>;  // the host's memory, which the device copies from and to by itself
 
-// For the thread's device. They throw as CheckCuda.
+// Makes the device current for the thread. Its context is created with the first call in a process; then it decides
+// whether the host's threads sleep while they wait for the device, instead of spinning. Throws as CheckCuda.
+void OpenGpu(int number, bool host_sleeps);
+
+// For the thread's device. They throw as CheckCuda. The host waits for an event as OpenGpu says.
 CudaStream NewCudaStream();  // the legacy stream does not wait for it
 CudaEvent NewCudaEvent(bool timed = false);
 DeviceBuffer NewDeviceBuffer(int64_t bytes);

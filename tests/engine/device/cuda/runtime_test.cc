@@ -85,6 +85,18 @@ TEST(CheckCuda, FindsTheFaultBehindWhatALibrarySays) {
   cuda_on_cpu::ResetMachine();
 }
 
+TEST(OpenGpu, LetsTheHostSleepWhereItIsToldTo) {
+  for (const bool sleeps : {false, true}) {
+    cuda_on_cpu::ResetMachine();
+    OpenGpu(0, sleeps);
+    for (const bool timed : {false, true}) {
+      const CudaEvent event = NewCudaEvent(timed);
+      EXPECT_EQ(cuda_on_cpu::LastEventSleeps(), sleeps);
+    }
+  }
+  cuda_on_cpu::ResetMachine();
+}
+
 TEST(CheckCuda, LeavesNoErrorToTheCallsThatFollow) {
   cuda_on_cpu::ResetMachine({.device_bytes = 4096});
   EXPECT_THROW(NewDeviceBuffer(1 << 20), Error);
