@@ -92,10 +92,10 @@ constexpr int kForwardThreads = 768;
 constexpr int kForwardHeld = 2;  // vectors per thread
 // Leaves a thread 64 registers, so that a multiprocessor has 1024 threads. (C++ compilers see no launch bounds.)
 [[maybe_unused]] constexpr int kForwardBound = 1024;
-// 8 for each of an H200's 132 multiprocessors, which run as many at once for rows of 2048 elements. There, one block
-// per row, which loads nothing while it adds up and stores, took 38.6 us for (8192, 2048) in bf16 with x made first, 82
-// % of a copy's speed. With codes, where each block raises the amax, it reached 69 %.
-constexpr int64_t kForwardBlocks = 1056;
+// 8 for each multiprocessor, which runs as many at once for rows of 2048 elements. On an H200, one block per row, which
+// loads nothing while it adds up and stores, took 38.6 us for (8192, 2048) in bf16 with x made first, 82 % of a copy's
+// speed. With codes, where each block raises the amax, it reached 69 %.
+constexpr int64_t kForwardBlocksEach = 8;
 
 // x is read once and y is written once. (8192, 4096) bf16: 134 MB, 31 us; codes instead of y: 101 MB, 23 us. If x is
 // made first (kSum), its branch and its residual are read once and it is written once: 134 MB, 31 us more than if it is
@@ -241,7 +241,7 @@ void NormCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
       using Ahead = RowsAhead<T, kVec, kTensors, kForwardHeld>;
       static_assert(kForwardThreads <= Ahead::kMostThreads);
       const unsigned threads = WholeWarps((x.cols + kEach - 1) / kEach, kForwardThreads);
-      const unsigned blocks = BlocksFor(std::min(x.rows, kForwardBlocks), 1);
+      const unsigned blocks = BlocksFor(std::min(x.rows, kForwardBlocksEach * run.multiprocessors), 1);
       Launch(run.stream, {{blocks}, {threads}, Ahead::SharedBytes(threads)}, Forward<kCenter, kSum, kCodes, T, kVec>,
              args);
     });
