@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -400,7 +401,10 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   }
   auto* workspace = pack.Get<std::byte*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   ++plans_run;
+  double ms = 0;
+  if (!options.ms.empty()) ms = options.ms[std::min(static_cast<size_t>(config.number), options.ms.size() - 1)];
   const cudaError_t error = cuda_on_cpu::Enqueue(handle->stream, [=, bytes = options.workspace_bytes] {
+    cuda_on_cpu::PassTime(std::chrono::duration<double, std::milli>(ms));
     std::fill_n(workspace, bytes, std::byte{0xff});
     Evaluation evaluation(data, scalars);
     for (const Shared& operation : operations) evaluation.Run(*operation);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace cuda_on_cpu {
 
@@ -10,6 +11,7 @@ struct CudnnOptions {
   int64_t workspace_bytes = 256;
   bool first_fails = false;                // to be built
   bool first_is_nondeterministic = false;  // as its engine notes
+  std::vector<double> ms = {};             // what a run of each proposal takes; the last one's holds for the rest
 };
 // Forgets all earlier requests.
 void ResetCudnn(const CudnnOptions& options = {});

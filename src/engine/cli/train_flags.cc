@@ -165,6 +165,14 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   app.add_option("--algorithms", algorithms,
                  "of products on a GPU: the file that keeps which algorithms were the fastest (default: "
                  "~/.cache/ridgeline/cublaslt.json); off: take those that cuBLASLt names first");
+  auto* load = app.add_option("--choose-under-load", command.device.load_seconds,
+                              "choose them after so many seconds of load, on random operands, with cold caches: no GPU "
+                              "has shown yet what that gains")
+                   ->type_name("SECONDS")
+                   ->check(CLI::Range(0.001, 60.0));
+  auto* plans = app.add_flag("--all-plans", command.device.all_plans,
+                             "of attention on a GPU: time all of cuDNN's plans, and keep the choice beside those of "
+                             "--algorithms");
   app.add_flag("--budget", command.budget,
                "train nothing: print what a step moves and multiplies, op by op, and the least time that takes on the "
                "gpu that is named, else on an H200");
@@ -219,6 +227,10 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   }
 
   command.device.algorithms = AlgorithmsOf(algorithms);
+  if (command.device.algorithms.empty() && load->count() + plans->count() > 0) {
+    throw Error(ErrorKind::kUsage, "there is no file to keep choices in: --algorithms is off, or no home is known",
+                "name a file with --algorithms, or leave out --choose-under-load and --all-plans");
+  }
   if (!command.export_trace.empty()) RequireTraceName(command.export_trace);
   if (given["device"] == "cuda" && given["gpu"].empty()) given["gpu"] = GpuHere();
   if (!command.verify_case.empty()) {

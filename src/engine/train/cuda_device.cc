@@ -173,7 +173,9 @@ class CudaDeviceOfRank final : public TrainingDevice {
     algorithms = "cuBLASLt's first";
     if (!algorithms_) return;
     const std::string file = algorithms_->path().string();
-    algorithms = algorithms_->measures() ? "the fastest, kept in " + file : "those of " + file + ", else " + algorithms;
+    const std::string_view fastest = options_.load_seconds > 0 ? "the fastest under load" : "the fastest";
+    algorithms = algorithms_->measures() ? fmt::format("{}, kept in {}", fastest, file)
+                                         : "those of " + file + ", else " + algorithms;
     const std::set<std::string>& taken = algorithms_->taken();
     if (!taken.empty()) algorithms += "; products do " + Join({taken.begin(), taken.end()}, " and ");
   }
@@ -181,10 +183,11 @@ class CudaDeviceOfRank final : public TrainingDevice {
   std::unique_ptr<Executor> MakeExecutor(const StepProgram& program, Communicator& communicator) override {
     OpenAlgorithms(communicator);
     if (communicator.world() > 1 && communicator.name() != "virtual") nccl_ = NcclVersion(libraries_.nccl());
-    return std::make_unique<CudaExecutor>(program.trace, program.layout, CudaKernels(),
-                                          CudaOptions{number_, &libraries_.cuda, options_.graph, algorithms_.get(),
-                                                      GemmEpilogue, WriteNormalCuda, &notes_},
-                                          MakeCudaCollectives(communicator, libraries_.nccl));
+    return std::make_unique<CudaExecutor>(
+        program.trace, program.layout, CudaKernels(),
+        CudaOptions{number_, &libraries_.cuda, options_.graph, algorithms_.get(), GemmEpilogue, WriteNormalCuda,
+                    &notes_, options_.load_seconds, options_.all_plans, ReadThroughCuda},
+        MakeCudaCollectives(communicator, libraries_.nccl));
   }
 
   int64_t AvailableSlabBytes() const override { return FreeBytes(); }
@@ -226,8 +229,9 @@ class CudaDeviceOfRank final : public TrainingDevice {
   // machines, or beside a program that writes it, may not. Otherwise all use the library's first choice.
   void OpenAlgorithms(Communicator& communicator) {
     if (!options_.algorithms.empty()) {
-      const std::string machine = fmt::format("{}, {}, cuBLASLt {}", name_, CudaVersions(),
-                                              LibraryVersion(libraries_.cuda.cublaslt().cublasLtGetVersion()));
+      const std::string machine = fmt::format("{}, {}, cuBLASLt {}{}", name_, CudaVersions(),
+                                              LibraryVersion(libraries_.cuda.cublaslt().cublasLtGetVersion()),
+                                              options_.load_seconds > 0 ? ", under load" : "");
       using Use = AlgorithmFile::Use;
       algorithms_ = std::make_unique<AlgorithmFile>(
           options_.algorithms, machine, communicator.world() == 1 ? Use::kMeasure : Use::kTakeOnly, options_.on_note);

@@ -59,6 +59,10 @@ struct DeviceOptions {
   // For a GPU: the file of the products' fastest algorithms (engine/device/algorithm_file.h). Empty: each product takes
   // the algorithm that the library names first.
   std::filesystem::path algorithms;
+  // For a GPU: chooses them as a step would, after so many seconds of load, with cold caches and random operands. 0: at
+  // once. No card has shown yet that this is faster.
+  double load_seconds = 0;
+  bool all_plans = false;  // for a GPU: times all of cuDNN's plans of attention, instead of taking its first
   std::function<void(const std::string&)> on_note;  // gets notes about it; may be empty
 };
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+
 namespace ridgeline {
 namespace {
 
@@ -21,6 +23,20 @@ TEST(TrainFlags, SayWhichAlgorithmsOfProductsAreTaken) {
   EXPECT_EQ(AlgorithmsOf({"--algorithms", "mine.json"}), "mine.json");
   EXPECT_EQ(AlgorithmsOf({"--algorithms", "off"}), "");
   ::unsetenv("XDG_CACHE_HOME");
+}
+
+TEST(TrainFlags, SayHowAlgorithmsAreChosen) {
+  const auto parse = [](std::vector<const char*> arguments) {
+    arguments.insert(arguments.begin(), {"ridgeline-train", "--spec", "run.json", "--algorithms"});
+    return ParseTrainCommand(static_cast<int>(arguments.size()), arguments.data())->device;
+  };
+  EXPECT_EQ(parse({"mine.json"}).load_seconds, 0);
+  EXPECT_FALSE(parse({"mine.json"}).all_plans);
+  EXPECT_EQ(parse({"mine.json", "--choose-under-load", "5"}).load_seconds, 5);
+  EXPECT_TRUE(parse({"mine.json", "--all-plans"}).all_plans);
+  EXPECT_THROW(parse({"mine.json", "--choose-under-load", "0"}), Error);
+  EXPECT_THROW(parse({"off", "--choose-under-load", "5"}), Error);
+  EXPECT_THROW(parse({"off", "--all-plans"}), Error);
 }
 
 }  // namespace

@@ -7,14 +7,19 @@
 
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "engine/device/algorithm_file.h"
+#include "engine/device/cuda/executor.h"
 #include "engine/device/cuda/libraries.h"
 #include "engine/ops/attention.h"
 #include "engine/ops/cuda/kernels.h"
+#include "tests/base/temp_dir.h"
 #include "tests/engine/device/cuda_machine.h"
 #include "tests/engine/ops/op_runner.h"
 #ifdef RIDGELINE_CUDA_ON_CPU
@@ -182,6 +187,50 @@ TEST(CudnnAttentionOnCuda, SaysWhatFailed) {
                 return table;
               }),
               testing::StartsWith("cuDNN: starting a plan failed: "));
+}
+
+// All plans are timed once, on request, and the choice is kept. Without a file of choices, the first is taken.
+TEST(CudnnAttentionOnCuda, TakesTheFastestPlanWhereAllAreTimed) {
+  const TempDir dir;
+  const auto notes_of = [&](bool with_file, double load_seconds, std::vector<double> ms) {
+    cuda_machine::ResetMachine();
+    cuda_on_cpu::ResetCudnn({.proposals = 3, .ms = std::move(ms)});
+    Trace trace(CudaDevice(90));
+    const auto tensor = [&](DType dtype, int64_t rows, int64_t cols) {
+      return trace.Persistent(dtype, rows, cols, Category::kData);
+    };
+    const auto half = [&] { return tensor(DType::kBF16, 8, 16); };
+    const Tensor q = half(), k = half(), v = half(), o = half(), d_o = half(), dq = half(), dk = half(), dv = half();
+    const Tensor lse = tensor(DType::kF32, 2, 8);
+    const AttentionShape shape{1, 8, 2, 2, 8};
+    AttentionForward(trace, q, k, v, o, lse, shape);
+    AttentionBackward(trace, d_o, q, k, v, o, lse, dq, dk, dv, shape);
+    const Layout layout = PlanLayout(trace);
+    CudaKernelTable table;
+    AddAttentionCuda(table);
+    const CudaLibraries libraries = {.cudnn = FakeCudnn};
+    AlgorithmFile file(dir / "kept", "H200", AlgorithmFile::Use::kMeasure);
+    std::map<std::string, std::string> notes;
+    const CudaExecutor executor(trace, layout, table,
+                                {.libraries = &libraries,
+                                 .algorithms = with_file ? &file : nullptr,
+                                 .notes = &notes,
+                                 .load_seconds = load_seconds,
+                                 .all_plans = true,
+                                 .read_through = ReadThroughCuda});
+    return notes.at("attention_forward") + "; " + notes.at("attention_backward");
+  };
+  constexpr const char* kThird =
+      "cuDNN's engine 2, the fastest of 3 plans; cuDNN's engine 2, the fastest of 3 plans, bits may differ between "
+      "runs";
+  EXPECT_EQ(notes_of(true, 0, {30'000, 20'000, 10'000}), kThird);
+  EXPECT_EQ(cuda_on_cpu::CudnnPlansRun(), 2 * 3 * 6);
+  EXPECT_EQ(notes_of(true, 0, {10'000, 20'000, 30'000}), kThird) << "what is kept is measured again";
+  EXPECT_EQ(cuda_on_cpu::CudnnPlansRun(), 0);
+  EXPECT_EQ(notes_of(false, 0, {30'000, 20'000, 10'000}),
+            "cuDNN's engine 0; cuDNN's engine 0, bits may differ between runs");
+  std::filesystem::remove(dir / "kept");
+  EXPECT_EQ(notes_of(true, 0.001, {30'000, 20'000, 10'000}), kThird) << "under the load of a step";
 }
 
 // A lost device refuses every plan, with whichever status. Slower kernels are no answer to that.

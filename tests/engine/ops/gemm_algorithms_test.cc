@@ -63,13 +63,19 @@ class GemmAlgorithmsOnCuda : public ::testing::Test {
     Bits bits;
     int64_t measured = 0;
   };
-  static Outcome Run(AlgorithmFile* algorithms, bool graph = true, const CublasLt& (*library)() = FakeCublasLt) {
+  static Outcome Run(AlgorithmFile* algorithms, bool graph = true, const CublasLt& (*library)() = FakeCublasLt,
+                     double load_seconds = 0) {
     const Products products;
     CudaKernelTable kernels;
     AddGemmCuda(kernels);
     const CudaLibraries libraries = {.cublaslt = library, .cudnn = nullptr};
     const int64_t before = cuda_on_cpu::CublasLtProductsRun();
-    CudaExecutor executor(products.trace, products.layout, kernels, {0, &libraries, graph, algorithms});
+    CudaExecutor executor(products.trace, products.layout, kernels,
+                          {.libraries = &libraries,
+                           .graph = graph,
+                           .algorithms = algorithms,
+                           .load_seconds = load_seconds,
+                           .read_through = ReadThroughCuda});
     const auto read = [&](const Tensor& tensor) { return executor.Read<float>(tensor, 0, kSize * kSize); };
     EXPECT_EQ(read(products.first), Bits(kSize * kSize)) << "measuring left something behind";
     EXPECT_EQ(read(products.added), Bits(kSize * kSize));
@@ -107,6 +113,13 @@ TEST_F(GemmAlgorithmsOnCuda, AreTheFirstsWhereNoFileIs) {
 TEST_F(GemmAlgorithmsOnCuda, AreTheFastestOfEachShapeMeasuredOnce) {
   const Outcome outcome = Run(Open().get());
   EXPECT_EQ(outcome.measured, 2 * 4 * kMeasured) << "two shapes, four algorithms each";
+  EXPECT_EQ(outcome.bits, BitsOf(2));
+}
+
+// Measuring leaves nothing behind, and the products have the bits of the algorithm that it chose.
+TEST_F(GemmAlgorithmsOnCuda, AreChosenUnderTheLoadOfAStep) {
+  const Outcome outcome = Run(Open().get(), true, FakeCublasLt, 0.001);
+  EXPECT_GE(outcome.measured, 2 * 4 * kMeasured + 4) << "nothing kept the device busy";
   EXPECT_EQ(outcome.bits, BitsOf(2));
 }
 

@@ -390,6 +390,32 @@ TEST_F(CudaTrainer, SaysWhatComputedIt) {
   EXPECT_THAT(environment()["attention_forward"], HasSubstr("ours: cuDNN is asked for 16 bits"));
 }
 
+// Settings that no card has measured yet change who computes, and no byte of the plan.
+TEST_F(CudaTrainer, ChoosesUnderTheLoadOfAStepAndAmongAllPlans) {
+  Json values = TinyOnCuda();
+  values.update({{"steps", 1}, {"precision", "bf16"}, {"hidden", 16}, {"heads", 2}, {"kv_heads", 1}, {"head_dim", 8}});
+  TrainOptions options;
+  options.open_cuda = [](const RunSpec& spec, const DeviceOptions& device) {
+    NvidiaLibraries libraries = AllLibrariesHere();
+    libraries.cuda.cudnn = FakeCudnn;
+    return OpenCudaDevice(spec, device, LocalRank(), libraries);
+  };
+  cuda_on_cpu::ResetCudnn({.proposals = 2, .ms = {20'000, 10'000}});
+  options.device.algorithms = dir_ / "cublaslt.json";
+  const RunResult plain = Run(OnCuda(values), options);
+  options.device.load_seconds = 0.001;
+  options.device.all_plans = true;
+  const RunResult chosen = Run(OnCuda(values), options);
+  ASSERT_EQ(chosen.status, RunStatus::kOk) << chosen.message;
+  EXPECT_EQ(chosen.environment.at("gemm_algorithms"),
+            "the fastest under load, kept in " + options.device.algorithms.string());
+  EXPECT_EQ(chosen.environment.at("attention_forward"), "cuDNN's engine 1, the fastest of 2 plans");
+  EXPECT_EQ(plain.environment.at("attention_forward"), "cuDNN's engine 0");
+  EXPECT_EQ(chosen.memory.planned_peak_bytes, plain.memory.planned_peak_bytes);
+  EXPECT_EQ(chosen.loss, plain.loss) << "the emulated plans compute the same";
+  cuda_on_cpu::ResetCudnn();
+}
+
 // Ranks that wait for their GPUs leave each other the cores, if they are few.
 TEST_F(CudaTrainer, LetsTheHostSleepWhereCoresAreFew) {
   Json values = TinyOnCuda();

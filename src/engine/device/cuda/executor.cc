@@ -146,10 +146,13 @@ CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaK
   run_.collectives = collectives_.get();
   run_.algorithms = options_.algorithms;
   run_.notes = options_.notes;
+  run_.all_plans = options_.all_plans;
+  if (options_.load_seconds > 0) PrepareLoad();
   // Algorithms are measured where they will run, in the slab. That needs no further memory and has the final
   // alignments. The slab holds nothing yet. These bytes are ordinary numbers in every format, 1.5 in e4m3 and 0.01 in
   // bf16: no NaN, for which a device may take longer. Because all bytes are equal, few wires change, and the device may
-  // clock higher than in a step. But that holds for all algorithms, which are only compared with each other.
+  // clock higher than in a step. But that holds for all algorithms, which are only compared with each other. Under a
+  // step's load, products and attention write random operands.
   if (options_.algorithms != nullptr) Fill(0x3c);
   calls_.reserve(trace.calls().size());
   for (const OpCall& call : trace.calls()) {
@@ -168,6 +171,18 @@ CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaK
   for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
     if (calls_[i].run_together != nullptr) calls_[i].together = CountTogether(trace, layout, i);
   }
+}
+
+// Reads twice as many bytes as the L2 cache has, each time other ones of the slab.
+void CudaExecutor::PrepareLoad() {
+  const int64_t bytes = std::min(int64_t{2} * Attribute(cudaDevAttrL2CacheSize, options_.device), slab_bytes_);
+  load_.seconds = options_.load_seconds;
+  load_.take_other_data = [this, bytes, at = int64_t{0}]() mutable {
+    if (at + bytes > slab_bytes_) at = 0;
+    options_.read_through(stream_.get(), slab_.get() + at, bytes);
+    at += bytes;
+  };
+  run_.load = &load_;
 }
 
 void CudaExecutor::Fill(int byte) {
@@ -210,7 +225,7 @@ std::shared_ptr<KernelState> CudaExecutor::TakeEpilogue(const Bound& call, const
       if (way == 0) other.run(*other.call, run_, other.state.get());
       return true;
     };
-    if (Fastest(2, queue, stream_.get()) != 1U) state = nullptr;
+    if (Fastest(2, queue, stream_.get(), run_.load) != 1U) state = nullptr;
   }
   algorithms.Keep(epilogue.work, std::string(state == nullptr ? kTwoCalls : kOneCall));
   return state;

@@ -13,6 +13,7 @@
 #include "engine/device/algorithm_file.h"
 #include "engine/device/cuda/collectives.h"
 #include "engine/device/cuda/epilogue.h"
+#include "engine/device/cuda/fastest.h"
 #include "engine/device/cuda/kernel.h"
 #include "engine/device/cuda/runtime.h"
 #include "engine/device/executor.h"
@@ -73,6 +74,9 @@ struct CudaOptions {
   void (*write_normal)(cudaStream_t stream, DType dtype, std::byte* to, int64_t first, int64_t count,
                        const NormalNumbers& numbers) = nullptr;  // WriteNormalCuda; null: the host makes first weights
   std::map<std::string, std::string>* notes = nullptr;           // as in CudaRun
+  double load_seconds = 0;  // algorithms are measured after so much load; 0: at once
+  bool all_plans = false;   // as in CudaRun
+  void (*read_through)(cudaStream_t stream, const std::byte* from, int64_t bytes) = nullptr;  // ReadThroughCuda
 };
 
 class CudaExecutor final : public Executor {
@@ -111,6 +115,7 @@ class CudaExecutor final : public Executor {
     size_t together;  // number of calls from this one on that run_together runs at once; 1: it runs alone
   };
   void Fill(int byte);  // fills the slab
+  void PrepareLoad();
   void ChooseEpilogues(const Trace& trace);
   std::shared_ptr<KernelState> TakeEpilogue(const Bound& call, const Bound& other, const CudaEpilogue& epilogue);
   void RunCalls() const;
@@ -131,6 +136,7 @@ class CudaExecutor final : public Executor {
   CudaScalars scalars_;
   const std::shared_ptr<CudaCollectives> collectives_;
   CudaRun run_;
+  StepLoad load_;
   Tensor inputs_;  // Trace::inputs()
   std::vector<Bound> calls_;
   std::vector<CudaEvent> between_calls_;  // one more than there are calls, if they are timed

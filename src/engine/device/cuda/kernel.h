@@ -19,6 +19,7 @@ namespace ridgeline {
 class AlgorithmFile;
 class CudaCollectives;
 struct CudaLibraries;
+struct StepLoad;
 
 // One execution of the program over a slab in device memory. Everything is queued on `stream` without waiting, so that
 // a step can be captured as a graph.
@@ -31,6 +32,8 @@ struct CudaRun {
   const CudaLibraries* libraries = nullptr;  // cuBLASLt and cuDNN, for the kernels that use them
   CudaCollectives* collectives = nullptr;    // reaches other ranks; required for programs of several ranks
   AlgorithmFile* algorithms = nullptr;       // chooses libraries' algorithms by time and stores them; may be null
+  StepLoad* load = nullptr;  // what they are measured under, on random operands; null: on a device that has just begun
+  bool all_plans = false;    // measures all of cuDNN's plans, too, instead of taking its first
   // Notes for the result on which library computes what, by names of its environment. May be null. `prepare` writes
   // them.
   std::map<std::string, std::string>* notes = nullptr;

@@ -123,17 +123,19 @@ CudnnAttention::CudnnAttention(const OpCall& call) {
   }
 }
 
-std::optional<CudnnPlan> PlanAttentionForward(const Cudnn& cudnn, const CudnnAttention& attention,
-                                              const CudnnDevice& device, std::string& why) {
+std::vector<CudnnPlan> PlanAttentionForward(const Cudnn& cudnn, const CudnnAttention& attention,
+                                            const CudnnDevice& device, std::string& why) {
   CudnnGraph graph(cudnn);
   AddForward(graph, attention);
-  return CudnnPlan::Make(graph, device, {attention.workspace_bytes, attention.shape.repeats}, why);
+  return CudnnPlan::Make(graph, device, {attention.workspace_bytes, attention.shape.repeats, attention.most_plans},
+                         why);
 }
-std::optional<CudnnPlan> PlanAttentionBackward(const Cudnn& cudnn, const CudnnAttention& attention,
-                                               const CudnnDevice& device, std::string& why) {
+std::vector<CudnnPlan> PlanAttentionBackward(const Cudnn& cudnn, const CudnnAttention& attention,
+                                             const CudnnDevice& device, std::string& why) {
   CudnnGraph graph(cudnn);
   AddBackward(graph, attention);
-  return CudnnPlan::Make(graph, device, {attention.workspace_bytes, attention.shape.repeats}, why);
+  return CudnnPlan::Make(graph, device, {attention.workspace_bytes, attention.shape.repeats, attention.most_plans},
+                         why);
 }
 
 }  // namespace ridgeline

@@ -3,8 +3,8 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/device/trace.h"
 #include "engine/ops/attention.h"
@@ -22,14 +22,15 @@ struct CudnnAttention {
   // For q, k, v, o and, in a backward call, d_o, dq, dk, dv; in elements.
   std::array<int64_t, 8> row_strides{};
   int64_t workspace_bytes = 0;  // the most that a plan may request
+  size_t most_plans = 1;
 
   explicit CudnnAttention(const OpCall& call);
 };
 
-// As CudnnPlan::Make: nothing if cuDNN has no plan, and why.
-std::optional<CudnnPlan> PlanAttentionForward(const Cudnn& cudnn, const CudnnAttention& attention,
-                                              const CudnnDevice& device, std::string& why);
-std::optional<CudnnPlan> PlanAttentionBackward(const Cudnn& cudnn, const CudnnAttention& attention,
-                                               const CudnnDevice& device, std::string& why);
+// As CudnnPlan::Make: none if cuDNN has no plan, and why.
+std::vector<CudnnPlan> PlanAttentionForward(const Cudnn& cudnn, const CudnnAttention& attention,
+                                            const CudnnDevice& device, std::string& why);
+std::vector<CudnnPlan> PlanAttentionBackward(const Cudnn& cudnn, const CudnnAttention& attention,
+                                             const CudnnDevice& device, std::string& why);
 
 }  // namespace ridgeline

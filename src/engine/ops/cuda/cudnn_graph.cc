@@ -248,8 +248,8 @@ CudnnPlan::CudnnPlan(CudnnDescriptor plan, const CudnnDescriptor& engine)
       engine_(engine.Int(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)),
       repeats_(!engine.HasNote(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) {}
 
-std::optional<CudnnPlan> CudnnPlan::Make(const CudnnGraph& graph, const CudnnDevice& device, const Needs& needs,
-                                         std::string& why) {
+std::vector<CudnnPlan> CudnnPlan::Make(const CudnnGraph& graph, const CudnnDevice& device, const Needs& needs,
+                                       std::string& why) {
   constexpr int64_t kMostProposals = 16;  // it makes at most four for attention
   const Cudnn& cudnn = graph.cudnn();
   cudnnStatus_t machines = CUDNN_STATUS_SUCCESS;
@@ -273,11 +273,13 @@ std::optional<CudnnPlan> CudnnPlan::Make(const CudnnGraph& graph, const CudnnDev
   if (status != CUDNN_STATUS_SUCCESS) {
     refused(status);
     CheckCudnn(cudnn, machines, "making a plan");
-    return std::nullopt;
+    return {};
   }
 
+  std::vector<CudnnPlan> plans;
   for (const CudnnDescriptor& proposal :
        heuristic.Descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kMostProposals)) {
+    if (plans.size() == needs.most_plans) break;
     CudnnDescriptor made(cudnn, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     made.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, proposal);
     if (device.described_) {
@@ -296,12 +298,13 @@ std::optional<CudnnPlan> CudnnPlan::Make(const CudnnGraph& graph, const CudnnDev
     } else if (needs.repeats && !plan.repeats()) {
       add(fmt::format("cuDNN's engine {} gives other bits at every run", plan.engine()));
     } else {
-      return plan;
+      plans.push_back(std::move(plan));
     }
   }
+  if (!plans.empty()) return plans;
   CheckCudnn(cudnn, machines, "building a plan");
   if (why.empty()) why = "cuDNN proposes nothing";
-  return std::nullopt;
+  return plans;
 }
 
 void CudnnPlan::Run(cudnnHandle_t handle, std::span<const int64_t> ids, std::span<void* const> data,

@@ -126,13 +126,14 @@ class CudnnPlan {
   struct Needs {
     int64_t most_workspace_bytes = 0;
     bool repeats = false;  // required: cuDNN does not note that the engine's results differ from run to run
+    size_t most_plans = 1;
   };
-  // The first of cuDNN's proposals that can be built and meets the needs. Nothing if cuDNN has none; `why` gives its
-  // reason for each. Takes seconds if kernels are compiled. Throws as CheckCudnn if there is none because the machine
-  // fails, rather than because cuDNN refuses the graph: other kernels instead would be slower, and nobody would know
-  // why.
-  static std::optional<CudnnPlan> Make(const CudnnGraph& graph, const CudnnDevice& device, const Needs& needs,
-                                       std::string& why);
+  // The first of cuDNN's proposals that can be built and meet the needs. None if cuDNN has none; `why` gives its reason
+  // for each that it refused. A plan takes seconds if kernels are compiled. Throws as CheckCudnn if there is none
+  // because the machine fails, rather than because cuDNN refuses the graph: other kernels instead would be slower, and
+  // nobody would know why.
+  static std::vector<CudnnPlan> Make(const CudnnGraph& graph, const CudnnDevice& device, const Needs& needs,
+                                     std::string& why);
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
   int64_t engine() const { return engine_; }  // cuDNN's number of the engine

@@ -81,7 +81,7 @@ class ProductState : public KernelState {
                const Tensor& sums, const Tensor& bias, const Tensor& workspace, bool accumulate)
       : c_(c), sums_(sums), bias_(bias), workspace_(workspace), accumulate_(accumulate) {
     product_ = std::make_unique<CublasLtProduct>(run.libraries->cublaslt(), product.shape, product.vectors,
-                                                 run.algorithms, WithOutputs(run, on), run.stream);
+                                                 run.algorithms, run.load, WithOutputs(run, on), run.stream);
   }
 
   // `on`: a, b and the factors.
@@ -218,6 +218,13 @@ std::shared_ptr<KernelState> PrepareQuantizedGemm(const OpCall& call, const Cuda
                    : block == 16 ? ProductScales::kBlock16
                                  : ProductScales::kTensor;
     shape.fast_sums = attrs.fast_sums && shape.scales == ProductScales::kTensor;
+    if (run.load != nullptr && shape.scales == ProductScales::kBlock32) {
+      // As E8M0, what the slab is filled with is next to nothing, and so would be the sums. This is 1.
+      for (const Tensor& tiles : {on.scratch.a, on.scratch.b}) {
+        CheckCuda(cudaMemsetAsync(BytesOf(run, tiles), 0x7f, static_cast<size_t>(tiles.bytes()), run.stream),
+                  "cudaMemsetAsync");
+      }
+    }
   }
   // Before measurements, because another beta might mean other work.
   if (run.algorithms != nullptr) MakeFactors(run, on, attrs);

@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/device/cuda/fastest.h"
 #include "engine/device/cuda/runtime.h"
 #include "engine/device/kernel_state.h"
+#include "engine/ops/cuda/random_operands.h"
 
 namespace ridgeline {
 namespace {
@@ -99,7 +99,8 @@ struct CublasLtProduct::Handle {
 };
 
 CublasLtProduct::CublasLtProduct(const CublasLt& library, const ProductShape& shape, const ProductVectors& vectors,
-                                 AlgorithmFile* algorithms, const ProductOperands& on, cudaStream_t stream)
+                                 AlgorithmFile* algorithms, StepLoad* load, const ProductOperands& on,
+                                 cudaStream_t stream)
     : library_(library),
       shape_(shape),
       product_(nullptr, library.cublasLtMatmulDescDestroy),
@@ -112,7 +113,7 @@ CublasLtProduct::CublasLtProduct(const CublasLt& library, const ProductShape& sh
   handle_ = handles.Get({&library, device}, [&] { return std::make_shared<Handle>(library); });
   Describe(vectors);
   algorithm_ = chosen.Get({&library, device, algorithms, shape}, [&] {
-    return std::make_shared<cublasLtMatmulAlgo_t>(ChooseAlgorithm(algorithms, on, stream));
+    return std::make_shared<cublasLtMatmulAlgo_t>(ChooseAlgorithm(algorithms, load, on, stream));
   });
 }
 
@@ -212,21 +213,30 @@ bool CublasLtProduct::Fits(const cublasLtMatmulAlgo_t& algorithm) const {
   return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= static_cast<size_t>(shape_.workspace_bytes);
 }
 
-cublasLtMatmulAlgo_t CublasLtProduct::FastestAlgorithm(const ProductOperands& on, cudaStream_t stream) const {
+cublasLtMatmulAlgo_t CublasLtProduct::FastestAlgorithm(StepLoad* load, const ProductOperands& on,
+                                                       cudaStream_t stream) const {
   const std::vector<cublasLtMatmulAlgo_t> named = AskHeuristics(kMostMeasured);
+  if (load != nullptr) {
+    // The operands hold nothing yet (CudaKernel::prepare).
+    const auto write = [&](cudaDataType_t type, const void* to, bool turned, int64_t rows, int64_t cols, int64_t ld) {
+      WriteRandomOperand(stream, type, const_cast<void*>(to), turned ? cols : rows, turned ? rows : cols, ld);
+    };
+    write(shape_.a, on.a, shape_.trans_a, shape_.m, shape_.k, shape_.lda);
+    write(shape_.b, on.b, shape_.trans_b, shape_.k, shape_.n, shape_.ldb);
+  }
   const auto queue = [&](size_t i) {
     const cublasStatus_t status = Queue(named[i], on, stream);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;  // the heuristics named it nevertheless
     if (status != CUBLAS_STATUS_SUCCESS) CheckCublasLt(status, "measuring the product " + shape_.Name());
     return true;
   };
-  const std::optional<size_t> fastest = Fastest(named.size(), queue, stream);
+  const std::optional<size_t> fastest = Fastest(named.size(), queue, stream, load);
   if (!fastest) CheckCublasLt(CUBLAS_STATUS_NOT_SUPPORTED, "the product " + shape_.Name());
   return named[*fastest];
 }
 
-cublasLtMatmulAlgo_t CublasLtProduct::ChooseAlgorithm(AlgorithmFile* algorithms, const ProductOperands& on,
-                                                      cudaStream_t stream) const {
+cublasLtMatmulAlgo_t CublasLtProduct::ChooseAlgorithm(AlgorithmFile* algorithms, StepLoad* load,
+                                                      const ProductOperands& on, cudaStream_t stream) const {
   if (algorithms == nullptr) return AskHeuristics(1).front();
   cublasLtMatmulAlgo_t algorithm;
   const std::optional<std::string> kept = algorithms->Find(shape_.Key());
@@ -235,7 +245,7 @@ cublasLtMatmulAlgo_t CublasLtProduct::ChooseAlgorithm(AlgorithmFile* algorithms,
     if (Fits(algorithm)) return algorithm;
   }
   if (!algorithms->measures()) return AskHeuristics(1).front();
-  algorithm = FastestAlgorithm(on, stream);
+  algorithm = FastestAlgorithm(load, on, stream);
   algorithms->Keep(shape_.Key(), {reinterpret_cast<const char*>(&algorithm), sizeof algorithm});
   return algorithm;
 }

@@ -13,6 +13,7 @@
 
 #include "engine/device/algorithm_file.h"
 #include "engine/device/cuda/cublaslt.h"
+#include "engine/device/cuda/fastest.h"
 
 namespace ridgeline {
 
@@ -80,10 +81,10 @@ struct ProductOperands {
 class CublasLtProduct {
  public:
   // For the current device. If `algorithms` is given and measures, it runs some algorithms on the operands, overwrites
-  // c and waits for the stream. Throws Error with an explanation if cuBLASLt has no such product. `library` must
-  // outlive it.
+  // c and waits for the stream. With `load` it does so under it, and overwrites a and b with random numbers. Throws
+  // Error with an explanation if cuBLASLt has no such product. `library` must outlive it.
   CublasLtProduct(const CublasLt& library, const ProductShape& shape, const ProductVectors& vectors,
-                  AlgorithmFile* algorithms, const ProductOperands& on, cudaStream_t stream);
+                  AlgorithmFile* algorithms, StepLoad* load, const ProductOperands& on, cudaStream_t stream);
 
   // Queues the product.
   void Run(const ProductOperands& on, cudaStream_t stream) const;
@@ -98,8 +99,9 @@ class CublasLtProduct {
   void Describe(const ProductVectors& vectors);
   std::vector<cublasLtMatmulAlgo_t> AskHeuristics(int most) const;
   bool Fits(const cublasLtMatmulAlgo_t& algorithm) const;
-  cublasLtMatmulAlgo_t FastestAlgorithm(const ProductOperands& on, cudaStream_t stream) const;
-  cublasLtMatmulAlgo_t ChooseAlgorithm(AlgorithmFile* algorithms, const ProductOperands& on, cudaStream_t stream) const;
+  cublasLtMatmulAlgo_t FastestAlgorithm(StepLoad* load, const ProductOperands& on, cudaStream_t stream) const;
+  cublasLtMatmulAlgo_t ChooseAlgorithm(AlgorithmFile* algorithms, StepLoad* load, const ProductOperands& on,
+                                       cudaStream_t stream) const;
   cublasStatus_t Queue(const cublasLtMatmulAlgo_t& algorithm, const ProductOperands& on, cudaStream_t stream) const;
 
   const CublasLt& library_;

@@ -20,4 +20,7 @@ void AddQuantizeCuda(CudaKernelTable& table);
 void WriteNormalCuda(cudaStream_t stream, DType dtype, std::byte* to, int64_t first, int64_t count,
                      const NormalNumbers& numbers);
 
+// Reads bytes of device memory and drops them. Afterwards the device's caches hold these.
+void ReadThroughCuda(cudaStream_t stream, const std::byte* from, int64_t bytes);
+
 }  // namespace ridgeline
