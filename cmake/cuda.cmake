@@ -5,7 +5,7 @@
 #   rl_cuda_objects(OUT SOURCES…)  kernels, by nvcc
 # cuBLASLt, cuDNN and NCCL are loaded when a run asks for them, so nothing links them.
 set(RIDGELINE_CUDA AUTO CACHE STRING "Build the CUDA device: AUTO (where the toolkit is), ON or OFF")
-set(RIDGELINE_CUDA_ARCHITECTURES 80 90 100 120 CACHE STRING "What nvcc compiles each kernel for: sm_NAME")
+set(RIDGELINE_CUDA_ARCHITECTURES 80 89 90 100 120 CACHE STRING "What nvcc compiles each kernel for: sm_NAME")
 set(RIDGELINE_CUDA_OLDEST 12080)  # the first release with headers for fp4, and with sm_100 and sm_120
 
 if(NOT RIDGELINE_CUDA MATCHES "^(AUTO|ON|OFF)$")

@@ -18,9 +18,9 @@ table() { # BUILD ARCHITECTURE
   # of its shared memory; a warp's registers come in units of 256.
   awk -v architecture="sm_$2" -v quote="'" '
     BEGIN {
-      most_warps = architecture ~ /^sm_12/ ? 48 : 64
-      most_blocks = architecture ~ /^sm_12/ ? 24 : 32
-      shared_bytes = (architecture == "sm_80" ? 164 : architecture ~ /^sm_12/ ? 100 : 228) * 1024
+      most_warps = architecture ~ /^sm_(12|89)/ ? 48 : 64
+      most_blocks = architecture ~ /^sm_(12|89)/ ? 24 : 32
+      shared_bytes = (architecture == "sm_80" ? 164 : architecture ~ /^sm_(12|89)/ ? 100 : 228) * 1024
     }
     function least(a, b) { return a < b ? a : b }
     /Compiling entry function/ {
