@@ -10,7 +10,7 @@
 #                                                      that are measured stay so
 #   bench/gpu.sh run BUNDLE OUT --call N               what a card that is there for five minutes is asked first (1), and
 #                                                      then (2)
-#   bench/gpu.sh stages                                their names, and how many seconds each may take
+#   bench/gpu.sh stages [--call N]                     their names, and how many seconds each may take
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -27,8 +27,12 @@ synccheck 120 beside
 ceilings 60
 profile 90
 sustained 120
+choices 240
 pytorch-cudnn 240
 against-pytorch 560
+nanogpt 120
+hf-trainer 120
+megatron 120
 counters 90
 products 240
 aws-1b 300
@@ -40,19 +44,24 @@ fp32-state 90
 batches 150
 report 60'
 
-# What no card has told, in the order of its use. A stage's limit is shorter here than above.
-calls='1 two-ranks 80 beside
-1 changed 80 beside
-1 bits 50
-1 pytorch-cudnn 70
-1 sustained 70
-1 fp32-state 30
-1 batches 40
-1 virtual 40
-1 report 20
-2 products 120
-2 kernels 60
-2 against-pytorch 240
+# What no card has told, in the order of its use. A stage's limit is shorter here than above: the first call takes 300
+# seconds at most, the second 600.
+calls='1 two-ranks 60 beside
+1 changed 60 beside
+1 bits-of-long 35
+1 pytorch-cudnn 65
+1 sustained 50
+1 fp32-state 15
+1 batches 25
+1 virtual 35
+1 report 10
+2 choices 130
+2 kernels 50
+2 nanogpt 60
+2 hf-trainer 60
+2 megatron 60
+2 products 80
+2 against-pytorch 140
 2 report 20'
 
 usage() {
@@ -84,7 +93,7 @@ bundle() {
   cp -r "$here/../reports" "$work/share/ridgeline/"
   (cd "$here/.." && cp --parents tests/engine/cases/*.{json,safetensors} tests/engine/precision/*.csv "$work/sources/")
   cp "$here"/gpu/*.yaml "$work/share/ridgeline/sweeps/"
-  cp "$here/gpu/pytorch/pytorch.yaml" "$work/share/ridgeline/trainers/"
+  cp "$here/gpu/pytorch/pytorch.yaml" "$here"/../trainers/{nanogpt,hf_trainer,megatron_lm}.yaml "$work/share/ridgeline/trainers/"
   cp -r "$here/gpu.sh" "$here"/gpu/{stages,two_ranks}.sh "$here/gpu/pytorch" "$work/"
   [ "${3:-}" != --rehearse ] || touch "$work/rehearsal"
   "$here/../scripts/copy-libraries.sh" "$work"
@@ -105,8 +114,9 @@ library_folders() {
 stage() {
   local began=$SECONDS status=0 ended
   echo "== $1, at most $2 s" >&2
-  # In a process of its own, which `timeout` can end. A sweep that is told to end cancels its points.
-  timeout --kill-after 15 "$2" bash "$BUNDLE/stages.sh" "$1" >"$OUT/$1.log" 2>&1 </dev/null || status=$?
+  [ ! -e "$BUNDLE/rehearsal" ] || set -- "$1" $(($2 * 4)) # beside other tests, on fewer cores
+  # In a process of its own, which `timeout` can end within its limit. A sweep that is told to end cancels its points.
+  timeout --kill-after 5 $(($2 - 5)) bash "$BUNDLE/stages.sh" "$1" >"$OUT/$1.log" 2>&1 </dev/null || status=$?
   case $status in
     0) ended=ok ;;
     77) ended="skipped: $(tail -n 1 "$OUT/$1.log")" ;;
@@ -116,10 +126,12 @@ stage() {
   printf '%-13s %5s  %s\n' "$1" $((SECONDS - began)) "$ended"
 }
 
+of_call() { sed -n "s/^$1 //p" <<<"$calls"; }
+
 # run BUNDLE OUT ONLY CALL
 run() {
   local only=$3 chosen=$stages name limit how
-  [ -z "$4" ] || chosen=$(sed -n "s/^$4 //p" <<<"$calls")
+  [ -z "$4" ] || chosen=$(of_call "$4")
   [ -n "$chosen" ] || usage
   BUNDLE=$(realpath "$1")
   mkdir -p "$2"
@@ -168,6 +180,12 @@ case ${1:-} in
       *) usage ;;
     esac
     ;;
-  stages) echo "$stages" ;;
+  stages)
+    case $#-${2:-} in
+      1-) echo "$stages" ;;
+      3---call) of_call "$3" ;;
+      *) usage ;;
+    esac
+    ;;
   *) usage ;;
 esac

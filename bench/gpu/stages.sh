@@ -25,6 +25,7 @@ changed='*Cudnn*:CudaExecutor*:CallsTogether*:CudaTrainer*:*Loss*'
 verified=("$BUNDLE"/sources/tests/engine/cases/*.json)
 shape=(--seq-length 1024 --batch-size 2 --layers 2)
 large=(--model llama-1b --seq-length 8192 --state-precision bf16)
+measured=(--warmup-seconds 5 --seconds 10)
 shrink=()
 if [ -e "$BUNDLE/rehearsal" ]; then
   small='CudaExecutor.A*'
@@ -36,10 +37,12 @@ if [ -e "$BUNDLE/rehearsal" ]; then
   shape=(--seq-length 16 --batch-size 1 --layers 1 --hidden 64 --heads 4 --kv-heads 4 --head-dim 16 --ffn 96)
   large=(--model llama-5m "${shape[@]}")
   long=("${large[@]}")
+  measured=(--warmup-seconds 0 --seconds 0)
   changed=$small
   # After a sweep's seq_length, which is the last of its defaults.
-  shrink=(-e 's/^  seq_length: .*/  seq_length: 16\n  layers: 1\n  hidden: 64\n  heads: 4\n  kv_heads: 4\n  head_dim: 16\n  ffn: 96/'
-    -e '/model: llama/s/$/\n  vocab: 128/')
+  shrink=(-e 's/warmup_steps: 10, steps: 60, warmup_seconds: 2, seconds: 3/warmup_steps: 2, steps: 2, warmup_seconds: 0, seconds: 0/'
+    -e 's/^  batch_size: 8$/  batch_size: 1/' -e 's/^  seq_length: .*/  seq_length: 16\n  layers: 1\n  hidden: 64\n  heads: 4\n  kv_heads: 4\n  head_dim: 16\n  ffn: 96/'
+    -e '/model: \(llama\|gpt\)/s/$/\n  vocab: 128/')
 fi
 
 train() { ridgeline-train "$@" --device cuda --gpu "$GPU"; }
@@ -142,6 +145,7 @@ bits_of_long() {
   return "$failed"
 }
 
+# bits MODEL…: those of a long sequence, and of these models.
 bits() {
   need_gpu
   local model precision attention one failed=0 running=()
@@ -152,7 +156,7 @@ bits() {
       running+=($!)
     done
   done
-  for model in "${models[@]}"; do
+  for model in "$@"; do
     for precision in bf16 fp8; do
       bits_of "$model" "$precision" &
       running+=($!)
@@ -181,7 +185,8 @@ profile() {
 # sweep NAME: what is measured already stays.
 sweep() {
   need_gpu
-  sed -e "s/^  gpu: .*/  gpu: $GPU/" -e "s|GPU_PYTORCH: .|GPU_PYTORCH: $BUNDLE/pytorch|" "${shrink[@]}" \
+  sed -e "s/^  gpu: .*/  gpu: $GPU/" -e "s|GPU_PYTORCH: .|GPU_PYTORCH: $BUNDLE/pytorch|" -e "s|OUT_FOLDER|$OUT|g" \
+    "${shrink[@]}" \
     "$BUNDLE/share/ridgeline/sweeps/$1.yaml" >"$OUT/$1.yaml"
   cd "$OUT"
   ridgeline run "$1.yaml" --db gpu.db
@@ -214,8 +219,9 @@ counters() {
   done
 }
 
+need_pytorch() { python3 -c 'import torch; torch.zeros(1, device="cuda")' || skip "no PyTorch here that sees a GPU"; }
 with_pytorch() {
-  python3 -c 'import torch; torch.zeros(1, device="cuda")' || skip "no PyTorch here that sees a GPU"
+  need_pytorch
   sweep "$1"
 }
 
@@ -233,9 +239,97 @@ sustained() {
   train "${large[@]/llama-1b/llama-8b}" --precision bf16 --steps 5 --warmup-steps 2 --profile
 }
 
+# What no card has chosen yet (docs/gpu.md), beside what is chosen without: the same steps with each setting.
+choices() {
+  need_gpu
+  local name result flags
+  mkdir -p "$OUT/choices"
+  for name in none load plans both; do
+    case $name in
+      none) flags=() ;;
+      load) flags=(--choose-under-load 5) ;;
+      plans) flags=(--all-plans) ;;
+      both) flags=(--choose-under-load 5 --all-plans) ;;
+    esac
+    result=$OUT/choices/$name.json
+    train "${large[@]/llama-1b/llama-8b}" --precision bf16 --steps 3 --warmup-steps 2 \
+      "${measured[@]}" --algorithms "$OUT/choices/$name.algorithms" "${flags[@]}" --result "$result" \
+      >"$OUT/choices/$name.log" 2>&1 || { cat "$OUT/choices/$name.log" && return 1; }
+    echo "$name: $(grep -oE '"steady_tokens_per_s":[0-9.e+]+' "$result" | cut -d : -f 2) tokens/s; products:" \
+      "$(said "$result" gemm_algorithms); attention: $(said "$result" attention_forward)," \
+      "$(said "$result" attention_backward)"
+  done
+}
+
+# Other trainers by their definitions, on this machine's PyTorch. Their sources are where NANOGPT, TRANSFORMERS and
+# MEGATRON_LM say. None of them needs a network: the data is random.
+need_modules() { python3 -c "import $1" 2>"$OUT/modules.log" || skip "Python here does not import $1: $(tail -n 1 "$OUT/modules.log")"; }
+need_sources() { # VARIABLE FILE
+  [ -n "${!1:-}" ] || skip "$1 is not set: it names the folder of $2"
+  [ -e "${!1}/$2" ] || skip "there is no $2 in ${!1}, which $1 names"
+}
+
+nanogpt() {
+  need_pytorch
+  need_modules numpy
+  need_sources NANOGPT train.py
+  # nanoGPT looks for its data below its own folder, so it gets a copy.
+  local folder=$OUT/nanogpt
+  mkdir -p "$folder/data/random"
+  cp "$NANOGPT"/{train,model,configurator}.py "$folder/"
+  python3 - "$folder/data/random" <<'END'
+import pickle
+import sys
+
+import numpy
+
+tokens = numpy.random.default_rng(1).integers(0, 50257, 2_000_000, dtype=numpy.uint16)
+for part in ("train", "val"):
+    tokens.tofile(f"{sys.argv[1]}/{part}.bin")
+with open(f"{sys.argv[1]}/meta.pkl", "wb") as file:
+    pickle.dump({"vocab_size": 50257}, file)
+END
+  sweep nanogpt
+}
+
+hf_trainer() {
+  need_pytorch
+  need_modules "transformers, datasets, accelerate, evaluate"
+  need_sources TRANSFORMERS examples/pytorch/language-modeling/run_clm.py
+  # A tokenizer of as many words as the model has tokens, and a text of them.
+  python3 - "$OUT/hf-trainer" <<'END'
+import random
+import sys
+
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+words = [f"w{i}" for i in range(50256)]
+vocabulary = {word: i for i, word in enumerate(words + ["<end>"])}
+tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<end>"))
+tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<end>", eos_token="<end>").save_pretrained(sys.argv[1])
+drawn = random.Random(1)
+with open(f"{sys.argv[1]}/text.txt", "w", encoding="utf-8") as file:
+    for _ in range(1000):
+        file.write(" ".join(drawn.choices(words, k=1024)) + "\n")
+END
+  sweep hf-trainer
+}
+
+megatron() {
+  need_pytorch
+  need_sources MEGATRON_LM pretrain_gpt.py
+  sweep megatron
+}
+
 case $1 in
   memcheck | racecheck | synccheck) sanitizer "$1" ;;
-  facts | tests | verify | bits | ceilings | profile | counters | products | report | sustained) "$1" ;;
+  facts | tests | verify | ceilings | profile | counters | products | report | sustained | choices) "$1" ;;
+  nanogpt | megatron) "$1" ;;
+  hf-trainer) hf_trainer ;;
+  bits) bits "${models[@]}" ;;
+  bits-of-long) bits ;;
   changed) tests "$changed" ;;
   kernels) counters 'ridgeline.*(CrossEntropyRow|8Backward|4Turn)' ;;
   two-ranks) two_ranks ;;

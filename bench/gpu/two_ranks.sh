@@ -25,6 +25,19 @@ say() {
   [ "$1" != FAILED ] || failed=1
 }
 
+# beside COMMAND…: runs it beside others, with a port of its own. all: waits for them.
+running=()
+beside() {
+  port=$((port + 1))
+  ("$@"; [ $failed = 0 ]) &
+  running+=($!)
+}
+all() {
+  local one
+  for one in "${running[@]}"; do wait "$one" || failed=1; done
+  running=()
+}
+
 # one NAME FLAG…: what two ranks are held to.
 one() {
   local name=$1
@@ -37,7 +50,6 @@ one() {
 begin() {
   local name=$1 steps=$2 rank
   shift 2
-  port=$((port + 1))
   ranks=()
   for rank in 0 1; do
     RANK=$rank LOCAL_RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
@@ -100,21 +112,26 @@ lost() {
   fi
 }
 
-one alone --precision fp32
+# Few at a time, because all of them take turns on the card.
+beside one alone --precision fp32
+beside one alone-fp8 --precision fp8
+all
 # Sums over ranks have another order than those within one; two numbers have but one, whoever adds them.
-pair calls alone 2e-5 --precision fp32 --shard full "${calls[@]}"
-pair graph calls 0 --precision fp32 --shard full
-pair again graph 0 --precision fp32 --shard full
+beside pair calls alone 2e-5 --precision fp32 --shard full "${calls[@]}"
+beside pair none alone 2e-5 --precision fp32 --shard none
+beside pair optimizer alone 2e-5 --precision fp32 --shard optimizer
+beside pair fp8 alone-fp8 3e-2 --precision fp8 --shard full
+all
+beside pair graph calls 0 --precision fp32 --shard full
 # Where `calls` holds and `graph` does not, it is how NCCL is captured: these say which way holds.
 if [ "$gpu" != cpu ]; then
-  NCCL_GRAPH_MIXING_SUPPORT=0 pair graph-unmixed calls 0 --precision fp32 --shard full
-  NCCL_COMM_BLOCKING=1 pair graph-blocking calls 0 --precision fp32 --shard full
+  NCCL_GRAPH_MIXING_SUPPORT=0 beside pair graph-unmixed calls 0 --precision fp32 --shard full
+  NCCL_COMM_BLOCKING=1 beside pair graph-blocking calls 0 --precision fp32 --shard full
 fi
-pair none alone 2e-5 --precision fp32 --shard none
-pair optimizer alone 2e-5 --precision fp32 --shard optimizer
-one alone-fp8 --precision fp8
-pair fp8 alone-fp8 3e-2 --precision fp8 --shard full
-lost killed KILL 15
-lost stopped STOP 25
+all
+beside pair again graph 0 --precision fp32 --shard full
+beside lost killed KILL 15
+beside lost stopped STOP 25
+all
 grep -ho 'NCCL version [^ ]*\|via NET/[A-Za-z]*' ./*.0.log | sort | uniq -c || true
 [ $failed = 0 ]
