@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -104,6 +105,21 @@ TEST_P(CudaRanks, LearnInFewerBitsWhatOneCpuLearnsFromTheWholeBatch) {
     numbers.AddTo(values);
     ExpectWhatOneCpuLearns(values, GetParam(), closeness);
   }
+}
+
+// Ranks that wait for their GPUs leave each other the cores, if they are few.
+TEST(CudaRanksOfOneRun, LetTheHostSleepWhereCoresAreFew) {
+  Json values = TinyModel("llama");
+  values.update({{"device", "cuda"}, {"gpu", "h200"}});
+  cuda_on_cpu::ResetMachine();
+  FakeCard card;
+  ThisCard() = &card;
+  ::setenv("LOCAL_WORLD_SIZE", "60000", 1);
+  const auto device = OpenCudaDevice(SpecFrom(values), {}, 0, {FakeLibraries(), FakeNccl, FakeNvml});
+  ::unsetenv("LOCAL_WORLD_SIZE");
+  unsigned flags = 0;
+  EXPECT_EQ(cudaGetDeviceFlags(&flags), cudaSuccess);
+  EXPECT_EQ(flags, cudaDeviceScheduleBlockingSync);
 }
 
 // All ranks compute alike: none measures, and kept algorithms are used only if all ranks read the same.
