@@ -13,7 +13,7 @@ SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.c
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages configure build programs demo test test-cuda test-cluster build-sanitized test-sanitized fuzz torture test-mutations test-kubelet test-bare test-trixie test-newest-slurm lint format bench install bundle test-bundle test-bundle-bytes release picture clean
+.PHONY: help packages configure build programs demo test test-cuda test-cluster build-sanitized test-sanitized fuzz torture test-mutations test-kubelet test-bare test-trixie test-newest-slurm lint format bench install bundle test-bundle test-bundle-bytes release picture docs clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -155,6 +155,11 @@ release: bundle ## Make release/: the bundle and its checksum; and the container
 
 picture: demo ## Draw docs/report.png, the README's picture, from the demo's report
 	scripts/picture.sh
+
+docs: programs ## Build the documentation's site, build/docs/site/index.html; needs no network
+	@scripts/install-packages.sh docs
+	cmake --build build -j $(JOBS) --target ridgeline ridgeline-train ridgeline-launcher-local
+	scripts/docs.sh build
 
 clean: ## Remove the build folders
 	rm -rf build build-address build-thread build-lint

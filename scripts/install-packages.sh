@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Installs the packages of packages.txt that this machine lacks. Prints nothing if none is missing.
-#   install-packages.sh            all but those under "Cluster tests"
+#   install-packages.sh            all above "Cluster tests"
+#   install-packages.sh docs       those too, and those under "Documentation"
 #   install-packages.sh cluster    those too, but not "Kubelet tests"; services among them are not started
-#   install-packages.sh kubelet    all; services are not started either
+#   install-packages.sh kubelet    all but those under "Documentation"; services are not started either
 #   install-packages.sh build      only those for compiling: those above "Tests and benchmarks"
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1-} in
-  kubelet) without='' ;;
+  docs) without="/^# Cluster tests\$/,/^# Documentation\$/d" ;;
+  kubelet) without="/^# Documentation\$/,\$d" ;;
   cluster) without="/^# Kubelet tests\$/,\$d" ;;
   build) without="/^# Tests and benchmarks\$/,\$d" ;;
   *) without="/^# Cluster tests\$/,\$d" ;;

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Makes the documentation's site, build/docs/site, of README.md and docs/ (docs/site/mkdocs.yml), with every report in its gallery.
+#   scripts/docs.sh BUILD     BUILD: the build folder, whose programs draw the reports
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH=$(realpath "$1")/bin:$PATH
+sources=$PWD
+pages=$PWD/build/docs/pages
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+rm -rf build/docs
+mkdir -p "$pages/gallery"
+cp -r docs/*.md docs/*.json docs/*.png docs/ci docs/site/gallery.* CONTRIBUTING.md CHANGELOG.md "$pages/"
+cp README.md "$pages/index.md"
+# Here all pages lie in one folder. The second word of a fence is for tests, or the name of a file.
+# shellcheck disable=SC2016 # backticks are Markdown's
+sed -i -E -e 's,\]\((docs/|\.\./),](,g' -e 's,\]\(README\.md,](index.md,g' \
+  -e 's,^```console exact$,```console,' -e 's,^```([a-z]+) ([^ ]+)$,```\1 title="\2",' "$pages"/*.md
+
+# draw DATABASE REPORT [OPTION…]: writes the report's page, and a picture of it.
+draw() {
+  local page=$pages/gallery/$2
+  ridgeline report "$2" --db "$1" --to "$page.html" "${@:3}"
+  chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
+    --disable-component-update --disable-sync --hide-scrollbars --user-data-dir="$work/profile" \
+    --window-size=1280,900 --screenshot="$page.png" "file://$page.html" 2>>"$work/chromium.log"
+}
+
+for report in activation-checkpointing precision memory pareto batch-scaling compare timeline sweep failures; do
+  draw bench/results/h200/gpu.db "$report"
+done
+(
+  cd "$work"
+  for night in night-1 night-2 night-3; do ridgeline run "$sources/docs/site/gallery.yaml" --campaign "$night"; done
+  # The gate's exit code is its answer, which three nights leave open.
+  ridgeline gate night-3 --baseline 'night-*' -o json >gate.json || [ $? -lt 5 ]
+  ridgeline calibrate --to here.yaml --ranks 2 --seconds 20 --busy
+  ridgeline predict "$sources/docs/site/gallery.yaml" --device here --devices . --db ridgeline.db
+  ridgeline predict "$sources/sweeps/formats-by-size.yaml" --device p6-b200 --framework te-fsdp --db formats.db
+) >"$work/runs.log" 2>&1 || { cat "$work/runs.log" >&2 && exit 1; }
+for report in scaling sequence-scaling memory-map history prediction-audit; do draw "$work/ridgeline.db" "$report"; done
+draw "$work/ridgeline.db" convergence --sweep "$sources/docs/site/gallery.yaml" # random text: for its form alone
+draw "$work/ridgeline.db" regression --input "$work/gate.json"
+draw "$work/formats.db" formats-by-size
+
+mkdocs build --quiet --config-file docs/site/mkdocs.yml
+echo "build/docs/site/index.html: $(find build/docs/site -name '*.html' | wc -l) pages"
