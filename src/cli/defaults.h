@@ -8,7 +8,7 @@ inline constexpr const char* kDefaultOutputDir = "ridgeline-out";  // --to, of `
 inline constexpr const char* kDefaultLauncher = "local";           // --launcher, if the sweep names none
 
 // A copy of the sweep, in the folder that `ridgeline render` writes and `ridgeline collect` reads.
-inline constexpr const char* kRenderedSweep = "jobs/sweep.yaml";
-inline constexpr const char* kRenderedTrainers = "trainers";  // the trainers' definitions at that time
+inline constexpr const char* kRenderedSweep = "jobs/sweep.yaml";  // collect.h: kRenderedSweepName
+inline constexpr const char* kRenderedTrainers = "trainers";      // the trainers' definitions at that time
 
 }  // namespace ridgeline

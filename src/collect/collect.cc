@@ -523,8 +523,10 @@ FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jo
   store.Transact([&] {
     ForEachEntry(jobs_dir, [&](const auto& job) {
       std::error_code ec;
+      // What `ridgeline render` and the jobs' launchers keep beside the folders.
+      const bool is_own = job.path().extension() == ".log" || job.path().filename() == kRenderedSweepName;
       CollectJobFolder(store, job.path(), points, found);
-      if (!std::filesystem::is_directory(job.path(), ec)) others.Add(job.path().filename().string());
+      if (!is_own && !std::filesystem::is_directory(job.path(), ec)) others.Add(job.path().filename().string());
     });
   });
   SayPassedOver(jobs_dir, found);

@@ -107,6 +107,9 @@ using MeasuredAs = std::unordered_map<std::string, MeasurementKey>;
 void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const MeasuredAs& points,
                       FolderCollection& found);
 
+// The name, among the jobs' folders, of the sweep that `ridgeline render` wrote.
+inline constexpr const char* kRenderedSweepName = "sweep.yaml";
+
 // Reads the results of `jobs_dir`/JOB and stores the final ones of these points, which are in the store. Skips points
 // that already have a result from there. Throws as Collect does.
 FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, const MeasuredAs& points);
