@@ -1,5 +1,6 @@
 #include "driver/live_job.h"
 
+#include <charconv>
 #include <set>
 #include <utility>
 
@@ -48,6 +49,13 @@ LiveJob AdoptJob(JobRecord record, const JobOf& job_of) {
   if (const auto nodes = record.evidence.find(kKeptOff); nodes != record.evidence.end()) job.kept_off = nodes->second;
   if (const auto how = record.evidence.find(said::kGangEnded); how != record.evidence.end()) {
     job.gang_ended = how->second;
+  }
+  const auto awaiting = record.evidence.find(kAwaiting);
+  if (const auto since = record.evidence.find(kAwaitingSince);
+      since != record.evidence.end() && awaiting != record.evidence.end()) {
+    const std::string& text = since->second;
+    std::from_chars(text.data(), text.data() + text.size(), job.awaiting_since_unix_ns);
+    job.awaiting = job.results.awaiting = awaiting->second;
   }
   job.record = std::move(record);
   return job;

@@ -22,6 +22,11 @@ inline constexpr const char* kWithdrawn = "withdrawn";
 // by spaces.
 inline constexpr const char* kKeptOff = "kept_off";
 
+// Evidence of a running job in the store: the point that awaits other nodes, and since when, in Unix time. So a driver
+// that goes on with the job does not begin their time anew.
+inline constexpr const char* kAwaiting = "awaiting";
+inline constexpr const char* kAwaitingSince = "awaiting_since_unix_ns";
+
 struct LiveJob {
   JobRecord record;
   std::optional<Job> to_submit;  // set until the launcher has taken the job
@@ -35,7 +40,8 @@ struct LiveJob {
   int64_t broken_since_ns = 0;   // since when one of its nodes has failed while others go on; 0: none has
   std::string awaiting;          // from its results (JobResults)
   int64_t awaiting_since_ns = 0;
-  int64_t no_node_since_ns = 0;  // since when there has been no node for it; 0: there may be one
+  int64_t awaiting_since_unix_ns = 0;  // as the store has it; 0: it has none
+  int64_t no_node_since_ns = 0;        // since when there has been no node for it; 0: there may be one
   JobPhase phase = JobPhase::kQueued;
   std::string withdrawn;     // why it was told to end before it began; empty: it was not
   bool told_to_end = false;  // for that reason

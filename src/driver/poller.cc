@@ -102,11 +102,13 @@ bool Poller::EndedWell(const JobState& answer) {
 // failed, and a node that hangs would hold them all.
 bool Poller::IsBrokenGang(LiveJob& job) {
   const JobResults& results = job.results;
-  if (std::exchange(job.awaiting, results.awaiting) != results.awaiting) job.awaiting_since_ns = 0;
+  if (std::exchange(job.awaiting, results.awaiting) != results.awaiting) {
+    job.awaiting_since_ns = job.awaiting_since_unix_ns = 0;
+  }
   if (results.awaiting.empty() || job.told_to_end) {
     job.awaiting_since_ns = 0;
   } else if (job.awaiting_since_ns == 0) {
-    job.awaiting_since_ns = Now();
+    job.awaiting_since_ns = AwaitingSinceNs(job);
   }
   if (results.failed_part.empty() || job.told_to_end) {
     job.broken_since_ns = 0;
@@ -117,6 +119,19 @@ bool Poller::IsBrokenGang(LiveJob& job) {
     return since_ns != 0 && Now() - since_ns >= patience_ns;
   };
   return is_over(job.broken_since_ns, kBrokenGangNs) || is_over(job.awaiting_since_ns, kOthersEndNs);
+}
+
+// Returns since when the job's point awaits other nodes, and keeps it for whoever goes on with the job.
+int64_t Poller::AwaitingSinceNs(LiveJob& job) {
+  const int64_t unix_ns = parts_.clock.UnixNs();
+  if (job.awaiting_since_unix_ns == 0) {
+    job.awaiting_since_unix_ns = unix_ns;
+    std::map<std::string, std::string> evidence = {{kAwaiting, job.awaiting},
+                                                   {kAwaitingSince, std::to_string(unix_ns)}};
+    if (!job.gang_ended.empty()) evidence[said::kGangEnded] = job.gang_ended;
+    parts_.store.SetJobState(job.record.key, job.record.state, evidence, unix_ns);
+  }
+  return Now() - std::max<int64_t>(0, unix_ns - job.awaiting_since_unix_ns);
 }
 
 // A node may be stuck while it ends a job, and a rank may hang after the last result.
@@ -153,7 +168,8 @@ void Poller::EndBrokenGangs(const std::vector<LiveJob*>& broken) {
                : fmt::format("a node that has not ended {} minutes after the first had ended well",
                              kOthersEndNs / 60'000'000'000);
     job->told_to_end = TellToEnd({job}, fmt::format("job {} has {}", job->record.key, why));
-    job->broken_since_ns = job->awaiting_since_ns = 0;  // tries again later if the launcher could not be told
+    job->broken_since_ns = job->awaiting_since_ns = job->awaiting_since_unix_ns =
+        0;  // tries again later if the launcher could not be told
   }
 }
 

@@ -47,6 +47,7 @@ class Poller {
   static bool EndedWell(const JobState& answer);
   bool HangsThoughDone(LiveJob& job);
   bool IsBrokenGang(LiveJob& job);
+  int64_t AwaitingSinceNs(LiveJob& job);
   bool IsTimeToCollect(const LiveJob& job) const;
   bool TellToEnd(const std::vector<LiveJob*>& jobs, const std::string& why);
   void EndBrokenGangs(const std::vector<LiveJob*>& broken);

@@ -141,6 +141,20 @@ TEST_F(PollerTest, AGangWhoseFirstNodeEndedWellLongAgoIsToldToEnd) {
                           "end"));
 }
 
+TEST_F(PollerTest, ADriverThatGoesOnWithAGangDoesNotBeginItsTimeAnew) {
+  phase_ = JobPhase::kRunning;
+  First().results.awaiting = "a";
+  poller_.Poll(jobs_);
+  clock_.SleepNs(kOthersEndNs - 1);
+  First() = AdoptJob(store_.LiveJobs().at(0), {});
+  EXPECT_EQ(First().awaiting, "a");
+  poller_.Poll(jobs_);
+  EXPECT_THAT(world_.launcher.cancelled, IsEmpty());
+  clock_.SleepNs(1);
+  poller_.Poll(jobs_);
+  EXPECT_THAT(world_.launcher.cancelled, ElementsAre(First().record.key));
+}
+
 TEST_F(PollerTest, ALogThatCannotBeReadIsSaidOnceAndCounted) {
   phase_ = JobPhase::kRunning;
   evidence_ = {{"log_problem", "cannot read the log of pod x"}};
