@@ -136,10 +136,13 @@ int ShowLargest(Sweep sweep, const PlanArguments& arguments) {
   const std::vector<Largest> largest = [&] {
     CountingLine line(kSearching);
     size_t tried = 0;
-    return FindLargest(sweep, arguments.largest, to.node, [&](const RunSpec& spec) {
-      line.At(++tried);
-      return to.forecaster(spec);
-    });
+    return FindLargest(
+        sweep, arguments.largest, to.node,
+        [&](const RunSpec& spec) {
+          line.At(++tried);
+          return to.forecaster(spec);
+        },
+        to.frameworks.get());
   }();
   const bool for_people = arguments.format == "text" || arguments.format == "md";
   Write(Format(LargestTable(sweep, arguments.largest, largest, for_people ? Audience::kPeople : Audience::kPrograms),

@@ -1,5 +1,6 @@
 #include "plan/largest.h"
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
@@ -96,7 +97,7 @@ std::vector<const Field*> Others(const Sweep& sweep, const std::string& searched
 }  // namespace
 
 std::vector<Largest> FindLargest(const Sweep& sweep, const std::string& field, const NodeMemory& node,
-                                 const Forecaster& forecaster) {
+                                 const Forecaster& forecaster, const Frameworks* frameworks) {
   const Field& searched = Searched(field);
   std::set<std::string> seen;
   std::vector<Largest> found;
@@ -105,9 +106,13 @@ std::vector<Largest> FindLargest(const Sweep& sweep, const std::string& field, c
     spec.*std::get<int64_t RunSpec::*>(searched.member) = 1;
     if (!seen.insert(EncodeSpec(spec)).second) continue;
     const Launch launch = LaunchOf(sweep, point);
-    if (!IsOurTrainer(launch)) {
-      throw Error(ErrorKind::kUsage, "plan: --largest goes by the memory of ridgeline-train, and the sweep has another",
-                  "leave `trainer` out of a copy of the sweep to see what our own would take");
+    const Framework* framework = EstimatedAs(spec, launch, node, frameworks);
+    if (!IsOurTrainer(launch) && framework == nullptr) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("plan: --largest needs to know what memory a point takes, and nobody here knows that of "
+                              "trainer {} for the point {}",
+                              spec.trainer, point.id),
+                  "docs/frameworks.md lists what is known; without `trainer`, it is our own trainer's memory");
     }
     SlabLimit limit = SlabLimitOf(spec, launch, node);
     if (limit.bytes == 0) {
@@ -115,7 +120,16 @@ std::vector<Largest> FindLargest(const Sweep& sweep, const std::string& field, c
                   spec.device == "meta" ? "the meta device has no memory: say `device: cpu`"
                                         : "say what a node has: --memory 64GB");
     }
-    found.push_back(LargestSearch(searched, std::move(spec), std::move(limit), forecaster).Run());
+    if (framework == nullptr) {
+      found.push_back(LargestSearch(searched, std::move(spec), std::move(limit), forecaster).Run());
+      continue;
+    }
+    std::string estimated = framework->Basis(node.device != nullptr ? node.device->gpu : spec.gpu);
+    const Forecaster estimates = [&](const RunSpec& tried) {
+      return MemoryForecast{.planned_peak_bytes = PeakBytes(*framework, tried), .by_category = {}};
+    };
+    found.push_back(LargestSearch(searched, std::move(spec), std::move(limit), estimates).Run());
+    found.back().estimated = std::move(estimated);
   }
   return found;
 }
@@ -135,6 +149,8 @@ Table LargestTable(const Sweep& sweep, const std::string& field, const std::vect
   table.columns.push_back(std::string("predicted_peak") + unit);
   table.columns.push_back(std::string("available") + unit);
   table.columns.emplace_back("limited_by");
+  const bool estimates = std::ranges::any_of(largest, [](const Largest& row) { return !row.estimated.empty(); });
+  if (estimates) table.columns.emplace_back("estimated");
   const auto bytes = [&](int64_t value) { return for_people ? Cell(FormatBytes(value)) : Cell(value); };
   for (const Largest& row : largest) {
     std::vector<Cell> cells;
@@ -144,6 +160,7 @@ Table LargestTable(const Sweep& sweep, const std::string& field, const std::vect
     cells.push_back(bytes(row.forecast.planned_peak_bytes));
     cells.push_back(bytes(row.limit.bytes));
     cells.emplace_back(row.by_memory ? row.limit.basis : "the model: it takes no more");
+    if (estimates) cells.push_back(row.estimated.empty() ? Cell() : Cell(row.estimated));
     table.rows.push_back(std::move(cells));
   }
   return table;

@@ -21,14 +21,16 @@ struct Largest {
   bool by_memory = true;    // false: the model allows no more (a gpt's positions), or the field's range ends
   MemoryForecast forecast;  // of one rank, for `spec`
   SlabLimit limit;
+  std::string estimated = {};  // in words, if another trainer's framework estimates the memory
 };
 
 // Returns one for each combination of the fields that the sweep varies besides `field` (batch_size or seq_length), in
 // its order. The sweep's own values of `field` are ignored, except in its rules. Forecasts show that the value found
-// fits and the next one does not. Throws Error(kUsage) for another field, for a point whose memory has no limit, and
-// for another trainer's point.
+// fits and the next one does not. Another trainer's memory is what its framework estimates. Throws Error(kUsage) for
+// another field, for a point whose memory has no limit, and for another trainer's point that none of `frameworks`
+// estimates.
 std::vector<Largest> FindLargest(const Sweep& sweep, const std::string& field, const NodeMemory& node,
-                                 const Forecaster& forecaster);
+                                 const Forecaster& forecaster, const Frameworks* frameworks = nullptr);
 
 // The same for the batch size of one point, whose own batch size is ignored.
 Largest LargestBatchWithin(RunSpec spec, SlabLimit limit, const Forecaster& forecaster);

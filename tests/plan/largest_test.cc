@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "predict/framework.h"
 #include "predict/memory.h"
 #include "run/spec.h"
 #include "sweep/expand.h"
@@ -16,6 +18,7 @@
 namespace ridgeline {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -80,6 +83,27 @@ TEST(Largest, SaysWhatItNeeds) {
   EXPECT_THAT(message(model, "seed", NodeWith(1)), HasSubstr("--largest takes batch_size or seq_length"));
   EXPECT_THAT(message(model, "batch_size", {}), HasSubstr("--memory 64GB"));
   EXPECT_THAT(message(model + "launch: {trainer: [t.py]}\n", "batch_size", NodeWith(1)), HasSubstr("`trainer`"));
+}
+
+// Another trainer's memory is its framework's, as `plan` and `predict` say.
+TEST(Largest, OfAnotherTrainerIsWhatItsFrameworkEstimates) {
+  const std::filesystem::path files = RIDGELINE_SOURCE_DIR;
+  const Frameworks frameworks({files / "frameworks"});
+  const Sweep sweep = ParseSweep(
+      "name: s\ndefaults: {trainer: torchtitan, model: llama-8b, seq_length: 2048, ranks: 8, shard: full, device: "
+      "cuda, gpu: h100}\nmatrix: {checkpointing: [none, full]}\n",
+      files / "s.yaml");
+  const auto found = FindLargest(sweep, "batch_size", {}, ForecastByTokens, &frameworks);
+  ASSERT_EQ(found.size(), 2U);
+  const Framework& torchtitan = *frameworks.Of("torchtitan");
+  for (const Largest& largest : found) {
+    EXPECT_EQ(largest.forecast.planned_peak_bytes, PeakBytes(torchtitan, largest.spec));
+    RunSpec next = largest.spec;
+    ++next.batch_size;
+    EXPECT_GT(PeakBytes(torchtitan, next), largest.limit.bytes);
+    EXPECT_THAT(largest.estimated, HasSubstr("estimated as torchtitan"));
+  }
+  EXPECT_THAT(LargestTable(sweep, "batch_size", found, Audience::kPrograms).columns, Contains("estimated"));
 }
 
 std::vector<int64_t> BatchSizesOf(const Sweep& sweep) {
