@@ -227,7 +227,7 @@ void Scale(StepForecast& forecast, double factor) {
 std::optional<double> SpreadOfRows(const RunSpec& spec, const Device& device, const Framework& framework) {
   const bool has_rows = spec.precision != "fp32" && spec.precision != "tf32" && !spec.precision.ends_with("fp4");
   if (device.is_cpu() || !has_rows) return std::nullopt;
-  return framework.Spread(device.gpu, spec.ranks * framework.replicas);
+  return framework.Spread(device.gpu, SizeOfStep(spec, framework.replicas));
 }
 
 // Times calls by measurements of the same class on the device, where they exist, and by its rates otherwise.

@@ -24,6 +24,14 @@ std::string NearestOfOurs(const RunSpec& spec) {
   return family.ours ? spec.family : family.gated ? "llama" : "gpt";
 }
 
+// Weights of a factor of e in each size, beside 1 for what differs at the same size.
+constexpr double kWidensByTokens = 1.2;
+constexpr double kWidensByRanks = 0.4;
+constexpr double kWidensByParameters = 0.2;
+// The sizes of the published rows, of their ladders, and of this engine's steps on an H200.
+constexpr StepSize kSmallestOfRows = {.tokens = 2048, .ranks = 1, .parameters = 1e9};
+constexpr StepSize kLargestOfRows = {.tokens = 32768, .ranks = 2048, .parameters = 71e9};
+
 double BytesOfNumber(const RunSpec& spec) { return spec.precision == "fp32" || spec.precision == "tf32" ? 4 : 2; }
 
 // Bytes for each element of an operand that a product of quantized weights keeps: the codes of its rows and of its
@@ -84,13 +92,35 @@ std::string Framework::Basis(const std::string& gpu) const {
   return fmt::format("estimated as {}: {}, {}", name, part("time", time_evidence), part("memory", memory_evidence));
 }
 
-double Framework::Spread(const std::string& gpu, int64_t ranks) const {
-  const double uncorrected = [&] {
-    if (is_ours()) return gpu == kGpuHere && ranks == 1 ? kSpreadHere : kSpreadOfGpu;
+StepSize SizeOfStep(const RunSpec& spec, int64_t replicas) {
+  return {.tokens = static_cast<double>(spec.seq_length),
+          .ranks = static_cast<double>(spec.ranks * replicas),
+          .parameters = static_cast<double>(CountParameters(spec))};
+}
+
+double Widening(const StepSize& known, const StepSize& predicted) {
+  const auto by = [](double weight, double a, double b) { return weight * std::log(b / a); };
+  return std::hypot(1.0, by(kWidensByTokens, known.tokens, predicted.tokens),
+                    std::hypot(by(kWidensByRanks, known.ranks, predicted.ranks),
+                               by(kWidensByParameters, known.parameters, predicted.parameters)));
+}
+
+double Framework::Spread(const std::string& gpu, const StepSize& size) const {
+  const double of_rows = [&] {
+    if (is_ours()) return gpu == kGpuHere && size.ranks == 1 ? kSpreadHere : kSpreadOfGpu;
     if (time_evidence.rows > 0) return time_evidence.Backs(gpu) ? time_evidence.spread : kSpreadOfGpu;
     return std::ranges::find(kGpusOfRows, gpu) != std::end(kGpusOfRows) ? kSpreadOfProgram : kSpreadOfBoth;
   }();
-  return correction ? std::min(correction->spread, uncorrected) : uncorrected;
+  const StepSize nearest = {
+      .tokens = std::clamp(size.tokens, kSmallestOfRows.tokens, kLargestOfRows.tokens),
+      .ranks = std::clamp(size.ranks, kSmallestOfRows.ranks, kLargestOfRows.ranks),
+      .parameters = std::clamp(size.parameters, kSmallestOfRows.parameters, kLargestOfRows.parameters)};
+  double spread = std::pow(of_rows, Widening(nearest, size));
+  if (!correction) return spread;
+  for (const StepSize& known : correction->sizes) {
+    spread = std::min(spread, std::pow(correction->spread, Widening(known, size)));
+  }
+  return spread;
 }
 
 std::string NotEstimated(const Framework& framework, const RunSpec& spec) {

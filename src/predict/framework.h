@@ -102,12 +102,25 @@ struct PublishedEvidence {
   bool Backs(const std::string& gpu) const;
 };
 
+// How large a step is, in each way in which predictions lead away from known steps.
+struct StepSize {
+  double tokens = 0;      // of a sequence
+  double ranks = 0;       // of all replicas
+  double parameters = 0;  // of the model
+};
+StepSize SizeOfStep(const RunSpec& spec, int64_t replicas = 1);
+
+// By what the logarithm of an interval's factor grows from a known step to one of another size: 1 for the same size.
+// Rows that one other row corrected set it (docs/prediction-accuracy.md).
+double Widening(const StepSize& known, const StepSize& predicted);
+
 // A correction learnt from runs of the framework's trainer on the device's GPU (predict/known_runs.h).
 struct Correction {
   double factor = 1;  // of the step's time
   int64_t runs = 0;
   std::optional<double> error;  // leave-one-out mean |predicted / known - 1|; nothing for one run
-  double spread = 1;            // the factor within which 90 % lie
+  double spread = 1;            // the factor within which 90 % lie, of the runs' own size
+  std::vector<StepSize> sizes;  // of the runs
   bool shares = false;          // the runs fitted the efficiency, and the factor is 1
   bool typed = false;           // a person typed a figure; no record shows it
   std::string from;             // the source of the runs, in words
@@ -145,8 +158,9 @@ struct Framework {
   // "estimated as NAME", with the number of published rows on this GPU and their error, or "assumed". Empty for this
   // engine.
   std::string Basis(const std::string& gpu) const;
-  // The factor within which 90 % of its steps on this GPU are predicted, by held-out rows.
-  double Spread(const std::string& gpu, int64_t ranks) const;
+  // The factor within which 90 % of its steps on this GPU are predicted, by held-out rows. It widens beyond the sizes
+  // of these rows, or of the runs that correct it.
+  double Spread(const std::string& gpu, const StepSize& size) const;
 };
 
 // The folders with framework files, in the order of search: `own`, frameworks/ in the current folder, the user's

@@ -122,6 +122,7 @@ bool Correct(Framework& framework, const Device& device, const std::vector<Known
     priced.push_back({TracedStep(spec, device), std::move(as), run->step_ns});
     logs.push_back(priced.back().Error(device, framework.efficiency));
     sum += logs.back();
+    correction.sizes.push_back(SizeOfStep(run->spec));
     from.insert(run->from);
     correction.typed = correction.typed || run->typed;
   }

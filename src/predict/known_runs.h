@@ -34,9 +34,9 @@ KnownRun DecodeKnownRun(std::string_view line, const std::string& source);
 // programs than within one (docs/prediction-accuracy.md).
 inline constexpr double kRunsOfPrior = 0.5;
 // Factors within which 90 of 100 rows lie after correction by one other row of their program and GPU, and by all
-// others.
-inline constexpr double kSpreadOfOneRun = 1.20;
-inline constexpr double kSpreadOfRuns = 1.14;
+// others, if the rows have the same size. Framework::Spread widens them for other sizes.
+inline constexpr double kSpreadOfOneRun = 1.16;
+inline constexpr double kSpreadOfRuns = 1.11;
 // The fewest runs that may fit shares.
 inline constexpr size_t kFewestForShares = 5;
 inline constexpr size_t kMostKnownRuns = 20;

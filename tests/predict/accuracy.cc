@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -116,26 +117,36 @@ std::string ByProgram(const std::vector<Miss>& misses) {
   return rows + RowOf("all", misses);
 }
 
+StepSize SizeOfRow(const PublishedStep& step) {
+  StepSize size = SizeOfStep(step.spec);
+  size.ranks = static_cast<double>(step.row.gpus);
+  return size;
+}
+
 // Uses one other row of the same program and GPU, with another configuration, as a measurement whose factor corrects a
 // row. Each row is corrected by each such row in turn. `all`: by all of them at once.
 std::vector<Miss> Corrected(const std::vector<Miss>& without, bool all) {
   std::vector<Miss> corrected;
   for (const Miss& miss : without) {
-    std::vector<double> factors;
+    double sum = 0;
+    double count = 0;
+    double nearest = std::numeric_limits<double>::infinity();
     for (const Miss& other : without) {
       const bool same =
           ProgramOf(other.step->row) == ProgramOf(miss.step->row) && other.step->device.gpu == miss.step->device.gpu;
-      if (same && ConfigurationOf(*other.step) != ConfigurationOf(*miss.step)) factors.push_back(other.ratio);
+      if (!same || ConfigurationOf(*other.step) == ConfigurationOf(*miss.step)) continue;
+      const double widening = Widening(SizeOfRow(*other.step), SizeOfRow(*miss.step));
+      if (!all) {
+        corrected.push_back({miss.step, miss.ratio / std::pow(other.ratio, 1 / (1 + kRunsOfPrior)), widening});
+        continue;
+      }
+      sum += std::log(other.ratio);
+      count += 1;
+      nearest = std::min(nearest, widening);
     }
-    if (factors.empty()) continue;
-    if (!all) {
-      for (const double factor : factors)
-        corrected.push_back({miss.step, miss.ratio / std::pow(factor, 1 / (1 + kRunsOfPrior))});
-      continue;
+    if (count > 0) {
+      corrected.push_back({miss.step, miss.ratio / std::exp(sum / (count + kRunsOfPrior)), nearest});
     }
-    double sum = 0;
-    for (const double factor : factors) sum += std::log(factor);
-    corrected.push_back({miss.step, miss.ratio / std::exp(sum / (static_cast<double>(factors.size()) + kRunsOfPrior))});
   }
   return corrected;
 }
@@ -149,7 +160,7 @@ std::string CoverageOf(const std::string& what, const std::vector<Miss>& misses,
     for (const Miss& other : misses) {
       if (group(other) != group(miss)) others.push_back(other);
     }
-    if (std::abs(std::log(miss.ratio)) <= std::log(FactorOf90(others))) ++within;
+    if (miss.at_size() <= std::log(FactorOf90(others))) ++within;
   }
   return fmt::format("| {} | {:.2f} | {} of {} | {:.0f} % |\n", what, FactorOf90(misses), within, misses.size(),
                      100.0 * within / static_cast<double>(misses.size()));
@@ -369,7 +380,7 @@ std::vector<Halving> Halvings(const Rows& measured) {
 
 double FactorOf90(std::vector<Miss> misses) {
   std::vector<double> factors;
-  for (const Miss& miss : misses) factors.push_back(std::exp(std::abs(std::log(miss.ratio))));
+  for (const Miss& miss : misses) factors.push_back(std::exp(miss.at_size()));
   std::ranges::sort(factors);
   const auto count = static_cast<double>(factors.size());
   return factors.at(std::min(factors.size(), static_cast<size_t>(std::ceil(0.9 * (count + 1)))) - 1);

@@ -2,6 +2,7 @@
 // only. bench/prediction/accuracy prints them, and a test checks the page against them.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,10 @@ std::string ProgramOf(const PublishedRow& row);
 // A step and its error, |ln(published / predicted)|.
 struct Miss {
   const PublishedStep* step = nullptr;
-  double ratio = 1;  // tokens/s, predicted / published
+  double ratio = 1;     // tokens/s, predicted / published
+  double widening = 1;  // from the nearest step that corrected it (framework.h)
+  // The error as one at the size of that step.
+  double at_size() const { return std::abs(std::log(ratio)) / widening; }
 };
 
 // Predicts each row with shares that other rows set. These leave out, in turn, rows of the same program; of the same
@@ -35,7 +39,8 @@ struct Halving {
 };
 std::vector<Halving> Halvings(const std::vector<PublishedStep>& measured);
 
-// The factor within which 90 of 100 lie: the ceil(0.9 (n + 1))th of n, so the next larger one if there are few.
+// The factor within which 90 of 100 lie, without their widening: the ceil(0.9 (n + 1))th of n, so the next larger one
+// if there are few.
 double FactorOf90(std::vector<Miss> misses);
 
 struct AccuracyTable {

@@ -47,7 +47,9 @@ TEST(Accuracy, TheConstantsAreThePages) {
   EXPECT_THAT(page, HasSubstr("torchtitan | 17" + shares(torchtitan, fmt::format("{:.2f}", torchtitan.power))));
   EXPECT_THAT(page, HasSubstr("megatron | 30" + shares(FindFramework("megatron", {folder}).efficiency, "")));
   for (const auto& [what, factor] :
-       {std::pair{"the configuration", FindFramework("torchtitan", {folder}).Spread("h100", 8)},
+       {std::pair{
+            "the configuration",
+            FindFramework("torchtitan", {folder}).Spread("h100", {.tokens = 8192, .ranks = 8, .parameters = 8e9})},
         {"the GPU", kSpreadOfGpu},
         {"the program", kSpreadOfProgram},
         {"the program, but for one run", kSpreadOfOneRun},

@@ -145,7 +145,13 @@ TEST(Frameworks, SayWhetherPublishedRowsBackThem) {
   const Framework torchtitan = FindFramework("torchtitan", kFolders);
   EXPECT_EQ(torchtitan.Basis("h100"), "estimated as torchtitan: time ±4.5 % on 17 published rows, memory assumed");
   EXPECT_EQ(torchtitan.Basis("b200"), "estimated as torchtitan: time assumed, memory assumed");
-  EXPECT_GT(torchtitan.Spread("b200", 8), torchtitan.Spread("h100", 8));
+  const StepSize size = {.tokens = 8192, .ranks = 8, .parameters = 8e9};
+  EXPECT_GT(torchtitan.Spread("b200", size), torchtitan.Spread("h100", size));
+  EXPECT_EQ(torchtitan.Spread("h100", {.tokens = 4096, .ranks = 64, .parameters = 70e9}),
+            torchtitan.Spread("h100", size));
+  EXPECT_GT(torchtitan.Spread("h100", {.tokens = 131072, .ranks = 8, .parameters = 8e9}),
+            torchtitan.Spread("h100", size))
+      << "no row has such sequences";
   EXPECT_EQ(FindFramework("llm-foundry", kFolders).Basis("a100"),
             "estimated as llm-foundry: time assumed, memory assumed");
   EXPECT_EQ(Framework{}.Basis("h100"), "");

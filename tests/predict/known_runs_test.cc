@@ -40,7 +40,16 @@ TEST(KnownRuns, OneRunCorrectsTheOthersByMostOfItsFactor) {
   EXPECT_NEAR(StepNs(framework, other, device) / before_ns, 1.21, 0.001) << "1.331^(1 / 1.5)";
   EXPECT_EQ(framework.Basis("h100"),
             "estimated as torchtitan: time corrected x 1.210 by 1 run (a.log), memory assumed");
-  EXPECT_LE(framework.Spread("h100", 8), kSpreadOfOneRun);
+  // The interval is the run's where the run was, and wider elsewhere, until it is that of no run at all.
+  const StepSize here = SizeOfStep(ran);
+  EXPECT_NEAR(framework.Spread("h100", here), kSpreadOfOneRun, 1e-9);
+  const auto spread = [&](const std::string& more) {
+    return framework.Spread("h100", SizeOfStep(SpecOfFields("model: llama-8b, shard: full, " + more)));
+  };
+  EXPECT_GT(spread("seq_length: 4096, ranks: 32"), kSpreadOfOneRun);
+  EXPECT_GT(spread("seq_length: 8192, ranks: 8"), spread("seq_length: 4096, ranks: 16"));
+  framework.correction.reset();
+  EXPECT_GE(framework.Spread("h100", here), kSpreadOfOneRun);
 }
 
 TEST(KnownRuns, WhatSomebodyTypedIsAssumed) {
