@@ -34,7 +34,6 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr size_t kMostConfigBytes = size_t{1} << 20;
 constexpr size_t kWidth = 80;             // columns of a terminal
 constexpr double kTokensAParameter = 20;  // Hoffmann et al., "Training Compute-Optimal Large Language Models", 2022
 constexpr size_t kMostOthers = 6;
@@ -84,9 +83,9 @@ Json ShapeOfText(const std::string& text) {
 
 AdvisedModel ModelOf(const std::string& name, const Framework& framework) {
   if (name.ends_with(".json")) {
-    const std::optional<std::string> text = ReadFileIfThere(name, kMostConfigBytes);
-    if (!text) throw Error(ErrorKind::kUsage, fmt::format("advise: there is no file '{}'", name));
-    return {name, ShapeOfConfig(ParseJson(*text, name), name)};
+    std::optional<Json> shape = ReadShapeOfConfig(name);
+    if (!shape) throw Error(ErrorKind::kUsage, fmt::format("advise: there is no file '{}'", name));
+    return {name, *std::move(shape)};
   }
   if (name.find('=') != std::string::npos) return {"this shape", ShapeOfText(name)};
   const Preset* model = FindPreset(name);

@@ -1,15 +1,19 @@
 #include "run/hugging_face.h"
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
 
 namespace ridgeline {
 namespace {
+
+constexpr size_t kMostConfigBytes = size_t{1} << 20;
 
 // A decoder whose fields have Llama's names. Names and defaults: transformers, models/TYPE/configuration_TYPE.py.
 struct LlamaLike {
@@ -24,6 +28,36 @@ constexpr LlamaLike kLlamaLike[] = {
     {"llama", "llama"}, {"mistral", "llama"}, {"phi3", "llama"},          {"gemma", "llama", true},
     {"qwen2", "qwen2"}, {"qwen3", "qwen3"},   {"gemma2", "gemma2", true}, {"gemma3_text", "gemma3", true},
 };
+
+// MPT's own names. Its norms and products have no biases by default, and its positions are ALiBi's.
+Json ShapeOfMpt(const Json& config, const std::function<bool(const char*)>& has,
+                const std::function<int64_t(const char*)>& number,
+                const std::function<Error(const std::string&)>& refuse) {
+  if (has("no_bias") && config.at("no_bias") != true) {
+    throw refuse("'no_bias' adds biases that no family of type mpt has here");
+  }
+  const Json attention = has("attn_config") ? config.at("attn_config") : Json::object();
+  if (!attention.is_object()) throw refuse("'attn_config' is no mapping");
+  if (attention.contains("alibi") && attention.at("alibi") != true) {
+    throw refuse("'attn_config' has no alibi: learned or rotary positions are none of type mpt here");
+  }
+  for (const char* key : {"kv_n_heads", "qk_ln", "qk_gn"}) {
+    const Json value = attention.value(key, Json());
+    if (!value.is_null() && value != false && value != config.value("n_heads", Json())) {
+      throw refuse(fmt::format("'attn_config' has {}, which no family of type mpt has here", key));
+    }
+  }
+  if (has("tie_word_embeddings") && config.at("tie_word_embeddings") != true) {
+    throw refuse("'tie_word_embeddings': the head of type mpt is tied here");
+  }
+  const int64_t hidden = number("d_model");
+  return {{"family", "mpt"},
+          {"layers", number("n_layers")},
+          {"hidden", hidden},
+          {"heads", number("n_heads")},
+          {"ffn", (has("expansion_ratio") ? number("expansion_ratio") : 4) * hidden},
+          {"vocab", number("vocab_size")}};
+}
 
 // What other types have that no family of ours has.
 struct Foreign {
@@ -53,7 +87,7 @@ constexpr Foreign kForeign[] = {
 std::string HuggingFaceTypes() {
   std::vector<std::string> types;
   for (const LlamaLike& each : kLlamaLike) types.emplace_back(each.type);
-  return Join(types, ", ") + " and gpt2";
+  return Join(types, ", ") + ", gpt2 and mpt";
 }
 
 // Names of GPT-2's fields: transformers, models/gpt2/configuration_gpt2.py.
@@ -105,12 +139,20 @@ Json ShapeOfConfig(const Json& config, const std::string& source) {
             {"vocab", number("vocab_size")},
             {"positions", number("n_positions")}};
   }
+  if (type == "mpt") return ShapeOfMpt(config, has, number, refuse);
   for (const Foreign& foreign : kForeign) {
     if (type == foreign.type) throw refuse(fmt::format("a model of type '{}' {}", foreign.type, foreign.what));
   }
   throw refuse(fmt::format(
       "a model of type {} has layers that are none of ours",
       type.is_string() ? "'" + PrintableLine(ShortenToBytes(type.get<std::string>(), 80)) + "'" : "that is not said"));
+}
+
+std::optional<Json> ReadShapeOfConfig(const std::filesystem::path& file) {
+  const std::optional<std::string> text = ReadFileIfThere(file, kMostConfigBytes);
+  if (!text) return std::nullopt;
+  const std::string source = PrintableLine(file.string());
+  return ShapeOfConfig(ParseJson(*text, source), source);
 }
 
 }  // namespace ridgeline

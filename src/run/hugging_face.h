@@ -1,6 +1,8 @@
 // Converts the config.json of a Hugging Face model to a spec's fields.
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "base/json.h"
@@ -12,7 +14,10 @@ namespace ridgeline {
 // its family lacks (biases, experts), or if a figure is missing or is no whole number above 0.
 Json ShapeOfConfig(const Json& config, const std::string& source);
 
-// The known types: "llama, mistral, … and gpt2".
+// Reads the shape in a file, as ShapeOfConfig does; nothing if there is no file.
+std::optional<Json> ReadShapeOfConfig(const std::filesystem::path& file);
+
+// The known types: "llama, mistral, …, gpt2 and mpt".
 std::string HuggingFaceTypes();
 
 }  // namespace ridgeline

@@ -183,8 +183,10 @@ std::string TextWithGiven(std::string_view text, const Given& given, const YamlN
     if (FlowText(ParseYaml(appended)) == FlowText(root)) return appended;
   } catch (const Fault&) {  // NOLINT(bugprone-empty-catch): written again below
   }
-  return FlowText(root) + "\n";
+  return SweepText(root);
 }
+
+std::string SweepText(const YamlNode& root) { return FlowText(root) + "\n"; }
 
 void ApplySet(YamlNode& root, std::vector<Fault>& faults) {
   const auto set = std::ranges::find_if(root.entries, [](const YamlEntry& entry) { return entry.key.scalar == "set"; });

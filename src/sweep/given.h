@@ -25,6 +25,9 @@ void AddGiven(const Given& given, YamlNode& root);
 // returns `root` as text.
 std::string TextWithGiven(std::string_view text, const Given& given, const YamlNode& root);
 
+// Returns `root` as text of one line.
+std::string SweepText(const YamlNode& root);
+
 // Moves the values of the section `set` to the places of their fields in the file, and removes the section. If a field
 // is not an axis, one value becomes its default, and several become the last axis. `include` then no longer adds it.
 void ApplySet(YamlNode& root, std::vector<Fault>& faults);

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "sweep/entries.h"
 #include "sweep/launch.h"
+#include "sweep/model_file.h"
 #include "sweep/price.h"
 #include "sweep/published.h"
 #include "sweep/read_search.h"
@@ -316,7 +317,8 @@ Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,
   try {
     YamlNode root = ParseYaml(text);
     AddGiven(given, root);
-    reader.sweep.text = TextWithGiven(text, given, root);
+    const bool has_model_file = ReplaceModelFiles(root, file.parent_path(), reader.faults);
+    reader.sweep.text = has_model_file ? SweepText(root) : TextWithGiven(text, given, root);
     reader.ReadFile(std::move(root), FoldersFor(file, trainers));
     if (!reader.faults.empty()) {
       // Shows what else is wrong, so that you can fix everything at once. Leaves out faults that may only follow from

@@ -49,6 +49,31 @@ TEST(HuggingFaceConfig, IsTheModelThatItNames) {
   EXPECT_EQ(CountParameters(gpt), 124'439'808);
 }
 
+// The config.json of mosaicml/mpt-7b.
+TEST(HuggingFaceConfig, OfMpt) {
+  const Json mpt7b = {{"model_type", "mpt"},  {"d_model", 4096},
+                      {"n_layers", 32},       {"n_heads", 32},
+                      {"expansion_ratio", 4}, {"max_seq_len", 2048},
+                      {"vocab_size", 50432},  {"learned_pos_emb", true},
+                      {"no_bias", true},      {"attn_config", {{"alibi", true}, {"qk_ln", false}}}};
+  std::vector<Problem> problems;
+  Json values = ShapeOfConfig(mpt7b, "config.json");
+  values["trainer"] = "llm_foundry";
+  const RunSpec spec = BuildSpec(values, problems);
+  ASSERT_TRUE(problems.empty()) << problems.front().message;
+  EXPECT_EQ(spec.model, "mpt-7b");
+  EXPECT_EQ(CountParameters(spec), 6'649'286'656);
+  Json other = mpt7b;
+  other["no_bias"] = false;
+  EXPECT_THAT(RefusalOfConfig(other), ::testing::HasSubstr("'no_bias' adds biases"));
+  other = mpt7b;
+  other["attn_config"]["alibi"] = false;
+  EXPECT_THAT(RefusalOfConfig(other), ::testing::HasSubstr("has no alibi"));
+  other = mpt7b;
+  other["attn_config"]["kv_n_heads"] = 8;
+  EXPECT_THAT(RefusalOfConfig(other), ::testing::HasSubstr("has kv_n_heads"));
+}
+
 // The counts are those of the published weights.
 TEST(HuggingFaceConfig, ParametersAreThePublishedOnes) {
   struct Case {

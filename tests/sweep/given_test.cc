@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
+#include "tests/base/temp_dir.h"
 
 namespace ridgeline {
 namespace {
@@ -54,6 +56,37 @@ constexpr const char* kGrid =
     "measure: {steps: 5}\n"
     "matrix: {batch_size: [1, 2], precision: [fp32, bf16]}\n"
     "zip: {seed: [1, 2], learning_rate: [1e-3, 1e-4]}\n";
+
+// A Hugging Face config.json is the shape in it, which the sweep's text then has.
+TEST(ModelFile, IsItsShape) {
+  const TempDir folder;
+  std::ofstream(folder.path() / "config.json")
+      << R"({"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,)"
+      << R"("num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256})";
+  std::ofstream(folder.path() / "broken.json") << R"({"model_type": "bloom"})";
+  const auto parse = [&](const std::string& text, const Given& given = {}) {
+    return ParseSweep("name: s\n" + text, folder.path() / "s.yaml", {}, given);
+  };
+  const auto wrong = [&](const std::string& text) -> std::string {
+    try {
+      IdsOf(parse(text));
+    } catch (const Error& e) {
+      return e.message();
+    }
+    return "accepted";
+  };
+  const Sweep sweep = parse("defaults: {model: config.json, seq_length: 64}\n");
+  const Ids preset = IdsOf("defaults: {model: llama-8b, seq_length: 64}\n");
+  EXPECT_EQ(IdsOf(sweep), preset);
+  EXPECT_EQ(IdsOf(ParseSweep(sweep.text, "kept.yaml")), preset) << sweep.text;
+  EXPECT_EQ(IdsOf(parse("defaults: {model: config.json, seq_length: 64, layers: 2}\n")),
+            IdsOf("defaults: {model: llama-8b, seq_length: 64, layers: 2}\n"));
+  const Given given{.set = {"model=" + (folder.path() / "config.json").string()}, .only = {}};
+  EXPECT_EQ(IdsOf(parse("defaults: {seq_length: 64}\nmatrix: {model: [llama-10m, gpt-10m]}\n", given)), preset);
+  EXPECT_THAT(wrong("matrix: {model: [llama-10m, config.json]}\n"), HasSubstr("put it under defaults"));
+  EXPECT_THAT(wrong("defaults: {model: broken.json}\n"), HasSubstr("a model of type 'bloom'"));
+  EXPECT_THAT(wrong("defaults: {model: none.json}\n"), HasSubstr("unknown model 'none.json'"));
+}
 
 TEST(Given, IsAsInTheFile) {
   const struct {
