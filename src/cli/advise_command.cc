@@ -29,6 +29,9 @@
 #include "run/hugging_face.h"
 #include "run/presets.h"
 #include "run/spec.h"
+#include "trainers/definition.h"
+#include "trainers/find.h"
+#include "trainers/invocation.h"
 
 namespace ridgeline {
 namespace {
@@ -217,6 +220,16 @@ void SayInWords(const AdvisedModel& model, const RunSpec& shape, const AdviceAbo
   }
 }
 
+// What a sweep must say so that this trainer takes points like `spec`, such as llm_foundry's `weight_decay: 0`.
+Json FieldsFor(const std::string& trainer, RunSpec spec) {
+  if (trainer == kOurTrainer) return Json::object();
+  const std::vector<fs::path> folders = TrainerFolders({".", "trainers"});
+  const Trainer definition = LoadTrainer(FindTrainer(trainer, folders));
+  if (!definition.invocation) return Json::object();
+  spec.device = "cuda";
+  return TakenInstead(*definition.invocation, spec);
+}
+
 int Advise(const AdviseArguments& arguments) {
   const std::vector<fs::path> folders = DeviceFolders(arguments.devices);
   const Device device = FindDevice(arguments.device, folders);
@@ -257,7 +270,8 @@ int Advise(const AdviseArguments& arguments) {
   }
   const std::string trainer =
       framework.is_ours() || framework.trainers.empty() ? std::string(kOurTrainer) : framework.trainers.front();
-  WriteFileAtomic(arguments.to, SweepOfAdvice(advice, about, device, trainer));
+  WriteFileAtomic(arguments.to,
+                  SweepOfAdvice(advice, about, device, trainer, FieldsFor(trainer, advice.fitting.front().spec)));
   SayAside("to see it priced: ridgeline plan {0}; to measure it: ridgeline run {0}\n", arguments.to);
   return 0;
 }

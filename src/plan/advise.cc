@@ -26,7 +26,9 @@ std::string Dollars(double dollars) {
 }
 // Formats times that may be much longer than hours.
 std::string Days(double seconds) {
-  return seconds < 2 * 86400 ? Time(1e9 * seconds) : fmt::format("{:.3g} days", seconds / 86400);
+  if (seconds < 2 * 86400) return Time(1e9 * seconds);
+  const double days = seconds / 86400;
+  return days < 999.5 ? fmt::format("{:.3g} days", days) : fmt::format("{:.0f} days", days);
 }
 
 class Adviser {
@@ -250,8 +252,8 @@ class Adviser {
     }
     int64_t too_few = advice_.ranks / machine;  // machines
     int64_t enough = std::max<int64_t>(machine == 1 ? 2 : 1, 2 * too_few);
-    for (; !holds(enough * machine); enough *= 2) {
-      if (enough * machine > kMostRanks) return std::nullopt;
+    for (; enough * machine > kMostRanks || !holds(enough * machine); enough *= 2) {
+      if (2 * enough * machine > kMostRanks) return std::nullopt;
       too_few = enough;
     }
     while (enough - too_few > 1) {
@@ -484,7 +486,7 @@ Advice Advise(const AdviceAbout& about, const Device& device, const Framework& f
 }
 
 std::string SweepOfAdvice(const Advice& advice, const AdviceAbout& about, const Device& device,
-                          const std::string& trainer) {
+                          const std::string& trainer, const Json& fields) {
   // The best of each way, the quickest ways first, and the best way with half its batch.
   constexpr size_t kMostPoints = 8;
   std::vector<RunSpec> specs;
@@ -514,6 +516,7 @@ std::string SweepOfAdvice(const Advice& advice, const AdviceAbout& about, const 
     defaults["trainer"] = trainer;
     if (about.trained.grad_clip > 0) defaults["grad_clip"] = about.trained.grad_clip;
   }
+  defaults.update(fields);
   std::string text =
       fmt::format("# What `ridgeline advise` found the fastest of {}, to be measured.\n", PrintableLine(device.name));
   text += "name: advice\ndefaults:\n";

@@ -41,7 +41,8 @@ Advice Advise(const AdviceAbout& about, const Device& device, const Framework& f
               const std::vector<Device>& others = {});
 
 // Returns a sweep that measures the best of what fits, and what is near it. `trainer`: a definition's name, or ours.
+// `fields`: what else its points say, such as values without which the trainer refuses them.
 std::string SweepOfAdvice(const Advice& advice, const AdviceAbout& about, const Device& device,
-                          const std::string& trainer);
+                          const std::string& trainer, const Json& fields = Json::object());
 
 }  // namespace ridgeline

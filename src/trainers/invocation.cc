@@ -188,6 +188,25 @@ void CanonicalizeOwn(const Invocation& invocation, RunSpec& spec) {
   spec.own = std::move(own);
 }
 
+Json TakenInstead(const Invocation& invocation, const RunSpec& spec) {
+  Json taken = Json::object();
+  const RunSpec plain = PlainSpec(spec);
+  for (const Field& field : Fields()) {
+    const std::string key(field.name);
+    const auto supported = invocation.supports.find(key);
+    const bool is_supported = supported != invocation.supports.end();
+    if (field.Has(Field::kOfShape) || Contains(kHarnessFields, key) || (!is_supported && invocation.used.contains(key)))
+      continue;
+    if (is_supported && supported->second.empty()) continue;
+    const std::string value = FieldText(spec, field);
+    const std::string instead = !is_supported                        ? FieldText(plain, field)
+                                : Contains(supported->second, value) ? value
+                                                                     : supported->second.front();
+    if (instead != value) taken[key] = field.type() == "text" ? Json(instead) : ParseJson(instead, key);
+  }
+  return taken;
+}
+
 std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invocation, const RunSpec& spec) {
   std::vector<Problem> problems;
   const std::set<std::string>& used = invocation.used;

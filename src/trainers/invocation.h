@@ -118,6 +118,11 @@ void CanonicalizeOwn(const Invocation& invocation, RunSpec& spec);
 // if it can. REQUIRES: `spec` is canonical.
 std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invocation, const RunSpec& spec);
 
+// Returns, by field, a value that the trainer takes for each value of `spec` that it would refuse or ignore: the first
+// that its definition supports, else the plain one. Fields of the shape are left as they are. REQUIRES: `spec` is
+// canonical.
+Json TakenInstead(const Invocation& invocation, const RunSpec& spec);
+
 // Throws Error(kInvalidInput) if a name has no value, such as a missing environment variable.
 Invoked Invoke(const Invocation& invocation, const RunSpec& spec, const ProcessPlace& place);
 

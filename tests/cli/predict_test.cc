@@ -312,5 +312,35 @@ TEST(AdviseCommandTest, SaysWhatToRun) {
   EXPECT_THAT(own.out, HasSubstr("config.json ("));
 }
 
+// The sweep that it writes says what the trainer's definition demands.
+TEST(AdviseCommandTest, EveryFrameworksSweepIsTaken) {
+  Cli cli;
+  const auto framework_of = [&](const char* framework, const char* model) {
+    SCOPED_TRACE(framework);
+    const auto said = cli.Run(
+        {"advise", model, "--framework", framework, "--device", "p5", "--seq-length", "1024", "--to", "s.yaml"});
+    ASSERT_TRUE(said.status.ok()) << said.err;
+    const auto priced = cli.Run({"predict", "s.yaml", "-o", "json"});
+    ASSERT_TRUE(priced.status.ok()) << priced.err;
+    const Json row = ParseJson(priced.out, "predict").at(0);
+    EXPECT_EQ(row.at("verdict"), "fits");
+    EXPECT_THAT(row.at("basis").get<std::string>(), HasSubstr(std::string("estimated as ") + framework));
+  };
+  framework_of("deepspeed", "llama-1b");
+  framework_of("hf", "llama-1b");
+  framework_of("llm-foundry", "mpt-7b");
+  framework_of("megatron", "llama-1b");
+  framework_of("nemo", "llama-1b");
+  framework_of("te-fsdp", "stack-1b");
+  framework_of("torchtitan", "llama-8b");
+}
+
+TEST(AdviseCommandTest, SaysThatNoNumberOfGpusHoldsIt) {
+  Cli cli;
+  const auto said = cli.Run({"advise", "stack-64b", "--device", "a100-40gb"});
+  ASSERT_TRUE(said.status.ok()) << said.err;
+  EXPECT_THAT(said.out, HasSubstr("No number of these GPUs holds it"));
+}
+
 }  // namespace
 }  // namespace ridgeline
