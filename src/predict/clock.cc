@@ -570,6 +570,7 @@ TracedStep::TracedStep(const RunSpec& spec, const Device& device) {
   if (fewer_layers) layers_ = static_cast<double>(spec.layers - layers) / static_cast<double>(cycle);
   if (fewer_micro_steps) micro_steps_ = static_cast<double>(spec.grad_accumulation - kMicroSteps + 1);
   all_.more = CostsOf(std::move(some), device);
+  all_.more.spec = spec;  // the interval goes by the size of the whole step
   const auto without = [&](bool group, bool middle) {
     return Without(all_.more, [&](const CallCost& call) {
       return (group && call.layer >= first && call.layer < first + cycle) || (middle && call.micro_step == kMiddle);

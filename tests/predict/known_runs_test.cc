@@ -52,6 +52,11 @@ TEST(KnownRuns, OneRunCorrectsTheOthersByMostOfItsFactor) {
   EXPECT_GE(framework.Spread("h100", here), kSpreadOfOneRun);
 }
 
+TEST(KnownRuns, TheIntervalGoesByTheWholeStepAndNotByItsTracedLayers) {
+  const RunSpec spec = SpecOfFields("model: llama-1b, seq_length: 8192, precision: bf16");
+  EXPECT_NEAR(PredictStep(spec, H100(), Framework()).spread.value_or(0), kSpreadOfGpu, 1e-9);
+}
+
 TEST(KnownRuns, WhatSomebodyTypedIsAssumed) {
   const Device device = H100();
   Framework framework = FindFramework("llm-foundry", {kFiles / "frameworks"});
