@@ -460,7 +460,6 @@ TEST_F(CollectTest, ADamagedLineIsToldOfWhereItsResultIsMissing) {
 
 TEST_F(CollectTest, WhatIsNotReadIsCountedAndAFolderThatCannotBeReadIsAnError) {
   TempDir dir;
-  // The last two are what Ridgeline keeps there.
   for (const char* name : {"1", "2", "3", "4", "5", "6", "sweep.yaml", "rl-1.0.log"}) WriteFile(dir / name, "");
   EXPECT_THAT(CollectJobFolders(store_, dir.path(), {}).problems,
               testing::ElementsAre(HasSubstr("6 files that are no job's folders: 1, 2, 3, 4, 5, ...")));
