@@ -167,6 +167,16 @@ int64_t CellInteger(const Cell& cell) {
   return integer == nullptr ? 0 : *integer;
 }
 
+size_t AddColumns(Table& table, const std::vector<std::string>& names) {
+  const size_t first = table.columns.size();
+  table.columns.insert(table.columns.end(), names.begin(), names.end());
+  for (std::vector<Cell>& row : table.rows) {
+    row.reserve(table.columns.size());
+    row.resize(table.columns.size());
+  }
+  return first;
+}
+
 std::string CellText(const Cell& cell) {
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   if (const auto* integer = std::get_if<int64_t>(&cell)) return fmt::format("{}", *integer);

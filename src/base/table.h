@@ -1,6 +1,7 @@
 // A table of values, and the plain formats in which commands print it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,6 +19,10 @@ struct Table {
 
 std::string CellText(const Cell& cell);  // plain value: no thousands separators, doubles in shortest form
 int64_t CellInteger(const Cell& cell);   // 0 if it is no integer
+
+// Adds columns without values behind the others, and returns the index of the first. Rows take no more memory than
+// their cells, as a vector that grows by itself would.
+size_t AddColumns(Table& table, const std::vector<std::string>& names);
 
 // In every format, characters that a terminal or a page would obey become escapes (base/text.h); JSON uses its own.
 std::string ToText(const Table& table);      // aligned columns for a terminal

@@ -43,8 +43,7 @@ void AddChanges(const Report& report, Table& table) {
     const std::vector<Cell>& cells = table.rows[row];
     if (CellText(cells[failure]).empty()) histories[CellText(cells[of])].push_back(row);
   }
-  for (const char* name : {"step_change", "step_change_percent", "step_change_words"}) table.columns.emplace_back(name);
-  for (auto& cells : table.rows) cells.resize(cells.size() + 3);
+  const size_t first = AddColumns(table, {"step_change", "step_change_percent", "step_change_words"});
   for (auto& [name, rows] : histories) {
     std::stable_sort(rows.begin(), rows.end(), [&](size_t a, size_t b) {
       return CellInteger(table.rows[a][order]) < CellInteger(table.rows[b][order]);
@@ -63,7 +62,6 @@ void AddChanges(const Report& report, Table& table) {
       std::vector<Cell>& cells = table.rows[row_of[change.first]];
       const double percent = 100 * std::expm1(change.change);
       const std::string word = percent > 0 ? "slower" : "faster";
-      const size_t first = cells.size() - 3;
       cells[first] = word;
       cells[first + 1] = percent;
       cells[first + 2] = fmt::format("{:.1f} % {}", std::abs(percent), word);

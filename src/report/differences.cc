@@ -136,8 +136,7 @@ void AddDifferences(const Report& report, Store& store, Table& table) {
     if (is_new) panels.emplace_back();
     if (it->second < kMaxPanels && panels[it->second].size() < kMaxTableRows) panels[it->second].push_back(row);
   }
-  table.columns.emplace_back(report_columns::kDiffers);
-  for (auto& row : table.rows) row.emplace_back();
+  const size_t differs = AddColumns(table, {std::string(report_columns::kDiffers)});
   const std::set<std::string> told(report.tells.begin(), report.tells.end());
   for (const std::vector<size_t>& rows : panels) {
     std::vector<std::optional<int64_t>> results;
@@ -147,7 +146,7 @@ void AddDifferences(const Report& report, Store& store, Table& table) {
     }
     std::vector<std::string> words = TellApart(store, results, told);
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (!words[i].empty()) table.rows[rows[i]].back() = std::move(words[i]);
+      if (!words[i].empty()) table.rows[rows[i]][differs] = std::move(words[i]);
     }
   }
 }

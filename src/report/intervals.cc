@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -173,9 +174,10 @@ void AddIntervals(const Report& report, Table& table) {
       }
     }
   }
-  table.columns.insert(table.columns.end(), names.begin(), names.end());
+  const size_t first = AddColumns(table, names);
   for (size_t row = 0; row < table.rows.size(); ++row) {
-    table.rows[row].insert(table.rows[row].end(), added[row].begin(), added[row].end());
+    std::move(added[row].begin(), added[row].end(), table.rows[row].begin() + static_cast<std::ptrdiff_t>(first));
+    added[row] = {};
   }
 }
 

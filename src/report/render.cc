@@ -31,7 +31,7 @@ ReportFormat ReportFormatNamed(std::string_view name) {
 }
 
 // Every run, and the panels in words. ToJson writes the rows, because it keeps the order of the columns.
-std::string RenderJson(const Report& report, const Rows& rows, const RenderOptions& options) {
+std::string RenderJson(const Report& report, Rows&& rows, const RenderOptions& options) {
   Json columns = Json::array();
   for (const ReportColumn& column : report.columns) {
     columns.push_back({{"name", column.name},
@@ -63,11 +63,11 @@ std::string RenderJson(const Report& report, const Rows& rows, const RenderOptio
     series.push_back(column.name);
     for (size_t row = 0; row < rows.size(); ++row) rows.Series(row, column.name);  // throws if it is invalid
   }
-  return text + ",\n  \"rows\": " + ToJson(rows.Shown(), series) + "}\n";
+  return text + ",\n  \"rows\": " + ToJson(std::move(rows).Shown(), series) + "}\n";
 }
 
 RenderedReport RenderRows(const Report& report, Table table, const RenderOptions& options) {
-  const Rows rows(report, std::move(table));
+  Rows rows(report, std::move(table));
   RenderedReport rendered;
   rendered.runs = static_cast<int64_t>(rows.size());
   for (size_t row = 0; row < rows.size(); ++row) rendered.failed += rows.Failed(row) ? 1 : 0;
@@ -82,7 +82,7 @@ RenderedReport RenderRows(const Report& report, Table table, const RenderOptions
       rendered.bytes = RenderHtml(report, rows, options);
       break;
     case ReportFormat::kCsv:
-      rendered.bytes = ToCsv(rows.Shown());
+      rendered.bytes = ToCsv(std::move(rows).Shown());
       break;
     case ReportFormat::kMarkdown:
       rendered.bytes = RenderMarkdown(report, rows, options);
@@ -91,7 +91,7 @@ RenderedReport RenderRows(const Report& report, Table table, const RenderOptions
       rendered.bytes = RenderText(report, rows, options);
       break;
     case ReportFormat::kJson:
-      rendered.bytes = RenderJson(report, rows, options);
+      rendered.bytes = RenderJson(report, std::move(rows), options);
       break;
   }
   return rendered;

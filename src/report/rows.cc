@@ -147,7 +147,7 @@ std::string Rows::Counted(size_t count) const {
   return fmt::format("{} {}{}", count, report_.rows.called, count == 1 ? "" : "s");
 }
 
-Table Rows::Shown() const {
+Table Rows::Shown() && {
   Table shown;
   std::vector<size_t> from;
   for (const ReportColumn& column : report_.columns) {
@@ -156,10 +156,11 @@ Table Rows::Shown() const {
     from.push_back(index_.at(column.name));
   }
   shown.rows.reserve(table_.rows.size());
-  for (const auto& row : table_.rows) {
+  for (auto& row : table_.rows) {
     auto& cells = shown.rows.emplace_back();
     cells.reserve(from.size());
-    for (const size_t c : from) cells.push_back(c < row.size() ? row[c] : Cell{});
+    for (const size_t c : from) cells.push_back(c < row.size() ? std::move(row[c]) : Cell{});
+    row = {};
   }
   return shown;
 }

@@ -50,8 +50,9 @@ class Rows {
   std::string Counted(size_t count) const;
   const Report& report() const { return report_; }
 
-  // The columns that the report shows, in its order: those of CSV and JSON.
-  Table Shown() const;
+  // The columns that the report shows, in its order: those of CSV and JSON. Takes the values from this object row by
+  // row, because a second copy of a large answer would take hundreds of megabytes.
+  Table Shown() &&;
 
  private:
   const Report& report_;

@@ -220,11 +220,8 @@ void AddWhatTheySay(Report& report, Store& store, Table& table) {
     }
     // A query that has the column without showing it has the same values.
     if (std::find(table.columns.begin(), table.columns.end(), name) == table.columns.end()) {
-      table.columns.push_back(name);
-      for (size_t row = 0; row < table.rows.size(); ++row) {
-        const auto cell = said.cells.find(row);
-        table.rows[row].push_back(cell == said.cells.end() ? Cell() : cell->second);
-      }
+      const size_t place = AddColumns(table, {name});
+      for (auto& [row, cell] : said.cells) table.rows[row][place] = std::move(cell);
     }
     report.columns.insert(before, std::move(said.column));
   }

@@ -57,16 +57,21 @@ std::map<std::string, CellsByColumn> FieldsOf(Store& store, const std::set<std::
   return fields;
 }
 
-// For each of these results, by its number: the columns of its setup.
-std::map<int64_t, CellsByColumn> SetupsOf(Store& store, const std::set<int64_t>& numbers) {
+// The columns of setups. Few differ, so each is read and kept once.
+struct Setups {
+  std::map<std::string, CellsByColumn> read;   // by the text in the store
+  std::map<int64_t, const CellsByColumn*> of;  // by a result's number; points into `read`
+};
+
+// The setups of these results.
+Setups SetupsOf(Store& store, const std::set<int64_t>& numbers) {
   const Table results = store.Query(
       "SELECT number, setup FROM results WHERE number IN (SELECT value FROM "
       "json_each(:numbers))",
       {{"numbers", DumpJson(numbers)}});
-  std::map<std::string, CellsByColumn> read;  // few setups differ, so each is read once
-  std::map<int64_t, CellsByColumn> setups;
+  Setups setups;
   for (const auto& row : results.rows) {
-    const auto [it, is_new] = read.try_emplace(CellText(row[1]));
+    const auto [it, is_new] = setups.read.try_emplace(CellText(row[1]));
     if (is_new) {
       Facts facts;
       AddFacts(ParseJson(it->first, "a setup in the store"), "", facts);
@@ -75,7 +80,7 @@ std::map<int64_t, CellsByColumn> SetupsOf(Store& store, const std::set<int64_t>&
       for (const char* told : {"trainer", "predicted_on", "published"}) facts.erase(told);
       for (auto& [name, value] : facts) it->second["setup." + name] = std::move(value);
     }
-    setups.emplace(std::get<int64_t>(row[0]), it->second);
+    setups.of.emplace(std::get<int64_t>(row[0]), &it->second);
   }
   return setups;
 }
@@ -98,17 +103,18 @@ void AddWhatDiffers(Report& report, Store& store, Table& table) {
   }
   if (ids.empty() && numbers.empty()) return;
   const std::map<std::string, CellsByColumn> fields = FieldsOf(store, ids);
-  const std::map<int64_t, CellsByColumn> setups = SetupsOf(store, numbers);
+  const Setups setups = SetupsOf(store, numbers);
+  // The fields and the setup of each row; null if the store has none. A point without a result has no setup yet.
+  std::vector<const CellsByColumn*> fields_of;
+  std::vector<const CellsByColumn*> setup_of;
+  for (const auto& row : table.rows) {
+    const auto of_point = fields.find(id_of(row));
+    fields_of.push_back(of_point == fields.end() ? nullptr : &of_point->second);
+    const auto of_result = setups.of.find(number_of(row));
+    setup_of.push_back(of_result == setups.of.end() ? nullptr : of_result->second);
+  }
   static const Cell kNone;
-  const auto cell_of = [&](const std::vector<Cell>& row, const std::string& name) -> const Cell& {
-    const CellsByColumn* of = nullptr;
-    if (name.starts_with("setup.")) {
-      const auto it = setups.find(number_of(row));
-      of = it == setups.end() ? nullptr : &it->second;
-    } else {
-      const auto it = fields.find(id_of(row));
-      of = it == fields.end() ? nullptr : &it->second;
-    }
+  const auto cell_of = [&](const CellsByColumn* of, const std::string& name) -> const Cell& {
     const auto cell = of == nullptr ? CellsByColumn::const_iterator() : of->find(name);
     return of == nullptr || cell == of->end() ? kNone : cell->second;
   };
@@ -120,7 +126,7 @@ void AddWhatDiffers(Report& report, Store& store, Table& table) {
       if (name.starts_with("own.")) others.insert(name);
     }
   }
-  for (const auto& [number, of] : setups) {
+  for (const auto& [text, of] : setups.read) {
     for (const auto& [name, cell] : of) others.insert(name);
   }
   for (const std::string& name : others) {
@@ -130,20 +136,19 @@ void AddWhatDiffers(Report& report, Store& store, Table& table) {
     return std::any_of(report.columns.begin(), report.columns.end(),
                        [&](const ReportColumn& c) { return c.name == name; });
   };
-  for (const std::string& name : names) {
-    const std::vector<Cell>* first = nullptr;
-    const bool differs = std::any_of(table.rows.begin(), table.rows.end(), [&](const std::vector<Cell>& row) {
-      // A point without a result has no setup yet.
-      if (name.starts_with("setup.") ? number_of(row) == 0 : id_of(row).empty()) return false;
-      if (first == nullptr) first = &row;
-      return cell_of(row, name) != cell_of(*first, name);
+  // What differs among the points, and among the setups, of these rows: all that were read belong to some row.
+  const auto differs = [&](const auto& all, const std::string& name) {
+    return std::any_of(all.begin(), all.end(), [&](const auto& each) {
+      return cell_of(&each.second, name) != cell_of(&all.begin()->second, name);
     });
-    if (!differs || has(name)) continue;
+  };
+  for (const std::string& name : names) {
+    const bool is_of_setup = name.starts_with("setup.");
+    if (has(name) || !(is_of_setup ? differs(setups.read, name) : differs(fields, name))) continue;
     if (!PlaceOf(table, name)) {
-      std::vector<Cell> cells;
-      for (const auto& row : table.rows) cells.push_back(cell_of(row, name));
-      table.columns.push_back(name);
-      for (size_t row = 0; row < table.rows.size(); ++row) table.rows[row].push_back(std::move(cells[row]));
+      const std::vector<const CellsByColumn*>& of = is_of_setup ? setup_of : fields_of;
+      const size_t place = AddColumns(table, {name});
+      for (size_t row = 0; row < table.rows.size(); ++row) table.rows[row][place] = cell_of(of[row], name);
     }
     ReportColumn column;
     column.name = column.label = name;

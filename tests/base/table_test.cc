@@ -169,5 +169,16 @@ TEST(Utf8, ControlsAreWhatIsObeyed) {
   }
 }
 
+TEST(Table, RowsThatGetAColumnTakeNoMoreMemoryThanTheirCells) {
+  Table table{{"a", "b"}, {{int64_t{1}, 2.5}, {int64_t{3}}}};
+  EXPECT_EQ(AddColumns(table, {"c", "d"}), 2U);
+  EXPECT_EQ(table.columns, (std::vector<std::string>{"a", "b", "c", "d"}));
+  for (const std::vector<Cell>& row : table.rows) {
+    ASSERT_EQ(row.size(), 4U);
+    EXPECT_EQ(row.capacity(), 4U);
+    EXPECT_EQ(row[3], Cell());
+  }
+}
+
 }  // namespace
 }  // namespace ridgeline
