@@ -102,7 +102,12 @@ std::string Fault(const std::string& text, Read read) {
 TEST(Json, AFaultIsSaidInWordsForPeople) {
   const auto nothing = [](const Json&) {};
   EXPECT_EQ(Fault(R"({"lr": 1e999})", nothing), "the number 1e999 is too large");
-  EXPECT_THAT(Fault("{]", nothing), testing::StartsWith("parse error at line 1, column 2: "));
+  EXPECT_EQ(Fault("{]", nothing), "']' cannot stand at line 1, column 2");
+  EXPECT_EQ(Fault("{\n\"lr\": nan}", nothing), "it is malformed at line 2, column 8, at the end of '\"lr\": na'");
+  EXPECT_EQ(Fault("[1, 2", nothing), "it ends too early, at line 1, column 6");
+  EXPECT_EQ(Fault("", nothing), "it ends too early, at line 1, column 1");
+  EXPECT_EQ(Fault("{\"lr\" 1}", nothing), "a number cannot stand at line 1, column 7");
+
   EXPECT_EQ(Fault(R"({"ranks": 1})", [](const Json& json) { (void)json.at("nodes"); }), "'nodes' is missing");
   EXPECT_EQ(Fault(R"({"ranks": "x"})", [](const Json& json) { (void)json.at("ranks").get<int>(); }),
             "it is a string where a number is expected");

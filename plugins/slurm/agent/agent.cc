@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "ridgeline/json_fault.h"
 #include "slurm/agent/accounting.h"
 #include "slurm/agent/failure.h"
 #include "slurm/agent/rows.h"
@@ -100,6 +101,8 @@ Json Agent::Answer(const std::string& line) {
     return error(0, ("no such request: " + asked).c_str());
   } catch (const Failure& e) {
     return error(e.code(), e.what());
+  } catch (const Json::exception& e) {
+    return error(0, ("a request it cannot read: " + JsonFault(e)).c_str());
   } catch (const std::exception& e) {
     return error(0, e.what());
   }
