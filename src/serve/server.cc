@@ -139,10 +139,11 @@ class SiteServer::Impl final : public httplib::Server {
     connections_ = &connections;
     // Declared after the connections, so that their threads end first.
     Lane pages(kPages, kWaiting);
+    Lane reports(kReports, kWaiting);
     Lane scrapes(kScrapes, kWaiting);
     Lane watchers(kStreams, 0);
     Lane health(kHealth, kWaiting);
-    lanes_ = {&pages, &scrapes, &watchers, &health};
+    lanes_ = {&pages, &reports, &scrapes, &watchers, &health};
     const auto end = [&] {
       stopping_ = true;
       for (Lane* lane : lanes_) lane->End();
@@ -164,7 +165,7 @@ class SiteServer::Impl final : public httplib::Server {
   }
 
  private:
-  enum LaneOfRequests { kPage, kScrape, kWatch, kProbe };
+  enum LaneOfRequests { kPage, kReport, kScrape, kWatch, kProbe };
 
   // The path without the proxy's prefix, which the proxy may remove or keep.
   std::string_view OwnPath(std::string_view path) const {
@@ -176,6 +177,7 @@ class SiteServer::Impl final : public httplib::Server {
 
   LaneOfRequests LaneOf(std::string_view path) const {
     const std::string_view own = OwnPath(path);
+    if (own.starts_with("/reports/")) return kReport;
     return own == "/metrics" ? kScrape : own == "/events" ? kWatch : own == "/healthz" ? kProbe : kPage;
   }
 
@@ -338,7 +340,7 @@ class SiteServer::Impl final : public httplib::Server {
   std::atomic<bool> stopping_ = false;
   // Set while the server runs.
   Connections* connections_ = nullptr;
-  std::array<Lane*, 4> lanes_ = {};  // by LaneOfRequests
+  std::array<Lane*, 5> lanes_ = {};  // by LaneOfRequests
 };
 
 SiteServer::SiteServer(Site& site, ServerOptions options) : impl_(std::make_unique<Impl>(site, std::move(options))) {

@@ -21,9 +21,11 @@ struct ServerOptions {
 
 class SiteServer {
  public:
-  // Requests that run at once, each on its own thread: for pages, for metrics, for /healthz, and for browsers that
-  // receive live updates. For all kinds but the last, kWaiting more may wait for a thread.
+  // Requests that run at once, each on its own thread: for pages, for reports, for metrics, for /healthz, and for
+  // browsers that receive live updates. For all kinds but the last, kWaiting more may wait for a thread. One report is
+  // made at once (Site); the other threads for reports wait for it, or answer with reports that are kept.
   static constexpr size_t kPages = 6;
+  static constexpr size_t kReports = 4;
   static constexpr size_t kScrapes = 2;
   static constexpr size_t kHealth = 2;
   static constexpr size_t kStreams = 8;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/folders.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "metrics/metrics.h"
@@ -55,6 +56,14 @@ int StatusOf(ErrorKind kind) {
   }
 }
 
+// Returns freed memory to the system at its end: a page of a large store uses hundreds of megabytes.
+struct TrimmedMemory {
+  TrimmedMemory() = default;
+  TrimmedMemory(const TrimmedMemory&) = delete;
+  TrimmedMemory& operator=(const TrimmedMemory&) = delete;
+  ~TrimmedMemory() { ::malloc_trim(0); }
+};
+
 // Whether an If-None-Match header names it, in any encoding.
 bool IsNamed(std::string_view if_none_match, std::string_view hash) {
   return Trim(if_none_match) == "*" || (!hash.empty() && if_none_match.find(hash) != std::string_view::npos);
@@ -78,14 +87,17 @@ Site::Site(const fs::path& db, std::vector<fs::path> report_folders, const Clock
 
 PageAnswer Site::Answer(const PageRequest& request) {
   const std::string key = Links()({request.path}, request.query);
-  const std::vector<fs::path> files = FilesOf(request);
-  const std::string stamp = StampOf(files);
+  std::vector<fs::path> files;
+  std::string stamp;
+  try {
+    files = FilesOf(request);
+    stamp = StampOf(files);
+  } catch (const Error&) {
+    // The page is not kept. If the same keeps it from being made, it says so.
+  }
   std::optional<PageAnswer> kept = stamp.empty() ? std::nullopt : cache_.Find(key, stamp);
   PageAnswer answer = kept ? std::move(*kept) : Made(request);
-  if (!kept) {
-    ::malloc_trim(0);  // a large store's page used hundreds of megabytes
-    if (answer.is_lasting && answer.status == 200) answer.etag = Hex(Hash(answer.body));
-  }
+  if (!kept && answer.is_lasting && answer.status == 200) answer.etag = Hex(Hash(answer.body));
   const bool is_compressed = answer.encoding == "gzip";
   const bool accepts = AcceptsGzip(request.accept_encoding);
   const bool keeps = !kept && !answer.etag.empty() && !stamp.empty() && StampOf(files) == stamp;
@@ -135,9 +147,8 @@ std::vector<fs::path> Site::FilesOf(const PageRequest& request) const {
   for (const fs::path& folder : FindReports(report_folders_)) {
     const std::string name = folder.filename().string();
     if (parts[1] != name && !parts[1].starts_with(name + ".")) continue;
-    std::error_code error;
     std::vector<fs::path> of_report = {folder};
-    for (const auto& entry : fs::directory_iterator(folder, error)) of_report.push_back(entry.path());
+    ForEachEntry(folder, [&](const fs::directory_entry& entry) { of_report.push_back(entry.path()); });
     std::sort(of_report.begin(), of_report.end());
     files.insert(files.end(), of_report.begin(), of_report.end());
   }
@@ -150,11 +161,16 @@ PageAnswer Site::Route(const PageRequest& request) {
   const std::string& first = parts.front();
   if (parts.size() == 1 && first == "metrics") return Metrics(request);
   if (parts.size() == 1 && first == "healthz") return HealthAnswer();
-  const Turnstile::Place place = readers_.Enter(kReaderPatience);
-  if (place == nullptr) {
+  const auto entered = [&](Turnstile& turnstile) {
+    Turnstile::Place place = turnstile.Enter(kReaderPatience);
+    if (place != nullptr) return place;
     throw Error(ErrorKind::kInfrastructure, "other pages take all there is to make pages with",
                 "ask again in a moment");
-  }
+  };
+  const bool is_report = parts.size() == 2 && first == "reports";
+  const Turnstile::Place report = is_report ? entered(reports_) : nullptr;
+  const Turnstile::Place place = entered(readers_);
+  const TrimmedMemory trimmed;  // before the next page is made
   Store store = Store::Open(db_, Store::Mode::kReadOnly, {}, kLimits);
   if (parts.size() == 1) {
     if (first == "runs") return RunsPage(store, links_, request);
@@ -185,6 +201,7 @@ PageAnswer Site::Metrics(const PageRequest& request) {
   const auto live = feed_.Latest();
   // If the state could not be read, figures that show nothing running would be wrong.
   if (!live->trouble.empty()) throw Error(ErrorKind::kInfrastructure, live->trouble);
+  const TrimmedMemory trimmed;
   Store store = Store::Open(db_, Store::Mode::kReadOnly, {}, kLimits);
   answer.body = MetricsOf(store, live->now, format);
   return answer;

@@ -39,10 +39,11 @@ class Site {
   std::string Live(const std::string& sweep);
 
  private:
-  // Reading a large store takes memory and a core. So only this many pages are made at once; the others wait for a
-  // limited time.
+  // Reading a large store takes memory and a core. So only this many pages are made at once, and of reports, which hold
+  // a whole answer in memory, only one. The others wait for a limited time.
   static constexpr int64_t kReadersAtOnce = 2;
-  static constexpr std::chrono::seconds kReaderPatience{30};
+  static constexpr int64_t kReportsAtOnce = 1;
+  static constexpr std::chrono::seconds kReaderPatience{50};  // less than a client waits
 
   PageAnswer Made(const PageRequest& request);
   PageAnswer Route(const PageRequest& request);
@@ -59,6 +60,7 @@ class Site {
   Health health_;
   PageCache cache_;
   Turnstile readers_{kReadersAtOnce};
+  Turnstile reports_{kReportsAtOnce};
 };
 
 }  // namespace ridgeline

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <fstream>
 #include <optional>
 #include <thread>
@@ -256,6 +258,13 @@ class Timed {
   bool before_;
 };
 
+// How long this thread has run on a core.
+std::chrono::nanoseconds ThreadTime() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
 struct Finalize {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
@@ -287,15 +296,16 @@ struct Questioning {
   Patience patience;
   std::chrono::steady_clock::time_point since = {};  // when the wait for a lock began
   bool said = false;
-  // When the current call of SQLite began.
-  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  // When the current call of SQLite began, in the thread's time on a core: a question must not fail because others use
+  // the machine.
+  std::chrono::nanoseconds began = ThreadTime();
   bool is_timed = false;                     // that call may take at most `longest_look`
   std::optional<FileStamp> unchanging = {};  // the state of the file, if SQLite was told that it does not change
 
   // SQLite's progress handler. Returns whether to stop.
   static int IsTooLong(void* context) {
     const auto& self = *static_cast<Questioning*>(context);
-    return self.is_timed && std::chrono::steady_clock::now() - self.began > self.patience.longest_look ? 1 : 0;
+    return self.is_timed && ThreadTime() - self.began > self.patience.longest_look ? 1 : 0;
   }
 
   // SQLite's busy handler. Sleeps, and returns whether to try again. `tries` begins with 0 at each wait.
@@ -345,7 +355,7 @@ void Statement::BindNull(int index) {
 }
 
 bool Statement::Step() {
-  questioning_->began = std::chrono::steady_clock::now();
+  questioning_->began = ThreadTime();
   const bool has_row = Guard(file_, [&] { return statement_->executeStep(); });
   questioning_->RequireUnchanged();
   return has_row;
@@ -437,7 +447,7 @@ void Database::MoveToMemory() {
 }
 
 void Database::Execute(const std::string& sql) {
-  questioning_->began = std::chrono::steady_clock::now();
+  questioning_->began = ThreadTime();
   Guard(file_, [&] { database_->exec(sql); });
   questioning_->RequireUnchanged();
 }
@@ -521,7 +531,7 @@ Table Database::Select(const std::string& sql, const std::map<std::string, std::
   int code = 0;
   const size_t most = questioning_->patience.most_answer_bytes;
   size_t bytes = 0;
-  questioning_->began = std::chrono::steady_clock::now();
+  questioning_->began = ThreadTime();
   while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {
     std::vector<Cell>& row = table.rows.emplace_back();
     row.reserve(static_cast<size_t>(columns));

@@ -59,9 +59,9 @@ class Statement {
 struct Patience {
   std::chrono::milliseconds note_after = std::chrono::seconds(1);
   std::chrono::milliseconds give_up_after = std::chrono::seconds(60);
-  std::function<void(const std::string& words)> note = {};  // called once for each wait; empty: no reports
-  std::chrono::milliseconds longest_look = std::chrono::minutes(5);
-  size_t most_answer_bytes = size_t{1} << 30;  // of Select, in memory
+  std::function<void(const std::string& words)> note = {};           // called once for each wait; empty: no reports
+  std::chrono::milliseconds longest_look = std::chrono::minutes(5);  // of a core's time
+  size_t most_answer_bytes = size_t{1} << 30;                        // of Select, in memory
 };
 
 class Database {
