@@ -413,7 +413,7 @@ Predictions PublishedOf(const Sweep& sweep, const std::vector<Point>& points, co
   for (const Point& of_sweep : points) {
     const auto figures = std::find_if(sweep.published.begin(), sweep.published.end(), [&](const Published& each) {
       return std::all_of(each.when.begin(), each.when.end(), [&](const Condition& condition) {
-        return condition.Holds([&](const Field& field) { return ValueOf(of_sweep.spec, field); });
+        return condition.Holds(sweep.trainers.ValuesOf(of_sweep.spec));
       });
     });
     if (figures == sweep.published.end()) continue;

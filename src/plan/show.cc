@@ -51,8 +51,7 @@ bool HaveRanks(const std::vector<Point>& points) {
 
 // Returns "DP 4, TP 2, PP 2"; empty if all ranks are data-parallel and each has a whole model.
 std::string SplitText(const Sweep& sweep, const RunSpec& spec) {
-  const auto trainer = sweep.trainers.Find(spec.trainer);
-  const int64_t data_parallel = trainer ? DataParallelRanks(*trainer, spec) : DataParallelRanks(spec);
+  const int64_t data_parallel = sweep.trainers.DataParallelRanksOf(spec);
   const std::string words = ParallelWords(spec);
   if (words.empty() && data_parallel == spec.ranks) return {};
   return fmt::format("DP {}{}{}", data_parallel, words.empty() ? "" : ", ", words);

@@ -15,11 +15,14 @@
 #include "base/json.h"
 #include "report/facts.h"
 #include "run/fields.h"
+#include "run/spec.h"
 #include "store/store.h"
 #include "store/views.h"
 
 namespace ridgeline {
 namespace {
+
+constexpr std::string_view kSetup = "setup.";  // precedes the columns of setups
 
 using CellsByColumn = std::map<std::string, Cell>;
 
@@ -52,7 +55,7 @@ std::map<std::string, CellsByColumn> FieldsOf(Store& store, const std::set<std::
     const std::string own = CellText(row[1]);
     if (own.empty()) continue;
     const Json values = ParseJson(own, "a trainer's own fields in the store");
-    for (const auto& [name, value] : values.items()) of["own." + name] = CellOf(value);
+    for (const auto& [name, value] : values.items()) of[(IsSettingName(name) ? "" : "own.") + name] = CellOf(value);
   }
   return fields;
 }
@@ -78,7 +81,7 @@ Setups SetupsOf(Store& store, const std::set<int64_t>& numbers) {
       // Removed, because reports already show the trainer, and the others belong to figures that were not measured
       // here.
       for (const char* told : {"trainer", "predicted_on", "published"}) facts.erase(told);
-      for (auto& [name, value] : facts) it->second["setup." + name] = std::move(value);
+      for (auto& [name, value] : facts) it->second[std::string(kSetup) + name] = std::move(value);
     }
     setups.of.emplace(std::get<int64_t>(row[0]), &it->second);
   }
@@ -123,11 +126,14 @@ void AddWhatDiffers(Report& report, Store& store, Table& table) {
   std::set<std::string> others;
   for (const auto& [id, of] : fields) {
     for (const auto& [name, cell] : of) {
-      if (name.starts_with("own.")) others.insert(name);
+      if (name.starts_with("own.") || IsSettingName(name)) others.insert(name);
     }
   }
   for (const auto& [text, of] : setups.read) {
-    for (const auto& [name, cell] : of) others.insert(name);
+    for (const auto& [name, cell] : of) {
+      // A setting that is an axis has its column already.
+      if (!others.contains(name.substr(kSetup.size()))) others.insert(name);
+    }
   }
   for (const std::string& name : others) {
     if (names.size() < Fields().size() + kMostSweptColumns) names.push_back(name);
@@ -143,7 +149,7 @@ void AddWhatDiffers(Report& report, Store& store, Table& table) {
     });
   };
   for (const std::string& name : names) {
-    const bool is_of_setup = name.starts_with("setup.");
+    const bool is_of_setup = name.starts_with(kSetup);
     if (has(name) || !(is_of_setup ? differs(setups.read, name) : differs(fields, name))) continue;
     if (!PlaceOf(table, name)) {
       const std::vector<const CellsByColumn*>& of = is_of_setup ? setup_of : fields_of;

@@ -157,7 +157,7 @@ std::string SetOwn(RunSpec& spec, const Json& values) {
   }
   for (const auto& [name, value] : values.items()) {
     const auto own = OwnValueOf(value);
-    if (!own || !IsFieldName(name)) {
+    if (!own || !(IsFieldName(name) || IsSettingName(name))) {
       return fmt::format("own: {} is {}, and must be a number, a truth value or text of at most {} bytes",
                          ShortenToBytes(name, 80), ShortenToBytes(DumpJson(value), 80), kLongestOwn);
     }
@@ -437,8 +437,9 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
   if (std::string problem = SizeProblem(s); !problem.empty()) {
     add("batch_size", std::move(problem), {"seq_length", "grad_accumulation", "ranks", "layers", "hidden", "ffn"});
   }
-  if (s.trainer == kOurTrainer && !s.own.empty()) {
-    add("trainer", fmt::format("{} is another trainer's field, and the trainer is ridgeline", s.own.begin()->first));
+  const auto of_another = std::ranges::find_if(s.own, [](const auto& own) { return !IsSettingName(own.first); });
+  if (s.trainer == kOurTrainer && of_another != s.own.end()) {
+    add("trainer", fmt::format("{} is another trainer's field, and the trainer is ridgeline", of_another->first));
   }
   if (!IsTrainerName(s.trainer)) {
     add("trainer",
@@ -486,6 +487,22 @@ bool IsFieldName(std::string_view name) {
   return !name.empty() && name.size() <= 64 && name.front() >= 'a' && name.front() <= 'z' &&
          std::all_of(name.begin(), name.end(),
                      [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+}
+
+std::map<std::string, FieldValue> SettingsAlone(std::map<std::string, FieldValue> own) {
+  std::erase_if(own, [](const auto& each) { return !IsSettingName(each.first); });
+  return own;
+}
+
+bool IsSettingName(std::string_view name) {
+  const size_t dot = name.find('.');
+  const auto is_plain = [](std::string_view part) {
+    return !part.empty() && std::ranges::all_of(part, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    });
+  };
+  return name.size() <= 128 && dot != std::string_view::npos && is_plain(name.substr(0, dot)) &&
+         is_plain(name.substr(dot + 1));
 }
 
 void AppendSpec(const RunSpec& spec, std::string& out) { AppendFields(spec, true, out); }

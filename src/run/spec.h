@@ -69,6 +69,13 @@ std::string_view ReleaseAfter(std::string_view name, std::string_view trainer);
 // Whether it consists of lower-case letters, digits and '_', with a letter first, like all names of fields.
 bool IsFieldName(std::string_view name);
 
+// The settings of `launch:` among a spec's own values.
+std::map<std::string, FieldValue> SettingsAlone(std::map<std::string, FieldValue> own);
+
+// Whether a key of RunSpec::own is a setting of a sweep's `launch:` that its points differ by, and no field of a
+// trainer: "environment.NCCL_ALGO", "slurm.container".
+bool IsSettingName(std::string_view name);
+
 // Throws Error(kInvalidInput), which names `source`, for a wrong version, an unknown key, or any problem.
 RunSpec DecodeSpec(const Json& document, const std::string& source);
 

@@ -28,6 +28,13 @@ std::vector<FieldEntry> FieldEntries(const YamlNode& node, std::string_view sect
 std::vector<Condition> ReadConditions(const YamlNode& map, std::string_view section, const SweepTrainers& trainers,
                                       ValueCount& count, std::vector<Fault>& faults) {
   std::vector<Condition> conditions;
+  if (IsFormula(map)) {
+    Condition condition;
+    condition.place = map.place;
+    condition.formula = ReadFormula(map, /*is_condition=*/true, trainers, faults);
+    if (condition.formula) conditions.push_back(std::move(condition));
+    return conditions;
+  }
   for (const auto& [field, value] : FieldEntries(map, section, trainers, faults)) {
     auto condition = ReadCondition(*field, *value, trainers, faults);
     if (!condition) continue;

@@ -23,7 +23,7 @@ std::vector<FieldEntry> FieldEntries(const YamlNode& node, std::string_view sect
 std::vector<FieldEntry> FieldEntries(const YamlNode& node, std::string_view section, const SweepTrainers& trainers,
                                      std::vector<Fault>& faults);
 
-// A mapping of conditions that must all hold. Counts their values. Throws Fault if there are too many.
+// A mapping of conditions that must all hold, or one formula. Counts their values. Throws Fault if there are too many.
 std::vector<Condition> ReadConditions(const YamlNode& map, std::string_view section, const SweepTrainers& trainers,
                                       ValueCount& count, std::vector<Fault>& faults);
 

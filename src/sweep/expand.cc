@@ -88,7 +88,9 @@ Expansion ForEachPoint(const Sweep& sweep, const std::function<void(const PointV
   for (size_t i = 0; i < sweep.exclude.size(); ++i) {
     warn_unless(walked.exclude_hits[i], sweep.exclude[i].place, "exclude");
   }
-  for (size_t i = 0; i < sweep.rules.size(); ++i) warn_unless(walked.rule_hits[i], sweep.rules[i].place, "rule");
+  for (size_t i = 0; i < sweep.rules.size(); ++i) {
+    if (!sweep.rules[i].is_of_axis) warn_unless(walked.rule_hits[i], sweep.rules[i].place, "rule");
+  }
   if (expansion.points == 0) {
     expansion.warnings.push_back(
         FaultText(sweep.file, {Place{}, "every combination is excluded: there are no points"}));

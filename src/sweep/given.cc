@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "sweep/formula.h"
 #include "yaml/entries.h"
 #include "yaml/slips.h"
 
@@ -56,6 +57,7 @@ YamlEntry EntryOf(const std::string& given, bool compares, const Place& place) {
   }
   const std::string value(Trim(given.substr(given[sign] == '=' ? sign + 1 : sign)));
   if (compares && given[sign] != '=') return {TextNode(name, place), TextNode(value, place)};
+  if (IsFormula(TextNode(value, place))) return {TextNode(name, place), TextNode(value, place)};
   try {
     YamlNode list = ParseYaml("[" + value + "\n]");
     if (list.kind != YamlNode::Kind::kList || list.items.empty()) throw Fault{};
@@ -152,6 +154,16 @@ void PutIntoAll(const std::string& field, const YamlEntry& entry, YamlNode& root
   SectionOf(root, is_one ? "defaults" : "matrix", entry.key.place).entries.push_back(entry);
 }
 
+// grad_accumulation and global_batch set the same field of a point: one takes the place of the other.
+void RenameTwin(const std::string& field, YamlNode& node) {
+  constexpr std::string_view kTwins[] = {"global_batch", "grad_accumulation"};
+  if (field != kTwins[0] && field != kTwins[1]) return;
+  for (YamlNode& item : node.items) RenameTwin(field, item);
+  for (YamlEntry& entry : node.entries) {
+    if (entry.key.scalar == kTwins[field == kTwins[0] ? 1 : 0]) entry.key.scalar = field;
+  }
+}
+
 void DropFromInclude(const std::string& field, YamlNode& root) {
   YamlNode* include = ValueIn(root, "include");
   if (include == nullptr) return;
@@ -200,6 +212,9 @@ void ApplySet(YamlNode& root, std::vector<Fault>& faults) {
   if (Entries(values, "field", {}, faults).size() != values.entries.size()) return;
   for (const YamlEntry& entry : values.entries) {
     const auto field = entry.key.scalar.get<std::string>();
+    for (const char* section : {"defaults", "matrix", "zip", "include"}) {
+      if (YamlNode* node = ValueIn(root, section)) RenameTwin(field, *node);
+    }
     if (PutIntoAxes(field, entry.value, root)) continue;
     PutIntoAll(field, entry, root);
     DropFromInclude(field, root);

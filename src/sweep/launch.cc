@@ -82,6 +82,24 @@ class LaunchReader {
     }
   }
 
+  // Reads `set` of a rule.
+  void ReadSet(const YamlNode& node, Launch& to) {
+    if (node.kind != YamlNode::Kind::kMap || node.entries.empty()) {
+      return Add(node.place, "set is a mapping of launch settings, not " +
+                                 (node.kind == YamlNode::Kind::kMap ? std::string("an empty one") : Describe(node)));
+    }
+    for (const auto& [name, value] : Entries(node, "launch setting", {}, faults_)) {
+      if (Contains(OfTheSweep(), name)) {
+        Add(value->place, fmt::format("{} is the same for all points of a sweep; a rule sets {}, and settings of the "
+                                      "launcher",
+                                      name, Join(OfPoints(), ", ")));
+        continue;
+      }
+      ReadOfPoints(name, *value, to);
+      to.config[name] = ToJsonValue(*value, faults_);
+    }
+  }
+
  private:
   void Add(const Place& place, std::string message) { faults_.push_back({place, std::move(message)}); }
 
@@ -234,23 +252,6 @@ class LaunchReader {
     }
   }
 
-  void ReadSet(const YamlNode& node, Launch& to) {
-    if (node.kind != YamlNode::Kind::kMap || node.entries.empty()) {
-      return Add(node.place, "set is a mapping of launch settings, not " +
-                                 (node.kind == YamlNode::Kind::kMap ? std::string("an empty one") : Describe(node)));
-    }
-    for (const auto& [name, value] : Entries(node, "launch setting", {}, faults_)) {
-      if (Contains(OfTheSweep(), name)) {
-        Add(value->place, fmt::format("{} is the same for all points of a sweep; a rule sets {}, and settings of the "
-                                      "launcher",
-                                      name, Join(OfPoints(), ", ")));
-        continue;
-      }
-      ReadOfPoints(name, *value, to);
-      to.config[name] = ToJsonValue(*value, faults_);
-    }
-  }
-
   void ReadTrainer(const YamlNode& node) {
     std::vector<YamlNode> alone;
     if (node.kind == YamlNode::Kind::kScalar) alone.push_back(node);
@@ -314,6 +315,17 @@ int64_t OwnNodes(const Json& config, const std::string& launcher) {
 void ReadLaunch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults) {
   LaunchReader(sweep, faults).Read(node);
 }
+
+void ReadSetOfRule(const YamlNode& set, Sweep& sweep, Launch& to, std::vector<Fault>& faults) {
+  LaunchReader(sweep, faults).ReadSet(set, to);
+}
+
+const Names& SetupSettings() {
+  static const Names names(kShape.begin(), kShape.end());
+  return names;
+}
+
+bool IsOfSetup(std::string_view setting) { return std::ranges::find(kShape, setting) != kShape.end(); }
 
 bool IsPlainName(const std::string& name) {
   static constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";

@@ -3,16 +3,25 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "run/point.h"
 #include "sweep/sweep.h"
+#include "yaml/entries.h"
 #include "yaml/yaml.h"
 
 namespace ridgeline {
 
 // Reads the section into `sweep.launch` and `sweep.rules`. Appends what is wrong to `faults`, at its place.
 void ReadLaunch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults);
+
+// Reads the settings of a rule, `set`.
+void ReadSetOfRule(const YamlNode& set, Sweep& sweep, Launch& to, std::vector<Fault>& faults);
+
+// The launcher's own settings that change figures, and so are part of a setup (SetupOf).
+const Names& SetupSettings();
+bool IsOfSetup(std::string_view setting);
 
 // A smaller memory limit means that the unit was forgotten.
 inline constexpr int64_t kLeastMemoryBytes = 1'000'000;

@@ -17,6 +17,7 @@
 #include "sweep/price.h"
 #include "sweep/published.h"
 #include "sweep/read_search.h"
+#include "sweep/setting_axes.h"
 #include "sweep/values.h"
 #include "sweep/walk.h"
 #include "trainers/find.h"
@@ -50,7 +51,9 @@ class SweepReader {
       return it == sections.end() ? nullptr : it->second;
     };
     sweep.defaults_place = root.place;
+    auto settings = TakeSettingFields(root, faults);
     sweep.trainers = SweepTrainers(root, folders, faults);
+    sweep.trainers.AddSettings(std::move(settings));
     if (const auto* node = section("name")) {
       ReadName(*node);
     } else {
@@ -67,6 +70,7 @@ class SweepReader {
     if (const auto* node = section("include")) ReadInclude(*node);
     if (const auto* node = section("only")) ReadOnly(*node);
     if (const auto* node = section("launch")) ReadLaunch(*node, sweep, faults);
+    AddSettingRules(sweep, faults);
     if (const auto* node = section("price")) ReadPrice(*node, sweep, faults);
     if (const auto* node = section("published")) ReadPublished(*node, sweep, values_, faults);
     if (const auto* node = section("report")) ReadReports(*node);
@@ -101,18 +105,25 @@ class SweepReader {
       if (field == nullptr) {
         ReadCheckpoint(*value);
       } else if (auto assignment = ReadAssignment(*field, *value, sweep.trainers, faults)) {
+        if (const Assignment* other = DefaultOf(assignment->field)) {  // only global_batch sets another field
+          Add(value->place,
+              fmt::format("global_batch sets grad_accumulation, which is given too (line {})", other->place.line));
+        }
         sweep.defaults.push_back(std::move(*assignment));
       }
     }
+  }
+
+  const Assignment* DefaultOf(const Field* field) const {
+    const auto it = std::ranges::find(sweep.defaults, field, &Assignment::field);
+    return it == sweep.defaults.end() ? nullptr : &*it;
   }
 
   // Reads a value that all points share, from a section other than defaults.
   void ReadShared(const Field& field, const YamlNode& value) {
     auto assignment = ReadAssignment(field, value, sweep.trainers, faults);
     if (!assignment) return;
-    const auto given = std::find_if(sweep.defaults.begin(), sweep.defaults.end(),
-                                    [&](const Assignment& s) { return s.field == &field; });
-    if (given != sweep.defaults.end()) {
+    if (const Assignment* given = DefaultOf(&field)) {
       Add(value.place, fmt::format("{} is given in defaults too (line {})", field.name, given->place.line));
     } else {
       sweep.defaults.push_back(std::move(*assignment));
@@ -159,17 +170,32 @@ class SweepReader {
     return axis;
   }
 
-  bool IsAxis(const Field* field) const {
+  // Whether the field is an axis, or global_batch and the axis is what that sets.
+  bool IsAxis(const Field* field) const { return AxisOf(field) != nullptr; }
+
+  const Assignment* AxisOf(const Field* field) const {
+    if (field == &GlobalBatch()) field = FindField("grad_accumulation");
     for (const AxisGroup& group : sweep.groups) {
       for (const Axis& axis : group) {
-        if (axis.front().field == field) return true;
+        if (axis.front().field == field) return &axis.front();
       }
     }
-    return false;
+    return nullptr;
+  }
+
+  // Adds a fault if another name has set the same axis, which only grad_accumulation and global_batch can.
+  void RefuseSameAxis(const Field* field, const YamlNode& node) {
+    const Assignment* axis = AxisOf(field);
+    if (axis == nullptr) return;
+    const std::string_view written = axis->is_global_batch ? GlobalBatch().name : axis->field->name;
+    Add(node.place, written == field->name
+                        ? fmt::format("{} is an axis already", field->name)
+                        : fmt::format("{} is an axis already, as {}: give one of the two", field->name, written));
   }
 
   void ReadMatrix(const YamlNode& node) {
     for (const auto& [field, values] : FieldEntries(node, "matrix", sweep.trainers, faults)) {
+      RefuseSameAxis(field, *values);
       Axis axis = TakeAxis(*field, *values);
       if (!axis.empty()) sweep.groups.push_back({std::move(axis)});
     }
@@ -180,7 +206,7 @@ class SweepReader {
       AxisGroup group;
       const size_t faults_before = faults.size();
       for (const auto& [field, values] : FieldEntries(*map, "a zip group", sweep.trainers, faults)) {
-        if (IsAxis(field)) Add(values->place, fmt::format("{} is an axis already", field->name));
+        RefuseSameAxis(field, *values);
         Axis axis = TakeAxis(*field, *values);
         if (!axis.empty()) group.push_back(std::move(axis));
       }
@@ -195,8 +221,21 @@ class SweepReader {
     }
   }
 
+  // The entries of `exclude`: mappings, or formulas.
+  std::vector<const YamlNode*> ConditionsOf(const YamlNode& node) {
+    std::vector<const YamlNode*> entries;
+    YamlNode others = node;
+    std::erase_if(others.items, IsFormula);
+    if (others.items.size() == node.items.size()) return Mappings(node, "exclude", /*lone=*/false, faults, "fields");
+    Mappings(others, "exclude", /*lone=*/false, faults, "fields");
+    for (const YamlNode& item : node.items) {
+      if (IsFormula(item) || (item.kind == YamlNode::Kind::kMap && !item.entries.empty())) entries.push_back(&item);
+    }
+    return entries;
+  }
+
   void ReadExclude(const YamlNode& node) {
-    for (const YamlNode* map : Mappings(node, "exclude", /*lone=*/false, faults, "fields")) {
+    for (const YamlNode* map : ConditionsOf(node)) {
       const size_t faults_before = faults.size();
       Exclude exclude{ReadConditions(*map, "exclude", sweep.trainers, values_, faults), map->place};
       if (faults.size() == faults_before) sweep.exclude.push_back(std::move(exclude));
@@ -213,9 +252,6 @@ class SweepReader {
         if (!IsAxis(field)) {
           values += additions.emplace_back(TakeAxis(*field, *value)).size();
         } else if (auto condition = ReadCondition(*field, *value, sweep.trainers, faults)) {
-          if (condition->than != nullptr) {
-            Add(condition->place, "only exclude, only, rules and published compare two fields: exclude the others");
-          }
           values += 1;
           values_.Add(condition->values.size(), condition->place);
           conditions.push_back(*std::move(condition));
@@ -229,7 +265,8 @@ class SweepReader {
           for (const FieldValue& one : condition.values) {
             values_.Add(values, condition.place);
             product.push_back(entry);
-            product.back().conditions.push_back({condition.field, condition.op, {one}, nullptr, condition.place});
+            product.back().conditions.push_back(
+                {condition.field, condition.op, {one}, condition.than, condition.place});
           }
         }
         entries = std::move(product);
@@ -244,15 +281,22 @@ class SweepReader {
     sweep.selected = ReadConditions(node, "only", sweep.trainers, values_, faults);
   }
 
-  // Rules cannot depend on a batch size that follows from memory, because the memory may follow from rules.
+  // Rules cannot depend on a batch size that follows from memory, because the memory may follow from rules. Nor can
+  // values.
   void RefuseToCompareLargest() {
     if (!HasLargestBatch(sweep)) return;
+    const Field* const batch_size = FindField("batch_size");
+    ForEachAssignment(sweep, [&](const Assignment& assignment) {
+      if (!assignment.formula || !assignment.formula->GoesBy(*batch_size)) return;
+      Add(assignment.place, fmt::format("the sweep has batch_size: max, which stands for what fits: {} cannot be "
+                                        "computed from it",
+                                        assignment.is_global_batch ? "global_batch" : assignment.field->name));
+    });
     const auto refuse = [&](const std::vector<Condition>& conditions) {
       for (const Condition& condition : conditions) {
-        const auto is_batch = [](const Field* field) {
-          return field != nullptr && field->name == "batch_size" && !field->is_own();
-        };
-        if (!is_batch(condition.field) && !is_batch(condition.than)) continue;
+        const auto is_batch = [&](const Field* field) { return field == batch_size || field == &GlobalBatch(); };
+        const bool goes_by_it = condition.formula && condition.formula->GoesBy(*batch_size);
+        if (!goes_by_it && !is_batch(condition.field) && !is_batch(condition.than)) continue;
         Add(condition.place, "the sweep has batch_size: max, which stands for what fits: no condition can go by it");
       }
     };
@@ -367,19 +411,24 @@ std::vector<const Field*> VaryingFields(const Sweep& sweep) {
     }
   }
   for (const Assignment& assignment : sweep.defaults) {
-    if (assignment.largest) add(assignment.field);
+    if (assignment.largest || assignment.formula) add(assignment.field);
   }
   return fields;
 }
 
-bool HasLargestBatch(const Sweep& sweep) {
-  const auto has = [](const std::vector<Assignment>& assignments) {
-    return std::any_of(assignments.begin(), assignments.end(), [](const Assignment& each) { return each.largest; });
+void ForEachAssignment(const Sweep& sweep, const std::function<void(const Assignment&)>& visit) {
+  const auto visit_axes = [&](const std::vector<Axis>& axes) {
+    for (const Axis& axis : axes) std::ranges::for_each(axis, visit);
   };
-  const auto any = [&](const std::vector<Axis>& axes) { return std::any_of(axes.begin(), axes.end(), has); };
-  return has(sweep.defaults) || std::any_of(sweep.groups.begin(), sweep.groups.end(), any) ||
-         std::any_of(sweep.include.begin(), sweep.include.end(),
-                     [&](const Include& include) { return any(include.additions); });
+  std::ranges::for_each(sweep.defaults, visit);
+  std::ranges::for_each(sweep.groups, visit_axes);
+  for (const Include& include : sweep.include) visit_axes(include.additions);
+}
+
+bool HasLargestBatch(const Sweep& sweep) {
+  bool has = false;
+  ForEachAssignment(sweep, [&](const Assignment& assignment) { has = has || assignment.largest; });
+  return has;
 }
 
 }  // namespace ridgeline

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "ridgeline/run.h"
 #include "run/fields.h"
+#include "sweep/formula.h"
 #include "sweep/given.h"
 #include "sweep/sweep_trainers.h"
 #include "yaml/yaml.h"
@@ -29,13 +30,19 @@ struct Assignment {
   FieldValue value;
   Place place;
   bool largest = false;  // for batch_size: it is `max`, and `value` is 1 (Sweep::largest)
+  // Computes the value on each point, in place of `value`. With AccumulationFor, `value` is the global batch.
+  std::shared_ptr<const Formula> formula = nullptr;
+  bool is_global_batch = false;  // written as global_batch
+
+  // The assignment as written: "batch_size: 8", "batch_size: {{4096 / seq_length}}", "global_batch: 512".
+  std::string Text() const;
 };
 
 // Axes that move together, with equally many values. A matrix axis is a group of one.
 using Axis = std::vector<Assignment>;  // one field's values, at least one
 using AxisGroup = std::vector<Axis>;
 
-// One condition on a field: it equals one of several values, or the comparison holds.
+// One condition on a field: it equals one of several values, or the comparison holds. Or a formula of its own.
 struct Condition {
   enum class Op { kOneOf, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kMultiple, kNotMultiple };
   const Field* field = nullptr;
@@ -43,10 +50,11 @@ struct Condition {
   std::vector<FieldValue> values;  // a single value, except for kOneOf
   const Field* than = nullptr;     // the field that it is compared with, instead of `values`
   Place place;
+  std::shared_ptr<const Formula> formula = nullptr;  // instead of all but `place`: `field` is nullptr then
 
-  bool Holds(const FieldValue& value) const;  // REQUIRES: than == nullptr
-  // `value_of`: the values of a point's fields.
-  bool Holds(const std::function<FieldValue(const Field&)>& value_of) const;
+  bool Holds(const FieldValue& value) const;  // REQUIRES: than and formula are nullptr
+  // False if a field has no value. Throws Error(kInvalidInput) if a formula has none for other reasons.
+  bool Holds(const PointValues& values) const;
 };
 
 // Drops every combination for which all conditions hold. A field that is an axis is compared by the axis's value, any
@@ -101,8 +109,9 @@ struct Launch {
 // Settings for points for which all conditions hold. They override the sweep's settings and earlier rules.
 struct LaunchRule {
   std::vector<Condition> when;
-  Launch set;   // only the settings that its `config` names are set
-  Place place;  // place of the rule
+  Launch set;               // only the settings that its `config` names are set
+  Place place;              // place of the rule
+  bool is_of_axis = false;  // the rule of a setting that is an axis (setting_axes.h)
 };
 
 // The section `price:`. A node's price and power override those in the device's description.
@@ -170,6 +179,9 @@ class LargestBatch {
   // is written. Throws Error.
   virtual std::vector<int64_t> Of(const Sweep& sweep, const Point& point, const Place& place) const = 0;
 };
+
+// Visits each value that the sweep gives a field: defaults, axes, and what `include` adds.
+void ForEachAssignment(const Sweep& sweep, const std::function<void(const Assignment&)>& visit);
 
 // Returns whether a point of the sweep may have `batch_size: max`.
 bool HasLargestBatch(const Sweep& sweep);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "run/parallelism.h"
 #include "trainers/build.h"
 #include "trainers/find.h"
 
@@ -29,6 +30,7 @@ void CollectNames(const YamlNode& node, std::vector<const YamlNode*>& names) {
 
 SweepTrainers::SweepTrainers() {
   for (const Field& field : Fields()) field_names_.emplace_back(field.name);
+  field_names_.emplace_back(GlobalBatch().name);
 }
 
 SweepTrainers::SweepTrainers(const YamlNode& root, const std::vector<std::filesystem::path>& folders,
@@ -83,6 +85,11 @@ std::shared_ptr<const Trainer> SweepTrainers::Find(std::string_view name) const 
   return it == trainers_.end() ? nullptr : it->second;
 }
 
+void SweepTrainers::AddSettings(std::vector<std::shared_ptr<const OwnField>> settings) {
+  settings_ = std::move(settings);
+  for (const auto& setting : settings_) field_names_.push_back(setting->name);
+}
+
 void SweepTrainers::TakeFrom(const std::filesystem::path& folder, std::string_view name) {
   const auto it = trainers_.find(name);
   if (it != trainers_.end()) it->second = std::make_shared<const Trainer>(FromFolder(*it->second, folder));
@@ -99,14 +106,31 @@ const Field* SweepTrainers::FieldOf(std::string_view name) const {
   for (const auto& [asked, trainer] : trainers_) {
     if (const Field* own = trainer->invocation->FindOwn(name)) return own;
   }
-  return nullptr;
+  for (const auto& setting : settings_) {
+    if (setting->name == name) return &setting->field;
+  }
+  return name == GlobalBatch().name ? &GlobalBatch() : nullptr;
+}
+
+int64_t SweepTrainers::DataParallelRanksOf(const RunSpec& spec) const {
+  const auto trainer = Find(spec.trainer);
+  return trainer ? DataParallelRanks(*trainer, spec) : DataParallelRanks(spec);
+}
+
+PointValues SweepTrainers::ValuesOf(const RunSpec& spec) const {
+  const auto data_parallel = [this, &spec] { return DataParallelRanksOf(spec); };
+  return {[&spec, data_parallel](const Field& field) -> std::optional<FieldValue> {
+            if (&field != &GlobalBatch()) return ValueOf(spec, field);
+            return spec.batch_size * spec.grad_accumulation * data_parallel();
+          },
+          data_parallel};
 }
 
 void SweepTrainers::Canonicalize(RunSpec& spec) const {
   if (const auto trainer = Find(spec.trainer)) {
     CanonicalizeOwn(*trainer->invocation, spec);
   } else {
-    spec.own.clear();
+    spec.own = SettingsAlone(std::move(spec.own));
   }
 }
 

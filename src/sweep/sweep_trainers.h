@@ -1,4 +1,4 @@
-// The trainers that a sweep names, and the fields that they add.
+// The trainers that a sweep names, and the fields that they and its settings as axes (setting_axes.h) add.
 #pragma once
 
 #include <filesystem>
@@ -11,6 +11,7 @@
 
 #include "ridgeline/run.h"
 #include "run/fields.h"
+#include "sweep/formula.h"
 #include "trainers/definition.h"
 #include "yaml/entries.h"
 #include "yaml/yaml.h"
@@ -34,15 +35,24 @@ class SweepTrainers {
   // name.
   bool names_others() const { return names_others_; }
 
+  // Adds settings of `launch:` to the fields.
+  void AddSettings(std::vector<std::shared_ptr<const OwnField>> settings);
+
   // Takes the trainer of this name from `folder` (trainers/build.h). Throws Error(kUsage) if the folder lacks it.
   void TakeFrom(const std::filesystem::path& folder, std::string_view name);
 
   // Writes the definitions into a folder, from which they can be read unchanged.
   void Keep(const std::filesystem::path& folder) const;
 
-  // Returns a field of every point, or of one of the trainers; nullptr if there is none.
+  // Returns a field of every point, or of one of the trainers, or GlobalBatch(); nullptr if there is none.
   const Field* FieldOf(std::string_view name) const;
   const Names& field_names() const { return field_names_; }
+
+  // The point's ranks with batches of their own, as its trainer counts them. Throws Error(kInvalidInput) if the
+  // trainer's formula has no value on the point.
+  int64_t DataParallelRanksOf(const RunSpec& spec) const;
+  // The values of a canonical spec, which must outlive them.
+  PointValues ValuesOf(const RunSpec& spec) const;
 
   // Makes the spec's own fields canonical: those of the point's trainer, and no others.
   void Canonicalize(RunSpec& spec) const;
@@ -53,6 +63,7 @@ class SweepTrainers {
   void Add(const YamlNode& node, const std::vector<std::filesystem::path>& folders, std::vector<Fault>& faults);
 
   std::map<std::string, std::shared_ptr<const Trainer>, std::less<>> trainers_;
+  std::vector<std::shared_ptr<const OwnField>> settings_;
   bool names_others_ = false;
   Names field_names_;
 };

@@ -188,13 +188,39 @@ std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& nod
   } else if (field.name == "batch_size" && !field.is_own() && node.scalar == "max") {
     assignment.value = int64_t{1};
     assignment.largest = true;
+  } else if (IsNumeric(field) && IsFormula(node)) {
+    if (field.type() != "integer" || &field == &GlobalBatch()) {
+      wrong = fmt::format("{} takes no formula: formulas compute fields of whole numbers", field.name);
+    } else {
+      assignment.formula = ReadFormula(node, /*is_condition=*/false, trainers, faults);
+      if (!assignment.formula) return std::nullopt;
+      assignment.value = int64_t{0};
+    }
   } else {
     RunSpec scratch = ScratchFor(trainers);
     wrong = Convert(field, node.scalar, scratch, assignment.value);
+    if (wrong.empty()) return AssignmentOf(field, std::move(assignment.value), node.place);
   }
   if (wrong.empty()) return assignment;
   faults.push_back({node.place, wrong});
   return std::nullopt;
+}
+
+Assignment AssignmentOf(const Field& field, FieldValue value, const Place& place) {
+  Assignment assignment{&field, std::move(value), place};
+  if (&field == &GlobalBatch()) {
+    static const Field* const kAccumulation = FindField("grad_accumulation");
+    assignment.field = kAccumulation;
+    assignment.formula = AccumulationFor(std::get<int64_t>(assignment.value));
+    assignment.is_global_batch = true;
+  }
+  return assignment;
+}
+
+std::string Assignment::Text() const {
+  const std::string_view name = is_global_batch ? GlobalBatch().name : field->name;
+  const bool is_written = formula == nullptr || is_global_batch;
+  return fmt::format("{}: {}", name, is_written ? ValueText(value) : "{{" + formula->words() + "}}");
 }
 
 Axis ReadAxis(const Field& field, const YamlNode& node, const SweepTrainers& trainers, std::vector<Fault>& faults) {
@@ -207,10 +233,10 @@ Axis ReadAxis(const Field& field, const YamlNode& node, const SweepTrainers& tra
     try {
       RunSpec scratch = ScratchFor(trainers);
       for (const Json& value : UnfoldRange(field, item)) {
-        Assignment assignment{&field, {}, item.place};
-        std::string wrong = Convert(field, value, scratch, assignment.value);
+        FieldValue one;
+        std::string wrong = Convert(field, value, scratch, one);
         if (!wrong.empty()) throw Fault{item.place, wrong};
-        axis.push_back(std::move(assignment));
+        axis.push_back(AssignmentOf(field, std::move(one), item.place));
       }
     } catch (const Fault& fault) {
       faults.push_back(fault);
@@ -279,16 +305,25 @@ std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node,
     if (assignment.largest) {
       faults.push_back({assignment.place, "batch_size: max stands for what fits, and nothing can be compared with it"});
     }
+    if (assignment.formula && !assignment.is_global_batch) {
+      faults.push_back({assignment.place, fmt::format("a condition on {} takes values and comparisons; write the "
+                                                      "formula as the whole condition, such as "
+                                                      "\"{{{{ranks > batch_size}}}}\"",
+                                                      field.name)});
+    }
     condition.values.push_back(std::move(assignment.value));
   }
   if (faults.size() != faults_before) return std::nullopt;
   return condition;
 }
 
-bool Condition::Holds(const std::function<FieldValue(const Field&)>& value_of) const {
-  const FieldValue value = value_of(*field);
-  if (than == nullptr) return Holds(value);
-  return HoldsOfNumbers(op, NumberOf(value), NumberOf(value_of(*than)));
+bool Condition::Holds(const PointValues& values) const {
+  if (formula) return formula->Holds(values);
+  const std::optional<FieldValue> value = values.of_field(*field);
+  if (!value) return false;
+  if (than == nullptr) return Holds(*value);
+  const std::optional<FieldValue> other = values.of_field(*than);
+  return other && HoldsOfNumbers(op, NumberOf(*value), NumberOf(*other));
 }
 
 bool Condition::Holds(const FieldValue& value) const {

@@ -29,10 +29,13 @@ class ValueCount {
 std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& node, const SweepTrainers& trainers,
                                          std::vector<Fault>& faults);
 
+// The assignment of a value that is known to be valid, to a field or to global_batch.
+Assignment AssignmentOf(const Field& field, FieldValue value, const Place& place);
+
 // A list of values and ranges, a single range, or a single value. Throws Fault if it has too many.
 Axis ReadAxis(const Field& field, const YamlNode& node, const SweepTrainers& trainers, std::vector<Fault>& faults);
 
-// A comparison, or what ReadAxis reads.
+// A comparison, or what ReadAxis reads, without formulas.
 std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node, const SweepTrainers& trainers,
                                        std::vector<Fault>& faults);
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "run/families.h"
 #include "run/job.h"
@@ -24,7 +25,9 @@ constexpr size_t kImpossibleKept = 1000;  // people fix only a few at a time
 
 using Assignments = std::vector<const Assignment*>;  // each field at most once
 
-void Apply(const Assignment& assignment, RunSpec& spec) { SetValue(spec, *assignment.field, assignment.value); }
+void Apply(const Assignment& assignment, RunSpec& spec) {
+  if (!assignment.formula) SetValue(spec, *assignment.field, assignment.value);
+}
 
 const Assignment* Find(const Assignments& assignments, const Field* field) {
   const auto it =
@@ -40,6 +43,16 @@ void Set(const Assignment& assignment, Assignments& assignments) {
     }
   }
   assignments.push_back(&assignment);
+}
+
+// Throws Fault if the condition is a formula without a value on the point.
+bool HoldsOn(const Condition& condition, const PointValues& values) {
+  try {
+    return condition.Holds(values);
+  } catch (const Error& e) {
+    throw Fault{condition.place,
+                fmt::format("{}: {}", condition.formula ? condition.formula->words() : "", e.message())};
+  }
 }
 
 // Limits the work of a walk, because a few letters in a sweep can ask for a lot.
@@ -94,19 +107,19 @@ class Match {
     return true;
   }
 
-  // `value_of`: the values of the point's fields.
-  bool OnOthers(const std::function<FieldValue(const Field&)>& value_of) const {
-    return std::ranges::all_of(others_, [&](const Condition* condition) { return condition->Holds(value_of); });
+  bool OnOthers(const PointValues& values) const {
+    return std::ranges::all_of(others_, [&](const Condition* condition) { return HoldsOn(*condition, values); });
   }
 
   bool only_axes() const { return others_.empty(); }
 
  private:
   bool AddToAxis(const Condition& condition, const std::vector<AxisGroup>& groups, Budget& budget) {
-    if (condition.than != nullptr) return false;
+    if (condition.than != nullptr || condition.formula) return false;
     for (size_t g = 0; g < groups.size(); ++g) {
       for (const Axis& axis : groups[g]) {
         if (axis.front().field != condition.field) continue;
+        if (std::ranges::any_of(axis, [](const Assignment& value) { return value.formula != nullptr; })) return false;
         budget.Compare(std::ssize(axis) * std::ssize(condition.values), condition.place);
         if (holds_[g].empty()) holds_[g].assign(axis.size(), true);
         for (size_t i = 0; i < axis.size(); ++i) holds_[g][i] = holds_[g][i] && condition.Holds(axis[i].value);
@@ -147,6 +160,7 @@ class Walker {
     };
     for (const LaunchRule& rule : sweep.rules) count(rule.when);
     count(sweep.selected);
+    ForEachAssignment(sweep, [&](const Assignment& value) { has_formulas_ = has_formulas_ || value.formula; });
     if (HasGrid()) CountCombinations();
     walked_.exclude_hits.assign(sweep.exclude.size(), 0);
     walked_.rule_hits.assign(sweep.rules.size(), 0);
@@ -187,17 +201,23 @@ class Walker {
     if (std::none_of(sweep_.include.begin(), sweep_.include.end(), multiplies)) return;
     std::vector<size_t> position(sweep_.groups.size(), 0);
     do {
-      const Place place = TakeAdditions(position);
+      const Place place = TakeAdditions(position, nullptr);
       budget_.Combine(additions_, place);
     } while (Advance(position, [&](size_t group) { return sweep_.groups[group].front().size(); }));
   }
 
   // Collects what `include` adds to the combination in additions_. Returns the place of the last entry that adds to it.
-  Place TakeAdditions(const std::vector<size_t>& position) {
+  // `built`: the combination, which spec_ has if any entry compares its values; without it, takes every entry that may
+  // apply.
+  Place TakeAdditions(const std::vector<size_t>& position, const Assignments* built) {
     additions_.clear();
     Place place;
     for (size_t i = 0; i < includes_.size(); ++i) {
       if (!includes_[i].OnAxes(position)) continue;
+      if (built != nullptr) {
+        if (!includes_[i].only_axes() && !includes_[i].OnOthers(ValuesOf(*built))) continue;
+        ++include_hits_[i];
+      }
       for (const Axis& axis : sweep_.include[i].additions) additions_.push_back(&axis);
       place = sweep_.include[i].place;
     }
@@ -234,10 +254,12 @@ class Walker {
       ++walked_.excluded;
       return;
     }
-    for (size_t i = 0; i < includes_.size(); ++i) {
-      if (includes_[i].OnAxes(position)) ++include_hits_[i];
+    const bool asks_values = std::ranges::any_of(includes_, [](const Match& match) { return !match.only_axes(); });
+    if (asks_values && !built) {
+      Build(assignments);
+      built = true;
     }
-    TakeAdditions(position);
+    TakeAdditions(position, &assignments);
     if (additions_.empty()) {
       if (!built) Build(assignments);
       Emit(assignments);
@@ -267,7 +289,7 @@ class Walker {
                                            condition.field->name)}});
         return;
       }
-      own.push_back({condition.field, condition.values.front(), condition.place});
+      own.push_back(AssignmentOf(*condition.field, condition.values.front(), condition.place));
     }
     Assignments assignments;
     for (const Assignment& assignment : own) assignments.push_back(&assignment);
@@ -302,8 +324,68 @@ class Walker {
     for (const Assignment* assignment : assignments) {
       if (assignment->field != kFamily && assignment->field != kModel) Apply(*assignment, spec_);
     }
-    Canonicalize(spec_);
-    sweep_.trainers.Canonicalize(spec_);
+    if (has_formulas_) Compute(assignments);
+    MakeCanonical(spec_);
+  }
+
+  void MakeCanonical(RunSpec& spec) const {
+    Canonicalize(spec);
+    sweep_.trainers.Canonicalize(spec);
+  }
+
+  // Sets the fields of spec_ that have formulas, each after those that its formula goes by. Those without a value go
+  // to uncomputed_.
+  void Compute(const Assignments& assignments) {
+    uncomputed_.clear();
+    std::vector<const Assignment*> left;
+    for (const Assignment* assignment : assignments) {
+      if (assignment->formula) left.push_back(assignment);
+    }
+    for (const Assignment& assignment : sweep_.defaults) {
+      if (assignment.formula && Find(assignments, assignment.field) == nullptr) left.push_back(&assignment);
+    }
+    while (!left.empty()) {
+      const auto next = std::ranges::find_if(left, [&](const Assignment* one) {
+        return std::ranges::none_of(left, [&](const Assignment* other) { return one->formula->GoesBy(*other->field); });
+      });
+      if (next == left.end()) {
+        for (const Assignment* one : left) uncomputed_.push_back({one, "its formula goes by its own value"});
+        return;
+      }
+      ComputeOne(**next);
+      left.erase(next);
+    }
+  }
+
+  void ComputeOne(const Assignment& assignment) {
+    RunSpec known = spec_;
+    MakeCanonical(known);
+    PointValues values = sweep_.trainers.ValuesOf(known);
+    values.of_field = KnownAlone(std::move(values.of_field));
+    try {
+      const int64_t number = assignment.formula->Number(values);
+      const auto problems = SetField(spec_, *assignment.field, Json(number));
+      if (!problems.empty()) uncomputed_.push_back({&assignment, problems.front().message});
+    } catch (const Error& e) {
+      uncomputed_.push_back({&assignment, assignment.is_global_batch ? NoMultiple(values) : e.message()});
+    }
+  }
+
+  // The same values, but none for fields in uncomputed_.
+  decltype(PointValues::of_field) KnownAlone(decltype(PointValues::of_field) values) const {
+    if (uncomputed_.empty()) return values;
+    return [this, values = std::move(values)](const Field& field) -> std::optional<FieldValue> {
+      const auto is = [&](const Uncomputed& each) { return each.assignment->field == &field; };
+      if (&field == &GlobalBatch() || std::ranges::any_of(uncomputed_, is)) return std::nullopt;
+      return values(field);
+    };
+  }
+
+  static std::string NoMultiple(const PointValues& values) {
+    const auto batch = values.of_field(*FindField("batch_size"));
+    if (!batch) return "batch_size has no value";
+    return fmt::format("it is no multiple of batch_size {} x {} data-parallel ranks", ValueText(*batch),
+                       values.data_parallel());
   }
 
   const Assignment* Effective(const Assignments& assignments, const Field* field) const {
@@ -319,6 +401,7 @@ class Walker {
       return;
     }
     ++walked_.selected;
+    if (!uncomputed_.empty()) return EmitUncomputed(assignments);
     std::vector<Problem> problems = CheckSpec(spec_);
     if (problems.empty()) problems = sweep_.trainers.WhyRefused(spec_);
     if (problems.empty() && is_ours_ && spec_.trainer == kOurTrainer) problems = BeyondTheEngine(spec_);
@@ -339,6 +422,18 @@ class Walker {
     }
   }
 
+  void EmitUncomputed(const Assignments& assignments) {
+    ++walked_.impossible_points;
+    for (const auto& [assignment, why] : uncomputed_) {
+      if (walked_.impossible.size() >= kImpossibleKept) return;
+      const Place& place = assignment->place;
+      const std::string message = fmt::format("{}: {}", assignment->Text(), why);
+      if (seen_.emplace(place.line, place.column, message).second) {
+        walked_.impossible.push_back({{place, message + PointText(assignments)}});
+      }
+    }
+  }
+
   // Visits the current point, or for `batch_size: max` the points that replace it.
   void Visit(const Assignments& assignments) {
     const std::vector<size_t> rules = RulesOf(assignments);
@@ -354,16 +449,19 @@ class Walker {
   // Returns whether the conditions hold on the current point. As for `exclude`, the written value is compared before
   // the canonical one.
   bool HoldAll(const std::vector<Condition>& conditions, const Assignments& assignments) const {
-    const auto values = ValuesOf(assignments);
-    return std::ranges::all_of(conditions, [&](const Condition& condition) { return condition.Holds(values); });
+    if (conditions.empty()) return true;
+    const PointValues values = ValuesOf(assignments);
+    return std::ranges::all_of(conditions, [&](const Condition& condition) { return HoldsOn(condition, values); });
   }
 
   // The values of the current point: the written one of a field, otherwise the canonical one.
-  std::function<FieldValue(const Field&)> ValuesOf(const Assignments& assignments) const {
-    return [this, &assignments](const Field& field) {
+  PointValues ValuesOf(const Assignments& assignments) const {
+    PointValues values = sweep_.trainers.ValuesOf(spec_);
+    values.of_field = KnownAlone([&assignments, canonical = std::move(values.of_field)](const Field& field) {
       const Assignment* assignment = Find(assignments, &field);
-      return assignment != nullptr ? assignment->value : ValueOf(spec_, field);
-    };
+      return assignment != nullptr && !assignment->formula ? assignment->value : canonical(field);
+    });
+    return values;
   }
 
   // Returns the rules for the current point.
@@ -404,10 +502,15 @@ class Walker {
 
   static std::string PointText(const Assignments& assignments) {
     std::vector<std::string> parts;
-    for (const Assignment* assignment : assignments)
-      parts.push_back(fmt::format("{}: {}", assignment->field->name, ValueText(assignment->value)));
+    for (const Assignment* assignment : assignments) parts.push_back(assignment->Text());
     return parts.empty() ? "" : " (in the point " + Join(parts, ", ") + ")";
   }
+
+  // A field whose formula has no value on the current point.
+  struct Uncomputed {
+    const Assignment* assignment = nullptr;
+    std::string why;
+  };
 
   struct Base {
     bool ready = false;
@@ -429,6 +532,8 @@ class Walker {
   std::vector<int64_t> include_hits_;
   Base base_;     // shared by points of one family and model
   RunSpec spec_;  // the current point
+  bool has_formulas_ = false;
+  std::vector<Uncomputed> uncomputed_;
   std::set<std::tuple<int, int, std::string>> seen_;
   Walked walked_;
 };

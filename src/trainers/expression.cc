@@ -105,13 +105,16 @@ struct Expression::Node {
 
 class Expression::Parser {
  public:
-  Parser(std::string_view text, std::vector<std::string>& names) : rest_(text), names_(names) {}
+  using IsName = std::function<bool(std::string_view)>;
+  Parser(std::string_view text, std::vector<std::string>& names, const IsName& is_name)
+      : rest_(text), names_(names), is_name_(is_name) {}
 
   std::shared_ptr<const Node> Whole() {
     auto root = Or(0);
     if (!Trim(rest_).empty()) {
       Refuse(fmt::format("'{}' has no place here", ShortenToBytes(std::string(Trim(rest_)), kShownPartBytes)));
     }
+    if (root->kind == Kind::kWord) Refuse(fmt::format("{} is a text", ShortenToBytes(root->text, kShownPartBytes)));
     return root;
   }
 
@@ -140,7 +143,17 @@ class Expression::Parser {
         Refuse(of_conditions ? "what `and` and `or` join are comparisons" : "a comparison is no number to count with");
       }
     }
+    RefuseText(*left, *right, kind, sign);
+    RefuseText(*right, *left, kind, sign);
     return Make({kind, 0, std::string(sign), std::move(left), std::move(right)});
+  }
+
+  // A text is compared with a name's value, by == or !=, and nothing else.
+  static void RefuseText(const Node& side, const Node& other, Kind kind, std::string_view sign) {
+    if (side.kind != Kind::kWord) return;
+    if (kind == Kind::kCompare && (sign == "==" || sign == "!=") && other.kind == Kind::kName) return;
+    Refuse(fmt::format("{} is a text, and no number to {} with", ShortenToBytes(side.text, kShownPartBytes),
+                       kind == Kind::kCompare ? "compare" : "count"));
   }
 
   Pointer Or(size_t depth) {
@@ -209,6 +222,7 @@ class Expression::Parser {
                  : fmt::format("a value is missing before '{}'", ShortenToBytes(std::string(rest_), kShownPartBytes)));
     }
     rest_.remove_prefix(word.size());
+    if (is_name_ && is_name_(word)) return Named(std::string(word));
     if (word.front() < '0' || word.front() > '9') return Make({Kind::kWord, 0, std::string(word), {}, {}});
     Node node;
     const auto [last, error] = std::from_chars(word.data(), word.data() + word.size(), node.number);
@@ -225,18 +239,23 @@ class Expression::Parser {
       Refuse("{{ is followed by a name and }}, without a filter");
     }
     rest_.remove_prefix(close + 2);
+    return Named(name);
+  }
+
+  Pointer Named(const std::string& name) {
     if (std::find(names_.begin(), names_.end(), name) == names_.end()) names_.push_back(name);
     return Make({Kind::kName, 0, name, {}, {}});
   }
 
   std::string_view rest_;
   std::vector<std::string>& names_;
+  const IsName& is_name_;
   size_t nodes_ = 0;
 };
 
-Expression::Expression(std::string_view text) {
+Expression::Expression(std::string_view text, const std::function<bool(std::string_view)>& is_name) {
   if (text.size() > kMostBytes) Refuse(fmt::format("it has more than {} bytes", kMostBytes));
-  root_ = Parser(text, names_).Whole();
+  root_ = Parser(text, names_, is_name).Whole();
   for (const char c : Trim(text)) {
     if (c != '{' && c != '}') words_ += c;
   }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,8 +20,9 @@ namespace ridgeline {
 
 class Expression {
  public:
-  // Throws Error(kInvalidInput) if `text` is not a formula.
-  explicit Expression(std::string_view text);
+  // `is_name`: the words that are names without braces, too; every other bare word is a text. Throws
+  // Error(kInvalidInput) if `text` is not a formula.
+  explicit Expression(std::string_view text, const std::function<bool(std::string_view word)>& is_name = nullptr);
 
   // The names in it, each once, in the order of appearance.
   const std::vector<std::string>& names() const { return names_; }

@@ -183,7 +183,7 @@ const Field* Invocation::FindOwn(std::string_view name) const {
 }
 
 void CanonicalizeOwn(const Invocation& invocation, RunSpec& spec) {
-  std::map<std::string, FieldValue> own;
+  std::map<std::string, FieldValue> own = SettingsAlone(spec.own);
   for (const auto& each : invocation.fields) own[each->name] = ValueOf(spec, each->field);
   spec.own = std::move(own);
 }

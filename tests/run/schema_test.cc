@@ -53,10 +53,12 @@ Json SpecSchema() {
     if (field.unsaid.empty() && (!is_of_model || field.name == "family")) required.push_back(field.name);
   }
   properties["own"] = {
-      {"description", "values of the fields that the trainer's definition adds, by their names"},
+      {"description",
+       "values of the fields that the trainer's definition adds, and of settings of `launch:` that are axes, "
+       "by their names"},
       {"type", "object"},
       {"maxProperties", 64},
-      {"propertyNames", {{"pattern", "^[a-z][a-z0-9_]{0,63}$"}}},
+      {"propertyNames", {{"pattern", "^([a-z][a-z0-9_]{0,63}|[A-Za-z0-9_-]{1,63}[.][A-Za-z0-9_-]{1,64})$"}}},
       {"additionalProperties", {{"type", {"integer", "number", "boolean", "string"}}}},
   };
   for (const Field& setting : Settings()) {

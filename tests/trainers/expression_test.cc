@@ -66,7 +66,7 @@ TEST(Expression, WhatHasNoValueIsSaid) {
   EXPECT_EQ(Refused("{{most}} * 2"), "it is beyond 64 bits");
   EXPECT_EQ(Refused("{{least}} / -1"), "it is beyond 64 bits");
   EXPECT_EQ(Refused("{{shard}} + 1"), "shard is optimizer, and no whole number");
-  EXPECT_EQ(Refused("{{shard}} < full"), "shard is optimizer, and no whole number");
+  EXPECT_EQ(Refused("{{shard}} < full"), "full is a text, and no number to compare with");
   EXPECT_EQ(Refused("{{rate}} * 2"), "rate is 0.5, and no whole number");
   EXPECT_EQ(Refused("{{none}}"), "none has no value here");
 }
