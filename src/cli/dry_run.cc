@@ -11,6 +11,7 @@
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "cli/rounds.h"
+#include "cli/setup.h"
 #include "cli/show_commands.h"
 #include "driver/planner.h"
 #include "driver/sweep_points.h"
@@ -58,7 +59,10 @@ void ShowDryRun(Sweep sweep, const DriverOptions& options, Store& copy) {
   for (const Job& job : plan.jobs) {
     for (const JobPoint& point : job.points) sweep.only.insert(point.id);
   }
-  if (!sweep.only.empty()) ShowCommands(sweep, {});
+  if (!sweep.only.empty()) {
+    if (const std::string setup = SetupScript(sweep); !setup.empty()) Write(setup + "\n");
+    ShowCommands(sweep, {});
+  }
   for (const std::string& warning : plan.warnings) SayAside("warning: {}\n", warning);
 
   std::vector<std::string> others;

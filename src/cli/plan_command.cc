@@ -253,6 +253,9 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
     if (const std::string other = OtherFileOf(*store, sweep); !other.empty()) Warn({other});
   }
   SayAside("{}\n", PlanSummary(points, plan));
+  if (!sweep.setup.empty()) {
+    SayAside("setup: {} before the first point\n", CountOf(std::ssize(sweep.setup), "command"));
+  }
   if (to.device && !to.device->is_cpu() &&
       std::any_of(points.begin(), points.end(), [&](const Point& p) { return !RunsOn(p.spec, *to.device); })) {
     SayAside("planned as if all points ran on {}; `ridgeline run` goes by what they say they run on\n",

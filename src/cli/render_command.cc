@@ -18,6 +18,7 @@
 #include "cli/defaults.h"
 #include "cli/harness.h"
 #include "cli/output.h"
+#include "cli/setup.h"
 #include "driver/live_job.h"
 #include "launch/check_rules.h"
 #include "plan/plan.h"
@@ -110,6 +111,12 @@ int RenderSweep(const RenderArguments& options) {
   }
   if (rendered.files.empty()) return 0;
   for (const std::string& line : rendered.asks) Say("jobs ask for {}\n", PrintableLine(line));
+  if (const std::string setup = SetupScript(sweep); !setup.empty()) {
+    const fs::path script = dir / "setup" / "setup.sh";  // apart from the files to submit, which may be scripts too
+    MakeDirs(script.parent_path());
+    WriteFileAtomic(script, setup);
+    Say("first, once:  sh {}\n", ShellWord(script.string()));
+  }
   if (!rendered.fetch.empty()) Say("when they have ended:  {}\n", Fill(rendered.fetch, "DIR", dir));
   Say("when they have ended:  ridgeline collect {}\n", ShellWord(dir.string()));
   const std::string first = (dir / rendered.files.front().name).string();

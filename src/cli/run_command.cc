@@ -24,6 +24,7 @@
 #include "cli/output.h"
 #include "cli/result_table.h"
 #include "cli/rounds.h"
+#include "cli/setup.h"
 #include "cli/temporary_folder.h"
 #include "collect/rebuild.h"
 #include "driver/display.h"
@@ -267,6 +268,11 @@ int Run(const RunOptions& options) {
   if (!launcher) launcher = OpenLauncherFor(sweep, options.max_parallel, options.db);
   CheckRules(sweep, *launcher);
 
+  if (!RunSetup(sweep, output_dir, [&](const std::string& words) { display.Note(words); })) {
+    display.Erase();
+    Say("interrupted during setup; to start again: {}\n", CommandLine(options));
+    return kInterruptedExit;
+  }
   const DriverOptions driver = DriverOptionsOf(sweep, options, store);
 
   SystemClock clock;

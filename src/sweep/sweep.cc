@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/command_words.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -37,7 +38,7 @@ class SweepReader {
   void ReadFile(YamlNode root, const std::vector<std::filesystem::path>& folders) {
     static const Names kSections = {"name",      "description", "defaults",   "matrix", "zip",    "include",
                                     "exclude",   "measure",     "checkpoint", "init",   "launch", "price",
-                                    "published", "report",      "search",     "set",    "only"};
+                                    "published", "report",      "search",     "set",    "only",   "setup"};
     if (root.kind != YamlNode::Kind::kMap) {
       Add(root.place, NotAMapping("a sweep is a mapping with a name", root));
       return;
@@ -71,6 +72,7 @@ class SweepReader {
     if (const auto* node = section("only")) ReadOnly(*node);
     if (const auto* node = section("launch")) ReadLaunch(*node, sweep, faults);
     AddSettingRules(sweep, faults);
+    if (const auto* node = section("setup")) ReadSetup(*node);
     if (const auto* node = section("price")) ReadPrice(*node, sweep, faults);
     if (const auto* node = section("published")) ReadPublished(*node, sweep, values_, faults);
     if (const auto* node = section("report")) ReadReports(*node);
@@ -304,6 +306,37 @@ class SweepReader {
     for (const Include& include : sweep.include) refuse(include.conditions);
     for (const LaunchRule& rule : sweep.rules) refuse(rule.when);
     refuse(sweep.selected);
+  }
+
+  // One command, or a list of them.
+  void ReadSetup(const YamlNode& node) {
+    const bool is_one = std::ranges::any_of(node.items, [](const YamlNode& item) { return item.items.empty(); });
+    if (node.kind != YamlNode::Kind::kList || node.items.empty()) {
+      return Add(node.place, fmt::format("setup is a list of commands, such as [[python3, -m, venv, venv]], not {}",
+                                         node.items.empty() && node.kind == YamlNode::Kind::kList ? "an empty one"
+                                                                                                  : Describe(node)));
+    }
+    if (is_one) return ReadCommand(node);
+    for (const YamlNode& item : node.items) ReadCommand(item);
+  }
+
+  void ReadCommand(const YamlNode& node) {
+    std::vector<std::string> argv;
+    for (const YamlNode& item : node.items) {
+      if (!item.scalar.is_string() || item.scalar.get_ref<const std::string&>().find('\0') != std::string::npos) {
+        return Add(item.place,
+                   fmt::format("a command of setup is a list of texts: a program, then its arguments, and not "
+                               "{}; write a number in quotes, and a shell's text as [bash, -c, 'text']",
+                               Describe(item)));
+      }
+      argv.push_back(item.scalar.get<std::string>());
+    }
+    if (argv.front().empty()) return Add(node.place, "a command of setup begins with a program");
+    if (argv.size() == 1 && argv.front().find(' ') != std::string::npos) {
+      return Add(node.place, "a command of setup is a list: a program, then its arguments, each a word of its own");
+    }
+    if (const std::string_view word = ShellWordOf(argv); !word.empty()) return Add(node.place, NotForAShell(word));
+    sweep.setup.push_back(std::move(argv));
   }
 
   void ReadReports(const YamlNode& node) {

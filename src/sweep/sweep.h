@@ -163,7 +163,8 @@ struct Sweep {
   std::vector<LaunchRule> rules;  // of `launch`
   SweepPrice price;
   std::vector<Published> published;
-  std::vector<std::string> reports;  // names of letters, digits, - and _
+  std::vector<std::vector<std::string>> setup;  // commands that run once, before the first point
+  std::vector<std::string> reports;             // names of letters, digits, - and _
   std::optional<SweepSearch> search;
   Place defaults_place;        // where a missing field is reported
   std::set<std::string> only;  // ids of the points to keep; empty: all
