@@ -73,6 +73,11 @@ YamlEntry EntryOf(const std::string& given, bool compares, const Place& place) {
 void AddTo(YamlNode& root, const std::string& name, const std::vector<std::string>& given, const Place& place) {
   if (given.empty()) return;
   YamlNode& section = SectionOf(root, name, place);
+  if (IsFormula(section)) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--only {}: the file's `only` is a formula, to which it cannot be added", given.front()),
+                "write the condition into the formula, with `and`");
+  }
   if (section.kind != YamlNode::Kind::kMap) return;  // its reader reports the fault
   std::vector<std::string> named;
   for (const std::string& each : given) {

@@ -50,8 +50,8 @@ bool HoldsOn(const Condition& condition, const PointValues& values) {
   try {
     return condition.Holds(values);
   } catch (const Error& e) {
-    throw Fault{condition.place,
-                fmt::format("{}: {}", condition.formula ? condition.formula->words() : "", e.message())};
+    const std::string formula = condition.formula ? condition.formula->words() + ": " : "";
+    throw Fault{condition.place, formula + e.message()};
   }
 }
 

@@ -143,6 +143,9 @@ TEST(Formula, IsACondition) {
             std::string::npos);
   EXPECT_EQ(FormulaFaults(grid + "exclude: ['{{4 / batch_size > 2}}']\n"),
             "formulas.yaml:3:11: 4 / batch_size > 2: 4 / 3 is no whole number");
+  Given given;
+  given.only = {"batch_size=4"};  // must not be dropped
+  EXPECT_THROW(FormulaSweep(grid + "only: '{{batch_size > 3}}'\n", given), Error);
   EXPECT_NE(FormulaFaults(grid + "exclude: [none]\n").find("an entry of exclude is a mapping"), std::string::npos);
 }
 
