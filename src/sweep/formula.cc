@@ -56,6 +56,7 @@ const Field& GlobalBatch() {
   static const Field field = {.name = "global_batch",
                               .member = &RunSpec::grad_accumulation,
                               .help = "sequences of a step over all ranks; sets grad_accumulation",
+                              .choices = {},
                               .min = 1,
                               .max = 1e12};
   return field;

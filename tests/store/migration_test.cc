@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "base/error.h"
 #include "base/files.h"
 #include "store/schema.h"
 #include "store/sqlite.h"
@@ -78,8 +77,14 @@ TEST_P(MigrationTest, PaysForNothingTwice) {
   EXPECT_EQ(store.Progress("own").live, 1);
 }
 
-TEST_P(MigrationTest, IsAskedForByAReader) {
-  EXPECT_THROW(Store::Open(file_, Store::Mode::kReadOnly), Error);
+TEST_P(MigrationTest, LeavesTheFileAsItIsForAReader) {
+  const std::string before = ReadFile(file_);
+  {
+    Store store = Store::Open(file_, Store::Mode::kReadOnly);
+    EXPECT_THAT(store.Check(), IsEmpty());
+    EXPECT_EQ(Value(store, "SELECT count(*) FROM measurements"), Cell(int64_t{4}));
+  }
+  EXPECT_EQ(ReadFile(file_), before);
   Store::Open(file_, Store::Mode::kReadWrite);
   EXPECT_THAT(Store::Open(file_, Store::Mode::kReadOnly).Check(), IsEmpty());
 }
