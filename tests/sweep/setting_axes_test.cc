@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Sweep SweepOfSettings(const std::string& text) {
-  return ParseSweep("name: settings\n" + text, "s.yaml", {}, {.set = {"model=llama-10m"}});
+  return ParseSweep("name: settings\n" + text, "s.yaml", {}, {.set = {"model=llama-10m"}, .only = {}});
 }
 
 std::string RefusalOfSettings(const std::string& text) {
