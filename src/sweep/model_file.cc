@@ -65,12 +65,13 @@ bool ReplaceModelFiles(YamlNode& root, const fs::path& folder, std::vector<Fault
     try {
       const Json shape = ReadShapeOfConfig(*file).value_or(Json::object());
       map.entries.erase(model);
-      for (const auto& [name, value] : shape.items()) {
+      for (const auto& field : shape.items()) {
+        const std::string& name = field.key();
         if (std::ranges::any_of(map.entries, [&](const YamlEntry& e) { return e.key.scalar == name; })) continue;
         YamlEntry entry;
         entry.key.place = entry.value.place = place;
         entry.key.scalar = name;
-        entry.value.scalar = value;
+        entry.value.scalar = field.value();
         map.entries.push_back(std::move(entry));
       }
       replaced = true;

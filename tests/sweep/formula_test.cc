@@ -53,7 +53,7 @@ TEST(Formula, ComputesAFieldAfterThoseThatItGoesBy) {
                     "defaults: {global_batch: 16, batch_size: '{{4096 / seq_length}}'}\n"),
             (Pairs{{8, 2}, {4, 4}}));
   EXPECT_EQ(FormulaFaults("defaults: {batch_size: '{{grad_accumulation * 2}}', grad_accumulation: '{{batch_size}}'}\n"),
-            "formulas.yaml:2:23: batch_size: {{grad_accumulation * 2}}: its formula goes by its own value\n"
+            "formulas.yaml:2:24: batch_size: {{grad_accumulation * 2}}: its formula goes by its own value\n"
             "formulas.yaml:2:72: grad_accumulation: {{batch_size}}: its formula goes by its own value");
 }
 
@@ -74,7 +74,7 @@ TEST(Formula, WithoutAWholeValueRefusesThePointWithItsPlace) {
   EXPECT_EQ(FormulaFaults("matrix: {seq_length: [512, 3000]}\ndefaults: {batch_size: '{{4096 / seq_length}}'}\n"),
             "formulas.yaml:3:24: batch_size: {{4096 / seq_length}}: 4096 / 3000 is no whole number (in the point "
             "seq_length: 3000)");
-  EXPECT_NE(FormulaFaults("defaults: {seq_length: 512, batch_size: '{{512 - seq_length}}'}\n").find("batch_size 0"),
+  EXPECT_NE(FormulaFaults("defaults: {seq_length: 512, batch_size: '{{512 - seq_length}}'}\n").find("batch_size is 0"),
             std::string::npos)
       << FormulaFaults("defaults: {seq_length: 512, batch_size: '{{512 - seq_length}}'}\n");
 }

@@ -7,7 +7,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr int kOperandThreads = 256;
+constexpr int kRandomThreads = 256;
 
 // Bits that all numbers have, and bits that are drawn, of the numbers in a word.
 struct WordPattern {
@@ -32,8 +32,8 @@ WordPattern PatternOf(cudaDataType_t type) {
   }
 }
 
-__global__ void __launch_bounds__(kOperandThreads) RandomWords(uint32_t* to, int64_t words, WordPattern pattern) {
-  const int64_t group = int64_t{blockIdx.x} * kOperandThreads + threadIdx.x;
+__global__ void __launch_bounds__(kRandomThreads) RandomWords(uint32_t* to, int64_t words, WordPattern pattern) {
+  const int64_t group = int64_t{blockIdx.x} * kRandomThreads + threadIdx.x;
   const PhiloxWords random = RandomGroup(0, 0, 0, static_cast<uint64_t>(group));
   for (int i = 0; i < 4; ++i) {
     if (4 * group + i < words) to[4 * group + i] = pattern.fixed | (random.of[i] & pattern.drawn);
@@ -41,9 +41,9 @@ __global__ void __launch_bounds__(kOperandThreads) RandomWords(uint32_t* to, int
 }
 
 // A volatile read is made, although nothing uses it.
-__global__ void __launch_bounds__(kOperandThreads) ReadThrough(const volatile uint32_t* from, int64_t words) {
-  const int64_t stride = int64_t{gridDim.x} * kOperandThreads;
-  for (int64_t i = int64_t{blockIdx.x} * kOperandThreads + threadIdx.x; i < words; i += stride) {
+__global__ void __launch_bounds__(kRandomThreads) ReadThrough(const volatile uint32_t* from, int64_t words) {
+  const int64_t stride = int64_t{gridDim.x} * kRandomThreads;
+  for (int64_t i = int64_t{blockIdx.x} * kRandomThreads + threadIdx.x; i < words; i += stride) {
     [[maybe_unused]] const uint32_t word = from[i];
   }
 }
@@ -58,13 +58,13 @@ void WriteRandomOperand(cudaStream_t stream, cudaDataType_t type, void* to, int6
   const auto begin = reinterpret_cast<uintptr_t>(to);
   const uintptr_t first = (begin + 3) / 4 * 4;
   const int64_t words = (static_cast<int64_t>(begin - first) + bytes) / 4;
-  Launch(stream, {{BlocksFor(words, int64_t{4} * kOperandThreads)}, {kOperandThreads}}, RandomWords,
+  Launch(stream, {{BlocksFor(words, int64_t{4} * kRandomThreads)}, {kRandomThreads}}, RandomWords,
          reinterpret_cast<uint32_t*>(first), words, pattern);
 }
 
 void ReadThroughCuda(cudaStream_t stream, const std::byte* from, int64_t bytes) {
   const int64_t words = bytes / 4;
-  Launch(stream, {{BlocksFor(words, int64_t{16} * kOperandThreads)}, {kOperandThreads}}, ReadThrough,
+  Launch(stream, {{BlocksFor(words, int64_t{16} * kRandomThreads)}, {kRandomThreads}}, ReadThrough,
          reinterpret_cast<const uint32_t*>(from), words);
 }
 
