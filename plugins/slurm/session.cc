@@ -371,7 +371,7 @@ std::optional<Failure> Session::Resolve(Array& array) {
   return std::nullopt;
 }
 
-std::optional<Failure> Session::SubmitArray(BatchJob batch) {
+std::optional<Failure> Session::SubmitArray(BatchJob batch, bool none_lived) {
   Array& array = journal_.Record({.name = batch.name,
                                   .keys = batch.keys,
                                   .is_array = batch.is_array,
@@ -384,9 +384,14 @@ std::optional<Failure> Session::SubmitArray(BatchJob batch) {
       // Perhaps too few nodes are left without those to avoid.
       journal_.Forget(batch.name);
       batch.avoid.clear();
-      return SubmitArray(std::move(batch));
+      return SubmitArray(std::move(batch), none_lived);
     }
-    return NotSubmitted(batch, e);
+    // The jobs that the limit counted may have ended since that answer.
+    if (!none_lived && e.trouble() == Trouble::kBusy && IsLimitOfTheUsersJobs(e.what()) && NoneLives()) {
+      journal_.Forget(batch.name);
+      return SubmitArray(std::move(batch), true);
+    }
+    return NotSubmitted(batch, e, none_lived);
   }
   last_live_id_ = array.id;
   submitted_.push_back(array.id);
@@ -395,13 +400,13 @@ std::optional<Failure> Session::SubmitArray(BatchJob batch) {
   return std::nullopt;
 }
 
-Failure Session::NotSubmitted(const BatchJob& batch, const SlurmError& error) {
+Failure Session::NotSubmitted(const BatchJob& batch, const SlurmError& error, bool none_lived) {
   const auto tasks = static_cast<int64_t>(batch.keys.size());
   bool refused = error.trouble() == Trouble::kRefused;
   // An array of this size may find room.
   if (!refused) most_tasks_ = std::max<int64_t>(1, tasks / 2);
   // A user without jobs in the queue who may not submit one waits for nothing.
-  if (error.trouble() == Trouble::kBusy && IsLimitOfTheUsersJobs(error.what()) && NoneLives()) {
+  if (none_lived && error.trouble() == Trouble::kBusy && IsLimitOfTheUsersJobs(error.what())) {
     refused = tasks == 1;
     most_tasks_ = 1;
   }

@@ -88,8 +88,9 @@ class Session {
   // Returns nothing if Slurm has the array, or certainly not (then it is forgotten). Else returns why that is not known
   // yet.
   std::optional<plugin::Failure> Resolve(Array& array);
-  std::optional<plugin::Failure> SubmitArray(BatchJob batch);
-  plugin::Failure NotSubmitted(const BatchJob& batch, const SlurmError& error);
+  // `none_lived`: the user had no job in the queue before this.
+  std::optional<plugin::Failure> SubmitArray(BatchJob batch, bool none_lived = false);
+  plugin::Failure NotSubmitted(const BatchJob& batch, const SlurmError& error, bool none_lived);
   ArrayLimit Limit() const;
 
   const Options options_;

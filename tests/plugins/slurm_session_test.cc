@@ -261,6 +261,17 @@ TEST_F(SlurmSession, WhoMaySubmitNoJobAtAllIsToldAtOnce) {
   EXPECT_EQ(error.at("reason"), "limit");
 }
 
+TEST_F(SlurmSession, ALimitWhoseJobsEndMeanwhileIsNoRefusal) {
+  const auto session = Open();
+  slurm_.rows = {{"", 7, {}, "RUNNING", "", 0, 0, 1, 2, 0, "n1"}};
+  slurm_.on_submit = [&](const BatchJob&) {
+    if (slurm_.rows.front().state == "COMPLETED") return;
+    slurm_.rows.front().state = "COMPLETED";  // after Slurm has counted it, and before it is asked what lives
+    throw SlurmError(Trouble::kBusy, "QOSMaxSubmitJobPerUserLimit; Job violates accounting/QOS policy");
+  };
+  EXPECT_TRUE(session->Submit(Jobs({"rl-a"}))[0].contains("native_id"));
+}
+
 // For example by a site's job_submit.lua, or scontrol.
 TEST_F(SlurmSession, AJobWhoseNameWasChangedIsKnownByItsIdAndItsTime) {
   const auto session = Open();
