@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!nights.empty()) {
     fuzz::Require(!NightAnswer(nights[0]).empty(), "a night has an answer");
     fuzz::Require(NightWords(nights[0]).size() <= nights[0].words.size(), "its words are part of what it says");
-    NightAt(nights, 1'770'000'000'000'000'000);
+    NightAt(nights, "nights", 1'770'000'000'000'000'000);
     VoidOf(nights);
     LeftOutOf(nights);
     WriteNight(nights[0], folder.path());
