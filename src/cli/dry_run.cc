@@ -55,7 +55,7 @@ void ShowDryRun(Sweep sweep, const DriverOptions& options, Store& copy) {
   PlanOptions plan_options = PlanOptionsOf(options);
   plan_options.times = options.times;
   plan_options.repeats = copy.RepeatsSoFar(sweep.name);
-  const Plan plan = MakePlan(sweep, to_do, plan_options, PredictMemory);
+  const Plan plan = PlanWithProgress(sweep, to_do, plan_options, PredictMemory);
   for (const Job& job : plan.jobs) {
     for (const JobPoint& point : job.points) sweep.only.insert(point.id);
   }

@@ -11,7 +11,10 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/defaults.h"
+#include "cli/interrupts.h"
 #include "cli/output.h"
+#include "driver/counting_line.h"
+#include "driver/driver.h"
 #include "driver/places.h"
 #include "plan/largest.h"
 #include "plan/price.h"
@@ -114,7 +117,18 @@ TimeModel AssumedTimesOf(const Sweep& sweep, const std::optional<Device>& device
   const bool follows = sweep.launch.bundle_s > 0 || sweep.launch.time_limit_auto ||
                        std::any_of(sweep.rules.begin(), sweep.rules.end(),
                                    [](const LaunchRule& rule) { return rule.set.time_limit_auto; });
-  return device && follows ? AssumedTimes(sweep, Expand(sweep), *device, FrameworksFor(sweep).get()) : TimeModel();
+  if (!device || !follows) return {};
+  CountingLine line("pricing");
+  return AssumedTimes(sweep, Expand(sweep), *device, FrameworksFor(sweep).get(), [&](size_t done, size_t of) {
+    if (Interrupts::Count() > 0) throw Interrupted();
+    line.At(done, of);
+  });
+}
+
+Plan PlanWithProgress(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
+                      const Forecaster& forecaster) {
+  CountingLine line("planning");
+  return MakePlan(sweep, points, options, forecaster, [&](size_t done, size_t of) { line.At(done, of); });
 }
 
 fs::path SweepFile(const fs::path& file) {

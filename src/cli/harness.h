@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "launch/launcher.h"
 #include "plan/memory.h"
+#include "plan/plan.h"
 #include "predict/device.h"
 #include "predict/framework.h"
 #include "predict/time_model.h"
@@ -74,6 +75,13 @@ std::shared_ptr<const Frameworks> FrameworksFor(const Sweep& sweep, std::vector<
 // The clock's prediction of points' durations on the device (DeviceFor), if the sweep's bundles or time limits depend
 // on durations. It counts until a point is measured. Empty for other sweeps.
 TimeModel AssumedTimesOf(const Sweep& sweep, const std::optional<Device>& device);
+
+// What a CountingLine says while `batch_size: max` is found.
+inline constexpr const char* kSearching = "searching for the largest that fit";
+
+// MakePlan, with a line of progress on the standard error.
+Plan PlanWithProgress(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
+                      const Forecaster& forecaster);
 
 // Returns the file. If it does not exist and its name is that of a shipped sweep as in the documentation,
 // "sweeps/demo.yaml", returns the shipped one.

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "cli/harness.h"
 #include "cli/output.h"
+#include "driver/counting_line.h"
 #include "predict/known_runs.h"
 #include "ridgeline/amount.h"
 #include "run/gpus.h"
@@ -119,6 +120,8 @@ void CorrectBy(const std::vector<std::string>& known, const Sweep& sweep, const 
     }
   }
   bool learnt = false;
+  CountingLine line("correcting by known runs");
+  size_t tried = 0;
   frameworks.ForEach([&](Framework& framework) {
     if (framework.is_ours() && !device.measured.empty()) return;
     std::vector<KnownRun> its;
@@ -126,7 +129,7 @@ void CorrectBy(const std::vector<std::string>& known, const Sweep& sweep, const 
       const Framework* as = frameworks.Of(run.spec.trainer);
       if (as != nullptr && as->name == framework.name) its.push_back(run);
     }
-    learnt = Correct(framework, device, its) || learnt;
+    learnt = Correct(framework, device, its, [&] { line.At(++tried); }) || learnt;
   });
   if (learnt) return;
   throw Error(ErrorKind::kUsage,

@@ -17,12 +17,12 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/counting_line.h"
 #include "cli/defaults.h"
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "cli/rounds.h"
 #include "cli/show_commands.h"
+#include "driver/counting_line.h"
 #include "launch/check_rules.h"
 #include "plan/forecast.h"
 #include "plan/largest.h"
@@ -128,8 +128,6 @@ PlannedFor PlannedForOf(const Sweep& sweep, const PlanArguments& arguments) {
   return to;
 }
 
-constexpr const char* kSearching = "searching for the largest that fit";
-
 int ShowLargest(Sweep sweep, const PlanArguments& arguments) {
   sweep.largest.reset();  // the field's own value is not used
   const PlannedFor to = PlannedForOf(sweep, arguments);
@@ -195,12 +193,6 @@ void AddMeasured(const Sweep& sweep, Store& store, const std::string& db, PriceP
   }
 }
 
-Plan PlanOf(const Sweep& sweep, const std::vector<Point>& points, PlanOptions options, const Forecaster& forecaster) {
-  CountingLine line("planning");
-  options.on_point = [&](size_t done, size_t of) { line.At(done, of); };
-  return MakePlan(sweep, points, options, forecaster);
-}
-
 int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   ReportsOf(sweep, arguments.reports);  // reports a wrong name now, not after the run
   const PlannedFor to = PlannedForOf(sweep, arguments);
@@ -233,7 +225,7 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   parts.frameworks = to.frameworks;
   options.times = AssumedTimesOf(sweep, to.device);
   if (store) AddMeasured(sweep, *store, arguments.db, parts, options.times);
-  const Plan plan = PlanOf(sweep, points, options, to.forecaster);
+  const Plan plan = PlanWithProgress(sweep, points, options, to.forecaster);
   std::vector<PointPrice> prices(plan.points.size());  // nothing is known of them yet
   if (parts.device || options.times.measured()) {
     CountingLine line("pricing");

@@ -12,10 +12,10 @@
 #include "base/error.h"
 #include "base/table.h"
 #include "cli/commands.h"
-#include "cli/counting_line.h"
 #include "cli/harness.h"
 #include "cli/known_runs.h"
 #include "cli/output.h"
+#include "driver/counting_line.h"
 #include "plan/forecast.h"
 #include "plan/largest.h"
 #include "predict/device.h"
@@ -68,9 +68,15 @@ int Predict(const PredictArguments& arguments) {
   }
   const Device& device = *described;
   if (!arguments.known.empty()) CorrectBy(arguments.known, sweep, device, frameworks);
-  UseLargestBatches(sweep, {.device = std::make_shared<const Device>(device)},
-                    ForecasterOn(device, *frameworks.Of(std::string(kOurTrainer))));
+  std::optional<CountingLine> searching(kSearching);
+  size_t tried = 0;
+  const Forecaster forecaster = ForecasterOn(device, *frameworks.Of(std::string(kOurTrainer)));
+  UseLargestBatches(sweep, {.device = std::make_shared<const Device>(device)}, [&](const RunSpec& spec) {
+    if (searching) searching->At(++tried);
+    return forecaster(spec);
+  });
   const std::vector<Point> points = Chosen(Expand(sweep), arguments.point);
+  searching.reset();
   if (!arguments.export_trace.empty() && points.size() != 1) {
     throw Error(ErrorKind::kUsage, fmt::format("predict: a trace is of one point, and the sweep has {}", points.size()),
                 "--point ID chooses one");

@@ -19,6 +19,7 @@
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "cli/setup.h"
+#include "driver/counting_line.h"
 #include "driver/live_job.h"
 #include "launch/check_rules.h"
 #include "plan/plan.h"
@@ -67,8 +68,19 @@ std::vector<Job> JobsOfAllRepeats(const Sweep& sweep, const std::vector<Point>& 
     std::erase_if(left, [&](const Point& point) { return point.spec.repeats <= had; });
     if (left.empty()) return jobs;
     for (const Point& point : left) options.attempts[point.id] = options.repeats[point.id] = had;
-    Plan plan = MakePlan(sweep, left, options, PredictMemory);
+    Plan plan = PlanWithProgress(sweep, left, options, PredictMemory);
     std::move(plan.jobs.begin(), plan.jobs.end(), std::back_inserter(jobs));
+  }
+}
+
+void WriteJobs(const std::vector<Job>& jobs) {
+  CountingLine line("writing jobs:");
+  size_t points = 0;
+  for (const Job& job : jobs) points += job.points.size();
+  size_t done = 0;
+  for (const Job& job : jobs) {
+    WriteJob(job);
+    line.At(done += job.points.size(), points);
   }
 }
 
@@ -89,11 +101,11 @@ int RenderSweep(const RenderArguments& options) {
   plan_options.node = NodeMemoryOf(sweep);
   plan_options.jobs_dir = dir / "jobs";
   plan_options.times = AssumedTimesOf(sweep, DeviceFor(sweep, "", {}));
-  const Plan plan = MakePlan(sweep, points, plan_options, PredictMemory);
+  const Plan plan = PlanWithProgress(sweep, points, plan_options, PredictMemory);
   const std::vector<Job> of_all_repeats = JobsOfAllRepeats(sweep, points, plan, plan_options);
   std::vector<LaunchJob> jobs;
   for (const Job& job : of_all_repeats) jobs.push_back(ToLaunchJob(job, ProgramDir() / "ridgeline"));
-  for (const Job& job : of_all_repeats) WriteJob(job);
+  WriteJobs(of_all_repeats);
   KeepSkipped(plan, dir / "jobs");
   const Rendered rendered = launcher->Render(jobs);
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/harness.h"
+#include "driver/counting_line.h"
 #include "plan/largest.h"
 #include "report/intervals.h"
 #include "search/show.h"
@@ -43,6 +44,7 @@ class RoundObserver final : public RunObserver {
   }
   bool WantsProgress(int64_t monotonic_ns) override { return inner_.WantsProgress(monotonic_ns); }
   void Progress(const RunProgress& progress) override { inner_.Progress(progress); }
+  void Working(const std::string& line) override { inner_.Working(line); }
 
  private:
   RunObserver& inner_;
@@ -79,9 +81,9 @@ class Rounds {
         parts_(parts),
         at_once_(at_once),
         observer_(parts.observer),
-        maker_(driver_.node, parts.forecaster, DeviceFoldersFor(sweep_), FrameworksFor(sweep_)) {
-    batches_ = UseLargestBatches(sweep_, {}, parts_.forecaster,
-                                 EndedForMemoryIn(parts_.store, driver_.campaign, driver_.trainer));
+        maker_(driver_.node, Counted(), DeviceFoldersFor(sweep_), FrameworksFor(sweep_)) {
+    batches_ =
+        UseLargestBatches(sweep_, {}, Counted(), EndedForMemoryIn(parts_.store, driver_.campaign, driver_.trainer));
   }
 
   RunSummary RunAll() {
@@ -136,9 +138,25 @@ class Rounds {
   }
 
  private:
-  std::set<std::string> Ids() const {
+  // The forecaster, which counts in the line and throws Interrupted if it is asked to stop.
+  Forecaster Counted() {
+    return [this](const RunSpec& spec) {
+      parts_.ThrowIfInterrupted();
+      if (predicting_) predicting_->At(++predicted_);
+      return parts_.forecaster(spec);
+    };
+  }
+
+  void ShowPredicting() {
+    predicting_.emplace("predicting what fits", parts_.clock,
+                        [this](const std::string& line) { parts_.observer.Working(line); });
+  }
+
+  std::set<std::string> Ids() {
     std::set<std::string> ids;
+    ShowPredicting();
     ForEachPoint(sweep_, [&](const PointView& point) { ids.emplace(point.id); });
+    predicting_.reset();
     return ids;
   }
 
@@ -149,7 +167,9 @@ class Rounds {
   // Reads the choices and what is known of them, and decides what follows.
   void Look() {
     sweep_.only.clear();
+    ShowPredicting();
     spaces_ = maker_.Make(sweep_);
+    predicting_.reset();
     trials_ = ReadTrials(parts_.store, sweep_, spaces_, driver_.campaign, driver_.trainer);
     decisions_.clear();
     for (const SearchSpace& space : spaces_) decisions_.push_back(Decide(space, *sweep_.search, trials_, at_once_));
@@ -236,6 +256,8 @@ class Rounds {
   const DriverParts& parts_;
   const int64_t at_once_;
   RoundObserver observer_;
+  std::optional<CountingLine> predicting_;
+  size_t predicted_ = 0;
   TrainerFaults trainer_faults_;
   SpaceMaker maker_;
   std::shared_ptr<const BatchesThatFit> batches_;

@@ -178,6 +178,8 @@ RoundsResult RunOrSayHowToGoOn(const Sweep& sweep, const DriverOptions& driver, 
   try {
     const int64_t said = options.max_parallel > 0 ? options.max_parallel : sweep.launch.max_parallel;
     return RunInRounds(sweep, driver, parts, SearchedAtOnce(parts.launcher, said));
+  } catch (const Interrupted&) {
+    throw;
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInfrastructure) throw;
     display.Erase();
@@ -354,7 +356,12 @@ std::function<int(const fs::path& sweep)> AddRunOptions(CLI::App& self) {
   AddGivenOptions(self, options->given);
   return [options](const fs::path& sweep) {
     options->sweep = sweep;
-    return Run(*options);
+    try {
+      return Run(*options);
+    } catch (const Interrupted&) {
+      Say("interrupted; to continue: {}\n", CommandLine(*options));
+      return kInterruptedExit;
+    }
   };
 }
 

@@ -56,10 +56,19 @@ bool RunDisplay::WantsProgress(int64_t monotonic_ns) {
 }
 
 void RunDisplay::Progress(const RunProgress& progress) {
+  Redraw([&](size_t columns) { return ProgressLine(progress, columns); });
+}
+
+void RunDisplay::Working(const std::string& line) {
+  if (line.empty()) return Erase();
+  if (options_.live) Redraw([&](size_t columns) { return ShortenToCodePoints(line, columns); });
+}
+
+void RunDisplay::Redraw(const std::function<std::string(size_t columns)>& of_columns) {
   // Windows are resized, so the width is asked for each time.
   if (const auto columns = ColumnsOf(out_)) options_.columns = *columns;
   // One column less than the width: a full line would make some terminals scroll.
-  std::string line = ProgressLine(progress, options_.columns - 1);
+  std::string line = of_columns(options_.columns - 1);
   if (line == shown_) return;
   fmt::print(out_, "{}{}", kEraseLine, line);
   std::fflush(out_);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -37,12 +38,15 @@ class RunDisplay final : public RunObserver {
   void Note(const std::string& text) override;
   bool WantsProgress(int64_t monotonic_ns) override;
   void Progress(const RunProgress& progress) override;
+  void Working(const std::string& line) override;
 
   // Erases the live line, so that other output can follow.
   void Erase();
 
  private:
   void Line(const std::string& text);
+  // Redraws the live line. `of_columns` returns it for a number of columns.
+  void Redraw(const std::function<std::string(size_t columns)>& of_columns);
   std::string Coloured(const std::string& outcome) const;
 
   std::FILE* out_;

@@ -48,6 +48,20 @@ class Driver {
         pace_(parts.clock.MonotonicNs()) {}
 
   RunSummary Run() {
+    try {
+      RunJobs();
+    } catch (const Interrupted&) {
+      interrupted_ = true;
+      if (parts_.interrupts() == 1) parts_.clock.SleepNs(kSecondSignalNs);
+      parts_.interrupts() > 1 ? Leave() : Stop();
+    }
+    if (const std::string unread = poller_.UnreadLogs(); !unread.empty()) parts_.observer.Note(unread);
+    return Summary();
+  }
+
+ private:
+  // Throws Interrupted if it is asked to stop.
+  void RunJobs() {
     Begin();
     Adopt();
     const Planner::Skipped skipped = planner_.PlanAllBut(Taken());
@@ -57,18 +71,10 @@ class Driver {
     if (!planner_.empty() || !live_.empty()) room_ = RoomOf(parts_, options_, reluctance_);
     if (!room_.queues) faults_.HaveOneMachine();
     while (HasWork()) {
-      if (const int asked = parts_.interrupts(); asked > 0) {
-        interrupted_ = true;
-        if (asked == 1) parts_.clock.SleepNs(kSecondSignalNs);
-        parts_.interrupts() > 1 ? Leave() : Stop();
-        break;
-      }
+      parts_.ThrowIfInterrupted();
       bool changed = !GivenUp() && OpenJobs();
       changed = (!GivenUp() && SubmitJobs()) || changed;
-      if (options_.detach && live_.AllSubmitted()) {
-        Leave();
-        break;
-      }
+      if (options_.detach && live_.AllSubmitted()) return Leave();
       changed = AskAndCollect() || changed;
       if (!GivenUp()) UseNodesAgain();
       // A round ends with its last job, unless there is room for another.
@@ -76,11 +82,8 @@ class Driver {
       ShowProgress();
       changed ? pace_.Changed(Now()) : parts_.clock.SleepNs(pace_.WaitNs(Now()));
     }
-    SayUnreadLogs();
-    return Summary();
   }
 
- private:
   int64_t Now() const { return parts_.clock.MonotonicNs(); }
   TrainerFaults& trainer_faults() {
     return parts_.trainer_faults != nullptr ? *parts_.trainer_faults : own_trainer_faults_;
@@ -234,15 +237,8 @@ class Driver {
     parts_.observer.Progress(tally_.Now(live_, points_, Now(), room_.queues ? 0 : room_.jobs));
   }
 
-  void SayUnreadLogs() {
-    const int64_t jobs = poller_.unread_logs();
-    if (jobs == 0) return;
-    parts_.observer.Note(
-        fmt::format("the logs of {} job{} could not be read whole: `log_problem` in the evidence of a job says why",
-                    jobs, jobs == 1 ? "" : "s"));
-  }
-
   void Stop() {
+    if (live_.empty()) return;
     parts_.observer.Note(fmt::format("stopping: {} job{} told to end", live_.size(), live_.size() == 1 ? "" : "s"));
     live_left_ = CancelJobs(live_.Records(), parts_.store, parts_.launcher, parts_.clock,
                             [&] { return parts_.interrupts() > 1; });

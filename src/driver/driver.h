@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "driver/progress.h"
 #include "driver/trainer_faults.h"
 #include "launch/launcher.h"
@@ -73,6 +74,14 @@ class RunObserver {
   virtual void Note(const std::string& text) = 0;        // anything else worth a line
   virtual bool WantsProgress(int64_t monotonic_ns) = 0;  // called often; progress costs a few file reads
   virtual void Progress(const RunProgress& progress) = 0;
+  // What the run does before jobs can start, in a line that replaces the last; empty: it is done.
+  virtual void Working(const std::string& /*line*/) {}
+};
+
+// The user asked to stop, and the call did not finish.
+class Interrupted final : public Error {
+ public:
+  Interrupted() : Error(ErrorKind::kInfrastructure, "interrupted") {}
 };
 
 // What the driver works with. All of these must outlive the call.
@@ -84,6 +93,10 @@ struct DriverParts {
   RunObserver& observer;
   // How often a stop was asked for. Once: live jobs are cancelled and collected. More: they are left as they are.
   std::function<int()> interrupts;
+  // Throws Interrupted if a stop was asked for.
+  void ThrowIfInterrupted() const {
+    if (interrupts() > 0) throw Interrupted();
+  }
   // Shared by all runs that belong together; nullptr: this run stands alone.
   TrainerFaults* trainer_faults = nullptr;
 };

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "driver/counting_line.h"
 #include "plan/show.h"
 
 namespace ridgeline {
@@ -74,7 +75,11 @@ Planner::Skipped Planner::PlanPoints(const std::vector<Point>& points, const std
   options_.attempts = parts_.store.Attempts(sweep_.name);
   options_.repeats = parts_.store.RepeatsSoFar(sweep_.name);
   options_.times = tally_.times();
-  Plan plan = MakePlan(sweep_, points, options_, parts_.forecaster);
+  CountingLine line("planning", parts_.clock, [&](const std::string& text) { parts_.observer.Working(text); });
+  Plan plan = MakePlan(sweep_, points, options_, parts_.forecaster, [&](size_t done, size_t of) {
+    parts_.ThrowIfInterrupted();
+    line.At(done, of);
+  });
   for (const std::string& warning : plan.warnings) {
     if (warned_.insert(warning).second) parts_.observer.Note("warning: " + warning);
   }

@@ -37,7 +37,8 @@ class Planner {
     std::string why;
   };
 
-  // Plans the points that are not among `taken`.
+  // Plans the points that are not among `taken`. This and PlanAgain throw Interrupted if the run is asked to
+  // stop, and must then not be called again.
   Skipped PlanAllBut(std::set<std::string> taken);
 
   // Plans this point once more by PlanAgain, when nothing else waits to be submitted. So repeats go in rounds: each

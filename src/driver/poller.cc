@@ -276,4 +276,11 @@ void Poller::NoteWaiting(const JobState& answer) {
                   hint == answer.evidence.end() || hint->second.empty() ? "" : "; " + PrintableLine(hint->second)));
 }
 
+std::string Poller::UnreadLogs() const {
+  const size_t jobs = unread_logs_.size();
+  if (jobs == 0) return {};
+  return fmt::format("the logs of {} job{} could not be read whole: `log_problem` in the evidence of a job says why",
+                     jobs, jobs == 1 ? "" : "s");
+}
+
 }  // namespace ridgeline

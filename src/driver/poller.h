@@ -34,7 +34,7 @@ class Poller {
   std::optional<Outcome> Poll(JobTable& jobs);
 
   // The number of ended jobs whose logs could not be read, or not whole.
-  int64_t unread_logs() const { return static_cast<int64_t>(unread_logs_.size()); }
+  std::string UnreadLogs() const;
 
   // Must be called when the outcome of Poll is collected. A launcher that wants to be left alone is left alone from
   // then.

@@ -32,6 +32,7 @@ class MetricsFile final : public RunObserver {
   // Also true if it is time to write and nothing else is shown.
   bool WantsProgress(int64_t monotonic_ns) override;
   void Progress(const RunProgress& progress) override;
+  void Working(const std::string& line) override { shown_.Working(line); }
 
  private:
   void Write(bool at_work);

@@ -193,7 +193,7 @@ std::string_view VerdictName(Verdict verdict) {
 }
 
 Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
-              const Forecaster& forecaster) {
+              const Forecaster& forecaster, const OnPoint& on_point) {
   if (options.runs_here) {
     RequireDataFiles(sweep, points);
     RequireWeights(sweep, points);
@@ -245,7 +245,7 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
       to_run.push_back({RelativeCost(spec), std::move(job)});
     }
     plan.points.push_back(std::move(planned));
-    if (options.on_point) options.on_point(i + 1, points.size());
+    if (on_point) on_point(i + 1, points.size());
   }
   const auto cheaper = [](const Costed& a, const Costed& b) { return a.cost < b.cost; };
   std::stable_sort(to_run.begin(), to_run.end(), cheaper);

@@ -31,7 +31,7 @@ std::string_view VerdictName(Verdict verdict);  // "fits", "out_of_memory", "unk
 
 using Forecaster = std::function<MemoryForecast(const RunSpec&)>;
 
-// Is called after each of `points`, to show progress; may be empty.
+// Is called after each of `points`, to show progress. May be empty, and may throw to stop the pass.
 using OnPoint = std::function<void(size_t done, size_t points)>;
 
 struct PlanOptions {
@@ -45,7 +45,6 @@ struct PlanOptions {
   std::shared_ptr<const Frameworks> frameworks;  // for the estimates of other trainers' points; may be empty
   bool include_oom = false;                      // points that are predicted not to fit become jobs, too
   TimeModel times;  // durations of points, for bundles given as a time and for automatic time limits
-  OnPoint on_point;
 };
 
 struct PlannedPoint {
@@ -76,7 +75,7 @@ int64_t AutoTimeLimitS(const TimeModel& times, double cost);
 // duration of a point is needed and not known. Specs that differ only in fields that do not change memory share a
 // forecast. Deterministic: equal arguments give equal plans.
 Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
-              const Forecaster& forecaster);
+              const Forecaster& forecaster, const OnPoint& on_point = {});
 
 // Returns the job for the next repeat of one of the sweep's points, to make it again if its file is lost. It has no key
 // yet.

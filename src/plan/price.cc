@@ -269,11 +269,13 @@ double DollarsAnHour(const Sweep& sweep, double nodes, const Device* device) {
 }
 
 TimeModel AssumedTimes(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
-                       const Frameworks* frameworks) {
+                       const Frameworks* frameworks, const OnPoint& on_point) {
   TimeModel times;
   StepTimesOn steps(device);
   const NodeMemory on = {.device = std::make_shared<const Device>(device)};
+  size_t done = 0;
   for (const Point& point : points) {
+    if (on_point) on_point(done++, points.size());
     const Launch launch = LaunchOf(sweep, point);
     const Framework* framework = EstimatedAs(point.spec, launch, on, frameworks);
     if (!IsOurTrainer(launch) && framework == nullptr) continue;

@@ -94,6 +94,6 @@ double DollarsAnHour(const Sweep& sweep, double nodes, const Device* device);
 
 // Returns the clock's times for the points, for bundles and time limits before any point is measured.
 TimeModel AssumedTimes(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
-                       const Frameworks* frameworks = nullptr);
+                       const Frameworks* frameworks = nullptr, const OnPoint& on_point = {});
 
 }  // namespace ridgeline

@@ -38,13 +38,15 @@ double FactorOf(double sum_of_logs, size_t runs) {
 }
 
 Efficiency SharesOf(const std::vector<PricedRun>& runs, const Device& device, const Efficiency& from,
-                    const PricedRun* without) {
+                    const PricedRun* without, const std::function<void()>& on_try) {
   static constexpr Share kShares[] = {&Efficiency::products, &Efficiency::products_fp8, &Efficiency::attention,
                                       &Efficiency::memory};
   const auto error = [&](const Efficiency& efficiency) {
     double sum = 0;
     for (const PricedRun& run : runs) {
-      if (&run != without) sum += std::abs(run.Error(device, efficiency));
+      if (&run == without) continue;
+      sum += std::abs(run.Error(device, efficiency));
+      if (on_try) on_try();
     }
     return sum;
   };
@@ -109,7 +111,8 @@ Efficiency FitShares(const std::function<double(const Efficiency&)>& error, std:
   return best;
 }
 
-bool Correct(Framework& framework, const Device& device, const std::vector<KnownRun>& runs) {
+bool Correct(Framework& framework, const Device& device, const std::vector<KnownRun>& runs,
+             const std::function<void()>& on_try) {
   std::vector<PricedRun> priced;
   Correction correction;
   std::set<std::string> from;
@@ -122,6 +125,7 @@ bool Correct(Framework& framework, const Device& device, const std::vector<Known
     priced.push_back({TracedStep(spec, device), std::move(as), run->step_ns});
     logs.push_back(priced.back().Error(device, framework.efficiency));
     sum += logs.back();
+    if (on_try) on_try();
     correction.sizes.push_back(SizeOfStep(run->spec));
     from.insert(run->from);
     correction.typed = correction.typed || run->typed;
@@ -140,12 +144,12 @@ bool Correct(Framework& framework, const Device& device, const std::vector<Known
   if (count >= kFewestForShares) {
     double error = 0;
     for (const PricedRun& run : priced) {
-      const Efficiency others = SharesOf(priced, device, framework.efficiency, &run);
+      const Efficiency others = SharesOf(priced, device, framework.efficiency, &run, on_try);
       error += std::abs(std::exp(run.Error(device, others)) - 1);
     }
     error /= static_cast<double>(count);
     if (error < *correction.error) {
-      framework.efficiency = SharesOf(priced, device, framework.efficiency, nullptr);
+      framework.efficiency = SharesOf(priced, device, framework.efficiency, nullptr, on_try);
       correction.shares = true;
       correction.factor = 1;
       correction.error = error;

@@ -43,8 +43,10 @@ inline constexpr size_t kMostKnownRuns = 20;
 
 // Corrects `framework` for this device, using the runs on its GPU that the framework can price. The correction is a
 // factor. With at least kFewestForShares runs it is fitted shares instead, if they predict each run better from the
-// others. Uses the last kMostKnownRuns runs. Returns false if no run applies.
-bool Correct(Framework& framework, const Device& device, const std::vector<KnownRun>& runs);
+// others. Uses the last kMostKnownRuns runs. Returns false if no run applies. Calls `on_try`, if given, each time that
+// it has priced a run, to show progress.
+bool Correct(Framework& framework, const Device& device, const std::vector<KnownRun>& runs,
+             const std::function<void()>& on_try = {});
 
 using Share = double Efficiency::*;
 // Returns the shares that minimize `error`, by a coordinate search whose steps shrink to 0.01. Deterministic. Shares

@@ -48,6 +48,18 @@ TEST(RunDisplay, SaysHowMuchAnotherMachineOrBuildMeasured) {
   EXPECT_EQ(out.text(), "s: 6 points, 4 were already measured, 3 of them by another machine or build\n");
 }
 
+TEST(RunDisplay, ShowsWhatItDoesBeforeTheFirstJob) {
+  Output out;
+  RunDisplay display(out.file(), {"s", true, 20});
+  display.Working("planning 7 of 9000 points, about 3 s left");
+  display.Working("planning 9 of 9000 points, about 3 s left");
+  display.Working("");
+  EXPECT_EQ(out.text(), "\r\x1b[Kplanning 7 of 9000…\r\x1b[Kplanning 9 of 9000…\r\x1b[K");
+  Output plain;
+  RunDisplay(plain.file(), {"s", false, 80}).Working("planning 7 of 9000 points");
+  EXPECT_EQ(plain.text(), "");
+}
+
 TEST(RunDisplay, PlainOutputIsLinesAndNothingElse) {
   Output out;
   RunDisplay display(out.file(), {"s", false, 80});

@@ -161,11 +161,11 @@ TEST_F(PollerTest, ALogThatCannotBeReadIsSaidOnceAndCounted) {
   poller_.Poll(jobs_);
   ASSERT_THAT(world_.observer.notes, SizeIs(1));
   EXPECT_THAT(world_.observer.notes.front(), testing::HasSubstr("cannot read the log of pod x"));
-  EXPECT_EQ(poller_.unread_logs(), 0) << "it may yet be read";
+  EXPECT_EQ(poller_.UnreadLogs(), "") << "it may yet be read";
   phase_ = JobPhase::kEnded;
   poller_.Poll(jobs_);
   poller_.Poll(jobs_);
-  EXPECT_EQ(poller_.unread_logs(), 2);
+  EXPECT_THAT(poller_.UnreadLogs(), testing::StartsWith("the logs of 2 jobs could not be read whole"));
   EXPECT_THAT(world_.observer.notes, SizeIs(1));
 }
 

@@ -148,6 +148,36 @@ TEST(DriverRecovery, AFirstInterruptCancelsAndCollectsAndTheNextRunContinues) {
   EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
 }
 
+// Planning thousands of points takes a while.
+TEST(DriverRecovery, AnInterruptEndsThePlanningToo) {
+  World world(3);
+  int calls = 0;
+  world.interrupts = [&] { return ++calls < 2 ? 0 : 1; };
+  const RunSummary stopped = world.Run();
+  EXPECT_TRUE(stopped.interrupted);
+  EXPECT_EQ(stopped.no_result, 3);
+  EXPECT_LE(calls, 4) << "a further point was planned";
+  EXPECT_EQ(world.launcher.submit_calls, 0);
+  EXPECT_THAT(world.observer.notes, SizeIs(0));
+
+  world.interrupts = nullptr;
+  EXPECT_EQ(world.Run().ok, 3);
+}
+
+TEST(DriverRecovery, AnInterruptWhileItPlansCancelsTheJobsThatItAdopted) {
+  World world(3);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  world.interrupts = [&] { return world.launcher.jobs.empty() ? 0 : 2; };
+  ASSERT_EQ(world.Run().live_jobs, 1);
+
+  world.interrupts = [] { return 1; };
+  const RunSummary stopped = world.Run();
+  EXPECT_EQ(world.observer.start.points, 0) << "it did not begin";
+  EXPECT_TRUE(stopped.interrupted);
+  EXPECT_EQ(stopped.live_jobs, 0);
+  EXPECT_THAT(world.launcher.cancelled, SizeIs(1));
+}
+
 // When a login ends, systemd sends SIGTERM and at once SIGHUP. SIGTERM alone would cancel the jobs.
 TEST(DriverRecovery, WhoIsLoggedOutLeavesTheJobs) {
   World world(1);

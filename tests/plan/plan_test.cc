@@ -478,16 +478,17 @@ TEST(Plan, EqualMemoryIsForecastOnce) {
       "matrix: {batch_size: [1, 2], learning_rate: [1e-4, 1e-3], seed: [1, 2], steps: [3, 4], grad_clip: [1, 2]}");
   const auto points = Expand(sweep);
   int asked = 0;
-  PlanOptions options = Options();
   size_t told = 0;
-  options.on_point = [&](size_t done, size_t of) {
-    EXPECT_EQ(done, ++told);
-    EXPECT_EQ(of, 32U);
-  };
-  const Plan plan = MakePlan(sweep, points, options, [&](const RunSpec& spec) {
-    ++asked;
-    return FakeForecast(spec);
-  });
+  const Plan plan = MakePlan(
+      sweep, points, Options(),
+      [&](const RunSpec& spec) {
+        ++asked;
+        return FakeForecast(spec);
+      },
+      [&](size_t done, size_t of) {
+        EXPECT_EQ(done, ++told);
+        EXPECT_EQ(of, 32U);
+      });
   EXPECT_EQ(asked, 2);
   EXPECT_EQ(told, 32U) << "who waits is told after each";
   EXPECT_THAT(plan.points, SizeIs(32));

@@ -1,12 +1,11 @@
-// Progress of a pass over many points, for a person at a terminal: one line of the standard error that overwrites
-// itself and is erased at the end. Prints nothing if there is no terminal, and nothing during the first second.
+// Progress of a pass over many points, for a person at a terminal: one line that overwrites itself and is erased at the
+// end. Shows nothing during the first second.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 
 #include "base/clock.h"
 
@@ -14,11 +13,13 @@ namespace ridgeline {
 
 class CountingLine {
  public:
-  using Writer = std::function<void(std::string_view bytes)>;
+  // Shows a line in place of the one before; an empty line erases it.
+  using Show = std::function<void(const std::string& line)>;
 
-  // `doing`: what happens to the points, such as "planning".
+  // `doing`: what happens to the points, such as "planning". Shows it on the standard error, if that is a terminal.
   explicit CountingLine(std::string doing);
-  CountingLine(std::string doing, const Clock& clock, bool live, Writer write);
+  // Both must outlive it.
+  CountingLine(std::string doing, const Clock& clock, Show show);
   CountingLine(const CountingLine&) = delete;
   CountingLine& operator=(const CountingLine&) = delete;
   ~CountingLine();
@@ -34,8 +35,7 @@ class CountingLine {
 
   const std::string doing_;
   const Clock& clock_;
-  const bool live_;
-  const Writer write_;
+  const Show show_;
   const int64_t begin_ns_;
   int64_t written_ns_ = 0;  // 0: the line is not shown
 };

@@ -1,4 +1,4 @@
-#include "cli/counting_line.h"
+#include "driver/counting_line.h"
 
 #include <cmath>
 #include <cstdio>
@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "cli/output.h"
 #include "driver/display.h"
 
 namespace ridgeline {
@@ -15,6 +14,11 @@ namespace {
 
 constexpr int64_t kQuietNs = 1'000'000'000;
 constexpr int64_t kEveryNs = 250'000'000;
+
+void ShowOnStandardError(const std::string& line) {
+  const std::string bytes = std::string(kEraseLine) + line;
+  std::fwrite(bytes.data(), 1, bytes.size(), stderr);
+}
 
 }  // namespace
 
@@ -24,17 +28,17 @@ const Clock& CountingLine::TheClock() {
 }
 
 CountingLine::CountingLine(std::string doing)
-    : CountingLine(std::move(doing), TheClock(), CanRedraw(stderr), WriteAside) {}
+    : CountingLine(std::move(doing), TheClock(), CanRedraw(stderr) ? ShowOnStandardError : Show()) {}
 
-CountingLine::CountingLine(std::string doing, const Clock& clock, bool live, Writer write)
-    : doing_(std::move(doing)), clock_(clock), live_(live), write_(std::move(write)), begin_ns_(clock.MonotonicNs()) {}
+CountingLine::CountingLine(std::string doing, const Clock& clock, Show show)
+    : doing_(std::move(doing)), clock_(clock), show_(std::move(show)), begin_ns_(clock.MonotonicNs()) {}
 
 CountingLine::~CountingLine() {
-  if (written_ns_ != 0) write_(kEraseLine);
+  if (written_ns_ != 0) show_("");
 }
 
 bool CountingLine::IsTime() {
-  if (!live_) return false;
+  if (!show_) return false;
   const int64_t now_ns = clock_.MonotonicNs();
   if (now_ns - begin_ns_ < kQuietNs || now_ns - written_ns_ < kEveryNs) return false;
   written_ns_ = now_ns;
@@ -45,12 +49,12 @@ void CountingLine::At(size_t done, size_t points) {
   if (done == 0 || !IsTime()) return;
   const double share = static_cast<double>(done) / static_cast<double>(points);
   const int64_t left_ns = std::llround(static_cast<double>(written_ns_ - begin_ns_) * (1 - share) / share);
-  write_(fmt::format("{}{} {} of {} points, about {} left", kEraseLine, doing_, done, points, FormatDuration(left_ns)));
+  show_(fmt::format("{} {} of {} points, about {} left", doing_, done, points, FormatDuration(left_ns)));
 }
 
 void CountingLine::At(size_t done) {
   if (!IsTime()) return;
-  write_(fmt::format("{}{}: {} tried in {}", kEraseLine, doing_, done, FormatDuration(written_ns_ - begin_ns_)));
+  show_(fmt::format("{}: {} tried in {}", doing_, done, FormatDuration(written_ns_ - begin_ns_)));
 }
 
 }  // namespace ridgeline
