@@ -56,13 +56,12 @@ std::string UserName(uid_t uid) {
   return known ? found->pw_name : fmt::format("user {}", uid);
 }
 
-// Returns nothing if the process belongs to another user, because then we may not know.
+// Returns nothing if that cannot be known: the process belongs to another user, or too many files are open.
 std::optional<bool> HasOpen(pid_t pid, const fs::path& file) {
   struct stat wanted {};
   if (::lstat(file.c_str(), &wanted) != 0) return false;
   std::error_code ec;
   fs::directory_iterator it(fmt::format("/proc/{}/fd", pid), ec);
-  if (ec == std::errc::permission_denied) return std::nullopt;
   for (const fs::directory_iterator end; !ec && it != end; it.increment(ec)) {
     struct stat open_file {};
     if (::stat(it->path().c_str(), &open_file) == 0 && open_file.st_dev == wanted.st_dev &&
@@ -70,7 +69,8 @@ std::optional<bool> HasOpen(pid_t pid, const fs::path& file) {
       return true;
     }
   }
-  return false;
+  const bool is_gone = ec == std::errc::no_such_file_or_directory || ec == std::errc::no_such_process;
+  return ec && !is_gone ? std::nullopt : std::optional(false);
 }
 
 // Returns whether the lock is held now. Works without the right to write to it.

@@ -205,7 +205,7 @@ void RunFollower::Look() {
   if (clock_.MonotonicNs() < next_sample_ns_) return;
   tree_.LookForMarked();  // takes no time from the trainer
   const int64_t begin_ns = clock_.MonotonicNs();
-  peak_bytes_ = std::max(peak_bytes_, tree_.ProportionalBytes());
+  peak_bytes_ = std::max(peak_bytes_, tree_.ProportionalBytes().value_or(0));
   if (device_memory_) device_peak_bytes_ = std::max(device_peak_bytes_, device_memory_->MostHeldOfOne(tree_));
   const int64_t end_ns = clock_.MonotonicNs();
   // Rare, because the kernel counts all pages of a process meanwhile, and the process then waits for new ones.

@@ -37,8 +37,9 @@ DeviceMemory::DeviceMemory(const Nvml& (*load)()) {
 
 int64_t DeviceMemory::MostHeldOfOne(ProcessTree& tree) const {
   if (session_ == nullptr || session_->nvml().nvmlDeviceGetComputeRunningProcesses_v3 == nullptr) return 0;
-  const std::vector<pid_t> all = tree.All();
-  const std::set<pid_t> ours(all.begin(), all.end());
+  const auto all = tree.All();
+  if (!all) return 0;  // a sample is left out of the maximum
+  const std::set<pid_t> ours(all->begin(), all->end());
   int64_t most = 0;
   for (NvmlDevice device : session_->Devices()) {
     if (device == nullptr) continue;

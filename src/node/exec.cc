@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folders.h"
 #include "base/port.h"
 #include "base/text.h"
 #include "node/cgroup_peak.h"
@@ -62,11 +63,10 @@ constexpr int kSignalled = 128;                  // plus the signal: srun's exit
 
 // A launcher's locks stay open across exec and reach us. A trainer must not inherit them.
 void KeepDescriptorsFromChildren() {
-  std::error_code ec;
-  for (const auto& entry : fs::directory_iterator("/proc/self/fd", ec)) {
+  ForEachEntry("/proc/self/fd", [](const fs::directory_entry& entry) {
     const int fd = std::atoi(entry.path().filename().c_str());
     if (fd > STDERR_FILENO) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-  }
+  });
 }
 
 // Reads the trainer's own result of the point, or why none is acceptable.
@@ -297,7 +297,7 @@ class JobRunner : public NodeJob {
       hang.emplace(
           *trainer, here, PathsOf(dir, ranks), LogsElsewhere(point, dir), options_.hang, clock_,
           [this] { return tree_.WrittenBytes(); },
-          WatchesStart(point) ? [this] { return tree_.UsedNs(); } : std::function<int64_t()>());
+          WatchesStart(point) ? [this] { return tree_.UsedNs(); } : std::function<std::optional<int64_t>()>());
     }
     std::optional<OthersWatch> others;
     if (IsOnSeveralNodes(point)) {
@@ -320,7 +320,11 @@ class JobRunner : public NodeJob {
     if (late) end.watched.process = NotInContainer(dir, ranks).value_or(end.watched.process);
     const int64_t life_ns = clock_.MonotonicNs() - begin_ns;
     if (hang && end.watched.stopped == StopReason::kTimeLimit) end.watched.stopped = hang->AtTimeLimit();
-    tree_.End();
+    if (!tree_.End()) {
+      throw Error(ErrorKind::kInfrastructure,
+                  "cannot read /proc, so processes that the trainer left may still run beside the next point",
+                  "too many files are open, or memory is short: raise `ulimit -n`, or look for what holds them");
+    }
     end.oom = oom.Since();
     end.log_tail = ReadLogTail(dir / ranks[end.watched.process].log, kLogTailBytes);
     LookIntoStep(end);

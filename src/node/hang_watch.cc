@@ -44,7 +44,7 @@ int64_t NumberOf(std::string_view text) {
 
 HangWatch::HangWatch(const Trainer& trainer, const RunSpec& spec, const std::vector<fs::path>& here,
                      const std::vector<fs::path>& elsewhere, const HangPatience& patience, const Clock& clock,
-                     std::function<int64_t()> written, std::function<int64_t()> used)
+                     std::function<std::optional<int64_t>()> written, std::function<std::optional<int64_t>()> used)
     : steps_(StepsOf(spec)), patience_(patience), clock_(clock), written_(std::move(written)), used_(std::move(used)) {
   for (const Metric& metric : trainer.metrics) {
     if (metric.pattern && metric.take == Take::kSeries) counts_.push_back({&metric});
@@ -140,9 +140,9 @@ std::optional<LogEnd> HangWatch::Pending() {
 void HangWatch::NotBegun() { last_output_ns_ = clock_.MonotonicNs(); }
 
 void HangWatch::LookAtWritten() {
-  const int64_t written_bytes = written_();
-  if (std::abs(written_bytes - written_bytes_) < kLittleWritten) return;
-  written_bytes_ = written_bytes;
+  const std::optional<int64_t> written_bytes = written_();
+  if (written_bytes && std::abs(*written_bytes - written_bytes_) < kLittleWritten) return;
+  written_bytes_ = written_bytes.value_or(written_bytes_);
   last_written_ns_ = clock_.MonotonicNs();
 }
 
@@ -153,9 +153,9 @@ bool HangWatch::IsQuietAtStart() {
   const int64_t since_ns = now_ns - looked_at_use_ns_;
   if (since_ns >= patience_.quiet_start_ns / kUseShare) {
     LookAtWritten();
-    const int64_t used_ns = used_();
-    if (std::abs(used_ns - used_ns_) >= since_ns / kLittleUsed) last_used_ns_ = now_ns;
-    used_ns_ = used_ns;
+    const std::optional<int64_t> used_ns = used_();
+    if (!used_ns || std::abs(*used_ns - used_ns_) >= since_ns / kLittleUsed) last_used_ns_ = now_ns;
+    used_ns_ = used_ns.value_or(used_ns_);
     looked_at_use_ns_ = now_ns;
   }
   return now_ns - std::max({last_output_ns_, last_written_ns_, last_used_ns_}) >= patience_.quiet_start_ns;

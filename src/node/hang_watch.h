@@ -43,10 +43,11 @@ class HangWatch {
   // `here`: the logs of the processes here. `elsewhere`: those on other nodes, as far as they can be seen; files of
   // these that are older than the first log here are from an earlier attempt. `written`: the bytes that its processes
   // have written so far. `used`: the processor time that they have used so far; without it, the start is not watched.
+  // While either returns nothing, because nobody can look, the processes count as busy.
   // `trainer` and `clock` must outlive the object.
   HangWatch(const Trainer& trainer, const RunSpec& spec, const std::vector<std::filesystem::path>& here,
             const std::vector<std::filesystem::path>& elsewhere, const HangPatience& patience, const Clock& clock,
-            std::function<int64_t()> written, std::function<int64_t()> used = {});
+            std::function<std::optional<int64_t>()> written, std::function<std::optional<int64_t>()> used = {});
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 
@@ -87,8 +88,8 @@ class HangWatch {
   const int64_t steps_;
   const HangPatience patience_;
   const Clock& clock_;
-  const std::function<int64_t()> written_;
-  const std::function<int64_t()> used_;
+  const std::function<std::optional<int64_t>()> written_;
+  const std::function<std::optional<int64_t>()> used_;
   std::vector<Count> counts_;
   std::deque<Log> logs_;
   std::filesystem::file_time_type since_;

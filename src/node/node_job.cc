@@ -31,7 +31,8 @@ void Remove(const fs::path& path) {
   if (ec) throw Error(ErrorKind::kInfrastructure, fmt::format("cannot remove {}: {}", path.string(), ec.message()));
 }
 
-// Adds temporary files beside `file` (base/files.h) whose writer was killed before it renamed them.
+// Adds temporary files beside `file` (base/files.h) whose writer was killed before it renamed them. If the folder
+// cannot be read, they stay, which harms nobody: the point has its result.
 void AddTemporariesOf(const fs::path& file, std::vector<fs::path>& temporaries) {
   const std::string begin = '.' + file.filename().string() + '.';
   std::error_code ec;

@@ -19,6 +19,7 @@
 #include "base/command_words.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folders.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -67,12 +68,14 @@ fs::path NearestThere(fs::path folder) {
 
 int64_t BytesIn(const fs::path& folder) {
   int64_t bytes = 0;
-  std::error_code ec;
-  for (fs::recursive_directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec)) {
+  ForEachEntry(folder, [&](const fs::directory_entry& entry) {
     std::error_code none;
-    const auto size = at->file_size(none);
-    if (!none) bytes += static_cast<int64_t>(size);
-  }
+    if (entry.is_directory(none) && !entry.is_symlink(none)) {
+      bytes += BytesIn(entry.path());
+    } else if (const auto size = entry.file_size(none); !none) {
+      bytes += static_cast<int64_t>(size);
+    }
+  });
   return bytes;
 }
 
@@ -104,9 +107,7 @@ int64_t WrittenUnixS(const fs::path& job_file) {
   int64_t written_s = of(job_file);
   std::error_code ec;
   if (!fs::is_directory(job_file, ec)) return written_s;
-  for (fs::directory_iterator at(job_file, ec), end; !ec && at != end; at.increment(ec)) {
-    written_s = std::max(written_s, of(at->path()));
-  }
+  ForEachEntry(job_file, [&](const fs::directory_entry& entry) { written_s = std::max(written_s, of(entry.path())); });
   return written_s;
 }
 
@@ -189,14 +190,13 @@ std::optional<Unfit> CheckData(std::span<const RunSpec> runs) {
 // The number of entries of a folder whose names are `prefix` and a number.
 int64_t CountNumbered(const fs::path& folder, std::string_view prefix) {
   int64_t count = 0;
-  std::error_code ec;
-  for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec)) {
-    const std::string name = at->path().filename();
+  ForEachEntry(folder, [&](const fs::directory_entry& entry) {
+    const std::string name = entry.path().filename();
     if (name.size() > prefix.size() && name.starts_with(prefix) &&
         name.find_first_not_of("0123456789", prefix.size()) == std::string::npos) {
       ++count;
     }
-  }
+  });
   return count;
 }
 

@@ -24,6 +24,8 @@ namespace {
 constexpr int64_t kForeverNs = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMinLookNs = 1'000'000;
 constexpr int64_t kMaxLookNs = 100'000'000;
+constexpr int kStartedLooks = 10;
+constexpr int kStartedLookMs = 100;
 constexpr int64_t kLookPauseNs = 1'000'000'000;  // between looks
 constexpr int kShellsKilled = 128 + SIGKILL;     // how a shell, or a program like it, reports that its child was killed
 constexpr int64_t kToldTooNs = 500'000'000;      // we may be told this long after the trainer was
@@ -98,10 +100,21 @@ class Watcher {
  private:
   // Told to leave, with time to save their state.
   bool saving() const { return watched_.stopped == StopReason::kPreempted; }
+  // The processes that another program started. If /proc cannot be read now, tries for a second. Then it is as if there
+  // were none: the program that waits for them gets the signal, and ends them in its own way.
+  std::vector<pid_t> Started() const {
+    if (limits_.tree == nullptr) return {};
+    auto marked = limits_.tree->Marked();
+    for (int look = 0; !marked && look < kStartedLooks; ++look) {
+      ::poll(nullptr, 0, kStartedLookMs);
+      marked = limits_.tree->Marked();
+    }
+    return marked.value_or(std::vector<pid_t>());
+  }
   // Signals processes that another program started. Returns false if none exist yet.
   bool SignalStarted(int signal) {
     bool any = false;
-    for (const pid_t pid : limits_.tree != nullptr ? limits_.tree->Marked() : std::vector<pid_t>()) {
+    for (const pid_t pid : Started()) {
       const pid_t group = ::getpgid(pid);
       const bool waits =
           std::any_of(children_.begin(), children_.end(), [&](const Child& child) { return child.pid() == group; });
@@ -141,13 +154,15 @@ class Watcher {
     LookWhetherItBegan();
     int64_t wait_ns = end_ns_ == kForeverNs ? kForeverNs : end_ns_ - clock_.MonotonicNs();
     if (limits_.memory_bytes > 0) {
-      const int64_t rss_bytes = HeldBytes();
-      if (rss_bytes > limits_.memory_bytes) {
+      const std::optional<int64_t> rss_bytes = HeldBytes();
+      if (rss_bytes && *rss_bytes > limits_.memory_bytes) {
         watched_.stopped = StopReason::kMemoryLimit;
-        watched_.rss_bytes = rss_bytes;
+        watched_.rss_bytes = *rss_bytes;
         return false;
       }
-      wait_ns = std::min(wait_ns, NextLookNs((limits_.memory_bytes - rss_bytes) / static_cast<int64_t>(running())));
+      const int64_t next_ns =
+          rss_bytes ? NextLookNs((limits_.memory_bytes - *rss_bytes) / static_cast<int64_t>(running())) : kMaxLookNs;
+      wait_ns = std::min(wait_ns, next_ns);
     }
     if (!watched_.began) wait_ns = std::min(wait_ns, kMaxLookNs);
     if (look_) {
@@ -180,10 +195,16 @@ class Watcher {
     return true;
   }
 
-  int64_t HeldBytes() const {
+  // Nothing if /proc cannot be read now. The limit is then checked at the next look.
+  std::optional<int64_t> HeldBytes() const {
     if (limits_.tree != nullptr) return limits_.tree->HeldBytes();
     int64_t bytes = 0;
-    for (size_t i = 0; i < children_.size(); ++i) bytes += ended_[i] ? 0 : ResidentOf(children_[i].pid()).bytes;
+    for (size_t i = 0; i < children_.size(); ++i) {
+      if (ended_[i]) continue;
+      const std::optional<Resident> resident = ResidentOf(children_[i].pid());
+      if (!resident) return std::nullopt;
+      bytes += resident->bytes;
+    }
     return bytes;
   }
 

@@ -221,12 +221,12 @@ TEST(MarkedProcesses, WhatAnotherStartsForUsIsCountedByItsMark) {
   const std::string mark = std::to_string(::getpid());
   ProcessTree ours;
   ProcessTree tree(mark);
-  const auto held = [](ProcessTree& of) { return std::min(of.HeldBytes(), of.ProportionalBytes()); };
+  const auto held = [](ProcessTree& of) { return std::min(*of.HeldBytes(), *of.ProportionalBytes()); };
   Child::Spawn({"setsid", "--fork", "env", "RIDGELINE_MARK=" + mark, "python3", "-c", kEats}).Wait();
   EXPECT_TRUE(testing::Eventually([&] { return held(tree) > 250 << 20; }));
   EXPECT_LT(held(ours), 100 << 20);
   tree.End();
-  EXPECT_TRUE(tree.Marked().empty());
+  EXPECT_EQ(tree.Marked()->size(), 0U);
 }
 
 TEST_F(InContainer, RanksThatSrunStartsAreEachInIt) {

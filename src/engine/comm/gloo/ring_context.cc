@@ -23,6 +23,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/folders.h"
 #include "engine/comm/gloo/door.h"
 
 namespace ridgeline {
@@ -55,13 +56,14 @@ std::string EndOf(int fd, int (*ask)(int, sockaddr*, socklen_t*)) {
 int OtherEndHere(const Socket& connection) {
   const std::string own = EndOf(connection.fd(), ::getsockname);
   const std::string other = EndOf(connection.fd(), ::getpeername);
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+  int found = -1;
+  ForEachEntry("/proc/self/fd", [&](const std::filesystem::directory_entry& entry) {
     const std::string name = entry.path().filename();
     int fd = -1;
     std::from_chars(name.data(), name.data() + name.size(), fd);
-    if (EndOf(fd, ::getsockname) == other && EndOf(fd, ::getpeername) == own) return fd;
-  }
-  return -1;
+    if (EndOf(fd, ::getsockname) == other && EndOf(fd, ::getpeername) == own) found = fd;
+  });
+  return found;
 }
 
 // Returns a connection whose other end has proved that it knows the secret; nothing if `gives_up` says yes first.
