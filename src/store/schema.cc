@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -236,28 +237,28 @@ void Migrate(Database& database, std::span<const std::string_view> migrations) {
   }
 }
 
-bool IsOlder(Database& database, std::span<const std::string_view> migrations) {
+std::optional<SchemaGap> GapOf(Database& database, std::span<const std::string_view> migrations) {
   const size_t version = VersionOf(database, migrations.size());
-  return version != 0 && (version < migrations.size() || !MissingColumns(database).empty());
+  if (version < migrations.size()) return SchemaGap{version};
+  std::vector<std::string> missing = MissingColumns(database);
+  if (missing.empty()) return std::nullopt;
+  return SchemaGap{version, std::move(missing)};
 }
 
-void RequireSchema(Database& database, std::span<const std::string_view> migrations) {
-  const size_t version = VersionOf(database, migrations.size());
-  if (version == 0) {
+void RefuseGap(const Database& database, const SchemaGap& gap) {
+  if (gap.version == 0) {
     throw Error(ErrorKind::kInvalidInput, database.file() + " holds no results yet",
                 "`ridgeline run SWEEP --db FILE` fills it");
   }
-  if (version == migrations.size()) {
-    const std::vector<std::string> missing = MissingColumns(database);
-    if (missing.empty()) return;
+  if (!gap.columns.empty()) {
     throw Error(
         ErrorKind::kInvalidInput,
-        fmt::format("{} has no column yet for what this ridgeline keeps: {}", database.file(), Join(missing, ", ")),
+        fmt::format("{} has no column yet for what this ridgeline keeps: {}", database.file(), Join(gap.columns, ", ")),
         "`ridgeline db vacuum --db FILE` adds what is missing, and all that is there stays");
   }
   throw Error(ErrorKind::kInvalidInput,
               fmt::format("{} was written by an older ridgeline (schema version {}, this one reads {})",
-                          database.file(), version, migrations.size()),
+                          database.file(), gap.version, Migrations().size()),
               "`ridgeline db vacuum --db FILE` brings it up to date, and all that is there stays");
 }
 

@@ -1,7 +1,9 @@
 // The tables, and the migrations of older files. docs/store.md describes each table.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,13 +23,18 @@ std::span<const std::string_view> Migrations();
 // newer file and for another program's file.
 void Migrate(Database& database, std::span<const std::string_view> migrations);
 
-// Whether the file is of an older version, or lacks the column of a field or a figure. Throws as Migrate does.
-bool IsOlder(Database& database, std::span<const std::string_view> migrations);
+// What Migrate would add to a file.
+struct SchemaGap {
+  size_t version = 0;                     // of the file; 0: it is empty
+  std::vector<std::string> columns = {};  // of fields and figures that the file lacks, if its version is the newest
+};
 
-// Checks the same without changing the file. Throws if the file is empty, belongs to another program, has another
-// version, or lacks the column of a field or a figure. Columns that this version does not know are left alone. Both
-// functions throw if the tables are not as Ridgeline makes them.
-void RequireSchema(Database& database, std::span<const std::string_view> migrations);
+// Returns nothing if nothing is missing. Columns that this version does not know are left alone. Throws as Migrate
+// does, and if the tables are not as Ridgeline makes them.
+std::optional<SchemaGap> GapOf(Database& database, std::span<const std::string_view> migrations);
+
+// Throws the Error(kInvalidInput) for a file with this gap, which is not to be changed.
+[[noreturn]] void RefuseGap(const Database& database, const SchemaGap& gap);
 
 // What the file defines besides Ridgeline's own tables, indexes and views, such as "trigger steal". A table with one of
 // our names that is a view or a virtual table, or has computed columns, is not ours; the functions above refuse it.

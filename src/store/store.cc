@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -65,11 +66,13 @@ Store Store::Open(const std::filesystem::path& file, Mode mode, std::function<vo
     Migrate(impl->database, Migrations());
     impl->database.ChooseJournal();
   } else {
-    if (IsOlder(impl->database, Migrations()) && std::filesystem::file_size(file) <= limits.most_copied_bytes) {
+    if (const std::optional<SchemaGap> gap = GapOf(impl->database, Migrations())) {
+      if (gap->version == 0 || std::filesystem::file_size(file) > limits.most_copied_bytes) {
+        RefuseGap(impl->database, *gap);
+      }
       impl->database.MoveToMemory();
       Migrate(impl->database, Migrations());
     }
-    RequireSchema(impl->database, Migrations());
     // A query's intermediate results go into its answer, which is held in memory too.
     impl->database.Execute("PRAGMA temp_store = MEMORY");
     ShadowOtherViews(impl->database);

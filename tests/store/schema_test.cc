@@ -140,7 +140,7 @@ TEST_F(SchemaTest, AnOlderSchemaIsBroughtUpToDateWithItsData) {
   newer.emplace_back("ALTER TABLE results ADD COLUMN kelvin REAL;");
   {
     Database database(file_, Database::Access::kReadOnly);
-    EXPECT_THROW(RequireSchema(database, newer), Error);
+    EXPECT_EQ(GapOf(database, newer)->version, Migrations().size());
   }
   {
     Database database(file_, Database::Access::kReadWrite);
@@ -149,7 +149,7 @@ TEST_F(SchemaTest, AnOlderSchemaIsBroughtUpToDateWithItsData) {
     EXPECT_EQ(database.Integer("SELECT count(*) FROM notes WHERE text = 's'"), 1);
     EXPECT_EQ(database.Integer("SELECT count(*) FROM points"), 3);
     EXPECT_EQ(database.Integer("SELECT count(*) FROM pragma_table_info('runs') WHERE name = 'kelvin'"), 1);
-    EXPECT_NO_THROW(RequireSchema(database, newer));
+    EXPECT_FALSE(GapOf(database, newer));
   }
   EXPECT_THAT(Refused(Store::Mode::kReadOnly), HasSubstr("newer"));
 }
