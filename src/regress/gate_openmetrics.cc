@@ -49,7 +49,8 @@ std::string Samples(const Gate& gate, std::string_view name, GateMetric metric, 
     if (finding.metric != metric && (!pinned || finding.metric != *pinned)) continue;
     const std::optional<double> number = value(finding);
     if (!number || !std::isfinite(*number)) continue;
-    samples += fmt::format("ridgeline_gate_{}{{{}point=\"{}\"", name, SweepLabel(gate), LabelText(finding.point));
+    samples += fmt::format("ridgeline_gate_{}{{{}point=\"{}\",cell=\"{}\"", name, SweepLabel(gate),
+                           LabelText(finding.point_id), LabelText(finding.point));
     if (pinned) samples += fmt::format(",baseline=\"{}\"", finding.metric == metric ? "rolling" : "pinned");
     samples += fmt::format("}} {:.10g}\n", *number);
   }

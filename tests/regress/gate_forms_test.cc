@@ -68,6 +68,7 @@ Gate ExampleGate(const std::string& point = "batch_size=1") {
   gate.findings[1].words = "no result in head";
   gate.findings[2].words = "a suspect";
   gate.findings[2].further_runs = 24;
+  for (GateFinding& finding : gate.findings) finding.point_id = "1a2b";
   Conclude(gate);
   return gate;
 }
@@ -299,9 +300,11 @@ TEST(GateOpenMetrics, IsWellFormed) {
 
 TEST(GateOpenMetrics, HasBaseUnits) {
   const std::string text = GateOpenMetrics(ExampleGate());
-  EXPECT_THAT(text, HasSubstr("ridgeline_gate_step_time_seconds{point=\"batch_size=1\"} 0.1031\n"));
-  EXPECT_THAT(text,
-              HasSubstr("ridgeline_gate_step_time_change_ratio{point=\"batch_size=1\",baseline=\"rolling\"} 0.031\n"));
+  EXPECT_THAT(text, HasSubstr("ridgeline_gate_step_time_seconds{point=\"1a2b\",cell=\"batch_size=1\"} 0.1031\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("ridgeline_gate_step_time_change_ratio{point=\"1a2b\",cell=\"batch_size=1\",baseline=\"rolling\"} "
+                "0.031\n"));
   EXPECT_THAT(text, HasSubstr("ridgeline_gate_findings{answer=\"pass\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("ridgeline_gate_findings{answer=\"fails\"} 0\n"));
   Gate of_sweep;
