@@ -97,7 +97,7 @@ int CalibrateGate(const CalibrateOptions& options) {
   Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers);
   std::vector<std::string> purpose = {sweep.text, ProgramDir().string(), sweep.launch.launcher};
   for (const auto& [name, trainer] : sweep.trainers.all()) purpose.push_back(trainer->text);
-  const fs::path folder = FolderOfTurns("calibration", purpose);
+  const fs::path folder = FolderOfTurns(options.turns, "calibration", purpose);
   Turns turns(std::move(sweep), folder);
   if (options.nights == 0 && !fs::exists(folder / "ridgeline.db")) {
     throw Error(ErrorKind::kUsage, fmt::format("gate: no session of {} has been measured yet", options.sweep),

@@ -13,6 +13,7 @@ struct CalibrateOptions {
   std::string launcher;                         // the launcher to use; empty: the sweep's
   std::vector<std::filesystem::path> trainers;  // folders with definitions
   int64_t nights = 20;
+  std::filesystem::path turns;  // the folder for the measurements
 };
 
 // Measures the sweep's points repeatedly with the same programs, and reports how the gate would have judged the runs.

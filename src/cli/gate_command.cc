@@ -49,6 +49,7 @@ struct GateOptions {
   std::string metrics;
   double detect = 100;      // percent
   std::string annotations;  // "-": to the standard output
+  std::string turns = (std::filesystem::path(kDefaultOutputDir) / "turns").string();
   std::string launcher;
   std::vector<std::filesystem::path> trainers;
   ConfirmOptions confirm;
@@ -234,6 +235,9 @@ Action GateCommand(CLI::App& self) {
       ->needs(calibrate);
   self.add_option("--launcher", options->launcher, "of --confirm and --calibrate: by this one; default: the sweep's")
       ->type_name("NAME");
+  self.add_option("--turns", options->turns, "the folder for what --confirm and --calibrate measure")
+      ->capture_default_str()
+      ->type_name("DIR");
   AddTrainersOption(self, options->trainers);
   self.add_flag("--annotations{-}", options->annotations,
                 "also print GitHub's annotations; --annotations=FILE: into that file");
@@ -253,6 +257,7 @@ Action GateCommand(CLI::App& self) {
   return [options] {
     options->confirm.launcher = options->calibrate.launcher = options->launcher;
     options->confirm.trainers = options->calibrate.trainers = options->trainers;
+    options->confirm.turns = options->calibrate.turns = options->turns;
     return options->calibrate.sweep.empty() ? GateHead(*options) : CalibrateGate(options->calibrate);
   };
 }

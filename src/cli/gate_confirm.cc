@@ -106,7 +106,8 @@ bool ConfirmSuspects(const ConfirmOptions& options, Gate& gate) {
   if (cells.empty()) return true;
   const fs::path base = options.base_build;
   const fs::path head = options.head_build;
-  const fs::path folder = FolderOfTurns(gate.head, {gate.head, fs::absolute(base).string(), options.head_build});
+  const fs::path folder =
+      FolderOfTurns(options.turns, gate.head, {gate.head, fs::absolute(base).string(), options.head_build});
   Turns turns(LoadSweepFor(options.sweep, options.launcher, options.trainers), folder);
   for (const GateFinding& finding : gate.findings) {
     if (!IsMeasuredAgain(finding) || turns.Has(IdOfOneRun(finding.spec))) continue;

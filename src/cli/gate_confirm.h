@@ -15,6 +15,7 @@ struct ConfirmOptions {
   std::vector<std::filesystem::path> trainers;  // folders with definitions
   std::string base_build;                       // the folder with the older programs
   std::string head_build;                       // with the gated programs; empty: the sweep's trainers
+  std::filesystem::path turns;                  // the folder for the measurements
 };
 
 // Measures the gate's suspects again, with base and head in turns, and lets the gate decide by the result. Measurements

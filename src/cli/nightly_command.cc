@@ -44,6 +44,7 @@ struct NightlyOptions {
   std::vector<fs::path> trainers;
   std::string pinned;
   std::string base_build;
+  std::string work_dir = ".";
   std::string alert;
   std::string at = "1:00";
   std::string to;
@@ -74,12 +75,12 @@ std::vector<Night> NightsIn(const NightlyPlaces& places) {
   return nights;
 }
 
-// Runs this program again, in the log's folder, with its output in the log. Passes on requests to stop (Interrupts).
-int RunAgain(const std::vector<std::string>& arguments, const fs::path& log) {
+// Runs this program again, in `folder`, with its output in the log. Passes on requests to stop (Interrupts).
+int RunAgain(const std::vector<std::string>& arguments, const fs::path& folder, const fs::path& log) {
   std::vector<std::string> argv = {ProgramDir() / "ridgeline"};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   SpawnOptions options;
-  options.work_dir = log.parent_path();
+  options.work_dir = folder;
   options.stdout_file = log;
   options.stderr_file = log;
   options.new_process_group = true;  // Ctrl-C reaches it through us, once
@@ -107,7 +108,7 @@ std::string LastWordOf(const fs::path& log) {
   return last;
 }
 
-// Names the folders with definitions, because the program runs in another folder and would search another `trainers`.
+// Names the folders with definitions, because the program may run in another folder and search another `trainers`.
 std::vector<std::string> TrainersArguments(const NightlyOptions& options) {
   std::vector<fs::path> folders = options.trainers;
   if (fs::is_directory("trainers")) folders.emplace_back("trainers");
@@ -133,10 +134,11 @@ int GateNight(const NightlyOptions& options, const NightlyPlaces& places, const 
   if (!options.pinned.empty()) AddWords({"--pinned", options.pinned}, gate);
   if (!options.base_build.empty()) {
     AddWords({"--confirm", night.sweep, "--base-build", fs::absolute(options.base_build)}, gate);
+    AddWords({"--turns", folder / "turns"}, gate);
     if (!options.launcher.empty()) AddWords({"--launcher", options.launcher}, gate);
     AddWords(TrainersArguments(options), gate);
   }
-  return RunAgain(gate, folder / "gate.log");
+  return RunAgain(gate, options.work_dir, folder / "gate.log");
 }
 
 // Removes what the gate of an earlier attempt wrote: readers would take it for this attempt's.
@@ -163,7 +165,7 @@ void Conclude(Night& night, const std::vector<Night>& before, const std::vector<
   if (options.base_build.empty() && fs::exists(findings) && AnythingFailedOnce(ReadJsonFile(findings))) {
     std::vector<std::string> again = run;
     AddWords({"--retry", "failed"}, again);
-    night.run_exit = RunAgain(again, folder / "run.log");
+    night.run_exit = RunAgain(again, options.work_dir, folder / "run.log");
     RemoveGateForms(folder);
     gate = GateNight(options, places, night);
   }
@@ -282,12 +284,12 @@ int RunNight(const NightlyOptions& options) {
   AddWords(TrainersArguments(options), run);
   {
     const Interrupts interrupts;
-    night.run_exit = RunAgain(run, folder / "run.log");
+    night.run_exit = RunAgain(run, options.work_dir, folder / "run.log");
     Conclude(night, before, run, options, places);
     if (fs::exists(places.db)) {
       std::vector<std::string> report = {"report", "all", "--db", places.db, "--to", places.pages};
       if (fs::exists(folder / "gate.json")) report.insert(report.end(), {"--input", folder / "gate.json"});
-      RunAgain(report, folder / "run.log");
+      RunAgain(report, options.work_dir, folder / "run.log");
     }
     if (Interrupts::Count() > 0) {
       SayAside("interrupted; the same command goes on with the night on the same day\n");
@@ -338,8 +340,14 @@ int Install(const NightlyOptions& options) {
   SetTimeOfDay(options.at, schedule);
   schedule.name = LoadSweepFor(file, options.launcher, options.trainers).name;
   schedule.sweep_text = ReadFile(file);
-  schedule.command = {
-      ProgramDir() / "ridgeline", "nightly", "run", file, "--dir", fs::absolute(options.folder).lexically_normal()};
+  schedule.command = {ProgramDir() / "ridgeline",
+                      "nightly",
+                      "run",
+                      file,
+                      "--dir",
+                      fs::absolute(options.folder).lexically_normal(),
+                      "--work-dir",
+                      fs::canonical(options.work_dir)};
   if (!options.launcher.empty()) AddWords({"--launcher", options.launcher}, schedule.command);
   AddWords(TrainersArguments(options), schedule.command);
   if (!options.pinned.empty()) AddWords({"--pinned", options.pinned}, schedule.command);
@@ -393,6 +401,9 @@ void AddNightOptions(CLI::App& command, NightlyOptions& options) {
       .add_option("--base-build", options.base_build,
                   "the folder of older programs: what looks slower is measured again in turns with them")
       ->type_name("DIR");
+  command.add_option("--work-dir", options.work_dir, "the folder in which the sweep runs; default: this one")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory);
   command
       .add_option("--alert", options.alert,
                   "a program to start when a night is not good, with its name, its answer and its folder")

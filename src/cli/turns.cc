@@ -140,11 +140,11 @@ void KeepToNode(Launch& launch, const std::string& node) {
   if (selector.is_object() && !selector.contains(kHostLabel)) selector[kHostLabel] = node;
 }
 
-fs::path FolderOfTurns(const std::string& name, const std::vector<std::string>& purpose) {
+fs::path FolderOfTurns(const fs::path& folder, const std::string& name, const std::vector<std::string>& purpose) {
   std::string plain;
   for (const char c : name) plain += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
   const std::string hash = Hex(Hash(Join(purpose, "\n"))).substr(0, kShownHash);
-  return fs::absolute(kDefaultOutputDir) / "turns" / fmt::format("{}-{}", plain, hash);
+  return fs::absolute(folder) / fmt::format("{}-{}", plain, hash);
 }
 
 }  // namespace ridgeline

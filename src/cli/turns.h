@@ -52,7 +52,8 @@ class Turns {
 // Makes the launcher put every point on this node, unless the sweep names a node or there is only one.
 void KeepToNode(Launch& launch, const std::string& node);
 
-// A separate folder in ridgeline-out for turns of this purpose.
-std::filesystem::path FolderOfTurns(const std::string& name, const std::vector<std::string>& purpose);
+// A separate folder in `folder` for turns of this purpose.
+std::filesystem::path FolderOfTurns(const std::filesystem::path& folder, const std::string& name,
+                                    const std::vector<std::string>& purpose);
 
 }  // namespace ridgeline

@@ -35,6 +35,19 @@ class Nightly : public ::testing::Test {
   Cli cli_;
 };
 
+// As `ridgeline run` resolves it, where a schedule starts the night in another folder.
+TEST_F(Nightly, ARelativeTrainerCountsFromTheFolderInWhichTheNightWasInstalled) {
+  const std::filesystem::path trainer = cli_.dir / "trainer";
+  WriteFile(trainer, "#!/bin/sh\nexec " + testing::FakeProgram("fake_trainer").string() + " \"$@\"\n");
+  std::filesystem::permissions(trainer, std::filesystem::perms::owner_all);
+  WriteFile(cli_.dir / "relative.yaml",
+            "name: relative\ndefaults: {model: llama-10m, seq_length: 64}\nlaunch: {trainer: [./trainer, ok]}\n");
+  const auto night = RunNight("relative.yaml");
+  EXPECT_EQ(night.status.exit_code, 4) << night.out << ReadFile(cli_.dir / "nights of mine/last/run.log");
+  EXPECT_THAT(cli_.Run({"nightly", "install", "relative.yaml", "--cron"}).out,
+              HasSubstr(" --work-dir " + cli_.dir.path().string() + "\n"));
+}
+
 TEST_F(Nightly, ANightIsACampaignWithItsGateAndItsPages) {
   const std::string sweep = cli_.WriteSweep(2, "ok");
   EXPECT_EQ(cli_.Run({"nightly", "status"}).status.exit_code, 2);
