@@ -265,6 +265,12 @@ std::string ShellWord(const std::string& word) {
   return (escapes ? "$'" : "'") + quoted + "'";
 }
 
+std::string ShellWords(const std::vector<std::string>& argv) {
+  std::string text;
+  for (const std::string& word : argv) text += (text.empty() ? "" : " ") + ShellWord(word);
+  return text;
+}
+
 std::string SqlText(const std::string& text) {
   std::string literal = "'";
   for (const char c : text) literal += c == '\'' ? std::string("''") : std::string(1, c);

@@ -15,15 +15,13 @@ namespace {
 
 // A crontab line ends at a % or a line break, even within quotes.
 std::string CrontabCommand(const NightlySchedule& schedule) {
-  std::string line;
   for (const std::string& word : schedule.command) {
     if (word.find_first_of("%\r\n") != std::string::npos) {
       throw Error(ErrorKind::kUsage, fmt::format("nightly: a crontab has no way to write '{}'", PrintableLine(word)),
                   "use paths without % and ends of lines, or --systemd");
     }
-    line += (line.empty() ? "" : " ") + ShellWord(word);
   }
-  return line;
+  return ShellWords(schedule.command);
 }
 
 // Quotes as systemd.service requires: double quotes, with % and $ doubled.

@@ -248,7 +248,7 @@ class Rounds {
   RunSummary Drive(const Sweep& sweep, const DriverOptions& driver) {
     return RunSweep(sweep, driver,
                     {parts_.store, parts_.launcher, parts_.clock, parts_.forecaster, observer_, parts_.interrupts,
-                     &trainer_faults_});
+                     parts_.before_jobs, &trainer_faults_});
   }
 
   Sweep sweep_;

@@ -270,11 +270,6 @@ int Run(const RunOptions& options) {
   if (!launcher) launcher = OpenLauncherFor(sweep, options.max_parallel, options.db);
   CheckRules(sweep, *launcher);
 
-  if (!RunSetup(sweep, output_dir, [&](const std::string& words) { display.Note(words); })) {
-    display.Erase();
-    Say("interrupted during setup; to start again: {}\n", CommandLine(options));
-    return kInterruptedExit;
-  }
   const DriverOptions driver = DriverOptionsOf(sweep, options, store);
 
   SystemClock clock;
@@ -289,8 +284,11 @@ int Run(const RunOptions& options) {
   std::optional<MetricsFile> metrics;
   if (!options.metrics_file.empty()) metrics.emplace(options.metrics_file, options.db, store, clock, display);
   RunObserver& observer = metrics ? static_cast<RunObserver&>(*metrics) : display;
-  const auto [summary, answer] = RunOrSayHowToGoOn(
-      sweep, driver, {store, *launcher, clock, PredictMemory, observer, Interrupts::Count}, display, reports, options);
+  const auto [summary, answer] =
+      RunOrSayHowToGoOn(sweep, driver,
+                        {store, *launcher, clock, PredictMemory, observer, Interrupts::Count,
+                         [&] { RunSetup(sweep, output_dir, [&](const std::string& words) { display.Note(words); }); }},
+                        display, reports, options);
   metrics.reset();
   display.Erase();
 

@@ -25,12 +25,6 @@ namespace {
 constexpr int64_t kLookNs = 200'000'000;  // between looks at interrupts
 constexpr size_t kShownBytes = 2000;      // of the output of a command that failed
 
-std::string SetupWords(const std::vector<std::string>& argv) {
-  std::vector<std::string> words;
-  for (const std::string& word : argv) words.push_back(ShellWord(word));
-  return Join(words, " ");
-}
-
 // The last lines of a file, made printable.
 std::string LastWords(const fs::path& log) {
   std::istringstream lines(ReadTail(log, kShownBytes));
@@ -57,8 +51,8 @@ std::optional<ExitStatus> RunOne(const std::vector<std::string>& argv, const fs:
 
 }  // namespace
 
-bool RunSetup(const Sweep& sweep, const fs::path& output_dir, const std::function<void(const std::string&)>& note) {
-  if (sweep.setup.empty()) return true;
+void RunSetup(const Sweep& sweep, const fs::path& output_dir, const std::function<void(const std::string&)>& note) {
+  if (sweep.setup.empty()) return;
   const fs::path folder = output_dir / "setup";
   MakeDirs(folder);
   const std::string text = DumpJson(Json(sweep.setup));
@@ -68,31 +62,29 @@ bool RunSetup(const Sweep& sweep, const fs::path& output_dir, const std::functio
   std::optional<FileLock> lock = FileLock::Try(folder / (name + ".lock"));
   if (!lock) note("setup: another process runs the same commands; waiting for it");
   for (SystemClock clock; !lock; lock = FileLock::Try(folder / (name + ".lock"))) {
-    if (Interrupts::Count() > 0) return false;
+    if (Interrupts::Count() > 0) return;
     clock.SleepNs(kLookNs);
   }
-  if (fs::exists(done)) return true;
+  if (fs::exists(done)) return;
   WriteFileAtomic(log, "");
   for (size_t i = 0; i < sweep.setup.size(); ++i) {
-    const std::string words = SetupWords(sweep.setup[i]);
+    const std::string words = ShellWords(sweep.setup[i]);
     note(fmt::format("setup {} of {}: {}", i + 1, sweep.setup.size(), words));
     const std::optional<ExitStatus> status = RunOne(sweep.setup[i], log);
-    if (!status) return false;
+    if (!status) return;
     if (status->ok()) continue;
     throw Error(
         ErrorKind::kInfrastructure,
         fmt::format("setup: {} ended with {}, and no point was started{}", words, Describe(*status), LastWords(log)),
-        fmt::format("its whole output is in {}; when that is mended, run again: all commands of setup run again",
-                    log.string()));
+        fmt::format("its whole output is in {}; the next run starts with the first command of setup", log.string()));
   }
   WriteFileAtomic(done, text + "\n");
-  return true;
 }
 
 std::string SetupScript(const Sweep& sweep) {
   if (sweep.setup.empty()) return {};
   std::string text = "#!/bin/sh\n# What the sweep needs before its first point.\nset -e\n";
-  for (const auto& argv : sweep.setup) text += SetupWords(argv) + "\n";
+  for (const auto& argv : sweep.setup) text += ShellWords(argv) + "\n";
   return text;
 }
 

@@ -10,9 +10,9 @@
 namespace ridgeline {
 
 // Runs the sweep's setup, unless the same commands have succeeded before with this output folder. Waits while another
-// process runs them. `note` gets a line for each command. Returns false if it was interrupted. Throws
-// Error(kInfrastructure) with the output of a command that fails.
-bool RunSetup(const Sweep& sweep, const std::filesystem::path& output_dir,
+// process runs them. `note` gets a line for each command. Returns before they have ended if it is interrupted
+// (cli/interrupts.h). Throws Error(kInfrastructure) with the output of a command that fails.
+void RunSetup(const Sweep& sweep, const std::filesystem::path& output_dir,
               const std::function<void(const std::string&)>& note);
 
 // The commands as a shell script, which ends at the first that fails; empty without a setup.

@@ -203,9 +203,7 @@ std::string CommandText(const std::string& point, const Preview& preview) {
   if (!preview.from_here.empty()) text += Comment("From this machine's environment: " + Join(preview.from_here, ", "));
   if (!preview.unset.empty()) text += Comment("Not set here: " + Join(preview.unset, ", "));
   if (!preview.resume.empty()) {
-    std::vector<std::string> words;
-    for (const std::string& word : preview.resume) words.push_back(ShellWord(word));
-    text += Comment("Behind it where the checkpoint folder holds something: " + Join(words, " "));
+    text += Comment("Behind it where the checkpoint folder holds something: " + ShellWords(preview.resume));
   }
   for (const auto& [path, content] : preview.files) text += WritingOf(path, content);
   if (!preview.start.directory.empty()) text += fmt::format("cd {}\n", ShellWord(preview.start.directory));

@@ -17,6 +17,7 @@
 #include "cli/harness.h"
 #include "cli/interrupts.h"
 #include "cli/output.h"
+#include "cli/setup.h"
 #include "driver/driver.h"
 #include "driver/lock.h"
 #include "launch/check_rules.h"
@@ -107,8 +108,11 @@ bool Turns::Take(const std::string& turn, const fs::path& build, const std::set<
   // Never gives up: finding a build that always crashes is the gate's task.
   TrainerFaults faults;
   faults.has_worked = true;
-  const RunSummary summary =
-      RunSweep(sweep, driver, {store, *launcher, clock, PredictMemory, observer, Interrupts::Count, &faults});
+  const RunSummary summary = RunSweep(
+      sweep, driver,
+      {store, *launcher, clock, PredictMemory, observer, Interrupts::Count,
+       [&] { RunSetup(sweep, fs::absolute(kDefaultOutputDir), [&](const auto& words) { observer.Note(words); }); },
+       &faults});
   if (!summary.given_up.empty()) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("gate: {} stopped when {}", turn, summary.given_up),
                 "when that is mended, gate again: it goes on where it was");

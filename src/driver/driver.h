@@ -97,6 +97,8 @@ struct DriverParts {
   void ThrowIfInterrupted() const {
     if (interrupts() > 0) throw Interrupted();
   }
+  // Called before jobs are planned, each time that some are. Throws Error if none of them may start.
+  std::function<void()> before_jobs = {};
   // Shared by all runs that belong together; nullptr: this run stands alone.
   TrainerFaults* trainer_faults = nullptr;
 };

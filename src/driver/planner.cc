@@ -100,6 +100,7 @@ Planner::Skipped Planner::PlanPoints(const std::vector<Point>& points, const std
   judged_.clear();
   parts_.store.TakeBackPredictions(sweep_.name, taken_back);
   parts_.store.AddResults(skipped);
+  if (!plan.jobs.empty() && parts_.before_jobs) parts_.before_jobs();
   for (Job& job : plan.jobs) {
     for (const JobPoint& point : job.points) {
       if (!counted.contains(point.id)) tally_.ToDo(point.spec, point.spec.repeats - point.repeat + 1);

@@ -345,7 +345,9 @@ TEST_F(GateConfirms, WhoInterruptsItGoesOnWithTheSameCommand) {
 }
 
 TEST_F(GateConfirms, HowOftenItIsWrongIsMeasuredBySameAgainstSame) {
-  const auto sweep = cli_.WriteSweep(2, "ok", "measure: {repeats: 3, warmup_steps: 1, steps: 2}\n");
+  const auto sweep = cli_.WriteSweep(2, "ok",
+                                     "measure: {repeats: 3, warmup_steps: 1, steps: 2}\n"
+                                     "setup: [bash, -c, 'echo once >> set-up']\n");
   const std::vector<std::string> calibrate = {"gate", "--calibrate", sweep.string(), "--nights"};
   const auto with = [&](const char* nights) {
     std::vector<std::string> arguments = calibrate;
@@ -368,6 +370,7 @@ TEST_F(GateConfirms, HowOftenItIsWrongIsMeasuredBySameAgainstSame) {
   const auto again = with("0");
   EXPECT_EQ(again.err, "");
   EXPECT_EQ(again.out, second.out);
+  EXPECT_EQ(ReadFile(cli_.dir.path() / "set-up"), "once\n");
   EXPECT_EQ(cli_.Run({"gate", "tonight", "--calibrate", sweep.string()}).status.exit_code, 2);
   EXPECT_EQ(cli_.Run({"gate", "tonight", "--nights", "2"}).status.exit_code, 2);
 }

@@ -30,8 +30,29 @@ TEST_F(Setup, RunsOnceBeforeTheFirstPoint) {
   EXPECT_TRUE(cli_.Run({"run", sweep, "--again"}).status.ok());
   EXPECT_EQ(Kept("kept"), "one\ntwo\n");
   // Other commands are another setup.
-  EXPECT_TRUE(cli_.Run({"run", Sweep("[bash, -c, 'echo three >> kept']")}).status.ok());
+  EXPECT_TRUE(cli_.Run({"run", Sweep("[bash, -c, 'echo three >> kept']"), "--again"}).status.ok());
   EXPECT_EQ(Kept("kept"), "one\ntwo\nthree\n");
+}
+
+TEST_F(Setup, DoesNotRunWhereNoPointIsLeftToRun) {
+  const std::string sweep = Sweep("[bash, -c, 'echo one >> kept']");
+  EXPECT_TRUE(cli_.Run({"run", sweep}).status.ok());
+  std::filesystem::remove_all(cli_.dir.path() / "ridgeline-out/setup");
+  const auto again = cli_.Run({"run", sweep});
+  EXPECT_TRUE(again.status.ok()) << again.err;
+  EXPECT_THAT(again.out, Not(HasSubstr("setup")));
+  EXPECT_EQ(Kept("kept"), "one\n");
+}
+
+TEST_F(Setup, IsInterruptedWithoutAPointStarted) {
+  Child run = cli_.Start({"run", Sweep("[[bash, -c, 'touch begun; exec sleep 300'], [touch, never]]")});
+  ASSERT_TRUE(testing::Eventually([&] { return std::filesystem::exists(cli_.dir.path() / "begun"); }));
+  run.Signal(SIGINT);
+  const auto said = cli_.Finish(run);
+  EXPECT_EQ(said.status.exit_code, 130) << said.err;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("interrupted: 0 ok, 2 without a result"), HasSubstr("to continue: ")));
+  EXPECT_FALSE(std::filesystem::exists(cli_.dir.path() / "never"));
+  EXPECT_EQ(cli_.Count("SELECT count(*) FROM jobs"), 0);
 }
 
 TEST_F(Setup, ThatFailsStartsNoPointAndShowsWhatItSaid) {
@@ -39,7 +60,7 @@ TEST_F(Setup, ThatFailsStartsNoPointAndShowsWhatItSaid) {
   EXPECT_EQ(said.status.exit_code, 3);
   EXPECT_THAT(said.err,
               AllOf(HasSubstr("ended with exit code 7, and no point was started; it said:\n  | no such wheel"),
-                    HasSubstr("run again")));
+                    HasSubstr("the next run starts with the first command")));
   EXPECT_EQ(cli_.Count("SELECT count(*) FROM results"), 0);
   EXPECT_FALSE(std::filesystem::exists(cli_.dir.path() / "never"));
   // It is tried again.
