@@ -70,8 +70,21 @@ YamlEntry EntryOf(const std::string& given, bool compares, const Place& place) {
   }
 }
 
+// Adds the only --only that is a formula. Returns false if none is one.
+bool AddFormula(YamlNode& root, const std::vector<std::string>& given, const Place& place) {
+  const auto formula =
+      std::ranges::find_if(given, [&](const std::string& each) { return IsFormula(TextNode(each, place)); });
+  if (formula == given.end()) return false;
+  if (given.size() > 1 || ValueIn(root, "only") != nullptr) {
+    throw Error(ErrorKind::kUsage, fmt::format("--only {}: a formula is the only condition", *formula),
+                "write the other conditions into the formula, with `and`");
+  }
+  root.entries.push_back({TextNode("only", place), TextNode(*formula, place)});
+  return true;
+}
+
 void AddTo(YamlNode& root, const std::string& name, const std::vector<std::string>& given, const Place& place) {
-  if (given.empty()) return;
+  if (given.empty() || (name == "only" && AddFormula(root, given, place))) return;
   YamlNode& section = SectionOf(root, name, place);
   if (IsFormula(section)) {
     throw Error(ErrorKind::kUsage,

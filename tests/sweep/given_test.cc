@@ -153,6 +153,13 @@ TEST(Given, IsKeptWhateverTheFileLooksLike) {
   }
 }
 
+TEST(Given, OnlyMayBeAFormulaThatStandsAlone) {
+  const Given given{{}, {"{{batch_size == 2 and precision == bf16}}"}};
+  EXPECT_EQ(IdsGiven(kGrid, given), IdsGiven(kGrid, {{}, {"batch_size=2", "precision=bf16"}}));
+  EXPECT_THAT(GivenRefusal(kGrid, {{}, {"batch_size=2", "{{batch_size == 2}}"}}), HasSubstr("is the only condition"));
+  EXPECT_THAT(GivenRefusal(kGrid + std::string("only: {batch_size: 2}\n"), given), HasSubstr("is the only condition"));
+}
+
 TEST(Given, IsToldByItsOption) {
   EXPECT_EQ(GivenRefusal(kGrid, {{"batch_sise=4"}, {}}), "-S: unknown field 'batch_sise', did you mean 'batch_size'?");
   EXPECT_THAT(GivenRefusal(kGrid, {{"batch_size=many"}, {}}), StartsWith("-S: batch_size "));
