@@ -21,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "run/fields.h"
+#include "sweep/formula.h"
 #include "sweep/sweep.h"
 #include "yaml/yaml.h"
 
@@ -36,6 +37,9 @@ constexpr size_t kLongestHelp = 80;   // of a field, in columns
 using BenchValues = std::map<std::string, std::string, std::less<>>;
 
 bool IsSetting(const Field& field) { return field.name.find('.') != std::string_view::npos; }
+
+// The field, setting or global_batch of this name. REQUIRES: there is one.
+const Field& FieldNamed(std::string_view name) { return name == GlobalBatch().name ? GlobalBatch() : *FindField(name); }
 
 // "1,8" -> "1", "8".
 std::vector<std::string> SplitValues(std::string_view text) {
@@ -89,7 +93,7 @@ std::string SweepText(const std::string& name, const BenchValues& given) {
   std::string matrix;
   std::map<std::string, std::string> sections;  // of settings
   for (const auto& [key, text] : given) {
-    const Field& field = *FindField(key);
+    const Field& field = FieldNamed(key);
     std::vector<std::string> values = SplitValues(text);
     for (std::string& value : values) value = SweepValue(field, value);
     if (IsSetting(field)) {
@@ -160,6 +164,7 @@ Action BenchCommand(CLI::App& self) {
         ->group(IsSetting(field) ? "Settings, one value each" : "Fields, one value or several each");
   };
   for (const Field& field : Fields()) add(field);
+  add(GlobalBatch());
   for (const Field& setting : Settings()) add(setting);
   self.footer(
       "Every combination of the values is a point. The command writes a sweep file into this folder, and runs it as\n"
@@ -171,7 +176,7 @@ Action BenchCommand(CLI::App& self) {
   return [given, run, &self] {
     BenchValues named;
     for (const auto& [name, values] : *given) {
-      const CLI::Option* option = self.get_option(name == kModel ? std::string(kModel) : FindField(name)->flag());
+      const CLI::Option* option = self.get_option(name == kModel ? std::string(kModel) : FieldNamed(name).flag());
       if (option->count() > 0) named[name] = values;
     }
     const CLI::Option* trainers = self.get_option("--trainers");

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "run/parallelism.h"
 #include "run/presets.h"
+#include "sweep/formula.h"
 #include "trainers/definition.h"
 
 namespace ridgeline {
@@ -170,7 +171,10 @@ Table FieldsTable() {
     table.rows.push_back(
         {std::string(field.name), std::string(field.type()), std::move(values), std::string(field.help)});
   };
-  std::for_each(Fields().begin(), Fields().end(), add);
+  const auto after_batch = std::ranges::lower_bound(Fields(), GlobalBatch().name, {}, &Field::name);
+  std::for_each(Fields().begin(), after_batch, add);
+  add(GlobalBatch());
+  std::for_each(after_batch, Fields().end(), add);
   std::for_each(Settings().begin(), Settings().end(), add);
   return table;
 }

@@ -7,6 +7,7 @@
 namespace ridgeline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -42,6 +43,14 @@ TEST(Bench, RunsEveryCombinationAsASweepThatIsKept) {
   const auto changed = cli.Run(command);
   EXPECT_EQ(changed.status.exit_code, 2);
   EXPECT_THAT(changed.err, HasSubstr("was changed after an earlier call with these arguments"));
+}
+
+TEST(Bench, TakesAGlobalBatch) {
+  Cli cli;
+  const auto bench = cli.Run({"bench", "llama-5m", "--batch-size", "1,2", "--global-batch", "4", "--dry-run"});
+  EXPECT_EQ(bench.status.exit_code, 0) << bench.err;
+  EXPECT_THAT(bench.out,
+              AllOf(HasSubstr("batch_size=1 grad_accumulation=4\n"), HasSubstr("batch_size=2 grad_accumulation=2\n")));
 }
 
 TEST(Bench, WrongArgumentsAreToldAndLeaveNoFile) {
