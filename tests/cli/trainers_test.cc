@@ -266,5 +266,60 @@ TEST_F(Trainers, WhatCannotBeReadIsSaid) {
   EXPECT_EQ(cli_.Run({"trainers", "try", "mine", "--log", "x", "--exit-code", "256"}).status.exit_code, 2);
 }
 
+constexpr const char* kUnknownTrainer = R"(import sys, time
+for step in range(1, int(sys.argv[1]) + 1):
+    begin = time.monotonic()
+    time.sleep(0.02)
+    print(f"[{step}/{sys.argv[1]}] loss={11 - step / 10:.3f} | {1000 * (time.monotonic() - begin):,.1f} ms | 51,200 tok/s")
+)";
+
+TEST_F(Trainers, NewProposesADefinitionThatASweepUses) {
+  WriteText("train.py", kUnknownTrainer);
+  WriteText("train.log",
+            "[1/3] loss=10.900 | 1,040.1 ms | 51,200 tok/s\n[2/3] loss=10.800 | 40.2 ms | 51,100 tok/s\n"
+            "[3/3] loss=10.700 | 40.3 ms | 51,000 tok/s\n");
+  const std::vector<std::string> make = {"trainers", "new",     "mine",     "--log",          "train.log",
+                                         "--",       "python3", "train.py", "{{total_steps}}"};
+  const auto made = cli_.Run(make);
+  ASSERT_EQ(made.status.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("step_time  series  3 values, 1.04 s … 40.3 ms"));
+  EXPECT_THAT(made.out, HasSubstr("loss       series  3 values, 10.9 … 10.7"));
+  EXPECT_THAT(made.out, HasSubstr("tokens_per_s: is it of all ranks or of each GPU? (--rates all, --rates gpu)"));
+  EXPECT_THAT(made.out, HasSubstr("the log has no: device_peak, parameters"));
+  EXPECT_THAT(made.out, HasSubstr("written: trainers/mine.yaml"));
+  EXPECT_EQ(cli_.Run({"trainers", "check", "mine"}).status.exit_code, 0);
+  const auto again = cli_.Run(make);
+  EXPECT_EQ(again.status.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("trainers/mine.yaml is there already, and stays as it is"));
+
+  // What a log cannot say.
+  std::string text = ReadFile(cli_.dir.path() / "trainers/mine.yaml");
+  text.replace(text.find("# supports: {model: any,"), 2, "");
+  WriteText("trainers/mine.yaml", text);
+  WriteText("sweep.yaml",
+            "name: unknown\ndefaults: {trainer: mine, model: other-model}\nmeasure: {warmup_steps: 1, steps: 3}\n");
+  const auto run = cli_.Run({"run", "sweep.yaml"});
+  EXPECT_EQ(run.status.exit_code, 0) << run.out << run.err;
+  EXPECT_EQ(
+      cli_.Count("SELECT count(*) FROM runs WHERE status = 'ok' AND step_median_ns BETWEEN 20000000 AND 400000000"), 1);
+  EXPECT_EQ(cli_.Count("SELECT count(*) FROM runs WHERE device_peak_bytes IS NULL"), 1);
+}
+
+TEST_F(Trainers, NewSaysWhichDefinitionReadsTheLogAlready) {
+  const std::string log = (Source() / "tests/trainers/logs/nanogpt.ok.log").string();
+  const auto made = cli_.Run({"trainers", "new", "mine", "--log", log, "--to", "mine.yaml"});
+  EXPECT_EQ(made.status.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, StartsWith("nanogpt already reads the steps of this log: `ridgeline trainers try nanogpt"));
+}
+
+TEST_F(Trainers, NewWritesNothingWhereNoFigureIsCertain) {
+  WriteText("train.log", "tok/s: 100\ntok/s: 101\n");
+  const auto made = cli_.Run({"trainers", "new", "mine", "--log", "train.log"});
+  EXPECT_EQ(made.status.exit_code, 2);
+  EXPECT_THAT(made.err, HasSubstr("no line has a figure that is certain"));
+  EXPECT_THAT(made.err, HasSubstr("--rates all"));
+  EXPECT_FALSE(fs::exists(cli_.dir.path() / "trainers/mine.yaml"));
+}
+
 }  // namespace
 }  // namespace ridgeline

@@ -1,0 +1,150 @@
+#include "cli/trainers_new.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "cli/harness.h"
+#include "cli/log_reading.h"
+#include "cli/output.h"
+#include "trainers/find.h"
+#include "trainers/propose.h"
+#include "trainers/reading.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+struct NewTrainerOptions {
+  std::string name;
+  std::string log;
+  std::string to;
+  std::vector<std::string> command;
+  std::vector<fs::path> folders;
+  ProposalAnswers answers;
+};
+
+Reading ReadWith(const Trainer& trainer, const std::string& log) {
+  return ReadLog(trainer, [&](const auto& feed) { FeedLog(log, feed); }, {});
+}
+
+// Whether a definition reads the steps of this log: their losses, or their times.
+bool ReadsSteps(const Reading& reading) {
+  int series = 0;
+  for (const FoundMetric& found : reading.found) series += found.matches >= 2 && IsSeries(found.metric->take) ? 1 : 0;
+  return series >= 2 || (series == 1 && reading.missing.empty());
+}
+
+// Says which definitions read this log already.
+void SayKnown(const NewTrainerOptions& options) {
+  std::vector<std::string> known;
+  for (const fs::path& file : FindTrainers(TrainerFolders(options.folders))) {
+    try {
+      const Trainer trainer = LoadTrainer(file);
+      if (trainer.result == Trainer::Result::kPatterns && ReadsSteps(ReadWith(trainer, options.log))) {
+        known.push_back(trainer.name);
+      }
+    } catch (const Error& e) {
+      if (e.kind() == ErrorKind::kInfrastructure) throw;  // `trainers check` reports other faults
+    }
+  }
+  if (known.empty()) return;
+  Say("{} already read{} the steps of this log: `ridgeline trainers try {} --log {}` shows what\n", Join(known, ", "),
+      known.size() == 1 ? "s" : "", known.front(), ShellWord(options.log));
+}
+
+// The figures that the log leaves open, each with its question and with a line.
+std::vector<std::string> Questions(const Proposal& proposal) {
+  std::vector<std::string> lines;
+  for (const ProposedMetric& metric : proposal.metrics) {
+    if (metric.question.empty()) continue;
+    lines.push_back(fmt::format("{}: {}", metric.figure, metric.question));
+    lines.push_back("  " + metric.seen);
+  }
+  return lines;
+}
+
+int New(const NewTrainerOptions& options) {
+  const fs::path file = options.to.empty() ? fs::path("trainers") / (options.name + ".yaml") : fs::path(options.to);
+  if (fs::exists(fs::symlink_status(file))) {
+    throw Error(ErrorKind::kUsage, fmt::format("{} is there already, and stays as it is", file.string()),
+                "name another file with --to");
+  }
+  if (!fs::is_regular_file(options.log)) {
+    throw Error(ErrorKind::kUsage, fmt::format("--log: there is no file {}", options.log),
+                "the log is read several times, so it cannot be a pipe");
+  }
+  SayKnown(options);
+  const Proposal proposal = ProposeMetrics([&](const auto& feed) { FeedLog(options.log, feed); }, options.answers);
+  const std::vector<std::string> questions = Questions(proposal);
+  const bool has_figure =
+      std::ranges::any_of(proposal.metrics, [](const auto& metric) { return metric.question.empty(); });
+  if (!has_figure) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{}: no line has a figure that is certain{}", options.log,
+                            questions.empty() ? "" : "\n" + Join(questions, "\n")),
+                questions.empty() ? "give a log with several steps, each with its number and its loss, time or rate"
+                                  : "answer with the options that are named");
+  }
+  const std::string text =
+      DefinitionText(options.name, fs::path(options.log).filename().string(), proposal, options.command);
+  const Trainer trainer = ParseTrainer(text, file);
+  const Reading reading = ReadWith(trainer, options.log);
+  SayReading(reading);
+  static constexpr auto kAsked = {"step_time", "tokens_per_s", "loss", "device_peak", "parameters"};
+  std::vector<std::string> missing;
+  for (const char* figure : kAsked) {
+    const auto is_it = [&](const auto& metric) { return metric.figure == figure; };
+    if (std::ranges::none_of(proposal.metrics, is_it)) missing.emplace_back(figure);
+  }
+  if (!missing.empty()) Say("the log has no: {}\n", Join(missing, ", "));
+  for (const std::string& note : proposal.notes) Say("note: {}\n", note);
+  if (!questions.empty()) Say("to answer, before these count (each stands in the file as a comment):\n");
+  for (const std::string& line : questions) Say("{}\n", line);
+  if (file.has_parent_path()) MakeDirs(file.parent_path());
+  const Fd created(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (created.get() < 0) ThrowErrno("cannot create " + file.string());
+  WriteAll(created.get(), text, file);
+  Say("written: {}{}\n", file.string(),
+      options.command.empty() ? "; it has no command yet: give one behind --, or write it there" : "");
+  return 0;
+}
+
+}  // namespace
+
+std::pair<const CLI::App*, std::function<int()>> AddTrainersNew(CLI::App& trainers) {
+  const auto options = std::make_shared<NewTrainerOptions>();
+  CLI::App* self = trainers.add_subcommand("new", "propose a definition from a log of your trainer");
+  self->add_option("name", options->name, "the trainer's name, as a sweep will have it")->type_name("NAME")->required();
+  self->add_option("command", options->command, "behind --: the command, with templates such as {{batch_size}}")
+      ->type_name("COMMAND");
+  self->add_option("--log", options->log, "what the trainer printed, over several steps")
+      ->type_name("FILE")
+      ->required();
+  self->add_option("--to", options->to, "the file to write, NAME.yaml; default: trainers/NAME.yaml")->type_name("FILE");
+  self->add_option("--rates", options->answers.rates, "what tokens/s are of, where the log does not say")
+      ->check(CLI::IsMember({"all", "gpu"}));
+  self->add_option("--memory", options->answers.memory, "what memory is, where the log does not say")
+      ->check(CLI::IsMember({"device_peak", "device_reserved", "device_used", "host_peak"}));
+  self->add_option("--gb", options->answers.gb, "what the program divides by for GB and MB")
+      ->check(CLI::IsMember({"1000", "1024"}));
+  AddTrainersOption(*self, options->folders);
+  self->footer(
+      "Finds the lines that repeat, with their steps, losses, times, rates and memory, and shows what the proposed\n"
+      "patterns read. Where a log leaves open what a figure is, that figure is a question, and a comment in the file.\n"
+      "An existing file is never changed.\n\n"
+      "Examples:\n  ridgeline trainers new mine --log train.log\n"
+      "  ridgeline trainers new mine --log train.log --rates all -- python3 train.py '--steps={{total_steps}}'");
+  return {self, [options] { return New(*options); }};
+}
+
+}  // namespace ridgeline
