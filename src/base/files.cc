@@ -207,9 +207,10 @@ void SyncFolder(const fs::path& path) {
 void MakeDirs(const fs::path& path) {
   std::error_code ec;
   fs::create_directories(path, ec);
-  if (ec && !fs::is_directory(path)) {
+  std::error_code ignored;  // a loop of links, for example, is no folder
+  if (ec && !fs::is_directory(path, ignored)) {
     throw Error(ErrorKind::kInfrastructure, "cannot make the folder " + path.string() + ": " + ec.message(),
-                "choose a folder that can be written, with --to or --db");
+                "name a folder that can be written");
   }
 }
 

@@ -1,12 +1,12 @@
 // ridgeline: plans, runs and reports sweeps. commands.cc lists its commands.
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <new>
 #include <string>
 #include <system_error>
 
 #include "base/error.h"
+#include "base/system_words.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "ridgeline/standard_streams.h"
@@ -27,9 +27,7 @@ int main(int argc, char** argv) {
     ridgeline::SayAside("ridgeline: this machine has too little memory free for that\n");
     return ridgeline::ExitCode(ErrorKind::kOutOfMemory);
   } catch (const std::system_error& e) {  // from the standard library, if no caller handles it
-    const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&e);
-    const std::string place = file == nullptr ? "the system" : file->path1().string();
-    ridgeline::WriteAside("ridgeline: " + ridgeline::PrintableText(place + ": " + e.code().message()) + "\n");
+    ridgeline::WriteAside("ridgeline: " + ridgeline::PrintableText(ridgeline::SystemErrorWords(e)) + "\n");
     return ridgeline::ExitCode(ErrorKind::kInfrastructure);
   } catch (const std::exception& e) {
     ridgeline::SayAside("ridgeline: a fault of its own: {}\n", e.what());

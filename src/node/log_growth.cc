@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <system_error>
 
 namespace ridgeline {
 namespace {
@@ -21,7 +22,11 @@ LogGrowth::LogGrowth(const std::filesystem::path& log, const Clock& clock) : log
   inotify_ = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (inotify_ < 0 || ::inotify_add_watch(inotify_, log.c_str(), IN_MODIFY) < 0) arrivals_.resolution_ns = kPauseNs;
   stop_ = ::eventfd(0, EFD_CLOEXEC);
-  if (stop_ >= 0) thread_ = std::thread([this] { Run(); });
+  try {
+    if (stop_ >= 0) thread_ = std::thread([this] { Run(); });
+  } catch (const std::system_error&) {
+    // No thread starts. No arrivals are known then.
+  }
 }
 
 LogGrowth::~LogGrowth() {

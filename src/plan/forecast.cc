@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -343,7 +344,11 @@ std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<
   {
     std::vector<std::jthread> helpers;
     const size_t cores = std::max<size_t>(1, std::thread::hardware_concurrency());
-    for (size_t i = 1; i < std::min(cores, steps.size()); ++i) helpers.emplace_back(work, OnPoint());
+    try {
+      for (size_t i = 1; i < std::min(cores, steps.size()); ++i) helpers.emplace_back(work, OnPoint());
+    } catch (const std::system_error&) {
+      // No further thread starts. Those that did, and this one, do all of it.
+    }
     work(on_point);
   }
   std::vector<PointForecast> forecasts;

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -61,18 +62,22 @@ std::string Health::Trouble() {
   const auto now = SteadyClock::now();
   if (!state_->asks && state_->answered && now - state_->ended < kAskEvery) return state_->trouble;
   if (!state_->asks) {
-    state_->asks = true;
-    state_->began = now;
     // The thread owns what it needs, because nobody can wait for it if the disk hangs.
-    std::thread([state = state_] {
-      std::string trouble = Ask(state->db);
-      const std::lock_guard answered(state->mutex);
-      state->trouble = std::move(trouble);
-      state->asks = false;
-      state->answered = true;
-      state->ended = SteadyClock::now();
-      state->changed.notify_all();
-    }).detach();
+    try {
+      std::thread([state = state_] {
+        std::string trouble = Ask(state->db);
+        const std::lock_guard answered(state->mutex);
+        state->trouble = std::move(trouble);
+        state->asks = false;
+        state->answered = true;
+        state->ended = SteadyClock::now();
+        state->changed.notify_all();
+      }).detach();
+    } catch (const std::system_error& e) {
+      return "cannot start a thread to ask the database: " + e.code().message();
+    }
+    state_->asks = true;  // the thread waits for the lock before it says that it has asked
+    state_->began = now;
   }
   const bool answered = state_->changed.wait_for(lock, kHealthPatience, [&] { return !state_->asks; });
   if (answered) return state_->trouble;

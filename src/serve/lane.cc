@@ -5,10 +5,17 @@
 namespace ridgeline {
 
 Lane::Lane(size_t threads, size_t waiting) : most_(threads + waiting) {
-  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
+  try {
+    for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
+  } catch (...) {  // no destructor follows, and a thread that nobody joins ends the program
+    Join();
+    throw;
+  }
 }
 
-Lane::~Lane() {
+Lane::~Lane() { Join(); }
+
+void Lane::Join() {
   End();
   for (std::thread& thread : threads_) thread.join();
 }

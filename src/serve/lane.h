@@ -31,6 +31,7 @@ class Lane {
   bool HasEnded(std::chrono::steady_clock::time_point until);
 
  private:
+  void Join();
   void Work();
 
   const size_t most_;  // tasks that run or wait

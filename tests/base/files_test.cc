@@ -360,6 +360,8 @@ TEST(Files, MakeDirsNamesWhatIsInTheWay) {
   EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
   EXPECT_THAT(error.message(), HasSubstr((dir / "file/sub").string()));
   EXPECT_THROW(MakeDirs(dir / "file"), Error);
+  std::filesystem::create_symlink("loop", dir / "loop");
+  EXPECT_THROW(MakeDirs(dir / "loop"), Error);
 }
 
 TEST(FileLock, IsExclusiveAndGivenBack) {

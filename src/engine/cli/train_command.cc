@@ -9,12 +9,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/system_words.h"
 #include "base/text.h"
 #include "engine/cli/print_budget.h"
 #include "engine/cli/train_flags.h"
@@ -135,7 +138,8 @@ void PrintProfile(const std::vector<OpProfile>& profile) {
   }
 }
 
-void Complain(const std::exception& error) { fmt::print(stderr, "ridgeline-train: {}\n", PrintableText(error.what())); }
+void Complain(std::string_view words) { fmt::print(stderr, "ridgeline-train: {}\n", PrintableText(words)); }
+void Complain(const std::exception& error) { Complain(error.what()); }
 
 // Writes the timeline of the mean of the measured steps. Returns false if the file cannot be written.
 bool ExportTrace(const std::filesystem::path& file, const RunSpec& spec, const TrainOutcome& outcome) {
@@ -211,6 +215,9 @@ int TrainMain(int argc, char* const* argv, const CudaSupport& cuda) {
       default:
         return static_cast<int>(TrainerExit::kCrashed);
     }
+  } catch (const std::system_error& error) {
+    Complain(SystemErrorWords(error));
+    return static_cast<int>(TrainerExit::kCrashed);
   } catch (const std::exception& error) {
     Complain(error);
     return static_cast<int>(TrainerExit::kCrashed);
