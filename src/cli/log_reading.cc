@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/table.h"
 #include "base/text.h"

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "trainers/amount.h"
@@ -210,9 +212,10 @@ std::string MemoryUnit(const Said& said) {
         pieces.emplace_back();
       }
     }
-    for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
+    std::ranges::reverse(pieces);  // the last unit is the number's
+    for (const std::string& piece : pieces) {
       for (const auto& [word, unit] : kUnits) {
-        if (*piece == word) return std::string(unit);
+        if (piece == word) return std::string(unit);
       }
     }
     return {};

@@ -10,9 +10,9 @@
 namespace ridgeline {
 
 struct NumberMeaning {
-  std::string figure;  // as definitions name it
-  std::string unit;    // as definitions write it; empty: none, or not said
-  int rank = 0;        // of several that claim one figure, the highest
+  std::string figure = {};  // as definitions name it
+  std::string unit = {};    // as definitions write it; empty: none, or not said
+  int rank = 0;             // of several that claim one figure, the highest
   bool is_mean = false;
   // What the words leave open.
   bool lacks_unit = false;

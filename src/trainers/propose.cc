@@ -6,9 +6,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -81,7 +83,7 @@ struct BareLine {
 
 std::string ContextPattern(const BareLine& line, const LogNumber& number) {
   const bool is_at_begin = number.context == 0;
-  const std::string context = Escaped(line.text.substr(number.context, number.begin - number.context), is_at_begin);
+  std::string context = Escaped(line.text.substr(number.context, number.begin - number.context), is_at_begin);
   if (!is_at_begin) return context;
   if (line.before == '\0') return "^" + context;
   const std::string before =
@@ -111,7 +113,7 @@ std::string StepPattern(const BareLine& line, const LogNumber& step) {
 // The pattern of a value and of the line's step, in the order in which they stand.
 std::string JoinedPattern(const BareLine& line, const LogNumber& number, const LogNumber* step,
                           const std::string& figure) {
-  const std::string value = ValuePattern(line, number, figure);
+  std::string value = ValuePattern(line, number, figure);
   if (step == nullptr) return value;
   if (step->begin > number.begin) return value + ".*?" + StepPattern(line, *step);
   const bool is_joined = number.context == step->end;
