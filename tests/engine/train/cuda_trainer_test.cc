@@ -246,6 +246,15 @@ TEST_F(CudaTrainer, ARankOfSeveralCanBeAlone) {
 
 #ifdef RIDGELINE_CUDA_ON_CPU
 
+NvidiaLibraries LibrariesWithFakeCudnn() {
+  NvidiaLibraries libraries = AllLibrariesHere();
+  libraries.cuda.cudnn = FakeCudnn;
+  return libraries;
+}
+std::unique_ptr<TrainingDevice> OpenWithFakeCudnn(const RunSpec& spec, const DeviceOptions& options) {
+  return OpenCudaDevice(spec, options, LocalRank(), LibrariesWithFakeCudnn());
+}
+
 // The second run uses the algorithm that the first one measured.
 TEST_F(CudaTrainer, MeasuresProductsOnceAndGivesTheSameBits) {
   cuda_on_cpu::ResetCublasLt({{20'000, 10'000, 30'000}});
@@ -359,11 +368,7 @@ TEST_F(CudaTrainer, SaysWhatComputedIt) {
   Json values = TinyOnCuda();
   values.update({{"steps", 1}, {"precision", "bf16"}, {"hidden", 16}, {"heads", 2}, {"kv_heads", 1}, {"head_dim", 8}});
   TrainOptions options;
-  options.open_cuda = [](const RunSpec& spec, const DeviceOptions& device) {
-    NvidiaLibraries libraries = AllLibrariesHere();
-    libraries.cuda.cudnn = FakeCudnn;
-    return OpenCudaDevice(spec, device, LocalRank(), libraries);
-  };
+  options.open_cuda = OpenWithFakeCudnn;
   const auto environment = [&] {
     const RunResult result = Run(OnCuda(values), options);
     EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
@@ -395,11 +400,7 @@ TEST_F(CudaTrainer, ChoosesUnderTheLoadOfAStepAndAmongAllPlans) {
   Json values = TinyOnCuda();
   values.update({{"steps", 1}, {"precision", "bf16"}, {"hidden", 16}, {"heads", 2}, {"kv_heads", 1}, {"head_dim", 8}});
   TrainOptions options;
-  options.open_cuda = [](const RunSpec& spec, const DeviceOptions& device) {
-    NvidiaLibraries libraries = AllLibrariesHere();
-    libraries.cuda.cudnn = FakeCudnn;
-    return OpenCudaDevice(spec, device, LocalRank(), libraries);
-  };
+  options.open_cuda = OpenWithFakeCudnn;
   cuda_on_cpu::ResetCudnn({.proposals = 2, .ms = {20'000, 10'000}});
   options.device.algorithms = dir_ / "cublaslt.json";
   const RunResult plain = Run(OnCuda(values), options);
@@ -477,8 +478,7 @@ TEST_F(CudaTrainer, SaysHowTheGpuFared) {
 
 TEST_F(CudaTrainer, NamesTheGpusHereAndWhatComputesOnThem) {
   cuda_machine::ResetMachine({.devices = 2, .device_bytes = size_t{141} << 30});
-  NvidiaLibraries libraries = AllLibrariesHere();
-  libraries.cuda.cudnn = FakeCudnn;
+  const NvidiaLibraries libraries = LibrariesWithFakeCudnn();
   card_.uncorrected = 3;
   const std::string lines = DescribeGpus(libraries);
   EXPECT_THAT(lines, HasSubstr("GPU 1: NVIDIA H200, compute capability 9.0, 150 GB, gpu: h200\n"));
