@@ -39,9 +39,10 @@ if(NOT RIDGELINE_CUDA STREQUAL "OFF")
   endforeach()
   if(RIDGELINE_CUDA_INCLUDE)
     file(STRINGS ${RIDGELINE_CUDA_INCLUDE}/cuda_runtime_api.h version REGEX "^#define CUDART_VERSION +[0-9]+")
-    string(REGEX REPLACE "[^0-9]" "" version "${version}")
-    if(version LESS RIDGELINE_CUDA_OLDEST)
-      list(APPEND missing "a toolkit of 12.8 or later (${RIDGELINE_CUDA_INCLUDE} is of version ${version})")
+    string(REGEX REPLACE "[^0-9]" "" RIDGELINE_CUDART_VERSION "${version}")
+    if(RIDGELINE_CUDART_VERSION LESS RIDGELINE_CUDA_OLDEST)
+      list(APPEND missing
+        "a toolkit of 12.8 or later (${RIDGELINE_CUDA_INCLUDE} is of version ${RIDGELINE_CUDART_VERSION})")
     endif()
   endif()
   list(JOIN missing ", " missing)
@@ -70,24 +71,35 @@ target_include_directories(cuda_toolkit SYSTEM INTERFACE
 add_library(cudart INTERFACE)
 target_link_libraries(cudart INTERFACE ${RIDGELINE_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
 
-# What ptxas says of each kernel (registers, shared memory) lies beside its object, in NAME.ptxas. Nothing here asks whether it
-# is compiled for sm_100 or sm_120, so that both have the same PTX, and it is made once.
+# What ptxas says of each kernel (registers, shared memory) lies beside its object, in NAME.ptxas. Nothing but quantize_nv.cu
+# asks whether it is compiled for sm_100 or sm_120, so that both have the same PTX, and it is made once. That source uses an
+# instruction of either family; its code runs on the whole family, as the others' does. nvcc knows families from 12.9 on.
 # What a kernel computes does not hang on which products and sums nvcc contracts, which differs between forms of one kernel:
 # it fuses those that are written fmaf, as every other compiler of these sources does.
 # nvcc hashes the path of a source into its kernels' names. Each is given a path that is the same in every clone, so that
 # two builds of a commit have the same bytes.
 function(rl_cuda_objects out)
-  set(codes "")
+  set(codes_of_any "")
+  set(codes_of_families "")
   foreach(architecture IN LISTS RIDGELINE_CUDA_ARCHITECTURES)
     set(ptx ${architecture})
+    set(family ${architecture})
     if(architecture EQUAL 120 AND 100 IN_LIST RIDGELINE_CUDA_ARCHITECTURES)
       set(ptx 100)
     endif()
-    list(APPEND codes -gencode arch=compute_${ptx},code=sm_${architecture})
+    if(architecture GREATER_EQUAL 100)
+      set(family ${architecture}f)
+    endif()
+    list(APPEND codes_of_any -gencode arch=compute_${ptx},code=sm_${architecture})
+    list(APPEND codes_of_families -gencode arch=compute_${family},code=sm_${family})
   endforeach()
   set(objects "")
   foreach(source IN LISTS ARGN)
     cmake_path(GET source STEM name)
+    set(codes ${codes_of_any})
+    if(name STREQUAL quantize_nv AND RIDGELINE_CUDART_VERSION GREATER_EQUAL 12090)
+      set(codes ${codes_of_families})
+    endif()
     cmake_path(ABSOLUTE_PATH source)
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE named)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o)

@@ -28,7 +28,7 @@ table() { # BUILD ARCHITECTURE
       name = words[2]
       source[name] = FILENAME
       gsub(/.*\/|\.ptxas$/, "", source[name])
-      wanted = words[4] == architecture
+      wanted = words[4] == architecture || words[4] == architecture "f" # of the family
     }
     wanted && /bytes stack frame/ { stack[name] += $1; spilled[name] += $5 + $9 }
     wanted && /Used [0-9]+ registers/ {

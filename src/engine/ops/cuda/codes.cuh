@@ -1,6 +1,7 @@
 // Code that kernels which make codes share: largest magnitudes, random bits, rounding, and the positions of scales.
 #pragma once
 
+#include <cuda_fp4.h>
 #include <cuda_fp8.h>
 
 #include <cstdint>
@@ -125,12 +126,26 @@ using RowWords = RoundingWords<kBits, kThreadCols, kBits == 9 ? 2 : 1, 1>;
 template <int kBits>
 using ColumnWords = RoundingWords<kBits, kThreadRows, kThreadCols, kChunks>;
 
+// Whether the compiler has an instruction for two codes of 4 bits: for the family of sm_100, and that of sm_120
+// (cmake/cuda.cmake). As C++, the toolkit's header says what it computes.
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FAMILY_SPECIFIC__)
+constexpr bool kPairsOfNibbles = true;
+#else
+constexpr bool kPairsOfNibbles = false;
+#endif
+
 // The codes of value(0 … 3), rounded to nearest. Devices have an instruction for two codes of 8 bits. It equals
-// formats.h's Encode except for NaN, which becomes a code beyond the largest number's.
+// formats.h's Encode except for NaN, which becomes a code beyond the largest number's. That for two codes of 4 bits
+// equals Encode.
 template <Format kFormat, typename Value>
 __device__ uint32_t NearestCodes(const Value& value) {
   uint32_t codes = 0;
-  if constexpr (kFormat == Format::kE2M1) {
+  if constexpr (kFormat == Format::kE2M1 && kPairsOfNibbles) {
+    for (int i = 0; i < 4; i += 2) {
+      const uint32_t pair = __nv_cvt_float2_to_fp4x2(make_float2(value(i), value(i + 1)), __NV_E2M1, cudaRoundNearest);
+      codes |= ((pair | pair << 4) & 0x0f0f) << (8 * i);
+    }
+  } else if constexpr (kFormat == Format::kE2M1) {
     for (int i = 0; i < 4; ++i) codes |= uint32_t{Encode(kFormat, value(i))} << (8 * i);
   } else {
     constexpr FormatInfo kInfo = InfoOf(kFormat);
