@@ -484,7 +484,9 @@ class Choosing {
   Proposal proposal_;
 };
 
+// Text as a YAML scalar.
 std::string Quoted(std::string_view text) {
+  if (EscapeControls(text, "") != text) return DumpJson(Json(text));
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("''") : std::string(1, c);
   return quoted + "'";

@@ -1,6 +1,9 @@
 // What a trainer printed, any bytes at all: read in whatever parts it comes, with the same answer.
 #include "tests/fuzz/fuzz.h"
 
+#include <algorithm>
+
+#include "trainers/propose.h"
 #include "trainers/reading.h"
 
 namespace ridgeline::fuzz {
@@ -48,6 +51,11 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                     DumpJson(sent),
                 "a reading goes through JSON unchanged");
   MergeReadings(fuzz::Mine(), whole, parts, {});
+  const Proposal proposal = ProposeMetrics([&](const auto& feed) { feed(log); }, {});
+  const auto counts = [](const ProposedMetric& metric) { return metric.question.empty(); };
+  if (std::ranges::any_of(proposal.metrics, counts)) {
+    ParseTrainer(DefinitionText("mine", "a log", proposal, {}), "mine.yaml");  // throws if it cannot be read
+  }
   if (whole.end) fuzz::Require(whole.end->line >= 1 && whole.end->line <= whole.lines, "an end has its line");
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/split_mix.h"
 #include "trainers/definition.h"
 #include "trainers/reading.h"
 
@@ -183,6 +185,24 @@ TEST(Propose, WritesADefinitionThatCanBeReadWhateverTheLogHas) {
   const auto found = ReadByProposal(log);
   EXPECT_THAT(found.at("loss"), ElementsAre(2.5, 2.4));
   EXPECT_THAT(found.at("step_time"), ElementsAre(5000000, 6000000));
+}
+
+// ParseTrainer throws if a pattern or the file around it is wrong.
+TEST(Propose, WritesADefinitionThatCanBeReadOfDamagedLogs) {
+  SplitMix64 random(1);
+  const std::string signs = "\\'\"{}[]()|*+?.^$#:,%\t\r\n 0/-\x80";
+  for (const auto& file : fs::directory_iterator(LogFolder())) {
+    if (file.path().extension() != ".log") continue;
+    const std::string whole = ReadFile(file.path());
+    std::string log = whole.substr(whole.size() - std::min<size_t>(whole.size(), 2000));
+    for (int i = 0; i < 40; ++i) log[random.Next() % log.size()] = signs[random.Next() % signs.size()];
+    SCOPED_TRACE(log);
+    const Proposal proposal = ProposeFrom(log);
+    const auto counts = [](const ProposedMetric& metric) { return metric.question.empty(); };
+    if (std::ranges::none_of(proposal.metrics, counts)) continue;
+    EXPECT_NO_THROW(
+        ParseTrainer(DefinitionText("mine", log.substr(0, 200), proposal, {"sh", "-c", "a\n'b\""}), "mine.yaml"));
+  }
 }
 
 }  // namespace
