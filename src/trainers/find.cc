@@ -23,7 +23,7 @@ bool MayBeTrainer(const fs::path& file) {
 }
 
 // Returns the numbers of a release such as `0.10.2`, without leading zeros; nothing for other words, such as `main`.
-std::optional<std::vector<std::string>> NumbersOf(std::string_view release) {
+std::optional<std::vector<std::string>> ReleaseNumbers(std::string_view release) {
   std::vector<std::string> numbers(1);
   for (const char c : release) {
     if (c == '.') {
@@ -58,7 +58,7 @@ std::optional<fs::path> FindIn(const fs::path& folder, const std::string& name) 
   for (const fs::path& file : NamedFiles({folder}, may_be)) {
     const std::string stem = file.stem().string();
     if (stem == name) return file;
-    const auto release = NumbersOf(ReleaseAfter(name, stem));
+    const auto release = ReleaseNumbers(ReleaseAfter(name, stem));
     if (release && (!highest || IsLower(numbers, *release))) {
       highest = file;
       numbers = *release;

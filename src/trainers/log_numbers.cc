@@ -16,7 +16,7 @@ constexpr size_t kMostNumbers = 200;  // of a line
 constexpr std::string_view kDelimiters = "|,;{}[]<>\t";
 
 bool IsAsciiLetter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
-bool IsWordChar(char c) { return IsAsciiLetter(c) || IsDigit(c) || c == '_'; }
+bool IsWordByte(char c) { return IsAsciiLetter(c) || IsDigit(c) || c == '_'; }
 
 char At(std::string_view line, size_t at) { return at < line.size() ? line[at] : '\0'; }
 
@@ -85,7 +85,7 @@ bool IsUnitWord(std::string_view word) {
 }
 
 size_t WordEnd(std::string_view line, size_t at) {
-  while (at < line.size() && (IsWordChar(line[at]) || line[at] == '/' || line[at] == '%' || (line[at] & 0x80) != 0)) {
+  while (at < line.size() && (IsWordByte(line[at]) || line[at] == '/' || line[at] == '%' || (line[at] & 0x80) != 0)) {
     ++at;
   }
   return at;
@@ -148,10 +148,10 @@ std::vector<LogNumber> NumbersOf(std::string_view line) {
   size_t from = 0;  // the end of the previous number or date
   for (size_t at = 0; at < line.size() && numbers.size() < kMostNumbers;) {
     const std::string_view rest = line.substr(at);
-    const bool follows_word = at > 0 && (IsWordChar(line[at - 1]) || line[at - 1] == '.');
+    const bool follows_word = at > 0 && (IsWordByte(line[at - 1]) || line[at - 1] == '.');
     const auto is_word = [&](std::string_view word) {
       if (!rest.starts_with(word) && !rest.starts_with(word == "nan" ? "NaN" : "Inf")) return false;
-      return !IsWordChar(At(line, at + word.size()));
+      return !IsWordByte(At(line, at + word.size()));
     };
     const bool is_not_finite = !follows_word && (is_word("nan") || is_word("inf"));
     if (!IsDigit(line[at]) && !is_not_finite) {
@@ -159,7 +159,7 @@ std::vector<LogNumber> NumbersOf(std::string_view line) {
       continue;
     }
     if (follows_word) {
-      while (IsWordChar(At(line, at))) ++at;
+      while (IsWordByte(At(line, at))) ++at;
       continue;
     }
     const size_t end = is_not_finite ? at + 3 : NumberEnd(line, at);
