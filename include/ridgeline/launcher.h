@@ -21,12 +21,13 @@
 //   config        if there, the `launch:` mapping of this job, in place of the session's. Settings of the session alone
 //                 (which cluster, how many jobs at once) stay as opened; a job that changes one is refused
 //
-//   open       {"config": {…}, "state_dir": "…"} -> {"capabilities": ["queue" | "poll_pause" | "render"…]}
+//   open       {"config": {…}, "state_dir": "…"} -> {"capabilities": ["queue" | "poll_pause" | "render" | "bulk"…]}
 //              config: the sweep's `launch:` mapping, with the most "nodes" and "cpus" that a job will have. state_dir:
 //              a folder for the launcher's own files; it exists in every call but `open` and `render`. `open` checks
 //              the configuration and contacts nobody. Capabilities: `queue`, the launcher takes many jobs at once and
 //              runs them when it can; `poll_pause`, it says when it wants to be polled again; `render`, it has that
-//              call. Unknown names are ignored.
+//              call; `bulk`, a call about many jobs costs it about as much as a call about one. Unknown names are
+//              ignored. Without `bulk`, calls begin with one job, and get more while they are quick.
 //   probe      {}                        -> {"available": bool, "why": "…", "description": "…", "max_jobs": int,
 //                                           "retry": bool}
 //              max_jobs: with a `queue`, the most jobs that it takes at once. "retry": true means, as in a failed
@@ -37,7 +38,11 @@
 //              in which FILE stands for a file and DIR for their folder. fetch: the command that brings the results
 //              into DIR, if the jobs do not write into their folders themselves. asks: what jobs ask for that they were
 //              not told to, such as memory that the launcher adds, each thing once, in words. Pure: contacts nobody.
-//   submit     {"jobs": [job…]}          -> {"jobs": [{"key", "native_id"} or {"key", "error"}…]}
+//   submit     {"jobs": [job…], "within_ms": int}
+//                                        -> {"jobs": [{"key", "native_id"} or {"key", "error"} or
+//                                                     {"key", "later": true}…]}
+//              within_ms: after this time a launcher with `bulk` begins no more, and answers `later` for jobs that it
+//              has not begun. It begins at least one. Interrupts wait for the call's end.
 //              error: {kind, message, hint, retry}, as a failed call's. If the infrastructure's reason (run.h) is not
 //              `start`, it is the member "reason".
 //   poll_many  {"jobs": [{"key", "native_id"}…], "look": bool}

@@ -36,6 +36,7 @@ Json ToJson(const Rendering& answer) {
 
 Json ToJson(const Submission& answer) {
   if (answer.error) return {{"error", answer.error->ToJson()}};
+  if (answer.later) return {{"later", true}};
   return {{"native_id", answer.native_id}};
 }
 

@@ -34,7 +34,8 @@ Json ToJson(const Rendering& answer);
 // The answer for one job: its native id, or why it has none.
 struct Submission {
   std::string native_id;
-  std::optional<Failure> error;
+  std::optional<Failure> error = {};
+  bool later = false;  // not begun within the call's time
 };
 Json ToJson(const Submission& answer);
 

@@ -11,6 +11,8 @@
 namespace ridgeline::plugin {
 namespace {
 
+constexpr int64_t kAnyTimeMs = int64_t{24} * 3600 * 1000;
+
 // Serves one call. `answer` maps the request document to the reply document, and may throw.
 template <typename Answer>
 int Serve(const char* request, size_t request_size, char** reply, size_t* reply_size, Answer answer) noexcept {
@@ -63,7 +65,7 @@ Json AnswerSubmit(Launcher& launcher, const Json& request) {
       answers.back().error = e;
     }
   }
-  std::vector<Submission> given = launcher.Submit(sound);
+  std::vector<Submission> given = launcher.Submit(sound, std::chrono::milliseconds(request.value("within_ms", kAnyTimeMs)));
   auto next = given.begin();
   for (Submission& answer : answers) {
     if (!answer.error) answer = std::move(*next++);
@@ -113,6 +115,7 @@ Json NamesOf(const Capabilities& can) {
   if (can.queue) names.push_back("queue");
   if (can.poll_pause) names.push_back("poll_pause");
   if (can.render) names.push_back("render");
+  if (can.bulk) names.push_back("bulk");
   return names;
 }
 

@@ -2,6 +2,7 @@
 // documents in and out, checks keys, and lets no exception cross.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -19,6 +20,7 @@ struct Capabilities {
   bool queue = false;       // has a queue: it takes Availability::max_jobs at once
   bool poll_pause = false;  // says when it wants to be asked again: Polled::again_ms
   bool render = false;
+  bool bulk = false;  // a call about many jobs costs about as much as a call about one
 };
 
 // One session: a configuration and a state folder. Jobs are documents as in launcher.h. Their keys are valid (keys.h):
@@ -30,8 +32,8 @@ class Launcher {
   virtual Availability Probe() = 0;
   // Pure: the state folder may not exist, and nobody is contacted.
   virtual Rendering Render(const Json& jobs) = 0;
-  // Returns one answer for each job, in order.
-  virtual std::vector<Submission> Submit(const Json& jobs) = 0;
+  // Returns one answer for each job, in order. With `bulk` it begins none after `within`, except the first.
+  virtual std::vector<Submission> Submit(const Json& jobs, std::chrono::milliseconds within) = 0;
   virtual Polled Poll(const std::vector<std::string>& keys) = 0;
   // The same for callers that only look, in case polling also fetches, gives up or tidies up.
   virtual Polled Look(const std::vector<std::string>& keys) { return Poll(keys); }

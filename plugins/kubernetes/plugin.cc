@@ -1,5 +1,6 @@
 // The Kubernetes launcher. Jobs become Jobs of a cluster.
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -54,7 +55,9 @@ class KubernetesLauncher final : public plugin::Launcher {
     return rendering;
   }
 
-  std::vector<plugin::Submission> Submit(const Json& jobs) override { return Talk().Submit(jobs); }
+  std::vector<plugin::Submission> Submit(const Json& jobs, std::chrono::milliseconds) override {
+    return Talk().Submit(jobs);
+  }
   plugin::Polled Poll(const std::vector<std::string>& keys) override { return {Talk().Poll(keys)}; }
   plugin::Polled Look(const std::vector<std::string>& keys) override { return {Talk().Look(keys)}; }
   std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys) override {

@@ -1,4 +1,5 @@
 // The local launcher. Jobs are processes of this machine, each on cores of its own.
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -45,7 +46,7 @@ class LocalLauncher final : public plugin::Launcher {
     return {{{"run-jobs.sh", RenderScript(jobs)}}, "sh FILE"};
   }
 
-  std::vector<plugin::Submission> Submit(const Json& jobs) override {
+  std::vector<plugin::Submission> Submit(const Json& jobs, std::chrono::milliseconds) override {
     std::vector<plugin::Submission> answers;
     for (const Json& job : jobs) {
       answers.emplace_back();

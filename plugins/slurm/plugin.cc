@@ -80,7 +80,7 @@ class SlurmLauncher final : public plugin::Launcher {
     }
   }
 
-  plugin::Capabilities Can() const override { return {.queue = true, .poll_pause = true, .render = true}; }
+  plugin::Capabilities Can() const override { return {.queue = true, .poll_pause = true, .render = true, .bulk = true}; }
 
   plugin::Availability Probe() override {
     try {
@@ -106,7 +106,9 @@ class SlurmLauncher final : public plugin::Launcher {
     return rendered;
   }
 
-  std::vector<plugin::Submission> Submit(const Json& jobs) override { return Talk().Submit(jobs); }
+  std::vector<plugin::Submission> Submit(const Json& jobs, std::chrono::milliseconds within) override {
+    return Talk().Submit(jobs, within);
+  }
 
   plugin::Polled Poll(const std::vector<std::string>& keys) override { return Timed(&Session::Poll, keys); }
   plugin::Polled Look(const std::vector<std::string>& keys) override { return Timed(&Session::Look, keys); }

@@ -421,7 +421,9 @@ Failure Session::NotSubmitted(const BatchJob& batch, const SlurmError& error, bo
                  std::string(refusal.hint), std::string(refusal.reason));
 }
 
-std::vector<plugin::Submission> Session::Submit(const Json& jobs) {
+std::vector<plugin::Submission> Session::Submit(const Json& jobs, plugin::Clock::Duration within) {
+  const Time begin = clock_.Now();
+  bool began = false;
   std::map<std::string, Failure> failures;  // by key
   std::set<std::string> unresolved;
   for (const Json& job : jobs) {
@@ -451,6 +453,8 @@ std::vector<plugin::Submission> Session::Submit(const Json& jobs) {
   for (BatchJob& batch :
        Bundle(fresh, options_, Limit(), std::filesystem::current_path().string(), journal_.dir(), journal_.size())) {
     const std::vector<std::string> keys = batch.keys;
+    if (began && clock_.Now() - begin >= within) break;
+    began = true;
     // Makes a throttle hold for all arrays together.
     if (options_.throttle > 0 && last_live_id_ > 0) {
       batch.dependency += fmt::format("{}afterany:{}", batch.dependency.empty() ? "" : ",", last_live_id_);
@@ -465,8 +469,13 @@ std::vector<plugin::Submission> Session::Submit(const Json& jobs) {
     const auto key = job.at("key").get<std::string>();
     const auto failure = failures.find(key);
     const Place place = journal_.Find(key);
-    answers.push_back(failure != failures.end() ? plugin::Submission{"", failure->second}
-                                                : plugin::Submission{IdOf(*place.array, place.task), {}});
+    if (failure != failures.end()) {
+      answers.push_back({"", failure->second});
+    } else if (place.array == nullptr) {
+      answers.push_back({.native_id = "", .later = true});
+    } else {
+      answers.push_back({IdOf(*place.array, place.task)});
+    }
   }
   return answers;
 }

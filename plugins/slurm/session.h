@@ -42,7 +42,8 @@ class Session {
 
   // These return one answer for each job, in order. They throw SlurmError if Slurm does not answer; Submit reports that
   // for each job instead.
-  std::vector<plugin::Submission> Submit(const plugin::Json& jobs);
+  std::vector<plugin::Submission> Submit(const plugin::Json& jobs,
+                                         plugin::Clock::Duration within = plugin::Clock::Duration::max());
   std::vector<plugin::JobState> Poll(const std::vector<std::string>& keys);
   // The same for callers that only look. Does not tell Slurm to end anything.
   std::vector<plugin::JobState> Look(const std::vector<std::string>& keys);

@@ -2,6 +2,9 @@
 //
 // Closing a terminal, or the end of the Slurm job around us, should not end the jobs that we have submitted. Therefore
 // SIGHUP, and SIGTERM inside a Slurm job, count as two requests to stop. Two requests leave the jobs alone.
+//
+// Seconds after the second request the process ends whatever it waits for, such as a launcher's call that does not
+// return. A driver may end at any instruction.
 #pragma once
 
 #include <signal.h>
@@ -20,7 +23,7 @@ class Interrupts {
   static int Count();
 
  private:
-  std::array<struct sigaction, 3> before_{};
+  std::array<struct sigaction, 4> before_{};
 };
 
 }  // namespace ridgeline

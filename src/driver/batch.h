@@ -1,5 +1,6 @@
 // How many jobs one call to a launcher is about. Interrupts are looked at between two calls, so a launcher that is slow
-// per job gets few jobs a call, and one that is quick gets all.
+// per job gets few jobs a call, and one that is quick gets all. One that works in bulk (LauncherCapabilities) gets all
+// from the first call on: Slurm makes one array of them, and has one answer for all.
 #pragma once
 
 #include <algorithm>
@@ -17,12 +18,13 @@ namespace ridgeline {
 
 class BatchSize {
  public:
-  explicit BatchSize(size_t first = 4) : jobs_(first) {}
+  explicit BatchSize(bool bulk);
   size_t jobs() const { return jobs_; }
   // A call about `jobs` jobs took `took_ns`. The next batch is larger if that was quick, and smaller if it was slow.
   void Took(size_t jobs, int64_t took_ns);
 
  private:
+  bool bulk_;
   size_t jobs_;
 };
 

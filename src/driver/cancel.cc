@@ -52,8 +52,8 @@ int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher
       unread = e;
     }
   };
-  BatchSize cancelled_at_once;
-  BatchSize asked_at_once;
+  BatchSize cancelled_at_once(launcher.can().bulk);
+  BatchSize asked_at_once(launcher.can().bulk);
   // Returns nothing if the launcher does not answer, or if it is given up.
   const auto ask = [&]() -> std::vector<JobState> {
     if (jobs.empty()) return {};

@@ -238,6 +238,7 @@ class Driver {
   }
 
   void Stop() {
+    EndUnsubmitted(live_, parts_);
     if (live_.empty()) return;
     parts_.observer.Note(fmt::format("stopping: {} job{} told to end", live_.size(), live_.size() == 1 ? "" : "s"));
     live_left_ = CancelJobs(live_.Records(), parts_.store, parts_.launcher, parts_.clock,

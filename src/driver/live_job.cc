@@ -43,6 +43,7 @@ LiveJob OpenJob(Job job, const std::string& launcher, const MeasurementKey& meas
 
 LiveJob AdoptJob(JobRecord record, const JobOf& job_of) {
   LiveJob job;
+  job.may_exist = true;
   if (record.state == JobRecord::State::kIntent) job.to_submit = JobOfIntent(record, job_of);
   if (job.to_submit) WriteJob(*job.to_submit);
   if (const auto why = record.evidence.find(kWithdrawn); why != record.evidence.end()) job.withdrawn = why->second;

@@ -30,6 +30,7 @@ inline constexpr const char* kAwaitingSince = "awaiting_since_unix_ns";
 struct LiveJob {
   JobRecord record;
   std::optional<Job> to_submit;  // set until the launcher has taken the job
+  bool may_exist = false;        // whether the launcher may have heard of it
   int submit_tries = 0;
   int64_t next_submit_ns = 0;    // no submission before this time
   int64_t submitted_ns = 0;      // monotonic; 0: in an earlier run

@@ -18,7 +18,7 @@ inline constexpr int64_t kRunAgainNs = 2'000'000'000;  // of a point whose infra
 inline constexpr int64_t kMostRunAgainNs = 300'000'000'000;
 
 // Calls about many jobs (batch.h).
-inline constexpr size_t kMostAtOnce = 1000;            // jobs
+inline constexpr size_t kMostAtOnce = 1000;            // jobs; a launcher that works in bulk gets so many at once
 inline constexpr size_t kBatchGrowth = 8;              // after a quick call
 inline constexpr int64_t kQuickCallNs = 250'000'000;   // at most
 inline constexpr int64_t kSlowCallNs = 1'000'000'000;  // the next call is about fewer jobs

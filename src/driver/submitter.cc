@@ -42,7 +42,6 @@ Submitter::Outcome Submitter::Submit(JobTable& jobs) {
   Outcome outcome;
   const std::vector<LiveJob*> due = jobs.ToSubmit(parts_.clock.MonotonicNs(), batch_.jobs());
   if (due.empty()) return outcome;
-  outcome.asked = true;
   // The time from before the question: a job may begin before the launcher has answered.
   const int64_t asked_unix_ns = parts_.clock.UnixNs();
   const int64_t asked_ns = parts_.clock.MonotonicNs();
@@ -51,6 +50,9 @@ Submitter::Outcome Submitter::Submit(JobTable& jobs) {
   parts_.store.Transact([&] {
     for (size_t i = 0; i < due.size(); ++i) {
       LiveJob& job = *due[i];
+      if (answers[i].later) continue;
+      outcome.asked = true;
+      job.may_exist = true;
       if (!answers[i].error) {
         Taken(job, answers[i], asked_unix_ns);
         continue;

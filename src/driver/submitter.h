@@ -11,7 +11,6 @@
 #include "driver/driver.h"
 #include "driver/fault_watch.h"
 #include "driver/job_table.h"
-#include "driver/patience.h"
 #include "driver/reluctance.h"
 
 namespace ridgeline {
@@ -19,7 +18,7 @@ namespace ridgeline {
 class Submitter {
  public:
   struct Outcome {
-    bool asked = false;              // something was submitted
+    bool asked = false;              // the launcher took or refused something
     std::vector<LiveJob*> refused;   // refused for good: these jobs are lost, and still in the table
     std::vector<JobToCollect> ends;  // of the refused jobs
   };
@@ -27,7 +26,7 @@ class Submitter {
   // `program` is the `ridgeline` that runs a job. `faults` knows the nodes to avoid. The references must outlive this
   // object.
   Submitter(const DriverParts& parts, Reluctance& reluctance, const FaultWatch& faults, std::filesystem::path program)
-      : parts_(parts), reluctance_(reluctance), faults_(faults), program_(std::move(program)) {}
+      : parts_(parts), reluctance_(reluctance), faults_(faults), program_(std::move(program)), batch_(parts.launcher.can().bulk) {}
 
   // Submits a batch of the jobs that are due, and records in the store which were taken. Throws if the launcher has
   // said "not now" for too long.
@@ -44,8 +43,7 @@ class Submitter {
   Reluctance& reluctance_;
   const FaultWatch& faults_;
   std::filesystem::path program_;
-  // Starts with all jobs: Slurm makes one array of them, and runs arrays of a limited sweep one after another.
-  BatchSize batch_{kMostAtOnce};
+  BatchSize batch_;
   std::optional<Error> last_refusal_;
   int refused_in_a_row_ = 0;
 };

@@ -47,6 +47,19 @@ void WithdrawQueued(JobTable& jobs, const DriverParts& parts, const std::string&
   TellToEnd(queued, parts);
 }
 
+void EndUnsubmitted(JobTable& jobs, const DriverParts& parts) {
+  std::vector<JobToCollect> ends;
+  std::vector<LiveJob*> unsubmitted;
+  for (LiveJob& job : jobs) {
+    if (job.may_exist) continue;
+    ends.push_back({job.record, JobRecord::State::kCancelled, {}});
+    unsubmitted.push_back(&job);
+  }
+  if (ends.empty()) return;
+  Collect(parts.store, ends, parts.clock.UnixNs());
+  jobs.Forget(unsubmitted);
+}
+
 void WithdrawAdopted(JobTable& jobs, const DriverParts& parts) {
   std::vector<LiveJob*> withdrawn;
   for (LiveJob* job : jobs.Submitted()) {

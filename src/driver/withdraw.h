@@ -15,6 +15,9 @@ enum class Queued { kAll, kKeptOffNodes };
 // dies. If the launcher does not answer now, the jobs stay in its queue.
 void WithdrawQueued(JobTable& jobs, const DriverParts& parts, const std::string& why, Queued which = Queued::kAll);
 
+// Ends the jobs that the launcher has never heard of, without a word to it, and forgets them.
+void EndUnsubmitted(JobTable& jobs, const DriverParts& parts);
+
 // Tells jobs to end that an earlier run withdrew, because it may have died before it told them.
 void WithdrawAdopted(JobTable& jobs, const DriverParts& parts);
 

@@ -65,12 +65,16 @@ struct JobState {
   int64_t started_unix_ns = 0;  // when it began to run; 0: not known
 };
 
+// How long a launcher that submits in bulk may take over one call.
+inline constexpr int64_t kSubmitWithinMs = 1000;
+
 struct Submission {
   std::string key;
   std::string native_id;                                       // the scheduler's name for it; empty if `error` is set
   std::optional<Error> error;                                  // why this one was not submitted
   bool retry = false;                                          // nothing is wrong with the job: submit it again later
   InfrastructureReason reason = InfrastructureReason::kStart;  // what refused it, if `error` is set
+  bool later = false;  // not begun for want of time: nothing is known against it
 };
 
 struct LaunchFile {
@@ -90,6 +94,7 @@ struct LauncherCapabilities {
   bool queue = false;       // has a queue: it takes LauncherStatus::max_jobs at once and runs them when it can
   bool poll_pause = false;  // says how long it wants to be left alone
   bool render = false;
+  bool bulk = false;  // a call about many jobs costs about as much as a call about one
 };
 
 struct LauncherStatus {

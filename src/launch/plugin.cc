@@ -94,7 +94,7 @@ class Plugin final : public Launcher {
   }
 
   std::vector<Submission> Submit(std::span<const LaunchJob> jobs) override {
-    const Json reply = Call("submit", table_.submit, {{"jobs", EncodeJobs(jobs)}});
+    const Json reply = Call("submit", table_.submit, {{"jobs", EncodeJobs(jobs)}, {"within_ms", kSubmitWithinMs}});
     return Checked("submit", [&] {
       std::vector<Submission> submissions;
       for (const LaunchJob& job : jobs) {
@@ -106,6 +106,7 @@ class Plugin final : public Launcher {
           submission.reason = ReasonFromName(error->value("reason", "")).value_or(submission.reason);
           submission.native_id.clear();
         }
+        submission.later = !submission.error && answer.value("later", false);
         submissions.push_back(std::move(submission));
       }
       return submissions;
@@ -226,7 +227,7 @@ class Plugin final : public Launcher {
     try {
       const auto names = Checked("open", [&] { return reply.at("capabilities").get<std::vector<std::string>>(); });
       const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
-      can_ = {has("queue"), has("poll_pause"), has("render")};
+      can_ = {has("queue"), has("poll_pause"), has("render"), has("bulk")};
     } catch (const Error&) {
       table_.close(session_);
       throw;

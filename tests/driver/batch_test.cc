@@ -12,7 +12,7 @@ namespace ridgeline {
 namespace {
 
 TEST(BatchSize, GrowsWhileCallsAreQuickAndShrinksWhenTheyAreSlow) {
-  BatchSize size;
+  BatchSize size(/*bulk=*/false);
   const size_t first = size.jobs();
   size.Took(first, kQuickCallNs);
   EXPECT_EQ(size.jobs(), kBatchGrowth * first);
@@ -28,8 +28,15 @@ TEST(BatchSize, GrowsWhileCallsAreQuickAndShrinksWhenTheyAreSlow) {
   EXPECT_EQ(size.jobs(), 1U);
 }
 
+TEST(BatchSize, OfALauncherThatWorksInBulkIsEverything) {
+  BatchSize size(/*bulk=*/true);
+  EXPECT_EQ(size.jobs(), kMostAtOnce);
+  size.Took(size.jobs(), 10 * kSlowCallNs);
+  EXPECT_EQ(size.jobs(), kMostAtOnce) << "fewer would take as long";
+}
+
 TEST(AskInBatches, AnswersInTheOrderOfTheQuestions) {
-  BatchSize size;
+  BatchSize size(/*bulk=*/false);
   FakeClock clock;
   std::vector<int> jobs(50);
   std::iota(jobs.begin(), jobs.end(), 0);
@@ -40,9 +47,9 @@ TEST(AskInBatches, AnswersInTheOrderOfTheQuestions) {
   };
   const auto answers = AskInBatches<int, int>(size, clock, jobs, ask, [] { return false; });
   EXPECT_EQ(answers, jobs);
-  EXPECT_THAT(batches, testing::ElementsAre(4, 32, 14));
+  EXPECT_THAT(batches, testing::ElementsAre(1, 8, 41));
   EXPECT_EQ((AskInBatches<int, int>(size, clock, jobs, ask, [] { return true; })), jobs) << "one batch is never split";
-  size = BatchSize();
+  size = BatchSize(/*bulk=*/false);
   EXPECT_EQ((AskInBatches<int, int>(size, clock, jobs, ask, [] { return true; })), std::nullopt);
 }
 

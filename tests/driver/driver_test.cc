@@ -18,15 +18,6 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-void ExpectEveryPointMeasuredOnce(World& world, int points) {
-  EXPECT_THAT(world.measured, SizeIs(points));
-  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
-  EXPECT_EQ(world.Count("SELECT count(*) FROM results"), points);
-  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'ok'"), points);
-  EXPECT_EQ(world.Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
-  EXPECT_THAT(world.OpenStore().Check(), ::testing::IsEmpty());
-}
-
 TEST(Driver, RunsEveryPointOnceAndSaysHowEachEnded) {
   World world(4);
   const RunSummary summary = world.Run();
@@ -215,32 +206,6 @@ TEST(Driver, ALargeWindowIsFilledInLargeParts) {
   };
   EXPECT_EQ(world.Run().ok, 60);
   EXPECT_LE(world.launcher.submit_calls, 8);
-}
-
-// Interrupts are looked at between batches, which are small where a call takes long.
-TEST(Driver, LeavesAtTheSecondInterruptWhereALauncherTakesASecondAJob) {
-  World world(40);
-  world.launcher.job_takes_ns = 1'000'000'000;
-  world.launcher.max_jobs = 40;
-  world.launcher.on_poll = [](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
-  world.interrupts = [&] {
-    if (!world.launcher.cancelled.empty()) return 2;
-    return world.launcher.jobs.empty() ? 0 : 1;
-  };
-  const RunSummary left = world.Run();
-  EXPECT_TRUE(left.interrupted);
-  EXPECT_EQ(world.launcher.poll_calls, 1) << "the first interrupt is heard after the first batch";
-  EXPECT_EQ(world.launcher.cancelled.size(), 4U) << "the first batch";
-  EXPECT_EQ(left.live_jobs, 40);
-}
-
-TEST(Driver, SubmitsFewJobsACallWhereALauncherTakesASecondAJob) {
-  World world(40);
-  world.launcher.job_takes_ns = 1'000'000'000;
-  world.launcher.max_jobs = 20;
-  EXPECT_EQ(world.Run().ok, 40);
-  EXPECT_GE(world.launcher.submit_calls, 1 + 20) << "one call for 20 jobs takes 20 s";
-  ExpectEveryPointMeasuredOnce(world, 40);
 }
 
 TEST(Driver, LeavesALauncherAloneAsLongAsItWishes) {

@@ -2,6 +2,7 @@
 // and the launcher outlive each driver, as in reality.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -164,5 +165,14 @@ class World {
   std::function<void()> step;           // called often; throws Killed
   std::map<std::string, int> measured;  // point id -> number of times that a job measured it
 };
+
+inline void ExpectEveryPointMeasuredOnce(World& world, int points) {
+  EXPECT_THAT(world.measured, ::testing::SizeIs(points));
+  EXPECT_THAT(world.measured, ::testing::Each(::testing::Pair(::testing::_, 1)));
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results"), points);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'ok'"), points);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
+  EXPECT_THAT(world.OpenStore().Check(), ::testing::IsEmpty());
+}
 
 }  // namespace ridgeline

@@ -41,14 +41,17 @@ class FakeLauncher final : public Launcher {
   std::map<std::string, Entry> jobs;
   std::vector<std::string> cancelled;
   int64_t max_jobs = 0;       // as in LauncherStatus
+  bool bulk = true;           // as in LauncherCapabilities
+  size_t most_a_call = 1000;  // submits no more in one call, and answers `later` for the others
   int64_t poll_pause_ns = 0;  // as in PollPauseNs
   int probes_refused = 0;     // for the moment
   bool not_now = false;       // on_submit refuses only for the moment
   int submit_calls = 0;
   int poll_calls = 0;
+  int calls_about_jobs = 0;  // a call about two jobs counts twice
 
   const std::string& name() const override { return name_; }
-  LauncherCapabilities can() const override { return {max_jobs > 0, poll_pause_ns > 0, false}; }
+  LauncherCapabilities can() const override { return {max_jobs > 0, poll_pause_ns > 0, false, bulk}; }
   LauncherStatus Probe() override {
     if (probes_refused > 0) return --probes_refused, LauncherStatus{false, "too many requests", "", 0, /*retry=*/true};
     return {true, "", "a launcher in this process", max_jobs};
@@ -60,6 +63,10 @@ class FakeLauncher final : public Launcher {
     ++submit_calls;
     std::vector<Submission> answers;
     for (const LaunchJob& job : requested) {
+      if (answers.size() >= most_a_call) {
+        answers.push_back({.key = job.key, .native_id = "", .error = {}, .later = true});
+        continue;
+      }
       TakeTime();
       Submission answer{job.key, "fake-" + job.key, {}, false};
       if (!jobs.contains(job.key)) {
@@ -112,6 +119,7 @@ class FakeLauncher final : public Launcher {
 
  private:
   void TakeTime() {
+    ++calls_about_jobs;
     if (job_takes_ns > 0) clock->SleepNs(job_takes_ns);
   }
 

@@ -6,6 +6,7 @@
 //   queue: N          it has a queue of its own for N jobs, in which they wait for their Priority
 //   refuses: WORDS    it takes no job: permanently, for `reason`; with `not_now` only for the moment
 //   silent: true      it does not answer polls
+//   job_takes_ms: N   every call takes that long for each of its jobs, so it does not work in bulk
 // Without a script: queued, running, ended. What it knows of a job, including what it was `asked`, is a file in
 // state_dir. So, as with a real scheduler elsewhere, killing a driver changes nothing.
 #include <spawn.h>
@@ -13,10 +14,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -60,6 +63,7 @@ class ScriptedLauncher final : public plugin::Launcher {
     reason_ = config.value("reason", "");
     not_now_ = config.value("not_now", false);
     silent_ = config.value("silent", false);
+    job_takes_ = std::chrono::milliseconds(config.value("job_takes_ms", 0));
     const Json script = config.value("script", Json{"queued", "running", "ended"});
     if (!script.is_array() || script.empty()) {
       throw Failure(Failure::Kind::kInvalidInput, "script must be a list of states");
@@ -67,7 +71,9 @@ class ScriptedLauncher final : public plugin::Launcher {
     script.get_to(script_);
   }
 
-  plugin::Capabilities Can() const override { return {.queue = queue_ > 0, .render = true}; }
+  plugin::Capabilities Can() const override {
+    return {.queue = queue_ > 0, .render = true, .bulk = job_takes_.count() == 0};
+  }
 
   plugin::Availability Probe() override { return {true, "", "a scheduler that follows a script", queue_}; }
 
@@ -79,7 +85,8 @@ class ScriptedLauncher final : public plugin::Launcher {
     return rendered;
   }
 
-  std::vector<plugin::Submission> Submit(const Json& jobs) override {
+  std::vector<plugin::Submission> Submit(const Json& jobs, std::chrono::milliseconds) override {
+    TakeTime(jobs.size());
     std::vector<plugin::Submission> answers;
     for (const Json& job : jobs) answers.push_back(SubmitOne(job));
     return answers;
@@ -87,18 +94,24 @@ class ScriptedLauncher final : public plugin::Launcher {
 
   plugin::Polled Poll(const std::vector<std::string>& keys) override {
     if (silent_) throw Failure(Failure::Kind::kInfrastructure, "the scheduler does not answer");
+    TakeTime(keys.size());
     plugin::Polled polled;
     for (const std::string& key : keys) polled.states.push_back(PollOne(key));
     return polled;
   }
 
   std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys) override {
+    TakeTime(keys.size());
     std::vector<plugin::Cancellation> answers;
     for (const std::string& key : keys) answers.push_back({CancelOne(key)});
     return answers;
   }
 
  private:
+  void TakeTime(size_t jobs) const {
+    if (job_takes_.count() > 0) std::this_thread::sleep_for(jobs * job_takes_);
+  }
+
   fs::path Record(const std::string& key) const { return state_dir_ / (key + ".json"); }
 
   plugin::Submission SubmitOne(const Json& job) const {
@@ -159,6 +172,7 @@ class ScriptedLauncher final : public plugin::Launcher {
   std::string reason_;
   bool not_now_ = false;
   bool silent_ = false;
+  std::chrono::milliseconds job_takes_{0};
 };
 
 std::unique_ptr<plugin::Launcher> Open(const Json& config, const fs::path& state_dir) {

@@ -239,7 +239,7 @@ class Boundary {
     return session;
   }
   // Whether the call did what it was asked.
-  bool Answers(const std::function<int(char**, size_t*)>& call) const {
+  bool Answers(const std::function<int(char**, size_t*)>& call, Json* answer = nullptr) const {
     char* reply = nullptr;
     size_t size = 0;
     const int failed = call(&reply, &size);
@@ -247,6 +247,7 @@ class Boundary {
     if (reply == nullptr) return false;
     const Json document = Json::parse(reply, reply + size);
     table_->free(reply);
+    if (answer != nullptr) *answer = document;
     if (failed == 0) return true;
     EXPECT_THAT(document.at("kind").get<std::string>(), ::testing::AnyOf("usage", "invalid_input", "infrastructure"));
     EXPECT_FALSE(document.at("message").get<std::string>().empty());
@@ -274,6 +275,49 @@ TEST_P(Conformance, AnswersEveryRequestWithADocument) {
     }
   }
   table.close(session);
+}
+
+TEST_P(Conformance, SubmitsWhatItCanInATimeAndTheRestLater) {
+  const Boundary boundary(GetParam().plugin_dir / ("ridgeline-launcher-" + GetParam().launcher + ".so"));
+  const ridgeline_launcher_table& table = boundary.table();
+  ridgeline_launcher_session* session =
+      boundary.Open(Json{{"config", GetParam().config}, {"state_dir", state_.path().string()}}.dump());
+  ASSERT_NE(session, nullptr);
+  Json jobs = Json::array();
+  for (const int64_t limit_s : {600, 1200, 1800}) {  // no two of them are alike
+    const LaunchJob job = MakeJob("rl-" + std::to_string(limit_s));
+    jobs.push_back({{"key", job.key},
+                    {"sweep", job.sweep},
+                    {"job_file", job.job_file.string()},
+                    {"job_dir", job.job_dir.string()},
+                    {"nodes", 1},
+                    {"cpus", 0},
+                    {"memory_bytes", 0},
+                    {"time_limit_s", limit_s},
+                    {"save_time_s", 0},
+                    {"own_trainer", false},
+                    {"exec", job.exec}});
+  }
+  const std::string request = Json{{"jobs", jobs}, {"within_ms", 0}}.dump();
+  size_t begun = 0;
+  for (size_t call = 0; call < jobs.size() && begun < jobs.size(); ++call) {
+    Json reply;
+    ASSERT_TRUE(boundary.Answers(
+        [&](char** bytes, size_t* size) {
+          return table.submit(session, request.data(), request.size(), bytes, size);
+        },
+        &reply));
+    const size_t had = std::exchange(begun, 0);
+    for (const Json& answer : reply.at("jobs")) {
+      EXPECT_FALSE(answer.contains("error")) << answer;
+      EXPECT_NE(answer.contains("native_id"), answer.contains("later")) << answer;
+      if (answer.contains("native_id")) ++begun;
+    }
+    EXPECT_GT(begun, had) << "each call begins at least one";
+  }
+  EXPECT_EQ(begun, jobs.size());
+  table.close(session);
+  for (const char* key : {"rl-600", "rl-1200", "rl-1800"}) WaitForEnd(key);
 }
 
 TEST_P(Conformance, SessionsStandBesideEachOther) {
