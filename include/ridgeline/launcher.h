@@ -7,8 +7,8 @@
 //   {"kind": "usage|invalid_input|infrastructure", "message": "…", "hint": "…", "retry": bool}
 // With "retry": true the failure is temporary: the harness calls again later, for as long as it is willing to wait.
 //
-// `open` makes a session of one configuration and one state folder, `close` ends it, and every other call belongs to
-// one. A job is
+// `open` makes a session of one configuration and one state folder, `close` ends it, and every other call but
+// `describe` belongs to one. A job is
 //   {"key", "sweep", "job_file", "job_dir", "nodes", "cpus", "memory_bytes", "time_limit_s", "save_time_s",
 //    "own_trainer", "exec": [argv…], "avoid": ["node"…], "config": {…}}
 //   key           deterministic and unique. Submitting a key that exists must find that job, never start a second one
@@ -68,6 +68,26 @@
 //                "no_node"       in the scheduler's words, that no node exists, free or busy, that could run it
 //   cancel     {"jobs": [{"key", "native_id"}…]} -> {"jobs": [{"key", "cancelled": bool}…]}
 //
+//   describe   {"config": {…}, "own_trainer": bool, "trainer": "…", "has_time_limit": bool, "node": "…"}
+//                                        -> {"here": bool, "srun": bool, "memory_bytes": int, "pin": {…},
+//                                            "gpus": {"setting": "…", "asked": "…", "kind": "…", "count": int},
+//                                            "secrets": "…", "warnings": ["…"…]}
+//              What a job asks for, of which the harness does not read the launcher's own settings. Needs no session,
+//              is pure, and counts values that it cannot read as not given: `open` and `render` refuse those.
+//              config: the job's `launch:` mapping. trainer: the name of its trainer's definition, if it has one.
+//              Every member of the reply may be missing.
+//                here          jobs run on this machine
+//                srun          Slurm's srun can start a job's processes
+//                memory_bytes  of a node
+//                pin           if there is a "node": what to merge (RFC 7396) into the launcher's own mapping so that
+//                              the job runs on that node; {} if the mapping names a node already. Missing if the
+//                              launcher cannot
+//                gpus          of a node. setting: the one that asks, or, if none does, that would ("slurm: gpus").
+//                              asked: what it asks for, in words; empty if nothing asks. kind: empty if any. count: 0
+//                              if it is not known. Missing if jobs have whatever GPUs are there, without asking
+//                secrets       how a job gets a secret, in words
+//                warnings      what is odd about what the job asks for, in words
+//
 // Thread safety: the harness calls a launcher from one thread at a time.
 #ifndef RIDGELINE_LAUNCHER_H_
 #define RIDGELINE_LAUNCHER_H_
@@ -79,7 +99,7 @@
 extern "C" {
 #endif
 
-#define RIDGELINE_LAUNCHER_ABI_VERSION 2u
+#define RIDGELINE_LAUNCHER_ABI_VERSION 3u
 
 typedef struct ridgeline_launcher_session ridgeline_launcher_session;  // the launcher's own
 
@@ -88,6 +108,8 @@ typedef int (*ridgeline_launcher_open)(const char* request, size_t request_size,
                                        char** reply, size_t* reply_size);
 typedef int (*ridgeline_launcher_call)(ridgeline_launcher_session* session, const char* request, size_t request_size,
                                        char** reply, size_t* reply_size);
+
+typedef int (*ridgeline_launcher_describe)(const char* request, size_t request_size, char** reply, size_t* reply_size);
 
 typedef struct ridgeline_launcher_table {
   uint32_t abi_version;  // RIDGELINE_LAUNCHER_ABI_VERSION the plugin was compiled with
@@ -102,6 +124,7 @@ typedef struct ridgeline_launcher_table {
   ridgeline_launcher_call poll_many;
   ridgeline_launcher_call cancel;
   void (*free)(char* reply);
+  ridgeline_launcher_describe describe;
 } ridgeline_launcher_table;
 
 // The one exported function. `harness_abi_version` is the version that the harness speaks. A plugin of another version

@@ -65,7 +65,8 @@ Json AnswerSubmit(Launcher& launcher, const Json& request) {
       answers.back().error = e;
     }
   }
-  std::vector<Submission> given = launcher.Submit(sound, std::chrono::milliseconds(request.value("within_ms", kAnyTimeMs)));
+  std::vector<Submission> given =
+      launcher.Submit(sound, std::chrono::milliseconds(request.value("within_ms", kAnyTimeMs)));
   auto next = given.begin();
   for (Submission& answer : answers) {
     if (!answer.error) answer = std::move(*next++);
@@ -129,6 +130,20 @@ int OpenSession(OpenLauncher open, const char* request, size_t request_size, rid
     Json answer = {{"capabilities", NamesOf(launcher->Can())}};
     *session = reinterpret_cast<ridgeline_launcher_session*>(launcher.release());
     return answer;
+  });
+}
+
+int AnswerDescribe(Describe describe, const char* name, const char* request, size_t request_size, char** reply,
+                   size_t* reply_size) {
+  return Serve(request, request_size, reply, reply_size, [&](const Json& document) {
+    const Json& config = document.at("config");
+    JobToDescribe job;
+    if (const auto own = config.find(name); own != config.end() && own->is_object()) job.own = *own;
+    job.own_trainer = document.value("own_trainer", false);
+    job.trainer = document.value("trainer", "");
+    job.has_time_limit = document.value("has_time_limit", false);
+    job.node = document.value("node", "");
+    return ToJson(describe(job));
   });
 }
 

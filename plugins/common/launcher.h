@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/answers.h"
+#include "common/describe.h"
 #include "common/failure.h"
 #include "ridgeline/launcher.h"
 
@@ -44,19 +45,25 @@ class Launcher {
 // Failure.
 using OpenLauncher = std::unique_ptr<Launcher> (*)(const Json& config, const std::filesystem::path& state_dir);
 
-// OpenSession is the table's `open`. TableWithoutOpen fills in all other calls of ridgeline_launcher_table.
+// OpenSession is the table's `open`, AnswerDescribe its `describe`. TableWithoutOpen fills in all other calls of
+// ridgeline_launcher_table.
 int OpenSession(OpenLauncher open, const char* request, size_t request_size, ridgeline_launcher_session** session,
                 char** reply, size_t* reply_size);
+int AnswerDescribe(Describe describe, const char* name, const char* request, size_t request_size, char** reply,
+                   size_t* reply_size);
 ridgeline_launcher_table TableWithoutOpen(const char* name);
 
 // The return value of a plugin's ridgeline_launcher(), which defines nothing else.
-template <OpenLauncher kOpen>
+template <OpenLauncher kOpen, Describe kDescribe>
 const ridgeline_launcher_table* Table(const char* name) {
   static const ridgeline_launcher_table kTable = [&] {
     ridgeline_launcher_table table = TableWithoutOpen(name);
     table.open = [](const char* request, size_t request_size, ridgeline_launcher_session** session, char** reply,
                     size_t* reply_size) {
       return OpenSession(kOpen, request, request_size, session, reply, reply_size);
+    };
+    table.describe = [](const char* request, size_t request_size, char** reply, size_t* reply_size) {
+      return AnswerDescribe(kDescribe, kTable.name, request, request_size, reply, reply_size);
     };
     return table;
   }();

@@ -12,6 +12,7 @@
 #include "common/launcher.h"
 #include "kubernetes/cluster.h"
 #include "kubernetes/config.h"
+#include "kubernetes/describe.h"
 #include "kubernetes/manifest.h"
 #include "kubernetes/session.h"
 
@@ -87,5 +88,5 @@ std::unique_ptr<plugin::Launcher> Open(const Json& config, const std::filesystem
 }  // namespace ridgeline::kubernetes
 
 const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
-  return ridgeline::plugin::Table<ridgeline::kubernetes::Open>("kubernetes");
+  return ridgeline::plugin::Table<ridgeline::kubernetes::Open, ridgeline::kubernetes::DescribeJob>("kubernetes");
 }

@@ -84,9 +84,11 @@ std::unique_ptr<plugin::Launcher> Open(const Json& config, const std::filesystem
   return std::make_unique<LocalLauncher>(config, state_dir);
 }
 
+plugin::Description DescribeJob(const plugin::JobToDescribe&) { return {.here = true}; }
+
 }  // namespace
 }  // namespace ridgeline::local
 
 const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
-  return ridgeline::plugin::Table<ridgeline::local::Open>("local");
+  return ridgeline::plugin::Table<ridgeline::local::Open, ridgeline::local::DescribeJob>("local");
 }

@@ -21,6 +21,7 @@
 #include "common/shell.h"
 #include "slurm/client.h"
 #include "slurm/config.h"
+#include "slurm/describe.h"
 #include "slurm/render.h"
 #include "slurm/session.h"
 
@@ -80,7 +81,9 @@ class SlurmLauncher final : public plugin::Launcher {
     }
   }
 
-  plugin::Capabilities Can() const override { return {.queue = true, .poll_pause = true, .render = true, .bulk = true}; }
+  plugin::Capabilities Can() const override {
+    return {.queue = true, .poll_pause = true, .render = true, .bulk = true};
+  }
 
   plugin::Availability Probe() override {
     try {
@@ -189,5 +192,5 @@ std::unique_ptr<plugin::Launcher> Open(const Json& config, const fs::path& state
 }  // namespace ridgeline::slurm
 
 const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
-  return ridgeline::plugin::Table<ridgeline::slurm::Open>("slurm");
+  return ridgeline::plugin::Table<ridgeline::slurm::Open, ridgeline::slurm::DescribeJob>("slurm");
 }

@@ -5,7 +5,6 @@ namespace ridgeline {
 
 inline constexpr const char* kDefaultDb = "ridgeline.db";          // --db, in the working folder
 inline constexpr const char* kDefaultOutputDir = "ridgeline-out";  // --to, of `ridgeline run`: job folders and reports
-inline constexpr const char* kDefaultLauncher = "local";           // --launcher, if the sweep names none
 
 // A copy of the sweep, in the folder that `ridgeline render` writes and `ridgeline collect` reads.
 inline constexpr const char* kRenderedSweep = "jobs/sweep.yaml";  // collect.h: kRenderedSweepName

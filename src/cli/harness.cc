@@ -21,6 +21,7 @@
 #include "predict/memory.h"
 #include "run/measurement.h"
 #include "sweep/expand.h"
+#include "sweep/job_description.h"
 #include "sweep/launch.h"
 #include "sweep/profile.h"
 #include "yaml/yaml.h"
@@ -46,7 +47,7 @@ std::unique_ptr<Launcher> OpenLauncherFor(const Sweep& sweep, int64_t max_parall
     if (e.kind() != ErrorKind::kInvalidInput || at == std::string::npos) throw;
     const std::string rest = e.message().substr(at + 8);
     Place place = sweep.launch.place;
-    size_t longest = 0;  // prefers "slurm: gpus" to "slurm"
+    size_t longest = 0;  // prefers a setting to its mapping
     for (const auto& [setting, its_place] : sweep.launch.places) {
       const bool is_unknown = rest.find(fmt::format("there is no setting '{}'",
                                                     setting.substr(setting.find(' ') + 1))) != std::string::npos;
@@ -168,12 +169,13 @@ Sweep LoadSweepFor(const fs::path& file, const std::string& launcher, const std:
                    const Given& given) {
   Sweep sweep = LoadSweep(SweepFile(file), trainers, given);
   if (!launcher.empty()) sweep.launch.launcher = launcher;
+  sweep.launch.describe = AskLaunchers();
   UseProfiles(sweep);
   UseLargestBatches(sweep, {}, PredictMemory);
   return sweep;
 }
 
-bool RunsHere(const Sweep& sweep) { return sweep.launch.launcher == kDefaultLauncher; }
+bool RunsHere(const Sweep& sweep) { return DescriptionOf(sweep.launch).here; }
 
 NodeMemory NodeMemoryOf(const Sweep& sweep) { return RunsHere(sweep) ? MemoryHere() : NodeMemory(); }
 

@@ -24,6 +24,7 @@
 #include "predict/memory.h"
 #include "run/spec.h"
 #include "sweep/expand.h"
+#include "sweep/job_description.h"
 #include "sweep/launch.h"
 
 namespace ridgeline {
@@ -31,7 +32,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTrainerName = "ridgeline-train";
-constexpr const char* kHostLabel = "kubernetes.io/hostname";
 constexpr size_t kShownHash = 8;  // letters of the hash in a folder's name
 
 // Prints only what went wrong, because a turn is one of dozens.
@@ -120,7 +120,11 @@ bool Turns::Take(const std::string& turn, const fs::path& build, const std::set<
   return !summary.interrupted;
 }
 
-void Turns::KeepTo(const std::string& node) { KeepToNode(sweep_.launch, node); }
+void Turns::KeepTo(const std::string& node) {
+  if (KeepToNode(sweep_.launch, node)) return;
+  SayAside("the launcher {} cannot keep jobs on one node: turns on different nodes compare nodes, too\n",
+           sweep_.launch.launcher);
+}
 
 std::vector<MeasuredCell> Turns::Read(const std::string& turn) {
   Store store = OpenStore(Database(), Store::Mode::kReadOnly);
@@ -129,19 +133,16 @@ std::vector<MeasuredCell> Turns::Read(const std::string& turn) {
   return ReadMeasurements(store, choice);
 }
 
-void KeepToNode(Launch& launch, const std::string& node) {
+bool KeepToNode(Launch& launch, const std::string& node) {
   const bool is_several = node.find(' ') != std::string::npos;
-  if (node.empty() || is_several || (launch.launcher != "slurm" && launch.launcher != "kubernetes")) return;
+  if (node.empty() || is_several) return true;
+  const JobDescription job = DescriptionOf(launch, node);
+  if (job.here) return true;
+  if (!job.pin) return false;
   Json& own = launch.config[launch.launcher];
   if (own.is_null()) own = Json::object();
-  if (!own.is_object()) return;
-  if (launch.launcher == "slurm") {
-    if (!own.contains("nodelist")) own["nodelist"] = node;
-    return;
-  }
-  Json& selector = own["node_selector"];
-  if (selector.is_null()) selector = Json::object();
-  if (selector.is_object() && !selector.contains(kHostLabel)) selector[kHostLabel] = node;
+  if (own.is_object()) own.merge_patch(*job.pin);
+  return true;
 }
 
 fs::path FolderOfTurns(const fs::path& folder, const std::string& name, const std::vector<std::string>& purpose) {

@@ -33,7 +33,7 @@ class Turns {
   // such program, and Error(kInfrastructure) if the launcher is down. Returns false if it was interrupted.
   bool Take(const std::string& turn, const std::filesystem::path& build, const std::set<std::string>& point_ids);
 
-  // Keeps all later runs on this node.
+  // Keeps all later runs on this node, and says so if the launcher cannot.
   void KeepTo(const std::string& node);
 
   // Reads the turn's results.
@@ -49,8 +49,9 @@ class Turns {
   std::map<std::string, std::string> trainers_;  // by the points' ids
 };
 
-// Makes the launcher put every point on this node, unless the sweep names a node or there is only one.
-void KeepToNode(Launch& launch, const std::string& node);
+// Makes the launcher put every point on this node, unless the sweep names a node or there is only one. Returns false if
+// the launcher cannot.
+bool KeepToNode(Launch& launch, const std::string& node);
 
 // A separate folder in `folder` for turns of this purpose.
 std::filesystem::path FolderOfTurns(const std::filesystem::path& folder, const std::string& name,

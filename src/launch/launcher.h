@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "run/job.h"
+#include "sweep/job_description.h"
 
 namespace ridgeline {
 
@@ -129,6 +130,10 @@ class Launcher {
 
 // The launchers in a plugin folder, sorted, for messages and for `ridgeline doctor`.
 std::vector<std::string> AvailableLaunchers(const std::filesystem::path& plugin_dir);
+
+// Returns a function that asks launchers what a job asks for. It loads a launcher when it is first asked about, and
+// remembers answers. `plugin_dir`: empty: DataDir("plugins"). Thread-safe.
+std::shared_ptr<const DescribeJob> AskLaunchers(const std::filesystem::path& plugin_dir = {});
 
 // Loads ridgeline-launcher-NAME.so. `config` is the sweep's `launch:` mapping, `state_dir` a folder for the launcher's
 // own files (is made if missing, but not to render). Throws Error that names the check that failed: no such file (and

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,7 +15,9 @@
 #include "ridgeline/json_fault.h"
 #include "ridgeline/launcher.h"
 #include "ridgeline/limits.h"
+#include "run/job.h"
 #include "run/result.h"
+#include "trainers/definition.h"
 
 namespace ridgeline {
 namespace {
@@ -46,6 +49,35 @@ struct CloseLibrary {
   void operator()(void* handle) const { ::dlclose(handle); }
 };
 using Library = std::unique_ptr<void, CloseLibrary>;
+
+// Reads a reply, and says of which call it is if it is wrong.
+template <typename Read>
+auto CheckedReply(const std::string& launcher, const char* call, Read read) -> decltype(read()) {
+  try {
+    return read();
+  } catch (const Json::exception& e) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("launcher {}: its reply to {} is not what {} replies: {}",
+                                                        launcher, call, call, JsonFault(e)));
+  } catch (const Error& e) {
+    throw Error(e.kind(), fmt::format("launcher {}: its reply to {}: {}", launcher, call, e.message()), e.hint());
+  }
+}
+
+template <typename Function>
+Json ExchangeWith(const std::string& launcher, const char* call, const ridgeline_launcher_table& table,
+                  const Json& request, Function function) {
+  char* bytes = nullptr;
+  size_t size = 0;
+  const int failed = function(DumpJson(request), &bytes, &size);
+  const std::unique_ptr<char, void (*)(char*)> owner(bytes, table.free);
+  if (bytes == nullptr) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("launcher {}: {} gave no reply", launcher, call));
+  }
+  Json reply = CheckedReply(launcher, call, [&] { return Json::parse(bytes, bytes + size); });
+  if (failed == 0) return reply;
+  CheckedReply(launcher, call, [&] { return reply.at("message").get<std::string>(); });
+  throw ErrorFromJson(reply, launcher);
+}
 
 class Plugin final : public Launcher {
  public:
@@ -206,14 +238,7 @@ class Plugin final : public Launcher {
   template <typename Read>
   auto Checked(const char* call, Read read) -> decltype(read()) {
     next_answer_ = 0;
-    try {
-      return read();
-    } catch (const Json::exception& e) {
-      throw Error(ErrorKind::kInfrastructure, fmt::format("launcher {}: its reply to {} is not what {} replies: {}",
-                                                          name_, call, call, JsonFault(e)));
-    } catch (const Error& e) {
-      throw Error(e.kind(), fmt::format("launcher {}: its reply to {}: {}", name_, call, e.message()), e.hint());
-    }
+    return CheckedReply(name_, call, read);
   }
 
   void Open(const Json& config) {
@@ -243,17 +268,7 @@ class Plugin final : public Launcher {
 
   template <typename Function>
   Json Exchange(const char* call, const Json& request, Function function) {
-    char* bytes = nullptr;
-    size_t size = 0;
-    const int failed = function(DumpJson(request), &bytes, &size);
-    const std::unique_ptr<char, void (*)(char*)> owner(bytes, table_.free);
-    if (bytes == nullptr) {
-      throw Error(ErrorKind::kInfrastructure, fmt::format("launcher {}: {} gave no reply", name_, call));
-    }
-    Json reply = Checked(call, [&] { return Json::parse(bytes, bytes + size); });
-    if (failed == 0) return reply;
-    Checked(call, [&] { return reply.at("message").get<std::string>(); });
-    throw ErrorFromJson(reply, name_);
+    return ExchangeWith(name_, call, table_, request, function);
   }
 
   Library library_;
@@ -283,11 +298,12 @@ const ridgeline_launcher_table& CheckTable(const ridgeline_launcher_table* table
                        sizeof(ridgeline_launcher_table)));
   }
   const std::pair<const char*, bool> members[] = {
-      {"name", table->name != nullptr},     {"version", table->version != nullptr},
-      {"open", table->open != nullptr},     {"close", table->close != nullptr},
-      {"probe", table->probe != nullptr},   {"render", table->render != nullptr},
-      {"submit", table->submit != nullptr}, {"poll_many", table->poll_many != nullptr},
-      {"cancel", table->cancel != nullptr}, {"free", table->free != nullptr},
+      {"name", table->name != nullptr},         {"version", table->version != nullptr},
+      {"open", table->open != nullptr},         {"close", table->close != nullptr},
+      {"probe", table->probe != nullptr},       {"render", table->render != nullptr},
+      {"submit", table->submit != nullptr},     {"poll_many", table->poll_many != nullptr},
+      {"cancel", table->cancel != nullptr},     {"free", table->free != nullptr},
+      {"describe", table->describe != nullptr},
   };
   for (const auto& [member, there] : members) {
     if (!there) refuse(fmt::format("its table has no {}", member));
@@ -295,22 +311,12 @@ const ridgeline_launcher_table& CheckTable(const ridgeline_launcher_table* table
   return *table;
 }
 
-}  // namespace
+struct Loaded {
+  Library library;
+  const ridgeline_launcher_table* table;
+};
 
-std::vector<std::string> AvailableLaunchers(const fs::path& plugin_dir) {
-  std::vector<std::string> names;
-  ForEachEntry(plugin_dir, [&](const fs::directory_entry& entry) {
-    const std::string file = entry.path().filename().string();
-    if (file.starts_with(kPrefix) && file.ends_with(kSuffix) && file.size() > kPrefix.size() + kSuffix.size()) {
-      names.push_back(file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size()));
-    }
-  });
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& config, const fs::path& state_dir,
-                                       const fs::path& plugin_dir) {
+Loaded Load(const std::string& name, const fs::path& plugin_dir) {
   const fs::path file = plugin_dir / (std::string(kPrefix) + name + std::string(kSuffix));
   if (!IsPluginName(name) || !fs::exists(file)) {
     const std::vector<std::string> there = AvailableLaunchers(plugin_dir);
@@ -331,7 +337,93 @@ std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& conf
   if (table.name != name) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("{}: it calls itself '{}'", file.string(), table.name));
   }
-  return std::make_unique<Plugin>(std::move(library), table, name, config, fs::absolute(state_dir));
+  return {std::move(library), &table};
+}
+
+JobDescription DescriptionIn(const Json& reply) {
+  JobDescription job;
+  job.here = reply.value("here", false);
+  job.has_srun = reply.value("srun", false);
+  if (const auto gpus = reply.find("gpus"); gpus != reply.end()) {
+    job.gpus = JobDescription::Gpus{gpus->at("setting").get<std::string>(), gpus->value("asked", ""),
+                                    gpus->value("kind", ""), std::max<int64_t>(0, gpus->value("count", int64_t{0}))};
+  }
+  job.memory_bytes = std::max<int64_t>(0, reply.value("memory_bytes", int64_t{0}));
+  job.secrets = reply.value("secrets", "");
+  if (const auto warnings = reply.find("warnings"); warnings != reply.end()) warnings->get_to(job.warnings);
+  if (const auto pin = reply.find("pin"); pin != reply.end()) {
+    if (!pin->is_object()) throw Error(ErrorKind::kInfrastructure, "pin is no mapping");
+    job.pin = *pin;
+  }
+  return job;
+}
+
+// Asks launchers, each of which it loads once.
+class Describer {
+ public:
+  explicit Describer(fs::path plugin_dir) : plugin_dir_(std::move(plugin_dir)) {}
+
+  JobDescription Ask(const Launch& launch, const std::string& node) {
+    Json request = {{"config", launch.config},
+                    {"own_trainer", !launch.definition && IsOurTrainer(launch.trainer)},
+                    {"trainer", launch.definition ? launch.definition->name : std::string()},
+                    {"has_time_limit", launch.time_limit_s > 0 || launch.time_limit_auto}};
+    if (!node.empty()) request["node"] = node;
+    const std::lock_guard lock(mutex_);
+    const auto [known, is_new] = known_.try_emplace({launch.launcher, DumpJson(request)});
+    if (!is_new) return known->second;
+    try {
+      return known->second = AskAnew(launch.launcher, request);
+    } catch (...) {
+      known_.erase(known);
+      throw;
+    }
+  }
+
+ private:
+  JobDescription AskAnew(const std::string& name, const Json& request) {
+    auto loaded = loaded_.find(name);
+    if (loaded == loaded_.end()) {
+      loaded = loaded_.emplace(name, Load(name, plugin_dir_.empty() ? DataDir("plugins") : plugin_dir_)).first;
+    }
+    const ridgeline_launcher_table& table = *loaded->second.table;
+    const Json reply =
+        ExchangeWith(name, "describe", table, request, [&](const std::string& text, char** bytes, size_t* size) {
+          return table.describe(text.data(), text.size(), bytes, size);
+        });
+    return CheckedReply(name, "describe", [&] { return DescriptionIn(reply); });
+  }
+
+  const fs::path plugin_dir_;
+  std::mutex mutex_;
+  std::map<std::string, Loaded> loaded_;
+  std::map<std::pair<std::string, std::string>, JobDescription> known_;  // by launcher and request
+};
+
+}  // namespace
+
+std::vector<std::string> AvailableLaunchers(const fs::path& plugin_dir) {
+  std::vector<std::string> names;
+  ForEachEntry(plugin_dir, [&](const fs::directory_entry& entry) {
+    const std::string file = entry.path().filename().string();
+    if (file.starts_with(kPrefix) && file.ends_with(kSuffix) && file.size() > kPrefix.size() + kSuffix.size()) {
+      names.push_back(file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size()));
+    }
+  });
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::shared_ptr<const DescribeJob> AskLaunchers(const fs::path& plugin_dir) {
+  const auto describer = std::make_shared<Describer>(plugin_dir);
+  return std::make_shared<const DescribeJob>(
+      [describer](const Launch& launch, const std::string& node) { return describer->Ask(launch, node); });
+}
+
+std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& config, const fs::path& state_dir,
+                                       const fs::path& plugin_dir) {
+  Loaded loaded = Load(name, plugin_dir);
+  return std::make_unique<Plugin>(std::move(loaded.library), *loaded.table, name, config, fs::absolute(state_dir));
 }
 
 std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& config, const fs::path& state_dir) {

@@ -12,30 +12,12 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "predict/memory.h"
-#include "ridgeline/amount.h"
 #include "run/gpus.h"
 #include "run/job.h"
 #include "run/spec.h"
+#include "sweep/job_description.h"
 
 namespace ridgeline {
-namespace {
-
-// Reads "64GB" and "64GiB", as everywhere, and "64G" and "64Gi" as Kubernetes writes them.
-std::optional<int64_t> BytesOf(const Json& value) {
-  if (!value.is_string() && !value.is_number()) return std::nullopt;
-  const std::string text = value.is_string() ? value.get<std::string>() : DumpJson(value);
-  const auto bytes = ParseAmount(text, kSizeUnits);
-  return WholeAmount(bytes ? bytes : ParseAmount(text + "B", kSizeUnits), kMostBytes);
-}
-
-// Returns the memory of a node that the launcher's own settings ask for. The launcher refuses an invalid value.
-std::optional<int64_t> RequestOf(const Launch& launch) {
-  const auto own = launch.config.find(launch.launcher);
-  if (own == launch.config.end() || !own->is_object() || !own->contains("memory")) return std::nullopt;
-  return BytesOf(own->at("memory"));
-}
-
-}  // namespace
 
 NodeMemory MemoryHere(const std::filesystem::path& root) {
   const int64_t bytes = AvailableMemoryBytes(root);
@@ -55,8 +37,8 @@ SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemor
   const auto consider = [&](int64_t bytes, std::string basis) {
     if (bytes > 0 && (least.bytes == 0 || bytes < least.bytes)) least = {bytes, std::move(basis)};
   };
-  if (const auto request = RequestOf(launch)) {
-    consider(*request, fmt::format("{}: memory {}", launch.launcher, FormatBytes(*request)));
+  if (const int64_t request = DescriptionOf(launch).memory_bytes; request > 0) {
+    consider(request, fmt::format("{}: memory {}", launch.launcher, FormatBytes(request)));
   }
   consider(launch.memory_limit_bytes, "memory_limit " + FormatBytes(launch.memory_limit_bytes));
   if (least.bytes == 0) return {};

@@ -167,15 +167,6 @@ void RequireWeights(const Sweep& sweep, const std::vector<Point>& points) {
   }
 }
 
-// Says that nothing would end a job that hangs. A queue of Slurm's has a limit of its own, and local jobs run in view
-// of the user.
-std::string EndlessRequest(const Job& job, const Launch& launch) {
-  if (launch.launcher != "kubernetes" || job.points.front().time_limit_s > 0) return "";
-  return "kubernetes: points have no time_limit, and nothing else ends one that hangs: it keeps its nodes until "
-         "somebody "
-         "deletes its Job";
-}
-
 }  // namespace
 
 std::string_view VerdictName(Verdict verdict) {
@@ -217,10 +208,8 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
                                          "none was measured yet, and `price` names no device"}),
                   "set time_limit, or name what it runs on: `price: {device: …}` (docs/prediction.md)");
     }
-    std::vector<std::string> odd_requests = OddRequests(spec, launch);
-    odd_requests.push_back(EndlessRequest(job, launch));
-    for (std::string& odd : odd_requests) {
-      if (odd.empty() || std::ranges::find(plan.warnings, odd) != plan.warnings.end()) continue;
+    for (std::string& odd : OddRequests(spec, launch)) {
+      if (std::ranges::find(plan.warnings, odd) != plan.warnings.end()) continue;
       plan.warnings.push_back(std::move(odd));
     }
     PlannedPoint planned;

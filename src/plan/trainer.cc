@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -18,6 +17,7 @@
 #include "plan/memory.h"
 #include "run/gpus.h"
 #include "run/spec.h"
+#include "sweep/job_description.h"
 #include "sweep/launch.h"
 #include "trainers/invocation.h"
 
@@ -30,68 +30,11 @@ std::string Path() {
   return path == nullptr ? "" : path;
 }
 
-// Returns the launcher's own mapping; nullptr if there is none.
-const Json* OwnOf(const Launch& launch) {
-  const auto own = launch.config.find(launch.launcher);
-  return own == launch.config.end() || !own->is_object() ? nullptr : &*own;
-}
-
-// The GPUs of a node that the launcher is asked for.
-struct Asked {
-  std::string setting;  // the setting that asks, "slurm: gpus"; empty: none does
-  std::string text;     // in words: "8 GPUs"
-  std::string kind;     // "h100"; empty: any
-  int64_t count = 0;    // 0: not known
-};
-
-// Reads "8", "h100:8" or "h100".
-void ReadGpus(std::string_view text, Asked& asked) {
-  const size_t colon = text.rfind(':');
-  const std::string_view last = colon == std::string_view::npos ? text : text.substr(colon + 1);
-  int64_t count = 0;
-  const auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), count);
-  const bool is_count = error == std::errc() && end == last.data() + last.size() && count > 0;
-  asked.count = is_count ? count : text.empty() || colon != std::string_view::npos ? 0 : 1;
-  if (!is_count) {
-    asked.kind = text;
-  } else if (colon != std::string_view::npos) {
-    asked.kind = text.substr(0, colon);
-  }
-}
-
-Asked AskedGpus(const Launch& launch) {
-  Asked asked;
-  const Json* own = OwnOf(launch);
-  if (own == nullptr) return asked;
-  const auto said = [&](const char* name) { return own->value(name, Json()); };
-  if (const Json gpus = said("gpus"); gpus.is_number_integer() || gpus.is_string()) {
-    gpus.is_string() ? ReadGpus(gpus.get<std::string>(), asked) : ReadGpus(gpus.dump(), asked);
-    asked.text = fmt::format("gpus asks for {} GPU{}", asked.count, asked.count == 1 ? "" : "s");
-    if (asked.count > 0) asked.setting = launch.launcher + ": gpus";
-    return asked;
-  }
-  if (const Json gres = said("gres"); gres.is_string()) {
-    const auto text = gres.get<std::string>();
-    for (size_t at = 0; at < text.size();) {
-      const size_t end = std::min(text.find(',', at), text.size());
-      const std::string item = text.substr(at, end - at);
-      if (item == "gpu") asked.count = 1;
-      if (item.starts_with("gpu:")) ReadGpus(item.substr(4), asked);
-      if (item == "gpu" || item.starts_with("gpu:")) {
-        asked.setting = launch.launcher + ": gres";
-        asked.text = "gres asks for " + PrintableLine(text);
-      }
-      at = end + 1;
-    }
-  }
-  const Json passed_on = said("sbatch");
-  if (!passed_on.is_object()) return asked;
-  for (const auto& [option, value] : passed_on.items()) {
-    if (!option.starts_with("gpus") && option != "ntasks-per-gpu") continue;
-    asked.setting = launch.launcher + ": sbatch";
-    asked.text = "sbatch asks for GPUs";
-  }
-  return asked;
+// Returns "slurm: {gpus: 8}" for the setting "slurm: gpus".
+std::string SettingText(const std::string& setting, int64_t value) {
+  const size_t colon = setting.find(": ");
+  if (colon == std::string::npos) return fmt::format("{}: {}", setting, value);
+  return fmt::format("{}: {{{}: {}}}", setting.substr(0, colon), setting.substr(colon + 2), value);
 }
 
 int64_t RanksOfANode(const RunSpec& spec, const Launch& launch) {
@@ -99,24 +42,24 @@ int64_t RanksOfANode(const RunSpec& spec, const Launch& launch) {
   return (ProcessesOf(spec) + nodes - 1) / nodes;
 }
 
-std::string OddGpus(const RunSpec& spec, const Launch& launch) {
-  if (!IsOurTrainer(launch)) return {};
+std::string OddGpus(const RunSpec& spec, const Launch& launch, const JobDescription& job) {
+  if (!IsOurTrainer(launch) || !job.gpus) return {};
   const bool wanted = spec.device == "cuda";
-  const Asked asked = AskedGpus(launch);
-  if (wanted && asked.setting.empty() && launch.launcher != "local") {
-    return fmt::format(
-        "{0}: points have device: cuda, and no GPU is asked for: say how many a node, {0}: {{gpus: {1}}}",
-        launch.launcher, RanksOfANode(spec, launch));
+  const JobDescription::Gpus& gpus = *job.gpus;
+  const int64_t ranks = RanksOfANode(spec, launch);
+  if (wanted && gpus.asked.empty()) {
+    return fmt::format("{}: points have device: cuda, and no GPU is asked for: say how many a node, {}",
+                       launch.launcher, SettingText(gpus.setting, ranks));
   }
-  if (const int64_t ranks = RanksOfANode(spec, launch); wanted && asked.count > ranks) {
+  if (wanted && gpus.count > ranks) {
     return fmt::format(
         "{}: {} a node, and a point of {} rank{} there uses {}: say gpus: {}, or ranks: {} a node, or the rest is idle",
-        launch.launcher, asked.text, ranks, ranks == 1 ? "" : "s", ranks, ranks, asked.count);
+        launch.launcher, PrintableLine(gpus.asked), ranks, ranks == 1 ? "" : "s", ranks, ranks, gpus.count);
   }
-  if (wanted || asked.setting.empty()) return {};
+  if (wanted || gpus.asked.empty()) return {};
   return fmt::format(
       "{}: {} a node, and ridgeline-train uses none: say device: cuda, name a `trainer` that does, or leave it out",
-      launch.launcher, asked.text);
+      launch.launcher, PrintableLine(gpus.asked));
 }
 
 // Decides by the words in the name: HF_TOKEN and AWS_SECRET_ACCESS_KEY are secrets, TOKENIZERS_PARALLELISM is not. A
@@ -179,7 +122,7 @@ void RequirePrograms(const Sweep& sweep, const std::vector<Point>& points) {
 
 void RequireScheduler(const Sweep& sweep, const Launch& launch) {
   if (!launch.definition || launch.definition->invocation->processes != Processes::kSrun ||
-      launch.launcher == "slurm") {
+      DescriptionOf(launch).has_srun) {
     return;
   }
   throw Error(ErrorKind::kInvalidInput,
@@ -189,11 +132,15 @@ void RequireScheduler(const Sweep& sweep, const Launch& launch) {
               "use launcher: slurm, or a definition whose processes are ours or torchrun");
 }
 
-int64_t GpusOf(const Launch& launch) { return AskedGpus(launch).count; }
+int64_t GpusOf(const Launch& launch) {
+  const JobDescription job = DescriptionOf(launch);
+  return job.gpus ? job.gpus->count : 0;
+}
 
 void RequireGpus(const Sweep& sweep, const RunSpec& spec, const Launch& launch) {
-  const Asked asked = AskedGpus(launch);
-  if (spec.device != "cuda" || asked.count == 0) return;
+  if (spec.device != "cuda") return;
+  const JobDescription::Gpus asked = DescriptionOf(launch).gpus.value_or(JobDescription::Gpus());
+  if (asked.count == 0) return;
   const auto wrong = [&](const std::string& what, const std::string& hint) {
     return Error(ErrorKind::kInvalidInput, FaultText(sweep.file, {launch.PlaceOf(asked.setting), what}), hint);
   };
@@ -220,7 +167,7 @@ void RequireGpusHere(const Sweep& sweep, const std::vector<Point>& points, const
       throw Error(ErrorKind::kInfrastructure,
                   "points have device: cuda, and this machine has no GPU for them: " + PrintableLine(here.problem),
                   here.hint +
-                      "\n  run the sweep where GPUs are (launcher: slurm or kubernetes), or say device: cpu; "
+                      "\n  run the sweep where GPUs are (`launcher: NAME` of a cluster), or say device: cpu; "
                       "`ridgeline plan` needs none");
     }
     const Gpu* gpu = FindGpu(spec.gpu);
@@ -241,24 +188,16 @@ void RequireGpusHere(const Sweep& sweep, const std::vector<Point>& points, const
 }
 
 std::vector<std::string> OddRequests(const RunSpec& spec, const Launch& launch) {
+  const JobDescription job = DescriptionOf(launch);
   std::vector<std::string> odd;
-  if (std::string gpus = OddGpus(spec, launch); !gpus.empty()) odd.push_back(std::move(gpus));
-  const Json* own = OwnOf(launch);
-  if (own != nullptr && own->contains("container_mounts") && !own->contains("container")) {
-    odd.push_back(
-        fmt::format("{}: container_mounts is of no use without container, which names the image", launch.launcher));
-  }
-  if (launch.launcher == "kubernetes" && launch.definition && own != nullptr && !own->contains("trainer_image")) {
-    odd.push_back(
-        fmt::format("kubernetes: without trainer_image, {} runs in image, which then has to have it beside ridgeline",
-                    launch.definition->name));
-  }
+  if (std::string gpus = OddGpus(spec, launch, job); !gpus.empty()) odd.push_back(std::move(gpus));
+  odd.insert(odd.end(), job.warnings.begin(), job.warnings.end());
   for (const auto& [name, value] : launch.environment) {
     if (IsSecret(name, value)) {
-      odd.push_back(fmt::format(
-          "environment: {} looks like a secret, and its value is kept with every result: {}", name,
-          launch.launcher == "kubernetes" ? "take it from a Secret with patch: (docs/kubernetes.md)"
-                                          : "set it where you start ridgeline, or name a file that the trainer reads"));
+      odd.push_back(
+          fmt::format("environment: {} looks like a secret, and its value is kept with every result: {}", name,
+                      job.secrets.empty() ? "set it where you start ridgeline, or name a file that the trainer reads"
+                                          : job.secrets));
     }
   }
   return odd;

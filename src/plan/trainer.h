@@ -21,8 +21,8 @@ void RequirePrograms(const Sweep& sweep, const std::vector<Point>& points);
 // that scheduler.
 void RequireScheduler(const Sweep& sweep, const Launch& launch);
 
-// Returns the GPUs of a node that the launcher is asked for in its own mapping, as `gpus: 8`, `gpus: "h100:8"` or
-// `gres: "gpu:8"`; 0: none. `launch` is what applies to a point.
+// Returns the GPUs of a node that the launcher is asked for, as it says itself (sweep/job_description.h); 0: none.
+// `launch` is what applies to a point.
 int64_t GpusOf(const Launch& launch);
 
 // Throws Error(kInvalidInput), at the place that asks for GPUs, if a point of our trainer has more ranks on a node than
@@ -34,7 +34,7 @@ void RequireGpus(const Sweep& sweep, const RunSpec& spec, const Launch& launch);
 void RequireGpusHere(const Sweep& sweep, const std::vector<Point>& points, const GpusHere& here);
 
 // Returns a sentence for each mismatch between a point and what the launcher is asked for: GPUs that would stay idle,
-// no GPUs for a point that needs them, mounts without a container, a secret in plain text.
+// no GPUs for a point that needs them, a secret in plain text, and what the launcher itself warns of.
 std::vector<std::string> OddRequests(const RunSpec& spec, const Launch& launch);
 
 }  // namespace ridgeline

@@ -17,6 +17,7 @@
 #include "run/spec.h"
 #include "sweep/entries.h"
 #include "sweep/expand.h"
+#include "sweep/job_description.h"
 #include "yaml/slips.h"
 #include "yaml/units.h"
 
@@ -378,6 +379,10 @@ Launch LaunchOf(const Sweep& sweep, const Point& point) {
         "ranks_per_node otherwise, or exclude the point");
   }
   return launch;
+}
+
+JobDescription DescriptionOf(const Launch& launch, const std::string& node) {
+  return launch.describe ? (*launch.describe)(launch, node) : JobDescription();
 }
 
 Json SharedConfig(const Sweep& sweep) {

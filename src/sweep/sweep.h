@@ -24,6 +24,8 @@
 
 namespace ridgeline {
 
+inline constexpr const char* kDefaultLauncher = "local";  // if neither the sweep nor --launcher names one
+
 // One field's value, and where it was written. For `model`, the name of a preset, or a trainer's name for a model.
 struct Assignment {
   const Field* field = nullptr;
@@ -75,9 +77,11 @@ struct Include {
   Place place;
 };
 
+struct JobDescription;
+
 // The section `launch:`. Some settings may differ from point to point; launch.h computes those.
 struct Launch {
-  std::string launcher = "local";
+  std::string launcher = kDefaultLauncher;
   int64_t nodes = 0;               // for a point; 0: follows from ranks_per_node
   int64_t ranks_per_node = 0;      // 0: all ranks on one node
   int64_t cpus = 0;                // cores of a node that a point may use; 0: all
@@ -102,6 +106,8 @@ struct Launch {
   Json config = Json::object();                    // the mapping as written, without `rules`: a launcher's `config`
   std::map<std::string, Place> places;  // places of settings, "cpus", and of a launcher's settings, "slurm: gpus"
   Place place;
+  // Asks the launcher what a job asks for (job_description.h); nullptr: nothing is known.
+  std::shared_ptr<const std::function<JobDescription(const Launch&, const std::string& node)>> describe;
 
   Place PlaceOf(const std::string& setting) const;  // the place of the section or the rule if the setting has none
 };

@@ -38,7 +38,7 @@ TEST(Mistakes, AGpuThatIsNotThereIsSaidFirst) {
   EXPECT_EQ(run.status.exit_code, 3);
   EXPECT_EQ(run.out, "");
   EXPECT_THAT(run.err, AllOf(HasSubstr("points have device: cuda, and this machine has no GPU for them: "),
-                             HasSubstr("launcher: slurm or kubernetes")));
+                             HasSubstr("(`launcher: NAME` of a cluster)")));
   EXPECT_FALSE(std::filesystem::exists(cli.dir / "ridgeline.db"));
   EXPECT_EQ(cli.Run({"plan", cli.dir / "s.yaml"}).status.exit_code, 0) << "which needs none";
 }

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launch/launcher.h"
 #include "run/spec.h"
+#include "tests/fakes/test_job.h"
 
 namespace ridgeline {
 namespace {
@@ -12,8 +14,9 @@ namespace {
 Json KeptTo7(const std::string& launcher, const Json& own) {
   Launch launch;
   launch.launcher = launcher;
+  launch.describe = AskLaunchers(launcher == "scripted" ? testing::FakePluginDir() : RIDGELINE_PLUGIN_DIR);
   if (!own.is_null()) launch.config[launcher] = own;
-  KeepToNode(launch, "node-7");
+  EXPECT_TRUE(KeepToNode(launch, "node-7"));
   return launch.config.contains(launcher) ? launch.config[launcher] : Json();
 }
 
@@ -23,15 +26,26 @@ TEST(TurnsOfOneNode, AreAskedForAsTheLauncherHasIt) {
   EXPECT_EQ(KeptTo7("kubernetes", {{"node_selector", {{"pool", "a"}}}}),
             Json({{"node_selector", {{"pool", "a"}, {"kubernetes.io/hostname", "node-7"}}}}));
   EXPECT_EQ(KeptTo7("local", Json()), Json());
+  EXPECT_EQ(KeptTo7("scripted", {{"ram", "1GB"}}), Json({{"ram", "1GB"}, {"host", "node-7"}})) << "of any launcher";
 }
 
 TEST(TurnsOfOneNode, AreNotWhereTheSweepSaysANode) {
   EXPECT_EQ(KeptTo7("slurm", {{"nodelist", "node-1"}}), Json({{"nodelist", "node-1"}}));
+  EXPECT_EQ(KeptTo7("kubernetes", {{"node_selector", {{"kubernetes.io/hostname", "node-1"}}}}),
+            Json({{"node_selector", {{"kubernetes.io/hostname", "node-1"}}}}));
   Launch launch;
   launch.launcher = "slurm";
   KeepToNode(launch, "node-7 node-8");
   KeepToNode(launch, "");
   EXPECT_FALSE(launch.config.contains("slurm"));
+}
+
+TEST(TurnsOfOneNode, AreRefusedByALauncherThatCanKeepNothingOnANode) {
+  Launch launch;
+  launch.launcher = "scripted";
+  launch.config = {{"scripted", {{"anywhere", true}}}};
+  launch.describe = AskLaunchers(testing::FakePluginDir());
+  EXPECT_FALSE(KeepToNode(launch, "node-7"));
 }
 
 TEST(TurnsOfOneRun, AreTheSamePointOtherwise) {

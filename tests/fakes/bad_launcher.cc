@@ -43,6 +43,9 @@ namespace {
 [[maybe_unused]] int NotAName(ridgeline_launcher_session*, const char*, size_t, char** reply, size_t* reply_size) {
   return Reply(R"({"files": [{"name": "../escape.sh", "content": ""}]})", reply, reply_size);
 }
+[[maybe_unused]] int NotADescription(const char*, size_t, char** reply, size_t* reply_size) {
+  return Reply(R"({"memory_bytes": "much"})", reply, reply_size);
+}
 [[maybe_unused]] int Refuses(ridgeline_launcher_session*, const char*, size_t, char** reply, size_t* reply_size) {
   return Reply(R"({"kind": "usage", "message": "no such partition", "hint": "see sinfo"})", reply, reply_size, 1);
 }
@@ -69,9 +72,10 @@ const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
                                            NotJson,
                                            NoAnswer,
                                            Refuses,
-                                           [](char* reply) { std::free(reply); }};
+                                           [](char* reply) { std::free(reply); },
+                                           NotADescription};
 #if defined(BAD_ABI)
-  table.abi_version = 99;
+  table.abi_version = BAD_ABI;
 #elif defined(BAD_SIZE)
   table.table_size = 16;
 #elif defined(BAD_NULL)

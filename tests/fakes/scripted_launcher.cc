@@ -6,6 +6,8 @@
 //   queue: N          it has a queue of its own for N jobs, in which they wait for their Priority
 //   refuses: WORDS    it takes no job: permanently, for `reason`; with `not_now` only for the moment
 //   silent: true      it does not answer polls
+//   cards: N, ram: SIZE, host: NODE  GPUs and memory of a node, and the node; nothing but its description reads these
+//   anywhere: true    its description can keep no job on a node
 //   job_takes_ms: N   every call takes that long for each of its jobs, so it does not work in bulk
 // Without a script: queued, running, ended. What it knows of a job, including what it was `asked`, is a file in
 // state_dir. So, as with a real scheduler elsewhere, killing a driver changes nothing.
@@ -179,6 +181,20 @@ std::unique_ptr<plugin::Launcher> Open(const Json& config, const fs::path& state
   return std::make_unique<ScriptedLauncher>(config, state_dir);
 }
 
+plugin::Description DescribeJob(const plugin::JobToDescribe& job) {
+  plugin::Description description;
+  description.gpus = plugin::GpusAsked{.setting = "scripted: cards"};
+  if (const int64_t cards = job.own.value("cards", int64_t{0}); cards > 0) {
+    description.gpus->count = cards;
+    description.gpus->asked = "cards asks for " + std::to_string(cards);
+  }
+  description.memory_bytes = plugin::BytesOfSetting(job.own, "ram");
+  if (!job.node.empty() && !job.own.value("anywhere", false)) description.pin = Json{{"host", job.node}};
+  return description;
+}
+
 }  // namespace
 
-const ridgeline_launcher_table* ridgeline_launcher(uint32_t) { return ridgeline::plugin::Table<Open>("scripted"); }
+const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
+  return ridgeline::plugin::Table<Open, DescribeJob>("scripted");
+}

@@ -35,6 +35,23 @@ TEST(Sources, AreOneIdeaLong) {
   }
 }
 
+// A launcher describes its jobs itself (include/ridgeline/launcher.h), so a new one gets right answers everywhere.
+TEST(Sources, OfSrcKnowNoLauncher) {
+  const std::regex names("\"(slurm|local|kubernetes)\"|\\bnodelist\\b|kubernetes\\.io|\\bgres\\b");
+  const std::set<std::string> allowed = {
+      "src/sweep/sweep.h",               // the default
+      "src/sweep/launch.cc",             // settings of all launchers that change figures, and so are part of a setup
+      "src/trainers/number_meaning.cc",  // a word of logs
+      "src/run/synonyms.cc",             // where to write what was written in the wrong place
+      "src/cli/nightly_command.cc",      // a folder of shipped files
+      "src/node/container.cc"};          // srun's option
+  for (const std::string& file : FilesBelow("src", {".h", ".cc"})) {
+    const std::string text = ReadFile(SourceDir() / file);
+    std::smatch found;
+    EXPECT_EQ(std::regex_search(text, found, names), allowed.contains(file)) << file << ": " << found.str();
+  }
+}
+
 TEST(Sources, MainsAreShort) {
   size_t mains = 0;
   for (const std::string& file : FilesBelow("src", {".cc"})) {

@@ -62,17 +62,18 @@ TEST_F(Loader, SaysWhatDlopenSays) {
 TEST_F(Loader, SaysWhichCheckOfTheTableFailed) {
   EXPECT_THAT(LoadError("no-symbol").message(), HasSubstr("exports no ridgeline_launcher()"));
   EXPECT_THAT(LoadError("no-table").message(), HasSubstr("gave no table"));
-  EXPECT_THAT(LoadError("other-abi").message(), HasSubstr("speaks launcher ABI 99, and this ridgeline speaks 2"));
+  EXPECT_THAT(LoadError("other-abi").message(), HasSubstr("speaks launcher ABI 99, and this ridgeline speaks 3"));
   EXPECT_THAT(LoadError("short-table").message(), HasSubstr("its table has 16 bytes"));
   EXPECT_THAT(LoadError("null-call").message(), HasSubstr("its table has no poll_many"));
   EXPECT_THAT(LoadError("other-name").message(), HasSubstr("calls itself 'somebody-else'"));
 }
 
-TEST_F(Loader, RefusesALauncherOfTheFirstAbiWithASentence) {
+TEST_F(Loader, RefusesALauncherOfAnEarlierAbiWithASentence) {
   const Error error = LoadError("version1");
   EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
   EXPECT_THAT(error.message(), HasSubstr("ridgeline-launcher-version1.so: it speaks launcher ABI 1, and this ridgeline "
-                                         "speaks 2"));
+                                         "speaks 3"));
+  EXPECT_THAT(LoadError("version2").message(), HasSubstr("it speaks launcher ABI 2, and this ridgeline speaks 3"));
   EXPECT_EQ(error.hint(), "use the launcher that was built with this ridgeline");
 }
 
@@ -137,6 +138,31 @@ TEST_F(Loader, BelievesNoReplyItHasNotChecked) {
               }),
               HasSubstr("its reply to submit is not what submit replies"));
   EXPECT_THAT(message([&] { launcher->PollMany({&ref, 1}); }), HasSubstr("does not answer for job rl-1"));
+}
+
+TEST_F(Loader, DescribesAJobAsItsLauncherSays) {
+  const auto ask = AskLaunchers(FakePluginDir());
+  Launch launch;
+  launch.launcher = "scripted";
+  launch.config = {{"scripted", {{"cards", 4}, {"ram", "64GB"}}}};
+  JobDescription job = (*ask)(launch, "node-7");
+  EXPECT_FALSE(job.here || job.has_srun);
+  ASSERT_TRUE(job.gpus);
+  EXPECT_EQ(job.gpus->count, 4);
+  EXPECT_EQ(job.gpus->asked, "cards asks for 4");
+  EXPECT_EQ(job.memory_bytes, 64'000'000'000);
+  EXPECT_EQ(job.pin, Json({{"host", "node-7"}}));
+  launch.config = {{"scripted", {{"cards", 2}, {"anywhere", true}}}, {"another", {{"cards", 9}}}};
+  job = (*ask)(launch, "node-7");
+  EXPECT_EQ(job.gpus->count, 2) << "another configuration, another answer";
+  EXPECT_FALSE(job.pin);
+  launch.launcher = "nobody";
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(ErrorOf([&] { (*ask)(launch, ""); }).message(), HasSubstr("there is no launcher 'nobody'"));
+  }
+  launch.launcher = "babbling";
+  EXPECT_THAT(ErrorOf([&] { (*ask)(launch, ""); }).message(),
+              HasSubstr("launcher babbling: its reply to describe is not what describe replies"));
 }
 
 TEST_F(Loader, PassesOnWhatALauncherRefuses) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "launch/launcher.h"
 #include "predict/memory.h"
 #include "run/gpus.h"
 #include "run/spec.h"
@@ -19,8 +20,9 @@ namespace {
 constexpr int64_t kGigabyte = 1'000'000'000;
 
 SlabLimit LimitOf(const std::string& launch, const NodeMemory& node = {}, const std::string& defaults = "") {
-  const Sweep sweep =
+  Sweep sweep =
       ParseSweep("name: test\ndefaults: {model: llama-10m" + defaults + "}\nlaunch: {" + launch + "}\n", "s.yaml");
+  sweep.launch.describe = AskLaunchers(RIDGELINE_PLUGIN_DIR);
   const Point point = Expand(sweep).front();
   return SlabLimitOf(point.spec, LaunchOf(sweep, point), node);
 }

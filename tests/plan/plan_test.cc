@@ -9,10 +9,12 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "launch/launcher.h"
 #include "run/result.h"
 #include "run/spec.h"
 #include "tests/base/no_files_left.h"
 #include "tests/base/temp_dir.h"
+#include "tests/fakes/test_job.h"
 #include "tests/plan/texts.h"
 
 namespace ridgeline {
@@ -86,7 +88,7 @@ TEST(Plan, BundlesByTimeNeedToKnowATime) {
     FAIL() << "it was planned";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
-    EXPECT_THAT(e.what(), ::testing::HasSubstr("time_limit"));
+    EXPECT_THAT(e.what(), HasSubstr("time_limit"));
   }
 }
 
@@ -126,7 +128,7 @@ TEST(Plan, ADataFileThatIsMissingHereIsAnErrorAtItsPlace) {
     PlanText(sweep, options);
     ADD_FAILURE() << "it was planned";
   } catch (const Error& e) {
-    EXPECT_THAT(e.message(), testing::HasSubstr("' cannot be read: Too many open files"));
+    EXPECT_THAT(e.message(), HasSubstr("' cannot be read: Too many open files"));
   }
   EXPECT_THROW(PlanText("defaults: {model: llama-10m, data: " + dir.path().string() + "}\n", options), Error);
 }
@@ -261,7 +263,7 @@ TEST(Plan, RanksShareTheMemoryOfOneMachine) {
   PlanOptions little = Options();
   little.node = NodeWith(1);
   const auto plan = PlanText("defaults: {model: llama-10m, ranks: 3}", little).plan;
-  EXPECT_THAT(plan.skipped.at(0).message, testing::HasSubstr("on each of 3 ranks"));
+  EXPECT_THAT(plan.skipped.at(0).message, HasSubstr("on each of 3 ranks"));
 }
 
 TEST(Plan, RanksThatWouldFitIfTheySharedTheModelAreToldSo) {
@@ -279,8 +281,8 @@ TEST(Plan, RanksThatWouldFitIfTheySharedTheModelAreToldSo) {
   EXPECT_TRUE(plan.points[2].fits_sharded);
   EXPECT_FALSE(plan.points[3].fits_sharded) << "nor would that be enough";
   EXPECT_EQ(plan.skipped[0].device, "") << "which no device has said";
-  EXPECT_THAT(plan.skipped[2].hint, testing::HasSubstr("`shard: full`"));
-  EXPECT_THAT(plan.skipped[3].hint, testing::HasSubstr("smaller batch_size"));
+  EXPECT_THAT(plan.skipped[2].hint, HasSubstr("`shard: full`"));
+  EXPECT_THAT(plan.skipped[3].hint, HasSubstr("smaller batch_size"));
 }
 
 TEST(Plan, AnotherTrainersPointsAreNotJudgedByOurMemoryModel) {
@@ -370,6 +372,21 @@ TEST(Plan, MoreRanksThanGpusOrAnotherGpuIsAnErrorAtItsPlace) {
   }
 }
 
+TEST(Plan, ALauncherThatNobodyHereKnowsSaysItselfWhatItsJobsAskFor) {
+  const auto plan = [](const std::string& own) {
+    Sweep sweep = ParseText("defaults: {model: llama-10m, " + std::string(kOnEight) +
+                            "}\nlaunch: {launcher: scripted, " + "scripted: {" + own + "}}");
+    sweep.launch.describe = AskLaunchers(testing::FakePluginDir());
+    return MakePlan(sweep, Expand(sweep), Options(), FakeForecast);
+  };
+  EXPECT_THAT(plan("cards: 8").warnings, IsEmpty());
+  EXPECT_EQ(plan("cards: 8").jobs.front().gpus, 8);
+  EXPECT_THAT(plan("queue: 1").warnings,
+              ElementsAre("scripted: points have device: cuda, and no GPU is asked for: say how many a node, "
+                          "scripted: {cards: 8}"));
+  EXPECT_THROW(plan("cards: 4"), Error);
+}
+
 TEST(Plan, WhatIsOfNoUseOrDoesNotBelongThereIsAWarning) {
   EXPECT_THAT(WarningsOf("slurm: {container_mounts: [/data]}"),
               ElementsAre("slurm: container_mounts is of no use without container, which names the image"));
@@ -391,7 +408,7 @@ TEST(Plan, PointsThatNothingEndsAreAWarning) {
     return PlanText("defaults: {model: llama-10m}\nmatrix: {seed: [1, 2]}\nlaunch: {launcher: " + launch + "}")
         .plan.warnings;
   };
-  EXPECT_THAT(warnings("kubernetes"), ElementsAre(testing::HasSubstr("points have no time_limit")));
+  EXPECT_THAT(warnings("kubernetes"), ElementsAre(HasSubstr("points have no time_limit")));
   EXPECT_THAT(warnings("kubernetes, time_limit: 10m"), IsEmpty());
   EXPECT_THAT(warnings("slurm"), IsEmpty()) << "its partitions have limits";
 }

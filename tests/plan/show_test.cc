@@ -74,7 +74,7 @@ std::vector<std::string> JobLinesOf(const std::string& launch) {
 }
 
 TEST(Show, WhatJobsAskForIsALineForEachThatDiffers) {
-  EXPECT_THAT(JobLinesOf("bundle: 2"), testing::IsEmpty());
+  EXPECT_THAT(JobLinesOf("bundle: 2"), ::testing::IsEmpty());
   EXPECT_THAT(JobLinesOf("cpus: 2"), ElementsAre("3 jobs of 3 points: 1 node, 2 cores"));
   EXPECT_THAT(
       JobLinesOf("bundle: 2, ranks_per_node: 4, rules: [{when: {ranks: 8}, set: {memory_limit: 8GB, "

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "launch/launcher.h"
 #include "plan/memory.h"
 #include "predict/memory.h"
 #include "sweep/sweep.h"
@@ -12,7 +13,12 @@ namespace ridgeline {
 
 inline constexpr int64_t kMegabyte = 1'000'000;
 
-inline Sweep ParseText(const std::string& text) { return ParseSweep("name: test\n" + text, "s.yaml"); }
+inline Sweep ParseText(const std::string& text) {
+  static const auto describe = AskLaunchers(RIDGELINE_PLUGIN_DIR);
+  Sweep sweep = ParseSweep("name: test\n" + text, "s.yaml");
+  sweep.launch.describe = describe;
+  return sweep;
+}
 
 // A node that leaves this much to the slab of one process. `basis`: how that is known.
 inline NodeMemory NodeWith(int64_t slab_bytes, const std::string& basis = "free here") {

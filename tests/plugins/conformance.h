@@ -275,6 +275,23 @@ TEST_P(Conformance, AnswersEveryRequestWithADocument) {
     }
   }
   table.close(session);
+  for (const std::string& request : requests) {
+    boundary.Answers(
+        [&](char** reply, size_t* size) { return table.describe(request.data(), request.size(), reply, size); });
+  }
+}
+
+TEST_P(Conformance, DescribesAJobOfAnyConfiguration) {
+  const auto ask = AskLaunchers(GetParam().plugin_dir);
+  Launch launch;
+  launch.launcher = GetParam().launcher;
+  for (const Json& own : {Json(), Json::object(), Json("text"), Json{{"gpus", "many"}, {"memory", -1}}}) {
+    launch.config = {{launch.launcher, own}};
+    const JobDescription job = (*ask)(launch, "node-7");
+    EXPECT_EQ(job.memory_bytes, 0) << own;
+    if (job.gpus) EXPECT_FALSE(job.gpus->setting.empty());
+    if (job.pin) EXPECT_NE(*job.pin, Json::object()) << "no node is named yet";
+  }
 }
 
 TEST_P(Conformance, SubmitsWhatItCanInATimeAndTheRestLater) {
@@ -303,9 +320,7 @@ TEST_P(Conformance, SubmitsWhatItCanInATimeAndTheRestLater) {
   for (size_t call = 0; call < jobs.size() && begun < jobs.size(); ++call) {
     Json reply;
     ASSERT_TRUE(boundary.Answers(
-        [&](char** bytes, size_t* size) {
-          return table.submit(session, request.data(), request.size(), bytes, size);
-        },
+        [&](char** bytes, size_t* size) { return table.submit(session, request.data(), request.size(), bytes, size); },
         &reply));
     const size_t had = std::exchange(begun, 0);
     for (const Json& answer : reply.at("jobs")) {
