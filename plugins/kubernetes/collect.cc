@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,7 +15,6 @@ namespace {
 using plugin::JobState;
 using plugin::Phase;
 
-constexpr std::chrono::seconds kLogPatience{10};  // for the log of a pod that has ended
 // The caller may be gone before the next poll, for example a driver that is killed and started again and again. So each
 // poll waits for logs that come at once: this long over all jobs together, with at most so many looks.
 constexpr std::chrono::milliseconds kMoment{300};
@@ -33,7 +33,9 @@ void Collector::BeginPoll() {
 Collector::Live& Collector::LiveOf(const Record& record) {
   const auto found = live_.find(record.key);
   if (found != live_.end()) return found->second;
-  return live_.emplace(record.key, Live{ResultFolder(record), {}, {}}).first->second;
+  return live_
+      .emplace(record.key, Live{plugin::JobOutput(record.job_dir, record.points), {}, plugin::LastOutput(clock_)})
+      .first->second;
 }
 
 void Collector::TakeLogs(const Pods& pods, Live& live) {
@@ -45,7 +47,7 @@ void Collector::TakeLogs(const Pods& pods, Live& live) {
           fmt::format("{}/{}/log?container={}&follow=true", cluster_.CorePath("pods"), name, kContainer);
       log = live.logs.emplace(name, PodLog(cluster_, clock_, path)).first;
     }
-    log->second.Pump(pod, live.results);
+    log->second.Pump(pod, live.output);
   }
   // Reads the logs of pods that are not observed any more, because their Job was suspended.
   PodView gone;
@@ -53,18 +55,16 @@ void Collector::TakeLogs(const Pods& pods, Live& live) {
   for (auto& [name, log] : live.logs) {
     if (pods.contains(name)) continue;
     gone.name = name;
-    log.Pump(gone, live.results);
+    log.Pump(gone, live.output);
   }
 }
 
 // The Job's end may be known before its pods' ends, and these before their last output.
-bool Collector::MayHaveMoreToSay(const Observation& seen, Live& live) const {
-  if (!live.over_since) live.over_since = clock_.Now();
-  if (clock_.Now() - *live.over_since >= kLogPatience) return false;
-  return seen.pods.empty() ||
-         !std::all_of(seen.pods.begin(), seen.pods.end(),
-                      [&](const auto& pod) { return HasEnded(pod.second, seen.unix_s); }) ||
-         !std::all_of(live.logs.begin(), live.logs.end(), [](const auto& log) { return log.second.done(); });
+bool Collector::MayHaveMoreToSay(const Observation& seen, Live& live) {
+  const bool has_come = !seen.pods.empty() && std::all_of(seen.pods.begin(), seen.pods.end(), [&](const auto& pod) {
+    return HasEnded(pod.second, seen.unix_s);
+  }) && std::all_of(live.logs.begin(), live.logs.end(), [](const auto& log) { return log.second.done(); });
+  return live.last_output.MayCome(has_come);
 }
 
 JobState Collector::Collect(Record& record, const Observation& seen, Judgement judgement) {
@@ -88,37 +88,18 @@ JobState Collector::Collect(Record& record, const Observation& seen, Judgement j
 }
 
 JobState Collector::WriteEnd(Record& record, const Observation& seen, Live& live, JobState end) {
-  ResultFolder& results = live.results;
-  if (!output_path_.empty()) results.CopyMissing(std::filesystem::path(output_path_) / "jobs" / record.key);
-  for (const auto& [name, pod] : seen.pods) results.TakeLastWords(pod.last_words);
-  const bool explained = end.evidence.contains("end");
+  plugin::JobOutput& output = live.output;
+  if (!output_path_.empty()) output.CopyMissing(std::filesystem::path(output_path_) / "jobs" / record.key);
+  for (const auto& [name, pod] : seen.pods) output.TakeLastWords(pod.last_words);
   std::string log_problem;
   for (const auto& [name, log] : live.logs) {
     if (log_problem.empty()) log_problem = log.problem();
   }
-  if (explained || !results.HasAll()) plugin::AddLogTail(results.log_tail(), end.evidence);
-  if (!results.HasAll() || results.headlines() > 0) {
-    if (log_problem.empty() && results.headlines() > 0) log_problem = "its log was rotated away, or cut";
-    if (!log_problem.empty()) end.evidence["log_problem"] = log_problem;
-  }
-  // If a job ended before it had a trainer, it did not start.
-  const auto reason = end.evidence.find("reason");
-  const auto exit_code = end.evidence.find("exit_code");
-  const bool failed = exit_code != end.evidence.end() && exit_code->second != "0";
-  if (reason != end.evidence.end() && reason->second == "lost" && failed && log_problem.empty() &&
-      !results.AnyBegan()) {
-    reason->second = "start";
-    end.evidence["message"] = "of a trainer nothing was heard: " + end.evidence["message"];
-  }
-  if (!explained && !results.HasAll()) {
-    results.TakeOthersAsBegun();
-    end.evidence.try_emplace("message", log_problem.empty()
-                                            ? "its log has no result of this point: it was rotated away, or cut"
-                                            : "whether it has a result is not known: " + log_problem);
-    end.evidence.try_emplace("hint",
-                             "output: {claim: NAME, path: DIR} keeps results on a volume; see the points' log sizes, "
-                             "and bundle fewer points");
-  }
+  output.CompleteEnd(
+      log_problem,
+      "output: {claim: NAME, path: DIR} keeps results on a volume; see the points' log sizes, and bundle "
+      "fewer points",
+      end.evidence);
   live_.erase(record.key);
   Record ended = record;
   ended.ended = true;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 
 #include "common/clock.h"
@@ -30,14 +29,14 @@ class Collector {
  private:
   // A job that has not ended.
   struct Live {
-    ResultFolder results;
-    std::map<std::string, PodLog> logs;             // by the pod's name
-    std::optional<plugin::Clock::Time> over_since;  // since when everything except its logs is over
+    plugin::JobOutput output;
+    std::map<std::string, PodLog> logs;  // by the pod's name
+    plugin::LastOutput last_output;
   };
 
   Live& LiveOf(const Record& record);
   void TakeLogs(const Pods& pods, Live& live);
-  bool MayHaveMoreToSay(const Observation& seen, Live& live) const;
+  static bool MayHaveMoreToSay(const Observation& seen, Live& live);
   plugin::JobState WriteEnd(Record& record, const Observation& seen, Live& live, plugin::JobState end);
 
   Cluster& cluster_;

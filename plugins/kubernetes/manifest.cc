@@ -1,9 +1,6 @@
 #include "kubernetes/manifest.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstdint>
 #include <filesystem>
@@ -12,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/keys.h"
+#include "common/remote_job.h"
 #include "kubernetes/lint.h"
 #include "kubernetes/merge.h"
 #include "kubernetes/quantity.h"
@@ -19,7 +17,6 @@
 #include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
 #include "ridgeline/json_fault.h"
-#include "ridgeline/sealed_json.h"
 
 namespace ridgeline::kubernetes {
 namespace {
@@ -84,45 +81,12 @@ std::string Literally(const std::string& text) {
   return escaped;
 }
 
-// Returns the job file for the pods, without what concerns only the machine that submits it. The job's folder, and
-// checkpoint files beside it, get their paths in the pod. The `launch:` mapping is removed, because no node needs it.
-std::string JobFileForPods(std::string_view text, const std::string& job_dir) {
-  Json job = Json::parse(text, nullptr, false);
-  // A file that was changed since it was written is left for `exec` to refuse.
-  if (!job.is_object() || !job.contains("job_dir") || !IsWhole(job)) return std::string(text);
-  const fs::path from = fs::path(job.at("job_dir").get<std::string>()).parent_path().parent_path();
-  job["job_dir"] = job_dir;
-  job.erase("config");
-  job.erase(kChecksumKey);
-  for (Json& point : job["points"]) {
-    const auto pointer = "/spec/checkpoint/dir"_json_pointer;
-    const fs::path dir = point.value(pointer, "");
-    if (dir.is_relative()) continue;
-    const fs::path inside = dir.lexically_relative(from);
-    if (!inside.empty() && *inside.begin() != "..") point[pointer] = (fs::path(kWorkMount) / inside).string();
-  }
-  return SealedText(job) + '\n';
-}
-
-// Cuts between characters, because a ConfigMap's text is UTF-8.
-std::vector<std::string> Parts(std::string_view text) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    size_t size = std::min(text.size(), kPartBytes);
-    while (size < text.size() && (static_cast<unsigned char>(text[size]) & 0xc0U) == 0x80U) --size;
-    parts.emplace_back(text.substr(0, size));
-    text.remove_prefix(size);
-  }
-  return parts;
-}
-
 class Maker {
  public:
   Maker(const Json& job, std::string_view job_file, const Options& options, const std::string& store)
-      : job_(job), options_(options), name_(job.at("key").get<std::string>()), job_file_(job.value("job_file", "")) {
-    const auto exec = job.at("exec").get<std::vector<std::string>>();
-    has_job_file_ = std::find(exec.begin(), exec.end(), job_file_) != exec.end();
-    if (has_job_file_) parts_ = Parts(job_file);
+      : job_(job), options_(options), name_(job.at("key").get<std::string>()) {
+    has_job_file_ = plugin::ReadsJobFile(job);
+    if (has_job_file_) parts_ = plugin::TextParts(job_file, kPartBytes);
     const auto sweep = job.value("sweep", std::string());
     labels_ = options.labels;
     labels_.emplace("app.kubernetes.io/name", "ridgeline");
@@ -354,24 +318,14 @@ class Maker {
 
   // The command, with the image's program instead of this machine's, and the job file at its mount.
   Json Command() const {
-    Json command = Json::array();
-    for (const auto& word : job_.at("exec").get<std::vector<std::string>>()) {
-      if (command.empty() && InTrainerImage()) {
-        // The image's C library may be older than ours. The loader that was copied along uses the libraries beside it.
-        command = {fmt::format("{}/ld.so", kProgramMount), "--library-path", kProgramMount,
-                   fmt::format("{}/ridgeline", kProgramMount)};
-      } else if (command.empty()) {
-        command.push_back(Literally(options_.program));
-      } else if (has_job_file_ && word == job_file_) {
-        for (const std::string& ours :
-             {std::string("--print-results"), std::string("--summary"), std::string(kSummaryFile),
-              std::string("--job-dir"), JobDir(name_), std::string(kJobMount)}) {
-          command.push_back(ours);
-        }
-      } else {
-        command.push_back(Literally(word));
-      }
+    plugin::Elsewhere there = {{options_.program}, kJobMount, JobDir(name_), kSummaryFile};
+    if (InTrainerImage()) {
+      // The image's C library may be older than ours. The loader that was copied along uses the libraries beside it.
+      there.program = {fmt::format("{}/ld.so", kProgramMount), "--library-path", kProgramMount,
+                       fmt::format("{}/ridgeline", kProgramMount)};
     }
+    Json command = Json::array();
+    for (const std::string& word : plugin::ExecThere(job_, there)) command.push_back(Literally(word));
     return command;
   }
 
@@ -478,7 +432,6 @@ class Maker {
   const Json& job_;
   const Options& options_;
   std::string name_;
-  std::string job_file_;  // path of the job file
   bool has_job_file_ = false;
   std::vector<std::string> parts_;
   std::map<std::string, std::string> labels_;
@@ -494,20 +447,10 @@ Manifests MakeManifests(const Json& job, std::string_view job_file, const Option
     throw Failure(Failure::Kind::kInvalidInput, "launch: kubernetes: names no image",
                   "image: REGISTRY/ridgeline@sha256:…, built from the Containerfile that ships with Ridgeline");
   }
-  const std::string for_pods = JobFileForPods(job_file, JobDir(job.at("key").get<std::string>()));
+  const std::string for_pods = plugin::JobFileFor(job_file, JobDir(job.at("key").get<std::string>()), kWorkMount);
   Manifests made = Maker(job, for_pods, own, store).Make(for_pods, secret);
   Lint(made.job);
   return made;
-}
-
-std::string NewSecret() {
-  std::array<unsigned char, 32> bytes;
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    throw Failure(Failure::Kind::kInfrastructure, "the kernel gives no random numbers");
-  }
-  std::string text;
-  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
 }
 
 std::string FetchCommand(const std::vector<Manifests>& all, const Options& options) {

@@ -28,14 +28,11 @@ struct Manifests {
 };
 
 // `job` as in a launcher request, `job_file` the text of that file. `store` marks the Jobs of one state folder; empty
-// if a person submits them. `secret`: for this Job alone (NewSecret), so that ranks on several nodes know each other.
-// The pods share no folder, so they get it as a file of a Secret. Throws Failure if the settings and the job do not
-// make a sound manifest (lint.h).
+// if a person submits them. `secret`: for this Job alone (plugin::NewSecret), so that ranks on several nodes know each
+// other. The pods share no folder, so they get it as a file of a Secret. Throws Failure if the settings and the job do
+// not make a sound manifest (lint.h).
 Manifests MakeManifests(const plugin::Json& job, std::string_view job_file, const Options& options,
                         const std::string& store, const std::string& secret);
-
-// Returns 32 random bytes in hexadecimal. Throws Failure.
-std::string NewSecret();
 
 // Returns the command that brings the results of such jobs, which are all of one sweep, into DIR. Empty if their
 // folders are on a volume that this machine has.

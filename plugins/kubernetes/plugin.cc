@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/files.h"
 #include "common/launcher.h"
+#include "common/remote_job.h"
 #include "kubernetes/cluster.h"
 #include "kubernetes/config.h"
 #include "kubernetes/describe.h"
@@ -44,7 +45,7 @@ class KubernetesLauncher final : public plugin::Launcher {
     std::vector<Manifests> all;
     for (const Json& job : jobs) {
       all.push_back(MakeManifests(job, plugin::ReadText(job.at("job_file").get<std::string>(), kMaxJobFileBytes),
-                                  options_, "", NewSecret()));
+                                  options_, "", plugin::NewSecret()));
     }
     plugin::Rendering rendering{{}, "kubectl create -f DIR", FetchCommand(all, options_)};
     for (const Json& file : ManifestFiles(all)) rendering.files.push_back({file.at("name"), file.at("content")});

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/files.h"
+#include "common/remote_job.h"
 #include "kubernetes/parse.h"
 
 namespace ridgeline::kubernetes {
@@ -16,23 +17,10 @@ namespace {
 using plugin::Failure;
 using plugin::Json;
 
-std::vector<std::string> PointsOf(const std::string& job_file_text) {
-  const Json document = Json::parse(job_file_text, nullptr, false);
-  std::vector<std::string> ids;
-  if (!document.is_object()) return ids;
-  for (const Json& point : document.value("points", Json::array())) ids.push_back(point.at("id").get<std::string>());
-  return ids;
-}
-
 // The API's path for objects of a kind: "configmaps" for "ConfigMap".
 std::string PathOf(std::string kind) {
   for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return kind + 's';
-}
-
-bool NamesJobFile(const Json& job) {
-  const auto exec = job.at("exec").get<std::vector<std::string>>();
-  return std::find(exec.begin(), exec.end(), job.value("job_file", "")) != exec.end();
 }
 
 }  // namespace
@@ -44,8 +32,8 @@ Submitter::Pending& Submitter::Prepare(const Json& job) {
   const auto key = job.at("key").get<std::string>();
   if (job.at("exec").empty()) throw Failure(Failure::Kind::kInvalidInput, "the job has no command");
   const std::string text =
-      NamesJobFile(job) ? plugin::ReadText(job.at("job_file").get<std::string>(), kMaxJobFileBytes) : "";
-  Manifests manifests = MakeManifests(job, text, options_, journal_.store(), NewSecret());
+      plugin::ReadsJobFile(job) ? plugin::ReadText(job.at("job_file").get<std::string>(), kMaxJobFileBytes) : "";
+  Manifests manifests = MakeManifests(job, text, options_, journal_.store(), plugin::NewSecret());
   const auto had = pending_.find(key);
   if (had != pending_.end() && had->second.manifests.hash == manifests.hash) {
     had->second.failure.reset();
@@ -55,7 +43,7 @@ Submitter::Pending& Submitter::Prepare(const Json& job) {
   record.key = key;
   record.hash = manifests.hash;
   record.job_dir = job.at("job_dir").get<std::string>();
-  record.points = PointsOf(text);
+  record.points = plugin::PointsOf(text);
   record.created_unix_s = cluster_.UnixS();
   journal_.Write(std::move(record));
   Pending pending;

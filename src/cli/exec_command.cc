@@ -104,7 +104,7 @@ class Teller {
 
  private:
   static void PrintLine(const JobLine& line) {
-    Write(FormatJobLine(line));
+    Write(FormatPrintedLines(line));
     std::fflush(stdout);
   }
 

@@ -92,12 +92,13 @@ void ReadPartLines(const fs::path& job_dir, int64_t& offset, const std::function
 
 void ReadPrintedLines(const fs::path& log, const std::function<void(JobLine line)>& take) {
   int64_t offset = 0;
+  JobLineJoiner joiner;
   // Follows links, because a person saved the log wherever they like.
   ReadLines(log, ForeignFile::Links::kFollowed, offset, [&](std::string_view text) {
     const size_t begin = std::min(text.find(kJobLineMark), text.size());
-    if (auto line = ParseJobLine(text.substr(begin)); line && (line->kind == kResultLine || line->kind == kPartLine)) {
-      take(*std::move(line));
-    }
+    auto line = ParseJobLine(text.substr(begin));
+    if (line) line = joiner.Join(*std::move(line));
+    if (line && (line->kind == kResultLine || line->kind == kPartLine)) take(*std::move(line));
     return true;
   });
 }

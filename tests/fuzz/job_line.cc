@@ -31,11 +31,14 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<std::string> lines = fuzz::LinesFrom(file.get(), 0);
   int64_t offset = 0;
   size_t left = lines.size();
+  JobLineJoiner joiner;
   for (const std::string& text : lines) {
     if (const auto line = ParseJobLine(text)) {
       std::string again = FormatJobLine(*line);
       again.pop_back();
       fuzz::Require(ParseJobLine(again) == line, "a line is read as written");
+      const auto joined = joiner.Join(*line);
+      fuzz::Require(line->kind == kPieceLine || joined == line, "a line that is no piece is whole");
     }
     offset += static_cast<int64_t>(text.size()) + 1;
     if (--left < 3)

@@ -8,6 +8,7 @@ INSTANTIATE_TEST_SUITE_P(
     Launchers, Conformance,
     ::testing::Values(Candidate{"Local", "local", RIDGELINE_PLUGIN_DIR, Json::object(), 1},
                       Candidate{"Scripted", "scripted", FakePluginDir(), Json::object(), 1},
+                      Candidate{"Remote", "remote", FakePluginDir(), Json::object(), 1},
                       Candidate{"ScriptedAtOnce", "scripted", FakePluginDir(), {{"script", {"ended"}}}, 1},
                       Candidate{"ScriptedStalls",
                                 "scripted",

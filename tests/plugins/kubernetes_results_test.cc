@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/files.h"
+#include "common/remote_job.h"
 #include "kubernetes/journal.h"
-#include "kubernetes/results.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
 #include "tests/base/temp_dir.h"
@@ -33,6 +33,7 @@ class KubernetesResults : public ::testing::Test {
     record.points = {"a", "b"};
     return record;
   }
+  plugin::JobOutput Output() const { return {dir_.path(), {"a", "b"}}; }
   std::string Of(const std::string& id) const {
     std::string payload;
     std::ifstream file(ResultsFile(dir_.path()));
@@ -46,7 +47,7 @@ class KubernetesResults : public ::testing::Test {
 };
 
 TEST_F(KubernetesResults, TakesWholeLinesOfItsOwnPoints) {
-  ResultFolder results(MakeRecord());
+  plugin::JobOutput results = Output();
   results.TakeLine("some words");
   results.TakeLine(Line("a", "3 10 5.5", kProgressLine));
   EXPECT_EQ(ReadFile(dir_ / "points/a/progress"), "3 10 5.5\n");
@@ -67,12 +68,12 @@ TEST_F(KubernetesResults, TakesWholeLinesOfItsOwnPoints) {
 }
 
 TEST_F(KubernetesResults, AreKnownAgainByTheNextProcess) {
-  ResultFolder(MakeRecord()).TakeLine(Line("a", "{}"));
+  Output().TakeLine(Line("a", "{}"));
   TempDir volume;
   WriteFileAtomic(volume / "results.log", Line("a", "{\"other\": 1}") + '\n' + Line("c", "{}") + '\n' +
                                               Line("b", "{\"b\": 0}") + '\n' + Line("b", "{\"b\": 1}") + '\n' +
                                               Line("b", "{\"b\": 2}"));  // cut
-  ResultFolder results(MakeRecord());
+  plugin::JobOutput results = Output();
   EXPECT_FALSE(results.HasAll());
   results.CopyMissing(volume.path());
   EXPECT_TRUE(results.HasAll());
@@ -81,7 +82,7 @@ TEST_F(KubernetesResults, AreKnownAgainByTheNextProcess) {
 }
 
 TEST_F(KubernetesResults, WithoutItsLogWhatHasNoResultMayHaveBegun) {
-  ResultFolder results(MakeRecord());
+  plugin::JobOutput results = Output();
   results.TakeLastWords(Line("a", "{}"));
   EXPECT_FALSE(std::filesystem::exists(PointDir(dir_.path(), "b")));
   results.TakeOthersAsBegun();
@@ -90,18 +91,18 @@ TEST_F(KubernetesResults, WithoutItsLogWhatHasNoResultMayHaveBegun) {
 }
 
 TEST_F(KubernetesResults, KnowsWhetherATrainerBegan) {
-  ResultFolder results(MakeRecord());
+  plugin::JobOutput results = Output();
   results.TakeLine("some words");
   EXPECT_FALSE(results.AnyBegan());
   results.TakeLine(Line("a", "", kProgressLine));
   EXPECT_TRUE(results.AnyBegan());
   results.TakeLine(Line("a", "{}"));
-  EXPECT_TRUE(ResultFolder(MakeRecord()).AnyBegan());
+  EXPECT_TRUE(Output().AnyBegan());
 }
 
 TEST_F(KubernetesResults, ALogThatIsReadAgainAddsNothing) {
   for (int process = 0; process < 2; ++process) {
-    ResultFolder results(MakeRecord());
+    plugin::JobOutput results = Output();
     for (int times = 0; times < 3; ++times) {
       results.Rewind();
       results.TakeLine(Line("a", "{\"x\": 1}"));
@@ -114,7 +115,7 @@ TEST_F(KubernetesResults, ALogThatIsReadAgainAddsNothing) {
 TEST_F(KubernetesResults, KeepsWhatPodsSayOfTheirPartsOnceEach) {
   const std::string part = Line("a", "1 {}", kPartLine);
   for (int process = 0; process < 2; ++process) {
-    ResultFolder results(MakeRecord());
+    plugin::JobOutput results = Output();
     for (int times = 0; times < 2; ++times) {
       results.Rewind();
       results.TakeLine(part);
@@ -130,7 +131,7 @@ TEST_F(KubernetesResults, KeepsWhatPodsSayOfTheirPartsOnceEach) {
 
 TEST_F(KubernetesResults, ALineThatAKilledProcessBeganStaysAlone) {
   WriteFileAtomic(ResultsFile(dir_.path()), Line("a", "{\"x\": 1}").substr(0, 20));
-  ResultFolder(MakeRecord()).TakeLine(Line("a", "{}"));
+  Output().TakeLine(Line("a", "{}"));
   EXPECT_EQ(Of("a"), "{}");
 }
 

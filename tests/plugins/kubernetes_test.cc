@@ -456,11 +456,6 @@ TEST(KubernetesManifest, RanksOnSeveralNodesHaveASecretOfTheirJobsOwn) {
   EXPECT_EQ(MakeManifests(Job(), "{}\n", Read({{"nodes", 2}}), "", "another").hash, made.hash);
 }
 
-TEST(KubernetesManifest, EverySecretIsNew) {
-  EXPECT_EQ(NewSecret().size(), 64U);
-  EXPECT_NE(NewSecret(), NewSecret());
-}
-
 // Kubernetes replaces $(NAME) by a variable, and $$ by $.
 TEST(KubernetesManifest, TextsArriveAsTheyWereWritten) {
   const std::pair<const char*, const char*> texts[] = {{"$(A)", "$$(A)"}, {"$$(A)", "$$$$(A)"}, {"a$$b", "a$$$b"},
