@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "engine/comm/collective.h"
 #include "engine/ops/attention.h"
+#include "engine/ops/fused_quantize.h"
 #include "engine/ops/gemm.h"
 #include "engine/recompute/policy.h"
 #include "engine/step/budget.h"
@@ -103,8 +104,7 @@ class Rates {
                                                                                   : efficiency.network;
   }
 
-  double launch_s() const { return launch_s_; }
-
+  double LaunchSeconds(const CallCost& call) const { return call.IsTwo(framework_) ? 2 * launch_s_ : launch_s_; }
   double ComputeSeconds(const CallCost& call) const {
     if (call.flops == 0) return 0;
     using enum CallCost::Kind;
@@ -119,7 +119,7 @@ class Rates {
 
   double MemorySeconds(const CallCost& call) const {
     using enum CallCost::Kind;
-    double bytes = call.bytes;
+    double bytes = call.IsTwo(framework_) ? call.bytes + call.spared_bytes : call.bytes;
     if (call.kind == kPass) bytes *= framework_.passes;
     if (call.phase == Phase::kRecompute) {
       bytes *= call.kind == kProduct ? framework_.again.products
@@ -253,9 +253,8 @@ class Times {
     Call time{rates_.ComputeSeconds(call), rates_.MemorySeconds(call), 0};
     const double work_s = std::max(time.compute_s, time.memory_s);
     if (work_s == 0) return time;  // work that a framework keeps is not launched
-    time.launch_s = rates_.launch_s();
-    if (!measured_) return time;
-    const std::optional<double> seen_s = Seen(call, work_s + time.launch_s);
+    time.launch_s = rates_.LaunchSeconds(call);
+    const std::optional<double> seen_s = measured_ ? Seen(call, work_s + time.launch_s) : std::nullopt;
     if (!seen_s) return time;
     time.launch_s = std::min(time.launch_s, *seen_s);
     const double rest_s = *seen_s - time.launch_s;
@@ -427,6 +426,7 @@ StepCosts CostsOf(RunSpec spec, const Device& device) {
                   .format = MultipliedFormat(call),
                   .flops = call.cost.flops,
                   .bytes = call.bytes() + ScratchBytes(call),
+                  .spared_bytes = SparedBytes(call),
                   .wire_bytes = call.cost.wire_bytes,
                   .layer = call.layer,
                   .micro_step = micro_step,

@@ -24,11 +24,12 @@ struct CallCost {
   Phase phase = Phase::kForward;
   MathFormat format = MathFormat::kF32;
   double flops = 0;
-  double bytes = 0;       // read and written, scratch included
-  double wire_bytes = 0;  // sent to other ranks
-  double tiles = 1;       // TileShare of a product
-  int32_t flight = -1;    // joins a collective and its landing
-  int32_t layer = -1;     // -1: outside the layers
+  double bytes = 0;         // read and written, scratch included
+  double spared_bytes = 0;  // more, in two passes: of numbers that only this engine's op neither stores nor reads again
+  double wire_bytes = 0;    // sent to other ranks
+  double tiles = 1;         // TileShare of a product
+  int32_t flight = -1;      // joins a collective and its landing
+  int32_t layer = -1;       // -1: outside the layers
   Collective collective = Collective::kNone;
   double collective_bytes = 0;  // a rank's input of a collective
   int32_t micro_step = 0;
@@ -44,6 +45,9 @@ struct CallCost {
   Kind kind = Kind::kPass;
   bool is_emulated = false;  // a product in a format that the device cannot multiply
   CallShape shape = {};      // only if the device has measured calls
+
+  // Whether the framework's step has two passes in this call's place.
+  bool IsTwo(const Framework& framework) const { return framework.quantizes_apart && spared_bytes > 0; }
 };
 
 struct StepCosts {

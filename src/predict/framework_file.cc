@@ -155,6 +155,7 @@ class FrameworkReader : public SourcedReader {
     Framework framework;
     framework.file = file_;
     framework.plans = false;
+    framework.quantizes_apart = true;
     framework.efficiency = {};
     if (root.kind != YamlNode::Kind::kMap) {
       Wrong(root, NotAMapping("a framework is a mapping", root));

@@ -204,6 +204,20 @@ TEST(PredictStep, OfSomeLayersIsThatOfAll) {
   }
 }
 
+// This engine spares storing the gradient of SwiGLU and reading it again. The steps that shares were fitted to did not.
+TEST(Forecast, OfOthersQuantizesTheGradientOfSwiGluInAPassOfItsOwn) {
+  const Device device = Shipped("h200");
+  const auto step_ns = [&](const std::string& fields, bool apart) {
+    Framework framework;
+    framework.quantizes_apart = apart;
+    return PredictStep(SpecOf("model: llama-8b, seq_length: 8192, state_precision: bf16, " + fields), device, framework)
+        .step_ns;
+  };
+  EXPECT_NEAR(step_ns("precision: fp8", true) / step_ns("precision: fp8", false), 1.015, 0.004);
+  EXPECT_EQ(step_ns("precision: bf16", true), step_ns("precision: bf16", false));
+  EXPECT_TRUE(FindFramework("megatron", {fs::path(RIDGELINE_SOURCE_DIR) / "frameworks"}).quantizes_apart);
+}
+
 TEST(Forecast, OfAFormatWithoutAPeakIsAnError) {
   for (const std::string format : {"fp8", "tf32"}) {
     Device device = Shipped("h100");

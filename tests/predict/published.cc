@@ -84,6 +84,7 @@ bool IsSharded(const PublishedRow& row) {
 Framework FrameworkOf(const PublishedRow& row) {
   Framework framework;
   framework.efficiency = {};
+  framework.quantizes_apart = true;
   framework.name = row.framework;
   const auto recompute = [&](double products, double attention, double passes) {
     framework.again = {products, attention, passes};
@@ -229,7 +230,9 @@ std::vector<PublishedStep> MeasuredSteps() {
     RunSpec spec = SpecOfFields(fields);
     Device device = FindDevice("h200", {kSources / "devices"});
     TracedStep traced(spec, device);
-    steps.push_back({std::move(row), std::move(device), Framework{}, std::move(spec), std::move(traced), true});
+    Framework as_it_was;
+    as_it_was.quantizes_apart = true;
+    steps.push_back({std::move(row), std::move(device), as_it_was, std::move(spec), std::move(traced), true});
   }
   return steps;
 }

@@ -104,6 +104,20 @@ LinearInput Block::Activation(Tensor up, Wanted wanted) {
   return act;
 }
 
+LinearGradient Block::ActivationBackward(Tensor d_act, Tensor up) {
+  if (!shape_.gated) {
+    GeluBackward(trace_, d_act, up, d_act);
+    return {d_act};
+  }
+  if (linears_.TakesGradientCodes(LinearLayer::kUp)) {
+    const LinearGradient d_up = linears_.NewGradientCodes(LinearLayer::kUp, tokens_);
+    SwiGluBackwardQuantize(trace_, d_act, up, d_up.rows, d_up.columns, linears_.GradientScale(LinearLayer::kUp));
+    return d_up;
+  }
+  SwiGluBackward(trace_, d_act, up, up);
+  return {up};
+}
+
 ResidualStream Block::Forward(int64_t layer, int64_t micro_step, const ResidualStream& in, SavedLayer& saved,
                               Wanted wanted) {
   const LayerParameters& p = shape_.layers[static_cast<size_t>(layer)];
@@ -146,19 +160,13 @@ void Block::Backward(int64_t layer, int64_t micro_step, SavedLayer& s, Tensor d)
     s.act = Activation(s.up, {.output = false});
     trace_.SetPhase(phase);
   }
-  const Tensor d_act = linears_.Backward(LinearLayer::kDown, micro_step, dropped(1), s.act);
-  Tensor d_up = s.up;  // in place: the activation's input is read here for the last time
-  if (shape_.gated) {
-    SwiGluBackward(trace_, d_act, s.up, d_up);
-  } else {
-    d_up = d_act;
-    GeluBackward(trace_, d_act, s.up, d_up);
-  }
+  const Tensor d_act = linears_.Backward(LinearLayer::kDown, micro_step, {dropped(1)}, s.act);
+  const LinearGradient d_up = ActivationBackward(d_act, s.up);
   NormAgain(LinearLayer::kUp, {p.norm2, p.norm2_bias}, s.x_mid, s.norm2);
   const Tensor d_norm2 = linears_.Backward(LinearLayer::kUp, micro_step, d_up, s.norm2);
   NormBackward({p.norm2, p.norm2_bias}, d_norm2, s.x_mid, s.norm2_mean, s.norm2_rstd, d);
 
-  const Tensor d_attention = linears_.Backward(LinearLayer::kOut, micro_step, dropped(0), {.x = s.attention_out});
+  const Tensor d_attention = linears_.Backward(LinearLayer::kOut, micro_step, {dropped(0)}, {.x = s.attention_out});
   const Tensor d_qkv = New(s.qkv.rows, s.qkv.cols);
   AttentionBackward(trace_, d_attention, Query(s.qkv), Key(s.qkv), Value(s.qkv), s.attention_out, s.lse, Query(d_qkv),
                     Key(d_qkv), Value(d_qkv), AttentionOf(spec_));
@@ -167,7 +175,7 @@ void Block::Backward(int64_t layer, int64_t micro_step, SavedLayer& s, Tensor d)
     Rope(trace_, Key(d_qkv), rope_table_, spec_.seq_length, spec_.head_dim, true);
   }
   NormAgain(LinearLayer::kQkv, {p.norm1, p.norm1_bias}, s.x, s.norm1);
-  const Tensor d_norm1 = linears_.Backward(LinearLayer::kQkv, micro_step, d_qkv, s.norm1);
+  const Tensor d_norm1 = linears_.Backward(LinearLayer::kQkv, micro_step, {d_qkv}, s.norm1);
   NormBackward({p.norm1, p.norm1_bias}, d_norm1, s.x, s.norm1_mean, s.norm1_rstd, d);
 }
 

@@ -56,6 +56,8 @@ class Block {
   void NormAgain(LinearLayer of, NormParameters p, Tensor x, LinearInput& out);
   void NormBackward(NormParameters p, Tensor dy, Tensor x, Tensor mean, Tensor rstd, Tensor d);
   LinearInput Activation(Tensor up, Wanted wanted);
+  // Returns the gradient of `up`, which is read here for the last time: in place of one of the operands, or as codes.
+  LinearGradient ActivationBackward(Tensor d_act, Tensor up);
   Tensor New(int64_t rows, int64_t cols) { return trace_.Temporary(compute_, rows, cols, Category::kActivations); }
   RandomStream DropoutStream(int64_t layer, int64_t micro_step, int64_t which) const;
   // Returns residual + dropout(branch), stored in the branch's place.

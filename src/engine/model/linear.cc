@@ -96,6 +96,18 @@ QuantizedTensor Linears::NewColumns(LinearLayer which, int64_t tokens) {
   return NewQuantized(trace_, recipe_.linear->x_wgrad, WeightsOf(which).inputs, tokens, Category::kActivations);
 }
 
+bool Linears::TakesGradientCodes(LinearLayer which) const {
+  return trace_.device().cuda() && Quantizes(spec_, recipe_, trace_.layer()) && WeightsOf(which).bias < 0 &&
+         recipe_.linear->dy_dgrad == kFusedGradientQuantizer && recipe_.linear->dy_wgrad == kFusedGradientQuantizer;
+}
+
+LinearGradient Linears::NewGradientCodes(LinearLayer which, int64_t tokens) {
+  const LinearQuantizers& q = *recipe_.linear;
+  const int64_t outputs = WeightsOf(which).outputs;
+  return {.rows = NewQuantized(trace_, q.dy_dgrad, tokens, outputs, Category::kActivations),
+          .columns = NewQuantized(trace_, q.dy_wgrad, outputs, tokens, Category::kActivations)};
+}
+
 Tensor Linears::Forward(LinearLayer which, LinearInput& input, bool keep) {
   const Weights w = WeightsOf(which);
   const Tensor x = input.x;
@@ -117,9 +129,12 @@ Tensor Linears::Forward(LinearLayer which, LinearInput& input, bool keep) {
   return y;
 }
 
-Tensor Linears::Backward(LinearLayer which, int64_t micro_step, Tensor dy, const LinearInput& input) {
+Tensor Linears::Backward(LinearLayer which, int64_t micro_step, const LinearGradient& of_y, const LinearInput& input) {
   const Weights w = WeightsOf(which);
-  const Tensor dx = New(dy.rows, w.inputs);
+  const Tensor dy = of_y.dy;
+  const bool has_codes = of_y.rows.codes.defined();
+  const int64_t tokens = has_codes ? of_y.rows.outer : dy.rows;
+  const Tensor dx = New(tokens, w.inputs);
   ParameterAccess::Gradient db;
   // Runs just before the weight's gradient, which reads the same numbers, so that a library may compute both at once.
   const auto sum_bias = [&] {
@@ -137,15 +152,18 @@ Tensor Linears::Backward(LinearLayer which, int64_t micro_step, Tensor dy, const
     Gemm(trace_, first, Trans::kYes, second, Trans::kNo, dw.tensor, dw.accumulate, {}, recipe_.tf32);
   } else {
     const LinearQuantizers& q = *recipe_.linear;
-    const QuantizedTensor dy_rows = NewQuantized(trace_, q.dy_dgrad, dy.rows, dy.cols, Category::kActivations);
-    const QuantizedTensor dy_columns = NewQuantized(trace_, q.dy_wgrad, dy.cols, dy.rows, Category::kActivations);
-    const int64_t draw = (micro_step * spec_.layers + trace_.layer()) * kLinearLayers + static_cast<int64_t>(which);
-    Quantize(trace_, dy, &dy_rows, &dy_columns, scales_.Gradient(trace_.layer(), which),
-             {static_cast<uint32_t>(kRoundingStreams + draw)});
+    const LinearGradient codes = has_codes ? of_y : NewGradientCodes(which, tokens);
+    const QuantizedTensor& dy_rows = codes.rows;
+    const QuantizedTensor& dy_columns = codes.columns;
+    if (!has_codes) {
+      const int64_t draw = (micro_step * spec_.layers + trace_.layer()) * kLinearLayers + static_cast<int64_t>(which);
+      Quantize(trace_, dy, &dy_rows, &dy_columns, GradientScale(which),
+               {static_cast<uint32_t>(kRoundingStreams + draw)});
+    }
     Gemm(trace_, dy_rows, WeightOperand(which, q.w_dgrad, false), dx);
     QuantizedTensor x_columns = input.columns;
     if (!x_columns.codes.defined()) {
-      x_columns = NewColumns(which, dy.rows);
+      x_columns = NewColumns(which, tokens);
       Quantize(trace_, input.x, nullptr, &x_columns, InputScale(which), {});
     }
     sum_bias();

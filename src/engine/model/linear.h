@@ -22,6 +22,14 @@ struct LinearInput {
   bool defined() const { return x.defined() || columns.codes.defined(); }
 };
 
+// The gradient of a linear layer's output: as numbers, or quantized for both products if the op that makes it writes
+// its codes.
+struct LinearGradient {
+  Tensor dy = {};                // (tokens, outputs)
+  QuantizedTensor rows = {};     // (tokens, outputs)
+  QuantizedTensor columns = {};  // (outputs, tokens)
+};
+
 // A weight that is kept only as its codes and scales, (rows, cols) as stored.
 struct QuantizedWeight {
   int parameter = -1;
@@ -47,12 +55,17 @@ class Linears {
   QuantizedTensor NewColumns(LinearLayer which, int64_t tokens);
   DelayedScale InputScale(LinearLayer which) const { return scales_.Input(trace_.layer(), which); }
 
+  // Likewise of the gradient of the output. Not with a bias, whose gradient is summed from the numbers.
+  bool TakesGradientCodes(LinearLayer which) const;
+  LinearGradient NewGradientCodes(LinearLayer which, int64_t tokens);
+  DelayedScale GradientScale(LinearLayer which) const { return scales_.Gradient(trace_.layer(), which); }
+
   // y (tokens, outputs) = x Wᵀ + b. If the layer is quantized and `keep` is set, the same pass over x also makes the
   // columns that the backward pass reads. They replace x in `input`.
   Tensor Forward(LinearLayer which, LinearInput& input, bool keep);
 
   // Records the gradients of the weight and of the bias, and returns dx (tokens, inputs).
-  Tensor Backward(LinearLayer which, int64_t micro_step, Tensor dy, const LinearInput& input);
+  Tensor Backward(LinearLayer which, int64_t micro_step, const LinearGradient& of_y, const LinearInput& input);
 
  private:
   struct Weights {

@@ -6,6 +6,7 @@ namespace ridgeline {
 
 const Op<ActivationQuantizeOperands> kSwiGluQuantize{{"swiglu_quantize"}};
 const Op<ActivationQuantizeOperands> kGeluQuantize{{"gelu_quantize"}};
+const Op<SwiGluBackwardQuantizeOperands> kSwiGluBackwardQuantize{{"swiglu_backward_quantize"}};
 const Op<NormQuantizeOperands, NormAttrs> kRmsNormQuantize{{"rms_norm_quantize"}};
 const Op<NormQuantizeOperands, NormAttrs> kLayerNormQuantize{{"layer_norm_quantize"}};
 const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualRmsNormQuantize{{"residual_rms_norm_quantize"}};
@@ -13,9 +14,9 @@ const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualLayerNormQuan
 
 namespace {
 
-bool AreCodes(const QuantizedTensor& q, int64_t outer, int64_t inner) {
-  return q.quantizer == kFusedQuantizer && q.outer == outer && q.inner == inner &&
-         Is(q.codes, DType::kU8, outer, inner) && q.codes.offset == 0 && IsScalar(q.tensor_scale);
+bool AreCodes(const QuantizedTensor& q, int64_t outer, int64_t inner, const Quantizer& quantizer = kFusedQuantizer) {
+  return q.quantizer == quantizer && q.outer == outer && q.inner == inner && Is(q.codes, DType::kU8, outer, inner) &&
+         q.codes.offset == 0 && IsScalar(q.tensor_scale);
 }
 
 void RequireScale(const OpDef& op, const DelayedScale& delayed) {
@@ -76,6 +77,25 @@ void SwiGluQuantize(Trace& trace, Tensor gate_up, const QuantizedTensor* row, co
 void GeluQuantize(Trace& trace, Tensor x, const QuantizedTensor* row, const QuantizedTensor* col,
                   DelayedScale delayed) {
   QuantizeActivation(trace, kGeluQuantize, 1, x, row, col, delayed);
+}
+
+void SwiGluBackwardQuantize(Trace& trace, Tensor dy, Tensor gate_up, const QuantizedTensor& row,
+                            const QuantizedTensor& col, DelayedScale delayed) {
+  const auto& op = kSwiGluBackwardQuantize;
+  Require(Is(dy, DType::kBF16, dy.rows, dy.cols) && Is(gate_up, DType::kBF16, dy.rows, 2 * dy.cols) &&
+              AreCodes(row, dy.rows, 2 * dy.cols, kFusedGradientQuantizer) &&
+              AreCodes(col, 2 * dy.cols, dy.rows, kFusedGradientQuantizer),
+          op,
+          "dy must be (tokens, ffn) and gate_up (tokens, 2 ffn), both bf16, and the codes those of delayed scaling in "
+          "E5M2, of gate_up's shape",
+          {{"dy", dy}, {"gate_up", gate_up}, {"row", row.codes}, {"col", col.codes}});
+  RequireScale(op, delayed);
+  trace.Call(op, {{dy, gate_up, delayed.scale, delayed.amax}, {row.stored(), col.stored(), delayed.amax}});
+}
+
+double SparedBytes(const OpCall& call) {
+  if (call.op != &kSwiGluBackwardQuantize) return 0;
+  return 2 * static_cast<double>(call.operands(kSwiGluBackwardQuantize).reads.gate_up.bytes());  // as large as that
 }
 
 void RmsNormQuantize(Trace& trace, Tensor x, Tensor weight, const QuantizedTensor& y, Tensor rstd, double eps,

@@ -1,6 +1,6 @@
-// Ops that make the inputs of linear layers and write their codes in the same pass, if the scale is known before: E4M3
-// with delayed scaling. Each equals its op followed by Quantize, to the bit, without the numbers between them in
-// memory. Only CUDA devices have kernels for them.
+// Ops that make the inputs of linear layers, or the gradients of their outputs, and write their codes in the same pass,
+// if the scale is known before: E4M3 and E5M2 with delayed scaling. Each equals its op followed by Quantize, to the
+// bit, without the numbers between them in memory. Only CUDA devices have kernels for them.
 #pragma once
 
 #include "engine/device/trace.h"
@@ -10,6 +10,7 @@
 namespace ridgeline {
 
 inline constexpr Quantizer kFusedQuantizer = {Format::kE4M3, Scaling::kDelayed};
+inline constexpr Quantizer kFusedGradientQuantizer = {Format::kE5M2, Scaling::kDelayed};
 
 struct ActivationQuantizeOperands {
   struct {
@@ -30,6 +31,26 @@ void SwiGluQuantize(Trace& trace, Tensor gate_up, const QuantizedTensor* row, co
                     DelayedScale delayed);
 // The same for Gelu, x (tokens, ffn) bf16.
 void GeluQuantize(Trace& trace, Tensor x, const QuantizedTensor* row, const QuantizedTensor* col, DelayedScale delayed);
+
+struct SwiGluBackwardQuantizeOperands {
+  struct {
+    Tensor dy, gate_up;
+    Tensor delayed_scale, delayed_amax;
+  } reads;
+  struct {
+    StoredCodes row, col;
+    Tensor delayed_amax;
+  } writes;
+};
+extern const Op<SwiGluBackwardQuantizeOperands> kSwiGluBackwardQuantize;
+
+// Quantizes d_gate_up of SwiGluBackward, from dy (tokens, ffn) and gate_up (tokens, 2 * ffn) bf16, to row (tokens, 2 *
+// ffn) and col (2 * ffn, tokens).
+void SwiGluBackwardQuantize(Trace& trace, Tensor dy, Tensor gate_up, const QuantizedTensor& row,
+                            const QuantizedTensor& col, DelayedScale delayed);
+
+// The bytes of the gradient that the call, if it is of this op, does not store and read again.
+double SparedBytes(const OpCall& call);
 
 struct NormQuantizeOperands {
   struct {

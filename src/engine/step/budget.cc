@@ -59,6 +59,7 @@ const std::unordered_map<const OpDef*, Place>& Places() {
       {&kResidualLayerNormQuantize, kBetween},
       {&kSwiGluQuantize, kBetween},
       {&kGeluQuantize, kBetween},
+      {&kSwiGluBackwardQuantize, kBetween},
       {&kGeluBackward, kBetween},
       {&kCrossEntropy, kLosses},
       {&kSumLoss, kLosses},

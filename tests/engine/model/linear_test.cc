@@ -120,7 +120,7 @@ void CheckLinear(const std::string& family, const RecipeCase& c, bool keep) {
   LinearInput input{.x = x};
   const Tensor y = linears.Forward(LinearLayer::kUp, input, keep);
   EXPECT_EQ(input.x.defined(), !keep);
-  const Tensor dx = linears.Backward(LinearLayer::kUp, 0, dy, input);
+  const Tensor dx = linears.Backward(LinearLayer::kUp, 0, {dy}, input);
   scales.EndMicroStep();
   runner.Run(CpuKernels(), kInputs);
 

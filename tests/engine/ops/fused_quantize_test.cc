@@ -21,9 +21,9 @@ struct Codes {
   QuantizedTensor row, col;
   DelayedScale delayed;
 
-  Codes(OpRunner& runner, int64_t rows, int64_t cols)
-      : row(NewQuantized(runner.trace, kFusedQuantizer, rows, cols, Category::kData, true)),
-        col(NewQuantized(runner.trace, kFusedQuantizer, cols, rows, Category::kData, true)),
+  Codes(OpRunner& runner, int64_t rows, int64_t cols, const Quantizer& quantizer = kFusedQuantizer)
+      : row(NewQuantized(runner.trace, quantizer, rows, cols, Category::kData, true)),
+        col(NewQuantized(runner.trace, quantizer, cols, rows, Category::kData, true)),
         delayed{runner.Make(DType::kF32, 1, 1, {3.7F}), runner.Make(DType::kF32, 1, 1, {1e-3F})} {}
 };
 
@@ -47,6 +47,18 @@ TEST(FusedQuantizing, RefusesOtherThanDelayedE4m3OfTheirShape) {
   refused([&] { SwiGluQuantize(runner.trace, x, &half.row, nullptr, {}); });
   refused([&] { GeluQuantize(runner.trace, x, nullptr, &whole.row, whole.delayed); });
   refused([&] { GeluQuantize(runner.trace, runner.Empty(DType::kF32, 4, 16), &whole.row, nullptr, whole.delayed); });
+  const auto of_gradient = [&](int64_t outer, int64_t inner, const Quantizer& quantizer) {
+    return NewQuantized(runner.trace, quantizer, outer, inner, Category::kData, true);
+  };
+  const QuantizedTensor rows = of_gradient(4, 16, kFusedGradientQuantizer);
+  const QuantizedTensor columns = of_gradient(16, 4, kFusedGradientQuantizer);
+  const Tensor dy = x.Cols(0, 8);
+  const Tensor contiguous = runner.Empty(DType::kBF16, 4, 8);
+  refused([&] { SwiGluBackwardQuantize(runner.trace, dy, x, rows, columns, half.delayed); });
+  refused([&] { SwiGluBackwardQuantize(runner.trace, contiguous, x, rows, rows, half.delayed); });
+  refused([&] { SwiGluBackwardQuantize(runner.trace, contiguous, x, whole.row, whole.col, half.delayed); });
+  refused([&] { SwiGluBackwardQuantize(runner.trace, contiguous, contiguous, rows, columns, half.delayed); });
+  refused([&] { SwiGluBackwardQuantize(runner.trace, contiguous, x, rows, columns, {}); });
   refused([&] { RmsNormQuantize(runner.trace, x, weight, current, stats, kEps, whole.delayed); });
   refused([&] { RmsNormQuantize(runner.trace, x, stats, whole.row, stats, kEps, whole.delayed); });
   refused([&] { RmsNormQuantize(runner.trace, x, weight, whole.row, stats, kEps, {}); });
@@ -70,13 +82,14 @@ class FusedQuantizing : public EveryTarget {
   // record(runner, codes, fused) fills the codes of the requested sides, the slot, and the tensors that it returns.
   using Record = std::function<std::vector<Tensor>(OpRunner& runner, const Codes& codes, bool fused)>;
 
-  void ExpectSameBits(const Shape& shape, const Sides& sides, const Record& record) {
+  void ExpectSameBits(const Shape& shape, const Sides& sides, const Record& record,
+                      const Quantizer& quantizer = kFusedQuantizer) {
     SCOPED_TRACE(testing::Message() << shape.rows << " x " << shape.cols << (sides.row ? " row" : "")
                                     << (sides.col ? " col" : ""));
     std::vector<std::vector<std::byte>> of[2];
     for (const bool fused : {false, true}) {
       OpRunner runner;
-      const Codes codes(runner, shape.rows, shape.cols);
+      const Codes codes(runner, shape.rows, shape.cols, quantizer);
       std::vector<Tensor> results = record(runner, codes, fused);
       results.push_back(codes.delayed.amax);
       if (sides.row) results.insert(results.end(), {codes.row.codes, codes.row.tensor_scale});
@@ -129,6 +142,25 @@ TEST_P(FusedQuantizing, ActivationsAreThoseThatWereStoredBefore) {
         if (HasFatalFailure()) return;
       }
     }
+  }
+}
+
+TEST_P(FusedQuantizing, GradientsOfGatesAreThoseThatWereStoredBefore) {
+  for (const Shape& shape : kShapes) {
+    const auto record = [&](OpRunner& runner, const Codes& codes, bool fused) {
+      const auto& [rows, ffn] = shape;
+      const Tensor dy = runner.Normal(DType::kBF16, rows, ffn, 2);
+      const Tensor x = Input(runner, rows, 2 * ffn);
+      if (fused) {
+        SwiGluBackwardQuantize(runner.trace, dy, x, codes.row, codes.col, codes.delayed);
+      } else {
+        SwiGluBackward(runner.trace, dy, x, x);
+        Quantize(runner.trace, x, &codes.row, &codes.col, codes.delayed, {});
+      }
+      return std::vector<Tensor>{};
+    };
+    ExpectSameBits({shape.rows, 2 * shape.cols}, {true, true}, record, kFusedGradientQuantizer);
+    if (HasFatalFailure()) return;
   }
 }
 

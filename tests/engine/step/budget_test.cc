@@ -94,17 +94,20 @@ TEST(Budget, CodesOfAScaleThatIsKnownAreWrittenByWhatMakesTheNumbers) {
   EXPECT_EQ(calls["dropout_add"] + calls["rms_norm_quantize"], 0) << "norms compute the sums";
   EXPECT_EQ(calls["swiglu"], 1);
   EXPECT_EQ(calls["transpose_quantized"], 2 * 2) << "norms' columns";
-  // Weights and attention's output in both orientations, and gradients. Attention's backward pass also reads its
-  // output.
-  EXPECT_EQ(calls["quantize"], 2 * (4 + 4 + 4 + 2));
+  EXPECT_EQ(calls["swiglu_backward_quantize"], 2);
+  EXPECT_EQ(calls["swiglu_backward"], 1);
+  // Weights and attention's output in both orientations, and the other gradients. Attention's backward pass also reads
+  // its output.
+  EXPECT_EQ(calls["quantize"], 2 * (4 + 4 + 3 + 2));
   calls = calls_of("llama", "h200", "delayed", "selective");
   EXPECT_EQ(calls["residual_rms_norm_quantize"], 2 * 2);
   EXPECT_EQ(calls["rms_norm_quantize"], 2 * 2) << "recomputed from the kept sums";
   EXPECT_EQ(calls["swiglu_quantize"], 2 * 2);
-  EXPECT_EQ(calls["quantize"], 2 * (4 + 4 + 4 + 2));
+  EXPECT_EQ(calls["quantize"], 2 * (4 + 4 + 3 + 2));
   calls = calls_of("gpt", "h200", "delayed", "none");
   EXPECT_EQ(calls["residual_layer_norm_quantize"], 2 * 2);
   EXPECT_EQ(calls["gelu_quantize"], 2);
+  EXPECT_EQ(calls["gelu_backward"], 3) << "the bias's gradient is summed from its numbers";
   for (const auto& [gpu, scaling] : {std::pair{"", "delayed"}, {"h200", "current"}}) {
     calls = calls_of("llama", gpu, scaling, "none");
     EXPECT_EQ(calls["residual_rms_norm_quantize"] + calls["swiglu_quantize"], 0) << gpu << scaling;

@@ -18,5 +18,13 @@ __device__ inline float GeluOf(float x) {
 }
 
 __device__ inline float SwiGluOf(float gate, float up) { return __fdividef(gate, 1.0F + ExpOfMinus(gate)) * up; }
+// d: the gradient of SwiGluOf(gate, up).
+__device__ inline void SwiGluGradient(float d, float gate, float up, float& d_gate, float& d_up) {
+  const float e = ExpOfMinus(gate);
+  const float s = __fdividef(1.0F, 1.0F + e);
+  const float silu = gate * s;
+  d_gate = d * up * fmaf(silu, e * s, s);  // 1 - s = e s
+  d_up = d * silu;
+}
 
 }  // namespace ridgeline

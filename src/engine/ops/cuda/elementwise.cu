@@ -239,13 +239,7 @@ __global__ void __launch_bounds__(kMapThreads) GateBackward(const T* dy, const T
     const auto up = Load<kVec>(gate_up + row + ffn + i);
     Floats<kVec> d_gate;
     Floats<kVec> d_up;
-    for (int j = 0; j < kVec; ++j) {
-      const float e = ExpOfMinus(gate.of[j]);
-      const float s = __fdividef(1.0F, 1.0F + e);
-      const float silu = gate.of[j] * s;
-      d_gate.of[j] = d.of[j] * up.of[j] * fmaf(silu, e * s, s);  // 1 - s = e s
-      d_up.of[j] = d.of[j] * silu;
-    }
+    for (int j = 0; j < kVec; ++j) SwiGluGradient(d.of[j], gate.of[j], up.of[j], d_gate.of[j], d_up.of[j]);
     Store(d_gate, d_gate_up + row + i);
     Store(d_up, d_gate_up + row + ffn + i);
   }

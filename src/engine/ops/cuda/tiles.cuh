@@ -75,36 +75,45 @@ struct Matrix {
   struct Words {
     uint32_t of[kThreadRows][kThreadCols / kOfWord];
   };
-  // kWhole: a missing patch is replaced with the first one, which raises no largest magnitude.
+  // The r-th row of the patch at (row, col). kWhole: a missing patch is replaced with the first one, which raises no
+  // largest magnitude.
   template <bool kWhole>
-  __device__ void Load(int64_t row, int64_t col, Words& words) const {
+  __device__ void LoadRow(int64_t row, int64_t col, int r, uint32_t (&words)[kThreadCols / kOfWord]) const {
     if constexpr (kWhole) {
       const T* from = data + (row < rows && col < cols ? row * stride + col : 0);
-      for (int r = 0; r < kThreadRows; ++r) {
-        for (int w = 0; w < kThreadCols / kOfWord; w += 4) {
-          const auto vec = LoadVec<uint32_t, 4>(reinterpret_cast<const uint32_t*>(from + r * stride) + w);
-          for (int i = 0; i < 4; ++i) words.of[r][w + i] = vec.of[i];
-        }
+      for (int w = 0; w < kThreadCols / kOfWord; w += 4) {
+        const auto vec = LoadVec<uint32_t, 4>(reinterpret_cast<const uint32_t*>(from + r * stride) + w);
+        for (int i = 0; i < 4; ++i) words[w + i] = vec.of[i];
       }
     } else {
-      for (int r = 0; r < kThreadRows; ++r) {
-        for (int c = 0; c < kThreadCols; c += kOfWord) {
-          Vec<T, kOfWord> elements = {};
-          for (int i = 0; i < kOfWord; ++i) {
-            if (row + r < rows && col + c + i < cols) elements.of[i] = data[(row + r) * stride + col + c + i];
-          }
-          words.of[r][c / kOfWord] = __builtin_bit_cast(uint32_t, elements);
+      for (int c = 0; c < kThreadCols; c += kOfWord) {
+        Vec<T, kOfWord> elements = {};
+        for (int i = 0; i < kOfWord; ++i) {
+          if (row + r < rows && col + c + i < cols) elements.of[i] = data[(row + r) * stride + col + c + i];
         }
+        words[c / kOfWord] = __builtin_bit_cast(uint32_t, elements);
       }
     }
   }
-  __device__ static void ToFloats(const Words& words, float (&values)[kThreadRows][kThreadCols]) {
-    for (int r = 0; r < kThreadRows; ++r) {
-      for (int c = 0; c < kThreadCols; c += kOfWord) {
-        const auto elements = __builtin_bit_cast(Vec<T, kOfWord>, words.of[r][c / kOfWord]);
-        for (int i = 0; i < kOfWord; ++i) values[r][c + i] = ToFloat(elements.of[i]);
-      }
+  template <bool kWhole>
+  __device__ void Load(int64_t row, int64_t col, Words& words) const {
+    for (int r = 0; r < kThreadRows; ++r) LoadRow<kWhole>(row, col, r, words.of[r]);
+  }
+  __device__ static void ToFloats(const uint32_t (&words)[kThreadCols / kOfWord], float (&values)[kThreadCols]) {
+    for (int c = 0; c < kThreadCols; c += kOfWord) {
+      const auto elements = __builtin_bit_cast(Vec<T, kOfWord>, words[c / kOfWord]);
+      for (int i = 0; i < kOfWord; ++i) values[c + i] = ToFloat(elements.of[i]);
     }
+  }
+  __device__ static void ToFloats(const Words& words, float (&values)[kThreadRows][kThreadCols]) {
+    for (int r = 0; r < kThreadRows; ++r) ToFloats(words.of[r], values[r]);
+  }
+  // The r-th row of the patch as numbers.
+  template <bool kWhole>
+  __device__ void LoadRow(int64_t row, int64_t col, int r, float (&values)[kThreadCols]) const {
+    uint32_t words[kThreadCols / kOfWord];
+    LoadRow<kWhole>(row, col, r, words);
+    ToFloats(words, values);
   }
 
   __device__ void Load(int64_t row, int64_t col, float (&values)[kThreadRows][kThreadCols]) const {
