@@ -109,8 +109,13 @@ function(rl_library name)
   set_property(GLOBAL APPEND_STRING PROPERTY RIDGELINE_LINKS "${name} ${room} ${arg_LINK}\n")
 endfunction()
 
-# rl_plugin(name SOURCES… LINK…): a launcher, ridgeline-launcher-NAME.so. It sees include/ and nothing of src/. For its
-# tests, everything but its plugin.cc is also the library rl_launcher_NAME.
+# rl_hide_libraries(target): no symbol of the static libraries in a launcher leaves it. The harness has its own src/base.
+function(rl_hide_libraries target)
+  target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
+endfunction()
+
+# rl_plugin(name SOURCES… LINK…): a launcher, ridgeline-launcher-NAME.so. It sees include/ and src/base, and nothing else of
+# src/. For its tests, everything but its plugin.cc is also the library rl_launcher_NAME.
 function(rl_plugin name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_library(rl_launcher_${name} STATIC ${arg_SOURCES})
@@ -122,6 +127,7 @@ function(rl_plugin name)
   target_link_libraries(ridgeline-launcher-${name} PRIVATE rl_hardened_flags rl_launcher_${name} fmt::fmt)
   set_target_properties(ridgeline-launcher-${name} PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden
                         LIBRARY_OUTPUT_DIRECTORY ${RIDGELINE_PLUGIN_DIR})
+  rl_hide_libraries(ridgeline-launcher-${name})
   rl_brings_libraries(ridgeline-launcher-${name} ../libraries)
   set_property(GLOBAL APPEND PROPERTY RIDGELINE_PLUGINS ridgeline-launcher-${name})
 endfunction()

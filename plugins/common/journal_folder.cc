@@ -1,11 +1,14 @@
 #include "common/journal_folder.h"
-#include "common/failure.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "common/files.h"
+#include "base/files.h"
+#include "ridgeline/limits.h"
 #include "ridgeline/sealed_json.h"
 
 namespace ridgeline::plugin {
@@ -15,6 +18,10 @@ namespace {
 constexpr int64_t kVersion = 1;
 
 }  // namespace
+
+void RemoveFile(const fs::path& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) ThrowErrno("cannot remove " + path.string());
+}
 
 JournalFolder::JournalFolder(fs::path dir, std::string remedy) : dir_(std::move(dir)), remedy_(std::move(remedy)) {
   MakeDirs(dir_);
@@ -35,10 +42,10 @@ std::vector<std::string> JournalFolder::Names() const {
 
 void JournalFolder::Write(const std::string& name, Json entry) const {
   entry["version"] = kVersion;
-  WriteTextSynced(FileOf(name), SealedText(entry));
+  WriteFileAtomic(FileOf(name), SealedText(entry));
 }
 
-void JournalFolder::Remove(const std::string& name) const { plugin::Remove(FileOf(name)); }
+void JournalFolder::Remove(const std::string& name) const { RemoveFile(FileOf(name)); }
 
 std::optional<std::string> JournalFolder::Text(const std::string& name) const {
   ForeignFile file(FileOf(name));

@@ -24,8 +24,8 @@ int Serve(const char* request, size_t request_size, char** reply, size_t* reply_
     try {
       document = answer(Json::parse(request, request + request_size));
       failed = 0;
-    } catch (const Failure& e) {
-      document = e.ToJson();
+    } catch (const Error& e) {
+      document = Failure::Of(e).ToJson();
     } catch (const Json::exception& e) {
       document =
           Failure(Failure::Kind::kInvalidInput, std::string("a request it cannot read: ") + JsonFault(e)).ToJson();

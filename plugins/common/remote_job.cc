@@ -1,5 +1,6 @@
 #include "common/remote_job.h"
 
+#include <fcntl.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -9,8 +10,10 @@
 
 #include <fmt/format.h>
 
-#include "common/files.h"
+#include "base/files.h"
+#include "ridgeline/foreign_file.h"
 #include "ridgeline/job_dir.h"
+#include "ridgeline/line_file.h"
 #include "ridgeline/sealed_json.h"
 
 namespace ridgeline::plugin {
@@ -19,6 +22,27 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kOutputPatience{10};
+
+// Calls `take` for each complete line of such a file, without its line end. Does nothing if the file is not regular, or
+// longer than any job's file. Skips lines longer than any line of a job. Throws Error if the system cannot read it.
+void ReadLines(const fs::path& path, const std::function<void(std::string_view line)>& take) {
+  const ForeignFile file(path);
+  if (file.state() == ForeignFile::State::kUnreadable) ThrowUnread(file);
+  if (!file.is_open() || file.size() > static_cast<int64_t>(kMaxResultsFileBytes)) return;
+  int64_t offset = 0;
+  const bool read = ReadWholeLines(file.fd(), offset, [&](std::string_view line) {
+    take(line);
+    return true;
+  });
+  if (!read) ThrowErrno("cannot read " + path.string());
+}
+
+// Appends a line, which ends in a line end, to a file, and makes the file if it is missing. The line is on the disk
+// when it returns. Throws Error.
+void AppendLine(const fs::path& path, std::string_view line) {
+  const Fd file(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+  if (file.get() < 0 || !AppendLineSynced(file.get(), line)) ThrowErrno("cannot write " + path.string());
+}
 
 // Calls `take` for each result line of a job's folder.
 void ReadResults(const fs::path& job_dir, const std::function<void(const JobLine&)>& take) {
@@ -112,7 +136,7 @@ void JobOutput::Keep(const std::string& point_id, const std::string& result) {
   std::string hash = JobLineHash(result);
   if (const auto had = have_.find(point_id); had != have_.end() && had->second == hash) return;
   MakeDirs(job_dir_);
-  AppendLineSynced(ResultsFile(job_dir_), FormatJobLine({std::string(kResultLine), point_id, result}));
+  AppendLine(ResultsFile(job_dir_), FormatJobLine({std::string(kResultLine), point_id, result}));
   have_[point_id] = std::move(hash);
   std::error_code ignored;
   fs::remove(ProgressFile(job_dir_, point_id), ignored);
@@ -127,7 +151,7 @@ void JobOutput::KeepPart(const std::string& point_id, const std::string& part) {
   if (part.size() > kMaxPartBytes || (!ec && size > kMaxPartsFileBytes)) return;
   if (!parts_.insert(point_id + ' ' + JobLineHash(part)).second) return;
   MakeDirs(job_dir_);
-  AppendLineSynced(file, FormatJobLine({std::string(kPartLine), point_id, part}));
+  AppendLine(file, FormatJobLine({std::string(kPartLine), point_id, part}));
 }
 
 void JobOutput::TakeLine(const std::string& line) {
@@ -148,7 +172,7 @@ void JobOutput::Take(const JobLine& told) {
   MakeDirs(PointDir(job_dir_, told.point_id));
   const std::string& progress = told.payload;
   if (progress.empty() || progress.size() >= kMaxProgressBytes) return;
-  WriteText(ProgressFile(job_dir_, told.point_id), progress + '\n');
+  WriteFile(ProgressFile(job_dir_, told.point_id), progress + '\n');
 }
 
 void JobOutput::Rewind() {

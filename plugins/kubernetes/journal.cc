@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "common/files.h"
+#include "base/files.h"
 #include "common/keys.h"
 #include "ridgeline/checksum.h"
 
@@ -57,7 +57,7 @@ bool IsStoreName(std::string_view text) {
 Journal::Journal(const fs::path& state_dir)
     : folder_(state_dir / "jobs", "it is of a Job in the cluster: delete that by hand, then remove the file") {
   const fs::path file = state_dir / "store";
-  if (const std::string text = plugin::ReadText(file); !text.empty()) {
+  if (const std::string text = ReadForeignFile(file, kMaxRecordBytes).value_or(""); !text.empty()) {
     store_ = Unsealed(text).value_or("");
     if (IsStoreName(store_)) return;
     throw plugin::Failure(plugin::Failure::Kind::kInfrastructure,
@@ -66,7 +66,7 @@ Journal::Journal(const fs::path& state_dir)
   }
   std::random_device random;
   store_ = fmt::format("{:08x}{:08x}", random(), random());
-  plugin::WriteTextSynced(file, SealedLine(store_));
+  WriteFileAtomic(file, SealedLine(store_));
 }
 
 Record* Journal::Find(const std::string& key) {

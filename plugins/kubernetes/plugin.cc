@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "common/clock.h"
-#include "common/files.h"
 #include "common/launcher.h"
 #include "common/remote_job.h"
 #include "kubernetes/cluster.h"
@@ -34,7 +34,8 @@ class KubernetesLauncher final : public plugin::Launcher {
     try {
       const std::string description = Talk().Description();
       return {true, "", description, Window(options_)};
-    } catch (const Failure& e) {
+    } catch (const Error& error) {
+      const Failure e = Failure::Of(error);
       if (e.kind() == Failure::Kind::kInvalidInput) throw;
       return {false, e.hint().empty() ? e.what() : std::string(e.what()) + "; " + e.hint(), "Kubernetes", 0,
               e.kind() == Failure::Kind::kNotNow};
@@ -44,7 +45,7 @@ class KubernetesLauncher final : public plugin::Launcher {
   plugin::Rendering Render(const Json& jobs) override {
     std::vector<Manifests> all;
     for (const Json& job : jobs) {
-      all.push_back(MakeManifests(job, plugin::ReadText(job.at("job_file").get<std::string>(), kMaxJobFileBytes),
+      all.push_back(MakeManifests(job, ReadForeignFile(job.at("job_file").get<std::string>(), kMaxJobFileBytes).value_or(""),
                                   options_, "", plugin::NewSecret()));
     }
     plugin::Rendering rendering{{}, "kubectl create -f DIR", FetchCommand(all, options_)};

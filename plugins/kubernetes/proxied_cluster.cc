@@ -21,7 +21,7 @@
 
 #include <fmt/format.h>
 
-#include "common/files.h"
+#include "base/files.h"
 #include "common/process.h"
 #include "kubernetes/cluster.h"
 #include "ridgeline/job_line.h"
@@ -104,7 +104,7 @@ class Proxy {
     while (!Accepts(socket())) {
       const bool late = std::chrono::steady_clock::now() > deadline;
       if (late || !Runs()) {
-        std::string said = plugin::ReadTextTail(log, 500);
+        std::string said = ReadLogTail(log, 500);
         std::replace(said.begin(), said.end(), '\n', ' ');
         throw Failure(Failure::Kind::kInfrastructure,
                       fmt::format("kubectl cannot be used: {}", late ? "it is silent" : said),
@@ -259,8 +259,9 @@ std::string Namespace(const Options& options) {
   argv.insert(argv.end(), {"config", "view", "--minify", "--output=jsonpath={..namespace}"});
   const plugin::Finished asked = plugin::RunProgram(argv, plugin::EnvironmentWithout({}), "", kCallTimeoutMs);
   if (asked.ok() && !asked.out.empty()) return asked.out;
-  std::string of_pod = plugin::ReadText("/var/run/secrets/kubernetes.io/serviceaccount/namespace", kMaxRecordBytes,
-                                        ForeignFile::Links::kFollowed);
+  std::string of_pod = ReadForeignFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace", kMaxRecordBytes,
+                                       ForeignFile::Links::kFollowed)
+                           .value_or("");
   return !asked.ok() && !of_pod.empty() ? of_pod : "default";
 }
 

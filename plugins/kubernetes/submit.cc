@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "common/files.h"
+#include "base/files.h"
 #include "common/remote_job.h"
 #include "kubernetes/parse.h"
 
@@ -32,7 +32,7 @@ Submitter::Pending& Submitter::Prepare(const Json& job) {
   const auto key = job.at("key").get<std::string>();
   if (job.at("exec").empty()) throw Failure(Failure::Kind::kInvalidInput, "the job has no command");
   const std::string text =
-      plugin::ReadsJobFile(job) ? plugin::ReadText(job.at("job_file").get<std::string>(), kMaxJobFileBytes) : "";
+      plugin::ReadsJobFile(job) ? ReadForeignFile(job.at("job_file").get<std::string>(), kMaxJobFileBytes).value_or("") : "";
   Manifests manifests = MakeManifests(job, text, options_, journal_.store(), plugin::NewSecret());
   const auto had = pending_.find(key);
   if (had != pending_.end() && had->second.manifests.hash == manifests.hash) {
@@ -140,8 +140,8 @@ std::vector<plugin::Submission> Submitter::Submit(const Json& jobs) {
     try {
       const Record* known = journal_.Find(key);
       if (known == nullptr || known->uid.empty()) pending.push_back(&Prepare(job));
-    } catch (const Failure& e) {
-      failures.emplace(key, e);
+    } catch (const Error& e) {
+      failures.emplace(key, Failure::Of(e));
     }
   }
   Create(pending);

@@ -16,7 +16,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "common/files.h"
+#include "base/files.h"
+#include "common/journal_folder.h"
 #include "common/process.h"
 #include "local/config.h"
 #include "ridgeline/foreign_file.h"
@@ -28,10 +29,7 @@ namespace {
 
 using plugin::Failure;
 using plugin::Json;
-using plugin::MakeDirs;
-using plugin::ReadTextTail;
-using plugin::Remove;
-using plugin::WriteText;
+using plugin::RemoveFile;
 
 void Check(int error, const std::string& what) {
   if (error != 0) throw Failure(Failure::Kind::kInfrastructure, fmt::format("{}: {}", what, std::strerror(error)));
@@ -112,9 +110,9 @@ void Client::Submit(const Json& job) {
   if (!lock) return;  // the job is alive
   const Seen seen = ReadRecords(folder);
   if (seen.submitted && seen.exit && seen.exit->ok()) return;
-  Remove(folder / "cancel");
-  Remove(folder / "started");
-  WriteText(folder / "request", FormatRequest(job));
+  RemoveFile(folder / "cancel");
+  RemoveFile(folder / "started");
+  WriteFile(folder / "request", FormatRequest(job));
   StartIfSlotIsFree(folder, job, *lock);
 }
 
@@ -137,7 +135,7 @@ plugin::JobState Client::Poll(const std::string& key) {
     if (seen.damaged.empty()) seen.damaged = damaged;
   }
   if (!seen.alive && seen.started) Reap(seen.started->pid);
-  if (!seen.alive) seen.log_tail = ReadTextTail(folder / "log.txt");
+  if (!seen.alive) seen.log_tail = ReadLogTail(folder / "log.txt", kLogTailBytes);
   return StateOf(seen);
 }
 
@@ -146,10 +144,10 @@ bool Client::Cancel(const std::string& key) {
   const Seen seen = Look(folder);
   if (!seen.submitted) return false;
   if (!seen.alive) {
-    if (Waits(seen)) WriteText(folder / "cancel", "");
+    if (Waits(seen)) WriteFile(folder / "cancel", "");
     return Waits(seen);
   }
-  WriteText(folder / "cancel", "");
+  WriteFile(folder / "cancel", "");
   if (!seen.started && !seen.damaged.empty()) {
     throw Failure(Failure::Kind::kInfrastructure, seen.damaged, "the job lives: end its processes by hand");
   }
@@ -172,7 +170,7 @@ void Client::StartIfSlotIsFree(const fs::path& folder, const Json& job, const Lo
 
 void Client::Start(const fs::path& folder, const Json& job, const Lock& job_lock, const Lock& slot_lock,
                    const std::vector<int>& cores) {
-  Remove(folder / "exit");
+  RemoveFile(folder / "exit");
   const std::string core_list = fmt::format("{}", fmt::join(cores, ","));
   std::vector<std::string> argv = {keeper_.string(), (folder / "exit").string(), core_list};
   for (const Json& word : job.at("exec")) argv.push_back(word.get<std::string>());
@@ -184,7 +182,7 @@ void Client::Start(const fs::path& folder, const Json& job, const Lock& job_lock
   const auto close_ends = [&] { std::for_each(ends.begin(), ends.end(), ::close); };
   try {
     const pid_t pid = StartKeeper(argv, ends[1], job_lock, slot_lock, folder / "log.txt");
-    WriteText(folder / "started", FormatStarted({pid, StartTicks(pid).value_or(0), core_list}));
+    WriteFile(folder / "started", FormatStarted({pid, StartTicks(pid).value_or(0), core_list}));
     ::send(ends[0], "g", 1, MSG_NOSIGNAL);
   } catch (...) {
     close_ends();

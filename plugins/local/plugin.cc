@@ -53,8 +53,8 @@ class LocalLauncher final : public plugin::Launcher {
       try {
         client_.Submit(job);
         answers.back().native_id = job.at("key");  // the job's folder; the pid changes when the job is started again
-      } catch (const plugin::Failure& e) {
-        answers.back().error = e;
+      } catch (const Error& e) {
+        answers.back().error = plugin::Failure::Of(e);
       }
     }
     return answers;

@@ -92,7 +92,8 @@ class SlurmLauncher final : public plugin::Launcher {
               fmt::format("Slurm {} ({}) through {}{}", session.facts().version, session.facts().cluster,
                           session.client().Description(), why_tools_.empty() ? "" : ", since " + why_tools_),
               options_.max_queued};
-    } catch (const Failure& e) {
+    } catch (const Error& error) {
+      const Failure e = Failure::Of(error);
       return {.why = e.what(), .description = "Slurm", .retry = e.kind() == Failure::Kind::kNotNow};
     }
   }

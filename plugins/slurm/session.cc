@@ -7,8 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "common/files.h"
+#include "base/files.h"
 #include "common/process.h"
+#include "ridgeline/limits.h"
 #include "slurm/judge.h"
 
 namespace ridgeline::slurm {
@@ -182,7 +183,7 @@ bool Session::MayBeUnasked(const Place& place, const Row& row) const {
 std::optional<std::string> Session::LogOf(const Array& array, size_t task) const {
   const std::string file = LogFile(journal_.dir(), array.name, task);
   std::error_code ec;
-  return std::filesystem::exists(file, ec) ? std::optional(plugin::ReadTextTail(file)) : std::nullopt;
+  return std::filesystem::exists(file, ec) ? std::optional(ReadLogTail(file, kLogTailBytes)) : std::nullopt;
 }
 
 std::map<std::string, Session::Rows> Session::AskAccounting(const std::vector<Place>& places) {

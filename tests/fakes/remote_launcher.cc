@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "common/clock.h"
 #include "common/evidence.h"
-#include "common/files.h"
 #include "common/launcher.h"
 #include "common/process.h"
 #include "common/remote_job.h"
@@ -78,8 +78,8 @@ class RemoteLauncher final : public plugin::Launcher {
     for (const Json& job : jobs) {
       try {
         answers.push_back(SubmitOne(job));
-      } catch (const plugin::Failure& e) {
-        answers.push_back({"", e});
+      } catch (const ridgeline::Error& e) {
+        answers.push_back({"", plugin::Failure::Of(e)});
       }
     }
     return answers;
@@ -98,7 +98,7 @@ class RemoteLauncher final : public plugin::Launcher {
       const bool live = !record.is_null() && record.at("evidence").is_null();
       if (live) {
         record["evidence"] = {{"end", "cancelled"}};
-        plugin::WriteText(Record(key), record.dump());
+        ridgeline::WriteFile(Record(key), record.dump());
       }
       answers.push_back({live});
     }
@@ -115,19 +115,19 @@ class RemoteLauncher final : public plugin::Launcher {
     if (!Load(Record(key)).is_null()) return {"remote-" + key};
     const fs::path machine = Machine(key);
     const std::string text = plugin::ReadsJobFile(job)
-                                 ? plugin::ReadText(job.at("job_file").get<std::string>(), ridgeline::kMaxJobFileBytes)
+                                 ? ridgeline::ReadFile(job.at("job_file").get<std::string>())
                                  : "";
-    plugin::MakeDirs(machine / "parts");
+    ridgeline::MakeDirs(machine / "parts");
     // exec reads a folder of parts, whose names sort.
     const std::vector<std::string> parts =
         plugin::TextParts(plugin::JobFileFor(text, machine / "jobs" / key, machine), 700);
     for (size_t i = 0; i < parts.size(); ++i) {
-      plugin::WriteText(machine / "parts" / std::to_string(1000 + i), parts[i]);
+      ridgeline::WriteFile(machine / "parts" / std::to_string(1000 + i), parts[i]);
     }
     const std::string program = program_.empty() ? job.at("exec").at(0).get<std::string>() : program_;
     const plugin::Elsewhere there = {
         {program}, (machine / "parts").string(), (machine / "jobs" / key).string(), (machine / "summary").string()};
-    plugin::WriteText(Record(key), Json{{"exec", plugin::ExecThere(job, there)},
+    ridgeline::WriteFile(Record(key), Json{{"exec", plugin::ExecThere(job, there)},
                                         {"job_dir", job.at("job_dir")},
                                         {"points", plugin::PointsOf(text)},
                                         {"polls", 0},
@@ -156,9 +156,9 @@ class RemoteLauncher final : public plugin::Launcher {
     record["polls"] = polls + 1;
     state.phase = polls == 0 ? Phase::kQueued : Phase::kRunning;
     if (polls == 1) {
-      plugin::MakeDirs(Machine(key) / "jobs" / key);
+      ridgeline::MakeDirs(Machine(key) / "jobs" / key);
       if (lost)
-        plugin::WriteText(state_dir_ / ("lost " + record.at("points").at(0).get<std::string>()),
+        ridgeline::WriteFile(state_dir_ / ("lost " + record.at("points").at(0).get<std::string>()),
                           record.at("exec").dump());
       record["exit_code"] = RunThere(record.at("exec"), Machine(key) / "log");
     }
@@ -179,19 +179,19 @@ class RemoteLauncher final : public plugin::Launcher {
           plugin::AddInfrastructure("lost", "its machine is gone", "", state.evidence);
         } else {
           plugin::AddExit(record.at("exit_code"), 0, state.evidence);
-          output.TakeLastWords(plugin::ReadText(Machine(key) / "summary"));
+          output.TakeLastWords(ridgeline::ReadFileIfThere(Machine(key) / "summary").value_or(""));
         }
         output.CompleteEnd(lost ? "its machine is gone" : "", "", state.evidence);
         record["evidence"] = state.evidence;
       }
     }
-    plugin::WriteText(Record(key), record.dump());
+    ridgeline::WriteFile(Record(key), record.dump());
     return state;
   }
 
   // Reads the log from its beginning, as after a stream that broke off. Returns whether all of it was read.
   static bool ReadLog(const fs::path& log, bool half, plugin::JobOutput& output) {
-    const std::string text = plugin::ReadText(log, ridgeline::kMaxJobLineBytes);
+    const std::string text = ridgeline::ReadFileIfThere(log).value_or("");
     const size_t end = half ? text.size() / 2 : text.size();
     output.Rewind();
     for (size_t at = 0; at < end;) {

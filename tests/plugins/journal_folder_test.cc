@@ -68,7 +68,7 @@ std::string Refusal(const Launching& launcher, const std::filesystem::path& stat
   try {
     launcher.knows(state);
     return "taken";
-  } catch (const Failure& e) {
+  } catch (const Error& e) {
     return std::string(e.what()) + " / " + e.hint();
   }
 }
@@ -161,7 +161,7 @@ TEST(JournalFolder, FindsEveryBitThatIsAnother) {
       WriteFile(file, flipped);
       try {
         return launcher.knows(state.path()) ? "all of it" : "something else";
-      } catch (const Failure& e) {
+      } catch (const Error& e) {
         return testing::kRefused + std::string(e.what());
       }
     });
@@ -175,7 +175,7 @@ TEST(JournalFolder, TheMarkOfKubernetesJobsIsCheckedToo) {
     WriteFile(state / "store", flipped);
     try {
       return kubernetes::Journal(state.path()).store();
-    } catch (const Failure& e) {
+    } catch (const Error& e) {
       return testing::kRefused + std::string(e.what());
     }
   });

@@ -12,7 +12,6 @@
 #include "base/files.h"
 #include "common/answers.h"
 #include "common/evidence.h"
-#include "common/files.h"
 #include "common/keys.h"
 #include "common/process.h"
 #include "ridgeline/job_dir.h"
@@ -138,48 +137,6 @@ TEST(JobDir, NamesTheFilesOfNodesAndRanks) {
   EXPECT_EQ(ExecLockName(1), "exec.node1.lock");
   EXPECT_EQ(ResultFile("/j", "p"), "/j/results/p.json");
   EXPECT_EQ(ProgressFile("/j", "p"), "/j/points/p/progress");
-}
-
-TEST(Files, ReadNoMoreThanTheTail) {
-  const TempDir dir;
-  WriteText(dir / "log", std::string(5000, 'a') + "end");
-  EXPECT_EQ(ReadTextTail(dir / "log").size(), kLogTailBytes);
-  EXPECT_EQ(ReadTextTail(dir / "log", 3), "end");
-  EXPECT_EQ(ReadTextTail(dir / "missing"), "");
-}
-
-TEST(Files, OfOthersAreReadWithinBoundsOrNamed) {
-  const TempDir dir;
-  EXPECT_EQ(ReadText(dir / "missing"), "");
-  WriteText(dir / "a", "12345");
-  EXPECT_EQ(ReadText(dir / "a", 5), "12345");
-  std::filesystem::create_symlink("a", dir / "link");
-  EXPECT_EQ(ReadText(dir / "link", 5, ForeignFile::Links::kFollowed), "12345");
-  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
-  const auto refusal = [&](const char* name) {
-    try {
-      ReadText(dir / name, 4);
-    } catch (const Failure& e) {
-      return std::string(e.what());
-    }
-    return std::string("taken");
-  };
-  EXPECT_EQ(refusal("a"), (dir / "a").string() + " has 5 bytes, and may have 4");
-  EXPECT_EQ(refusal("link"), (dir / "link").string() + " is a symbolic link, not a regular file");
-  EXPECT_EQ(refusal("pipe"), (dir / "pipe").string() + " is a named pipe, not a regular file");
-  EXPECT_EQ(ReadTextTail(dir / "pipe"), "");
-  EXPECT_EQ(ReadTextTail(dir / "link"), "");
-  int lines = 0;
-  const auto count = [&](std::string_view) { ++lines; };
-  ReadLines(dir / "pipe", count);
-  WriteText(dir / "giant", "line\n");
-  std::filesystem::resize_file(dir / "giant", std::uintmax_t{1} << 40);
-  ReadLines(dir / "giant", count);
-  EXPECT_EQ(lines, 0);
-  WriteText(dir / "lines", "line\n");
-  const NoFilesLeft none;
-  EXPECT_EQ(ReadTextTail(dir / "lines"), "[this log cannot be read: Too many open files]");
-  EXPECT_THROW(ReadLines(dir / "lines", count), Failure);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
 #include <vector>
@@ -141,6 +142,16 @@ TEST_F(RemoteJob, IsStartedWithWhatIsThere) {
   const Json other = {{"exec", {"/bin/sh", "-c", "true"}}};
   EXPECT_FALSE(ReadsJobFile(other));
   EXPECT_THAT(ExecThere(other, {{"/bin/sh"}, "/job", "/work", ""}), ElementsAre("/bin/sh", "-c", "true"));
+}
+
+TEST_F(RemoteJob, WhoseFileOfResultsIsNoneHasNone) {
+  ASSERT_EQ(::mkfifo(ResultsFile(dir_.path()).c_str(), 0600), 0);
+  EXPECT_FALSE(Output().HasAll());
+  std::filesystem::remove(ResultsFile(dir_.path()));
+  WriteFile(ResultsFile(dir_.path()), FormatJobLine({std::string(kResultLine), "a", "{}"}));
+  EXPECT_TRUE(Output().AnyBegan());
+  std::filesystem::resize_file(ResultsFile(dir_.path()), std::uintmax_t{1} << 40);
+  EXPECT_FALSE(Output().AnyBegan()) << "it is too long to be read";
 }
 
 TEST_F(RemoteJob, HasASecretOfItsOwn) {
