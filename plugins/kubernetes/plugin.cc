@@ -45,7 +45,8 @@ class KubernetesLauncher final : public plugin::Launcher {
   plugin::Rendering Render(const Json& jobs) override {
     std::vector<Manifests> all;
     for (const Json& job : jobs) {
-      all.push_back(MakeManifests(job, ReadForeignFile(job.at("job_file").get<std::string>(), kMaxJobFileBytes).value_or(""),
+      all.push_back(MakeManifests(job,
+                                  ReadForeignFile(job.at("job_file").get<std::string>(), kMaxJobFileBytes).value_or(""),
                                   options_, "", plugin::NewSecret()));
     }
     plugin::Rendering rendering{{}, "kubectl create -f DIR", FetchCommand(all, options_)};

@@ -31,8 +31,9 @@ Submitter::Submitter(Cluster& cluster, Journal& journal, const Options& options)
 Submitter::Pending& Submitter::Prepare(const Json& job) {
   const auto key = job.at("key").get<std::string>();
   if (job.at("exec").empty()) throw Failure(Failure::Kind::kInvalidInput, "the job has no command");
-  const std::string text =
-      plugin::ReadsJobFile(job) ? ReadForeignFile(job.at("job_file").get<std::string>(), kMaxJobFileBytes).value_or("") : "";
+  const std::string text = plugin::ReadsJobFile(job)
+                               ? ReadForeignFile(job.at("job_file").get<std::string>(), kMaxJobFileBytes).value_or("")
+                               : "";
   Manifests manifests = MakeManifests(job, text, options_, journal_.store(), plugin::NewSecret());
   const auto had = pending_.find(key);
   if (had != pending_.end() && had->second.manifests.hash == manifests.hash) {

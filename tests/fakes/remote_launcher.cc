@@ -114,9 +114,8 @@ class RemoteLauncher final : public plugin::Launcher {
     plugin::CheckProgram(job.at("exec"));
     if (!Load(Record(key)).is_null()) return {"remote-" + key};
     const fs::path machine = Machine(key);
-    const std::string text = plugin::ReadsJobFile(job)
-                                 ? ridgeline::ReadFile(job.at("job_file").get<std::string>())
-                                 : "";
+    const std::string text =
+        plugin::ReadsJobFile(job) ? ridgeline::ReadFile(job.at("job_file").get<std::string>()) : "";
     ridgeline::MakeDirs(machine / "parts");
     // exec reads a folder of parts, whose names sort.
     const std::vector<std::string> parts =
@@ -128,11 +127,11 @@ class RemoteLauncher final : public plugin::Launcher {
     const plugin::Elsewhere there = {
         {program}, (machine / "parts").string(), (machine / "jobs" / key).string(), (machine / "summary").string()};
     ridgeline::WriteFile(Record(key), Json{{"exec", plugin::ExecThere(job, there)},
-                                        {"job_dir", job.at("job_dir")},
-                                        {"points", plugin::PointsOf(text)},
-                                        {"polls", 0},
-                                        {"evidence", nullptr}}
-                                       .dump());
+                                           {"job_dir", job.at("job_dir")},
+                                           {"points", plugin::PointsOf(text)},
+                                           {"polls", 0},
+                                           {"evidence", nullptr}}
+                                          .dump());
     return {"remote-" + key};
   }
 
@@ -159,7 +158,7 @@ class RemoteLauncher final : public plugin::Launcher {
       ridgeline::MakeDirs(Machine(key) / "jobs" / key);
       if (lost)
         ridgeline::WriteFile(state_dir_ / ("lost " + record.at("points").at(0).get<std::string>()),
-                          record.at("exec").dump());
+                             record.at("exec").dump());
       record["exit_code"] = RunThere(record.at("exec"), Machine(key) / "log");
     }
     if (polls >= 2) {  // the end is known, and at first only half of the log

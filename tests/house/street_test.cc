@@ -134,8 +134,8 @@ std::vector<std::string> WrongIncludes(const std::string& file, const std::strin
 std::vector<std::string> WrongPluginIncludes(const std::string& file, const std::string& text) {
   std::vector<std::string> wrong;
   for (const Include& include : IncludesOf(text)) {
-    const bool known =
-        include.path.starts_with("ridgeline/") || include.path.starts_with("base/") || std::filesystem::exists(SourceDir() / "plugins" / include.path);
+    const bool known = include.path.starts_with("ridgeline/") || include.path.starts_with("base/") ||
+                       std::filesystem::exists(SourceDir() / "plugins" / include.path);
     if (include.quoted && !known) {
       wrong.push_back(file + ":" + std::to_string(include.line) + ": a plugin must not include " + include.path);
     }
