@@ -139,13 +139,13 @@ CompletedCommand OurTrainer() {
       {{"--resume"}, "go on from the checkpoint files of this folder", true, {kFolders, {}}},
       {{"--verify"}, "check a result again", true, {kFiles, {"json"}}},
       {{"--version"}, "print the version", false, {}},
-      {{"--help"}, "print what there is to say", false, {}},
+      {{"--help"}, "print the answer", false, {}},
   };
   const auto add = [&](const Field& field) {
     if (field.Has(Field::kOfHarness)) return;
     const std::string flag = field.flag();
     Completed value;
-    if (!field.choices.empty()) value = PlainWords(Split(std::string(field.choices), '|'));
+    if (!field.choices.empty()) value = PlainWords(ChoicesOf(field));
     if (field.name == "model") value = PlainWords(OurPresetNames());
     if (field.name == "checkpointing") value = PlainWords({"none", "selective", "full"});
     if (flag == "--checkpoint-dir") value = {kFolders, {}};
@@ -164,8 +164,10 @@ Action CompletionCommand(CLI::App& self) {
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   self.footer(
-      "Prints the script; `make install` puts those of all three where the shells look. To try it now, or in every\n"
-      "shell from ~/.bashrc, ~/.zshrc (after compinit) or ~/.config/fish/config.fish:\n\n"
+      "Prints the script. `make install` puts the scripts of all three shells where the shells look for "
+      "them. To try one now, run the line for your shell. To keep it, add that line to ~/.bashrc, to "
+      "~/.zshrc (after compinit) or to ~/.config/fish/config.fish.\n\n"
+      "Examples:\n"
       "  source <(ridgeline completion bash)\n"
       "  source <(ridgeline completion zsh)\n"
       "  ridgeline completion fish | source");

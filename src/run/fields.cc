@@ -17,67 +17,65 @@ constexpr double kBig = 1e15;
 // Sorted by name, because the canonical encoding writes them in this order.
 const Field kFields[] = {
     {"active_parameters", &RunSpec::active_parameters,
-     "of another trainer's model: parameters that a token takes, where its shape does not say (default: what it says)",
-     "", 0, kBig, F::kOfHarness | F::kSparesMemory, "0"},
-    {"amax_history", &RunSpec::amax_history, "fp8 with delayed scaling: steps whose amaxes it remembers (default 1024)",
-     "", 0, 1 << 20, 0, "0"},
+     "other trainers: parameters that a token uses, if the model's shape does not say (default: from its shape)", "", 0,
+     kBig, F::kOfHarness | F::kSparesMemory, "0"},
+    {"amax_history", &RunSpec::amax_history,
+     "fp8 with delayed scaling: how many steps of amaxes it keeps (default 1024)", "", 0, 1 << 20, 0, "0"},
     {"attention_backward", &RunSpec::attention_backward,
-     "on device cuda: fastest, whose gradients need not repeat to the bit, or deterministic, slower and with more "
-     "memory (default "
+     "on device cuda: fastest (gradients may differ in the last bits), or deterministic (slower, more memory) (default "
      "fastest)",
      "fastest|deterministic", 0, 0, F::kSparesLoss, "fastest"},
-    {"batch_size", &RunSpec::batch_size, "sequences a data-parallel rank processes in one micro-step (default 1)", "",
-     1, 1 << 20},
+    {"batch_size", &RunSpec::batch_size, "sequences of a data-parallel rank in one micro-step (default 1)", "", 1,
+     1 << 20},
     {"beta1", &RunSpec::beta1, "decay of Adam's first moment (default 0.9)", "", 0, 0.999999, F::kSparesMemory},
     {"beta2", &RunSpec::beta2, "decay of Adam's second moment (default 0.95; stack 0.999)", "", 0, 0.9999999,
      F::kSparesMemory},
-    {"bf16_first_layers", &RunSpec::bf16_first_layers,
-     "fp8, mxfp8, nvfp4: layers at the beginning that stay bf16 (default 0)", "", 0, 4096, 0, "0"},
-    {"bf16_last_layers", &RunSpec::bf16_last_layers, "fp8, mxfp8, nvfp4: layers at the end that stay bf16 (default 0)",
+    {"bf16_first_layers", &RunSpec::bf16_first_layers, "fp8, mxfp8, nvfp4: how many first layers stay bf16 (default 0)",
+     "", 0, 4096, 0, "0"},
+    {"bf16_last_layers", &RunSpec::bf16_last_layers, "fp8, mxfp8, nvfp4: how many last layers stay bf16 (default 0)",
      "", 0, 4096, 0, "0"},
     {"checkpointing", &RunSpec::checkpointing,
-     "activation checkpointing: none, selective (norms and MLP activations are recomputed), full (a layer keeps its "
+     "activation checkpointing: none, selective (recomputes norms and MLP activations), full (a layer keeps only its "
      "input) or full/K (every K layers keep one input) (default none)",
      "", 0, 0, F::kSparesLoss},
     {"communicator", &RunSpec::communicator,
-     "self (one rank), gloo (ranks are processes), nccl (processes with a GPU each) or virtual (be rank 0 of `ranks`, "
-     "move no bytes) (default self for one rank, else gloo, or nccl on device cuda)",
+     "self (one rank), gloo (ranks are processes), nccl (processes with a GPU each) or virtual (rank 0 of `ranks`, "
+     "which moves no bytes) (default self for one rank, else gloo, or nccl on device cuda)",
      "self|gloo|nccl|virtual", 0, 0, F::kSparesLoss},
     {"context_parallel", &RunSpec::context_parallel, "ranks that share each sequence (default 1)", "", 1, 1 << 16,
      F::kSparesLoss, "1"},
-    {"data", &RunSpec::data, "synthetic, or the path of a text file that is read as bytes (default synthetic)", "", 0,
+    {"data", &RunSpec::data, "synthetic, or the path of a text file, which is read as bytes (default synthetic)", "", 0,
      0, F::kSparesMemory},
     {"device", &RunSpec::device,
-     "cpu, cuda (NVIDIA's GPUs: say which, as gpu) or meta: trace and plan, run nothing "
-     "(default cpu)",
-     "cpu|cuda|meta", 0, 0, F::kSparesLoss},
-    {"dropout", &RunSpec::dropout, "probability of dropping a hidden value (default 0; stack 0.1)", "", 0, 0.99,
+     "cpu, cuda (NVIDIA GPUs; set `gpu`, too) or meta (traces and plans, runs nothing) (default cpu)", "cpu|cuda|meta",
+     0, 0, F::kSparesLoss},
+    {"dropout", &RunSpec::dropout, "probability that a hidden value is dropped (default 0; stack 0.1)", "", 0, 0.99,
      F::kMemoryByBeing},
     {"epsilon", &RunSpec::epsilon, "Adam's epsilon (default 1e-8)", "", 0, 1, F::kSparesMemory},
     {"expert_ffn", &RunSpec::expert_ffn, "other trainers: hidden size of an expert's MLP", "", 0, 1 << 22,
      F::kOfShape | F::kOfHarness, "0"},
     {"expert_parallel", &RunSpec::expert_parallel,
-     "ranks that share the experts of a layer; they are taken from the others, so ranks are no more (default 1)", "", 1,
-     1 << 16, F::kSparesLoss, "1"},
+     "ranks that share the experts of a layer; these are data-parallel ranks, so `ranks` does not grow (default 1)", "",
+     1, 1 << 16, F::kSparesLoss, "1"},
     {"experts", &RunSpec::experts,
-     "other trainers: experts a layer, those that every token takes left out (default 0: a dense model)", "", 0,
-     1 << 16, F::kOfShape | F::kOfHarness, "0"},
-    {"experts_per_token", &RunSpec::experts_per_token, "other trainers: of the experts, how many a token takes", "", 0,
+     "other trainers: routed experts in a layer, without shared ones (default 0: a dense model)", "", 0, 1 << 16,
+     F::kOfShape | F::kOfHarness, "0"},
+    {"experts_per_token", &RunSpec::experts_per_token, "other trainers: routed experts that a token uses", "", 0,
      1 << 16, F::kOfShape | F::kOfHarness, "0"},
     {"family", &RunSpec::family,
-     "model family: llama, gpt or stack; of other trainers' models these too, and other, of which only a name is known "
+     "model family: llama, gpt or stack. Other trainers have more, and `other` if only the model's name is known "
      "(default llama)",
      "llama|gpt|stack|qwen2|qwen3|gemma2|gemma3|mpt|deepseek_v3|other", 0, 0, F::kOfShape},
     {"ffn", &RunSpec::ffn, "hidden size of the MLP", "", 1, 1 << 22, F::kOfShape, "0"},
     {"flops_per_token", &RunSpec::flops_per_token,
-     "of another trainer's model: FLOPs of training a token, backward included (default: what its shape says, else 6 "
-     "for each parameter that a token takes)",
+     "other trainers: FLOPs of training a token, backward pass included (default: from the model's shape, else 6 times "
+     "the parameters that a token uses)",
      "", 0, 1e18, F::kOfHarness | F::kSparesMemory, "0"},
-    {"gpu", &RunSpec::gpu, "which GPU: of device cuda, and of meta, to plan for one (default none)",
+    {"gpu", &RunSpec::gpu, "the GPU of device cuda, or of meta to plan for one (default none)",
      "none|a100|a100-40gb|a100-pcie|b200|b300|gb200|gb300|h100|h100-nvl|h100-pcie|h200|h200-nvl|l40s|"
      "rtx-4090|rtx-5090",
      0, 0, F::kSparesLoss, "none"},
-    {"grad_accumulation", &RunSpec::grad_accumulation, "micro-steps an optimizer step (default 1)", "", 1, 4096,
+    {"grad_accumulation", &RunSpec::grad_accumulation, "micro-steps in an optimizer step (default 1)", "", 1, 4096,
      F::kSparesLoss},
     {"grad_clip", &RunSpec::grad_clip, "largest global gradient norm; 0: no clipping (default 0)", "", 0, kBig,
      F::kMemoryByBeing},
@@ -85,110 +83,108 @@ const Field kFields[] = {
     {"heads", &RunSpec::heads, "attention heads", "", 1, 4096, F::kOfShape, "0"},
     {"hidden", &RunSpec::hidden, "size of the residual stream", "", 1, 1 << 20, F::kOfShape, "0"},
     {"init_from", &RunSpec::init_from,
-     "llama and gpt: what the first weights come from: seed, or the path of a folder of them, such as a checkpoint's "
-     "or "
-     "one that Hugging Face transformers saved (default seed)",
+     "llama and gpt: initial weights from seed, or from a folder such as a checkpoint's or one that Hugging Face "
+     "transformers saved (default seed)",
      "", 0, 0, F::kSparesMemory, "seed"},
-    {"kv_heads", &RunSpec::kv_heads, "key-value heads, for grouped-query attention (default heads)", "", 0, 4096,
+    {"kv_heads", &RunSpec::kv_heads, "key-value heads, for grouped-query attention (default: heads)", "", 0, 4096,
      F::kOfShape},
     {"layers", &RunSpec::layers, "transformer layers", "", 1, 4096, F::kOfShape, "0"},
     {"learning_rate", &RunSpec::learning_rate, "peak learning rate (default 3e-4; stack 1e-4)", "", 0, 1e3,
      F::kSparesMemory},
-    {"learning_rate_min", &RunSpec::learning_rate_min, "where the cosine schedule ends (default 0)", "", 0, 1e3,
-     F::kSparesMemory},
+    {"learning_rate_min", &RunSpec::learning_rate_min, "learning rate at the end of the cosine schedule (default 0)",
+     "", 0, 1e3, F::kSparesMemory},
     {"lr_warmup_steps", &RunSpec::lr_warmup_steps, "steps of linear learning-rate warm-up (default 0)", "", 0, kBig,
      F::kSparesMemory},
     {"model", &RunSpec::model,
-     "a preset, such as llama-25m, gpt-124m or stack-1b: it sets the shape; of other trainers any name or path", "", 0,
-     0, F::kSparesMemory},
+     "a preset such as llama-25m, gpt-124m or stack-1b, which sets the shape; other trainers take any name or path", "",
+     0, 0, F::kSparesMemory},
     {"norm_eps", &RunSpec::norm_eps, "epsilon of the norms (default 1e-5)", "", 0, 1, F::kSparesMemory},
     {"optimizer", &RunSpec::optimizer, "adamw (decoupled weight decay) or adam (default adamw; stack adam)",
      "adam|adamw", 0, 0},
     {"parameters", &RunSpec::parameters,
-     "of another trainer's model: how many it has, or trains, where its shape does not say (default: what it says)", "",
-     0, kBig, F::kOfHarness | F::kSparesMemory, "0"},
+     "other trainers: parameters, or trained parameters, if the model's shape does not say (default: from its shape)",
+     "", 0, kBig, F::kOfHarness | F::kSparesMemory, "0"},
     {"pipeline_parallel", &RunSpec::pipeline_parallel,
-     "ranks that have the layers one after another; micro-steps are its micro-batches (default 1)", "", 1, 1 << 16,
+     "ranks that share the layers, one after another; micro-steps are the micro-batches (default 1)", "", 1, 1 << 16,
      F::kSparesLoss, "1"},
-    {"positions", &RunSpec::positions, "gpt: learned positions, the longest sequence", "", 0, 1 << 26, F::kOfShape},
+    {"positions", &RunSpec::positions, "gpt: learned positions, which limit the sequence length", "", 0, 1 << 26,
+     F::kOfShape},
     {"precision", &RunSpec::precision,
-     "what the linear layers multiply; tf32: fp32 numbers, rounded to 10 bits of mantissa as they are multiplied "
-     "(default bf16)",
+     "number format of the linear layers' products; tf32: fp32 operands rounded to 10 bits of mantissa (default bf16)",
      "fp32|tf32|bf16|fp16|fp8|mxfp8|nvfp4", 0, 0},
     {"primary_weights", &RunSpec::primary_weights,
-     "fp8, mxfp8, nvfp4: what is kept of quantized layers' weights: bf16 (high_precision), or codes and scales alone "
-     "(quantized, TransformerEngine's quantized_model_init) (default high_precision)",
+     "fp8, mxfp8, nvfp4: how quantized layers' weights are kept: high_precision (bf16) or quantized (codes and scales "
+     "only, as TransformerEngine's quantized_model_init) (default high_precision)",
      "high_precision|quantized", 0, 0, 0, "high_precision"},
     {"ranks", &RunSpec::ranks,
-     "all ranks, a GPU each: data-parallel ones x tensor_parallel x pipeline_parallel x context_parallel (default 1)",
+     "all ranks, one GPU each: data-parallel ranks x tensor_parallel x pipeline_parallel x context_parallel (default "
+     "1)",
      "", 1, 1 << 16, F::kSparesLoss},
     {"repeats", &RunSpec::repeats,
-     "blocks of `steps` steps; a sweep runs each by itself, in turn with other points (default 1)", "", 1, 1000,
+     "blocks of `steps` steps; a sweep runs each separately, in turn with other points (default 1)", "", 1, 1000,
      F::kSparesMemory | F::kSparesLoss},
     {"rope_theta", &RunSpec::rope_theta, "llama: base of the rotary embedding (default 500000)", "", 0, kBig,
      F::kSparesMemory},
     {"scaling", &RunSpec::scaling,
-     "how scales are made: fp8 delayed (from earlier steps, the default) or current; mxfp8 round_up (default) or "
-     "floor; none "
-     "elsewhere",
+     "how scales are computed: fp8 delayed (from earlier steps, default) or current; mxfp8 round_up (default) or "
+     "floor; none for other formats",
      "none|delayed|current|round_up|floor", 0, 0, 0, "none"},
     {"schedule", &RunSpec::schedule, "learning-rate schedule after warm-up (default constant)", "constant|cosine", 0, 0,
      F::kSparesMemory},
     {"seed", &RunSpec::seed, "seed of weights, data and dropout (default 1234)", "", 0, kBig, F::kSparesMemory},
-    {"seq_length", &RunSpec::seq_length, "tokens a sequence (default 512)", "", 1, 1 << 26},
+    {"seq_length", &RunSpec::seq_length, "tokens in a sequence (default 512)", "", 1, 1 << 26},
     {"sequence_parallel", &RunSpec::sequence_parallel,
-     "whether tensor-parallel ranks share the sequences of norms too (default true with tensor_parallel above 1)", "",
-     0, 0, F::kSparesLoss, "false"},
+     "whether tensor-parallel ranks also share the sequences of norms (default true if tensor_parallel > 1)", "", 0, 0,
+     F::kSparesLoss, "false"},
     {"shard", &RunSpec::shard,
-     "what is split over the ranks: none, optimizer (moments and master weights: ZeRO-1), gradients (these too: "
-     "ZeRO-2, SHARD_GRAD_OP) or full (weights too: FSDP, ZeRO-3) (default none)",
+     "what is split over the ranks: none, optimizer (moments and master weights: ZeRO-1), gradients (these, too: "
+     "ZeRO-2, SHARD_GRAD_OP) or full (weights, too: FSDP, ZeRO-3) (default none)",
      "none|optimizer|gradients|full", 0, 0, F::kSparesLoss},
     {"shard_ranks", &RunSpec::shard_ranks,
-     "other trainers: ranks that share what `shard` splits, such as those of a node; each group of so many has a copy "
-     "(HSDP) (default all)",
+     "other trainers: ranks that share what `shard` splits, such as those of a node; each such group has a copy (HSDP) "
+     "(default: all)",
      "", 0, 1 << 16, F::kSparesLoss, "0"},
     {"state_precision", &RunSpec::state_precision,
-     "master weights, gradients and moments (default fp32; stack: as precision)", "fp32|bf16", 0, 0},
-    {"steps", &RunSpec::steps, "measured optimizer steps a repeat (default 5)", "", 1, 1e9,
+     "format of master weights, gradients and moments (default fp32; stack: as precision)", "fp32|bf16", 0, 0},
+    {"steps", &RunSpec::steps, "measured optimizer steps in a repeat (default 5)", "", 1, 1e9,
      F::kSparesMemory | F::kSparesLoss},
     {"tensor_parallel", &RunSpec::tensor_parallel, "ranks that share the products of each layer (default 1)", "", 1,
      1 << 16, F::kSparesLoss, "1"},
-    {"tied_head", &RunSpec::tied_head, "the head shares the embedding's weights", "", 0, 0, F::kOfShape},
+    {"tied_head", &RunSpec::tied_head, "whether the head shares the embedding's weights", "", 0, 0, F::kOfShape},
     {"trainer", &RunSpec::trainer,
-     "who trains: ridgeline, or another, by the name of its definition in trainers/ (default ridgeline)", "", 0, 0,
+     "ridgeline, or another trainer, by the name of its definition in trainers/ (default ridgeline)", "", 0, 0,
      F::kOfHarness, kOurTrainer},
-    {"virtual_pipeline", &RunSpec::virtual_pipeline, "stages that a rank of the pipeline has (default 1)", "", 1, 4096,
+    {"virtual_pipeline", &RunSpec::virtual_pipeline, "pipeline stages on each rank (default 1)", "", 1, 4096,
      F::kSparesLoss, "1"},
-    {"vocab", &RunSpec::vocab, "tokens in the vocabulary (none for stack)", "", 0, 1 << 24, F::kOfShape},
+    {"vocab", &RunSpec::vocab, "tokens in the vocabulary (stack has none)", "", 0, 1 << 24, F::kOfShape},
     {"warmup_steps", &RunSpec::warmup_steps, "optimizer steps before the measured ones (default 2)", "", 0, 1e9,
      F::kSparesMemory | F::kSparesLoss},
-    {"weight_decay", &RunSpec::weight_decay, "weight decay, on every parameter (default 0.1; stack 0)", "", 0, 1e3,
+    {"weight_decay", &RunSpec::weight_decay, "weight decay, for every parameter (default 0.1; stack 0)", "", 0, 1e3,
      F::kSparesMemory},
 };
 
 // Sorted by name.
 const Field kSettings[] = {
     {"checkpoint.dir", &RunSpec::checkpoint_dir,
-     "folder for checkpoint files; a run that finds some there continues from the newest (default none)", "", 0, 0,
+     "folder for checkpoint files; a run continues from the newest one in it (default none)", "", 0, 0,
      F::kSparesMemory | F::kSparesLoss},
     {"checkpoint.every_steps", &RunSpec::checkpoint_every_steps,
-     "steps from one checkpoint file to the next; the last step has one too (default 100)", "", 1, 1e9,
+     "steps between checkpoint files; the last step also writes one (default 100)", "", 1, 1e9,
      F::kSparesMemory | F::kSparesLoss},
-    {"checkpoint.keep", &RunSpec::checkpoint_keep, "newest checkpoint files that are kept (default 2)", "", 1, 1e6,
-     F::kSparesMemory | F::kSparesLoss},
+    {"checkpoint.keep", &RunSpec::checkpoint_keep, "how many of the newest checkpoint files are kept (default 2)", "",
+     1, 1e6, F::kSparesMemory | F::kSparesLoss},
     {"measure.min_steps", &RunSpec::min_steps,
-     "measured steps that a run's steady figures must be of, at least; of fewer it is invalid (default 1)", "", 1, 1e9,
+     "least measured steps for steady figures; a run with fewer is invalid (default 1)", "", 1, 1e9,
      F::kSparesMemory | F::kSparesLoss},
     {"measure.refuse_throttled", &RunSpec::refuse_throttled,
-     "whether a run whose GPU was throttled is no measurement: it ends as infrastructure, and is run again (default "
-     "false)",
-     "", 0, 0, F::kSparesMemory | F::kSparesLoss},
+     "whether a run with a throttled GPU ends as infrastructure and is run again (default false)", "", 0, 0,
+     F::kSparesMemory | F::kSparesLoss},
     {"measure.seconds", &RunSpec::measured_seconds,
-     "on device cuda: how long is measured at least, in blocks of `steps` steps (default 10)", "", 0, 86400,
+     "on device cuda: shortest measured time, in blocks of `steps` steps (default 10)", "", 0, 86400,
      F::kSparesMemory | F::kSparesLoss},
     {"measure.warmup_seconds", &RunSpec::warmup_seconds,
-     "on device cuda: how long the same steps are run before the run begins, so that clocks settle (default 5)", "", 0,
-     86400, F::kSparesMemory | F::kSparesLoss},
+     "on device cuda: how long the same steps run first, so that clocks settle (default 5)", "", 0, 86400,
+     F::kSparesMemory | F::kSparesLoss},
 };
 
 const Field* Find(std::span<const Field> table, std::string_view name) {
@@ -211,6 +207,16 @@ std::string Field::flag() const {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '_' || c == '.'; }, '-');
   return text;
+}
+
+std::vector<std::string> ChoicesOf(const Field& field) {
+  std::vector<std::string> choices;
+  for (std::string_view rest = field.choices; !rest.empty();) {
+    const size_t bar = std::min(rest.find('|'), rest.size());
+    choices.emplace_back(rest.substr(0, bar));
+    rest.remove_prefix(std::min(bar + 1, rest.size()));
+  }
+  return choices;
 }
 
 std::span<const Field> Fields() { return kFields; }

@@ -86,6 +86,9 @@ bool IsUnknown(const RunSpec& spec, const Field& field);
 
 std::string ValueText(const FieldValue& value);
 
+// The texts that a field may be; empty: any.
+std::vector<std::string> ChoicesOf(const Field& field);
+
 // A field's value as text for people and columns: "8", "0.0003", "true", "bf16". Empty if it is unknown, or for a
 // trainer's own field that the spec does not mention.
 std::string FieldText(const RunSpec& spec, const Field& field);

@@ -37,7 +37,7 @@ Json ShapeOfMpt(const Json& config, const std::function<bool(const char*)>& has,
     throw refuse("'no_bias' adds biases that no family of type mpt has here");
   }
   const Json attention = has("attn_config") ? config.at("attn_config") : Json::object();
-  if (!attention.is_object()) throw refuse("'attn_config' is no mapping");
+  if (!attention.is_object()) throw refuse("'attn_config' is not a mapping");
   if (attention.contains("alibi") && attention.at("alibi") != true) {
     throw refuse("'attn_config' has no alibi: learned or rotary positions are none of type mpt here");
   }
@@ -64,7 +64,7 @@ struct Foreign {
   std::string_view type;
   std::string_view what;
 };
-constexpr std::string_view kMixture = "is a mixture of experts, whose steps nobody here can price";
+constexpr std::string_view kMixture = "is a mixture of experts, whose steps cannot be priced yet";
 constexpr Foreign kForeign[] = {
     {"mixtral", kMixture},
     {"qwen2_moe", kMixture},
@@ -100,7 +100,7 @@ Json ShapeOfConfig(const Json& config, const std::string& source) {
   const auto number = [&](const char* key) {
     if (has(key) && config.at(key).is_number_integer() && config.at(key) > 0) return config.at(key).get<int64_t>();
     throw Error(ErrorKind::kInvalidInput,
-                fmt::format("{}: '{}' {}", source, key, has(key) ? "is no whole number above 0" : "is missing"));
+                fmt::format("{}: '{}' {}", source, key, has(key) ? "is not a whole number above 0" : "is missing"));
   };
   const Json type = config.is_object() ? config.value("model_type", Json()) : Json();
   for (const LlamaLike& like : kLlamaLike) {

@@ -118,7 +118,7 @@ Job DecodeJob(const Json& document, const std::string& source) {
   }
   if (!IsWhole(document)) {
     throw Error(ErrorKind::kInvalidInput, fmt::format("{} {}", source, kNotWhole),
-                fmt::format("where a person changes it, `{}` is to be taken out", kChecksumKey));
+                fmt::format("if you change it, remove `{}`", kChecksumKey));
   }
   try {
     Job job;

@@ -150,11 +150,11 @@ std::vector<Problem> SetModel(const std::string& name, RunSpec& spec) {
 
 Problem OtherFamily(const std::string& given, const std::string& model, const std::string& family) {
   if (family == kAnyFamily) {
-    return {"family",
-            fmt::format("family is {}, and nobody knows that of the model {}, which is no preset: leave one of the two "
-                        "out",
-                        given, model),
-            {"model"}};
+    return {
+        "family",
+        fmt::format("family is {}, but the model {} is not a preset and has no known family: leave out one of the two",
+                    given, model),
+        {"model"}};
   }
   return {"family", fmt::format("family is {}, but the model {} is a {}", given, model, family), {"model"}};
 }

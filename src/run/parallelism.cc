@@ -89,11 +89,11 @@ void CheckParallelism(const RunSpec& s, std::vector<Problem>& problems) {
          {"pipeline_parallel"}});
   }
   if (s.shard_ranks > 0 && s.shard == "none") {
-    problems.push_back({"shard_ranks",
-                        fmt::format("shard_ranks: {} says how many ranks share what is split, and shard: none splits "
-                                    "nothing",
-                                    s.shard_ranks),
-                        {"shard"}});
+    problems.push_back(
+        {"shard_ranks",
+         fmt::format("shard_ranks: {} is the number of ranks that share what `shard` splits, but shard is none",
+                     s.shard_ranks),
+         {"shard"}});
   } else if (s.shard_ranks > 0 && DataParallelRanks(s) % s.shard_ranks != 0) {
     problems.push_back(
         {"shard_ranks",

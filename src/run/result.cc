@@ -105,7 +105,7 @@ void Read(const Json& from, const char* key, std::map<std::string, std::string>&
 // Reads a number from `min` to `max`. An integer must be whole: fractions are refused, not cut.
 template <typename T>
 void ReadNumber(const Json& value, std::string_view key, double min, double max, T& to) {
-  if (!value.is_number()) throw Refusal(key, fmt::format("is {}, which is no number", Shown(value)));
+  if (!value.is_number()) throw Refusal(key, fmt::format("is {}, which is not a number", Shown(value)));
   const auto number = value.get<double>();
   if (!(number >= min && number <= max)) {
     throw Refusal(key, fmt::format("is {}, which is not from {} to {}", Shown(value), min, max));
@@ -126,7 +126,7 @@ Json EncodeRanks(const std::vector<RankFigures>& ranks) {
 }
 
 std::vector<RankFigures> DecodeRanks(const Json& list) {
-  if (!list.is_array()) throw Error(ErrorKind::kInvalidInput, "not a RunResult: ranks is no list");
+  if (!list.is_array()) throw Error(ErrorKind::kInvalidInput, "not a RunResult: ranks is not a list");
   std::vector<RankFigures> ranks;
   for (const Json& entry : list) {
     RankFigures& r = ranks.emplace_back();
@@ -159,7 +159,7 @@ void ReadFigure(const Json& value, const Figure& figure, bool& to) {
 }
 
 void ReadFigure(const Json& value, const Figure& figure, std::string& to) {
-  if (!value.is_string()) throw Refusal(figure.key, "is no text, but " + Shown(value));
+  if (!value.is_string()) throw Refusal(figure.key, "is not text, but " + Shown(value));
   to = value.get<std::string>();
   CheckLength(to, kMaxTextBytes, figure.key);
 }
@@ -343,13 +343,14 @@ OwnFigures DecodeOwnFigures(const Json& object) {
                                 ShortenToBytes(PrintableLine(name), kShownBytes), kMaxOwnNameBytes));
     }
     const std::string key = "metrics." + name;
-    if (!figure.is_object() || !figure.contains("value")) throw Refusal(key, "is no object with a value and a unit");
+    if (!figure.is_object() || !figure.contains("value"))
+      throw Refusal(key, "is not an object with a value and a unit");
     OwnFigure& own = figures[name];
     ReadNumber(figure.at("value"), key, -kMostOfOwn, kMostOfOwn, own.value);
     const Json unit = figure.value("unit", Json(""));
     if (unit.is_string()) own.unit = unit.get<std::string>();
     if (!unit.is_string() || own.unit.size() > kMaxUnitBytes || PrintableLine(own.unit) != own.unit) {
-      throw Refusal(key, fmt::format("has a unit that is no printable text of at most {} bytes", kMaxUnitBytes));
+      throw Refusal(key, fmt::format("has a unit that is not printable text of at most {} bytes", kMaxUnitBytes));
     }
   }
   return figures;

@@ -135,7 +135,7 @@ std::string OfGpu(const RunResult& r) {
                        *gpu.sm_clock_min_mhz, *gpu.sm_clock_mhz);
   }
   if (!gpu.clock_limits.empty() && !gpu.throttled_share) {
-    return "gpu.clock_limits is given, and gpu.throttled_share, what they cost, is not";
+    return "gpu.clock_limits is given without gpu.throttled_share, which says what they cost";
   }
   if (gpu.throttled_share == 0.0 && !WhatThrottled(gpu).empty()) {
     return fmt::format("gpu.throttled_share is 0, and by gpu.clock_limits its clocks were held down by {}",

@@ -21,16 +21,6 @@
 namespace ridgeline {
 namespace {
 
-std::vector<std::string> SplitChoices(std::string_view choices) {
-  std::vector<std::string> parts;
-  while (!choices.empty()) {
-    const size_t bar = choices.find('|');
-    parts.emplace_back(choices.substr(0, bar));
-    choices = bar == std::string_view::npos ? std::string_view() : choices.substr(bar + 1);
-  }
-  return parts;
-}
-
 std::string RangeProblem(const Field& field, double value) {
   if (value >= field.min && value <= field.max) return {};
   return fmt::format("{} is {}, and must be between {} and {}", field.name, value, field.min, field.max);
@@ -74,7 +64,7 @@ std::string Assign(std::string& to, const Field& field, const Json& value) {
   if (!value.is_string()) return TypeProblem(field, value);
   to = value.get<std::string>();
   if (field.choices.empty()) return {};
-  const auto choices = SplitChoices(field.choices);
+  const auto choices = ChoicesOf(field);
   for (const auto& choice : choices) {
     if (choice == to) return {};
   }
@@ -410,7 +400,7 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
         {"shard", "ranks"});
   }
   if (s.device == "cuda" && s.gpu == "none") {
-    add("gpu", "device: cuda needs gpu: which one it is to be, such as h100 (`nvidia-smi -L` names those of a machine)",
+    add("gpu", "device: cuda needs the field gpu, such as h100 (`nvidia-smi -L` names the GPUs of a machine)",
         {"device"});
   }
   if (s.device == "cpu" && s.gpu != "none") {
@@ -429,8 +419,7 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
   }
   if (s.communicator == "virtual" && !s.checkpoint_dir.empty()) {
     add("checkpoint.dir",
-        "a virtual rank holds a part of a model that nobody else has the rest of: it has no "
-        "checkpoint files",
+        "a virtual rank holds only a part of the model, and no other rank has the rest: it has no checkpoint files",
         {"communicator"});
   }
   CheckParallelism(s, problems);
@@ -443,7 +432,7 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
   }
   if (!IsTrainerName(s.trainer)) {
     add("trainer",
-        fmt::format("'{}' is no name of a trainer: these have {}", ShortenToBytes(s.trainer, 80), kTrainerNameRule));
+        fmt::format("'{}' is not a trainer's name: names have {}", ShortenToBytes(s.trainer, 80), kTrainerNameRule));
   }
   if (s.learning_rate_min > s.learning_rate)
     add("learning_rate_min", "learning_rate_min is above learning_rate", {"learning_rate"});

@@ -71,7 +71,7 @@ void CheckKey(const std::string& key, const std::vector<std::string>& known, con
   const std::string shown = ShortenToBytes(key, kShownKeyBytes);
   throw Error(ErrorKind::kInvalidInput,
               fmt::format("{}: not a RunResult: unknown key '{}'{}", source, shown, DidYouMean(shown, known)),
-              SeeTrainerContract("what is your own goes into evidence or environment; the keys are listed in"));
+              SeeTrainerContract("put keys of your own into evidence or environment; the known keys are listed in"));
 }
 
 void CheckKeys(const Json& document, const std::string& source) {
@@ -101,7 +101,7 @@ void SayDiverged(RunResult& result) {
   if (at == result.loss.end()) return;
   const auto step = at - result.loss.begin() + 1;
   result.status = RunStatus::kDiverged;
-  result.message = fmt::format("the loss of step {} of {} is no finite number", step, result.loss.size());
+  result.message = fmt::format("the loss of step {} of {} is not a finite number", step, result.loss.size());
   result.hint = "lower learning_rate, set grad_clip, or use a wider precision";
   result.evidence["step"] = std::to_string(step);
 }
@@ -153,7 +153,7 @@ RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const s
     CheckTrainerResult(spec, result, source);
   } catch (const Error& e) {
     if (!e.hint().empty()) throw;
-    throw Error(e.kind(), e.message(), SeeTrainerContract("what a trainer writes is said in"));
+    throw Error(e.kind(), e.message(), SeeTrainerContract("the trainer contract is in"));
   }
   return result;
 }
@@ -165,8 +165,7 @@ std::optional<RunResult> ReadTrainerResult(const std::filesystem::path& path, co
   const std::optional<std::string> text = file.Read(MostBytes(spec));
   if (!text) {
     throw Error(file.state() == ForeignFile::State::kUnfit ? ErrorKind::kInvalidInput : ErrorKind::kInfrastructure,
-                fmt::format("{} {}", source, file.problem()),
-                SeeTrainerContract("what a trainer writes, and where, is said in"));
+                fmt::format("{} {}", source, file.problem()), SeeTrainerContract("the trainer contract is in"));
   }
   return ParseTrainerResult(*text, spec, source, tokens_per_step);
 }

@@ -99,7 +99,7 @@ TEST(Figures, ThatCountAreWrittenAsWholeNumbers) {
   EXPECT_THAT(refusal(R"("parameters": 1000.0)"), HasSubstr("not written as a whole number"));
   EXPECT_THAT(refusal(R"("step_ns": {"all": [1, 2.0]})"), HasSubstr("step_ns.all is 2.0"));
   EXPECT_THAT(refusal(R"("memory": {"by_category": {"logits": 0.5}})"), HasSubstr("memory.by_category is 0.5"));
-  EXPECT_THAT(refusal(R"("parameters": true)"), HasSubstr("which is no number"));
+  EXPECT_THAT(refusal(R"("parameters": true)"), HasSubstr("which is not a number"));
   // Beyond the range of integers, signed and unsigned, and beyond any number.
   for (const char* number : {"9223372036854775807", "9223372036854775808", "18446744073709551615",
                              "18446744073709551616", "1e400", "-9223372036854775809"}) {

@@ -119,7 +119,7 @@ TEST(HuggingFaceConfig, ParametersAreThePublishedOnes) {
 
 TEST(HuggingFaceConfig, OfAnotherModelIsRefused) {
   EXPECT_EQ(RefusalOfConfig({{"model_type", "qwen3_moe"}}),
-            "config.json: a model of type 'qwen3_moe' is a mixture of experts, whose steps nobody here can price");
+            "config.json: a model of type 'qwen3_moe' is a mixture of experts, whose steps cannot be priced yet");
   EXPECT_EQ(RefusalOfConfig({{"model_type", "mamba"}}),
             "config.json: a model of type 'mamba' has layers that are none of ours");
   for (const auto& [key, value] : {std::pair<const char*, Json>{"attention_bias", true},
@@ -134,7 +134,7 @@ TEST(HuggingFaceConfig, OfAnotherModelIsRefused) {
             "config.json: a model of type that is not said has layers that are none of ours");
   Json config = Llama8b();
   config["num_hidden_layers"] = -1;
-  EXPECT_EQ(RefusalOfConfig(config), "config.json: 'num_hidden_layers' is no whole number above 0");
+  EXPECT_EQ(RefusalOfConfig(config), "config.json: 'num_hidden_layers' is not a whole number above 0");
   config.erase("num_hidden_layers");
   EXPECT_EQ(RefusalOfConfig(config), "config.json: 'num_hidden_layers' is missing");
 }

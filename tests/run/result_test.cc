@@ -127,9 +127,9 @@ TEST(Result, RefusesFiguresOfItsOwnThatAreNone) {
   EXPECT_EQ(refusal({{"a", good}, {"b", {{"value", 2.5}}}}), "accepted");
   EXPECT_THAT(refusal({{"Data time", good}}), HasSubstr("has the name 'Data time'"));
   EXPECT_THAT(refusal({{std::string(65, 'a'), good}}), HasSubstr("at most 64"));
-  EXPECT_THAT(refusal({{"a", 5}}), HasSubstr("metrics.a is no object with a value"));
-  EXPECT_THAT(refusal({{"a", {{"value", "5"}}}}), HasSubstr("metrics.a is \"5\", which is no number"));
-  EXPECT_THAT(refusal({{"a", {{"value", 1}, {"unit", "s\n"}}}}), HasSubstr("has a unit that is no printable text"));
+  EXPECT_THAT(refusal({{"a", 5}}), HasSubstr("metrics.a is not an object with a value"));
+  EXPECT_THAT(refusal({{"a", {{"value", "5"}}}}), HasSubstr("metrics.a is \"5\", which is not a number"));
+  EXPECT_THAT(refusal({{"a", {{"value", 1}, {"unit", "s\n"}}}}), HasSubstr("has a unit that is not printable text"));
   EXPECT_THAT(refusal({{"a", {{"value", 1}, {"unit", std::string(33, 's')}}}}), HasSubstr("at most 32 bytes"));
   Json many = Json::object();
   for (int i = 0; i < 65; ++i) many[fmt::format("m{}", i)] = good;
@@ -166,7 +166,7 @@ TEST(Result, RefusesWhatIsNoResult) {
   EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "ok"}, {"loss", 5}}), HasSubstr("result.json"));
   EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "ok"}, {"evidence", {{"a", 1}}}}),
               HasSubstr("not a RunResult"));
-  EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "ok"}, {"ranks", 2}}), HasSubstr("ranks is no list"));
+  EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "ok"}, {"ranks", 2}}), HasSubstr("ranks is not a list"));
   EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "ok"}, {"ranks", {1}}}), HasSubstr("not a RunResult"));
   EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "ok"}, {"memory", "lots"}}), HasSubstr("not a RunResult"));
 }

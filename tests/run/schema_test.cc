@@ -34,11 +34,7 @@ Json OfField(const Field& field) {
   if (field.type() == "true or false") schema = {{"type", "boolean"}};
   if (field.type() == "integer") schema = Bounded("integer", field.min, field.max);
   if (field.type() == "number") schema = Bounded("number", field.min, field.max);
-  for (size_t from = 0; !field.choices.empty() && from != std::string::npos + 1;) {
-    const size_t bar = field.choices.find('|', from);
-    schema["enum"].push_back(field.choices.substr(from, bar - from));
-    from = bar + 1;
-  }
+  if (!field.choices.empty()) schema["enum"] = ChoicesOf(field);
   schema["description"] = field.help;
   return schema;
 }

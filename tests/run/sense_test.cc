@@ -103,7 +103,7 @@ TEST(Sense, EachContradictionIsASentenceThatNamesBoth) {
        "flops.model_causal is 2e+09, and flops.model_non_causal, which is more work, 1.5e+09"},
       {[](RunResult& r) { r.gpu.sm_clock_min_mhz = 1801; },
        "gpu.sm_clock_min_mhz is 1801, and gpu.sm_clock_mhz, their mean, 1800"},
-      {[](RunResult& r) { r.gpu.throttled_share.reset(); }, "gpu.clock_limits is given, and gpu.throttled_share"},
+      {[](RunResult& r) { r.gpu.throttled_share.reset(); }, "gpu.clock_limits is given without gpu.throttled_share"},
       {[](RunResult& r) { r.gpu.throttled_share = 0; },
        "gpu.throttled_share is 0, and by gpu.clock_limits its clocks were held down by a slowdown of the hardware"},
   };

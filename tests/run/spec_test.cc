@@ -128,7 +128,7 @@ TEST(Spec, AModelThatIsOnlyANameIsBoundedAndNoOption) {
   }
   EXPECT_EQ(
       Only(With(OfName("x"), "family", "llama")).message,
-      "family is \"llama\", and nobody knows that of the model \"x\", which is no preset: leave one of the two out");
+      "family is \"llama\", but the model \"x\" is not a preset and has no known family: leave out one of the two");
   EXPECT_EQ(Only({{"family", "other"}, {"trainer", "mine"}}).message,
             "model is not given; family other needs its name");
   EXPECT_THAT(Only({{"family", "other"}}).message, HasSubstr("family other is of other trainers"));
@@ -317,7 +317,7 @@ TEST(Spec, GroupsOfRanksThatShareWhatIsSplitDivideTheRanks) {
   EXPECT_EQ(ShardRanks(Good(OnRanks(64, {{"shard", "optimizer"}, {"tensor_parallel", 4}, {"shard_ranks", 8}}))), 8);
   EXPECT_EQ(Only(OnRanks(64, {{"shard", "full"}, {"shard_ranks", 24}})).message,
             "shard_ranks: 24 does not divide the 64 data-parallel ranks");
-  EXPECT_THAT(Only(OnRanks(64, {{"shard_ranks", 8}})).message, HasSubstr("shard: none splits nothing"));
+  EXPECT_THAT(Only(OnRanks(64, {{"shard_ranks", 8}})).message, HasSubstr("but shard is none"));
 }
 
 TEST(Spec, TheEngineSaysWhatItCannotDoYet) {

@@ -72,15 +72,15 @@ TEST(TrainerResult, ARefusalSaysWhereTheContractLies) {
     }
     return std::string("accepted");
   };
-  EXPECT_EQ(hint(R"(, "loss": 5)"), "what a trainer writes is said in docs/trainer-contract.md");
+  EXPECT_EQ(hint(R"(, "loss": 5)"), "the trainer contract is in docs/trainer-contract.md");
   ::setenv("RIDGELINE_HOME", home.c_str(), 1);
   const std::string page = (home / "docs/trainer-contract.md").string();
   EXPECT_EQ(hint(R"(, "througput": {})"),
-            "what is your own goes into evidence or environment; the keys are listed in " + page);
+            "put keys of your own into evidence or environment; the known keys are listed in " + page);
   for (const char* wrong :
        {R"(, "loss": 5)", R"(, "provenance": "guessed")", R"(, "ranks": {})", R"(, "version": 9)",
         R"(, "memory": {"rss_peak_bytes": -5})", ",,", R"(, "step_ns": {"all": [1]})", R"(, "step_ns": {})"}) {
-    EXPECT_EQ(hint(wrong), "what a trainer writes is said in " + page) << wrong;
+    EXPECT_EQ(hint(wrong), "the trainer contract is in " + page) << wrong;
   }
   ::unsetenv("RIDGELINE_HOME");
   std::filesystem::remove_all(home);
@@ -121,7 +121,7 @@ TEST(TrainerResult, ALossThatIsNotFiniteHasDivergedInWhateverWordItComes) {
 TEST(TrainerResult, OnlyNumbersAreReadSo) {
   EXPECT_EQ(Parse(R"(, "device": "NaN \"Infinity\" NaN")").device, "NaN \"Infinity\" NaN");
   EXPECT_EQ(RefusalOfMembers(R"(, "throughput": {"steady_tokens_per_s": NaN})"),
-            "its result: not a RunResult: throughput.steady_tokens_per_s is null, which is no number");
+            "its result: not a RunResult: throughput.steady_tokens_per_s is null, which is not a number");
   EXPECT_THAT(RefusalOfMembers(R"(, "loss": [nan])"), HasSubstr("its result: not JSON"));
 }
 
