@@ -227,12 +227,13 @@ void JobOutput::CompleteEnd(const std::string& log_problem, const std::string& h
   const bool failed = exit_code != evidence.end() && exit_code->second != "0";
   if (reason != evidence.end() && reason->second == "lost" && failed && problem.empty() && !AnyBegan()) {
     reason->second = "start";
-    evidence["message"] = "of a trainer nothing was heard: " + evidence["message"];
+    evidence["message"] = "nothing was heard from a trainer: " + evidence["message"];
   }
   if (explained || HasAll()) return;
   TakeOthersAsBegun();
-  evidence.try_emplace("message", problem.empty() ? "its log has no result of this point: it was rotated away, or cut"
-                                                  : "whether it has a result is not known: " + problem);
+  evidence.try_emplace("message", problem.empty()
+                                      ? "its log has no result of this point: the log was rotated or truncated"
+                                      : "whether it has a result is not known: " + problem);
   if (!hint.empty()) evidence.try_emplace("hint", hint);
 }
 

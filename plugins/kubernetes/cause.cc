@@ -144,7 +144,7 @@ std::optional<Cause> OfContainer(const PodView& pod, const Options& options) {
                           pod.init_container.empty()
                               ? "its container was never started"
                               : fmt::format("the container {}, which comes before ours, failed", pod.init_container),
-                          fmt::format("`kubectl describe pod {}` says more, for as long as it is there", pod.name));
+                          fmt::format("`kubectl describe pod {}` says more, while the pod exists", pod.name));
   }
   const std::string words = pod.last_words.empty() ? "" : ": " + pod.last_words.substr(0, 200);
   if (pod.terminated_reason == "OOMKilled") {

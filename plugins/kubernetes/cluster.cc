@@ -78,7 +78,7 @@ Failure Cluster::ToFailure(const Response& response, const std::string& what) {
     case kUnauthorized:
       LogInAgain();
       return {Failure::Kind::kInfrastructure, message,
-              "the cluster does not know you: log in, so that `kubectl get jobs` works"};
+              "the cluster does not know you: log in until `kubectl get jobs` works"};
     case kForbidden:
       if (says("exceeded quota")) {
         return {Failure::Kind::kNotNow, message, "it goes on when Jobs of the namespace end; or have the quota raised"};

@@ -109,7 +109,7 @@ Wait OfSuspended(const Options& options) {
     return {"start", "it is suspended until Kueue admits it",
             fmt::format("`kubectl describe localqueue {}` says how full the queue is", options.queue)};
   }
-  return {"start", "it is suspended", "who suspended it resumes it, by spec.suspend: false"};
+  return {"start", "it is suspended", "to resume it, set spec.suspend: false"};
 }
 
 // Returns the wait of the first pod that has not begun and says why. A pod that never starts by itself comes first.
@@ -220,8 +220,7 @@ Judgement OfGone(const Record& record, const Observation& seen, const Options& o
   if (record.cancelled) {
     AddEnd("cancelled", "the job was cancelled", "", judgement.evidence);
   } else if (no_place) {
-    AddInfrastructure("rights",
-                      "the Job is gone, and its namespace is no place for Jobs any more: " + seen.no_namespace,
+    AddInfrastructure("rights", "the Job is gone, and its namespace accepts no more Jobs: " + seen.no_namespace,
                       "`kubectl get namespace` says whether it is there", judgement.evidence);
   } else if (!seen_removed && seen.unix_s - record.created_unix_s > ttl_s) {
     AddInfrastructure(

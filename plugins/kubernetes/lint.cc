@@ -144,7 +144,7 @@ void LintResources(const std::string& where, const Json& resources) {
     for (const auto& item : amounts.items()) has_pages = has_pages || item.key().starts_with("hugepages-");
     const auto has = [&](const char* name) { return limits.contains(name) || requests.contains(name); };
     if (has_pages && !has("cpu") && !has("memory")) {
-      Refuse(where, amounts, "of cpu or memory, too: hugepages alone are refused", "set memory: or cpu:");
+      Refuse(where, amounts, "that also asks for cpu or memory: hugepages alone are refused", "set memory: or cpu:");
     }
   }
 }

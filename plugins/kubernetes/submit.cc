@@ -72,7 +72,7 @@ std::optional<Failure> Submitter::Adopt(Pending& pending) {
                    fmt::format("namespace {} has a Job {} already, {}", cluster_.name_space(), name,
                                ours ? "of another specification: the sweep's settings have changed since"
                                     : "which this database knows nothing of"),
-                   fmt::format("see what it is, then `kubectl delete job {}`; or use another namespace", name));
+                   fmt::format("look at it, then `kubectl delete job {}`, or use another namespace", name));
   }
   TakeJob(object, pending);
   return std::nullopt;

@@ -85,7 +85,7 @@ std::optional<Wait> WaitOf(const PodView& pod, const PodEvent& event) {
   if (pod.waiting.find("Image") != std::string::npos) {
     const bool hopeless = std::find(kNoSuchImage.begin(), kNoSuchImage.end(), pod.waiting) != kNoSuchImage.end();
     return Wait{"image", "the image cannot be pulled: " + said,
-                "check image:, and image_pull_secrets: where the registry asks who you are", hopeless};
+                "check image:, and image_pull_secrets: if the registry needs a login", hopeless};
   }
   // The kubelet says "failed to prepare subPath for volumeMount …".
   const char* const reason = Says(pod.waiting_message, "volumeMount") ? "storage" : "start";

@@ -28,7 +28,7 @@ int Open(const fs::path& path, int flags) {
   if (fd < 0 && errno != ELOOP) return fd;
   if (fd >= 0 && ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return fd;
   if (fd >= 0) ::close(fd);
-  throw Failure(Failure::Kind::kInfrastructure, "the lock " + path.string() + " is no regular file",
+  throw Failure(Failure::Kind::kInfrastructure, "the lock " + path.string() + " is not a regular file",
                 "remove it, and try again");
 }
 

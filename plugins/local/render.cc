@@ -5,8 +5,7 @@
 namespace ridgeline::local {
 
 std::string RenderScript(const plugin::Json& jobs) {
-  std::string script =
-      "#!/bin/sh\n# One job a line. A job that is stopped goes on where it was when its line is run again.\n";
+  std::string script = "#!/bin/sh\n# One job a line. To continue a job that was stopped, run its line again.\n";
   for (const plugin::Json& job : jobs) {
     std::string line;
     for (const plugin::Json& word : job.at("exec")) {

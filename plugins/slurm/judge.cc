@@ -59,7 +59,7 @@ Cause CauseOfCancel(const Array& array, size_t task, const Row& row, const std::
             "see slurmd's log on the node of that job"};
   }
   return {"lost", "Slurm cancelled the job without ending its script",
-          "a controller that is restarted does so where it forgot that the job had begun; see slurmctld's log"};
+          "a restarted controller does this if it forgot that the job had begun; see slurmctld's log"};
 }
 
 // Returns nothing if Slurm's state says everything, or only `exec` knows whether a trainer is at fault.

@@ -99,7 +99,7 @@ Cause OfSlurm(std::string_view line) {
   }
   if (line.starts_with("FATAL: ")) return {"image", words, "Apptainer's words; see launch: slurm: container"};
   if (Contains(line, "slurmstepd") && Contains(line, "execve(): ")) {
-    return {"start", words, "what the job runs must be there on every node"};
+    return {"start", words, "the job's programs and files must exist on every node"};
   }
   return {};
 }
@@ -150,7 +150,7 @@ const std::vector<Meaning>& Meanings() {
        "raise launch: slurm: time, or time_limit"},
       {"DEADLINE", kEnded, {"timeout"}, "the job passed its deadline in Slurm", "raise the deadline"},
       {"PREEMPTED", kEnded, Infrastructure("preempted"), "Slurm gave the job's nodes to another job",
-       "checkpoint: {dir: …} lets a point go on where it was"},
+       "with checkpoint: {dir: …}, a point continues where it stopped"},
       {"OUT_OF_MEMORY",
        kEnded,
        {"oom_host"},

@@ -33,7 +33,7 @@ const char* HintFor(int error) {
     case EPERM:
       return "it may belong to another user: name files of your own, or ask its owner for access";
     case EROFS:
-      return "this disk is mounted read-only: name a folder on another, or have it mounted anew";
+      return "this disk is mounted read-only: use a folder on another disk, or remount it";
     case ENOSPC:
     case EDQUOT:
       return "the disk is full: free some space, or files if it has no inodes left (`df -i`)";

@@ -220,7 +220,7 @@ std::optional<FileLock> FileLock::Try(const fs::path& path) {
   struct stat info {};
   if (fd.get() < 0 && errno != ELOOP) ThrowErrno("cannot open the lock " + path.string());
   if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    throw Error(ErrorKind::kInfrastructure, "the lock " + path.string() + " is no regular file",
+    throw Error(ErrorKind::kInfrastructure, "the lock " + path.string() + " is not a regular file",
                 "remove it, and try again");
   }
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {

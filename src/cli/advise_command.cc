@@ -73,7 +73,7 @@ Json ShapeOfText(const std::string& text) {
     const Field* field = FindField(part.substr(0, equals));
     if (equals == std::string::npos || field == nullptr || !field->Has(Field::kOfShape)) {
       throw Error(ErrorKind::kUsage,
-                  fmt::format("advise: '{}' is no part of a model's shape", ShortenToBytes(part, 80)),
+                  fmt::format("advise: '{}' is not part of a model's shape", ShortenToBytes(part, 80)),
                   "such as family=llama,layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=128256");
     }
     const std::string value = part.substr(equals + 1);
@@ -99,7 +99,8 @@ AdvisedModel ModelOf(const std::string& name, const Framework& framework) {
                            "; or give the config.json of a model of Hugging Face's, of type " + HuggingFaceTypes() +
                            ", or a shape, family=llama,layers=32,…";
   if (model != nullptr) {
-    throw Error(ErrorKind::kUsage, fmt::format("advise: no step of {} is known: it is for other trainers", model->name),
+    throw Error(ErrorKind::kUsage,
+                fmt::format("advise: the steps of {} are not known: it is for other trainers", model->name),
                 "--framework NAME prices it as another trainer's; " + hint);
   }
   throw Error(ErrorKind::kUsage,
@@ -234,7 +235,7 @@ int Advise(const AdviseArguments& arguments) {
   const std::vector<fs::path> folders = DeviceFolders(arguments.devices);
   const Device device = FindDevice(arguments.device, folders);
   if (device.is_cpu()) {
-    throw Error(ErrorKind::kUsage, fmt::format("advise: {} has processors, and this advises on GPUs", device.name),
+    throw Error(ErrorKind::kUsage, fmt::format("advise: {} has CPUs only, but advise needs GPUs", device.name),
                 "`ridgeline devices` lists those with a gpu");
   }
   const Framework framework = FindFramework(arguments.framework, FrameworkFolders(arguments.frameworks));
@@ -272,7 +273,7 @@ int Advise(const AdviseArguments& arguments) {
       framework.is_ours() || framework.trainers.empty() ? std::string(kOurTrainer) : framework.trainers.front();
   WriteFileAtomic(arguments.to,
                   SweepOfAdvice(advice, about, device, trainer, FieldsFor(trainer, advice.fitting.front().spec)));
-  SayAside("to see it priced: ridgeline plan {0}; to measure it: ridgeline run {0}\n", arguments.to);
+  SayAside("to see its price: ridgeline plan {0}; to measure it: ridgeline run {0}\n", arguments.to);
   return 0;
 }
 
@@ -280,21 +281,21 @@ int Advise(const AdviseArguments& arguments) {
 
 Action AdviseCommand(CLI::App& self) {
   const auto arguments = std::make_shared<AdviseArguments>();
-  self.add_option("model", arguments->model, "a preset, such as llama-8b, a config.json of Hugging Face's, or a shape")
+  self.add_option("model", arguments->model, "a preset such as llama-8b, a Hugging Face config.json, or a shape")
       ->type_name("MODEL")
       ->required();
-  self.add_option("--device", arguments->device, "what it would run on, as `ridgeline devices` names it")
+  self.add_option("--device", arguments->device, "the device, as `ridgeline devices` names it")
       ->type_name("DEVICE")
       ->required();
   CLI::Option* ranks =
-      self.add_option("--ranks", arguments->ranks, "how many of its GPUs; default: those of one machine")
+      self.add_option("--ranks", arguments->ranks, "how many of its GPUs (default: those of one machine)")
           ->type_name("N")
           ->check(CLI::Range(1, 65536));
-  self.add_option("--budget", arguments->budget, "as many machines as this many dollars pay for, instead of --ranks")
+  self.add_option("--budget", arguments->budget, "as many machines as these dollars pay for, instead of --ranks")
       ->type_name("USD")
       ->check(CLI::Range(0.01, 1e12))
       ->excludes(ranks);
-  self.add_option("--tokens", arguments->tokens, "to train on, such as 300B or 1.5T; default: 20 for each parameter")
+  self.add_option("--tokens", arguments->tokens, "tokens to train on, such as 300B or 1.5T (default: 20 per parameter)")
       ->type_name("N");
   self.add_option("--seq-length", arguments->seq_length, "tokens a sequence")
       ->capture_default_str()
@@ -304,29 +305,29 @@ Action AdviseCommand(CLI::App& self) {
       ->capture_default_str()
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"fp32", "bf16"}));
-  self.add_option("--grad-clip", arguments->grad_clip, "the largest norm of gradients; 0: they are not clipped")
+  self.add_option("--grad-clip", arguments->grad_clip, "the largest gradient norm; 0: no clipping")
       ->capture_default_str()
       ->type_name("NORM")
       ->check(CLI::Range(0.0, 1e9));
-  self.add_option("--framework", arguments->framework, "as this trainer would run it (frameworks/)")
+  self.add_option("--framework", arguments->framework, "the framework that would run it (frameworks/)")
       ->capture_default_str()
       ->type_name("NAME");
-  AddToOption(self, arguments->to, "FILE", "write the sweep that would measure the best of it");
+  AddToOption(self, arguments->to, "FILE", "write a sweep that measures the best configurations");
   AddFormatOption(self, arguments->format, {"text", "md", "csv", "json"});
   AddDevicesOption(self, arguments->devices);
   AddFrameworksOption(self, arguments->frameworks);
   self.footer(
-      "Tries every way to split the state, every format that the device multiplies, every policy of activation\n"
-      "checkpointing, and batches up to the largest that fits. Says what is fastest, cheapest and smallest, what some\n"
-      "tokens take in days and dollars, what bounds a step, and what other state, more or other GPUs, or more memory\n"
-      "would change; where nothing fits, what would let it. Memory is planned to the byte; times are predicted\n"
-      "(docs/prediction.md), and nothing is run.\n\n"
+      "Tries every way to split the state, every number format of the device, every policy of activation "
+      "checkpointing, and batches up to the largest that fits. Prints the fastest, the cheapest and the "
+      "smallest configuration, the days and dollars that --tokens take, and what bounds a step. Also prints"
+      " what other state, other GPUs or more memory would change. If nothing fits, it says what would help."
+      " Memory is planned to the byte, and times are predicted (docs/prediction.md). Nothing runs.\n\n"
       "Examples:\n"
       "  ridgeline advise llama-8b --device p5\n"
-      "  ridgeline advise llama-64b --device p6-b200 --ranks 64 --seq-length 8192 --tokens 1.5T\n"
-      "  ridgeline advise config.json --device p5 --budget 50000 --framework torchtitan\n"
-      "  ridgeline advise family=llama,layers=24,hidden=2048,heads=16,ffn=5632,vocab=32000 --device h100 --to "
-      "sweep.yaml");
+      "  ridgeline advise llama-64b --device p6-b200 --ranks 64 --tokens 1.5T\n"
+      "  ridgeline advise config.json --device p5 --framework torchtitan\n"
+      "  ridgeline advise family=llama,layers=24,hidden=2048,heads=16,ffn=5632 \\\n"
+      "    --device h100 --to sweep.yaml");
   return [arguments] { return Advise(*arguments); };
 }
 

@@ -31,7 +31,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kModel = "model";
 constexpr size_t kLongestName = 120;  // of a sweep that is made here, in bytes
-constexpr size_t kLongestHelp = 80;   // of a field, in columns
 
 // The values that the command line gives, by the names of fields and settings.
 using BenchValues = std::map<std::string, std::string, std::less<>>;
@@ -144,11 +143,6 @@ int Bench(const BenchValues& given, const std::vector<fs::path>& trainers,
   return run(file);
 }
 
-std::string ShortHelp(std::string_view help) {
-  if (help.size() <= kLongestHelp) return std::string(help);
-  return std::string(help.substr(0, help.rfind(' ', kLongestHelp - 4))) + " ...";
-}
-
 }  // namespace
 
 Action BenchCommand(CLI::App& self) {
@@ -159,7 +153,7 @@ Action BenchCommand(CLI::App& self) {
       ->type_name("MODEL");
   const auto add = [&](const Field& field) {
     if (field.name == kModel) return;
-    self.add_option(field.flag(), (*given)[std::string(field.name)], ShortHelp(field.help))
+    self.add_option(field.flag(), (*given)[std::string(field.name)], std::string(field.help))
         ->type_name(IsSetting(field) ? "VALUE" : "A,B")
         ->group(IsSetting(field) ? "Settings, one value each" : "Fields, one value or several each");
   };
@@ -167,12 +161,13 @@ Action BenchCommand(CLI::App& self) {
   add(GlobalBatch());
   for (const Field& setting : Settings()) add(setting);
   self.footer(
-      "Every combination of the values is a point. The command writes a sweep file into this folder, and runs it as\n"
-      "`ridgeline run` does. The same call again measures only what has no result yet. Edit the file under another\n"
-      "`name` to leave combinations out, or for what else a sweep can say (docs/sweeps.md).\n"
-      "`ridgeline-train --help` explains the fields.\n\n"
+      "Every combination of the values is a point. The command writes a sweep file into this folder and "
+      "runs it as `ridgeline run` does. If you repeat the call, it measures only what has no result yet. To"
+      " leave combinations out, or for what else a sweep can say (docs/sweeps.md), edit the file under "
+      "another `name`.\n\n"
+      "Examples:\n"
       "  ridgeline bench llama-25m --batch-size 1,8 --checkpointing none,full\n"
-      "  ridgeline bench llama-10m,llama-25m --precision bf16,fp32 --steps 10 --launcher slurm");
+      "  ridgeline bench llama-10m,llama-25m --precision bf16,fp32 --launcher slurm");
   return [given, run, &self] {
     BenchValues named;
     for (const auto& [name, values] : *given) {

@@ -184,8 +184,7 @@ fs::path FileFor(const CalibrateArguments& arguments, const std::string& name) {
   if (!arguments.to.empty()) return arguments.to;
   const auto config = ConfigFolder();
   if (!config) {
-    throw Error(ErrorKind::kUsage, "calibrate: nobody has a home here, so that it is not known where to write",
-                "name a file with --to");
+    throw Error(ErrorKind::kUsage, "calibrate: HOME is not set", "name a file with --to");
   }
   return *config / "devices" / (name + ".yaml");
 }
@@ -195,7 +194,7 @@ std::string EntryOf(const std::string& gpu, const std::vector<fs::path>& folders
   if (gpu.empty()) return {};
   const Device device = FindDevice(gpu, folders);
   if (device.gpu == gpu) return device.name;
-  throw Error(ErrorKind::kInvalidInput, fmt::format("{} is no description of gpu: {}", device.file.string(), gpu));
+  throw Error(ErrorKind::kInvalidInput, fmt::format("{} does not describe gpu: {}", device.file.string(), gpu));
 }
 
 void RefuseBusy(const CalibrateArguments& arguments) {
@@ -204,7 +203,7 @@ void RefuseBusy(const CalibrateArguments& arguments) {
   if (arguments.busy || others <= kBusyShare) return;
   throw Error(ErrorKind::kInfrastructure,
               fmt::format("calibrate: this machine is busy: others take {:.0f} % of its cores' time now", 100 * others),
-              "try again when it is quiet, or take it as it is with --busy, which the entry then says");
+              "try again when it is quiet, or measure now with --busy, which the file then says");
 }
 
 std::string Today() { return FormatUnixTime(SystemClock().UnixNs()).substr(0, 10); }
@@ -215,7 +214,7 @@ int Calibrate(const CalibrateArguments& arguments) {
                                                    : NameHere();
   const fs::path file = FileFor(arguments, name);
   if (file.extension() != ".yaml" || file.stem() != name) {
-    throw Error(ErrorKind::kUsage, fmt::format("calibrate: {} has to be called {}.yaml", file.string(), name),
+    throw Error(ErrorKind::kUsage, fmt::format("calibrate: {} must be named {}.yaml", file.string(), name),
                 "an entry and its file have one name");
   }
   const std::vector<fs::path> folders = DeviceFolders(arguments.devices);
@@ -257,9 +256,9 @@ int Calibrate(const CalibrateArguments& arguments) {
   }
   int64_t left_out = 0;
   for (const CalibrationRun& run : runs) left_out += run.left_out;
-  if (left_out > 0) Say("{} programs were left out for want of time: --seconds gives more\n", left_out);
+  if (left_out > 0) Say("{} programs were left out for lack of time: raise --seconds\n", left_out);
   if (entry.others_share > 0) {
-    Say("others took {:.0f} % of the cores' time meanwhile, which the entry says: it is less to be trusted\n",
+    Say("others took {:.0f} % of the cores' time meanwhile. The file says so: its figures are less reliable\n",
         100 * others);
   }
   Say("written to {}\nto use it: ridgeline predict SWEEP --device {}\n", file.string(),
@@ -272,29 +271,29 @@ int Calibrate(const CalibrateArguments& arguments) {
 Action CalibrateCommand(CLI::App& self) {
   const auto arguments = std::make_shared<CalibrateArguments>();
   AddToOption(self, arguments->to, "FILE",
-              "the entry's file, NAME.yaml (default: the machine's name, in ~/.config/ridgeline/devices)");
-  self.add_option("--name", arguments->name, "the entry's name (default: the file's, else the machine's)")
+              "the device file, NAME.yaml (default: the machine's name, in ~/.config/ridgeline/devices)");
+  self.add_option("--name", arguments->name, "the device's name (default: the file's, else the machine's)")
       ->type_name("NAME")
       ->check([](const std::string& name) {
         return IsFileName(name) ? std::string() : "a name has letters, digits, '-', '_' and '.'";
       });
-  self.add_option("--gpu", arguments->gpu, "this NVIDIA GPU, as `gpu:` names it (default: the processors)")
+  self.add_option("--gpu", arguments->gpu, "measure this NVIDIA GPU, as `gpu:` names it (default: the CPUs)")
       ->type_name("GPU");
   self.add_option("--ranks", arguments->ranks,
-                  "as many that share this machine, beside one alone (default: 2 on processors, 1 on a GPU)")
+                  "ranks that share this machine, measured beside one alone (default: 2 on CPUs, 1 on a GPU)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
   self.add_option("--seconds", arguments->seconds, "about how long to measure")
       ->capture_default_str()
       ->type_name("N")
       ->check(CLI::Range(1.0, 3600.0));
-  self.add_flag("--busy", arguments->busy, "measure although others use the machine, and say so in the entry");
+  self.add_flag("--busy", arguments->busy, "measure even if others use the machine, and say so in the file");
   AddDevicesOption(self, arguments->devices);
   self.footer(
-      "Times steps of small models on this machine, call by call: products over shapes and formats, attention, passes\n"
-      "over memory, what a call takes beside its work, and between several ranks collectives. Writes an entry that\n"
-      "`ridgeline predict`, `plan` and `advise` take as --device, with the error of predicting each of these steps\n"
-      "from the others. docs/prediction.md says what is made of it.\n\n"
+      "Times steps of small models on this machine, call by call: products of many shapes and formats, "
+      "attention, passes over memory, the overhead of a call, and collectives between ranks. Writes a "
+      "device file that `predict`, `plan` and `advise` take as --device. The file says how well each of "
+      "these steps is predicted from the others. See docs/prediction.md.\n\n"
       "Examples:\n"
       "  ridgeline calibrate\n"
       "  ridgeline calibrate --to devices/laptop.yaml --ranks 2\n"

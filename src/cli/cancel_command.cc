@@ -53,7 +53,7 @@ void StopDriver(const DriverIdentity& driver, const std::string& db) {
                 fmt::format("process {}, which is at work on it, was told to end and still runs", driver.pid),
                 fmt::format("nothing else was cancelled; end it with `kill -KILL {}` and cancel again", driver.pid));
   }
-  Say("the ridgeline at work on it (process {}) has stopped\n", driver.pid);
+  Say("the run that worked on it (process {}) has stopped\n", driver.pid);
 }
 
 std::string Jobs(int64_t count) { return count == 1 ? "1 job" : fmt::format("{} jobs", count); }
@@ -122,15 +122,13 @@ Action CancelCommand(CLI::App& self) {
     std::string db = kDefaultDb;
   };
   const auto options = std::make_shared<Options>();
-  self.add_option("sweep", options->sweep, "the sweep's name, or its file")->required()->type_name("SWEEP");
-  self.add_option("--db", options->db, "the database that results are kept in")
-      ->capture_default_str()
-      ->type_name("FILE");
+  self.add_option("sweep", options->sweep, "the sweep's name or file")->required()->type_name("SWEEP");
+  self.add_option("--db", options->db, "the results database")->capture_default_str()->type_name("FILE");
   self.footer(
-      "Tells the sweep's queued and running jobs to end, waits for it, and keeps what they measured. A\n"
-      "`ridgeline run` that is at work on the sweep, in the background too, is told to stop first (SIGTERM); jobs "
-      "that\n"
-      "it leaves are ended then. Cancelled points are run again by the next run.\n\n"
+      "Ends the sweep's queued and running jobs, waits for them, and keeps what they measured. If a "
+      "`ridgeline run` works on the sweep, also in the background, it is stopped first (SIGTERM), and the "
+      "jobs that it leaves are ended. The next run measures cancelled points again.\n\n"
+      "Example:\n"
       "  ridgeline cancel sweeps/demo.yaml");
   return [options] { return Cancel(options->sweep, options->db); };
 }

@@ -52,7 +52,7 @@ int CollectRun(const fs::path& dir, const std::string& db, const std::string& ca
   Say("{}: {} and {} that {} did not have\n", dir.string(), Count(rebuilt.jobs, "job"),
       Count(rebuilt.results, "result"), db);
   if (rebuilt.live > 0) {
-    Say("{} may still run: the next `ridgeline run` goes on with {}, `ridgeline cancel` ends {}\n",
+    Say("{} may still run: the next `ridgeline run` continues {}, `ridgeline cancel` ends {}\n",
         Count(rebuilt.live, "job"), rebuilt.live == 1 ? "it" : "them", rebuilt.live == 1 ? "it" : "them");
   }
   for (const std::string& name : rebuilt.sweeps) {
@@ -137,22 +137,22 @@ Action CollectCommand(CLI::App& self) {
                   "the folder that `ridgeline render` wrote, or the output folder of `ridgeline run`")
       ->required()
       ->type_name("DIR");
-  self.add_option("--db", options->db, "the database that results are kept in")
-      ->capture_default_str()
-      ->type_name("FILE");
+  self.add_option("--db", options->db, "the results database")->capture_default_str()->type_name("FILE");
   AddCampaignOption(self, options->campaign,
-                    "what these results are for; default: what the sweep is at, or a run's jobs say");
+                    "a name for these results (default: the sweep's current one, or that of the jobs)");
   AddReportsOption(self, options->reports);
   self.footer(
-      "Of what was rendered: takes what results there are by now, and says what is missing; run it again as you like.\n"
-      "At the end the sweep's reports are written into the folder.\n\n"
-      "Of a run: makes a lost database again, with its sweeps, points, jobs, campaigns and results, from what the run\n"
-      "left. Nothing is taken twice. Predicted failures come back with the next `ridgeline run`, and jobs that may\n"
-      "still run are found by it and gone on with.\n\n"
-      "Results of pods are in their logs: save those as DIR/….log before.\n\n"
+      "From the folder of `render`: takes the results that are there by now, and says what is missing. Call"
+      " it as often as you like. It also writes the sweep's reports into the folder.\n\n"
+      "From the folder of `run`: makes a lost database again, with its sweeps, points, jobs, campaigns and "
+      "results. Nothing is taken twice. The next `ridgeline run` adds predicted failures, and follows jobs "
+      "that still run.\n\n"
+      "The results of pods are in their logs. Save these as DIR/NAME.log first.\n\n"
+      "Examples:\n"
       "  ridgeline collect demo\n"
       "  ridgeline collect ridgeline-out\n"
-      "  kubectl logs --selector=ridgeline.dev/sweep=demo --tail=-1 >demo/pods.log && ridgeline collect demo");
+      "  kubectl logs --selector=ridgeline.dev/sweep=demo --tail=-1 >demo/pods.log\n"
+      "  ridgeline collect demo");
   return [options] {
     return CollectFolder(fs::absolute(options->dir).lexically_normal(), options->db, options->campaign,
                          options->reports);

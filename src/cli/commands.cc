@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/help_form.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/output.h"
@@ -19,33 +20,28 @@ namespace ridgeline {
 namespace {
 
 constexpr std::array kCommands = {
-    Command{"plan", "show every point of a sweep, its predicted memory and verdict; submits nothing", PlanCommand},
-    Command{"predict", "predict how long a sweep's steps take on a device that is described, and what bounds them",
-            PredictCommand},
-    Command{"advise", "say what to run of a model on a device that is described, with the numbers", AdviseCommand},
+    Command{"plan", "show a sweep's points, their predicted memory, and whether they fit", PlanCommand},
+    Command{"predict", "predict a sweep's step times on a described device, and what bounds them", PredictCommand},
+    Command{"advise", "recommend configurations of a model for a described device", AdviseCommand},
     Command{"run", "run a sweep's points that have no result yet, then report", RunCommand},
-    Command{"bench", "run the combinations of a few values that the command line gives, without a sweep file",
-            BenchCommand},
-    Command{"render", "write what a launcher would submit, to be submitted by hand", RenderCommand},
-    Command{"collect", "take the results of jobs that were submitted by hand, or make a lost database again",
-            CollectCommand},
+    Command{"bench", "run combinations of values from the command line, without a sweep file", BenchCommand},
+    Command{"render", "write what a launcher would submit, for you to submit by hand", RenderCommand},
+    Command{"collect", "collect results of jobs submitted by hand, or rebuild a lost database", CollectCommand},
     Command{"status", "show sweeps, how their points ended, and what runs now", StatusCommand},
-    Command{"serve", "show what runs, results and reports in a browser, and metrics to Prometheus", ServeCommand},
+    Command{"serve", "serve live runs, results and reports as web pages, and metrics to Prometheus", ServeCommand},
     Command{"cancel", "cancel a sweep's queued and running jobs", CancelCommand},
-    Command{"report", "render a report from the results: HTML, CSV, Markdown or JSON", ReportCommand},
+    Command{"report", "render a report of the results as HTML, CSV, Markdown or JSON", ReportCommand},
     Command{"compare", "compare two campaigns, commits or databases, point by point", CompareCommand},
-    Command{"gate", "hold a night or a commit to its baseline, for a pipeline to stop at", GateCommand},
-    Command{"history", "show every point over commits, and where it changed", HistoryCommand},
-    Command{"nightly", "run a sweep every night, held to the nights before", NightlyCommand},
-    Command{"query", "ask the results a question in SQL", QueryCommand},
-    Command{"db", "verify, copy, export or prune the results database, or merge another into it", DbCommand},
-    Command{"trainers", "list, show, try and check what describes trainers that don't keep our contract",
-            TrainersCommand},
-    Command{"devices", "list the GPUs and machines that points can be predicted for, or show one with its sources",
-            DevicesCommand},
-    Command{"calibrate", "measure what steps take on this machine, for `predict` to go by", CalibrateCommand},
+    Command{"gate", "check a night or a commit for regressions against its baseline", GateCommand},
+    Command{"history", "show each point's step time over commits, and where it changed", HistoryCommand},
+    Command{"nightly", "run a sweep every night, and compare it with earlier nights", NightlyCommand},
+    Command{"query", "query the results with SQL", QueryCommand},
+    Command{"db", "check, back up, export, prune or merge the results database", DbCommand},
+    Command{"trainers", "list, show, try and check definitions of other trainers", TrainersCommand},
+    Command{"devices", "list the described GPUs and machines, or show one with its sources", DevicesCommand},
+    Command{"calibrate", "measure this machine, so that `predict` describes it", CalibrateCommand},
     Command{"exec", "run one job file on this node; launchers call this", ExecCommand},
-    Command{"doctor", "check what is installed, which launchers load and what this machine is", DoctorCommand},
+    Command{"doctor", "check the installation, the launchers and this machine", DoctorCommand},
     Command{"completion", "print a completion script for bash, zsh or fish", CompletionCommand},
     Command{"help", "explain a command", HelpCommand},
     Command{"version", "print the version", VersionCommand},
@@ -96,12 +92,13 @@ Action ParseCommandLine(int argc, const char* const* argv) {
   app.footer(
       "A first run:\n"
       "  ridgeline plan sweeps/demo.yaml      what would run, and whether it fits\n"
-      "  ridgeline run sweeps/demo.yaml       run it; interrupt and run again as you like\n"
+      "  ridgeline run sweeps/demo.yaml       run it; interrupt and rerun as you like\n"
       "  ridgeline report activation-checkpointing --to report.html\n\n"
-      "In every command that has them, -o FORMAT is the form of what it prints or writes, and --to PATH the file or\n"
-      "the folder that it writes; without -o, the ending of that file is its form.\n\n"
-      "Exit codes: 0 done, 1 points of a run ended by their own fault, or a regression, 2 usage or bad input,\n"
-      "3 infrastructure, 4 inconclusive, 130 interrupted. Every command has its own --help.");
+      "In all commands, -o FORMAT is the form of the output, and --to PATH the file or the folder that is "
+      "written. Without -o, the ending of the file decides the form.\n\n"
+      "Exit codes: 0 done, 1 points failed by their own fault, or a regression, 2 usage or bad input, 3 "
+      "infrastructure, 4 inconclusive, 130 interrupted. Every command has its own --help.");
+  app.formatter(HelpForm());
   app.require_subcommand(0, 1);
   std::vector<std::pair<CLI::App*, Action>> declared;
   for (const Command& command : kCommands) {

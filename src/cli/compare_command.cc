@@ -42,10 +42,10 @@ int Compare(const CompareOptions& options) {
   const std::vector<ComparedCell> cells =
       MatchSides(ReadNamed(options.base, options.db), ReadNamed(options.head, options.db));
   if (std::none_of(cells.begin(), cells.end(), [](const ComparedCell& cell) { return cell.base && cell.head; })) {
-    throw Error(ErrorKind::kInfrastructure,
-                fmt::format("compare: '{}' and '{}' have measured no point alike", options.base, options.head),
-                "what is compared is the same point with the same setup, on machines of one fingerprint "
-                "(docs/compare.md)");
+    throw Error(
+        ErrorKind::kInfrastructure,
+        fmt::format("compare: '{}' and '{}' have no comparable point", options.base, options.head),
+        "two measurements are comparable if point, setup and machine fingerprint are the same (docs/compare.md)");
   }
   const bool for_people = form == "text" || form == "md";
   const std::string text = Format(for_people ? ShortComparisonTable(cells) : ComparisonTable(cells), form);
@@ -62,20 +62,24 @@ int Compare(const CompareOptions& options) {
 
 Action CompareCommand(CLI::App& self) {
   const auto options = std::make_shared<CompareOptions>();
-  self.add_option("base", options->base, "what is compared with: a campaign, commit:ABC1234, or a database's file")
+  self.add_option("base", options->base, "the baseline: a campaign, commit:ABC1234, or a database file")
       ->type_name("BASE")
       ->required();
-  self.add_option("head", options->head, "what is compared, named likewise")->type_name("HEAD")->required();
-  self.add_option("--db", options->db, "the database that campaigns and commits are of")
+  self.add_option("head", options->head, "what is compared with it, named in the same way")
+      ->type_name("HEAD")
+      ->required();
+  self.add_option("--db", options->db, "the database of the campaigns and commits")
       ->capture_default_str()
       ->type_name("FILE");
   AddFormatOption(self, options->format, kCompareForms)->default_str(kCompareForms.begin()[0]);
-  AddToOption(self, options->to, "FILE", "the file to write; without it the table is printed");
+  AddToOption(self, options->to, "FILE", "the file to write (default: print the table)");
   self.footer(
-      "Of each point that both have measured with the same setup on machines of one fingerprint: how much longer its\n"
-      "step takes in head, with the interval of 95 % that its runs leave, its peak memory, and what fails or is\n"
-      "missing. A file alone means its newest measurements, FILE:CAMPAIGN and FILE:commit:ABC1234 those of a part.\n"
-      "Exit code 0: something was compared, whatever came out; 3: nothing could be.\n\n"
+      "For each point that both sides measured with the same setup on machines of one fingerprint: how much"
+      " longer its step takes in HEAD, with a 95 % interval, its peak memory, and what fails or is missing."
+      " A FILE alone stands for its newest measurements, FILE:CAMPAIGN and FILE:commit:ABC1234 for a part "
+      "of them.\n\n"
+      "Exit codes: 0 something was compared, 3 nothing could be compared.\n\n"
+      "Examples:\n"
       "  ridgeline compare monday tuesday\n"
       "  ridgeline compare commit:0123abc commit:4567def -o md\n"
       "  ridgeline compare /mnt/node2/ridgeline.db:monday tuesday");

@@ -50,7 +50,7 @@ int CheckStore(const std::string& file) {
   }
   for (const std::string& problem : problems) Say("{}\n", problem);
   throw Error(ErrorKind::kInvalidInput, fmt::format("{} has {} problems, listed above", file, problems.size()),
-              "copy the file before anything else; `sqlite3 FILE .recover` saves what can be read");
+              "copy the file first; `sqlite3 FILE .recover` saves what can be read");
 }
 
 int Merge(const std::string& file, const std::string& other) {
@@ -75,7 +75,7 @@ int64_t UnixNsOf(const std::string& date) {
   tm parts{};
   const char* end = ::strptime(date.c_str(), "%Y-%m-%d", &parts);
   if (end == nullptr || *end != '\0') {
-    throw Error(ErrorKind::kUsage, fmt::format("db: '{}' is no date", PrintableLine(date)), "say it as 2026-01-31");
+    throw Error(ErrorKind::kUsage, fmt::format("db: '{}' is not a date", PrintableLine(date)), "say it as 2026-01-31");
   }
   return int64_t{::timegm(&parts)} * 1'000'000'000;
 }
@@ -85,7 +85,7 @@ int Prune(const std::string& file, const std::string& before) {
   const DriverLock lock = DriverLock::Take(file, "db prune");
   Store store = OpenStore(file, Store::Mode::kReadWrite);
   const Pruned pruned = store.Prune(before_unix_ns);
-  Say("{}: {} measurement{} before {} and {} job{} are gone; `ridgeline db vacuum` gives their room back\n", file,
+  Say("{}: deleted {} measurement{} before {} and {} job{}; `ridgeline db vacuum` shrinks the file\n", file,
       pruned.results, pruned.results == 1 ? "" : "s", before, pruned.jobs, pruned.jobs == 1 ? "" : "s");
   return 0;
 }
@@ -119,19 +119,20 @@ int Delete(const std::string& file, const DeleteOptions& options) {
   const std::string all = fmt::format("{}, {}{}", CountOf(going.results, "result"), CountOf(going.jobs, "job"),
                                       going.sweeps > 0 ? ", 1 sweep" : "");
   if (options.dry_run) {
-    Say("{}: {} would go; nothing was changed\n", file, all);
+    Say("{}: {} would be deleted; nothing was changed\n", file, all);
     return 0;
   }
   if (!options.yes && ::isatty(STDIN_FILENO) == 0) {
-    throw Error(ErrorKind::kUsage, fmt::format("db delete: {} would go, and nobody is here to confirm it", all),
-                "--yes confirms it; --dry-run only says what would go");
+    throw Error(ErrorKind::kUsage,
+                fmt::format("db delete: {} would be deleted, but there is no terminal to confirm it", all),
+                "--yes confirms it; --dry-run only prints what would be deleted");
   }
   if (!options.yes && !IsConfirmed(fmt::format("{}: delete {}?", file, all))) {
     Say("nothing was changed\n");
     return 1;
   }
   store.Delete(what, name, /*dry_run=*/false);
-  Say("{}: {} are gone; `ridgeline db vacuum` gives their room back, and jobs' folders keep theirs\n", file, all);
+  Say("{}: deleted {}; `ridgeline db vacuum` shrinks the file, and jobs' folders stay\n", file, all);
   return 0;
 }
 
@@ -199,7 +200,7 @@ void WriteWhole(const std::string& to, const Fill& fill) {
   out.close();
   if (!out) {
     if (!is_device) std::filesystem::remove(part);
-    throw Error(ErrorKind::kInfrastructure, fmt::format("{} cannot be written", to), "has its folder room?");
+    throw Error(ErrorKind::kInfrastructure, fmt::format("{} cannot be written", to), "is its disk full?");
   }
   if (!is_device) std::filesystem::rename(part, to);
 }
@@ -259,70 +260,81 @@ Action DbCommand(CLI::App& self) {
   CLI::App* check = self.add_subcommand("check", "verify the file, its references, its JSON and every point's id");
   check->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
   check->footer(
-      "Reads all of it and changes nothing. Exit code 0: sound; 2: the problems are printed, one a line.\n\n"
-      "Example:\n  ridgeline db check --db ridgeline.db");
-  CLI::App* merge = self.add_subcommand("merge", "take in the measurements of another database");
-  merge->add_option("other", options->other, "the database that is taken from, and left as it is")
-      ->required()
-      ->type_name("FILE");
-  merge->add_option("--db", options->file, "the database that takes them in")->type_name("FILE")->capture_default_str();
+      "Reads the whole file and changes nothing.\n\n"
+      "Exit codes: 0 sound, 2 the problems are printed, one a line.\n\n"
+      "Example:\n"
+      "  ridgeline db check --db ridgeline.db");
+  CLI::App* merge = self.add_subcommand("merge", "add the measurements of another database");
+  merge->add_option("other", options->other, "the other database, which is not changed")->required()->type_name("FILE");
+  merge->add_option("--db", options->file, "the database that receives them")->type_name("FILE")->capture_default_str();
   merge->footer(
-      "Brings what two machines measured into one place: every measurement of the other database, with its campaign,\n"
-      "trainer, machine and version. What is here already is known again, so merging twice changes nothing. Points\n"
-      "that both have measured for one campaign stay apart, by their machines. A sweep of the same name stays as it\n"
-      "is here. The other database may be older, and must have no live jobs.\n\n"
-      "Example:\n  ridgeline db merge /mnt/node2/ridgeline.db");
-  CLI::App* backup = self.add_subcommand("backup", "copy the database, while a run is at work too");
-  AddToOption(*backup, options->to, "FILE", "the copy, which must not be there")->required();
+      "Brings the results of two machines together: every measurement of the other database, with its "
+      "campaign, trainer, machine and version. Measurements that are here already are recognized, so "
+      "merging twice changes nothing. If both measured a point for one campaign, their machines keep the "
+      "two apart. If both have a sweep of one name, it stays as it is here. The other database may be "
+      "older, and must have no live jobs.\n\n"
+      "Example:\n"
+      "  ridgeline db merge /mnt/node2/ridgeline.db");
+  CLI::App* backup = self.add_subcommand("backup", "copy the database, also while a run is at work");
+  AddToOption(*backup, options->to, "FILE", "the copy; the file must not exist")->required();
   backup->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
   backup->footer(
-      "The copy is the database as it is at one moment, in one file. It is whole, or it is not there.\n\n"
-      "Example:\n  ridgeline db backup --to ridgeline-monday.db");
-  CLI::App* exported = self.add_subcommand("export", "write every measurement as a table for other programs");
+      "Copies the database as it is at one moment into one file. The copy is complete, or there is none.\n\n"
+      "Example:\n"
+      "  ridgeline db backup --to ridgeline-monday.db");
+  CLI::App* exported = self.add_subcommand("export", "write every measurement for other programs");
   AddFormatOption(*exported, options->format, kExportForms)->default_str(kExportForms.begin()[0]);
-  AddToOption(*exported, options->to, "FILE", "the file to write; without it the table is printed");
+  AddToOption(*exported, options->to, "FILE", "the file to write (default: print the table)");
   exported->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
   exported->footer(
-      "A row each, with the point's fields, its figures, its campaign, trainer, machine and version\n"
-      "(docs/store.md). `ridgeline query` asks for less. As jsonl each is a line, written as it is read, in which "
-      "metrics,\n"
-      "step times and the like are JSON: for MLflow, W&B and TensorBoard (docs/store.md#other-tools).\n"
-      "As sql it is the whole database, which `sqlite3 FILE` makes again.\n\n"
+      "Writes a row for each measurement, with the point's fields, its figures, campaign, trainer, machine "
+      "and version (docs/store.md). To get less, use `ridgeline query`. jsonl writes each measurement as a "
+      "line, with metrics and step times as JSON, for MLflow, W&B and TensorBoard (docs/store.md#other-"
+      "tools). sql writes the whole database, which `sqlite3 FILE` reads back.\n\n"
       "Examples:\n"
       "  ridgeline db export --to measurements.csv\n"
       "  ridgeline db export -o jsonl | jq -c '{model, precision, mfu, metrics}'");
-  CLI::App* prune = self.add_subcommand("prune", "let old measurements go");
+  CLI::App* prune = self.add_subcommand("prune", "delete old measurements");
   prune->add_option("--before", options->before, "those that ended before this day began, in UTC")
       ->required()
       ->type_name("DATE");
   prune->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
   prune->footer(
-      "The latest measurement of each point and setup stays, however old: no report loses a point. What is gone is\n"
-      "gone from histories and baselines: `ridgeline db backup` first.\n\n"
-      "Example:\n  ridgeline db prune --before 2026-01-31");
-  CLI::App* del = self.add_subcommand("delete", "forget a run, a campaign or a sweep");
+      "Keeps the latest measurement of each point and setup, however old it is, so no report loses a point."
+      " Histories and baselines lose what is pruned, so make a `ridgeline db backup` first.\n\n"
+      "Example:\n"
+      "  ridgeline db prune --before 2026-01-31");
+  CLI::App* del = self.add_subcommand("delete", "delete a run, a campaign or a sweep");
   CLI::Option* run =
       del->add_option("--run", options->del.run, "the run of this number, or POINT.ENDED as its page says")
           ->type_name("RUN");
-  CLI::Option* campaign = del->add_option("--campaign", options->del.campaign, "all that was measured for it")
-                              ->type_name("NAME")
-                              ->excludes(run);
-  del->add_option("--sweep", options->del.sweep, "the sweep, and the results of points that no other sweep has")
+  CLI::Option* campaign =
+      del->add_option("--campaign", options->del.campaign, "everything that was measured for this campaign")
+          ->type_name("NAME")
+          ->excludes(run);
+  del->add_option("--sweep", options->del.sweep, "the sweep, and results of points that no other sweep has")
       ->type_name("NAME")
       ->excludes(run)
       ->excludes(campaign);
-  del->add_flag("--dry-run", options->del.dry_run, "say what would go, and change nothing");
+  del->add_flag("--dry-run", options->del.dry_run, "print what would be deleted, and change nothing");
   del->add_flag("--yes", options->del.yes, "do not ask");
   del->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
   del->footer(
-      "Asks before it deletes. A sweep with live jobs is cancelled first. The next `ridgeline run` measures anew what "
-      "is\n"
-      "forgotten. The jobs' folders stay: `ridgeline collect` on them would bring it back.\n\n"
-      "Examples:\n  ridgeline db delete --campaign try-1 --dry-run\n  ridgeline db delete --sweep demo --yes");
-  CLI::App* vacuum = self.add_subcommand("vacuum", "give the room back that what is gone has left in the file");
+      "Asks before it deletes. Cancel a sweep that has live jobs first. The next `ridgeline run` measures "
+      "deleted points again. The jobs' folders stay, and `ridgeline collect` on them would bring the "
+      "results back.\n\n"
+      "Examples:\n"
+      "  ridgeline db delete --campaign try-1 --dry-run\n"
+      "  ridgeline db delete --sweep demo --yes");
+  CLI::App* vacuum = self.add_subcommand("vacuum", "shrink the file after deletions");
   vacuum->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
-  vacuum->footer("Needs as much room again beside the file meanwhile.\n\nExample:\n  ridgeline db vacuum");
-  self.footer("Example:\n  ridgeline db check");
+  vacuum->footer(
+      "Needs as much free space beside the file while it works.\n\n"
+      "Example:\n"
+      "  ridgeline db vacuum");
+  self.footer(
+      "Example:\n"
+      "  ridgeline db check");
   return [options, merge, backup, exported, prune, del, vacuum] {
     if (del->parsed()) return Delete(options->file, options->del);
     if (prune->parsed()) return Prune(options->file, options->before);

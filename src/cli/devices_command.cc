@@ -83,7 +83,7 @@ int ShowDevice(const DevicesOptions& options) {
   const Gpu* gpu = FindGpu(device.gpu);
   if (options.format == "text" && gpu != nullptr && device.Has("memory.total") &&
       std::llround(device.At("memory.total")) == gpu->total_bytes) {
-    Say("The driver calls its GPU '{}', and no other part.\n", gpu->driver_name);
+    Say("The driver calls its GPU '{}', and no other GPU has that name.\n", gpu->driver_name);
   }
   Write(Format(table, options.format));
   return 0;
@@ -94,17 +94,20 @@ int ShowDevice(const DevicesOptions& options) {
 Action DevicesCommand(CLI::App& self) {
   const auto options = std::make_shared<DevicesOptions>();
   self.add_option("name", options->name,
-                  "one of them, to be shown with the source of each figure; or a GPU as its driver calls it")
+                  "show this device with the source of each figure; or a GPU, as its driver calls it")
       ->type_name("DEVICE");
   AddFormatOption(self, options->format, kForms);
   AddDevicesOption(self, options->folders);
   self.footer(
-      "Without a name, lists what is described: files of YAML, looked for in --devices, in devices/ of the current\n"
-      "folder, in ~/.config/ridgeline/devices, and among those that are installed. A device may be a GPU by itself\n"
-      "or a machine of several with its network and price. Nothing here was measured by Ridgeline unless its source\n"
-      "says so; docs/prediction.md tells how to write an entry and what is made of it.\n\n"
-      "Examples:\n  ridgeline devices\n  ridgeline devices p5\n  ridgeline devices \"NVIDIA H100 80GB HBM3\"\n  "
-      "ridgeline devices p6-b200 -o csv");
+      "Without a name, lists the described devices. A device is a YAML file in --devices, in devices/ of "
+      "the current folder, in ~/.config/ridgeline/devices or in the installation. It is a single GPU, or a "
+      "machine with several GPUs, their network and a price. Ridgeline measured none of these figures "
+      "unless the source says so. docs/prediction.md tells how to write such a file.\n\n"
+      "Examples:\n"
+      "  ridgeline devices\n"
+      "  ridgeline devices p5\n"
+      "  ridgeline devices \"NVIDIA H100 80GB HBM3\"\n"
+      "  ridgeline devices p6-b200 -o csv");
   return [options] { return options->name.empty() ? ListDevices(*options) : ShowDevice(*options); };
 }
 

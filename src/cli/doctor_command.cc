@@ -242,13 +242,15 @@ Action DoctorCommand(CLI::App& self) {
     std::string format = "text";
   };
   const auto options = std::make_shared<Options>();
-  self.add_option("sweep", options->sweep, "a sweep whose launcher is asked too, with what its points ask for")
+  self.add_option("sweep", options->sweep, "also check this sweep's launcher, with what its points ask for")
       ->type_name("SWEEP");
   AddTrainersOption(self, options->trainers);
   AddFormatOption(self, options->format, {"text", "json"});
   self.footer(
-      "One line a check: ok, warn (works, and could be better) or FAIL, with what to do about it. Exit code 3 where\n"
-      "one failed.\n\n"
+      "Prints a line for each check: ok, warn (works, but could be better) or FAIL, with what to do about "
+      "it.\n\n"
+      "Exit codes: 0 no check failed, 3 one failed.\n\n"
+      "Examples:\n"
       "  ridgeline doctor\n"
       "  ridgeline doctor sweeps/scaling.yaml\n"
       "  ridgeline doctor -o json");

@@ -71,7 +71,7 @@ void ShowDryRun(Sweep sweep, const DriverOptions& options, Store& copy) {
   if (!plan.skipped.empty()) {
     others.push_back(fmt::format("{} predicted not to fit ({})", plan.skipped.size(), OutOfMemoryWhy(plan)));
   }
-  SayAside("nothing was started: of {}, {} would run on {}{}{}\n", CountOf(std::ssize(points.all()), "point"),
+  SayAside("nothing was started; {1} of {0} would run on {2}{3}{4}\n", CountOf(std::ssize(points.all()), "point"),
            sweep.only.size(), sweep.launch.launcher, others.empty() ? "" : "; ", Join(others, ", "));
   for (const std::string& line : JobLines(sweep, plan)) SayAside("{}\n", line);
 }

@@ -200,7 +200,7 @@ int Exec(const ExecArguments& arguments) {
 Action ExecCommand(CLI::App& self) {
   const auto arguments = std::make_shared<ExecArguments>();
   CLI::Option* job = self.add_option("job", arguments->job_file,
-                                     "the job file a run wrote, JOB_DIR/job.json, or a folder of its parts")
+                                     "the job file that a run wrote, JOB_DIR/job.json, or a folder of its parts")
                          ->type_name("JOB.json");
   CLI::Option* carry = self.add_option("--carry-to", arguments->carry_to,
                                        "instead, copy this program into a folder, with all that it needs")
@@ -209,19 +209,19 @@ Action ExecCommand(CLI::App& self) {
   self.callback([job, carry] {
     if (job->count() + carry->count() == 0) throw CLI::RequiredError("job");
   });
-  self.add_option("--job-dir", arguments->job_dir, "the job's folder, where it is not what its file says")
+  self.add_option("--job-dir", arguments->job_dir, "the job's folder, if it is not the one that the file names")
       ->type_name("DIR");
   self.add_flag("--print-results", arguments->print_results,
-                "print what trainers say, and how points fare in lines that a launcher reads");
-  self.add_option("--summary", arguments->summary, "keep the results' headlines in this file, in 4096 bytes")
+                "print trainers' output, and results in lines that a launcher reads");
+  self.add_option("--summary", arguments->summary, "keep the main figures of the results in this file, in 4096 bytes")
       ->type_name("FILE");
   self.footer(
-      "Runs the job's points one after another, each in a process of its own, with its time and memory limits,\n"
-      "and writes JOB_DIR/results.log, a line for each. Points that have a result are skipped, so an interrupted\n"
-      "job is continued by running it again. Exit codes: 0 every point has a result; 3 the job's folder cannot be "
-      "read\n"
-      "or written; 4 no trainer can be started here; 5 something else of this node is not as it must be; 130 told to\n"
-      "stop. Launchers call this; by hand:\n\n"
+      "Runs the job's points one after another, each in a process of its own with its limits of time and "
+      "memory. Writes a line for each point to JOB_DIR/results.log. Points that have a result are skipped, "
+      "so you can run an interrupted job again. Launchers call this command.\n\n"
+      "Exit codes: 0 every point has a result, 3 the job's folder cannot be read or written, 4 no trainer "
+      "can be started here, 5 something else is wrong with this node, 130 told to stop.\n\n"
+      "Example:\n"
       "  ridgeline exec ridgeline-out/jobs/rl-0123abcd/job.json");
   return [arguments] { return Exec(*arguments); };
 }

@@ -104,7 +104,7 @@ int CalibrateGate(const CalibrateOptions& options) {
                 "measure one without --nights 0");
   }
   if (options.nights > 0 && !MeasureSession(turns, folder, RunsOfNights(static_cast<size_t>(options.nights)))) {
-    SayAside("interrupted; the same command goes on\n");
+    SayAside("interrupted; to resume, run the same command\n");
     return kInterruptedExit;
   }
   const std::vector<MeasuredCell> measured = turns.Read("session-*");
@@ -112,7 +112,7 @@ int CalibrateGate(const CalibrateOptions& options) {
   const std::string words = CalibrationWords(cells);
   if (words.empty()) {
     throw Error(ErrorKind::kInfrastructure, "gate: nothing was measured often enough to calibrate by",
-                fmt::format("what became of the runs: ridgeline status --db {}", (folder / "ridgeline.db").string()));
+                fmt::format("to see the runs: ridgeline status --db {}", (folder / "ridgeline.db").string()));
   }
   Write(ToText(SessionTable(measured)) + "\n" + ToText(CalibrationTable(cells)) + "\n" + words);
   Say("the sessions are kept in {}\n", folder.string());

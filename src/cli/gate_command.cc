@@ -94,7 +94,7 @@ bool IsOneCampaignOrCommit(const NamedSide& side) {
 GateSides ReadSides(const GateOptions& options) {
   const NamedSide head = FindSide(options.head, options.db, "gate");
   if (!IsOneCampaignOrCommit(head)) {
-    throw Error(ErrorKind::kUsage, fmt::format("gate: '{}' is a database, and no night or commit of it", options.head),
+    throw Error(ErrorKind::kUsage, fmt::format("gate: '{}' is a database, not a night or a commit", options.head),
                 fmt::format("say which: {}:CAMPAIGN", options.head));
   }
   GateSides sides;
@@ -149,16 +149,16 @@ int GateHead(const GateOptions& options) {
   const std::string form = FormOf(options.format, options.to, kGateForms);
   if (options.head.empty()) {
     throw Error(ErrorKind::kUsage, "gate: which campaign or commit?",
-                "name it: the newest there is would be yesterday's where tonight measured nothing");
+                "name it: if tonight measured nothing, the newest one would be yesterday's");
   }
   Gate gate = MakeGate(ReadSides(options));
   DemandDetection(gate, options.detect / 100);
   gate.head = options.head;
   gate.sweep = SweepOf(options);
-  gate.baseline = options.baseline.empty() ? "what was measured before" : options.baseline;
+  gate.baseline = options.baseline.empty() ? "earlier measurements" : options.baseline;
   gate.pinned = options.pinned;
   if (!options.confirm.sweep.empty() && !ConfirmSuspects(options.confirm, gate)) {
-    SayAside("interrupted; the same command goes on\n");
+    SayAside("interrupted; to resume, run the same command\n");
     return kInterruptedExit;
   }
   NameTakenChanges(gate);
@@ -179,81 +179,84 @@ int GateHead(const GateOptions& options) {
 Action GateCommand(CLI::App& self) {
   const auto options = std::make_shared<GateOptions>();
   CLI::Option* head =
-      self.add_option("head", options->head, "what is gated: a campaign, commit:ABC1234, or FILE:CAMPAIGN")
+      self.add_option("head", options->head, "what is checked: a campaign, commit:ABC1234, or FILE:CAMPAIGN")
           ->type_name("HEAD");
   self.add_option("--baseline", options->baseline,
-                  "the runs before it: night-* (campaigns), a database, or one side; default: all")
+                  "earlier runs: night-* (campaigns), a database, or one side (default: all)")
       ->type_name("BASE");
-  self.add_option("--pinned", options->pinned, "a campaign or commit that stays the measure: against slow creep")
+  self.add_option("--pinned", options->pinned, "a campaign or commit that stays the baseline, to detect slow creep")
       ->type_name("BASE");
   self.add_option("--records", options->records,
-                  "where `nightly` keeps its nights: what failed or got worse in them is no baseline")
+                  "the nights of `nightly`; what failed or got worse in them is no baseline")
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory);
   self.add_option("--detect", options->detect,
-                  "a pass must see a slowdown of so many percent; what cannot is inconclusive")
+                  "the slowdown that a pass must be able to detect; otherwise inconclusive")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 1000.0))
       ->type_name("PERCENT");
-  self.add_option("--db", options->db, "the database that campaigns and commits are of")
+  self.add_option("--db", options->db, "the database of the campaigns and commits")
       ->capture_default_str()
       ->type_name("FILE");
   AddFormatOption(self, options->format, kGateForms)->default_str(kGateForms.begin()[0]);
-  AddToOption(self, options->to, "FILE", "the file to write; without it the findings are printed");
+  AddToOption(self, options->to, "FILE", "the file to write (default: print the findings)");
   const auto add_file = [&](const char* name, std::string& file, const char* help) {
     self.add_option(name, file, help)->type_name("FILE");
   };
-  add_file("--junit", options->junit, "also write JUnit XML, as Jenkins and others read it");
-  add_file("--summary", options->summary, "also write Markdown for a job's summary on GitHub, 1 MiB at most");
-  add_file("--comment", options->comment, "also write Markdown for a comment, 64 KB at most");
-  add_file("--metrics", options->metrics, "also write OpenMetrics text, such as GitLab's metrics report");
-  CLI::Option* base_build =
-      self.add_option("--base-build", options->confirm.base_build,
-                      "with --confirm: the folder of the older programs, ridgeline-train's or a definition's")
-          ->type_name("DIR")
-          ->check(CLI::ExistingDirectory);
+  add_file("--junit", options->junit, "also write JUnit XML, for Jenkins and others");
+  add_file("--summary", options->summary, "also write Markdown for a GitHub job summary, at most 1 MiB");
+  add_file("--comment", options->comment, "also write Markdown for a comment, at most 64 KB");
+  add_file("--metrics", options->metrics, "also write OpenMetrics text, for GitLab's metrics report");
+  CLI::Option* base_build = self.add_option("--base-build", options->confirm.base_build,
+                                            "with --confirm: the folder with the older trainer programs")
+                                ->type_name("DIR")
+                                ->check(CLI::ExistingDirectory);
   self.add_option("--confirm", options->confirm.sweep,
-                  "measure suspects of this sweep again, base and head in turns, and decide")
+                  "measure suspects of this sweep again, base and HEAD in turns, and decide")
       ->type_name("SWEEP")
       ->check(CLI::ExistingFile)
       ->needs(base_build);
   self.add_option("--head-build", options->confirm.head_build,
-                  "the same of HEAD's; default: the trainer that the sweep has")
+                  "the folder with HEAD's trainer programs (default: the sweep's trainer)")
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory);
   CLI::Option* calibrate =
       self.add_option("--calibrate", options->calibrate.sweep,
-                      "instead: measure a session of this sweep, and say how often the gate would be wrong here")
+                      "instead, measure this sweep and estimate how often the gate would be wrong here")
           ->type_name("SWEEP")
           ->check(CLI::ExistingFile)
           ->excludes(head);
   self.add_option("--nights", options->calibrate.nights,
-                  "of --calibrate: a session is 20 runs of each point, and 3 a night; 0: measure none")
+                  "with --calibrate: nights to simulate, 3 runs of each point a night; 0: measure nothing")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{10'000}))
       ->type_name("N")
       ->needs(calibrate);
-  self.add_option("--launcher", options->launcher, "of --confirm and --calibrate: by this one; default: the sweep's")
+  self.add_option("--launcher", options->launcher, "the launcher for --confirm and --calibrate (default: the sweep's)")
       ->type_name("NAME");
   self.add_option("--turns", options->turns, "the folder for what --confirm and --calibrate measure")
       ->capture_default_str()
       ->type_name("DIR");
   AddTrainersOption(self, options->trainers);
   self.add_flag("--annotations{-}", options->annotations,
-                "also print GitHub's annotations; --annotations=FILE: into that file");
+                "also print GitHub's annotations, or write them with --annotations=FILE");
+  GroupOptions(self, "What is compared", {"--baseline", "--pinned", "--records", "--detect", "--db"});
+  GroupOptions(self, "Output", {"--format", "--to", "--junit", "--summary", "--comment", "--metrics", "--annotations"});
+  GroupOptions(self, "Measuring again",
+               {"--confirm", "--base-build", "--head-build", "--calibrate", "--nights", "--launcher", "--trainers"});
   self.footer(
-      "Of each point that head has measured: its step time and its peak memory against the last 20 runs on machines\n"
-      "of one fingerprint. What is slower than noise allows is INCONCLUSIVE until --confirm measures it again, base "
-      "and\n"
-      "head in turns, or until six nights together decide; by more than 10 % it has REGRESSED at once. So has memory\n"
-      "that grew twice, and a failure where there was a result; a result that is MISSING is no pass, and hides "
-      "nothing\n"
-      "else. Every PASS says what it would have detected (docs/gate.md).\n"
-      "Exit code 0: pass; 1: regressed; 2: usage; 3: results are missing; 4: inconclusive.\n\n"
+      "Compares the step time and the peak memory of each point in HEAD with its last 20 runs on machines "
+      "of one fingerprint. docs/gate.md explains the verdicts:\n\n"
+      "PASS also says which slowdown it would have detected. INCONCLUSIVE means slower than noise allows. "
+      "Either --confirm measures it again, base and HEAD in turns, or six nights together decide. REGRESSED"
+      " means more than 10 % slower, memory that grew twice, or a failure where there was a result. MISSING"
+      " is no pass, and hides no other verdict.\n\n"
+      "Exit codes: 0 pass, 1 regressed, 2 usage, 3 results are missing, 4 inconclusive.\n\n"
+      "Examples:\n"
       "  ridgeline gate night-22 --baseline 'night-*' --pinned release-1\n"
       "  ridgeline gate night-22 --confirm sweep.yaml --base-build /opt/yesterday/bin\n"
       "  ridgeline gate --calibrate sweep.yaml\n"
-      "  ridgeline gate commit:0123abc --junit gate.xml --summary \"$GITHUB_STEP_SUMMARY\" --annotations");
+      "  ridgeline gate commit:0123abc --junit gate.xml --annotations");
   return [options] {
     options->confirm.launcher = options->calibrate.launcher = options->launcher;
     options->confirm.trainers = options->calibrate.trainers = options->trainers;

@@ -111,7 +111,8 @@ bool ConfirmSuspects(const ConfirmOptions& options, Gate& gate) {
   Turns turns(LoadSweepFor(options.sweep, options.launcher, options.trainers), folder);
   for (const GateFinding& finding : gate.findings) {
     if (!IsMeasuredAgain(finding) || turns.Has(IdOfOneRun(finding.spec))) continue;
-    throw Error(ErrorKind::kUsage, fmt::format("gate: the suspect {} is no point of {}", finding.point, options.sweep),
+    throw Error(ErrorKind::kUsage,
+                fmt::format("gate: the suspect {} is not a point of {}", finding.point, options.sweep),
                 "--confirm takes the sweep that HEAD was measured with");
   }
   const Interrupts interrupts;

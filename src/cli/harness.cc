@@ -76,21 +76,21 @@ Captured AskTrainerForGpus() {
 }
 
 void AddTrainersOption(CLI::App& command, std::vector<fs::path>& folders) {
-  command.add_option("--trainers", folders, "a folder with definitions of trainers; may be given several times")
+  command.add_option("--trainers", folders, "a folder with trainer definitions; repeatable")
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory)
       ->allow_extra_args(false);
 }
 
 void AddDevicesOption(CLI::App& command, std::vector<fs::path>& folders) {
-  command.add_option("--devices", folders, "a folder with descriptions of devices; may be given several times")
+  command.add_option("--devices", folders, "a folder with device files; repeatable")
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory)
       ->allow_extra_args(false);
 }
 
 void AddFrameworksOption(CLI::App& command, std::vector<fs::path>& folders) {
-  command.add_option("--frameworks", folders, "a folder with frameworks of your own; may be given several times")
+  command.add_option("--frameworks", folders, "a folder with framework files; repeatable")
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory)
       ->allow_extra_args(false);
@@ -154,13 +154,10 @@ std::string OtherFileOf(Store& store, const Sweep& sweep) {
 }
 
 void AddGivenOptions(CLI::App& command, Given& given) {
-  command
-      .add_option("-S", given.set, "set a field: batch_size=8, or an axis: batch_size=1,8; may be given several times")
+  command.add_option("-S", given.set, "set a field (batch_size=8) or an axis (batch_size=1,8); repeatable")
       ->type_name("FIELD=VALUE")
       ->allow_extra_args(false);
-  command
-      .add_option("--only", given.only,
-                  "only points that are so: batch_size=1,8 or 'batch_size<8'; may be given several times")
+  command.add_option("--only", given.only, "only points with batch_size=1,8 or 'batch_size<8'; repeatable")
       ->type_name("FIELD=VALUE")
       ->allow_extra_args(false);
 }
@@ -197,7 +194,7 @@ std::string SweepName(Store& store, const std::string& name_or_file) {
 }
 
 CLI::Option* AddReportsOption(CLI::App& command, std::string& folder) {
-  return command.add_option("--reports", folder, "a folder with reports of your own, each a folder in it")
+  return command.add_option("--reports", folder, "a folder with your own reports, each a folder in it")
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory);
 }

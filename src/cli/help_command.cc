@@ -17,9 +17,9 @@ namespace ridgeline {
 
 Action HelpCommand(CLI::App& self) {
   const auto name = std::make_shared<std::string>();
-  self.add_option("command", *name, "the command to explain; without it, all of them in a line each")
-      ->type_name("COMMAND");
+  self.add_option("command", *name, "the command to explain (default: list all commands)")->type_name("COMMAND");
   self.footer(
+      "Examples:\n"
       "  ridgeline help\n"
       "  ridgeline help run");
   return [name, &self] {
@@ -43,7 +43,8 @@ Action HelpCommand(CLI::App& self) {
 
 Action VersionCommand(CLI::App& self) {
   self.footer(
-      "One line, the same as of `ridgeline --version`. `ridgeline doctor` says which commit it was built from.\n\n"
+      "Prints one line, as `ridgeline --version` does. `ridgeline doctor` also prints the commit.\n\n"
+      "Example:\n"
       "  ridgeline version");
   return [] {
     Say("{}\n", VersionLine());

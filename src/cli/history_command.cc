@@ -48,7 +48,7 @@ int ShowHistory(const HistoryOptions& options) {
   const bool for_people = form == "text" || form == "md";
   const Table table = for_people ? ShortHistoryTable(cells, options.changes) : HistoryTable(cells, options.changes);
   if (table.rows.empty() && !options.changes) {
-    throw Error(ErrorKind::kInfrastructure, fmt::format("history: {} has no step time of any point", db),
+    throw Error(ErrorKind::kInfrastructure, fmt::format("history: {} has no step times", db),
                 "measure some: ridgeline run SWEEP --campaign night-1");
   }
   const std::string text = Format(table, form);
@@ -66,16 +66,17 @@ int ShowHistory(const HistoryOptions& options) {
 
 Action HistoryCommand(CLI::App& self) {
   const auto options = std::make_shared<HistoryOptions>();
-  self.add_option("campaigns", options->side, "a campaign, several (night-*) or a database; default: all")
+  self.add_option("campaigns", options->side, "a campaign, several (night-*) or a database (default: all)")
       ->type_name("CAMPAIGNS");
-  self.add_flag("--changes", options->changes, "only the commits with which a point's step time changed");
-  self.add_option("--db", options->db, "the database that campaigns are of")->capture_default_str()->type_name("FILE");
+  self.add_flag("--changes", options->changes, "only commits at which a point's step time changed");
+  self.add_option("--db", options->db, "the database of the campaigns")->capture_default_str()->type_name("FILE");
   AddFormatOption(self, options->format, kHistoryForms)->default_str(kHistoryForms.begin()[0]);
-  AddToOption(self, options->to, "FILE", "the file to write; without it the table is printed");
+  AddToOption(self, options->to, "FILE", "the file to write (default: print the table)");
   self.footer(
-      "Of each point, on machines of one fingerprint, the step time of each commit that was measured, the oldest\n"
-      "first. A change of level is dated to the first commit that has it; it shows once some fifteen runs are around\n"
-      "it.\n\n"
+      "For each point, on machines of one fingerprint: the step time of every commit that was measured, the"
+      " oldest first. A change of level is dated to the first commit that has it. It shows once there are "
+      "about fifteen runs around it.\n\n"
+      "Examples:\n"
       "  ridgeline history\n"
       "  ridgeline history 'night-*' --changes\n"
       "  ridgeline history -o csv --to history.csv");

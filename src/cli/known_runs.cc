@@ -133,7 +133,7 @@ void CorrectBy(const std::vector<std::string>& known, const Sweep& sweep, const 
   });
   if (learnt) return;
   throw Error(ErrorKind::kUsage,
-              fmt::format("predict: of {} known runs none is of gpu {} and of a trainer whose steps are predicted",
+              fmt::format("predict: none of {} known runs is on gpu {} and by a trainer whose steps are predicted",
                           runs.size(), device.gpu),
               "`ridgeline calibrate` alone corrects a device that it measured");
 }

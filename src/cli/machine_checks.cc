@@ -97,7 +97,7 @@ Check Cores(const fs::path& root) {
   if (allowed.quota > 0) check.detail += fmt::format(", a cgroup allows {:.3g}", allowed.quota);
   if (allowed.quota > 0 && allowed.quota < static_cast<double>(usable)) {
     check.state = CheckState::kWarn;
-    check.advice = fmt::format("points get {} thread{}: what is more would be held back", allowed.count(),
+    check.advice = fmt::format("points get {} thread{}: more would be throttled", allowed.count(),
                                allowed.count() == 1 ? "" : "s");
   }
   return check;

@@ -83,7 +83,7 @@ int AcceptNight(const AcceptOptions& options, const std::filesystem::path& night
   Night night = FindNight(options, nights, folder);
   if (night.worse.empty()) {
     throw Error(ErrorKind::kUsage, fmt::format("nightly: {} found nothing worse than its baseline", night.name),
-                "accept the night that did; what is worse than --pinned alone is accepted by naming a newer one");
+                "accept the night that did. If a point is worse only than --pinned, name a newer --pinned");
   }
   const bool is_whole = options.all || (options.undo && options.points.empty());
   if (is_whole == !options.points.empty()) {

@@ -292,7 +292,7 @@ int RunNight(const NightlyOptions& options) {
       RunAgain(report, options.work_dir, folder / "run.log");
     }
     if (Interrupts::Count() > 0) {
-      SayAside("interrupted; the same command goes on with the night on the same day\n");
+      SayAside("interrupted; to resume the night, run the same command on the same day\n");
       return kInterruptedExit;
     }
   }
@@ -308,10 +308,10 @@ int ShowNights(const NightlyOptions& options) {
   const NightlyPlaces places(options.folder);
   const std::vector<Night> nights = NightsIn(places);
   if (nights.empty()) {
-    throw Error(ErrorKind::kUsage, fmt::format("nightly: there was no night in {} yet", options.folder),
+    throw Error(ErrorKind::kUsage, fmt::format("nightly: there is no night in {} yet", options.folder),
                 "`ridgeline nightly run SWEEP --dir DIR` is one; `ridgeline nightly install` has one every night");
   }
-  Table table{{"night", "began", "took", "answer", "what came of it"}, {}};
+  Table table{{"night", "began", "took", "answer", "details"}, {}};
   for (const Night& night : nights) {
     const std::string took =
         night.is_over()
@@ -333,7 +333,8 @@ int ShowNights(const NightlyOptions& options) {
 
 int Install(const NightlyOptions& options) {
   if (options.cron + options.systemd + options.scrontab + options.kubernetes != 1) {
-    throw Error(ErrorKind::kUsage, "nightly: install for what?", "say --cron, --systemd, --scrontab or --kubernetes");
+    throw Error(ErrorKind::kUsage, "nightly: install needs a scheduler",
+                "say --cron, --systemd, --scrontab or --kubernetes");
   }
   const fs::path file = fs::absolute(options.sweep).lexically_normal();
   NightlySchedule schedule;
@@ -384,7 +385,7 @@ int Install(const NightlyOptions& options) {
 }
 
 void AddFolderOption(CLI::App& command, NightlyOptions& options) {
-  command.add_option("--dir", options.folder, "the folder that keeps the database, the nights and the pages")
+  command.add_option("--dir", options.folder, "the folder for the database, the nights and the pages")
       ->capture_default_str()
       ->type_name("DIR");
 }
@@ -392,21 +393,21 @@ void AddFolderOption(CLI::App& command, NightlyOptions& options) {
 void AddNightOptions(CLI::App& command, NightlyOptions& options) {
   command.add_option("sweep", options.sweep, "the sweep's file")->required()->type_name("SWEEP");
   AddFolderOption(command, options);
-  command.add_option("--launcher", options.launcher, "run it by this launcher; default: the sweep's")
+  command.add_option("--launcher", options.launcher, "where jobs run (default: the sweep's launcher)")
       ->type_name("NAME");
   AddTrainersOption(command, options.trainers);
-  command.add_option("--pinned", options.pinned, "a campaign or commit that stays the measure: against slow creep")
+  command.add_option("--pinned", options.pinned, "a campaign or commit that stays the baseline, to detect slow creep")
       ->type_name("BASE");
   command
       .add_option("--base-build", options.base_build,
-                  "the folder of older programs: what looks slower is measured again in turns with them")
+                  "a folder with older programs; suspects are measured again in turns with them")
       ->type_name("DIR");
   command.add_option("--work-dir", options.work_dir, "the folder in which the sweep runs; default: this one")
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory);
   command
       .add_option("--alert", options.alert,
-                  "a program to start when a night is not good, with its name, its answer and its folder")
+                  "a program to start after a bad night, with the night's name, verdict and folder")
       ->type_name("PROGRAM");
 }
 
@@ -415,56 +416,63 @@ void AddNightOptions(CLI::App& command, NightlyOptions& options) {
 Action NightlyCommand(CLI::App& self) {
   const auto options = std::make_shared<NightlyOptions>();
   self.require_subcommand(1);
-  CLI::App* run = self.add_subcommand("run", "run a sweep as tonight's, gate it, and render the reports");
+  CLI::App* run = self.add_subcommand("run", "run a sweep for tonight, check it with the gate, and render the reports");
   AddNightOptions(*run, *options);
   run->get_option("--base-build")->check(CLI::ExistingDirectory);
   run->footer(
-      "Runs the sweep for a campaign of its own, night-DATE, holds it to the nights before, and renders every report\n"
-      "into DIR/pages. DIR/nights/NAME has its logs and the gate's forms, DIR/nightly.prom its metrics. A night that\n"
-      "was cut short, or that the infrastructure cost, is gone on with when it is run again that day.\n"
-      "Exit code 0: pass; 1: regressed; 2: the sweep was refused; 3: infrastructure; 4: inconclusive.\n\n"
-      "Example:\n  ridgeline nightly run sweeps/nightly.yaml --dir /srv/nightly --alert /usr/local/bin/page-me");
+      "Runs the sweep as a campaign of its own, night-DATE, compares it with earlier nights, and renders "
+      "every report into DIR/pages. DIR/nights/NAME has its logs and the gate's output, and "
+      "DIR/nightly.prom has metrics. To resume a night that was interrupted, or that the infrastructure "
+      "cost, run the command again on the same day.\n\n"
+      "Exit codes: 0 pass, 1 regressed, 2 the sweep was refused, 3 infrastructure, 4 inconclusive.\n\n"
+      "Example:\n"
+      "  ridgeline nightly run sweeps/nightly.yaml --dir /srv/nightly \\\n"
+      "    --alert /usr/local/bin/page-me");
   CLI::App* status = self.add_subcommand("status", "show the nights, and when the last good one was");
   AddFolderOption(*status, *options);
-  status->footer("Example:\n  ridgeline nightly status --dir /srv/nightly");
-  CLI::App* accept = self.add_subcommand("accept", "say that what a night found worse is as it should be");
+  status->footer(
+      "Example:\n"
+      "  ridgeline nightly status --dir /srv/nightly");
+  CLI::App* accept = self.add_subcommand("accept", "accept what a night found worse");
   accept->add_option("night", options->accept.night, "the night, as `nightly status` names it")
       ->required()
       ->type_name("NIGHT");
   CLI::Option* all = accept->add_flag("--all", options->accept.all, "every point that the night found worse");
-  accept->add_option("--point", options->accept.points, "one of them, as its gate names it; may be said several times")
+  accept->add_option("--point", options->accept.points, "one point, as the gate names it; repeatable")
       ->excludes(all)
       ->allow_extra_args(false)
       ->type_name("NAME");
-  accept->add_option("--reason", options->accept.reason, "why it is as it should be: one line, for who reads the gate")
-      ->type_name("TEXT");
-  accept->add_option("--author", options->accept.author, "who accepts it; default: git's user.name, else the login")
+  accept->add_option("--reason", options->accept.reason, "why, in one line; the gate shows it")->type_name("TEXT");
+  accept->add_option("--author", options->accept.author, "who accepts it (default: git's user.name, else the login)")
       ->type_name("NAME");
-  accept->add_flag("--undo", options->accept.undo, "take it back: it is worse as before");
+  accept->add_flag("--undo", options->accept.undo, "take an acceptance back");
   AddFolderOption(*accept, *options);
   accept->footer(
-      "What a night found worse stands in no baseline, and stays worse every night until it is mended. Once you "
-      "accept\n"
-      "it, what was measured before counts as if it had the change, and so does the base build: the nights to come "
-      "are\n"
-      "red only where they are worse than that. The gate says so beside the point, with the reason and the author.\n"
-      "--undo takes back all points, or those of --point, for the nights to come.\n\n"
-      "  ridgeline nightly accept night-2026-02-01 --point batch_size=2 --reason 'checks for NaN in each step'\n"
-      "  ridgeline nightly accept night-2026-02-01 --all --reason 'new driver' --author ada");
-  CLI::App* install = self.add_subcommand("install", "print what has a scheduler run it every night");
+      "A regression is in no baseline, and every night reports it until it is fixed. If you accept it, "
+      "earlier measurements count as if they had the change, and so does the base build. Later nights are "
+      "red only if they are worse than that. The gate shows the change beside the point, with the reason "
+      "and the author. --undo takes it back for later nights, for all points or those of --point.\n\n"
+      "Examples:\n"
+      "  ridgeline nightly accept night-2026-02-01 --point batch_size=2 \\\n"
+      "    --reason 'checks for NaN in each step'\n"
+      "  ridgeline nightly accept night-2026-02-01 --all --reason 'new driver'");
+  CLI::App* install = self.add_subcommand("install", "print what makes a scheduler run it every night");
   AddNightOptions(*install, *options);
   install->add_flag("--cron", options->cron, "for crontab");
   install->add_flag("--systemd", options->systemd, "a user's service and timer");
   install->add_flag("--scrontab", options->scrontab, "for Slurm's scrontab");
   install->add_flag("--kubernetes", options->kubernetes, "a CronJob with what it needs");
-  install->add_option("--at", options->at, "the time of day; of systemd and Kubernetes in UTC")
+  install->add_option("--at", options->at, "the time of day; in UTC for systemd and Kubernetes")
       ->capture_default_str()
       ->type_name("H:MM");
-  AddToOption(*install, options->to, "FILE", "the file to write, of --systemd the folder; without it, it is printed");
+  AddToOption(*install, options->to, "FILE", "the file to write, or the folder for --systemd (default: print it)");
   install->footer(
-      "Changes nothing by itself: it writes what you look at and install.\n\n"
-      "Example:\n  ridgeline nightly install sweeps/nightly.yaml --dir /srv/nightly --cron");
-  self.footer("Example:\n  ridgeline nightly run sweeps/nightly.yaml");
+      "Changes nothing by itself. Read what it writes, and install that.\n\n"
+      "Example:\n"
+      "  ridgeline nightly install sweeps/nightly.yaml --dir /srv/nightly --cron");
+  self.footer(
+      "Example:\n"
+      "  ridgeline nightly run sweeps/nightly.yaml");
   return [options, run, status, accept] {
     if (run->parsed()) return RunNight(*options);
     if (accept->parsed()) return AcceptNight(options->accept, NightlyPlaces(options->folder).nights, options->folder);

@@ -52,12 +52,12 @@ void SetTimeOfDay(const std::string& text, NightlySchedule& schedule) {
     const auto minute = std::from_chars(hour.ptr + 1, end, schedule.minute);
     if (minute.ec == std::errc() && minute.ptr == end && schedule.minute >= 0 && schedule.minute < 60) return;
   }
-  throw Error(ErrorKind::kUsage, fmt::format("nightly: '{}' is no time of day", PrintableLine(text)),
+  throw Error(ErrorKind::kUsage, fmt::format("nightly: '{}' is not a time of day", PrintableLine(text)),
               "say it as 1:00 or 23:30");
 }
 
 std::string CronText(const NightlySchedule& schedule) {
-  return fmt::format("# {}. Install it with `crontab -e`; cron mails what it prints.\n{} {} * * * {}\n",
+  return fmt::format("# {}. Install it with `crontab -e`; cron mails its output.\n{} {} * * * {}\n",
                      Described(schedule), schedule.minute, schedule.hour, CrontabCommand(schedule));
 }
 

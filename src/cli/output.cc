@@ -15,7 +15,7 @@
 namespace ridgeline {
 
 CLI::Option* AddFormatOption(CLI::App& command, std::string& format, std::initializer_list<const char*> forms) {
-  CLI::Option* option = command.add_option("-o,--format", format, "the form of what is printed or written")
+  CLI::Option* option = command.add_option("-o,--format", format, "the form of the output")
                             ->check(CLI::IsMember(std::vector<std::string>(forms.begin(), forms.end())));
   return format.empty() ? option : option->capture_default_str();
 }
@@ -23,6 +23,10 @@ CLI::Option* AddFormatOption(CLI::App& command, std::string& format, std::initia
 CLI::Option* AddToOption(CLI::App& command, std::string& to, const char* kind, const std::string& help) {
   CLI::Option* option = command.add_option("--to", to, help)->type_name(kind);
   return to.empty() ? option : option->capture_default_str();
+}
+
+void GroupOptions(CLI::App& command, const char* heading, std::initializer_list<const char*> options) {
+  for (const char* name : options) command.get_option(name)->group(heading);
 }
 
 std::string FormOf(const std::string& format, const std::string& to, std::initializer_list<const char*> forms) {

@@ -25,6 +25,9 @@ CLI::Option* AddFormatOption(CLI::App& command, std::string& format, std::initia
 // `--to PATH`: where a command writes; `kind` is FILE or DIR (commands.h).
 CLI::Option* AddToOption(CLI::App& command, std::string& to, const char* kind, const std::string& help);
 
+// Puts options under a heading of the command's help. Unknown names are a mistake of ours: CLI11 throws.
+void GroupOptions(CLI::App& command, const char* heading, std::initializer_list<const char*> options);
+
 // The form that `format` (of -o) names, else the one that the ending of `to` (of --to) implies, else the first of
 // `forms`. Throws Error(kUsage) if `to` has none of their endings.
 std::string FormOf(const std::string& format, const std::string& to, std::initializer_list<const char*> forms);

@@ -95,10 +95,10 @@ NodeMemory NodeMemoryFrom(const std::string& text) {
   const auto bytes = WholeAmount(ParseAmount(text, kSizeUnits), kMostBytes);
   if (!bytes) {
     throw Error(ErrorKind::kUsage, fmt::format("plan: --memory is a size of up to 1000TB, not '{}'", text),
-                "such as 16GB or 512MiB: what a node has");
+                "give the memory of a node, such as 16GB or 512MiB");
   }
   if (*bytes < kLeastMemoryBytes) {
-    throw Error(ErrorKind::kUsage, fmt::format("plan: --memory is {} bytes, in which nothing runs", *bytes),
+    throw Error(ErrorKind::kUsage, fmt::format("plan: --memory is {} bytes, which is too little for anything", *bytes),
                 fmt::format("a number needs its unit, such as {}GB", *bytes));
   }
   return {.bytes = *bytes, .basis = "--memory " + text, .is_said = true};
@@ -250,7 +250,7 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   }
   if (to.device && !to.device->is_cpu() &&
       std::any_of(points.begin(), points.end(), [&](const Point& p) { return !RunsOn(p.spec, *to.device); })) {
-    SayAside("planned as if all points ran on {}; `ridgeline run` goes by what they say they run on\n",
+    SayAside("planned as if all points ran on {}; `ridgeline run` uses the device that each point names\n",
              to.device->name);
   }
   for (const std::string& line : LargestBatchLines(sweep, *batches)) SayAside("{}\n", line);
@@ -268,14 +268,14 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
 void RefuseOthersOfCommands(const PlanArguments& arguments) {
   if (!arguments.commands) return;
   if (arguments.format == "md" || arguments.format == "csv") {
-    throw Error(ErrorKind::kUsage, fmt::format("plan: commands are no table, and -o {} is one", arguments.format),
+    throw Error(ErrorKind::kUsage, fmt::format("plan: -o {} is a table, but commands are not", arguments.format),
                 "use -o text, json or jsonl");
   }
   if (arguments.expand_only || !arguments.largest.empty()) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format("plan: --commands does not go with {}", arguments.expand_only ? "--expand-only" : "--largest"),
-        "leave one of them out");
+    throw Error(ErrorKind::kUsage,
+                fmt::format("plan: --commands cannot be combined with {}",
+                            arguments.expand_only ? "--expand-only" : "--largest"),
+                "leave one of them out");
   }
 }
 
@@ -286,54 +286,56 @@ Action PlanCommand(CLI::App& self) {
   self.add_option("sweep", arguments->sweep, "the sweep file")->type_name("SWEEP.yaml");
   AddFormatOption(self, arguments->format, {"text", "md", "csv", "json", "jsonl"});
   self.add_flag("--expand-only", arguments->expand_only,
-                "list the points and predict nothing; jsonl and json hold each point's whole RunSpec");
-  self.add_flag("--fields", arguments->fields, "list every field a sweep may set, with its values and meaning");
-  CLI::Option* commands = self.add_flag("--commands", arguments->commands,
-                                        "print what would be started for each point, in text, json or jsonl");
-  self.add_option("--point", arguments->point, "with --commands: of this point alone, named by the beginning of its id")
+                "list the points and predict nothing; jsonl and json have each point's whole RunSpec");
+  self.add_flag("--fields", arguments->fields, "list every field that a sweep may set");
+  CLI::Option* commands =
+      self.add_flag("--commands", arguments->commands, "print the commands of each point, as text, json or jsonl");
+  self.add_option("--point", arguments->point, "with --commands: only this point, by the beginning of its id")
       ->type_name("ID")
       ->needs(commands);
   self.add_option("--largest", arguments->largest,
-                  "the largest value of this that fits, searched for each combination of the other fields")
+                  "find the largest value that fits, for each combination of the other fields")
       ->type_name("FIELD")
       ->check(CLI::IsMember({"batch_size", "seq_length"}));
-  self.add_option("--launcher", arguments->launcher, "where jobs would run; default: what the sweep says, else local")
+  self.add_option("--launcher", arguments->launcher, "where jobs would run (default: the sweep's launcher, else local)")
       ->type_name("LAUNCHER");
   self.add_option("--memory", arguments->memory,
-                  "what a GPU has, or a node of processors, such as 16GB; default: the device's, or free here")
+                  "memory of a GPU, or of a CPU node, such as 16GB (default: the device's, or what is free here)")
       ->type_name("SIZE");
-  self.add_option("--db", arguments->db, "the database that results are kept in")
-      ->capture_default_str()
-      ->type_name("FILE");
+  self.add_option("--db", arguments->db, "the results database")->capture_default_str()->type_name("FILE");
   self.add_option("--device", arguments->device,
-                  "what it is planned for (`ridgeline devices`); default: what the sweep's `price` names")
+                  "plan for this device of `ridgeline devices` (default: the one in the sweep's `price`)")
       ->type_name("DEVICE");
   AddDevicesOption(self, arguments->devices);
   AddFrameworksOption(self, arguments->frameworks);
   AddReportsOption(self, arguments->reports);
   AddTrainersOption(self, arguments->trainers);
   AddGivenOptions(self, arguments->given);
+  GroupOptions(self, "What to show", {"--format", "--expand-only", "--fields", "--commands", "--point", "--largest"});
+  GroupOptions(self, "Which points", {"-S", "--only", "--trainers"});
+  GroupOptions(self, "Where they would run", {"--launcher", "--memory", "--device", "--devices", "--frameworks"});
+  GroupOptions(self, "Files", {"--db", "--reports"});
   self.footer(
-      "Expands a sweep into its points, predicts each one's peak memory a rank by tracing the step it would run, and\n"
-      "says whether that fits where it would run: `fits` or `out_of_memory`, or `unknown` where nothing says what\n"
-      "memory it will have; and what its jobs would ask for. A point may have the least of what its launcher asks\n"
-      "for, its memory_limit and what a node has; on a GPU it has that GPU's memory; `run` and `render` go by the "
-      "same.\n"
-      "With --device, or where the sweep's `price` names one, all points are planned for that device, as by "
-      "`predict`.\n"
-      "Points of another `trainer` are estimated on GPUs, as its framework says (docs/frameworks.md), and run whether "
-      "or\n"
-      "not they fit; `not_predicted` are those that no framework knows. Of a sweep with `search:` it says what\n"
-      "would be tried first, and of `batch_size: max` which it is. Nothing is trained, submitted or\n"
-      "stored. Faults in the sweep are shown all at once, each with its line and column.\n"
-      "It prices the sweep, too, a point and in sum: time with an interval, node-hours, energy and dollars, as such\n"
-      "points were measured to take, or as docs/prediction.md's clock says of a described device. Points that have\n"
-      "their result, or cannot fit, are in no sum.\n\n"
-      "A sweep in short (docs/sweeps.md has the whole language):\n"
+      "Expands a sweep into its points and predicts the peak memory of a rank by tracing the step that it "
+      "would run. Says whether that fits: `fits`, `out_of_memory`, or `unknown` if the memory of the place "
+      "where it runs is not known. Prints also what the jobs would ask for. Nothing is trained, submitted "
+      "or stored. All faults of a sweep are shown at once, with line and column.\n\n"
+      "A point may use the least of what its launcher asks for, its memory_limit and what a node has. On a "
+      "GPU it may use that GPU's memory. `run` and `render` use the same limits.\n\n"
+      "With --device, or if the sweep's `price` names a device, all points are planned for that device, as "
+      "`predict` does. For points of another trainer, GPU memory is estimated (docs/frameworks.md). They "
+      "run even if they do not fit. `not_predicted` means that no framework describes the trainer. For a "
+      "sweep with `search:` the plan shows what would be tried first, and for `batch_size: max` it shows "
+      "that size.\n\n"
+      "The plan has a price for each point and for the sweep: time with an interval, node-hours, energy and"
+      " dollars. It follows from measurements of such points, or from the model of a described device "
+      "(docs/prediction.md). Points that have a result, or cannot fit, are in no sum.\n\n"
+      "A short sweep (docs/sweeps.md has the whole language):\n"
       "  name: activation-checkpointing\n"
       "  defaults: {model: llama-25m, precision: bf16, seq_length: 512}\n"
       "  matrix: {batch_size: 1..8*2, checkpointing: [none, selective, full]}\n"
       "  exclude: [{batch_size: \">4\", checkpointing: none}]\n\n"
+      "Examples:\n"
       "  ridgeline plan sweeps/demo.yaml\n"
       "  ridgeline plan sweeps/demo.yaml -o csv > plan.csv\n"
       "  ridgeline plan sweeps/demo.yaml --launcher slurm --memory 64GB\n"

@@ -78,7 +78,7 @@ int Predict(const PredictArguments& arguments) {
   const std::vector<Point> points = Chosen(Expand(sweep), arguments.point);
   searching.reset();
   if (!arguments.export_trace.empty() && points.size() != 1) {
-    throw Error(ErrorKind::kUsage, fmt::format("predict: a trace is of one point, and the sweep has {}", points.size()),
+    throw Error(ErrorKind::kUsage, fmt::format("predict: a trace needs one point, but the sweep has {}", points.size()),
                 "--point ID chooses one");
   }
   const std::vector<PointForecast> forecasts = [&] {
@@ -126,39 +126,45 @@ Action PredictCommand(CLI::App& self) {
   const auto arguments = std::make_shared<PredictArguments>();
   self.add_option("sweep", arguments->sweep, "the sweep file")->type_name("SWEEP.yaml")->required();
   self.add_option("--device", arguments->device,
-                  "what it would run on (`ridgeline devices`); default: what the sweep's `price` names")
+                  "a device of `ridgeline devices` (default: the one in the sweep's `price`)")
       ->type_name("DEVICE");
-  self.add_option("--point", arguments->point, "one point, by the beginning of its id: where its time goes, op by op")
+  self.add_option("--point", arguments->point,
+                  "show where one point's time goes, op by op; name it by the beginning of its id")
       ->type_name("ID");
   self.add_option("--export-trace", arguments->export_trace,
-                  "write the point's predicted step: X.json for Perfetto, X.et (Chakra) for ASTRA-sim")
+                  "write the point's predicted step, as X.json for Perfetto or X.et (Chakra) for ASTRA-sim")
       ->type_name("FILE");
   self.add_option("--db", arguments->db, "keep the predictions in this database, for reports")->type_name("FILE");
-  self.add_option("--framework", arguments->framework,
-                  "predict all points as this trainer (frameworks/); default: each as its own")
+  self.add_option("--framework", arguments->framework, "predict all points as run by this framework (frameworks/)")
       ->type_name("NAME");
   self.add_option("--known", arguments->known,
-                  "correct it by runs: a database, `trainers try --as-calibration`, or ID=930ms")
+                  "correct predictions by runs: a database, ID=930ms, or a line of `trainers try --as-calibration`")
       ->type_name("RUNS");
   AddFormatOption(self, arguments->format, {"text", "md", "csv", "json", "jsonl"});
   AddDevicesOption(self, arguments->devices);
   AddFrameworksOption(self, arguments->frameworks);
   AddTrainersOption(self, arguments->trainers);
   AddGivenOptions(self, arguments->given);
+  GroupOptions(self, "Which points", {"-S", "--only", "--point", "--trainers"});
+  GroupOptions(self, "How they are predicted", {"--device", "--devices", "--framework", "--frameworks", "--known"});
+  GroupOptions(self, "Output", {"--format", "--export-trace", "--db"});
   self.footer(
-      "Prices every point of a sweep on a device that need not be there: memory of a GPU, the time of a step with an\n"
-      "interval, tokens a second of all ranks (steady: of a step; cold: of all of a\n"
-      "run's steps, the first one included), what the step is made of (products, passes over memory, waiting for\n"
-      "other ranks, launches) and which of them bounds it, what the first iteration takes more, and dollars where\n"
-      "the device has a price. A point's ranks are GPUs of the device, whatever the sweep's own `device` and `gpu`.\n"
-      "All of it is predicted: docs/prediction-model.md derives each term, and docs/prediction-accuracy.md says how\n"
-      "far off it was of figures that others published. Nothing is trained or submitted.\n\n"
+      "Predicts every point of a sweep on a device that you need not have: GPU memory, the time of a step "
+      "with an interval, and tokens/s of all ranks (steady: of a step; cold: of the whole run, its first "
+      "step included). Shows what a step consists of (products, passes over memory, waiting for other "
+      "ranks, launches), which of these bounds it, what the first step takes longer, and dollars if the "
+      "device has a price. A point's ranks are GPUs of the device, whatever the sweep's own `device` and "
+      "`gpu` are.\n\n"
+      "Every figure is predicted. docs/prediction-model.md derives each term. docs/prediction-accuracy.md "
+      "compares predictions with published figures. Nothing is trained or submitted.\n\n"
       "Examples:\n"
       "  ridgeline predict sweeps/demo.yaml --device h100\n"
       "  ridgeline predict sweeps/scaling.yaml --device p6-b200 -o csv\n"
-      "  ridgeline predict sweeps/scaling.yaml --device p5 --db ridgeline.db && ridgeline report scaling\n"
-      "  ridgeline predict sweeps/demo.yaml --device p5 --known runs.db --known 3f2a=930ms\n"
-      "  ridgeline predict sweeps/demo.yaml --device p5 --point 3f2a --export-trace step.json");
+      "  ridgeline predict sweeps/scaling.yaml --device p5 --db ridgeline.db\n"
+      "  ridgeline predict sweeps/demo.yaml --device p5 --known runs.db\n"
+      "  ridgeline predict sweeps/demo.yaml --device p5 --known 3f2a=930ms\n"
+      "  ridgeline predict sweeps/demo.yaml --device p5 --point 3f2a \\\n"
+      "    --export-trace step.json");
   return [arguments] { return Predict(*arguments); };
 }
 

@@ -15,20 +15,20 @@
 namespace ridgeline {
 namespace {
 
-constexpr const char* kExamples = R"text(The tables are described in docs/store.md. The ones to ask:
-  runs          a row a point and setup: its fields and its latest result
-  sweep_runs    the same with the sweep and the point's place in it
-  measurements  every measurement, with its campaign, trainer, machine and version
-  results       every attempt ever made
+constexpr const char* kExamples = R"text(The tables are described in docs/store.md. These are the most useful:
+  runs          a row for each point and setup: its fields and its latest result
+  sweep_runs    the same, with the sweep and the point's place in it
+  measurements  every measurement, with its campaign, trainer and machine
+  results       every attempt
 
 Examples:
-  ridgeline query "SELECT model, batch_size, checkpointing, steady_tokens_per_s FROM runs WHERE status = 'ok'"
-  ridgeline query "SELECT status, count(*) FROM sweep_runs WHERE sweep = 'demo' GROUP BY status"
-  ridgeline query "SELECT campaign, version, avg(steady_tokens_per_s) FROM measurements GROUP BY 1, 2"
+  ridgeline query "SELECT model, batch_size, steady_tokens_per_s FROM runs"
+  ridgeline query "SELECT status, count(*) FROM sweep_runs GROUP BY status"
+  ridgeline query "SELECT campaign, avg(mfu) FROM measurements GROUP BY 1"
   ridgeline query "SELECT name, type FROM pragma_table_info('runs')" -o md
   ridgeline query "SELECT * FROM runs" -o csv > runs.csv
 
-The database is only read: a statement that writes is refused.)text";
+The database is only read. A statement that writes is refused.)text";
 
 struct QueryOptions {
   std::string sql;

@@ -88,7 +88,7 @@ int RenderSweep(const RenderArguments& options) {
   const Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers, options.given);
   if (sweep.search) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("render: {} has a search, which goes by what was measured before", sweep.file.string()),
+                fmt::format("render: {} has a search, which depends on earlier measurements", sweep.file.string()),
                 "`ridgeline run` runs it; without `search:` all of its points are rendered");
   }
   const fs::path dir = fs::absolute(options.to).lexically_normal();
@@ -116,8 +116,8 @@ int RenderSweep(const RenderArguments& options) {
   Say("{}: {} in {} and {}\n", dir.string(), CountOf(std::ssize(points), "point"), CountOf(std::ssize(jobs), "job"),
       CountOf(std::ssize(rendered.files), "file"));
   if (!plan.skipped.empty()) {
-    Say("{} predicted not to fit ({}), in no job: `ridgeline plan` shows what they need; `ridgeline collect` takes "
-        "that for their result\n",
+    Say("{} predicted not to fit ({}), so in no job: `ridgeline plan` shows what they need; `ridgeline collect` "
+        "records that as their result\n",
         plan.skipped.size() == 1 ? "1 point is" : fmt::format("{} points are", plan.skipped.size()),
         OutOfMemoryWhy(plan));
   }
@@ -145,15 +145,17 @@ int RenderSweep(const RenderArguments& options) {
 Action RenderCommand(CLI::App& self) {
   const auto options = std::make_shared<RenderArguments>();
   self.add_option("sweep", options->sweep, "the sweep file")->required()->type_name("SWEEP");
-  self.add_option("--launcher", options->launcher, "whose files; default: what the sweep says, else local")
+  self.add_option("--launcher", options->launcher, "which launcher's files (default: the sweep's, else local)")
       ->type_name("LAUNCHER");
   AddToOption(self, options->to, "DIR", "the folder for the files, the jobs and their results")->required();
   AddTrainersOption(self, options->trainers);
   AddGivenOptions(self, options->given);
   self.footer(
-      "Writes what the launcher would submit, for all points of the sweep: sbatch scripts, manifests or a shell\n"
-      "script, and the job files they run. Nothing is started, and no database is touched. Submit the files by hand,\n"
-      "from whichever machine sees the folder; a job that is submitted again runs only what has no result yet.\n\n"
+      "Writes what the launcher would submit for all points of the sweep: sbatch scripts, manifests or a "
+      "shell script, and the job files that they run. Nothing is started, and no database is touched. "
+      "Submit the files by hand, from any machine that sees the folder. If you submit a job again, it runs "
+      "only what has no result yet.\n\n"
+      "Examples:\n"
       "  ridgeline render sweeps/demo.yaml --launcher slurm --to demo\n"
       "  for file in demo/*.sbatch; do sbatch \"$file\"; done\n"
       "  ridgeline collect demo");

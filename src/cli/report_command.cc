@@ -74,7 +74,7 @@ int List(const ReportOptions& options) {
 // Writes one page per report, and one that lists them. A fault in one report does not prevent the others.
 int ShowAll(const ReportOptions& options) {
   if (options.to.empty() || !options.format.empty()) {
-    throw Error(ErrorKind::kUsage, "report: all of them are pages in a folder", "say --to DIR, and no -o");
+    throw Error(ErrorKind::kUsage, "report: `all` writes pages into a folder", "say --to DIR, and no -o");
   }
   const fs::path to = options.to;
   Store store = OpenStore(options.db, Store::Mode::kReadOnly);
@@ -93,7 +93,7 @@ int ShowAll(const ReportOptions& options) {
       entry = {name + ".html", report.title, report.description, page.counts, page.answers};
     } catch (const Error& e) {
       ++wrong;
-      entry.counts = "There is no page of it: " + e.message();
+      entry.counts = "It has no page: " + e.message();
       SayAside("{}: {}\n", name, e.message());
     }
   }
@@ -132,35 +132,33 @@ int Show(const ReportOptions& options) {
 
 Action ReportCommand(CLI::App& self) {
   const auto options = std::make_shared<ReportOptions>();
-  self.add_option("name", options->name, "the report, as --list names it; or all of them, into the folder --to")
+  self.add_option("name", options->name,
+                  "the report, as --list names it; `all` renders all of them into the folder --to")
       ->type_name("REPORT");
   AddFormatOption(self, options->format, kForms)->default_str(kForms.begin()[0]);
-  AddToOption(self, options->to, "FILE",
-              "the file to write, or of all reports the folder; without it the report is printed");
-  self.add_option("--sweep", options->sweep, "only this sweep's points: its name, or its file")->type_name("SWEEP");
+  AddToOption(self, options->to, "FILE", "the file to write, or the folder for `all` (default: print the report)");
+  self.add_option("--sweep", options->sweep, "only points of this sweep, by its name or file")->type_name("SWEEP");
   CLI::Option* all =
-      self.add_flag("--all", options->all, "every measurement; without it, the newest of each point and trainer");
-  self.add_option("--campaign", options->campaign, "only what was measured for this campaign")
+      self.add_flag("--all", options->all, "every measurement, not only the newest of each point and trainer");
+  self.add_option("--campaign", options->campaign, "only measurements of this campaign")
       ->type_name("NAME")
       ->excludes(all);
-  self.add_option("--db", options->db, "the database that results are kept in")
-      ->capture_default_str()
-      ->type_name("FILE");
+  self.add_option("--db", options->db, "the results database")->capture_default_str()->type_name("FILE");
   AddReportsOption(self, options->reports);
   self.add_option("--input", options->input,
-                  "a JSON document that the report reads, too, as `regression` a gate's answer")
+                  "a JSON document that the report also reads, such as a gate's answer for `regression`")
       ->type_name("FILE")
       ->check(CLI::ExistingFile);
-  self.add_flag("--list", options->list, "list the reports that there are, and where they lie");
+  self.add_flag("--list", options->list, "list the reports and their folders");
   self.footer(
-      "Renders results while a run is at work, too. The HTML is one file that needs nothing else: open it, mail it,\n"
-      "archive it. CSV and JSON hold every run; HTML and Markdown say what they leave out. A report is a folder, "
-      "looked\n"
-      "for in --reports, beside the file that --sweep names, in ~/.config/ridgeline/reports, and among those that are\n"
-      "installed.\n\n"
+      "Renders results, also while a run is at work. The HTML is one file that needs nothing else: open it,"
+      " mail it, archive it. CSV and JSON hold every run. HTML and Markdown say what they leave out. A "
+      "report is a folder in --reports, beside the file that --sweep names, in ~/.config/ridgeline/reports "
+      "or in the installation.\n\n"
+      "Examples:\n"
       "  ridgeline report activation-checkpointing\n"
-      "  ridgeline report activation-checkpointing --sweep sweeps/demo.yaml --to report.html\n"
-      "  ridgeline report all --to pages                      # pages/index.html lists them\n"
+      "  ridgeline report activation-checkpointing --sweep demo --to report.html\n"
+      "  ridgeline report all --to pages      # pages/index.html lists them\n"
       "  ridgeline report regression --input gate.json --to gate.html");
   return [options] { return options->list ? List(*options) : Show(*options); };
 }

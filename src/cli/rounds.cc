@@ -271,7 +271,7 @@ class Rounds {
 RoundsResult RunInRounds(Sweep sweep, DriverOptions driver, const DriverParts& parts, int64_t at_once) {
   const bool is_search = sweep.search.has_value();
   if (is_search && driver.detach) {
-    throw Error(ErrorKind::kUsage, "a search goes by what was measured, and cannot be detached",
+    throw Error(ErrorKind::kUsage, "a search depends on its measurements, and cannot be detached",
                 "leave --detach out; `nohup ridgeline run SWEEP &` runs on without a terminal");
   }
   Rounds rounds(std::move(sweep), std::move(driver), parts, at_once);

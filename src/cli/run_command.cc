@@ -139,7 +139,7 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_pre
   }
   if (const int64_t faults = summary.failed - summary.out_of_memory; faults > 0) {
     return Unanswered(fmt::format("{} of {} points ended by their own fault", faults, points),
-                      fmt::format("when what they say is mended: {} --retry failed", CommandLine(options)));
+                      fmt::format("after you fix the cause: {} --retry failed", CommandLine(options)));
   }
   if (summary.ok == 0 && points > 0) {
     return Unanswered("no point was measured: all are out of memory",
@@ -237,7 +237,7 @@ DriverOptions DriverOptionsOf(const Sweep& sweep, const RunOptions& options, Sto
 int DryRun(const Sweep& sweep, const RunOptions& options) {
   if (sweep.search) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("run: {} has a search: what runs next follows from what it measures", sweep.file.string()),
+                fmt::format("run: {} has a search: what runs next depends on its measurements", sweep.file.string()),
                 "`ridgeline plan` shows what it would try first");
   }
   CheckRules(sweep, *OpenLauncherFor(sweep, options.max_parallel, options.db));
@@ -323,35 +323,36 @@ int Run(const RunOptions& options) {
 
 std::function<int(const fs::path& sweep)> AddRunOptions(CLI::App& self) {
   const auto options = std::make_shared<RunOptions>();
-  self.add_option("--db", options->db, "the database that results are kept in")
-      ->capture_default_str()
-      ->type_name("FILE");
-  self.add_option("--launcher", options->launcher, "where jobs run; default: what the sweep says, else local")
+  self.add_option("--db", options->db, "the results database")->capture_default_str()->type_name("FILE");
+  self.add_option("--launcher", options->launcher, "where jobs run (default: the sweep's launcher, else local)")
       ->type_name("LAUNCHER");
-  self.add_option("--retry", options->retry, "run points again whose result is not ok")
+  self.add_option("--retry", options->retry, "run points again that have a failed result")
       ->check(CLI::IsMember({"failed"}));
-  CLI::Option* again = self.add_flag("--again", options->again, "measure what is there once more, as a new campaign");
+  CLI::Option* again = self.add_flag("--again", options->again, "measure all points once more, as a new campaign");
   AddCampaignOption(self, options->campaign,
-                    "what this is measured for, such as a night; default: what the sweep is at")
+                    "a name for these measurements, such as a night (default: the sweep's current one)")
       ->excludes(again);
-  self.add_flag("--detach", options->detach,
-                "hand the jobs to the launcher's queue and end; the next run follows them");
+  self.add_flag("--detach", options->detach, "submit the jobs to the queue and exit; the next run follows them");
   self.add_flag("--dry-run", options->dry_run, "print the commands of the points that would run, and start nothing");
-  self.add_flag("--include-oom", options->include_oom, "run points, too, that are predicted not to fit");
+  self.add_flag("--include-oom", options->include_oom, "also run points that are predicted not to fit");
   self.add_option("--max-parallel", options->max_parallel,
-                  "jobs at once; default: what the sweep says, else 1, so that none disturbs another")
+                  "most jobs at once (default: the sweep's, else 1, so that none disturbs another)")
       ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
       ->type_name("N");
   self.add_option("--metrics-file", options->metrics_file,
-                  "a file ending in .prom, kept up to date for Prometheus' textfile collector")
+                  "keep this .prom file up to date for Prometheus' textfile collector")
       ->type_name("FILE")
       ->check([](const std::string& file) {
         return fs::path(file).extension() == ".prom" ? "" : file + " must end in .prom: the collector reads no other";
       });
-  AddToOption(self, options->to, "DIR", "the folder for its jobs (specs, logs, results) and reports");
+  AddToOption(self, options->to, "DIR", "the folder for jobs (specs, logs, results) and reports");
   AddReportsOption(self, options->reports);
   AddTrainersOption(self, options->trainers);
   AddGivenOptions(self, options->given);
+  GroupOptions(self, "Which points",
+               {"-S", "--only", "--retry", "--again", "--campaign", "--include-oom", "--trainers"});
+  GroupOptions(self, "How they run", {"--launcher", "--max-parallel", "--detach", "--dry-run"});
+  GroupOptions(self, "Files", {"--db", "--to", "--reports", "--metrics-file"});
   return [options](const fs::path& sweep) {
     options->sweep = sweep;
     try {
@@ -368,26 +369,26 @@ Action RunCommand(CLI::App& self) {
   self.add_option("sweep", *sweep, "the sweep file")->required()->type_name("SWEEP");
   const auto run = AddRunOptions(self);
   self.footer(
-      "Points that have a result are skipped, whichever sweep measured them, unless with another trainer, other\n"
-      "cores, nodes or GPUs, or another environment. To measure again is to name another campaign, or to say\n"
-      "--again; what a campaign has is not measured again, and a run that was stopped goes on with the campaign it\n"
-      "had, without either. Points that cannot fit in memory are recorded as such and not started, without\n"
-      "--include-oom.\n"
-      "Interrupt (Ctrl-C) and run again as you like: a run that was stopped, or killed, is continued. Ctrl-C ends the\n"
-      "jobs; a terminal that is closed (SIGHUP), or a login that ends, leaves them running. At the end the sweep's\n"
-      "reports are written into the output folder; a report is looked for in --reports, beside the sweep's file, in\n"
-      "~/.config/ridgeline/reports, and among those that are installed.\n\n"
-      "Of a sweep with `search:` the points are run that could be the best, as far as is predicted and was measured\n"
-      "by then: each is told with the reason, and at the end the best with its interval and what was not tried. Where\n"
-      "`batch_size: max` runs out of memory, smaller ones take its place (docs/sweeps.md).\n\n"
+      "Skips points that have a result, whichever sweep measured them. A point counts as measured only with"
+      " the same trainer, cores, nodes, GPUs and environment. To measure again, give --again or another "
+      "--campaign. Points that cannot fit in memory are recorded and not started, unless you give "
+      "--include-oom.\n\n"
+      "Interrupt (Ctrl-C) and run again as you like: a stopped or killed run is continued. Ctrl-C ends the "
+      "jobs. If the terminal closes (SIGHUP), the jobs go on. At the end the sweep's reports are written "
+      "into the output folder. A report is a folder in --reports, beside the sweep's file, in "
+      "~/.config/ridgeline/reports or in the installation.\n\n"
+      "A sweep with `search:` runs only points that could be the best, given predictions and measurements "
+      "so far. Each comes with its reason, and the end shows the best with its interval and what was not "
+      "tried. If `batch_size: max` runs out of memory, smaller batches take its place (docs/sweeps.md).\n\n"
+      "Exit codes: 0 every point has an answer (out of memory is one), 1 some points failed by their own "
+      "fault (crashed, invalid, diverged, timeout) or none was measured, 2 the sweep is wrong, 3 some "
+      "points have no result because the infrastructure failed or they were cancelled (the next run "
+      "measures them), 130 interrupted.\n\n"
+      "Examples:\n"
       "  ridgeline run sweeps/demo.yaml\n"
       "  ridgeline run sweeps/demo.yaml --retry failed --to /data/demo\n"
       "  ridgeline run sweeps/demo.yaml --again\n"
-      "  ridgeline run sweeps/demo.yaml -S seq_length=128 --only batch_size=1 --dry-run\n\n"
-      "Exit codes: 0 every point has an answer (to be out of memory, met or predicted, is one), 1 some ended by their\n"
-      "own fault (crashed, invalid, diverged, timeout) or none was measured, 2 a wrong sweep, 3 some have no\n"
-      "result (infrastructure failed under them, or they were cancelled: they are measured again by the next run),\n"
-      "130 interrupted.");
+      "  ridgeline run sweeps/demo.yaml -S seq_length=128 --only batch_size=1 --dry-run");
   return [sweep, run] { return run(*sweep); };
 }
 

@@ -76,33 +76,32 @@ int Serve(const ServeCommandOptions& options) {
 
 Action ServeCommand(CLI::App& self) {
   const auto options = std::make_shared<ServeCommandOptions>();
-  self.add_option("--listen", options->listen, "an IP address and a port; port 0 is any that is free")
+  self.add_option("--listen", options->listen, "an IP address and a port; port 0 takes any free port")
       ->capture_default_str()
       ->type_name("ADDRESS:PORT");
-  self.add_option("--db", options->db, "the database that results are kept in")
-      ->capture_default_str()
-      ->type_name("FILE");
+  self.add_option("--db", options->db, "the results database")->capture_default_str()->type_name("FILE");
   self.add_option("--token-file", options->token_file,
-                  "a file, readable to you alone, with the token that is asked of everybody")
+                  "a file, readable by you alone, with the token that everybody must give")
       ->type_name("FILE")
       ->check(CLI::ExistingFile);
-  self.add_option("--name", options->names,
-                  "a name by which it is reached, beside localhost; may be given several times")
+  self.add_option("--name", options->names, "a host name for it, beside localhost; repeatable")
       ->type_name("HOST")
       ->allow_extra_args(false);
-  self.add_option("--base-path", options->base_path, "what a proxy has before every address")
+  self.add_option("--base-path", options->base_path, "the path that a proxy puts before every address")
       ->capture_default_str()
       ->type_name("PATH");
   AddReportsOption(self, options->reports);
   self.footer(
-      "Pages of what runs now, every run with its log and evidence, histories over commits, comparisons and reports,\n"
-      "and /metrics for Prometheus. Nothing can be changed through it, and the database is opened read-only for each\n"
-      "request, while runs are at work too. It listens to this machine alone unless --listen says otherwise, which\n"
-      "takes a token: Prometheus sends it as a bearer token, a browser asks for it as the password of any user. It\n"
-      "speaks plain HTTP: across a network, go through `ssh -L` or a proxy with TLS.\n\n"
+      "Shows what runs now, every run with its log and evidence, histories over commits, comparisons and "
+      "reports, and /metrics for Prometheus. It changes nothing: each request opens the database read-only,"
+      " also while runs are at work.\n\n"
+      "It listens on this machine alone. Another --listen address needs --token-file: Prometheus sends the "
+      "token as a bearer token, and a browser asks for it as the password of any user. The pages are plain "
+      "HTTP. Across a network, use `ssh -L` or a proxy with TLS.\n\n"
+      "Examples:\n"
       "  ridgeline serve\n"
       "  ridgeline serve --db /data/ridgeline.db --listen 127.0.0.1:9000\n"
-      "  ridgeline serve --listen 0.0.0.0:8320 --token-file ~/.config/ridgeline/token --name bench.example.org\n"
+      "  ridgeline serve --listen 0.0.0.0:8320 --token-file token --name bench.org\n"
       "  ridgeline serve --base-path /ridgeline");
   return [options] { return Serve(*options); };
 }

@@ -76,7 +76,8 @@ void RunSetup(const Sweep& sweep, const fs::path& output_dir, const std::functio
     throw Error(
         ErrorKind::kInfrastructure,
         fmt::format("setup: {} ended with {}, and no point was started{}", words, Describe(*status), LastWords(log)),
-        fmt::format("its whole output is in {}; the next run starts with the first command of setup", log.string()));
+        fmt::format("its whole output is in {}. Fix that and run again: all commands of setup run again",
+                    log.string()));
   }
   WriteFileAtomic(done, text + "\n");
 }

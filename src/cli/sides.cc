@@ -71,7 +71,7 @@ class SideFinder {
 
   [[noreturn]] void ThrowUnknown(Store& store, const std::string& name, const std::string& db) const {
     throw Error(ErrorKind::kUsage,
-                fmt::format("{}: '{}' is no campaign of {}, and no database{}", command_, name, db,
+                fmt::format("{}: '{}' is neither a campaign of {} nor a database{}", command_, name, db,
                             DidYouMean(name, CampaignsOf(store))),
                 fmt::format("name a campaign, {}commit:ABC1234, another database's file, or FILE:CAMPAIGN; `ridgeline "
                             "query \"SELECT DISTINCT campaign FROM measurements\"` lists campaigns",

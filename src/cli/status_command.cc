@@ -197,7 +197,7 @@ std::string TextOf(const Snapshot& seen, int64_t now_unix_ns) {
     const std::string where = seen.driver->is_here() ? "" : " on " + PrintableLine(seen.driver->host);
     text += fmt::format("process {}{} is at work on {}\n", seen.driver->pid, where, PrintableLine(seen.driver->sweep));
   } else if (seen.HasJobsThatRun()) {
-    text += "nobody is at work on these jobs: `ridgeline run` goes on with them, `ridgeline cancel` ends them\n";
+    text += "no run follows these jobs: `ridgeline run` continues them, `ridgeline cancel` ends them\n";
   } else if (!seen.jobs.empty()) {
     text += std::ranges::all_of(seen.jobs, HasItsResults)
                 ? "these jobs have their results: `ridgeline run` collects them\n"
@@ -252,19 +252,18 @@ Action StatusCommand(CLI::App& self) {
     bool watch = false;
   };
   const auto options = std::make_shared<Options>();
-  self.add_option("sweep", options->sweep, "only this sweep: its name, or its file")->type_name("SWEEP");
-  self.add_option("--db", options->db, "the database that results are kept in")
-      ->capture_default_str()
-      ->type_name("FILE");
+  self.add_option("sweep", options->sweep, "only this sweep, by its name or file")->type_name("SWEEP");
+  self.add_option("--db", options->db, "the results database")->capture_default_str()->type_name("FILE");
   CLI::Option* format = AddFormatOption(self, options->format, {"text", "json"});
-  self.add_flag("--watch", options->watch,
-                "show it again and again, until nobody is at work and every job has its results")
+  self.add_flag("--watch", options->watch, "refresh until no run is at work and every job has its results")
       ->excludes(format);
   self.footer(
-      "Shows every sweep of a database, how its points ended, and the jobs that live, while a run is at work too.\n"
-      "Results and jobs of several campaigns, trainers, cores, machines, versions or devices are shown apart, and\n"
-      "emulated results too; a column that says the same in every row is left out. Of jobs in a scheduler's queue\n"
-      "that no run follows, the scheduler is asked why they wait and when they may start; that changes nothing.\n\n"
+      "Shows every sweep of a database, how its points ended, and its live jobs, also while a run is at "
+      "work. Results of several campaigns, trainers, machines, versions or devices are shown apart, and "
+      "emulated results too. A column that is the same in every row is left out. If no run follows the jobs"
+      " in a scheduler's queue, the scheduler is asked why they wait and when they may start. That changes "
+      "nothing.\n\n"
+      "Examples:\n"
       "  ridgeline status\n"
       "  ridgeline status --watch\n"
       "  ridgeline status sweeps/demo.yaml\n"

@@ -98,7 +98,7 @@ int Show(const TrainersOptions& options) {
 }
 
 // `what` is a file if that path exists, else a name.
-int Check(const TrainersOptions& options) {
+int CheckDefinitions(const TrainersOptions& options) {
   std::string faults;
   for (const std::string& asked : options.checked) {
     std::error_code ignored;
@@ -292,19 +292,19 @@ int Try(const TrainersOptions& options) {
 }
 
 CLI::App* AddShow(CLI::App& self, const std::shared_ptr<TrainersOptions>& options) {
-  CLI::App* show = self.add_subcommand("show", "print a definition, or what it starts for a point");
+  CLI::App* show = self.add_subcommand("show", "print a definition, or the command that it makes for a point");
   show->add_option("name", options->name, "the trainer, as `ridgeline trainers` names it")
       ->type_name("TRAINER")
       ->required();
-  show->add_option("--point", options->point,
-                   "instead: what it would be started with for this point, named by the beginning of its id")
+  show->add_option("--point", options->point, "print the command for this point instead, by the beginning of its id")
       ->type_name("SWEEP.yaml:ID");
   AddTrainersOption(*show, options->folders);
   show->footer(
-      "The file as it is: a beginning for one of your own. With --point, what `ridgeline plan SWEEP --commands` says "
-      "of "
-      "one\npoint.\n\n"
-      "Examples:\n  ridgeline trainers show nanogpt\n  ridgeline trainers show nanogpt --point sweep.yaml:3f09ac12");
+      "Prints the file as it is, so you can start your own from it. With --point, prints what `ridgeline "
+      "plan SWEEP --commands` shows of that point.\n\n"
+      "Examples:\n"
+      "  ridgeline trainers show nanogpt\n"
+      "  ridgeline trainers show nanogpt --point sweep.yaml:3f09ac12");
   return show;
 }
 
@@ -313,43 +313,38 @@ CLI::App* AddTry(CLI::App& self, const std::shared_ptr<TrainersOptions>& options
   tried->add_option("name", options->name, "the trainer, as `ridgeline trainers` names it")
       ->type_name("TRAINER")
       ->required();
-  tried->add_option("--log", options->log, "what the trainer printed; - is the standard input")
-      ->type_name("FILE")
-      ->required();
-  tried->add_option("--exit-code", options->exit_code, "how it ended, where that is known")->check(CLI::Range(0, 255));
-  tried->add_option("--result", options->result, "the file of JSON that it wrote, where the definition reads that")
+  tried->add_option("--log", options->log, "the trainer's output; - is standard input")->type_name("FILE")->required();
+  tried->add_option("--exit-code", options->exit_code, "its exit code, if known")->check(CLI::Range(0, 255));
+  tried->add_option("--result", options->result, "the JSON file that it wrote, if the definition reads one")
       ->type_name("FILE");
   tried
       ->add_option("--tokens-per-step", options->tokens_per_step,
-                   "of all ranks: what its tokens a second are held against")
+                   "tokens of a step over all ranks, to check its tokens/s")
       ->check(CLI::PositiveNumber);
-  tried
-      ->add_option("--field", options->fields,
-                   "a field of the point, which the definition multiplies by or has in an `if`")
+  tried->add_option("--field", options->fields, "a field of the point that the definition uses")
       ->type_name("NAME=VALUE");
   tried
       ->add_option("--as-calibration", options->as_calibration,
-                   "print the line for `ridgeline predict --known`, of a log of this point")
+                   "print the line for `ridgeline predict --known`; the log is of this point")
       ->type_name("SWEEP.yaml:ID");
   AddFormatOption(*tried, options->format, kTryForms);
   AddTrainersOption(*tried, options->folders);
   tried->footer(
-      "Prints each metric that was found with its lines, those that were not, and the end with the line that shows "
-      "it.\n"
-      "A log may be of any length.\n\n"
-      "Example:\n  ridgeline trainers try nanogpt --log train.log --exit-code 1");
+      "Prints each figure that was found with its lines, the figures that were not found, and how the "
+      "trainer ended with the line that shows it. A log may have any length.\n\n"
+      "Example:\n"
+      "  ridgeline trainers try nanogpt --log train.log --exit-code 1");
   return tried;
 }
 
 CLI::App* AddCheck(CLI::App& self, const std::shared_ptr<TrainersOptions>& options) {
-  CLI::App* check = self.add_subcommand("check", "look whether definitions are right");
-  check->add_option("file", options->checked, "files, or names as `ridgeline trainers` has them")
-      ->type_name("FILE")
-      ->required();
+  CLI::App* check = self.add_subcommand("check", "check definitions for faults");
+  check->add_option("file", options->checked, "files, or names of `ridgeline trainers`")->type_name("FILE")->required();
   AddTrainersOption(*check, options->folders);
   check->footer(
-      "Exit code 0: all are; 2: every fault is printed with its line.\n\n"
-      "Example:\n  ridgeline trainers check trainers/mine.yaml");
+      "Exit codes: 0 all definitions are right, 2 every fault is printed with its line.\n\n"
+      "Example:\n"
+      "  ridgeline trainers check trainers/mine.yaml");
   return check;
 }
 
@@ -365,14 +360,15 @@ Action TrainersCommand(CLI::App& self) {
   const CLI::App* check = AddCheck(self, options);
   const auto [made, make] = AddTrainersNew(self);
   self.footer(
-      "Without one of these, lists the definitions that there are: files of YAML, looked for in --trainers, in\n"
-      "trainers/ of the current folder, in ~/.config/ridgeline/trainers, and among those that are installed.\n"
-      "docs/trainer-definitions.md tells how to write one.\n\n"
-      "Example:\n  ridgeline trainers");
+      "Without one of these commands, lists the definitions: YAML files in --trainers, in trainers/ of the "
+      "current folder, in ~/.config/ridgeline/trainers or in the installation. docs/trainer-definitions.md "
+      "tells how to write one.\n\n"
+      "Example:\n"
+      "  ridgeline trainers");
   return [options, show, tried, check, made = made, make = make] {
     if (show->parsed()) return Show(*options);
     if (tried->parsed()) return Try(*options);
-    if (check->parsed()) return Check(*options);
+    if (check->parsed()) return CheckDefinitions(*options);
     if (made->parsed()) return make();
     return List(*options);
   };

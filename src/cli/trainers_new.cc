@@ -139,11 +139,13 @@ std::pair<const CLI::App*, std::function<int()>> AddTrainersNew(CLI::App& traine
       ->check(CLI::IsMember({"1000", "1024"}));
   AddTrainersOption(*self, options->folders);
   self->footer(
-      "Finds the lines that repeat, with their steps, losses, times, rates and memory, and shows what the proposed\n"
-      "patterns read. Where a log leaves open what a figure is, that figure is a question, and a comment in the file.\n"
-      "An existing file is never changed.\n\n"
-      "Examples:\n  ridgeline trainers new mine --log train.log\n"
-      "  ridgeline trainers new mine --log train.log --rates all -- python3 train.py '--steps={{total_steps}}'");
+      "Finds the lines that repeat, with their steps, losses, times, rates and memory, and shows what the proposed "
+      "patterns read. If the log leaves open what a figure means, the figure becomes a question, and a comment in the "
+      "file. An existing file is never changed.\n\n"
+      "Examples:\n"
+      "  ridgeline trainers new mine --log train.log\n"
+      "  ridgeline trainers new mine --log train.log --rates all \\\n"
+      "    -- python3 train.py '--steps={{total_steps}}'");
   return {self, [options] { return New(*options); }};
 }
 

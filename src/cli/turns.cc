@@ -115,7 +115,7 @@ bool Turns::Take(const std::string& turn, const fs::path& build, const std::set<
        &faults});
   if (!summary.given_up.empty()) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("gate: {} stopped when {}", turn, summary.given_up),
-                "when that is mended, gate again: it goes on where it was");
+                "fix that and run the gate again: it continues where it stopped");
   }
   return !summary.interrupted;
 }

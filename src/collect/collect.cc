@@ -226,7 +226,7 @@ class JobReading {
     std::optional<RunResult> failed = FirstFailure(read_.parts.Of(point_id), SinceUnixNs());
     if (!failed) return std::nullopt;
     failed->point_id = point_id;
-    failed->evidence[kMissingPartsEvidence] = "the first node was ended before it said what it had measured";
+    failed->evidence[kMissingPartsEvidence] = "the first node was ended before it reported its measurements";
     return failed;
   }
 
@@ -533,7 +533,7 @@ FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jo
   if (!others.empty()) {
     found.problems.push_back(
         fmt::format("{} has {}", jobs_dir.string(),
-                    others.Words("file that is no job's folder", "files that are no job's folders")));
+                    others.Words("file that is not a job's folder", "files that are not jobs' folders")));
   }
   return found;
 }

@@ -95,8 +95,8 @@ bool FaultWatch::IsToBeAvoided(const Collected& result) {
 FaultWatch::Finding FaultWatch::UseAgain(const std::string& why) {
   const std::string words = PrintableLine(why);
   if (avoid_.empty()) {
-    return {"jobs of an earlier run are handed over anew, as they find no node: " + words,
-            "withdrawn before it began, to be handed over anew"};
+    return {"jobs of an earlier run find no node and are submitted again: " + words,
+            "withdrawn before it began, to be submitted again"};
   }
   const std::string node = PrintableLine(avoid_.back());
   used_again_.insert(avoid_.back());

@@ -18,7 +18,7 @@ struct PointProgress {
   int64_t step = 0;
   int64_t steps = 0;
   double tokens_per_s = 0;
-  // Of the last step; nothing if the trainer does not report it, or it is not finite.
+  // The last step's loss; nothing if the trainer does not report it, or it is not finite.
   std::optional<double> loss = std::nullopt;
 };
 // Returns nothing if the text is not one whole line.

@@ -102,7 +102,7 @@ class Writer {
                                .rows) {
       launchers[CellText(row[0])] = CellText(row[1]);
     }
-    text_.Begin(Kind::kInfo, "ridgeline_run", "", "What each sweep is measured for, and where its last job went.");
+    text_.Begin(Kind::kInfo, "ridgeline_run", "", "Each sweep's campaign, and the launcher of its last job.");
     for (const SweepNow& sweep : sweeps_) {
       const SweepRecord& record = sweep.progress.sweep;
       text_.Add(
@@ -239,7 +239,7 @@ class Writer {
         {{"sweeps", JsonList(names_)}});
     for (size_t row = 0; row < points.rows.size(); ++row)
       shown_.insert({PointRow(points, row).Text("sweep"), PointRow(points, row).Text("point_id")});
-    OfPoints(points, "ridgeline_step_time_median_seconds", "seconds", "Of a point's measured steps.",
+    OfPoints(points, "ridgeline_step_time_median_seconds", "seconds", "Statistics of a point's measured steps.",
              [](const PointRow& p) { return IfTaken(p.Number("step_median_ns") / 1e9); });
     OfPoints(points, "ridgeline_step_time_p95_seconds", "seconds", "95 % of a point's measured steps took no longer.",
              [](const PointRow& p) { return IfTaken(p.Number("step_p95_ns") / 1e9); });
@@ -256,7 +256,7 @@ class Writer {
     OfPoints(points, "ridgeline_planned_peak_bytes", "bytes", "Peak memory of a rank's tensors, as planned.",
              [](const PointRow& p) { return IfTaken(p.Number("planned_peak_bytes")); });
     OfPoints(points, "ridgeline_observed_peak_bytes", "bytes",
-             "Peak memory, as measured: of the GPU where there is one, else of the process.",
+             "Measured peak memory: the GPU's if there is one, else the process's.",
              [](const PointRow& p) { return Observed(p); });
     OfPoints(
         points, "ridgeline_prediction_error_ratio", "ratio",
@@ -322,7 +322,7 @@ class Writer {
         if (ranks != "1") of.emplace_back(kParallelLabels[i], ranks);
       }
     }
-    text_.Begin(Kind::kInfo, "ridgeline_point", "", "What a point is, for its labels to be joined to its figures.");
+    text_.Begin(Kind::kInfo, "ridgeline_point", "", "A point's fields, as labels to join with its figures.");
     for (const auto& [sweep, id] : shown_) {
       MetricLabels all = {{"sweep", sweep}, {"point", id}};
       all.insert(all.end(), labels[id].begin(), labels[id].end());

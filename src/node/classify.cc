@@ -35,7 +35,7 @@ struct Disbelief {
 };
 
 Disbelief WhyNotBelieved(const JobPoint& point, const PointEnd& end) {
-  const auto contract = [] { return SeeTrainerContract("what a trainer writes is said in"); };
+  const auto contract = [] { return SeeTrainerContract("the trainer contract is in"); };
   if (!end.own)
     return {end.own_problem.empty() ? "it wrote no result" : end.own_problem,
             end.own_hint.empty() ? kSeeLog : end.own_hint};
@@ -84,7 +84,7 @@ Ending OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
       return {RunStatus::kCrashed, "its steps were done, and it had to be ended", kSeeLog};
     case StopReason::kPreempted:
       return {kPreempted, fmt::format("told to leave; the trainer ended with {}", Describe(watched.status)),
-              "run again it continues from its newest checkpoint files, where it has some"};
+              "run it again: it continues from its newest checkpoint files, if it has any"};
     default:
       return {RunStatus::kCancelled, "cancelled while it ran", ""};
   }
@@ -123,7 +123,7 @@ std::optional<Ending> OfObstacle(const PointEnd& end, const std::string& how, co
   const std::string said = words.empty() ? "" : "; " + words;
   if (!end.storage_problem.empty()) {
     return Ending{InfrastructureReason::kStorage, fmt::format("{}{}: {}", how, said, end.storage_problem),
-                  "free some space, or mount again what is missing"};
+                  "free some space, or mount the missing disk again"};
   }
   if (!end.gone_node.empty()) {
     return Ending{InfrastructureReason::kNode,

@@ -169,7 +169,7 @@ Unfit WhyNotBegun(std::string_view log, bool entered, int64_t late_ns) {
   const std::string said = words.empty() ? "" : ": " + words;
   if (entered) {
     return {InfrastructureReason::kStart, "the trainer cannot be started in its container" + said,
-            "the image, and what is mounted into it, must have the trainer's program and its folder"};
+            "the image and its mounts must have the trainer's program and its folder"};
   }
   if (late_ns > 0) {
     return {InfrastructureReason::kStart,

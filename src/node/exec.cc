@@ -75,7 +75,7 @@ void ReadOwnResult(const fs::path& path, const RunSpec& spec, int64_t tokens_per
     end.own = ReadTrainerResult(path, spec, "its result", tokens_per_step);
     if (end.own) return;
     end.own_problem = "it wrote no result";
-    if (end.watched.status.ok()) end.own_hint = SeeTrainerContract("what a trainer writes, and where, is said in");
+    if (end.watched.status.ok()) end.own_hint = SeeTrainerContract("the trainer contract is in");
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::kInfrastructure) end.storage_problem = e.message();
     end.own_problem = e.message();

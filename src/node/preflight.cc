@@ -132,9 +132,9 @@ std::optional<Unfit> CheckTrainer(const Job& job, const fs::path& directory) {
   };
   std::error_code ec;
   if (!directory.empty() && !fs::is_directory(directory, ec)) {
-    return unfit(fmt::format("there is no folder '{}' on this node, in which the trainer is to run",
-                             PrintableLine(directory.string())),
-                 "name it by a path that every node has");
+    return unfit(
+        fmt::format("the trainer's working folder '{}' does not exist on this node", PrintableLine(directory.string())),
+        "name it by a path that every node has");
   }
   const auto own_path = job.environment.find("PATH");
   const char* path = std::getenv("PATH");
@@ -230,7 +230,7 @@ std::optional<Unfit> CheckFolder(const fs::path& folder, const std::string& name
     if (::unlink(file.c_str()) != 0) ThrowErrno("cannot remove " + file.string());
     if (read != written) {
       return Storage(fmt::format("{} gives back other bytes than were written there", folder.string()),
-                     "the disk, or what it is reached by, is broken");
+                     "the disk or its connection is broken");
     }
   } catch (const Error& e) {
     ::unlink(file.c_str());

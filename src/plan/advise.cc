@@ -90,7 +90,7 @@ class Adviser {
     if (PriceOf(device_) == nullptr) {
       throw Error(ErrorKind::kInvalidInput,
                   fmt::format("advise: a budget needs a price, and {} has none", device_.name),
-                  "name a machine that has one, such as p5: `ridgeline devices` shows prices");
+                  "name a machine with a price, such as p5: `ridgeline devices` shows prices");
     }
     const int64_t most = device_.Has("network.bandwidth") ? kMostMachines : 1;
     double least = 0;
@@ -232,10 +232,11 @@ class Adviser {
                           device_.gpus() == 1 ? "" : fmt::format(" ({} of {})", Machines(*ranks), device_.name),
                           FormatBytes(BytesShared(least, *ranks))));
     } else {
-      Planned("remedy", "No number of these GPUs holds it: what does not shrink with them is too much already");
+      Planned("remedy",
+              "No number of these GPUs holds it: the part that does not shrink with their number is too large");
     }
     const int64_t beside = std::llround(device_.At("memory.size")) - configurations_.limit().bytes;
-    Planned("remedy", fmt::format("A GPU of which CUDA shows {} would hold it as it is",
+    Planned("remedy", fmt::format("A GPU with {} of memory, as CUDA shows it, would hold it unchanged",
                                   FormatBytes(least.bytes_of_one + beside)));
   }
   int64_t BytesShared(const TriedWay& least, int64_t ranks) const {

@@ -319,7 +319,7 @@ std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<
   std::vector<std::variant<const Step*, std::string>> of_points;  // or why there is none
   for (const Point& point : points) {
     const Framework* framework = FrameworkOf(sweep, point, frameworks);
-    std::string why = framework == nullptr ? "nobody here knows this trainer's steps (frameworks/)"
+    std::string why = framework == nullptr ? "no framework file describes this trainer's steps (frameworks/)"
                                            : NotEstimated(*framework, point.spec);
     if (!why.empty()) {
       of_points.emplace_back(std::move(why));
@@ -509,7 +509,8 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
     text += fmt::format("; {} of them reach beyond what was measured of it: extrapolated (docs/prediction.md)",
                         ours - calibrated);
   } else if (calibrated < ours) {
-    text += fmt::format("; extrapolated: what steps get of the device is {} (docs/prediction.md)", SharesFrom(device));
+    text += fmt::format("; extrapolated: the efficiency of steps on this device is {} (docs/prediction.md)",
+                        SharesFrom(device));
   }
   if (unsure > 0) text += fmt::format("; the interval of {} is unknown: {}", unsure, kNoInterval);
   for (const std::string& basis : bases) text += "; " + basis;

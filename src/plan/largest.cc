@@ -109,10 +109,10 @@ std::vector<Largest> FindLargest(const Sweep& sweep, const std::string& field, c
     const Framework* framework = EstimatedAs(spec, launch, node, frameworks);
     if (!IsOurTrainer(launch) && framework == nullptr) {
       throw Error(ErrorKind::kUsage,
-                  fmt::format("plan: --largest needs to know what memory a point takes, and nobody here knows that of "
-                              "trainer {} for the point {}",
+                  fmt::format("plan: --largest needs the memory of a point, which no framework file gives for trainer "
+                              "{} and the point {}",
                               spec.trainer, point.id),
-                  "docs/frameworks.md lists what is known; without `trainer`, it is our own trainer's memory");
+                  "docs/frameworks.md lists the frameworks; without `trainer`, the memory is that of ridgeline-train");
     }
     SlabLimit limit = SlabLimitOf(spec, launch, node);
     if (limit.bytes == 0) {
@@ -156,7 +156,9 @@ Table LargestTable(const Sweep& sweep, const std::string& field, const std::vect
     std::vector<Cell> cells;
     for (const Field* other : others) cells.push_back(FieldCell(row.spec, *other));
     const auto member = std::get<int64_t RunSpec::*>(FindField(field)->member);
-    cells.push_back(row.fits ? Cell(row.spec.*member) : for_people ? Cell("none: 1 is too much") : Cell(int64_t{0}));
+    cells.push_back(row.fits     ? Cell(row.spec.*member)
+                    : for_people ? Cell("none: even 1 does not fit")
+                                 : Cell(int64_t{0}));
     cells.push_back(bytes(row.forecast.planned_peak_bytes));
     cells.push_back(bytes(row.limit.bytes));
     cells.emplace_back(row.by_memory ? row.limit.basis : "the model: it takes no more");
@@ -172,7 +174,7 @@ std::vector<int64_t> BatchesThatFit::Of(const Sweep& sweep, const Point& point, 
   };
   const Launch launch = LaunchOf(sweep, point);
   if (!IsOurTrainer(launch)) {
-    throw wrong("batch_size: max goes by the memory of ridgeline-train, and this point has another trainer",
+    throw wrong("batch_size: max uses the memory of ridgeline-train, but this point has another trainer",
                 "name batch sizes for it");
   }
   const SlabLimit limit = SlabLimitOf(point.spec, launch, node_);
@@ -180,8 +182,8 @@ std::vector<int64_t> BatchesThatFit::Of(const Sweep& sweep, const Point& point, 
     throw wrong("batch_size: max is the largest that fits, and nothing says what memory the point has",
                 point.spec.device == "meta"
                     ? "the meta device has no memory: say `device: cpu`"
-                    : "say it under launch:, such as memory_limit: 16GB, or name the `gpu`; what "
-                      "is free at the moment would make it another point every time");
+                    : "set a limit under launch:, such as memory_limit: 16GB, or name the `gpu`. The memory that is "
+                      "free now would make it another point each time");
   }
   std::string key = EncodePoint(point.spec);
   const auto [known, is_new] =

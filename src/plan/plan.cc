@@ -97,11 +97,10 @@ size_t BundleSize(std::span<const double> costs, const Launch& launch, int64_t t
   if (launch.bundle_s == 0) return std::min(costs.size(), static_cast<size_t>(std::max<int64_t>(1, launch.bundle)));
   const auto limit_s = static_cast<double>(time_limit_s);
   if (times.Seconds(costs.front(), limit_s) == 0) {
-    throw Error(
-        ErrorKind::kInvalidInput,
-        "launch: bundle is a time, and nothing says how long a point takes: none was measured yet",
-        "set time_limit, which is then taken for a point's time, name what it runs on (`price: {device: …}`), or "
-        "bundle a number of points");
+    throw Error(ErrorKind::kInvalidInput,
+                "launch: bundle is a time, but the time of a point is not known: none was measured yet",
+                "set time_limit, which then counts as a point's time; or name a device (`price: {device: …}`); or "
+                "bundle a number of points");
   }
   return times.FitWithin(static_cast<double>(launch.bundle_s), costs, limit_s);
 }
@@ -204,9 +203,9 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
     if (launch.time_limit_auto && job.points.front().time_limit_s == 0) {
       throw Error(ErrorKind::kInvalidInput,
                   FaultText(sweep.file, {launch.place,
-                                         "time_limit is auto, and nothing says how long a point takes: "
-                                         "none was measured yet, and `price` names no device"}),
-                  "set time_limit, or name what it runs on: `price: {device: …}` (docs/prediction.md)");
+                                         "time_limit is auto, but the time of a point is not known: none was measured "
+                                         "yet, and `price` names no device"}),
+                  "set time_limit, or name a device: `price: {device: …}` (docs/prediction.md)");
     }
     for (std::string& odd : OddRequests(spec, launch)) {
       if (std::ranges::find(plan.warnings, odd) != plan.warnings.end()) continue;

@@ -301,7 +301,7 @@ class EntryWriter {
 
 CalibrationRun DecodeCalibration(const Json& document, const std::string& source) {
   try {
-    if (document.at("version") != 1) Refuse(source, "of a version that is not known here");
+    if (document.at("version") != 1) Refuse(source, "has a version that is not known here");
     CalibrationRun run;
     run.device = document.at("device").get<std::string>();
     run.gpu = document.at("kind") == "cuda" ? document.at("gpu").get<std::string>() : "none";

@@ -42,7 +42,7 @@ double CollectiveSeconds(double wire_bytes, bool all_reduce, RankGroup group, co
                   fmt::format("{} says nothing of a network, and {} ranks are on {} of its domains of {} GPUs",
                               device.file.string(), ranks * stride, (ranks * stride - 1) / device.domain() + 1,
                               device.domain()),
-                  "name a machine that has one, such as p5 or dgx-h100: `ridgeline devices` lists them");
+                  "name a machine with a network, such as p5 or dgx-h100: `ridgeline devices` lists them");
     }
     // Each machine receives over its network what its GPUs lack. Meanwhile the GPUs pass it on over their links. If
     // the ranks of the collective stand apart (`stride`), the ranks between them run the same collective at the same

@@ -311,7 +311,7 @@ Device FindDevice(const std::string& name, const std::vector<fs::path>& folders)
     if (gpu != nullptr)
       return LoadDevice(FindNamedFile("device", std::string(gpu->name), folders, MayBeDevice), folders);
     throw Error(ErrorKind::kUsage, WhyNoGpu(ShortenToBytes(name, 200)),
-                "`ridgeline devices` lists what is described; docs/prediction.md tells how to describe another");
+                "`ridgeline devices` lists the described devices; docs/prediction.md tells how to describe another");
   }
   return LoadDevice(FindNamedFile("device", name, folders, MayBeDevice), folders);
 }

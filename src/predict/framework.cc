@@ -127,7 +127,7 @@ std::string NotEstimated(const Framework& framework, const RunSpec& spec) {
   if (framework.is_ours()) return {};
   const Family& family = FindFamily(spec.family);
   if (family.name == kAnyFamily || family.latent || spec.experts > 0) {
-    return fmt::format("{} is a model whose layers nobody here can price",
+    return fmt::format("{} is a model whose layers cannot be priced yet",
                        spec.model.empty() ? spec.family : spec.model);
   }
   for (const auto& [field, ranks] : {std::pair{"tensor_parallel", spec.tensor_parallel},

@@ -100,7 +100,7 @@ std::optional<double> SourcedReader::AmountOf(const YamlNode& node, std::string_
                                               std::span<const Unit> units) {
   const std::string text = TextOf(node);
   if (Trim(text).starts_with('-')) {
-    Wrong(node, fmt::format("{} is negative, which it cannot be", what));
+    Wrong(node, fmt::format("{} must not be negative", what));
     return std::nullopt;
   }
   const auto amount = ParseAmount(text, units);

@@ -265,7 +265,7 @@ std::string CalibrationWords(std::span<const CalibratedCell> cells) {
   words += fmt::format("{} of {} sessions of a point were suspects beside the other sessions, with nothing changed\n",
                        all.apart, apart_of);
   if (all.builds.size() > 1) {
-    words += fmt::format("The runs are of {} builds ({}): what those differ by counts as a difference of sessions.\n",
+    words += fmt::format("The runs are of {} builds ({}): their differences count as differences of sessions.\n",
                          all.builds.size(), Join({all.builds.begin(), all.builds.end()}, ", "));
   }
   return words;

@@ -50,7 +50,7 @@ int64_t IntegerOf(const Json& json, const char* key, int64_t most) {
   // get() would turn a number that an int64_t cannot hold into a negative one.
   const int64_t number = value.is_number_integer() ? value.get<int64_t>() : -1;
   if (number >= 0 && number <= most) return number;
-  throw Error(ErrorKind::kInvalidInput, fmt::format("'{}' is no integer from 0 to {}", key, most));
+  throw Error(ErrorKind::kInvalidInput, fmt::format("'{}' is not an integer from 0 to {}", key, most));
 }
 
 // A change as a share. Shares of -1 or less have no logarithm.
@@ -59,7 +59,7 @@ double ShareOf(const Json& json, const char* key) {
   constexpr double kMost = 1000;
   const auto share = json.at(key).get<double>();
   if (share >= kLeast && share <= kMost) return share;
-  throw Error(ErrorKind::kInvalidInput, fmt::format("'{}' is no share from {} to {}", key, kLeast, kMost));
+  throw Error(ErrorKind::kInvalidInput, fmt::format("'{}' is not a share from {} to {}", key, kLeast, kMost));
 }
 
 // Earlier versions recorded only the cell, or no metrics.
@@ -355,7 +355,7 @@ bool AnythingFailedOnce(const Json& gate) {
              finding.at("answer").get<std::string>() == GateAnswerName(GateAnswer::kInconclusive);
     });
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", JsonFault(e)));
+    throw Error(ErrorKind::kInvalidInput, fmt::format("it is not a gate's answer: {}", JsonFault(e)));
   }
 }
 
@@ -365,7 +365,7 @@ bool MeasuredAnything(const Json& gate) {
       return finding.at("answer").get<std::string>() != GateAnswerName(GateAnswer::kMissing);
     });
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", JsonFault(e)));
+    throw Error(ErrorKind::kInvalidInput, fmt::format("it is not a gate's answer: {}", JsonFault(e)));
   }
 }
 
@@ -397,7 +397,7 @@ std::vector<WorseCell> WorseCells(const Json& gate) {
       if (metric && up) of_cell.metrics[*metric] = figures;
     }
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", JsonFault(e)));
+    throw Error(ErrorKind::kInvalidInput, fmt::format("it is not a gate's answer: {}", JsonFault(e)));
   }
   std::vector<WorseCell> all;
   for (auto& [cell, each] : worse) {
@@ -415,7 +415,7 @@ std::vector<NightCell> LostCells(const Json& gate) {
       if (is_missing && !finding.at("point_id").get<std::string>().empty()) lost.push_back(CellOfFinding(finding));
     }
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", JsonFault(e)));
+    throw Error(ErrorKind::kInvalidInput, fmt::format("it is not a gate's answer: {}", JsonFault(e)));
   }
   return lost;
 }
@@ -430,7 +430,7 @@ std::vector<NightCell> AbsentCells(const Json& gate, const std::vector<Night>& n
   try {
     for (const Json& finding : gate.at("findings")) suspects.erase(CellOfFinding(finding));
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", JsonFault(e)));
+    throw Error(ErrorKind::kInvalidInput, fmt::format("it is not a gate's answer: {}", JsonFault(e)));
   }
   return {suspects.begin(), suspects.end()};
 }

@@ -103,7 +103,7 @@ std::vector<NightCell> AbsentCells(const Json& gate, const std::vector<Night>& n
 // has no figure, as for a failure.
 std::vector<LeftOutMeasurements> LeftOutOf(const std::vector<Night>& nights);
 
-// Of these, invalid nights, and measurements before a cell's accepted change. No window of nights includes them either.
+// Returns those of invalid nights, and those before a cell's accepted change. No window of nights includes them.
 std::vector<LeftOutMeasurements> VoidOf(const std::vector<Night>& nights);
 
 // The accepted changes, by their nights.

@@ -182,7 +182,7 @@ Facts EnvironmentFacts(const Rows& rows, size_t row) {
   const std::string text = rows.Text(row, report_columns::kEnvironment);
   if (text.empty()) return facts;
   const Json json = ParseJson(text, "an environment in the store");
-  if (!json.is_object()) throw Error(ErrorKind::kInvalidInput, "an environment in the store is no mapping");
+  if (!json.is_object()) throw Error(ErrorKind::kInvalidInput, "an environment in the store is not a mapping");
   for (const auto& [key, value] : json.items()) {
     facts[key] = value.is_string() ? value.get<std::string>() : DumpJson(value);
   }
@@ -232,7 +232,7 @@ std::vector<const ReportColumn*> TableColumns(const Report& report, const Rows& 
     ReportColumn column;
     column.name = report_columns::kDiffers;
     column.label = "Differs in";
-    column.help = "What this run has otherwise than another of this table.";
+    column.help = "What differs between this run and others of this table.";
     return column;
   }();
   const auto differs = [&](size_t row) { return !rows.Text(row, report_columns::kDiffers).empty(); };

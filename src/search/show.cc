@@ -103,7 +103,7 @@ std::string FinalsWords(const SearchSpace& space, const SweepSearch& search, con
   }
   return fmt::format("{} near the best, measured {} more in turns: {}; {}", Count(std::ssize(each), "point"),
                      Count(decision.finals.turns, "time"), Join(each, ", "),
-                     open == 0 ? "none of the others could well be 2 % better than the first"
+                     open == 0 ? "none of the others is likely to be 2 % better than the first"
                                : "which of them is best these runs do not say for sure");
 }
 

@@ -33,7 +33,7 @@ constexpr double kSpreadOfNobody = 3.0;  // a factor, as intervals of 90 % state
 const Device& SomeProcessor() {
   static const Device device = [] {
     Device made;
-    made.name = "a processor that nobody described";
+    made.name = "a processor that is not described";
     made.gpu = "none";
     const auto set = [&](const char* figure, double value) { made.figures[figure] = {value, "assumed", "", ""}; };
     for (const char* peak :
@@ -188,7 +188,7 @@ SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSp
   space.spread = std::max(space.spread, prediction.spread);
   space.knows_level = (space.points.empty() || space.knows_level) && prediction.knows_level;
   space.basis = device == nullptr
-                    ? "the work of a step, on a processor that nobody described"
+                    ? "the work of a step, on a processor that is not described"
                     : fmt::format("{}, {}", device->name, prediction.calibrated ? "calibrated" : "extrapolated");
   if (framework != nullptr) {
     space.basis = fmt::format("{}, {}", device->name, framework->Basis(device->gpu));

@@ -81,7 +81,7 @@ ListenAddress ParseListenAddress(const std::string& text) {
   const auto [stop, error] = std::from_chars(rest.data() + (has_port ? 1 : 0), end, address.port);
   if (!has_port || error != std::errc() || stop != end || address.port < 0 || address.port > kMostPort ||
       !IsAddress(address.host)) {
-    throw Error(ErrorKind::kUsage, fmt::format("serve: '{}' is no address to listen on", PrintableLine(text)),
+    throw Error(ErrorKind::kUsage, fmt::format("serve: '{}' is not an address to listen on", PrintableLine(text)),
                 "an IP address and a port, such as 127.0.0.1:8320, [::1]:8320 or 0.0.0.0:8320; port 0 is any");
   }
   return address;
@@ -96,8 +96,8 @@ std::string ParseBasePath(const std::string& text) {
   });
   const bool steps = path.find("//") != std::string::npos || path.find("/.") != std::string::npos;
   if (text.empty() || !text.starts_with('/') || !plain || steps) {
-    throw Error(ErrorKind::kUsage, fmt::format("serve: '{}' is no base path", PrintableLine(text)),
-                "it begins with a slash and has letters and digits, such as /ridgeline");
+    throw Error(ErrorKind::kUsage, fmt::format("serve: '{}' is not a base path", PrintableLine(text)),
+                "a base path begins with a slash and has letters and digits, such as /ridgeline");
   }
   return path;
 }
@@ -145,7 +145,7 @@ std::string ReadTokenFile(const std::string& path) {
   const bool plain = std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c < '\x7f'; });
   if (!plain || token.size() < kShortestToken) {
     throw Error(
-        ErrorKind::kUsage, fmt::format("serve: {} has no token that could not be guessed", path),
+        ErrorKind::kUsage, fmt::format("serve: the token in {} could be guessed", path),
         fmt::format("one line of {} letters and digits or more: `openssl rand -hex 32` makes one", kShortestToken));
   }
   return token;

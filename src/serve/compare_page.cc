@@ -63,7 +63,7 @@ std::vector<int64_t> ChosenRuns(const PageRequest& request) {
     int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size()) {
-      throw Error(ErrorKind::kUsage, fmt::format("'{}' is no run's number", PrintableLine(text)),
+      throw Error(ErrorKind::kUsage, fmt::format("'{}' is not a run's number", PrintableLine(text)),
                   "choose runs in the table of runs");
     }
     if (std::find(chosen.begin(), chosen.end(), number) == chosen.end()) chosen.push_back(number);
@@ -145,7 +145,7 @@ std::string CampaignsForm(const Links& to, const std::vector<std::string>& campa
                           const std::string& head) {
   std::string out = "<form class=\"filters\" action=\"" + EscapeHtml(to({"compare"})) + "\" method=\"get\">\n";
   for (const auto& [name, label, chosen] :
-       {std::tuple{"base", "Base: what it was before", base}, {"head", "Head: what is asked about", head}}) {
+       {std::tuple{"base", "Base: the earlier state", base}, {"head", "Head: the state in question", head}}) {
     out += fmt::format("<label>{}<select name=\"{}\">", label, name);
     for (const std::string& campaign : campaigns) {
       out += fmt::format("<option value=\"{0}\"{1}>{0}</option>", EscapeHtml(campaign),

@@ -84,7 +84,7 @@ std::string SweepHtml(const SweepNow& sweep, const LiveNow& live, const Links& t
     const DriverIdentity& driver = *live.now.driver;
     said += fmt::format("; process {}{} is at work", driver.pid, driver.is_here() ? "" : " on " + driver.host);
   }
-  if (!followed && sweep.is_live()) said += "; nobody follows its jobs: ridgeline run goes on with them";
+  if (!followed && sweep.is_live()) said += "; no run follows its jobs: `ridgeline run` continues them";
   if (sweep.queued_jobs > 0) {
     said += fmt::format("; {} job{} queued", sweep.queued_jobs, sweep.queued_jobs == 1 ? "" : "s");
     if (sweep.queued_since_unix_ns > 0) {

@@ -21,10 +21,7 @@ constexpr size_t kMostAccepted = 500;
 std::string TimeOf(int64_t unix_s) { return unix_s > 0 ? FormatUnixTime(1'000'000'000 * unix_s) : ""; }
 
 List NightList(const Links& to, const std::vector<Night>& nights) {
-  List list{"nights",
-            {{"night"}, {"began", ValueStyle::kText, false}, {"answer"}, {"what came of it"}, {"accepted"}},
-            {},
-            {}};
+  List list{"nights", {{"night"}, {"began", ValueStyle::kText, false}, {"answer"}, {"details"}, {"accepted"}}, {}, {}};
   for (auto night = nights.rbegin(); night != nights.rend() && list.rows.size() < kMostNights; ++night) {
     ListRow row;
     row.failed = night->is_over() && !night->is_good();
@@ -52,7 +49,7 @@ List AcceptedList(const Links& to, const std::vector<Night>& nights) {
   List list{"accepted",
             {{"point"},
              {"night"},
-             {"at most", ValueStyle::kText, true, "The upper end of its interval of 95 %: what the gate takes off."},
+             {"at most", ValueStyle::kText, true, "The upper end of its 95 % interval, which the gate subtracts."},
              {"by"},
              {"reason"},
              {"accepted on", ValueStyle::kText, false}},
@@ -87,14 +84,13 @@ PageAnswer NightsPage(const Links& to, const std::filesystem::path& folder) {
     main += "<p class=\"answer\">" + EscapeHtml(PrintableText(problem)) + "</p>\n";
   }
   if (nights.empty()) {
-    main += "<p class=\"empty\">There are no nights beside this database: ridgeline nightly run makes them.</p>\n";
+    main += "<p class=\"empty\">There are no nights beside this database. `ridgeline nightly run` makes them.</p>\n";
   } else {
     main += ListHtml(NightList(to, nights));
     const List accepted = AcceptedList(to, nights);
     if (!accepted.rows.empty()) main += "<h2>Accepted changes</h2>\n" + ListHtml(accepted);
   }
-  return Framed(to,
-                {"Nights", "What the gate said of each night, and what of it is as it should be", main, "/nights", ""});
+  return Framed(to, {"Nights", "The gate's verdict on each night, and what was accepted", main, "/nights", ""});
 }
 
 }  // namespace ridgeline

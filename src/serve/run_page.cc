@@ -75,14 +75,16 @@ struct FollowingFigure {
 constexpr FollowingFigure kFollowing[] = {
     {"step_mean_ns", ValueStyle::kDuration, "mean of the measured steps: far above the median where some stall"},
     {"tokens_per_s_per_gpu", ValueStyle::kCount, "steady throughput over its GPUs"},
-    {"tflops_per_gpu", ValueStyle::kNumber, "of the model, causal attention counted as half, recomputation not"},
+    {"tflops_per_gpu", ValueStyle::kNumber,
+     "of the model: causal attention counts as half, recomputation does not count"},
     {"mfu", ValueStyle::kFraction, "those over the GPU's peak"},
-    {"tflops_per_gpu_noncausal", ValueStyle::kNumber, "of the model, attention over the full square"},
+    {"tflops_per_gpu_noncausal", ValueStyle::kNumber, "of the model, with attention over the full square"},
     {"mfu_noncausal", ValueStyle::kFraction, "those over the GPU's peak"},
     {"peak_tflops_per_gpu", ValueStyle::kNumber, "dense, in the run's precision, of the maker's data sheet"},
     {"energy_j_per_step", ValueStyle::kNumber, "joules of the GPU of rank 0, a measured step"},
     {"energy_j_per_token", ValueStyle::kNumber, "the same over its share of the tokens"},
-    {"disturbed_by_others", ValueStyle::kFraction, "of its cores' time, held by others: nothing is concluded from it"},
+    {"disturbed_by_others", ValueStyle::kFraction,
+     "of its cores' time was used by others: no conclusion is drawn from this run"},
 };
 
 std::string FiguresHtml(const QueryAnswer& run) {

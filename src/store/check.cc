@@ -204,7 +204,7 @@ std::vector<std::string> CheckStore(Database& database) {
             R"(SELECT jp.point_id || ' of job ' || jp.job_key FROM job_points AS jp JOIN jobs AS j ON j.key = jp.job_key
                WHERE j.state IN ('ended', 'lost') AND NOT EXISTS
                  (SELECT 1 FROM results AS r WHERE r.point_id = jp.point_id AND r.attempt = jp.attempt))",
-            "point ", " has no result, though the job ended", problems);
+            "point ", " has no result, but the job ended", problems);
     AddRows(database,
             R"(SELECT r.point_id FROM results AS r LEFT JOIN job_points AS jp
                  ON jp.job_key = r.job_key AND jp.point_id = r.point_id

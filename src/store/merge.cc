@@ -223,10 +223,9 @@ void RequireColumnsFor(const fs::path& other, Database& database) {
     for (std::string& name : ColumnsOnlyOf("other", "main", database, table)) unknown.push_back(std::move(name));
   }
   if (unknown.empty()) return;
-  throw Error(
-      ErrorKind::kInvalidInput,
-      fmt::format("{} keeps what {} has no column for: {}", other.string(), database.file(), Join(unknown, ", ")),
-      "merge with the newer ridgeline that wrote it");
+  throw Error(ErrorKind::kInvalidInput,
+              fmt::format("{} has columns that {} lacks: {}", other.string(), database.file(), Join(unknown, ", ")),
+              "merge with the newer ridgeline that wrote it");
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ bool EarlierRepeats::AddTo(RunResult& result, const MeasurementKey& measured_as)
     if (!comparable) {
       earlier.step_ns.all_ns.clear();
       result.evidence["repeats_elsewhere"] =
-          fmt::format("{}: of another machine or version, and so not in these figures", earlier.repeat);
+          fmt::format("{}: from another machine or version, so not in these figures", earlier.repeat);
     }
     AddEarlierRepeats(earlier, warmup_steps, result);
   } else {

@@ -182,12 +182,12 @@ size_t VersionOf(Database& database, size_t newest) {
   const bool empty = version == 0 && database.Integer("SELECT count(*) FROM sqlite_master") == 0;
   if (!empty && database.Integer("PRAGMA application_id") != kApplicationId) {
     throw Error(ErrorKind::kInvalidInput,
-                database.file() + " is an SQLite database of another program; it was left as it is",
+                database.file() + " is an SQLite database of another program; it was left unchanged",
                 "name another file with --db");
   }
   if (version > static_cast<int64_t>(newest)) {
     throw Error(ErrorKind::kInvalidInput,
-                fmt::format("{} has schema version {}, newer than the {} this ridgeline knows; it was left as it is",
+                fmt::format("{} has schema version {}, newer than the {} this ridgeline knows; it was left unchanged",
                             database.file(), version, newest),
                 "use the newer ridgeline that wrote it, or name another file with --db");
   }
@@ -251,10 +251,9 @@ void RefuseGap(const Database& database, const SchemaGap& gap) {
                 "`ridgeline run SWEEP --db FILE` fills it");
   }
   if (!gap.columns.empty()) {
-    throw Error(
-        ErrorKind::kInvalidInput,
-        fmt::format("{} has no column yet for what this ridgeline keeps: {}", database.file(), Join(gap.columns, ", ")),
-        "`ridgeline db vacuum --db FILE` adds what is missing, and all that is there stays");
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{} lacks columns that this ridgeline keeps: {}", database.file(), Join(gap.columns, ", ")),
+                "`ridgeline db vacuum --db FILE` adds them, and keeps everything else");
   }
   throw Error(ErrorKind::kInvalidInput,
               fmt::format("{} was written by an older ridgeline (schema version {}, this one reads {})",

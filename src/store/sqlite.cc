@@ -46,10 +46,10 @@ Error Translated(int extended_code, const std::string& message, const std::strin
   }
   switch (extended_code & 0xff) {
     case SQLITE_NOTADB:
-      return {ErrorKind::kInvalidInput, file + " is not an SQLite database; it was left as it is",
+      return {ErrorKind::kInvalidInput, file + " is not an SQLite database; it was left unchanged",
               "name another file with --db, or move this one away"};
     case SQLITE_CORRUPT:
-      return {ErrorKind::kInvalidInput, fmt::format("{} is damaged ({}); it was left as it is", file, message),
+      return {ErrorKind::kInvalidInput, fmt::format("{} is damaged ({}); it was left unchanged", file, message),
               fmt::format("copy it and its -wal file, then save what can be read with: sqlite3 {} .recover", file)};
     case SQLITE_FULL:
       return infrastructure("the disk is full; what was stored before is safe, the last change was undone",
@@ -91,7 +91,8 @@ void RequireRegular(const std::string& file) {
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
     struct stat info {};
     if (::stat((file + suffix).c_str(), &info) != 0 || S_ISREG(info.st_mode)) continue;
-    throw Error(ErrorKind::kInvalidInput, fmt::format("{}{} is no regular file; it was left as it is", file, suffix),
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{}{} is not a regular file; it was left unchanged", file, suffix),
                 "name another file with --db, or move this one away");
   }
 }
@@ -173,8 +174,8 @@ bool IsToBeReadAsUnchanging(const std::string& file) {
   throw Error(
       ErrorKind::kInfrastructure,
       fmt::format("{0} has changes in {0}-wal, which can only be read where its folder can be written to", file),
-      "run any command on it from where it can be written to, such as `ridgeline db check`, or make a copy "
-      "there: `ridgeline db backup --to FILE`");
+      "run any command on it from a place that may write it, such as `ridgeline db check`, or copy it: `ridgeline db "
+      "backup --to FILE`");
 }
 
 // A URI with which SQLite opens the file without locks and without a log.

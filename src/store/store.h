@@ -148,7 +148,7 @@ struct Deletion {
 // How long a reader waits, and how much memory it may use.
 struct StoreLimits {
   std::chrono::milliseconds longest_lock = std::chrono::seconds(60);  // of another process
-  // Of a core's time, until its next row; for a Query, until its last.
+  // Time of a core that a question may take: until its next row, or for a Query until its last.
   std::chrono::milliseconds longest_question = std::chrono::minutes(5);
   size_t most_answer_bytes = SIZE_MAX;  // of a Query, in memory
   // A reader takes a file of an older schema into memory, and brings it up to date there, if the file is no larger.

@@ -44,7 +44,7 @@ std::string NearestNames(std::string_view text, const SweepTrainers& trainers) {
     at = end;
     if (word.front() <= '9' || word == kDataParallelName || trainers.FieldOf(word) != nullptr) continue;
     if (std::string meant = DidYouMean(word, trainers.field_names()); !meant.empty()) {
-      return fmt::format("; '{}' is no field{}", word, meant);
+      return fmt::format("; '{}' is not a field{}", word, meant);
     }
   }
   return {};
@@ -107,8 +107,8 @@ std::shared_ptr<const Formula> ReadFormula(const YamlNode& node, bool is_conditi
   try {
     Expression expression = ExpressionOf(text, trainers);
     if (expression.is_condition() != is_condition) {
-      return wrong(is_condition ? "it is a number, and a condition is a comparison, such as {{ranks > batch_size}}"
-                                : "it is a comparison, and a value is a number, such as {{4096 / seq_length}}");
+      return wrong(is_condition ? "it is a number, but a condition is a comparison, such as {{ranks > batch_size}}"
+                                : "it is a comparison, but a value is a number, such as {{4096 / seq_length}}");
     }
     std::vector<const Field*> fields;
     for (const std::string& name : expression.names()) {

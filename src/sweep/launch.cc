@@ -166,8 +166,9 @@ class LaunchReader {
       Add(node.place, "memory_limit is a size such as 8GB or 512MiB, not " + Describe(node) + MostBytesNote(node));
     } else if (*bytes < kLeastMemoryBytes) {
       Add(node.place,
-          fmt::format("memory_limit is {} bytes, in which nothing runs: a number needs its unit, such as {}GB", *bytes,
-                      Describe(node)));
+          fmt::format(
+              "memory_limit is {} bytes, which is too little for anything: give the number a unit, such as {}GB",
+              *bytes, Describe(node)));
     }
     to.memory_limit_bytes = bytes.value_or(0);
   }
@@ -211,7 +212,7 @@ class LaunchReader {
   void RequireMappingOfALauncher(const std::string& name, const YamlNode& value) {
     if (name == "gpus") {
       Add(value.place,
-          fmt::format("gpus stands in the launcher's own mapping, such as slurm: {{gpus: {}}}", Describe(value)));
+          fmt::format("gpus belongs in the launcher's own mapping, such as slurm: {{gpus: {}}}", Describe(value)));
       return;
     }
     if (name == "start_limit") {
@@ -246,7 +247,7 @@ class LaunchReader {
       }
       if (when != nullptr) rule.when = ReadConditions(*when, "when", sweep_.trainers, values_, faults_);
       if (when != nullptr && when->kind == YamlNode::Kind::kMap && when->entries.empty()) {
-        Add(when->place, "when is empty: what holds for every point is said under launch: itself");
+        Add(when->place, "when is empty: settings for every point belong under launch: itself");
       }
       if (set != nullptr) ReadSet(*set, rule.set);
       sweep_.rules.push_back(std::move(rule));

@@ -80,8 +80,7 @@ class PriceReader {
     std::string text;
     if (node.scalar.is_string()) text = node.scalar.get<std::string>();
     if (node.scalar.is_number()) text = node.scalar.dump();
-    if (Trim(text).starts_with('-'))
-      return Add(node.place, fmt::format("{} of price is negative, which it cannot be", key));
+    if (Trim(text).starts_with('-')) return Add(node.place, fmt::format("{} of price must not be negative", key));
     const std::optional<double> amount = ParseAmount(text, units);
     if (!amount || *amount <= 0 || *amount > most) {
       return Add(node.place,

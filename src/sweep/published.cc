@@ -44,8 +44,8 @@ class PublishedReader {
         ReadRate(*value, key, key == "cold_tokens_per_s" ? published.cold_tokens_per_s : published.steady_tokens_per_s);
       }
     }
-    if (!sourced) Add(map.place, "published figures have no source: who says so, and where");
-    if (published.when.empty()) Add(map.place, "published figures have no `when`: of which points they are");
+    if (!sourced) Add(map.place, "published figures need a source: who published them, and where");
+    if (published.when.empty()) Add(map.place, "published figures need `when`: the points that they belong to");
     if (published.cold_tokens_per_s == 0 && published.steady_tokens_per_s == 0 && published.peak_bytes == 0) {
       Add(map.place, "published figures have none of cold_tokens_per_s, steady_tokens_per_s and peak_memory");
     }

@@ -49,8 +49,8 @@ class SearchReader {
         ReadWhole(*value, "budget", 1, kMostRuns, search_.budget, faults_);
       }
     }
-    if (!has_objective) Add(node.place, "search does not say what it maximizes: tokens_per_s, cost or fit");
-    if (!has_budget) Add(node.place, "search has no budget: say how many runs it may take, such as budget: 12");
+    if (!has_objective) Add(node.place, "search needs maximize: tokens_per_s, cost or fit");
+    if (!has_budget) Add(node.place, "search needs a budget: the most runs, such as budget: 12");
     if (!has_axes) search_.over = VaryingFields(sweep_);
     if (axes_are_sound_ && axes_.empty()) {
       Add(node.place, "there is nothing to search: the sweep has no axis (matrix, zip)");
@@ -85,14 +85,14 @@ class SearchReader {
     const std::string name = item.scalar.is_string() ? item.scalar.get<std::string>() : "";
     const Field* field = sweep_.trainers.FieldOf(name);
     if (name.empty() || field == nullptr) {
-      return Add(item.place, fmt::format("over names axes of the sweep, and {} is no field{}", Describe(item),
+      return Add(item.place, fmt::format("over names axes of the sweep, but {} is not a field{}", Describe(item),
                                          DidYouMean(name, sweep_.trainers.field_names())));
     }
     if (std::find(axes_.begin(), axes_.end(), name) == axes_.end()) {
       if (!axes_are_sound_ || axes_.empty()) return;  // reported already
       return Add(item.place,
-                 fmt::format("{} is no axis of this sweep, whose axes are {}: give it values in matrix or zip", name,
-                             Join(axes_, ", ")));
+                 fmt::format("{} is not an axis of this sweep, whose axes are {}: give it values in matrix or zip",
+                             name, Join(axes_, ", ")));
     }
     if (Contains(field)) return Add(item.place, fmt::format("over has {} twice, or a field that moves with it", name));
     search_.over.push_back(field);

@@ -60,9 +60,10 @@ std::vector<std::shared_ptr<const OwnField>> TakeSettingFields(YamlNode& root, s
     const std::string_view key = std::string_view(name).substr(group.size() + 1);
     if (group != kEnvironment && !IsOfSetup(key)) {
       faults.push_back(
-          {uses.place, fmt::format("{} cannot be an axis: of a launcher's settings, only those that change "
-                                   "figures can ({}); set it under launch",
-                                   name, Join(SetupSettings(), ", "))});
+          {uses.place,
+           fmt::format(
+               "{} cannot be an axis: only a launcher's settings that change figures can ({}). Set it under launch",
+               name, Join(SetupSettings(), ", "))});
     }
     const bool is_whole = std::ranges::all_of(uses.values, [](const YamlNode* value) { return IsWhole(*value); });
     for (YamlNode* value : uses.values) {

@@ -299,7 +299,8 @@ class SweepReader {
         const auto is_batch = [&](const Field* field) { return field == batch_size || field == &GlobalBatch(); };
         const bool goes_by_it = condition.formula && condition.formula->GoesBy(*batch_size);
         if (!goes_by_it && !is_batch(condition.field) && !is_batch(condition.than)) continue;
-        Add(condition.place, "the sweep has batch_size: max, which stands for what fits: no condition can go by it");
+        Add(condition.place,
+            "the sweep has batch_size: max, which stands for what fits: no condition can depend on it");
       }
     };
     for (const Exclude& exclude : sweep.exclude) refuse(exclude.conditions);

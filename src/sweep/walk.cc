@@ -285,8 +285,8 @@ class Walker {
     for (const Condition& condition : include.conditions) {
       if (condition.op != Condition::Op::kOneOf) {
         walked_.impossible.push_back(
-            {{condition.place, fmt::format("no combination has such a {}, and a comparison makes no new point",
-                                           condition.field->name)}});
+            {{condition.place,
+              fmt::format("no combination has such a {}, and a comparison adds no point", condition.field->name)}});
         return;
       }
       own.push_back(AssignmentOf(*condition.field, condition.values.front(), condition.place));
@@ -349,7 +349,7 @@ class Walker {
         return std::ranges::none_of(left, [&](const Assignment* other) { return one->formula->GoesBy(*other->field); });
       });
       if (next == left.end()) {
-        for (const Assignment* one : left) uncomputed_.push_back({one, "its formula goes by its own value"});
+        for (const Assignment* one : left) uncomputed_.push_back({one, "its formula depends on its own value"});
         return;
       }
       ComputeOne(**next);
@@ -384,7 +384,7 @@ class Walker {
   static std::string NoMultiple(const PointValues& values) {
     const auto batch = values.of_field(*FindField("batch_size"));
     if (!batch) return "batch_size has no value";
-    return fmt::format("it is no multiple of batch_size {} x {} data-parallel ranks", ValueText(*batch),
+    return fmt::format("it is not a multiple of batch_size {} x {} data-parallel ranks", ValueText(*batch),
                        values.data_parallel());
   }
 

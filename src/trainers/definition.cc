@@ -282,7 +282,7 @@ class Reader {
       return Wrong(node, fmt::format("take: {} is of step_time alone", TakeName(metric.take)));
     }
     if (trainer.result == Trainer::Result::kFile || map.contains("unit")) {
-      return Wrong(node, fmt::format("take: {} is of lines of a log, and has no unit", TakeName(metric.take)));
+      return Wrong(node, fmt::format("take: {} counts lines of a log, and has no unit", TakeName(metric.take)));
     }
     metric.unit = FindUnit(Dimension::kTime, "ns");
     if (map.contains("every")) metric.every = Factor(*map.at("every"), "every", trainer);
@@ -320,7 +320,7 @@ class Reader {
     Names names;
     if (said != nullptr && said->kind == YamlNode::Kind::kList) {
       for (const YamlNode& item : said->items) names.push_back(Text(item, "unit"));
-      if (!named) return Wrong(*said, "of several units a line names one, in the group (?P<unit>…)");
+      if (!named) return Wrong(*said, "if there are several units, a line names one in the group (?P<unit>…)");
     } else if (said != nullptr) {
       names.push_back(Text(*said, "unit"));
     }

@@ -78,7 +78,7 @@ std::vector<EndWords> MakeEndWords() {
   add({Reason::kStorage, kFreeSpace}, kCause,
       {R"(No space left on device|Disk quota exceeded|\bEDQUOT\b|\bENOSPC\b)",
        R"(PytorchStreamWriter failed writing|inline_container\S* \. unexpected pos \d)"});
-  add({Reason::kStorage, "look at the file system and at what it is mounted from"}, kCause,
+  add({Reason::kStorage, "check the file system and its mount"}, kCause,
       {R"(Stale (?:NFS )?file handle|\bESTALE\b|Input/output error|\[Errno 5\]|Read-only file system)",
        R"(Transport endpoint is not connected|Remote I/O error|Cannot send after transport endpoint shutdown)",
        R"(\[Errno 70\] Communication error on send|\[Errno 112\] Host is down|\[Errno 110\] Connection timed out: ')"});
@@ -123,7 +123,7 @@ std::vector<EndWords> MakeEndWords() {
        R"(\b(?:ORTE|PRTE) was unable to reliably start one or more daemons)",
        R"(\bssh: connect to host \S+ port \d+: |Host key verification failed|Permission denied \(publickey)",
        R"(srun: error: (?:Task launch for \S+ failed on node|Application launch failed|Unable to create step for job))"});
-  add({Reason::kStart, "what it fetches could not be had: fetch it once, beforehand, and let runs read that"}, kCause,
+  add({Reason::kStart, "a download failed: fetch it once beforehand, and let runs read the local copy"}, kCause,
       {R"((?:Error|Exception|SlowDown)\w*: .*(?:\b429\b.*(?:[Cc]lient [Ee]rror|rate)|\b50[0234] Server Error))",
        R"((?:Error|Exception|TooManyRequests)\w*: .*Too Many Requests|\bTooManyRequests: 429 )",
        R"(ClientError: An error occurred \((?:SlowDown|RequestTimeout|InternalError|ServiceUnavailable|50[0234])\))",
@@ -139,7 +139,7 @@ std::vector<EndWords> MakeEndWords() {
       {R"(DUE TO NODE FAILURE|srun: error: (?:Node failure on |Aborting, io error and missing step on node))"});
 
   // The program's arguments and settings.
-  add({RunStatus::kInvalid, "let its definition and the sweep give it only what it takes"}, kCause,
+  add({RunStatus::kInvalid, "let its definition and the sweep pass only arguments that it accepts"}, kCause,
       {R"(: error: (?:[Uu]nrecognized arguments|argument \S+.*: |the following arguments are required))",
        R"(: error: ambiguous option)", R"(: error: (?:one of the arguments |Parser key|Validation failed))",
        R"(^error: (?:Parser key|Validation failed|Unrecognized arguments|unrecognized arguments))",
@@ -150,7 +150,7 @@ std::vector<EndWords> MakeEndWords() {
        R"(ConfigCompositionException|Could not override '[^']+'|Unrecognized options?: --)"});
 
   // Numbers that are not finite.
-  add({RunStatus::kDiverged, "its loss is no finite number"}, kDiverged,
+  add({RunStatus::kDiverged, "its loss is not a finite number"}, kDiverged,
       {R"((?i)\bfound (?:NaN|Inf)\b in local|(?:loss scale|scaler?) (?:is )?already at minimum)",
        R"((?i)minimum loss scale reached|loss scale (?:has )?reached (?:its |the )?minimum)",
        R"((?i)\bloss (?:is|became|becomes|contains an?|returned in `\w+` is|has become) (?:nan|inf)\b|\bNaN loss\b)",
@@ -161,18 +161,20 @@ std::vector<EndWords> MakeEndWords() {
   add({RunStatus::kCrashed, kSeeLog}, kCrash,
       {R"(^(?:SyntaxError|IndentationError|TabError): )",
        R"(watchdog thread terminated with exception: (?:CUDA|HIP) error: )"});
-  add({Reason::kStart, "install what is missing where it runs, in a version that the program was built for"}, kCrash,
+  add({Reason::kStart,
+       "install what is missing on the machine where it runs, in a version that the program was built for"},
+      kCrash,
       {R"(error while loading shared libraries: |version .[A-Z]+_[\d.]+. not found \(required by|Exec format error)",
        R"(^Could not load library lib\S+ Error: |Torch not compiled with CUDA enabled)"});
 
   // Requests to leave.
-  add({Reason::kPreempted, "run again, it continues from its newest checkpoint files, where it has some"}, kToLeave,
+  add({Reason::kPreempted, "run it again: it continues from its newest checkpoint files, if it has any"}, kToLeave,
       {R"(Received (?:1|15|Signals\.SIG(?:TERM|HUP)) death signal)",
        R"(SignalException: .*(?:signal:? (?:1|15)\b|SIGTERM|SIGHUP))", R"(CANCELLED AT .*DUE TO PREEMPTION)"},
       /*is_last=*/true);
   add({RunStatus::kTimeout, "raise the job's time limit, or make the point smaller"}, kToLeave,
       {R"(CANCELLED AT .*DUE TO TIME LIMIT)"}, /*is_last=*/true);
-  add({Reason::kPreempted, "run again, it continues from its newest checkpoint files, where it has some"}, kToLeave,
+  add({Reason::kPreempted, "run it again: it continues from its newest checkpoint files, if it has any"}, kToLeave,
       {R"((?i)\b(?:received|receiving|caught|got|handling)\b[^.]{0,30}\b(?:SIGTERM|SIGUSR[12]|signal:? ?15)\b)",
        R"((?i)\bSIGTERM(?: signal)? (?:was )?(?:received|caught)|SIGTERMException|killed by signal: Terminated)"});
 

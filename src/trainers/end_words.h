@@ -31,7 +31,7 @@ struct EndWords {
   bool is_last = false;
 };
 
-// Of several words on one line the first in this list counts. The set has all their patterns.
+// If a line has several of these words, the first in the list counts. The set has all their patterns.
 const std::vector<EndWords>& BuiltInEndWords();
 const PatternSet& BuiltInEndSet();
 

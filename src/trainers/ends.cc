@@ -24,7 +24,7 @@ constexpr int64_t kStepsThatGoOn = 2;
 constexpr int kShellsSignal = 128;  // an exit code above it is a signal's
 constexpr const char* kSeeItsLog = "see its log";
 constexpr int kShellsNoCommand = 126;  // the program may not be run; 127: it was not found
-constexpr const char* kInstall = "install what is missing where it runs";
+constexpr const char* kInstall = "install what is missing on the machine where it runs";
 constexpr const char* kKilledHint =
     "something killed it, as the kernel does where memory runs out: give it more of the host's memory. The kernel's "
     "log says whether it was that";
@@ -260,7 +260,7 @@ void LogEnds::TakeFailure(int64_t number) {
 }
 
 void LogEnds::LossIsNotFinite(int64_t number, std::string_view line) {
-  if (!diverged_) diverged_ = Seen({RunStatus::kDiverged, "its loss is no finite number"}, kDiverged, number, line);
+  if (!diverged_) diverged_ = Seen({RunStatus::kDiverged, "its loss is not a finite number"}, kDiverged, number, line);
 }
 
 std::optional<LogEnd> LogEnds::OwnEnd() const {

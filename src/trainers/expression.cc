@@ -72,7 +72,7 @@ struct Expression::Node {
     } else if (b == -1) {  // dividing the least number by -1 overflows
       beyond = kind == Kind::kDivide && __builtin_sub_overflow(int64_t{0}, a, &result);
     } else if (kind == Kind::kDivide) {
-      if (a % b != 0) Refuse(fmt::format("{} / {} is no whole number", a, b));
+      if (a % b != 0) Refuse(fmt::format("{} / {} is not a whole number", a, b));
       result = a / b;
     } else {
       result = a % b;
@@ -112,7 +112,7 @@ class Expression::Parser {
   std::shared_ptr<const Node> Whole() {
     auto root = Or(0);
     if (!Trim(rest_).empty()) {
-      Refuse(fmt::format("'{}' has no place here", ShortenToBytes(std::string(Trim(rest_)), kShownPartBytes)));
+      Refuse(fmt::format("'{}' does not belong here", ShortenToBytes(std::string(Trim(rest_)), kShownPartBytes)));
     }
     if (root->kind == Kind::kWord) Refuse(fmt::format("{} is a text", ShortenToBytes(root->text, kShownPartBytes)));
     return root;
@@ -140,7 +140,7 @@ class Expression::Parser {
     const bool of_conditions = kind == Kind::kAnd || kind == Kind::kOr;
     for (const Pointer& side : {left, right}) {
       if (side->is_condition() != of_conditions) {
-        Refuse(of_conditions ? "what `and` and `or` join are comparisons" : "a comparison is no number to count with");
+        Refuse(of_conditions ? "`and` and `or` join comparisons" : "a comparison is not a number");
       }
     }
     RefuseText(*left, *right, kind, sign);
@@ -227,7 +227,7 @@ class Expression::Parser {
     Node node;
     const auto [last, error] = std::from_chars(word.data(), word.data() + word.size(), node.number);
     if (error != std::errc() || last != word.data() + word.size()) {
-      Refuse(fmt::format("{} is no whole number", ShortenToBytes(std::string(word), kShownPartBytes)));
+      Refuse(fmt::format("{} is not a whole number", ShortenToBytes(std::string(word), kShownPartBytes)));
     }
     return Make(std::move(node));
   }

@@ -89,7 +89,7 @@ fs::path FindTrainer(const std::string& name, const std::vector<fs::path>& folde
   if (releases.empty()) return FindNamedFile("trainer", name, folders, MayBeTrainer);
   throw Error(ErrorKind::kUsage,
               name == plain
-                  ? fmt::format("{} has no release with a number: name one of {}", name, Join(releases, ", "))
+                  ? fmt::format("{} has no numbered release: name one of {}", name, Join(releases, ", "))
                   : fmt::format("there is no trainer '{}'; of {} there are {}", name, plain, Join(releases, ", ")),
               "a release is a file of its own, such as trainers/" + plain + "@1.0.yaml");
 }

@@ -41,8 +41,8 @@ std::string NearTo(const std::string& model) {
 std::string WhyOther(const RunSpec& spec) {
   if (spec.family != kAnyFamily) return "";
   return fmt::format(
-      ": the model {} is no preset, and nobody knows its family; name a preset{}, or give its family "
-      "and shape without `model`",
+      ": the model {} is not a preset, and its family is not known; name a preset{}, or give its family and shape "
+      "without `model`",
       spec.model, NearTo(spec.model));
 }
 
@@ -149,11 +149,10 @@ Invoked InvokeWith(const Invocation& invocation, const ProcessPlace& place, cons
   add(invocation.command);
   if (place.resumes) add(invocation.resume);
   if (const auto text = WordsOf(invoked.argv).shell_text; text && !values[*text].empty()) {
-    throw Error(
-        ErrorKind::kInvalidInput,
-        fmt::format("{}, which a shell would not take as it is: leave it out of the shell's text, pass it as an "
-                    "argument behind that, and write \"$1\" in the text",
-                    values[*text]));
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{}, which a shell would change: take it out of the shell's text, pass it as an argument "
+                            "after the text, and write \"$1\" in the text",
+                            values[*text]));
   }
   for (const auto& [name, value] : invocation.environment) {
     std::string text = value.Text(lookup, stand_in);
@@ -284,7 +283,7 @@ std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invoc
     problems.push_back(
         {"model",
          fmt::format(
-             "trainer {} needs {}, which nobody knows of the model {}: give {} beside `model`, or name a preset{}",
+             "trainer {} needs {}, which is not known for the model {}: give {} beside `model`, or name a preset{}",
              name, Join(unknown, ", "), spec.model, unknown.size() == 1 ? "it" : "them", NearTo(spec.model))});
   }
   return problems;

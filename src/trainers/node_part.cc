@@ -376,7 +376,7 @@ std::optional<RunResult> CompleteResult(const RunResult& first, const std::vecto
   try {
     // Whatever pods say is checked like any result.
     const RunResult whole = ResultOfNodes(trainer, *common.spec, nodes, std::move(parts));
-    return DecodeResult(EncodeResult(whole), "what its nodes say together");
+    return DecodeResult(EncodeResult(whole), "its nodes' reports together");
   } catch (const Error&) {
     return alone;
   }

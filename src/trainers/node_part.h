@@ -54,9 +54,10 @@ RunResult ResultOfNodes(const Trainer* trainer, const RunSpec& spec, int64_t nod
 // `definition`.
 std::string EncodePart(const Trainer* trainer, const NodePart& part, size_t most = kMaxPartBytes,
                        const RunSpec* spec = nullptr, std::string_view definition = {});
-// Of a trainer's whose logs are read, null: of another's. Throws Error(kInvalidInput) where it is none.
+// Decodes the part of a node. `trainer` is the trainer whose logs are read; nullptr: one that writes its own result.
+// Throws Error(kInvalidInput) if the payload is no part.
 NodePart DecodePart(const Trainer* trainer, std::string_view payload);
-// The node that a payload is of; nothing where it is none.
+// Returns the node of a payload; nothing if it is no part.
 std::optional<int64_t> NodeOfPart(std::string_view payload);
 // Whether a node had not ended a minute before the first began, as that says: else it is of an earlier attempt, which
 // was cut off.

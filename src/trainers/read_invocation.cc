@@ -231,11 +231,11 @@ class InvocationReader {
 
   void ReadFiles(const YamlNode& node) {
     static const Names kFormats = {".toml", ".yaml", ".yml", ".json", ".py"};
-    for (const auto& [name, value] : Map(node, "files is a mapping of names to what is in them", "file")) {
+    for (const auto& [name, value] : Map(node, "files is a mapping of names to contents", "file")) {
       const bool plain = IsFileName(name);
       if (!plain || !IsAmong(kFormats, fs::path(name).extension().string())) {
-        Wrong(*value, fmt::format("'{}' is no file that can be written here: it has letters, digits, '-', '_' and '.', "
-                                  "and ends with {}, by which values are quoted",
+        Wrong(*value, fmt::format("'{}' cannot be a file here: a name has letters, digits, '-', '_' and '.', and ends "
+                                  "with {}, which decides how values are quoted",
                                   ShortenToBytes(name, 80), Join(kFormats, ", ")));
         continue;
       }
@@ -287,7 +287,7 @@ class InvocationReader {
           if (key == "else") otherwise = ScalarText(*value).value_or("");
         }
         if (condition == nullptr) {
-          Wrong(item, "a requirement has an if, and what is wrong where it does not hold as its else");
+          Wrong(item, "a requirement has `if`, a condition, and `else`, what is wrong if it does not hold");
           continue;
         }
         if (otherwise.size() > kMostOtherwiseBytes || otherwise.find('\n') != std::string::npos) {

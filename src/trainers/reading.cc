@@ -132,8 +132,8 @@ class Gathered {
     }
     if (!is_found && is_untimed()) {
       const std::string note = fmt::format(
-          "{}: lines that match are timed as they arrive, and a log file has no arrival times. Where its "
-          "lines have stamps, use take: stamp",
+          "{}: matching lines are timed as they arrive, but a log file has no arrival times. If its lines have time "
+          "stamps, use take: stamp",
           name);
       if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
     }

@@ -79,7 +79,7 @@ int64_t DataParallelRanks(const Invocation& invocation, const RunSpec& spec) {
         invocation.data_parallel->Number([&](std::string_view name) { return ValueOfField(invocation, spec, name); });
   } catch (const Error& e) {
     throw Error(ErrorKind::kInvalidInput,
-                fmt::format("it has no whole number of data-parallel ranks: {}", e.message()));
+                fmt::format("its number of data-parallel ranks is not whole: {}", e.message()));
   }
   if (ranks < 1 || ranks > spec.ranks) {
     throw Error(ErrorKind::kInvalidInput,

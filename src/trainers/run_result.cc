@@ -160,9 +160,8 @@ class Maker {
     } else if (found.steps.empty() && !is_of_one && ranks > 1) {
       steps = (steps + ranks - 1) / ranks;
       result_.evidence[kStepsAtLeastEvidence] = fmt::format(
-          "{}: its lines name neither step nor rank, and any of the {} ranks may have printed each. So nobody knows "
-          "how "
-          "many steps its steady figure is of: it is {} at least",
+          "{}: its lines name neither step nor rank, and any of the {} ranks may have printed each. So its steady "
+          "figure covers an unknown number of steps, at least {}",
           found.metric->figure->name, spec_.ranks, steps);
     }
     return std::min(steps, MeasuredSteps());
@@ -326,8 +325,8 @@ class Maker {
     }
     if (const std::string other = OtherModel(); !other.empty()) {
       return End(RunStatus::kInvalid, other,
-                 "let its definition and its arguments say the same model as the sweep; where it counts otherwise, "
-                 "`checks: {parameters: no, flops: no}` in the definition compares no more");
+                 "let its definition and arguments give the same model as the sweep. If it counts differently, set "
+                 "`checks: {parameters: no, flops: no}` in the definition");
     }
     if (!reading_.contradictions.empty()) {
       return End(RunStatus::kInvalid, "its figures cannot all be true: " + reading_.contradictions.front(), see);

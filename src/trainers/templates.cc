@@ -209,7 +209,7 @@ class Template::Parser {
     Value value;
     value.name = tag.Name();
     value.in_quotes = quoted_;
-    if (single_quoted_) tag.WrongHere("a value has no place between single quotes: use double ones, or none");
+    if (single_quoted_) tag.WrongHere("a value cannot stand between single quotes: use double quotes, or none");
     while (tag.Take("|")) {
       const std::string filter = tag.Name();
       if (filter == "words" && quoting_ == Quoting::kNone) {
@@ -234,7 +234,7 @@ class Template::Parser {
     }
     if (!tag.AtEnd()) tag.WrongHere("there is more behind the name; filters begin with |");
     if (quoting_ == Quoting::kPython && quoted_ && value.map.empty()) {
-      tag.WrongHere("in Python a value has no place between quotes: text brings its own");
+      tag.WrongHere("in Python a value cannot stand between quotes: text brings its own");
     }
     return value;
   }

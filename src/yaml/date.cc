@@ -38,7 +38,7 @@ bool IsDate(std::string_view text) {
 }
 
 std::string NoDate(std::string_view text) {
-  return fmt::format("'{}' is no date from 2000 to 2099: write 2026, 2026-08 or 2026-08-26",
+  return fmt::format("'{}' is not a date from 2000 to 2099: write 2026, 2026-08 or 2026-08-26",
                      PrintableLine(ShortenToBytes(text, 40)));
 }
 

@@ -174,7 +174,7 @@ class Builder final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto known = anchors_.find(anchor);
-    if (known == anchors_.end()) throw Fault{PlaceOf(mark), "this alias stands for what it is itself a part of"};
+    if (known == anchors_.end()) throw Fault{PlaceOf(mark), "this alias stands for something that contains it"};
     Spend(PlaceOf(mark), known->second.size);
     Put(known->second.node, known->second.size, 0);
   }

@@ -28,7 +28,7 @@ TEST(CalibrateCommand, WritesAnEntryThatPredicts) {
   ASSERT_TRUE(made.status.ok()) << made.out << made.err;
   EXPECT_THAT(made.out,
               AllOf(HasSubstr("1 rank: "), HasSubstr("2 ranks: "), HasSubstr("steps predicted from the others"),
-                    HasSubstr("programs were left out for want of time")));
+                    HasSubstr("programs were left out for lack of time")));
   const auto shown = cli.Run({"devices", "here", "--devices", "."});
   ASSERT_TRUE(shown.status.ok()) << shown.err;
   EXPECT_THAT(shown.out, AllOf(HasSubstr("measured on 20"), HasSubstr("peaks.bf16"), HasSubstr("memory.bandwidth")));
@@ -117,7 +117,7 @@ TEST(CalibrateCommand, RefusesNamesThatCannotBe) {
   Cli cli;
   const auto other = cli.Run({"calibrate", "--to", "here.yaml", "--name", "there"});
   EXPECT_EQ(other.status.exit_code, 2);
-  EXPECT_THAT(other.err, HasSubstr("here.yaml has to be called there.yaml"));
+  EXPECT_THAT(other.err, HasSubstr("here.yaml must be named there.yaml"));
   EXPECT_EQ(cli.Run({"calibrate", "--name", "../x"}).status.exit_code, 2);
   const auto gpu = cli.Run({"calibrate", "--to", "here.yaml", "--gpu", "h10"});
   EXPECT_EQ(gpu.status.exit_code, 2);

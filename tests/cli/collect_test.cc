@@ -61,10 +61,10 @@ TEST(Collect, AJobThatWasAtWorkWhenTheDatabaseWasLostIsGoneOnWith) {
   }
   const auto collected = cli.Run({"collect", "ridgeline-out"});
   EXPECT_THAT(collected.out, HasSubstr("1 job and 0 results")) << collected.err;
-  EXPECT_THAT(collected.out, HasSubstr("1 job may still run: the next `ridgeline run` goes on with it, "
+  EXPECT_THAT(collected.out, HasSubstr("1 job may still run: the next `ridgeline run` continues it, "
                                        "`ridgeline cancel` ends it\n"));
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results"), 0);
-  EXPECT_THAT(cli.Run({"status"}).out, HasSubstr("nobody is at work on these jobs"));
+  EXPECT_THAT(cli.Run({"status"}).out, HasSubstr("no run follows these jobs"));
   for (const char* seed : {".1", ".2"}) WriteFile(told.string() + seed, std::string(100, '.'));
   const auto run = cli.Run({"run", sweep});
   EXPECT_EQ(run.status.exit_code, 0) << run.err;

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/help_form.h"
 #include "base/json.h"
 #include "base/version.h"
 #include "ridgeline/job_line.h"
@@ -21,6 +22,19 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+// The text with one space in place of each run of them, as lines are broken anywhere.
+std::string InOneLine(const std::string& text) {
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+void ExpectNarrow(const std::string& help) {
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), kHelpColumns) << line;
+}
+
 TEST(Commands, EveryOneHasHelpWorthReading) {
   Cli cli;
   const std::string all = cli.Run({"--help"}).out;
@@ -30,9 +44,20 @@ TEST(Commands, EveryOneHasHelpWorthReading) {
     EXPECT_THAT(help.err, IsEmpty());
     EXPECT_THAT(help.out, AllOf(HasSubstr("Usage"), HasSubstr("ridgeline " + std::string(command.name))));
     EXPECT_GT(std::count(help.out.begin(), help.out.end(), '\n'), 6) << command.name << " says too little";
-    EXPECT_THAT(all, HasSubstr(std::string(command.summary)));
-    std::istringstream lines(help.out);
-    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << command.name << ": " << line;
+    EXPECT_THAT(InOneLine(all), HasSubstr(std::string(command.summary)));
+    EXPECT_THAT(help.out, HasSubstr("Example")) << command.name;
+    ExpectNarrow(help.out);
+  }
+  ExpectNarrow(all);
+  for (const auto& [command, parts] : std::map<std::string, std::vector<std::string>>{
+           {"db", {"check", "merge", "backup", "export", "prune", "delete", "vacuum"}},
+           {"nightly", {"run", "status", "accept", "install"}},
+           {"trainers", {"show", "try", "check", "new"}}}) {
+    for (const std::string& part : parts) {
+      const std::string help = cli.Run({command, part, "--help"}).out;
+      EXPECT_THAT(help, HasSubstr("Example")) << command << " " << part;
+      ExpectNarrow(help);
+    }
   }
 }
 
@@ -96,7 +121,7 @@ TEST(Commands, AllReportsAreAFolderOfPages) {
   const auto broken = cli.Run({"report", "all", "--to", "more", "--reports", (cli.dir / "own").string()});
   EXPECT_EQ(broken.status.exit_code, 2);
   EXPECT_THAT(broken.err, HasSubstr("broken: "));
-  EXPECT_THAT(ReadFile(cli.dir / "more/index.html"), HasSubstr("There is no page of it"));
+  EXPECT_THAT(ReadFile(cli.dir / "more/index.html"), HasSubstr("It has no page"));
   EXPECT_TRUE(std::filesystem::exists(cli.dir / "more/sweep.html"));
 }
 
@@ -136,7 +161,7 @@ TEST(Commands, ALockThatIsALinkOrAPipeIsRefused) {
     }
     const auto run = cli.Run({"run", sweep});
     EXPECT_EQ(run.status.exit_code, 3) << run.out;
-    EXPECT_THAT(run.err, HasSubstr("is no regular file"));
+    EXPECT_THAT(run.err, HasSubstr("is not a regular file"));
     EXPECT_FALSE(fs::exists(elsewhere));
     EXPECT_EQ(cli.Run({"status"}).status.exit_code, 2);  // it also checks the lock if there is a database
   }
@@ -298,7 +323,8 @@ TEST(Plan, SaysAMemoryWithoutAUnit) {
     const auto plan = cli.Run({"plan", sweep, "--memory", memory});
     EXPECT_EQ(plan.status.exit_code, 2);
     EXPECT_EQ(plan.err, "ridgeline: plan: --memory is " + bytes +
-                            " bytes, in which nothing runs\n  a number needs its unit, such as " + bytes + "GB\n");
+                            " bytes, which is too little for anything\n  a number needs its unit, such as " + bytes +
+                            "GB\n");
   }
   EXPECT_EQ(cli.Run({"plan", sweep, "--memory", "16000000000"}).status.exit_code, 0);
 }

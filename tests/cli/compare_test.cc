@@ -62,10 +62,10 @@ TEST_F(Compare, RefusesASideThatIsNone) {
   const auto unknown = cli_.Run({"compare", "monday", "monda"});
   EXPECT_EQ(unknown.status.exit_code, 2);
   EXPECT_THAT(unknown.err,
-              HasSubstr("'monda' is no campaign of ridgeline.db, and no database, did you mean 'monday'?"));
+              HasSubstr("'monda' is neither a campaign of ridgeline.db nor a database, did you mean 'monday'?"));
   const auto in_other = cli_.Run({"compare", "monday", "ridgeline.db:tuesday"});
   EXPECT_EQ(in_other.status.exit_code, 2);
-  EXPECT_THAT(in_other.err, HasSubstr("'tuesday' is no campaign of ridgeline.db"));
+  EXPECT_THAT(in_other.err, HasSubstr("'tuesday' is neither a campaign of ridgeline.db"));
   EXPECT_THAT(cli_.Run({"compare", "monday", "commit:xyzxyzx"}).err, HasSubstr("'commit:xyzxyzx' names no commit"));
   EXPECT_THAT(cli_.Run({"compare", "monday", "commit:aaaa"}).err, HasSubstr("7 or more"));
   EXPECT_THAT(cli_.Run({"compare", "monday", "commit:bbbbbbb"}).err, HasSubstr("no commit that begins with bbbbbbb"));
@@ -79,7 +79,7 @@ TEST_F(Compare, IsInfrastructureWhereNothingIsAlike) {
   Store::Open(cli_.dir.path() / "empty.db", Store::Mode::kReadWrite);
   const auto shown = cli_.Run({"compare", "monday", "empty.db"});
   EXPECT_EQ(shown.status.exit_code, 3);
-  EXPECT_THAT(shown.err, HasSubstr("have measured no point alike"));
+  EXPECT_THAT(shown.err, HasSubstr("have no comparable point"));
 }
 
 TEST_F(Compare, SaysWhatIsMissing) {

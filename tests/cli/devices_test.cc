@@ -95,7 +95,7 @@ TEST(DevicesCommand, RefusesWhatIsWrongAndWhatIsNotThere) {
       << "name: wrong\nabout: a\ndevice: h100\nsources: {s: x}\nmemory: {bandwidth: {value: -1 TB/s, source: s}}\n";
   const auto wrong = cli.Run({"devices", "wrong"});
   EXPECT_EQ(wrong.status.exit_code, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("devices/wrong.yaml:5:29: memory.bandwidth is negative"));
+  EXPECT_THAT(wrong.err, HasSubstr("devices/wrong.yaml:5:29: memory.bandwidth must not be negative"));
   EXPECT_THAT(cli.Run({"devices"}).out, HasSubstr("cannot be read: `ridgeline devices NAME` says why"));
   const auto none = cli.Run({"devices", "h1000"});
   EXPECT_EQ(none.status.exit_code, 2);

@@ -105,12 +105,13 @@ TEST_F(GateProgram, RefusesWhatNamesNothing) {
   EXPECT_THAT(cli_.Run({"gate"}).err, HasSubstr("which campaign"));
   const auto unknown = cli_.Run({"gate", "tonigh"});
   EXPECT_EQ(unknown.status.exit_code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("gate: 'tonigh' is no campaign of ridgeline.db, and no database, did you mean "
-                                     "'tonight'?"));
+  EXPECT_THAT(unknown.err,
+              HasSubstr("gate: 'tonigh' is neither a campaign of ridgeline.db nor a database, did you mean "
+                        "'tonight'?"));
   EXPECT_EQ(cli_.Run({"gate", "tonight", "--baseline", "week-*"}).status.exit_code, 2);
   EXPECT_THAT(cli_.Run({"gate", "tonight", "--baseline", "tonight"}).err, HasSubstr("are the same"));
-  EXPECT_THAT(cli_.Run({"gate", "ridgeline.db"}).err, HasSubstr("no night or commit of it"));
-  EXPECT_THAT(cli_.Run({"gate", "night-*"}).err, HasSubstr("is no campaign")) << "head is one";
+  EXPECT_THAT(cli_.Run({"gate", "ridgeline.db"}).err, HasSubstr("not a night or a commit"));
+  EXPECT_THAT(cli_.Run({"gate", "night-*"}).err, HasSubstr("is neither a campaign")) << "head is one";
 }
 
 TEST_F(GateProgram, ANightThatMeasuredNothingIsInfrastructures) {
@@ -322,7 +323,7 @@ TEST_F(GateConfirms, OnlyPointsOfTheSweepByProgramsThatAreThere) {
   cli_.WriteSweep(1, "ok", "measure: {repeats: 3, warmup_steps: 1, steps: 2}\n");
   const auto other = cli_.Run({"gate", "tonight", "--confirm", "sweep.yaml", "--base-build", "head"});
   EXPECT_EQ(other.status.exit_code, 2);
-  EXPECT_THAT(other.err, HasSubstr("the suspect seed=2 is no point of sweep.yaml"));
+  EXPECT_THAT(other.err, HasSubstr("the suspect seed=2 is not a point of sweep.yaml"));
 }
 
 TEST_F(GateConfirms, WhoInterruptsItGoesOnWithTheSameCommand) {
@@ -341,7 +342,7 @@ TEST_F(GateConfirms, WhoInterruptsItGoesOnWithTheSameCommand) {
   child.Signal(SIGINT);
   const auto stopped = cli_.Finish(child);
   EXPECT_EQ(stopped.status.exit_code, 130) << stopped.err;
-  EXPECT_THAT(stopped.err, HasSubstr("the same command goes on"));
+  EXPECT_THAT(stopped.err, HasSubstr("to resume, run the same command"));
 }
 
 TEST_F(GateConfirms, HowOftenItIsWrongIsMeasuredBySameAgainstSame) {

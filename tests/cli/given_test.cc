@@ -87,7 +87,7 @@ TEST_F(GivenOptions, ADryRunShowsCommandsAndChangesNothing) {
   const auto first = cli_.Run({"run", sweep_, "--dry-run"});
   ASSERT_EQ(first.status.exit_code, 0) << first.err;
   EXPECT_THAT(first.out, AllOf(HasSubstr("seed=1"), HasSubstr("seed=3"), HasSubstr("fake_trainer")));
-  EXPECT_THAT(first.err, HasSubstr("nothing was started: of 3 points, 3 would run on local"));
+  EXPECT_THAT(first.err, HasSubstr("nothing was started; 3 of 3 points would run on local"));
   EXPECT_EQ(Files(), before);
 
   ASSERT_EQ(cli_.Run({"run", sweep_, "--only", "seed=2"}).status.exit_code, 0);
@@ -95,11 +95,11 @@ TEST_F(GivenOptions, ADryRunShowsCommandsAndChangesNothing) {
   const int64_t listed = cli_.Count("SELECT count(*) FROM sweep_points");
   const auto second = cli_.Run({"run", sweep_, "--dry-run"});
   EXPECT_THAT(second.out, AllOf(HasSubstr("seed=1"), Not(HasSubstr("seed=2")), HasSubstr("seed=3")));
-  EXPECT_THAT(second.err, HasSubstr("of 3 points, 2 would run on local; 1 measured already"));
+  EXPECT_THAT(second.err, HasSubstr("2 of 3 points would run on local; 1 measured already"));
   const auto none = cli_.Run({"run", sweep_, "--dry-run", "--only", "seed=2"});
   EXPECT_EQ(none.out, "");
-  EXPECT_THAT(none.err, HasSubstr("of 1 point, 0 would run"));
-  EXPECT_THAT(cli_.Run({"run", sweep_, "--dry-run", "--again"}).err, HasSubstr("of 3 points, 3 would run"));
+  EXPECT_THAT(none.err, HasSubstr("0 of 1 point would run"));
+  EXPECT_THAT(cli_.Run({"run", sweep_, "--dry-run", "--again"}).err, HasSubstr("3 of 3 points would run"));
   EXPECT_THAT(Files(), IsSupersetOf(measured));
   EXPECT_EQ(Files().size(), measured.size());
   EXPECT_EQ(cli_.Count("SELECT count(*) FROM sweep_points"), listed);
@@ -108,8 +108,8 @@ TEST_F(GivenOptions, ADryRunShowsCommandsAndChangesNothing) {
 TEST_F(GivenOptions, ADryRunCountsFailuresAsARunDoes) {
   const std::string crashing = cli_.WriteSweep(2, "segfault").string();
   cli_.Run({"run", crashing});
-  EXPECT_THAT(cli_.Run({"run", crashing, "--dry-run"}).err, HasSubstr("of 2 points, 0 would run"));
-  EXPECT_THAT(cli_.Run({"run", crashing, "--dry-run", "--retry", "failed"}).err, HasSubstr("of 2 points, 2 would run"));
+  EXPECT_THAT(cli_.Run({"run", crashing, "--dry-run"}).err, HasSubstr("0 of 2 points would run"));
+  EXPECT_THAT(cli_.Run({"run", crashing, "--dry-run", "--retry", "failed"}).err, HasSubstr("2 of 2 points would run"));
 }
 
 }  // namespace

@@ -94,13 +94,13 @@ TEST(Mistakes, WhatIsDeletedIsConfirmed) {
   const auto sweep = cli.WriteSweep(2, "ok");
   ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
   EXPECT_THAT(cli.Run({"db", "delete", "--sweep", "test", "--dry-run"}).out,
-              HasSubstr("ridgeline.db: 2 results, 2 jobs, 1 sweep would go; nothing was changed"));
+              HasSubstr("ridgeline.db: 2 results, 2 jobs, 1 sweep would be deleted; nothing was changed"));
   const auto unsure = cli.Run({"db", "delete", "--sweep", "test"});
   EXPECT_EQ(unsure.status.exit_code, 2);
   EXPECT_THAT(unsure.err, HasSubstr("--yes confirms it"));
   EXPECT_EQ(cli.Run({"db", "delete"}).status.exit_code, 2);
   EXPECT_THAT(cli.Run({"db", "delete", "--sweep", "test", "--yes"}).out,
-              HasSubstr("2 results, 2 jobs, 1 sweep are gone"));
+              HasSubstr("deleted 2 results, 2 jobs, 1 sweep;"));
   EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 ok")) << "measured anew";
 }
 

@@ -145,7 +145,7 @@ TEST_F(Nightly, AGateThatCannotCompareIsNoAnswer) {
   EXPECT_FALSE(std::filesystem::exists(cli_.dir / "nights of mine")) << "nothing was measured";
   EXPECT_EQ(night({"--pinned", "release-1"}).status.exit_code, 3);
   EXPECT_THAT(Status(),
-              AllOf(HasSubstr("FAILED"), HasSubstr("the gate ended with 2: ridgeline: gate: 'release-1' is no")));
+              AllOf(HasSubstr("FAILED"), HasSubstr("the gate ended with 2: ridgeline: gate: 'release-1' is neither")));
   EXPECT_EQ(night({}).status.exit_code, 4);
   EXPECT_THAT(Status(), AllOf(HasSubstr("INCONCLUSIVE"), Not(HasSubstr("FAILED"))));
   Store store = Store::Open(cli_.dir / "nights of mine/ridgeline.db", Store::Mode::kReadOnly);

@@ -97,7 +97,7 @@ TEST(Output, AReportAndAnExportArePrintedOrWritten) {
   EXPECT_EQ(cli.Run({"db", "export", "--to", "all.jsonl"}).out, "all.jsonl: 1 measurement of ridgeline.db\n");
   EXPECT_EQ(ReadFile(cli.dir.path() / "all.jsonl"), lines);
   const auto help = cli.Run({"help"});
-  EXPECT_THAT(help.out, HasSubstr("-o FORMAT is the form of what it prints or writes, and --to PATH the file"));
+  EXPECT_THAT(help.out, HasSubstr("-o FORMAT is the form of the output, and --to PATH the file"));
   EXPECT_THAT(help.err, IsEmpty());
 }
 

@@ -106,7 +106,7 @@ TEST_F(PredictCommandTest, ARunOfADatabaseIsOfTheGpuThatItRecorded) {
   measure("elsewhere.db", 1, "h100", "NVIDIA H200");
   const auto none = cli_.Run({"predict", "s.yaml", "--device", "p5", "--known", "elsewhere.db"});
   EXPECT_EQ(none.status.exit_code, 2);
-  EXPECT_THAT(none.err, AllOf(HasSubstr("left out"), HasSubstr("of 0 known runs none is of gpu h100")));
+  EXPECT_THAT(none.err, AllOf(HasSubstr("left out"), HasSubstr("none of 0 known runs is on gpu h100")));
 }
 
 // A posted log gives a step's time, which corrects the other predictions.
@@ -239,7 +239,7 @@ TEST_F(PredictCommandTest, AnotherTrainersPointsAreNotPredicted) {
   EXPECT_TRUE(output.status.ok()) << output.err;
   EXPECT_THAT(output.out, HasSubstr("not_predicted"));
   EXPECT_THAT(output.err, HasSubstr("0 of 1 points predicted"));
-  EXPECT_THAT(output.err, HasSubstr("not predicted: nobody here knows this trainer's steps"));
+  EXPECT_THAT(output.err, HasSubstr("not predicted: no framework file describes this trainer's steps"));
 }
 
 TEST_F(PredictCommandTest, ATrainersPointsAreEstimatedAsItsFramework) {
@@ -299,7 +299,7 @@ TEST(AdviseCommandTest, SaysWhatToRun) {
   ASSERT_TRUE(shape.status.ok()) << shape.err;
   EXPECT_EQ(ParseJson(shape.out, "ridgeline advise").at(0).at("topic"), "fit");
   EXPECT_THAT(cli.Run({"advise", "layers=2,hiden=256", "--device", "a100"}).err,
-              HasSubstr("'hiden=256' is no part of a model's shape"));
+              HasSubstr("'hiden=256' is not part of a model's shape"));
   const auto model = cli.Run({"advise", "lama-8b", "--device", "h100"});
   EXPECT_EQ(model.status.exit_code, 2);
   EXPECT_THAT(model.err, HasSubstr("there is no model 'lama-8b', did you mean 'llama-8b'?"));

@@ -82,7 +82,8 @@ TEST_F(PriceTest, ASearchIsPlannedForTheDeviceThatIsNamed) {
   const auto plan = cli_.Run({"plan", "s.yaml", "--device", "h100"});
   ASSERT_TRUE(plan.status.ok()) << plan.err;
   EXPECT_THAT(plan.err, HasSubstr("h100, extrapolated"));
-  EXPECT_THAT(plan.err, HasSubstr("planned as if all points ran on h100; `ridgeline run` goes by what they say"));
+  EXPECT_THAT(plan.err,
+              HasSubstr("planned as if all points ran on h100; `ridgeline run` uses the device that each point names"));
 }
 
 TEST_F(PriceTest, TheSweepNamesItsDeviceAndAWrongOneIsToldAtItsPlace) {
@@ -98,7 +99,7 @@ TEST_F(PriceTest, TheSweepNamesItsDeviceAndAWrongOneIsToldAtItsPlace) {
   Write("price: {node: -1 USD/h, date: 2026-03}\n");
   const auto negative = cli_.Run({"run", "s.yaml"});
   EXPECT_EQ(negative.status.exit_code, 2);
-  EXPECT_THAT(negative.err, HasSubstr("s.yaml:4:15: node of price is negative"));
+  EXPECT_THAT(negative.err, HasSubstr("s.yaml:4:15: node of price must not be negative"));
   EXPECT_FALSE(std::filesystem::exists(cli_.dir / "ridgeline.db")) << "nothing was submitted";
   Write("");
   EXPECT_THAT(cli_.Run({"predict", "s.yaml"}).err, HasSubstr("no device is named"));
@@ -124,7 +125,7 @@ TEST_F(PriceTest, ATimeLimitThatFollowsNeedsSomethingToFollowFrom) {
                                            "launch: {time_limit: auto, launcher: slurm}\n";
   const auto none = cli_.Run({"render", "auto.yaml", "--to", "rendered"});
   EXPECT_EQ(none.status.exit_code, 2);
-  EXPECT_THAT(none.err, HasSubstr("auto.yaml:3:9: time_limit is auto, and nothing says how long a point takes"));
+  EXPECT_THAT(none.err, HasSubstr("auto.yaml:3:9: time_limit is auto, but the time of a point is not known"));
   std::ofstream(cli_.dir / "auto.yaml", std::ios::app) << "price: {device: h100}\n";
   const auto rendered = cli_.Run({"render", "auto.yaml", "--to", "rendered"});
   ASSERT_TRUE(rendered.status.ok()) << rendered.err;

@@ -106,7 +106,7 @@ TEST(Run, FailedPointsAreResultsAndSaidSo) {
   const auto run = cli.Run({"run", sweep});
   EXPECT_EQ(run.status.exit_code, 1);
   EXPECT_EQ(run.err, fmt::format("ridgeline: 2 of 2 points ended by their own fault\n"
-                                 "  when what they say is mended: ridgeline run {} --retry failed\n",
+                                 "  after you fix the cause: ridgeline run {} --retry failed\n",
                                  sweep.string()));
   EXPECT_THAT(run.out, HasSubstr("2 failed"));
   EXPECT_THAT(run.out, HasSubstr("crashed"));
@@ -358,7 +358,7 @@ TEST(Cancel, StopsADriverThatAShellStartedInTheBackground) {
   const Captured cancel =
       ridgeline::Run({Program().string(), "cancel", "test", "--db", (cli.dir.path() / "ridgeline.db").string()});
   EXPECT_EQ(cancel.status.exit_code, 0) << cancel.stderr_text;
-  EXPECT_EQ(cancel.stdout_text, fmt::format("the ridgeline at work on it (process {}) has stopped\n1 job cancelled; "
+  EXPECT_EQ(cancel.stdout_text, fmt::format("the run that worked on it (process {}) has stopped\n1 job cancelled; "
                                             "the next `ridgeline run` runs what has no result\n",
                                             driver.pid()));
   EXPECT_EQ(cli.Finish(driver).status.exit_code, 130);
@@ -375,7 +375,7 @@ TEST(Cancel, EndsTheJobsOfADriverThatWasKilled) {
   }));
   driver.Signal(SIGKILL);
   driver.Wait();
-  EXPECT_THAT(cli.Run({"status"}).out, HasSubstr("nobody is at work on these jobs"));
+  EXPECT_THAT(cli.Run({"status"}).out, HasSubstr("no run follows these jobs"));
   const auto cancel = cli.Run({"cancel", sweep});
   EXPECT_EQ(cancel.status.exit_code, 0) << cancel.err;
   EXPECT_THAT(cancel.out, HasSubstr("1 job cancelled"));
@@ -496,7 +496,8 @@ TEST(Db, ExportWritesEveryMeasurement) {
   EXPECT_EQ(cli.Run({"db", "export", "--to", "all.txt"}).status.exit_code, 2);
   EXPECT_EQ(cli.Run({"db", "export", "--to", "all.sql"}).out, "all.sql: all of ridgeline.db\n");
   EXPECT_FALSE(std::filesystem::exists(cli.dir / "all.sql.part"));
-  EXPECT_THAT(cli.Run({"db", "prune", "--before", "2020-01-01"}).out, HasSubstr(": 0 measurements before 2020-01-01"));
+  EXPECT_THAT(cli.Run({"db", "prune", "--before", "2020-01-01"}).out,
+              HasSubstr(": deleted 0 measurements before 2020-01-01"));
   EXPECT_THAT(cli.Run({"db", "vacuum"}).out, HasSubstr(", and "));
   for (const char* date : {"", "yesterday", "2020-13-01", "2020-01-01x"}) {
     EXPECT_EQ(cli.Run({"db", "prune", "--before", date}).status.exit_code, 2) << date;
@@ -551,7 +552,7 @@ TEST(Render, APointThatCannotFitIsSaidAndCollected) {
             "launch: {memory_limit: 2GB}\n");
   const auto rendered = cli.Run({"render", file, "--to", "rendered"});
   EXPECT_EQ(rendered.status.exit_code, 0) << rendered.err;
-  EXPECT_THAT(rendered.out, HasSubstr("1 point is predicted not to fit (memory_limit 2.00 GB), in no job"));
+  EXPECT_THAT(rendered.out, HasSubstr("1 point is predicted not to fit (memory_limit 2.00 GB), so in no job"));
   const auto collected = cli.Run({"collect", "rendered"});
   EXPECT_THAT(collected.out, HasSubstr("0 ok, 1 failed (out of memory), 1 without a result")) << collected.err;
   EXPECT_THAT(cli.Run({"query", "SELECT message FROM results"}).out, HasSubstr("(memory_limit 2.00 GB)"));

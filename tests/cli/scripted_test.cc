@@ -161,7 +161,7 @@ TEST_F(Scripted, StatusAsksOnceForJobsThatNobodyFollowsAndChangesNothing) {
   const auto status = cli_.Run({"status"});
   EXPECT_EQ(status.status.exit_code, 0) << status.err;
   EXPECT_THAT(status.out, HasSubstr("Priority"));
-  EXPECT_THAT(status.out, HasSubstr("nobody is at work on these jobs"));
+  EXPECT_THAT(status.out, HasSubstr("no run follows these jobs"));
   EXPECT_EQ(PollsOfEach(), 1);
   const Json json = ParseJson(cli_.Run({"status", "-o", "json"}).out, "status");
   EXPECT_EQ(json.at("jobs").at(1).at("pending"), "Priority");

@@ -50,7 +50,7 @@ TEST(SearchCommand, PlanSaysWhatItWouldTryFirstAndRunsNothing) {
   EXPECT_FALSE(std::filesystem::exists(cli.dir / "ridgeline.db"));
   const auto rendered = cli.Run({"render", sweep, "--to", cli.dir / "jobs"});
   EXPECT_EQ(rendered.status.exit_code, 2);
-  EXPECT_THAT(rendered.err, HasSubstr("has a search, which goes by what was measured before"));
+  EXPECT_THAT(rendered.err, HasSubstr("has a search, which depends on earlier measurements"));
   const auto predicted = cli.Run({"predict", sweep, "--device", "h100", "-o", "csv"});
   ASSERT_EQ(predicted.status.exit_code, 0) << predicted.err;
   EXPECT_THAT(predicted.out, Not(HasSubstr("out_of_memory"))) << "max is what fits into that device";
@@ -62,7 +62,7 @@ TEST(SearchCommand, WhatIsWrongIsSaidBeforeAnythingRuns) {
   for (const char* command : {"plan", "run"}) {
     const auto wrong = cli.Run({command, no_budget});
     EXPECT_EQ(wrong.status.exit_code, 2) << command;
-    EXPECT_THAT(wrong.err, HasSubstr("sweep.yaml:4:9: search has no budget")) << command;
+    EXPECT_THAT(wrong.err, HasSubstr("sweep.yaml:4:9: search needs a budget")) << command;
   }
   const auto empty = WriteSearch(
       cli, "matrix: {batch_size: [1, 2]}\nexclude: [{seq_length: 32}]\nsearch: {maximize: fit, budget: 1}\n");

@@ -60,7 +60,7 @@ TEST_F(Setup, ThatFailsStartsNoPointAndShowsWhatItSaid) {
   EXPECT_EQ(said.status.exit_code, 3);
   EXPECT_THAT(said.err,
               AllOf(HasSubstr("ended with exit code 7, and no point was started; it said:\n  | no such wheel"),
-                    HasSubstr("the next run starts with the first command")));
+                    HasSubstr("all commands of setup run again")));
   EXPECT_EQ(cli_.Count("SELECT count(*) FROM results"), 0);
   EXPECT_FALSE(std::filesystem::exists(cli_.dir.path() / "never"));
   // It is tried again.

@@ -176,7 +176,7 @@ def main():
             run(*predict, "--point", point["point"], "--export-trace", file)
         seconds = check_both(folder, 16, "p5")
         check(abs(seconds * 1e9 / point["step_ns"] - 1) < 0.01, f"{seconds} s of {point['step_ns']} ns")
-        check("of one point" in run(*predict, "--export-trace", "step.et", code=2).stderr, "of two points")
+        check("needs one point" in run(*predict, "--export-trace", "step.et", code=2).stderr, "of two points")
         check("X.json or X.et" in run(*predict, "--export-trace", "step.pb", code=2).stderr, "another name")
 
         train = ("ridgeline-train", "--family", "gpt", "--layers", "2", "--hidden", "32", "--heads", "2", "--ffn", "64",

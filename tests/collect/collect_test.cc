@@ -462,7 +462,7 @@ TEST_F(CollectTest, WhatIsNotReadIsCountedAndAFolderThatCannotBeReadIsAnError) {
   TempDir dir;
   for (const char* name : {"1", "2", "3", "4", "5", "6", "sweep.yaml", "rl-1.0.log"}) WriteFile(dir / name, "");
   EXPECT_THAT(CollectJobFolders(store_, dir.path(), {}).problems,
-              testing::ElementsAre(HasSubstr("6 files that are no job's folders: 1, 2, 3, 4, 5, ...")));
+              testing::ElementsAre(HasSubstr("6 files that are not jobs' folders: 1, 2, 3, 4, 5, ...")));
   const std::filesystem::path loop = dir / "loop";
   std::filesystem::create_symlink(loop, loop);
   EXPECT_THROW(CollectJobFolders(store_, loop, {}), Error);

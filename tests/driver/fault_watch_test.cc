@@ -63,7 +63,8 @@ TEST_F(FaultWatchTest, WhereNoOtherIsLeftANodeIsUsedAgainForGoodTheLastOneFirst)
   EXPECT_THAT(watch_.avoid(), ElementsAre("bad"));
   watch_.UseAgain("none there");
   EXPECT_THAT(watch_.avoid(), IsEmpty());
-  EXPECT_THAT(watch_.UseAgain("none there").note, HasSubstr("jobs of an earlier run are handed over anew"));
+  EXPECT_THAT(watch_.UseAgain("none there").note,
+              HasSubstr("jobs of an earlier run find no node and are submitted again"));
 }
 
 TEST_F(FaultWatchTest, NamesTheNodesThatWereSetAsideWithWhatFailedThere) {

@@ -186,7 +186,7 @@ TEST(NodeFaults, JobsOfAnEarlierRunThatFindNoNodeAreHandedOverAnew) {
   EXPECT_EQ(world.Run().ok, 4);
   EXPECT_LT(world.Count("SELECT max(ended_unix_ns) - min(submitted_unix_ns) FROM jobs"), 900'000'000'000)
       << "what an earlier run had set aside is not waited for";
-  EXPECT_THAT(world.observer.notes, Contains(HasSubstr("jobs of an earlier run are handed over anew")));
+  EXPECT_THAT(world.observer.notes, Contains(HasSubstr("jobs of an earlier run find no node and are submitted again")));
   ExpectEveryPointWasMeasuredInTheEnd(world, 4);
 }
 

@@ -145,7 +145,9 @@ class RemoteLauncher final : public plugin::Launcher {
   plugin::JobState PollOne(const std::string& key) {
     Json record = Load(Record(key));
     if (record.is_null()) return {};
-    plugin::JobState state{.phase = Phase::kEnded, .native_id = "remote-" + key};
+    plugin::JobState state;
+    state.phase = Phase::kEnded;
+    state.native_id = "remote-" + key;
     if (!record.at("evidence").is_null()) {
       state.evidence = record.at("evidence").get<plugin::Evidence>();
       return state;

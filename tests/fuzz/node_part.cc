@@ -11,7 +11,7 @@
 namespace ridgeline::fuzz {
 namespace {
 
-// Of the first node, with a definition and a spec, before what the fuzzer says of the second's reading.
+// The first node's part, with a definition and a spec. The fuzzer makes the second node's.
 std::string FirstPart() {
   NodePart part;
   part.name = "n0";

@@ -51,7 +51,7 @@ const std::map<std::string, std::set<std::string>>& Wrappers() {
       {"httplib.h", {"serve"}},
       {"SQLiteCpp/", {"store"}},
       {"sqlite3.h", {"store"}},
-      {"CLI/", {"cli", "engine/cli"}},
+      {"CLI/", {"base", "cli", "engine/cli"}},
       {"xxhash.h", {"base"}},
       {"dnnl.hpp", {"engine/ops/cpu", "engine/train"}},
       {"hwy/", {"engine/device/cpu", "engine/ops/cpu"}},

@@ -163,7 +163,7 @@ TEST_F(Defined, ItRunsInTheFolderThatItsDefinitionNames) {
   std::filesystem::remove_all(job.job_dir);
   job.environment["PART"] = "elsewhere";
   EXPECT_EQ(Exec::Run(job), kExecCannotStart);
-  EXPECT_THAT(ResultOf(job).message, HasSubstr("elsewhere' on this node, in which the trainer is to run"));
+  EXPECT_THAT(ResultOf(job).message, HasSubstr("elsewhere' does not exist on this node"));
 }
 
 TEST_F(Defined, WhereItEndedWellItsOutputGoesWithItsLog) {

@@ -120,9 +120,9 @@ TEST(Advise, SaysWhatWouldLetAModelFit) {
   EXPECT_TRUE(none.fitting.empty());
   EXPECT_THAT(Says(none, "fit"), HasSubstr("It does not fit: "));
   const std::string remedies = Says(none, "remedy");
-  EXPECT_THAT(remedies, AllOf(HasSubstr("With bf16 state (state_precision: bf16) it takes"),
-                              HasSubstr("With no clipping of gradients (grad_clip: 0) it takes"),
-                              HasSubstr("A GPU of which CUDA shows 1")));
+  EXPECT_THAT(remedies,
+              AllOf(HasSubstr("With bf16 state (state_precision: bf16) it takes"),
+                    HasSubstr("With no clipping of gradients (grad_clip: 0) it takes"), HasSubstr("A GPU with 1")));
   const size_t shared = remedies.find("Shared by ");
   ASSERT_NE(shared, std::string::npos) << remedies;
   const int64_t ranks = std::stoll(remedies.substr(shared + 10));

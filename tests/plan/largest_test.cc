@@ -59,7 +59,7 @@ TEST(Largest, OneMayBeTooMuch) {
   EXPECT_FALSE(found.at(0).fits);
   EXPECT_EQ(found.at(0).forecast.planned_peak_bytes, 100'000);
   EXPECT_EQ(CellText(LargestTable(sweep, "batch_size", found, Audience::kPeople).rows.at(0).at(0)),
-            "none: 1 is too much");
+            "none: even 1 does not fit");
 }
 
 TEST(Largest, AModelMayTakeNoMoreThanItsPositions) {
@@ -168,7 +168,7 @@ TEST(BatchesThatFit, NeedsToKnowWhatMemoryThereIs) {
   const std::string max = "defaults: {model: llama-10m, batch_size: max}\n";
   EXPECT_THAT(wrong(max),
               HasSubstr("s.yaml:2:42: batch_size: max is the largest that fits, and nothing says what memory "
-                        "the point has\n  say it under launch:, such as memory_limit: 16GB"));
+                        "the point has\n  set a limit under launch:, such as memory_limit: 16GB"));
   EXPECT_THAT(wrong(max + "launch: {trainer: [t.py], memory_limit: 16GB}\n"), HasSubstr("another trainer"));
 }
 

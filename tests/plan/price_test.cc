@@ -224,7 +224,7 @@ TEST(AutoTimeLimit, IsEachPointsOwnInAPlan) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
-    EXPECT_THAT(e.message(), HasSubstr("s.yaml:4:9: time_limit is auto, and nothing says how long a point takes"));
+    EXPECT_THAT(e.message(), HasSubstr("s.yaml:4:9: time_limit is auto, but the time of a point is not known"));
   }
 }
 

@@ -289,8 +289,12 @@ TEST_P(Conformance, DescribesAJobOfAnyConfiguration) {
     launch.config = {{launch.launcher, own}};
     const JobDescription job = (*ask)(launch, "node-7");
     EXPECT_EQ(job.memory_bytes, 0) << own;
-    if (job.gpus) EXPECT_FALSE(job.gpus->setting.empty());
-    if (job.pin) EXPECT_NE(*job.pin, Json::object()) << "no node is named yet";
+    if (job.gpus) {
+      EXPECT_FALSE(job.gpus->setting.empty());
+    }
+    if (job.pin) {
+      EXPECT_NE(*job.pin, Json::object()) << "no node is named yet";
+    }
   }
 }
 

@@ -73,7 +73,9 @@ TEST(PrintedLines, WithoutOneOfTheirPiecesAreNone) {
   const std::vector<std::string> lines = LinesOf(FormatPrintedLines(LongLine()));
   JobLineJoiner joiner;
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (i != 1) EXPECT_FALSE(joiner.Join(*ParseJobLine(lines[i]))) << i;
+    if (i != 1) {
+      EXPECT_FALSE(joiner.Join(*ParseJobLine(lines[i]))) << i;
+    }
   }
   for (const char* payload : {"", "result", "result 1 1 sum", "result 0 1 sum x", "result 2 1 sum x",
                               "result 1 1 sum x", "result -1 99999999999999999999 sum x"}) {

@@ -30,7 +30,7 @@ std::vector<Miss> WithoutGpuOfProgram(const std::vector<PublishedStep>& steps);
 std::vector<Miss> WithoutProgramAndGpu(const std::vector<PublishedStep>& steps);
 std::vector<Miss> WithoutConfiguration(const std::vector<PublishedStep>& steps);
 
-// Of this engine's ten steps on an H200, five set the shares and the other five are predicted, for each way to choose
+// Ten steps of this engine on an H200: five set the shares, and the other five are predicted, for each way to choose
 // five.
 struct Halving {
   double mean_error = 0;  // of the five that set nothing, for both halves in turn: ten predictions

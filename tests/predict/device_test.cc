@@ -105,8 +105,8 @@ TEST(DeviceFile, EveryFaultIsSaidAtItsLine) {
       "  size: {value: 80, source: t}\n");
   EXPECT_THAT(faults, HasSubstr("some/mine.yaml:3:6: unknown gpu 'h10', did you mean 'h100'?"));
   EXPECT_THAT(faults, HasSubstr("some/mine.yaml:6:3: unknown format 'fp7', did you mean"));
-  EXPECT_THAT(faults, HasSubstr("some/mine.yaml:7:17: peaks.bf16 is negative"));
-  EXPECT_THAT(faults, HasSubstr("some/mine.yaml:9:22: memory.bandwidth is negative"));
+  EXPECT_THAT(faults, HasSubstr("some/mine.yaml:7:17: peaks.bf16 must not be negative"));
+  EXPECT_THAT(faults, HasSubstr("some/mine.yaml:9:22: memory.bandwidth must not be negative"));
   EXPECT_THAT(faults, HasSubstr("some/mine.yaml:10:17: memory.size is a number of"));
   EXPECT_THAT(faults, HasSubstr("some/mine.yaml:10:29: no source 't' stands under sources"));
 }
@@ -148,7 +148,7 @@ TEST(DeviceFile, WhatNoDeviceCanBeIsRefused) {
   EXPECT_NO_THROW(Taken(priced("2026-08-26")));
   EXPECT_NO_THROW(Taken(priced("2026-08")));
   for (const char* date : {"2099-13-77", "2026-02-30", "26-08-26", "2026-8", "August 2026"}) {
-    EXPECT_THAT(RefusalOfDevice(priced(date)), HasSubstr("is no date from 2000 to 2099")) << date;
+    EXPECT_THAT(RefusalOfDevice(priced(date)), HasSubstr("is not a date from 2000 to 2099")) << date;
   }
 }
 

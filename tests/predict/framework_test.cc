@@ -126,7 +126,7 @@ TEST(Frameworks, WhatIsNotKnownIsRefused) {
   EXPECT_EQ(NotEstimated(torchtitan, parallel), "tensor_parallel: 2 is not predicted yet");
   parallel.tensor_parallel = 1;
   parallel.experts = 8;
-  EXPECT_THAT(NotEstimated(torchtitan, parallel), HasSubstr("nobody here can price"));
+  EXPECT_THAT(NotEstimated(torchtitan, parallel), HasSubstr("cannot be priced yet"));
 }
 
 TEST(Frameworks, StandForDefinitionsOrForAllPoints) {

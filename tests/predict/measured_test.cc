@@ -273,7 +273,7 @@ TEST(Calibration, OfADocumentThatIsNoneIsRefused) {
   document["programs"].erase(document["programs"].begin() + 3, document["programs"].begin() + 12);
   EXPECT_THAT(refusal(document), HasSubstr("3 steps of 1 rank were measured, and an entry takes 6"));
   document["version"] = 2;
-  EXPECT_THAT(refusal(document), HasSubstr("of a version that is not known here"));
+  EXPECT_THAT(refusal(document), HasSubstr("has a version that is not known here"));
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ TEST(Nights, AForgedRecordIsRefusedWithItsPlace) {
   };
   for (const char* key : {"started_unix_s", "ended_unix_s", "run_exit", "exit_code"}) {
     for (const char* value : {"1e300", "-1", "1.5", "18446744073709551615", "9223372036854775807", "true"}) {
-      EXPECT_THAT(problem(key, value), HasSubstr("'" + std::string(key) + "' is no integer from 0 to")) << value;
+      EXPECT_THAT(problem(key, value), HasSubstr("'" + std::string(key) + "' is not an integer from 0 to")) << value;
     }
   }
   EXPECT_THAT(problem("version", "1e300"), HasSubstr("this program reads 1"));

@@ -14,7 +14,7 @@ using testing::Not;
 
 TEST(ReportIndex, ListsPagesWithTheirAnswersAndWhatHasNone) {
   const std::string page = RenderIndex("Reports", {{"a.html", "A", "What it is.", "3 runs.", {"p: it is <fast>"}},
-                                                   {"", "b", "", "There is no page of it: <b>", {}}});
+                                                   {"", "b", "", "It has no page: <b>", {}}});
   const Elements elements = ParseXml(page);
   EXPECT_EQ(elements.Count("section"), 2);
   EXPECT_EQ(elements.Count("a"), 1);

@@ -125,7 +125,7 @@ TEST(SearchSpace, IsToldInWords) {
   EXPECT_EQ(
       SearchWords(sweep, spaces),
       "search: the most tokens/s over batch_size; 4 points in 2 searches, at most 3 runs each; times are predicted "
-      "by the work of a step, on a processor that nobody described");
+      "by the work of a step, on a processor that is not described");
   const SearchDecision decision = Decide(spaces[0], *sweep.search, {}, 1);
   EXPECT_THAT(ChoiceWords(spaces[0], *sweep.search, decision, decision.run.at(0), 1),
               HasSubstr("search of seed=1: run 1 of at most 3: batch_size=2: "));

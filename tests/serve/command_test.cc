@@ -33,7 +33,7 @@ TEST(ServeCommand, ListensToOthersOnlyWithAToken) {
 TEST(ServeCommand, SaysWhatIsNoAddressAndWhatIsTaken) {
   const Captured wrong = Typed({"serve", "--listen", "example.org"});
   EXPECT_EQ(wrong.status.exit_code, 2);
-  EXPECT_THAT(wrong.stderr_text, HasSubstr("'example.org' is no address to listen on"));
+  EXPECT_THAT(wrong.stderr_text, HasSubstr("'example.org' is not an address to listen on"));
   testing::WatchedSweep watched(1);
   watched.StartServer();
   const Captured taken = Typed({"serve", "--listen", "127.0.0.1:" + std::to_string(watched.port())});

@@ -117,7 +117,7 @@ TEST_F(SiteTest, ShowsEverySweepAndWhatRuns) {
   }
   const std::string page = Page("/");
   EXPECT_THAT(page, HasSubstr("<a href=\"/sweeps/sample\">sample</a>"));
-  EXPECT_THAT(page, HasSubstr("0 of 3 points are done; nobody follows its jobs"));
+  EXPECT_THAT(page, HasSubstr("0 of 3 points are done; no run follows its jobs"));
   EXPECT_THAT(page, HasSubstr("seed=0</a>")) << "what tells it from the sweep's others";
   EXPECT_THAT(page, AllOf(HasSubstr("max=\"17\" value=\"4\">"), HasSubstr("1.23K"), HasSubstr("2.750")));
   const std::string sweep = Page("/sweeps/running");

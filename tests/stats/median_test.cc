@@ -33,7 +33,7 @@ std::vector<std::vector<double>> Draw(std::mt19937_64& random, const Shape& shap
   return runs;
 }
 
-// Of 1,000 ratios of a true 1.1, counts those whose interval holds it; of a true 1, those whose interval leaves out 1.
+// Counts how many of 1,000 intervals of a true ratio of 1.1 hold it, and how many of a true ratio of 1 leave out 1.
 struct Counts {
   int held = 0;
   int false_alarms = 0;

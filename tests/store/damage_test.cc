@@ -62,7 +62,7 @@ TEST_F(DamageTest, GarbageIsRefusedAndLeftAsItIs) {
       } catch (const Error& e) {
         EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput) << e.what();
         EXPECT_THAT(e.message(), HasSubstr(file_.string()));
-        EXPECT_THAT(e.message(), HasSubstr("left as it is"));
+        EXPECT_THAT(e.message(), HasSubstr("left unchanged"));
       }
       EXPECT_EQ(ReadFile(file_), bytes);
     }
@@ -150,7 +150,7 @@ TEST_F(DamageTest, CheckFindsWhatSqliteCannotKnow) {
       {"DROP VIEW spreads; CREATE VIEW spreads AS SELECT 1", "view spreads: it is missing, or not as this"},
       {"PRAGMA legacy_alter_table = ON; ALTER TABLE results RENAME COLUMN message TO words",
        "view runs: it is missing, or not as"},
-      {"DELETE FROM results WHERE number = 2", "has no result, though the job ended"},
+      {"DELETE FROM results WHERE number = 2", "has no result, but the job ended"},
       {"DELETE FROM environments", "missing row of environments"},
       {"DELETE FROM job_points WHERE ordinal = 1", "missing row of job_points"},
   };
@@ -417,7 +417,7 @@ TEST_F(DamageTest, AFifoIsRefusedAndNotWaitedFor) {
         ADD_FAILURE() << fifo;
       } catch (const Error& e) {
         EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
-        EXPECT_THAT(e.message(), HasSubstr(fifo + " is no regular file"));
+        EXPECT_THAT(e.message(), HasSubstr(fifo + " is not a regular file"));
       }
     }
     std::filesystem::remove(fifo);

@@ -174,7 +174,7 @@ TEST_F(MergeTest, AFigureThatOneStoreAloneKeepsIsNeverLost) {
   EXPECT_EQ(Value(ours, "SELECT group_concat(ifnull(kelvin, 'none'), ' ') FROM results"), Cell("300.5 none"));
   Store theirs = Open("2.db");
   EXPECT_EQ(Refusal(theirs, dir_ / "1.db"),
-            (dir_ / "1.db").string() + " keeps what " + (dir_ / "2.db").string() + " has no column for: kelvin");
+            (dir_ / "1.db").string() + " has columns that " + (dir_ / "2.db").string() + " lacks: kelvin");
   EXPECT_EQ(Value(theirs, "SELECT count(*) FROM results"), Cell(int64_t{1}));
 }
 

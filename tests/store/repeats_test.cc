@@ -117,7 +117,7 @@ TEST_F(RepeatsTest, OfAnotherMachineAreNotMixed) {
   Add(Next({800, 300, 300}, "another processor"));
   EXPECT_EQ(Shown("step_median_ns"), Cell(int64_t{300}));
   EXPECT_EQ(Shown("repeat"), Cell(int64_t{2})) << "it was run twice all the same";
-  EXPECT_THAT(CellText(Shown("evidence")), HasSubstr("of another machine or version"));
+  EXPECT_THAT(CellText(Shown("evidence")), HasSubstr("from another machine or version"));
   Add(Next({700, 200, 200}, "another processor"));
   EXPECT_EQ(Shown("all_steps_ns"), Cell("[800,300,300,200,200]"));
   EXPECT_THAT(store_.FinishedPoints("s"), ElementsAre(point_.id));

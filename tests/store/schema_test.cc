@@ -206,7 +206,7 @@ TEST_F(SchemaTest, AFieldThatIsNewBecomesAColumnWithItsValues) {
       "ALTER TABLE points DROP COLUMN seed; ALTER TABLE points DROP COLUMN "
       "tied_head; ALTER TABLE points DROP COLUMN learning_rate");
   EXPECT_EQ(RefusedLarge(),
-            file_.string() + " has no column yet for what this ridgeline keeps: learning_rate, seed, tied_head");
+            file_.string() + " lacks columns that this ridgeline keeps: learning_rate, seed, tied_head");
   const std::string bytes = ReadFile(file_);
   {
     Store read = Store::Open(file_, Store::Mode::kReadOnly);
@@ -235,10 +235,9 @@ TEST_F(SchemaTest, AFigureThatIsNewBecomesAColumnThatOlderResultsHaveNothingIn) 
   Sql(kDropViews +
       "ALTER TABLE results DROP COLUMN rss_peak_bytes; ALTER TABLE results DROP COLUMN grad_norm;"
       "ALTER TABLE results DROP COLUMN planned_bytes_by_category;");
-  EXPECT_EQ(
-      RefusedLarge(),
-      file_.string() +
-          " has no column yet for what this ridgeline keeps: grad_norm, planned_bytes_by_category, rss_peak_bytes");
+  EXPECT_EQ(RefusedLarge(),
+            file_.string() +
+                " lacks columns that this ridgeline keeps: grad_norm, planned_bytes_by_category, rss_peak_bytes");
   Store store = Store::Open(file_, Store::Mode::kReadWrite);
   EXPECT_EQ(Value(store, "SELECT ifnull(rss_peak_bytes, 'none') || grad_norm || planned_bytes_by_category FROM runs"),
             Cell("none[]{}"));

@@ -212,7 +212,7 @@ TEST(Expand, IncludeListsAndComparisons) {
   EXPECT_THAT(Shown(grid + "include: [{batch_size: [4, 8], seed: [5, 6]}]", {"batch_size", "seed"}),
               ElementsAre("1 1234", "2 1234", "4 5", "4 6", "8 5", "8 6"));
   EXPECT_THAT(RefusalOfExpansion(grid + "include: [{batch_size: '>4', seed: 5}]"),
-              HasSubstr("s.yaml:4:24: no combination has such a batch_size, and a comparison makes no new point"));
+              HasSubstr("s.yaml:4:24: no combination has such a batch_size, and a comparison adds no point"));
 }
 
 TEST(Expand, IncludeWithoutAxesListsPoints) {

@@ -53,8 +53,8 @@ TEST(Formula, ComputesAFieldAfterThoseThatItGoesBy) {
                     "defaults: {global_batch: 16, batch_size: '{{4096 / seq_length}}'}\n"),
             (Pairs{{8, 2}, {4, 4}}));
   EXPECT_EQ(FormulaFaults("defaults: {batch_size: '{{grad_accumulation * 2}}', grad_accumulation: '{{batch_size}}'}\n"),
-            "formulas.yaml:2:24: batch_size: {{grad_accumulation * 2}}: its formula goes by its own value\n"
-            "formulas.yaml:2:72: grad_accumulation: {{batch_size}}: its formula goes by its own value");
+            "formulas.yaml:2:24: batch_size: {{grad_accumulation * 2}}: its formula depends on its own value\n"
+            "formulas.yaml:2:72: grad_accumulation: {{batch_size}}: its formula depends on its own value");
 }
 
 TEST(Formula, IsPartOfTheGridLikeAValue) {
@@ -72,7 +72,7 @@ TEST(Formula, IsPartOfTheGridLikeAValue) {
 
 TEST(Formula, WithoutAWholeValueRefusesThePointWithItsPlace) {
   EXPECT_EQ(FormulaFaults("matrix: {seq_length: [512, 3000]}\ndefaults: {batch_size: '{{4096 / seq_length}}'}\n"),
-            "formulas.yaml:3:24: batch_size: {{4096 / seq_length}}: 4096 / 3000 is no whole number (in the point "
+            "formulas.yaml:3:24: batch_size: {{4096 / seq_length}}: 4096 / 3000 is not a whole number (in the point "
             "seq_length: 3000)");
   EXPECT_NE(FormulaFaults("defaults: {seq_length: 512, batch_size: '{{512 - seq_length}}'}\n").find("batch_size is 0"),
             std::string::npos)
@@ -83,7 +83,7 @@ TEST(Formula, IsRefusedWhereItIsNone) {
   const auto of = [](const std::string& value) { return FormulaFaults("defaults: {batch_size: '" + value + "'}\n"); };
   EXPECT_EQ(of("{{4096 / seq_lenght}}"),
             "formulas.yaml:2:24: the formula '{{4096 / seq_lenght}}': seq_lenght is a text, and no number to count "
-            "with; 'seq_lenght' is no field, did you mean 'seq_length'?");
+            "with; 'seq_lenght' is not a field, did you mean 'seq_length'?");
   EXPECT_NE(of("{{seq_length > 4}}").find("it is a comparison"), std::string::npos);
   EXPECT_NE(of("{{seq_length /}}").find("a value is missing"), std::string::npos);
   EXPECT_NE(of("{{}}").find("a value is missing"), std::string::npos);
@@ -103,11 +103,12 @@ TEST(GlobalBatch, SetsTheAccumulation) {
 }
 
 TEST(GlobalBatch, IsRefusedWhereItIsNoMultiple) {
-  EXPECT_EQ(FormulaFaults("matrix: {batch_size: [2, 3]}\ndefaults: {global_batch: 32}\n"),
-            "formulas.yaml:3:26: global_batch: 32: it is no multiple of batch_size 3 x 1 data-parallel ranks (in the "
-            "point batch_size: 3)");
+  EXPECT_EQ(
+      FormulaFaults("matrix: {batch_size: [2, 3]}\ndefaults: {global_batch: 32}\n"),
+      "formulas.yaml:3:26: global_batch: 32: it is not a multiple of batch_size 3 x 1 data-parallel ranks (in the "
+      "point batch_size: 3)");
   // Fewer than one micro-step has.
-  EXPECT_NE(FormulaFaults("defaults: {global_batch: 4, batch_size: 8}\n").find("no multiple of batch_size 8"),
+  EXPECT_NE(FormulaFaults("defaults: {global_batch: 4, batch_size: 8}\n").find("not a multiple of batch_size 8"),
             std::string::npos);
   EXPECT_EQ(Batches("matrix: {batch_size: [2, 3, 4]}\ndefaults: {global_batch: 32}\n"
                     "exclude: ['{{32 % (batch_size * data_parallel) != 0}}']\n"),
@@ -142,7 +143,7 @@ TEST(Formula, IsACondition) {
   EXPECT_NE(FormulaFaults(grid + "exclude: ['{{batch_sise == 2}}']\n").find("did you mean 'batch_size'"),
             std::string::npos);
   EXPECT_EQ(FormulaFaults(grid + "exclude: ['{{4 / batch_size > 2}}']\n"),
-            "formulas.yaml:3:11: 4 / batch_size > 2: 4 / 3 is no whole number");
+            "formulas.yaml:3:11: 4 / batch_size > 2: 4 / 3 is not a whole number");
   Given given;
   given.only = {"batch_size=4"};  // must not be dropped
   EXPECT_THROW(FormulaSweep(grid + "only: '{{batch_size > 3}}'\n", given), Error);
@@ -171,7 +172,7 @@ TEST(Include, ComparesTwoFields) {
   }
   const int64_t none = RunSpec().seed;
   EXPECT_EQ(seeds, (std::vector<int64_t>{none, none, 9, none, 9, 9}));
-  EXPECT_NE(FormulaFaults(grid + "include: [{batch_size: '>seq_length', seed: 9}]\n").find("makes no new point"),
+  EXPECT_NE(FormulaFaults(grid + "include: [{batch_size: '>seq_length', seed: 9}]\n").find("adds no point"),
             std::string::npos);
 }
 

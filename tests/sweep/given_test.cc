@@ -167,7 +167,7 @@ TEST(Given, IsToldByItsOption) {
   EXPECT_THAT(GivenRefusal(kGrid, {{"seed=1,2,3"}, {}}), HasSubstr("axes that move together are equally long"));
   EXPECT_THAT(GivenRefusal(kGrid, {{}, {"batch_sise=4"}}), StartsWith("--only: unknown field 'batch_sise'"));
   EXPECT_EQ(GivenRefusal(kGrid, {{}, {"batch_size=4"}}), "--only: no point of the sweep is so");
-  EXPECT_THAT(GivenRefusal(kGrid, {{"batch_size=max"}, {"batch_size=1"}}), HasSubstr("no condition can go by it"));
+  EXPECT_THAT(GivenRefusal(kGrid, {{"batch_size=max"}, {"batch_size=1"}}), HasSubstr("no condition can depend on it"));
   EXPECT_THAT(GivenRefusal(kGrid, {{"batch_size"}, {}}), HasSubstr("field=value"));
   EXPECT_THAT(GivenRefusal(kGrid, {{"batch_size="}, {}}), HasSubstr("is not a value"));
   EXPECT_THAT(GivenRefusal(kGrid, {{"data=x]\nname: other"}, {}}), Not(HasSubstr("accepted")));

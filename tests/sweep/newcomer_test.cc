@@ -88,7 +88,7 @@ TEST(Newcomer, SaysAMemoryLimitWithoutAUnit) {
   const std::string head = "name: a\ndefaults: {model: llama-10m}\nlaunch: {memory_limit: ";
   Expect({
       {head + "64}\n",
-       "s.yaml:3:24: memory_limit is 64 bytes, in which nothing runs: a number needs its unit, such as 64GB"},
+       "s.yaml:3:24: memory_limit is 64 bytes, which is too little for anything: give the number a unit, such as 64GB"},
       {head + "64G}\n", "s.yaml:3:24: memory_limit is a size such as 8GB or 512MiB, not \"64G\""},
       {head + "\"64\"}\n", "s.yaml:3:24: memory_limit is a size such as 8GB or 512MiB, not \"64\""},
   });
@@ -96,7 +96,7 @@ TEST(Newcomer, SaysAMemoryLimitWithoutAUnit) {
 
 TEST(Newcomer, AsksForGpusWhereNoneAreGiven) {
   Expect({{"name: a\ndefaults: {model: llama-10m}\nlaunch: {launcher: slurm, gpus: 8}\n",
-           "s.yaml:3:33: gpus stands in the launcher's own mapping, such as slurm: {gpus: 8}"}});
+           "s.yaml:3:33: gpus belongs in the launcher's own mapping, such as slurm: {gpus: 8}"}});
 }
 
 TEST(Newcomer, NamesAModelThatIsNotThere) {

@@ -43,7 +43,7 @@ TEST(ReadPrice, OfADeviceOrOfANode) {
 TEST(ReadPrice, WhatIsNoPriceIsToldAtItsPlace) {
   EXPECT_THAT(RefusalOfSection("price: 31.50"), HasSubstr("s.yaml:3:8: price is a mapping such as"));
   EXPECT_THAT(RefusalOfSection("price: {node: -3 USD/h, date: 2026}"),
-              HasSubstr("s.yaml:3:15: node of price is negative, which it cannot be"));
+              HasSubstr("s.yaml:3:15: node of price must not be negative"));
   EXPECT_THAT(RefusalOfSection("price: {node: 31.50, date: 2026}"),
               AllOf(HasSubstr("s.yaml:3:15: node of price is an amount such as 31.50 USD/h"), HasSubstr("not 31.5")));
   EXPECT_THAT(RefusalOfSection("price: {node: 31.50 EUR/h, date: 2026}"),
@@ -56,7 +56,7 @@ TEST(ReadPrice, WhatIsNoPriceIsToldAtItsPlace) {
   EXPECT_THAT(RefusalOfSection("price: {date: 2026-03}"), HasSubstr("price has a date and no price of a node"));
   for (const char* date : {"2026-13", "2026-02-30", "2199", "yesterday", "1", "26"}) {
     EXPECT_THAT(RefusalOfSection("price: {node: 3 USD/h, date: " + std::string(date) + "}"),
-                HasSubstr("date of price: '" + std::string(date) + "' is no date from 2000 to 2099"));
+                HasSubstr("date of price: '" + std::string(date) + "' is not a date from 2000 to 2099"));
   }
   EXPECT_THAT(RefusalOfSection("price: {power: 700}"), HasSubstr("s.yaml:3:16: power of price is an amount such as"));
   EXPECT_THAT(RefusalOfSection("price: {device: [p5]}"), HasSubstr("s.yaml:3:17: device of price is text such as p5"));
@@ -80,8 +80,8 @@ published:
 TEST(ReadPublished, WhatLacksItsSourceOrItsPointsIsToldAtItsPlace) {
   const auto one = [](const std::string& figures) { return RefusalOfSection("published: [" + figures + "]"); };
   EXPECT_THAT(one("{when: {batch_size: 1}, peak_memory: 1GB}"),
-              HasSubstr("s.yaml:3:13: published figures have no source"));
-  EXPECT_THAT(one("{source: x, peak_memory: 1GB}"), HasSubstr("have no `when`"));
+              HasSubstr("s.yaml:3:13: published figures need a source"));
+  EXPECT_THAT(one("{source: x, peak_memory: 1GB}"), HasSubstr("need `when`"));
   EXPECT_THAT(one("{source: x, when: {batch_size: 1}}"), HasSubstr("have none of cold_tokens_per_s"));
   EXPECT_THAT(one("{source: x, when: {batch_size: 1}, cold_tokens_per_s: -1}"),
               HasSubstr("cold_tokens_per_s is a number of tokens a second, of all ranks, not -1"));

@@ -60,17 +60,18 @@ TEST(SweepSearch, WhatMovesTogetherIsSearchedTogether) {
 
 TEST(SweepSearch, EverySlipIsSaidWithItsPlace) {
   EXPECT_EQ(WrongSearch("{maximize: fit, over: [batch_size]}"),
-            "s.yaml:3:9: search has no budget: say how many runs it may take, such as budget: 12");
-  EXPECT_EQ(WrongSearch("{budget: 3}"), "s.yaml:3:9: search does not say what it maximizes: tokens_per_s, cost or fit");
+            "s.yaml:3:9: search needs a budget: the most runs, such as budget: 12");
+  EXPECT_EQ(WrongSearch("{budget: 3}"), "s.yaml:3:9: search needs maximize: tokens_per_s, cost or fit");
   EXPECT_THAT(WrongSearch("{maximize: token_per_s, budget: 3}"),
               HasSubstr("s.yaml:3:20: search maximizes tokens_per_s, cost or fit, not \"token_per_s\", did you mean "
                         "'tokens_per_s'?"));
   EXPECT_THAT(WrongSearch("{maximize: fit, over: [batch_sise], budget: 3}"),
-              HasSubstr("s.yaml:3:32: over names axes of the sweep, and \"batch_sise\" is no field, did you mean "
+              HasSubstr("s.yaml:3:32: over names axes of the sweep, but \"batch_sise\" is not a field, did you mean "
                         "'batch_size'?"));
-  EXPECT_EQ(WrongSearch("{maximize: fit, over: [ranks], budget: 3}"),
-            "s.yaml:3:32: ranks is no axis of this sweep, whose axes are batch_size, checkpointing: give it values in "
-            "matrix or zip");
+  EXPECT_EQ(
+      WrongSearch("{maximize: fit, over: [ranks], budget: 3}"),
+      "s.yaml:3:32: ranks is not an axis of this sweep, whose axes are batch_size, checkpointing: give it values in "
+      "matrix or zip");
   EXPECT_THAT(WrongSearch("{maximize: fit, over: [], budget: 3}"), HasSubstr("over is a list of axes"));
   EXPECT_THAT(WrongSearch("{maximize: fit, over: [batch_size, batch_size], budget: 3}"), HasSubstr("twice"));
   for (const char* budget : {"0", "-1", "501", "many", "1.5"}) {

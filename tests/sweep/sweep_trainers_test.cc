@@ -164,19 +164,19 @@ metrics: [{name: step_time, regex: 'took (.*) ms', unit: ms}]
 TEST_F(SweepsOfTrainers, HowRanksAreSplitIsHeldAgainstEachPointAtItsValue) {
   WriteFile(dir_.path() / "trainers/split.yaml", kSplit);
   const std::string of = "defaults: {model: llama-8b, trainer: split, ranks: 64}\n";
-  EXPECT_THAT(
-      Refusal(of + "matrix: {tp: [1, 2], cp: [1, 3]}\n"),
-      AllOf(HasSubstr("sweep.yaml:3:30: trainer split: it has no whole number of data-parallel ranks: 64 / 3 is "
-                      "no whole number (ranks is 64, tp is 1, cp is 3)"),
-            Not(HasSubstr("sweep.yaml:3:14"))));
-  EXPECT_THAT(Refusal(of + "matrix: {cp: [1, 128]}\n"), HasSubstr("sweep.yaml:3:18: trainer split: it has no whole"));
+  EXPECT_THAT(Refusal(of + "matrix: {tp: [1, 2], cp: [1, 3]}\n"),
+              AllOf(HasSubstr("sweep.yaml:3:30: trainer split: its number of data-parallel ranks is not whole: 64 / 3 "
+                              "is not a whole number (ranks is 64, tp is 1, cp is 3)"),
+                    Not(HasSubstr("sweep.yaml:3:14"))));
+  EXPECT_THAT(Refusal(of + "matrix: {cp: [1, 128]}\n"),
+              HasSubstr("sweep.yaml:3:18: trainer split: its number of data-parallel ranks is not whole"));
   EXPECT_THAT(Refusal(of + "matrix: {tp: [1, 64]}\nexclude: [{tp: 1}]\n"),
               HasSubstr("sweep.yaml:3:18: trainer split: tp must divide heads (heads is 32, tp is 64)"));
   EXPECT_THAT(Refusal(of + "matrix: {tp: [1, 2], shard: [none, full]}\n"),
               HasSubstr("trainer split needs tp == 1 or shard != full, and tp is 2, shard is full"));
   EXPECT_THAT(Refusal("defaults: {model: llama-10m, heads: 16, head_dim: 16, kv_heads: 16, trainer: split, ranks: 64}\n"
                       "matrix: {tp: [1, 16]}\n"),
-              HasSubstr("sweep.yaml:3:18: trainer split: 8 / 16 is no whole number (layers is 8, tp is 16)"));
+              HasSubstr("sweep.yaml:3:18: trainer split: 8 / 16 is not a whole number (layers is 8, tp is 16)"));
   EXPECT_EQ(Expand(Load(of + "matrix: {tp: [1, 2, 4], cp: [1, 2]}\n")).size(), 6U);
 }
 
@@ -240,7 +240,7 @@ metrics: [{name: step_time, regex: 'took (.*) ms', unit: ms}]
 
 TEST_F(SweepsOfTrainers, WhatATemplateNeedsOfANameIsSaidAtTheModel) {
   EXPECT_THAT(Refusal("defaults: {trainer: mine, model: qwen3-8b-instruct}\n"),
-              HasSubstr("sweep.yaml:2:34: trainer mine needs layers, which nobody knows of the model "
+              HasSubstr("sweep.yaml:2:34: trainer mine needs layers, which is not known for the model "
                         "qwen3-8b-instruct: give it beside `model`, or name a preset"));
   EXPECT_EQ(Expand(Load("defaults: {trainer: mine, model: qwen3-8b-instruct, layers: 36}\n")).size(), 1U);
   EXPECT_THAT(Refusal("defaults: {trainer: mine, model: Qwen/Qwen3-8B}\n"), HasSubstr("(such as qwen3-8b)"));
@@ -255,7 +255,7 @@ TEST_F(SweepsOfTrainers, OursRefusesAModelThatIsOnlyAName) {
               HasSubstr("sweep.yaml:2:19: the model qwen3-8b is for other trainers: its family is qwen3, and ridgeline "
                         "trains llama, gpt and stack"));
   EXPECT_THAT(Refusal("defaults: {trainer: mine, model: x, family: gpt}\n"),
-              HasSubstr("sweep.yaml:2:45: family is gpt, and nobody knows that of the model x"));
+              HasSubstr("sweep.yaml:2:45: family is gpt, but the model x"));
   EXPECT_THAT(Refusal("defaults: {trainer: mine, model: \"a\\e[31m\"}\n"), HasSubstr("model is a name or a path"));
 }
 

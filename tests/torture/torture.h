@@ -275,7 +275,7 @@ class Round {
     ::kill(victim, SIGCONT);
   }
 
-  // None of these commands changes what is measured, whatever the run is doing, and none of them hangs. Their output
+  // These commands never change what is measured, whatever the run is doing, and never hang. Their output
   // does not matter, because a run may keep them from its files.
   void RunBeside() {
     const auto at = [&](const char* name) { return (it_.cli.dir.path() / name).string(); };

@@ -61,7 +61,7 @@ TEST(Expression, NamesAreThoseInItOnce) {
 }
 
 TEST(Expression, WhatHasNoValueIsSaid) {
-  EXPECT_EQ(Refused("{{ranks}} / 3"), "64 / 3 is no whole number");
+  EXPECT_EQ(Refused("{{ranks}} / 3"), "64 / 3 is not a whole number");
   EXPECT_EQ(Refused("{{ranks}} / {{zero}}"), "64 is divided by 0");
   EXPECT_EQ(Refused("{{most}} * 2"), "it is beyond 64 bits");
   EXPECT_EQ(Refused("{{least}} / -1"), "it is beyond 64 bits");
@@ -74,15 +74,15 @@ TEST(Expression, WhatHasNoValueIsSaid) {
 TEST(Expression, WhatIsNoneIsRefused) {
   EXPECT_EQ(Refused(""), "it ends where a value is missing");
   EXPECT_EQ(Refused("1 +"), "it ends where a value is missing");
-  EXPECT_EQ(Refused("1 2"), "'2' has no place here");
+  EXPECT_EQ(Refused("1 2"), "'2' does not belong here");
   EXPECT_EQ(Refused("(1"), "a parenthesis is not closed");
   EXPECT_THAT(Refused("{{tp | float}}"), HasSubstr("without a filter"));
   EXPECT_THAT(Refused("{{tp"), HasSubstr("without a filter"));
-  EXPECT_THAT(Refused("12x"), HasSubstr("12x is no whole number"));
-  EXPECT_THAT(Refused("99999999999999999999"), HasSubstr("no whole number"));
-  EXPECT_THAT(Refused("1 and 2"), HasSubstr("join are comparisons"));
-  EXPECT_THAT(Refused("(1 == 1) + 1"), HasSubstr("is no number to count with"));
-  EXPECT_EQ(Refused("1 == 1 == 1"), "'== 1' has no place here");
+  EXPECT_THAT(Refused("12x"), HasSubstr("12x is not a whole number"));
+  EXPECT_THAT(Refused("99999999999999999999"), HasSubstr("not a whole number"));
+  EXPECT_THAT(Refused("1 and 2"), HasSubstr("join comparisons"));
+  EXPECT_THAT(Refused("(1 == 1) + 1"), HasSubstr("a comparison is not a number"));
+  EXPECT_EQ(Refused("1 == 1 == 1"), "'== 1' does not belong here");
   EXPECT_THAT(Refused(std::string(100, '(') + "1"), HasSubstr("parentheses in each other"));
   EXPECT_THAT(Refused(std::string(100, '-') + "1"), HasSubstr("parentheses in each other"));
   std::string many = "1";

@@ -109,7 +109,7 @@ TEST_F(Find, AReleaseThatIsNoneIsSaidWithThoseThatThereAre) {
     return std::string("was found");
   };
   EXPECT_EQ(refusal("titan@0.3"), "there is no trainer 'titan@0.3'; of titan there are titan@0.2, titan@main");
-  EXPECT_EQ(refusal("nemo"), "nemo has no release with a number: name one of nemo@main");
+  EXPECT_EQ(refusal("nemo"), "nemo has no numbered release: name one of nemo@main");
   EXPECT_THAT(refusal("tital"), HasSubstr("there is no trainer 'tital'"));
   EXPECT_THAT(refusal("tital@0.2"), HasSubstr("did you mean 'titan@0.2'?"));
 }

@@ -130,8 +130,8 @@ TEST(Invocation, MistakesAreSaidAtTheirPlace) {
   EXPECT_THAT(RefusalOfMine("env: {A: b}\n"), HasSubstr("env goes with a command, and there is none"));
   EXPECT_THAT(RefusalOfMine("command: [x]\nprocesses: mine\n"), HasSubstr("processes is ours, torchrun, srun or one"));
   EXPECT_THAT(RefusalOfMine("command: [x]\nenv: {'A=B': c}\n"), HasSubstr("a variable's name has no '='"));
-  EXPECT_THAT(RefusalOfMine("command: [x]\nfiles: {../a.toml: b}\n"), HasSubstr("is no file that can be written here"));
-  EXPECT_THAT(RefusalOfMine("command: [x]\nfiles: {a.sh: b}\n"), HasSubstr("by which values are quoted"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\nfiles: {../a.toml: b}\n"), HasSubstr("cannot be a file here"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\nfiles: {a.sh: b}\n"), HasSubstr("which decides how values are quoted"));
   EXPECT_THAT(RefusalOfMine("command: [x]\nsupports: {precisions: fp32}\n"), HasSubstr("did you mean 'precision'"));
   EXPECT_THAT(RefusalOfMine("command: [x]\nsupports: {precision: fp64}\n"), HasSubstr("fp64"));
   EXPECT_THAT(RefusalOfMine("command: [x]\nfields: {layers: {type: integer, default: 1}}\n"),
@@ -177,7 +177,7 @@ TEST(Invocation, AShellsTextTakesPlainValuesAlone) {
   const std::string text = "command: [bash, -lc, 'source env.sh && exec ./train --d={{data}} --n={{layers}}']\n";
   EXPECT_THAT(WhyNot(text, {{"model", "gpt-124m"}, {"data", "/data/a-1.txt"}}), IsEmpty());
   EXPECT_THAT(WhyNot(text, {{"model", "gpt-124m"}, {"data", "/data/$(touch x)"}}),
-              ElementsAre(HasSubstr("data is '/data/$(touch x)', which a shell would not take as it is")));
+              ElementsAre(HasSubstr("data is '/data/$(touch x)', which a shell would change")));
   const std::string argument = "command: [conda, run, bash, -ec, './train $1 --n={{layers}}', x, '{{data}}']\n";
   EXPECT_THAT(WhyNot(argument, {{"model", "gpt-124m"}, {"data", "/data/$(touch x)"}}), IsEmpty());
   EXPECT_THAT(RefusalOfMine("command: [source, env.sh, '&&', ./train, '{{layers}}']\n"),
@@ -194,7 +194,7 @@ TEST(Invocation, MistakesInHowRanksAreSplitAreSaidAtTheirPlace) {
   EXPECT_THAT(refused("data_parallel: {{ranks}}\n"), HasSubstr("mapping"));
   EXPECT_THAT(refused("require: '{{ranks}} == 1'\n"), HasSubstr("require is a list of 1 to"));
   EXPECT_THAT(refused("require: ['{{ranks}}']\n"), HasSubstr("a requirement is a condition, such as"));
-  EXPECT_THAT(refused("require: [{else: x}]\n"), HasSubstr("a requirement has an if"));
+  EXPECT_THAT(refused("require: [{else: x}]\n"), HasSubstr("a requirement has `if`"));
   EXPECT_THAT(refused("require: [{if: '{{ranks}} == 1', then: x}]\n"),
               HasSubstr("unknown part of a requirement 'then'"));
   EXPECT_THAT(RefusalOfMine("data_parallel: '1'\n"), HasSubstr("data_parallel goes with a command"));
@@ -288,9 +288,10 @@ TEST(Invocation, WhatNobodyKnowsOfAModelHasNoValue) {
     return problems.front().message;
   };
   EXPECT_EQ(why_not("command: [x, '{{model}}']\n", {}), "");
-  EXPECT_EQ(why_not("command: [x, '{{layers}}', '{{hidden}}', '{{rope_theta}}', '{{layers}}']\n", {}),
-            "trainer mine needs layers, hidden, rope_theta, which nobody knows of the model my/model: give them beside "
-            "`model`, or name a preset");
+  EXPECT_EQ(
+      why_not("command: [x, '{{layers}}', '{{hidden}}', '{{rope_theta}}', '{{layers}}']\n", {}),
+      "trainer mine needs layers, hidden, rope_theta, which is not known for the model my/model: give them beside "
+      "`model`, or name a preset");
   EXPECT_THAT(why_not("command: [x, '{{layers}}', '{{hidden}}']\n", {{"layers", 4}}), HasSubstr("needs hidden, which"));
   EXPECT_THAT(why_not("command: [x, '{{model}}', '{{parameters}}']\n", {}), HasSubstr("needs parameters, which"));
   EXPECT_EQ(why_not("command: [x, '{{model}}', '{{parameters}}']\n", {{"parameters", 5}}), "");
@@ -301,7 +302,7 @@ TEST(Invocation, WhatNobodyKnowsOfAModelHasNoValue) {
             "");
   EXPECT_THAT(WhyNot("command: [x, '{{layers}}']\nsupports: {family: [llama, gpt]}\n",
                      {{"model", "x"}, {"layers", 2}, {"trainer", "mine"}}),
-              ElementsAre(HasSubstr("takes family: llama, gpt, not other: the model x is no preset")));
+              ElementsAre(HasSubstr("takes family: llama, gpt, not other: the model x is not a preset")));
   const Trainer counts = ParseMine("command: [x, '{{model}}', '{{parameters}}', '{{active_parameters}}']\n");
   EXPECT_THAT(Invoke(*counts.invocation, Spec({{"model", "mixtral-8x7b"}, {"trainer", "mine"}}), {}).argv,
               ElementsAre("x", "mixtral-8x7b", "46702792704", "12879925248"));

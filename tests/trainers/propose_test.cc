@@ -67,7 +67,7 @@ const std::set<std::string>& Besides() {
   return besides;
 }
 
-// Of each figure that a shipped definition reads, a proposal reads the same, asks, or says nothing.
+// For each figure of a shipped definition, a proposal reads the same, asks, or says nothing.
 TEST(Propose, FindsTheFiguresOfLogsWhoseDefinitionIsHidden) {
   int right = 0;
   int asked = 0;
@@ -135,9 +135,12 @@ TEST(Propose, AsksWhatALogLeavesOpen) {
 TEST(Propose, AsksForAUnit) {
   const std::string log = "step 1 time 0.51 loss 2.5 peak mem 18.2GB\nstep 2 time 0.42 loss 2.4 peak mem 18.2GB\n";
   for (const ProposedMetric& metric : ProposeFrom(log).metrics) {
-    if (metric.figure == "step_time")
+    if (metric.figure == "step_time") {
       EXPECT_THAT(metric.question + metric.take, AnyOf(HasSubstr("ms or s"), HasSubstr("arrival")));
-    if (metric.figure == "device_peak") EXPECT_THAT(metric.question, HasSubstr("1000 or of 1024"));
+    }
+    if (metric.figure == "device_peak") {
+      EXPECT_THAT(metric.question, HasSubstr("1000 or of 1024"));
+    }
   }
   const auto found = ReadByProposal(log, {.rates = "", .memory = "device_peak", .gb = "1024"});
   EXPECT_THAT(found.at("device_peak"), ElementsAre(std::round(18.2 * (1 << 30))));

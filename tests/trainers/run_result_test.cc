@@ -380,7 +380,7 @@ TEST(RunResultOfALog, LinesOfRanksWithoutNamesAreNoSteps) {
   spec.steps = 98;
   const RunResult few = ResultFrom(all, 0, spec);
   EXPECT_LE(few.measured_steps, 6) << "each rank's six of a hundred steps";
-  EXPECT_THAT(few.evidence.at("steps_at_least"), HasSubstr("nobody knows how many steps"));
+  EXPECT_THAT(few.evidence.at("steps_at_least"), HasSubstr("covers an unknown number of steps"));
   const RunResult rates = ResultFrom(Repeated("rate 1\nrate 2\nrate 3\n", 8), 0, spec);
   EXPECT_EQ(rates.measured_steps, 6);
   // For ranks that name themselves, the steps are known.

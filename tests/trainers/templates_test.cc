@@ -114,7 +114,7 @@ TEST(Templates, TextInFilesIsQuotedAsTheyAllReadIt) {
   EXPECT_EQ(InFile("name = \"x/{{path}}\"\nnext = {{precision}}"),
             "name = \"x/a \\\"b\\\"\\n\\\\c\\u007f\"\nnext = \"fp8\"");
   EXPECT_EQ(InFile("a = {{precision | map: fp8=e4m3}}"), "a = e4m3") << "the definition's own words";
-  EXPECT_THAT(RefusalOfTemplate("a: '{{path}}'", Quoting::kQuoted), HasSubstr("no place between single quotes"));
+  EXPECT_THAT(RefusalOfTemplate("a: '{{path}}'", Quoting::kQuoted), HasSubstr("cannot stand between single quotes"));
   EXPECT_THAT(RefusalOfTemplate("{{path | words}}", Quoting::kQuoted), HasSubstr("no filter 'words' here"));
 }
 
@@ -126,9 +126,9 @@ TEST(Templates, ValuesInPythonAreExpressionsOfTheirOwn) {
   EXPECT_EQ(in_python("f{{nothing}}{{nothing}}"), R"(f("")(""))") << "no f-string, and no three quotes in a row";
   EXPECT_EQ(in_python("\"{{precision | map: fp8=float8}}\""), "\"float8\"") << "the definition's own words";
   const auto refusal = [](const std::string& text) { return RefusalOfTemplate(text, Quoting::kPython); };
-  EXPECT_THAT(refusal("x = f\"a{{path}}\""), HasSubstr("in Python a value has no place between quotes"));
-  EXPECT_THAT(refusal("x = \"{{if flash}}{{path}}{{end}}\""), HasSubstr("no place between quotes"));
-  EXPECT_THAT(refusal("x = '{{path}}'"), HasSubstr("no place between single quotes"));
+  EXPECT_THAT(refusal("x = f\"a{{path}}\""), HasSubstr("in Python a value cannot stand between quotes"));
+  EXPECT_THAT(refusal("x = \"{{if flash}}{{path}}{{end}}\""), HasSubstr("cannot stand between quotes"));
+  EXPECT_THAT(refusal("x = '{{path}}'"), HasSubstr("cannot stand between single quotes"));
   EXPECT_THAT(refusal("\"\"\"\n{{path}}\n\"\"\""), HasSubstr("Python has no \"\"\" here"));
   EXPECT_THAT(refusal("'''\n{{path}}\n'''"), HasSubstr("Python has no ''' here"));
   EXPECT_THAT(refusal("x = \"\\\n{{path}}\""), HasSubstr("ends with no backslash"));

@@ -117,7 +117,7 @@ TEST(Yaml, CountsWhatAliasesUnfoldTo) {
 }
 
 TEST(Yaml, AnAliasOfWhatItStandsInIsAFault) {
-  EXPECT_THAT(FaultOf("a: &x [1, *x]\n"), HasSubstr("f.yaml:1:11: this alias stands for what it is itself a part of"));
+  EXPECT_THAT(FaultOf("a: &x [1, *x]\n"), HasSubstr("f.yaml:1:11: this alias stands for something that contains it"));
   EXPECT_THAT(FaultOf("&x {a: *x}\n"), HasSubstr("f.yaml:1:8: this alias stands for"));
   EXPECT_NE(FaultOf("a: *nobody\n"), "none");
 }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/help_form.h"
 #include "base/json.h"
 #include "base/user_folders.h"
 #include "base/version.h"
@@ -22,18 +23,24 @@
 namespace ridgeline {
 namespace {
 
-constexpr const char* kFooter = R"(Three ways to say what to train:
-  ridgeline-train --spec run.json --result result.json     a RunSpec, as `ridgeline` writes it
-  ridgeline-train --model llama-25m --precision bf16 --batch-size 4 --checkpointing full
-  ridgeline-train --num-layers 24 --batch-size 1 --seq-length 8192 --checkpoint-layer transformerlayer
-      the flags of NVIDIA TransformerEngine's fsdp.py, with its defaults and its printed lines
-Several ranks: one process each, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun and `ridgeline exec`
-start them, and a RIDGELINE_SECRET_FILE where they meet elsewhere than at 127.0.0.1; or --ranks 8 --communicator virtual:
-be the first of eight.
-A flag may also be given as a SageMaker hyperparameter: SM_HP_BATCH_SIZE=4 for --batch-size 4.
-On SIGTERM or SIGUSR1 the step is finished and the state saved in --checkpoint-dir; started again, the run continues.
-Exit codes: 0 done, 2 bad input, 3 crashed, 10/11 out of device/host memory, 12 diverged, 13 preempted,
-14 a folder or a disk failed, 15 the GPU is not there, or failed.)";
+constexpr const char* kFooter =
+    "There are three ways to say what to train:\n"
+    "  ridgeline-train --spec run.json --result result.json\n"
+    "      a RunSpec, as `ridgeline` writes it\n"
+    "  ridgeline-train --model llama-25m --precision bf16 --batch-size 4\n"
+    "      flags\n"
+    "  ridgeline-train --num-layers 24 --batch-size 1 --seq-length 8192\n"
+    "      the flags of NVIDIA TransformerEngine's fsdp.py, with its defaults and its\n"
+    "      printed lines\n\n"
+    "Several ranks: start one process each, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as "
+    "torchrun and `ridgeline exec` set them. If they meet at an address other than 127.0.0.1, they need a"
+    " RIDGELINE_SECRET_FILE. With --ranks 8 --communicator virtual, this process plays the first of eight"
+    " ranks.\n\n"
+    "Flags may also be SageMaker hyperparameters: SM_HP_BATCH_SIZE=4 is --batch-size 4.\n\n"
+    "On SIGTERM or SIGUSR1 the trainer finishes the step and saves its state in --checkpoint-dir. When "
+    "you start it again, it continues from there.\n\n"
+    "Exit codes: 0 done, 2 bad input, 3 crashed, 10 out of device memory, 11 out of host memory, 12 "
+    "diverged, 13 preempted, 14 a folder or a disk failed, 15 the GPU is missing or failed.";
 
 template <typename Number>
 bool IsAllOf(const std::string& text, Number& number) {
@@ -143,42 +150,43 @@ RunSpec CalibrationBase(const std::map<std::string_view, std::string>& given) {
 std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv) {
   TrainCommand command;
   CLI::App app("ridgeline-train: trains one configuration and measures it.", "ridgeline-train");
+  app.formatter(HelpForm());
   app.footer(kFooter);
   app.set_version_flag("--version", std::string(kVersion) + " " + std::string(GitCommit()));
   app.add_option("--spec", command.spec_file, "read a RunSpec from this JSON file");
   app.add_option("--result", command.result_file, "write the RunResult to this JSON file");
-  app.add_option("--resume", command.resume,
-                 "continue from these checkpoint files, a folder DIR/step-NNNNNNNN (default: the newest whole ones in "
-                 "--checkpoint-dir)");
   app.add_option(
-      "--verify", command.verify_case,
-      "run a reference case (CASE.json beside CASE.safetensors) and print the errors; exit 1 outside bounds");
-  app.add_flag("--gpus", command.gpus, "print NVIDIA's GPUs here, and the versions of what computes on them");
-  app.add_flag("--profile", command.profile, "print what each op costs, and keep it with the result (evidence.op_ns)");
+      "--resume", command.resume,
+      "continue from this checkpoint folder, DIR/step-NNNNNNNN (default: the newest complete one in --checkpoint-dir)");
+  app.add_option("--verify", command.verify_case,
+                 "run a reference case (CASE.json beside CASE.safetensors) and print the errors; exit code 1 if they "
+                 "are out of bounds");
+  app.add_flag("--gpus", command.gpus, "print this machine's NVIDIA GPUs, and the versions of driver and libraries");
+  app.add_flag("--profile", command.profile, "print the cost of each op, and keep it in the result (evidence.op_ns)");
   app.add_option("--export-trace", command.export_trace,
-                 "write the measured step of rank 0, call by call: X.json for Perfetto, X.et (MLCommons Chakra) for "
-                 "ASTRA-sim");
+                 "write the measured step of rank 0, call by call, as X.json for Perfetto or X.et (MLCommons Chakra) "
+                 "for ASTRA-sim");
   app.add_flag_callback(
       "--no-graph", [&] { command.device.graph = false; },
-      "queue a step on a GPU call by call, rather than replay it as a graph: the same bits, more work for the host");
+      "on a GPU, queue a step call by call instead of replaying it as a graph: same bits, more work for the host");
   std::string algorithms;
   app.add_option("--algorithms", algorithms,
-                 "of products on a GPU: the file that keeps which algorithms were the fastest (default: "
-                 "~/.cache/ridgeline/cublaslt.json); off: take those that cuBLASLt names first");
+                 "on a GPU: the file that remembers the fastest algorithms of products (default "
+                 "~/.cache/ridgeline/cublaslt.json); off: take the first that cuBLASLt proposes");
   auto* load = app.add_option("--choose-under-load", command.device.load_seconds,
-                              "choose them after so many seconds of load, on random operands, with cold caches: no GPU "
-                              "has shown yet what that gains")
+                              "choose algorithms after this many seconds of load, on random operands and with cold "
+                              "caches; no GPU has shown yet what that gains")
                    ->type_name("SECONDS")
                    ->check(CLI::Range(0.001, 60.0));
-  auto* plans = app.add_flag("--all-plans", command.device.all_plans,
-                             "of attention on a GPU: time all of cuDNN's plans, and keep the choice beside those of "
-                             "--algorithms");
+  auto* plans =
+      app.add_flag("--all-plans", command.device.all_plans,
+                   "on a GPU: time all of cuDNN's attention plans, and keep the choice in the file of --algorithms");
   app.add_flag("--budget", command.budget,
-               "train nothing: print what a step moves and multiplies, op by op, and the least time that takes on the "
-               "gpu that is named, else on an H200");
+               "train nothing; print what a step moves and multiplies, op by op, and the least time for that on --gpu "
+               "(default an H200)");
   app.add_option("--calibrate", command.calibrate_s,
-                 "train nothing: for about so many seconds time steps of small models on this --device and --gpu, call "
-                 "by call, and write what was seen to --result, as `ridgeline calibrate` reads it")
+                 "train nothing; time steps of small models on this --device and --gpu for about this many seconds, "
+                 "and write the times to --result for `ridgeline calibrate`")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 3600.0));
 

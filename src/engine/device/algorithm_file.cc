@@ -55,7 +55,7 @@ KeptAlgorithms DecodeAlgorithms(std::string_view text, const std::string& source
   KeptAlgorithms kept;
   for (const auto& [work, digits] : algorithms.items()) {
     auto bytes = digits.is_string() ? BytesOf(digits.get<std::string>()) : std::nullopt;
-    if (!bytes) refuse("has an algorithm that is no hexadecimal digits");
+    if (!bytes) refuse("has an algorithm that is not made of hexadecimal digits");
     kept[work] = *std::move(bytes);
   }
   return kept;
@@ -71,7 +71,7 @@ KeptAlgorithms AlgorithmFile::Read() {
     return text ? DecodeAlgorithms(*text, path_.string()) : KeptAlgorithms();
   } catch (const Error& error) {
     refused_ = true;
-    Note(error.message() + ": it is left as it is; remove it and another is made");
+    Note(error.message() + ": it is left unchanged; remove it, and a new one is made");
     return {};
   }
 }

@@ -30,7 +30,7 @@ constexpr Place kUpdates = {"optimizer, one pass", ""};
 constexpr Place kBetween = {"norms, residual, RoPE, activation", ""};
 constexpr Place kLosses = {"loss, gradient in place", ""};
 constexpr Place kRecomputed = {"", "computed again instead of kept, as checkpointing says"};
-constexpr Place kOwnPass = {"", "a pass of its own: what makes the numbers could write their codes"};
+constexpr Place kOwnPass = {"", "a separate pass: the kernel that makes the numbers could write their codes"};
 constexpr Place kTwoPasses = {"", "two passes of their own: the scale needs the largest of the numbers first"};
 constexpr Place kGradientNorm = {"", "no update may begin before the norm of all gradients is known"};
 constexpr Place kRanks = {"", "between ranks"};
@@ -70,7 +70,7 @@ const std::unordered_map<const OpDef*, Place>& Places() {
       {&kSquaredSum, kGradientNorm},
       {&kClipScale, kGradientNorm},
       {&kLossScale, kGradientNorm},
-      {&kFill, {"", "sets what is added to"}},
+      {&kFill, {"", "sets what others add to"}},
       {&kFillUniform, {"", "the input of a model without an embedding"}},
       {&kEmbedding, {"", "a row a token"}},
       {&kEmbeddingBackward, {"", "a row a token, added to the table's gradient"}},
@@ -90,7 +90,7 @@ Place PlaceOf(const OpCall& call) {
   if (call.phase == Phase::kRecompute) return kRecomputed;
   if (call.op == &kQuantize && call.cost.more_bytes > 0) return kTwoPasses;
   const auto found = Places().find(call.op);
-  return found == Places().end() ? Place{"", "of an op that the budget does not know"} : found->second;
+  return found == Places().end() ? Place{"", "the budget does not know this op"} : found->second;
 }
 
 double ProductFlops(MathFormat format, const DeviceSpeed& speed) {

@@ -162,7 +162,7 @@ std::optional<SavedState> CheckpointDir::NewestWhole(const std::function<void(co
   if (!damage) return std::nullopt;
   throw Error(ErrorKind::kInvalidInput,
               fmt::format("no checkpoint files in {} are whole: {}", dir_.string(), damage->message()),
-              "restore what is damaged, or remove these files to begin anew");
+              "restore the damaged files, or remove all of these to start over");
 }
 
 void CheckpointDir::Save(const TrainingState& state, Manifest manifest) {

@@ -138,12 +138,13 @@ class CudaDeviceOfRank final : public TrainingDevice {
     const Gpu& asked = *FindGpu(spec.gpu);
     const Gpu* here = FindGpuOfDriver(name_);
     if (here != &asked || 10 * properties.major + properties.minor != asked.compute_capability) {
-      throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("the spec has gpu: {} ('{}'), and GPU {} here is '{}' of compute capability {}.{}",
-                              spec.gpu, asked.driver_name, number_, name_, properties.major, properties.minor),
-                  here == nullptr
-                      ? WhyNoGpu(name_) + "; run it where such a GPU is"
-                      : fmt::format("run it where such a GPU is, or say which one is here: gpu: {}", here->name));
+      throw Error(
+          ErrorKind::kInfrastructure,
+          fmt::format("the spec has gpu: {} ('{}'), and GPU {} here is '{}' of compute capability {}.{}", spec.gpu,
+                      asked.driver_name, number_, name_, properties.major, properties.minor),
+          here == nullptr
+              ? WhyNoGpu(name_) + "; run it on a machine with such a GPU"
+              : fmt::format("run it on a machine with such a GPU, or name the one that is here: gpu: {}", here->name));
     }
     memory_bytes_ = static_cast<int64_t>(properties.totalGlobalMem);
     multiprocessors_ = properties.multiProcessorCount;
@@ -216,11 +217,12 @@ class CudaDeviceOfRank final : public TrainingDevice {
     // The driver keeps more or less of it, depending on its release.
     const auto usable = static_cast<double>(asked.usable_bytes);
     if (static_cast<double>(memory_bytes_) < 0.95 * usable || memory_bytes_ > asked.total_bytes) {
-      refuse(fmt::format("has {} of memory, and such a one shows {}", FormatBytes(memory_bytes_),
+      refuse(fmt::format("has {} of memory, and a whole GPU of this kind shows {}", FormatBytes(memory_bytes_),
                          FormatBytes(asked.usable_bytes)));
     }
     if (multiprocessors_ != asked.multiprocessors) {
-      refuse(fmt::format("has {} multiprocessors, and such a one {}", multiprocessors_, asked.multiprocessors));
+      refuse(fmt::format("has {} multiprocessors, and a whole GPU of this kind has {}", multiprocessors_,
+                         asked.multiprocessors));
     }
   }
 

@@ -322,14 +322,14 @@ class Training {
     result_.message = fmt::format("told to leave after step {} of {}", step, total_);
     if (!files_) {
       result_.message += "; nothing was saved, since no checkpoint.dir is set";
-      result_.hint = "set checkpoint.dir, and a run that is told to leave can be continued";
+      result_.hint = "set checkpoint.dir to make an interrupted run continuable";
     } else if (saved_step_ == step) {
       result_.message += step == 0 ? "; there was nothing to save" : fmt::format("; saved in {}", spec_.checkpoint_dir);
       result_.hint = "run it again to continue";
     } else {
       result_.message += fmt::format("; not saved: {}", result_.evidence["checkpoint_error"]);
       result_.hint = saved_step_ > 0 ? fmt::format("run again it continues after step {}", saved_step_)
-                                     : "run again it begins anew";
+                                     : "if you run it again, it starts from the beginning";
     }
   }
 

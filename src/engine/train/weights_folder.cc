@@ -35,7 +35,7 @@ void CheckFolder(const fs::path& folder) {
   const fs::file_status status = fs::status(folder, ec);
   if (fs::is_directory(status)) return;
   if (fs::exists(status)) {
-    throw Error(ErrorKind::kInvalidInput, folder.string() + " is no folder of weights to start from: it is a file");
+    throw Error(ErrorKind::kInvalidInput, folder.string() + " is a file, not a folder of weights");
   }
   throw Error(ErrorKind::kInfrastructure,
               fmt::format("cannot read the folder of weights {}: {}", folder.string(), ec.message()),

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 
 #include "base/files.h"
+#include "base/help_form.h"
 #include "base/json.h"
 #include "base/process.h"
 #include "predict/memory.h"
@@ -168,7 +170,13 @@ TEST_F(TrainCommandTest, ExitCodesFollowTheContract) {
   EXPECT_EQ(bad.status.exit_code, static_cast<int>(TrainerExit::kInvalid));
   EXPECT_NE(bad.stderr_text.find("did you mean 'layers'"), std::string::npos) << bad.stderr_text;
   EXPECT_EQ(Trainer({"--no-such-flag"}).status.exit_code, static_cast<int>(TrainerExit::kInvalid));
-  EXPECT_EQ(Trainer({"--help"}).status.exit_code, 0);
+}
+
+TEST_F(TrainCommandTest, HelpFitsANarrowTerminal) {
+  const Captured help = Trainer({"--help"});
+  EXPECT_EQ(help.status.exit_code, 0);
+  std::istringstream lines(help.stdout_text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), kHelpColumns) << line;
 }
 
 TEST_F(TrainCommandTest, SpeaksFsdpPysLanguage) {

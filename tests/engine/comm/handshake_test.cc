@@ -164,9 +164,9 @@ TEST_F(Handshake, WhatIsNoSecretIsSaid) {
   }
   ASSERT_EQ(::chmod(file.c_str(), 0440), 0);
   EXPECT_EQ(refused(file), "taken") << "a group's, as Kubernetes mounts it";
-  EXPECT_THAT(refused(dir_.path()), HasSubstr("is no regular file"));
+  EXPECT_THAT(refused(dir_.path()), HasSubstr("is not a regular file"));
   ASSERT_EQ(::mkfifo((dir_ / "pipe").c_str(), 0600), 0);
-  EXPECT_THAT(refused(dir_ / "pipe"), HasSubstr("is no regular file"));
+  EXPECT_THAT(refused(dir_ / "pipe"), HasSubstr("is not a regular file"));
 }
 
 }  // namespace

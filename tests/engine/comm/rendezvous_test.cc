@@ -174,7 +174,8 @@ TEST(Rendezvous, ARankWithAnotherSecretIsToldSoAndCounted) {
       continue;
     }
     EXPECT_THAT(errors[0], HasSubstr(" did not know the job's secret"));
-    EXPECT_THAT(errors[1], AllOf(HasSubstr("who answered at 127.0.0.1:"), HasSubstr(" has another secret than ")));
+    EXPECT_THAT(errors[1],
+                AllOf(HasSubstr("a process at 127.0.0.1:"), HasSubstr(" answered with another secret than ")));
   }
 }
 
@@ -201,7 +202,7 @@ TEST(Rendezvous, WhoHasAnotherSecretIsNamedAlthoughItHasLeft) {
   }
   done = true;
   other.join();
-  EXPECT_THAT(error, HasSubstr(" has another secret than none"));
+  EXPECT_THAT(error, HasSubstr(" answered with another secret than none"));
 }
 
 TEST(Rendezvous, WithoutASecretRanksMeetOnTheLoopbackInterfaceAlone) {
@@ -213,7 +214,7 @@ TEST(Rendezvous, WithoutASecretRanksMeetOnTheLoopbackInterfaceAlone) {
     ADD_FAILURE() << "it listens";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
-    EXPECT_THAT(e.message(), HasSubstr("and have no secret"));
+    EXPECT_THAT(e.message(), HasSubstr("without a secret"));
     EXPECT_THAT(e.hint(), HasSubstr("RIDGELINE_SECRET_FILE"));
   }
   place.secret_file = "/there is none";

@@ -128,9 +128,9 @@ TEST_F(AlgorithmFileTest, LeavesAloneWhatIsNotWhole) {
            {sealed({{"version", 2}}), "another version"},
            {sealed({{"version", "1"}}), "another version"},
            {sealed({{"version", 1}}), "has no kept algorithms"},
-           {sealed({{"version", 1}, {"algorithms", {{"x", 7}}}}), "no hexadecimal digits"},
-           {sealed({{"version", 1}, {"algorithms", {{"x", "0"}}}}), "no hexadecimal digits"},
-           {sealed({{"version", 1}, {"algorithms", {{"x", "0g"}}}}), "no hexadecimal digits"},
+           {sealed({{"version", 1}, {"algorithms", {{"x", 7}}}}), "not made of hexadecimal digits"},
+           {sealed({{"version", 1}, {"algorithms", {{"x", "0"}}}}), "not made of hexadecimal digits"},
+           {sealed({{"version", 1}, {"algorithms", {{"x", "0g"}}}}), "not made of hexadecimal digits"},
            {std::string(AlgorithmFile::kMostBytes + 1, ' '), "and may have"}}) {
     SCOPED_TRACE(text.substr(0, 100));
     WriteFile(path_, text);

@@ -62,7 +62,7 @@ TEST_P(Loss, CrossEntropyIsItsFormula) {
   }
 }
 
-// Of rows as long a device keeps a part where it is read twice.
+// A device keeps only a part of such long rows where it reads them twice.
 TEST_P(Loss, CrossEntropyTakesLongRows) {
   constexpr int64_t kVocab = 100'003;
   const auto logits = RepresentableNormal(DType::kBF16, kVocab, 3, 3.0F);

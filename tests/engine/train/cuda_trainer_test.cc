@@ -355,9 +355,9 @@ TEST_F(CudaTrainer, RefusesAPartThatIsNotWhole) {
     return result.message;
   };
   cuda_machine::ResetMachine({.told_bytes = size_t{70} << 30});
-  EXPECT_THAT(refusal(), HasSubstr("as the spec's gpu: h200, but has 75.2 GB of memory, and such a one shows 150 GB"));
+  EXPECT_THAT(refusal(), HasSubstr("gpu: h200, but has 75.2 GB of memory, and a whole GPU of this kind shows 150 GB"));
   cuda_machine::ResetMachine({.multiprocessors = 114});
-  EXPECT_THAT(refusal(), HasSubstr("but has 114 multiprocessors, and such a one 132"));
+  EXPECT_THAT(refusal(), HasSubstr("but has 114 multiprocessors, and a whole GPU of this kind has 132"));
   cuda_machine::ResetMachine();
   card_.mig = true;
   EXPECT_THAT(refusal(), HasSubstr("but it is cut into instances (MIG)"));

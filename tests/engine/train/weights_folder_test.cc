@@ -383,7 +383,7 @@ TEST_F(WeightsFolderTest, AFolderThatIsNotThereIsTheStorages) {
   std::ofstream(dir_ / "file") << "text";
   const RunResult file = run(dir_ / "file");
   EXPECT_EQ(file.status, RunStatus::kInvalid);
-  EXPECT_THAT(file.message, HasSubstr("it is a file"));
+  EXPECT_THAT(file.message, HasSubstr("is a file, not a folder of weights"));
 }
 
 TEST_F(WeightsFolderTest, ARunThatIsContinuedNeedsTheFolderNoMore) {

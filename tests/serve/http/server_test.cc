@@ -215,9 +215,9 @@ TEST(SiteServer, SaysOfADatabaseThatBecameAFifoThatItDoesNotAnswerAndGoesOnWhere
   ASSERT_EQ(::mkfifo(served.db().c_str(), 0600), 0);
   const auto health = [&] { return served.Client().Get("/healthz"); };
   EXPECT_TRUE(testing::Eventually([&] { return health()->status == 503; }));
-  EXPECT_THAT(health()->body, HasSubstr("is no regular file"));
+  EXPECT_THAT(health()->body, HasSubstr("is not a regular file"));
   for (const char* path : {"/runs", "/history", "/reports/scaling"}) {
-    EXPECT_THAT(served.Client().Get(path)->body, HasSubstr("is no regular file")) << path;
+    EXPECT_THAT(served.Client().Get(path)->body, HasSubstr("is not a regular file")) << path;
   }
   EXPECT_TRUE(testing::Eventually([&] { return served.Client().Get("/metrics")->status == 503; }));
   std::filesystem::remove(served.db());

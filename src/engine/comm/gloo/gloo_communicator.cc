@@ -41,7 +41,7 @@ std::string Encode(const Introduction& i) {
 }
 
 Introduction DecodeIntroduction(const std::string& text, int64_t rank) {
-  const std::string source = fmt::format("what rank {} says of itself", rank);
+  const std::string source = fmt::format("what rank {} reports", rank);
   const Json document = ParseJson(text, source);
   try {
     return {document.at("host"), document.at("address"), document.at("first_address"), document.at("identity")};

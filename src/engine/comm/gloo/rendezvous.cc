@@ -40,8 +40,9 @@ std::optional<Secret> SecretOf(const RankEnvironment& place) {
   if (other_answered) {
     throw Error(
         ErrorKind::kInfrastructure,
-        fmt::format("who answered at {} has another secret than {}, and nobody with the right one answered within {}",
-                    there, file.empty() ? "none, as RIDGELINE_SECRET_FILE is not set here" : file, limit),
+        fmt::format(
+            "a process at {} answered with another secret than {}, and none with the right one answered within {}",
+            there, file.empty() ? "none, as RIDGELINE_SECRET_FILE is not set here" : file, limit),
         "give every rank the same RIDGELINE_SECRET_FILE, and MASTER_PORT to no other program");
   }
   throw Error(ErrorKind::kInfrastructure, fmt::format("rank 0 did not answer at {} within {}", there, limit),
@@ -53,7 +54,7 @@ void CheckMayMeetAt(const std::string& address, const RankEnvironment& place) {
   if (!place.secret_file.empty() || IsLoopback(address)) return;
   throw Error(
       ErrorKind::kInvalidInput,
-      fmt::format("the ranks would meet at {}, where others could join them, and have no secret", address),
+      fmt::format("the ranks would meet at {} without a secret, and others could join them", address),
       "set RIDGELINE_SECRET_FILE for each to a file that only you can read, with the same 32 random bytes or more "
       "((umask 077; head -c 32 /dev/urandom >FILE)); or, on one machine, MASTER_ADDR to 127.0.0.1");
 }

@@ -43,7 +43,7 @@ std::optional<Secret> Secret::Read(const fs::path& file) {
   struct stat info {};
   if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0)
     ThrowErrno("cannot read the ranks' secret " + file.string(), kHint);
-  if (!S_ISREG(info.st_mode)) Refuse(file, "is no regular file");
+  if (!S_ISREG(info.st_mode)) Refuse(file, "is not a regular file");
   if (const std::string others = WhoElseKnows(info); !others.empty()) Refuse(file, others);
   if (info.st_size < kLeastBytes || info.st_size > kMostBytes) {
     Refuse(file, fmt::format("has {} bytes, and must have {} to {}", info.st_size, kLeastBytes, kMostBytes));

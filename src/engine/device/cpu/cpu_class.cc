@@ -82,7 +82,7 @@ CpuClass ChosenClass() {
   }
   std::string names;
   for (const auto& [cpu_class, name] : kNames) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-  throw Error(ErrorKind::kInvalidInput, fmt::format("RIDGELINE_CPU_CLASS is no class of CPU: '{}'", wanted),
+  throw Error(ErrorKind::kInvalidInput, fmt::format("RIDGELINE_CPU_CLASS is not a class of CPU: '{}'", wanted),
               "classes are " + names);
 }
 

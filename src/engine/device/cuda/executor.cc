@@ -111,7 +111,7 @@ void CudaScalars::Queue(std::span<const std::byte* const> from, cudaStream_t str
 }
 
 Executor::Scalars CudaScalars::Take(CudaCollectives* collectives) {
-  if (queued_ == taken_) throw Error(ErrorKind::kInternal, "scalars are taken that nobody queued");
+  if (queued_ == taken_) throw Error(ErrorKind::kInternal, "scalars are taken that were never queued");
   const size_t slot = taken_ % kReadings;
   const Reading& reading = readings_[slot];
   CheckWait(cudaEventSynchronize(reading.done.get()), "cudaEventSynchronize", collectives);

@@ -20,7 +20,7 @@ void WithCudaType(DType dtype, Fn&& fn) {
     case DType::kF16:
       return fn(__half{});
     default:
-      throw Error(ErrorKind::kInternal, "a CUDA kernel was given a dtype that is no floating one");
+      throw Error(ErrorKind::kInternal, "a CUDA kernel was given a dtype that is not floating-point");
   }
 }
 

@@ -27,7 +27,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::CappedTag<float, 8>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
 
-// Of AVX2's 16 registers, 12 keep sums, two a step of b, and one a word of a.
+// AVX2 has 16 registers: 12 keep sums, two a step of b, and one a word of a.
 constexpr int64_t kRows = 6;
 constexpr int64_t kVectors = 2;
 constexpr int64_t kCols = kVectors * kLanes;

@@ -35,7 +35,7 @@ cudaDataType_t TypeOf(DType dtype) {
     case DType::kF16:
       return CUDA_R_16F;
     default:
-      throw Error(ErrorKind::kInternal, "a product was given a dtype that is no floating one");
+      throw Error(ErrorKind::kInternal, "a product was given a dtype that is not floating-point");
   }
 }
 cudaDataType_t TypeOf(Format format) {

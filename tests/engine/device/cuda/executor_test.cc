@@ -133,7 +133,7 @@ TEST(CudaExecutor, AReplayedStepReadsItsOwnInputs) {
   EXPECT_NE(moved, before);
 }
 
-// Of three calls of one op, the first two are joined, and the third touches what one of them changes.
+// Three calls of one op: the first two are joined, and the third touches what one of them changes.
 TEST(CallsTogether, EndBeforeOneThatTouchesWhatAnotherChanges) {
   enum Third { kReadsWhatTheFirstWrote, kWritesWhatTheFirstRead, kWritesWhatTheSecondWrote, kTouchesNothing };
   for (const Third third :
