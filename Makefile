@@ -117,7 +117,8 @@ test-trixie: ## Build and test on Debian 13, in its own folder (as root)
 test-newest-slurm: ## Run the launcher's tests on Debian testing's Slurm, in its own folder (as root)
 	scripts/in-debian.sh testing slurm
 
-lint: packages ## Run clang-format, clang-tidy and shellcheck, warnings as errors; TIDY=each: source by source
+lint: packages ## Run clang-format, clang-tidy, shellcheck and prose.py, warnings as errors; TIDY=each: source by source
+	scripts/prose.py .
 	clang-format --dry-run -Werror $(SOURCES)
 	shellcheck $(SCRIPTS)
 	@cmake --preset lint

@@ -26,7 +26,8 @@ class Poller {
   };
 
   // The arguments must outlive this object.
-  Poller(const DriverParts& parts, Reluctance& reluctance) : parts_(parts), reluctance_(reluctance), batch_(parts.launcher.can().bulk) {}
+  Poller(const DriverParts& parts, Reluctance& reluctance)
+      : parts_(parts), reluctance_(reluctance), batch_(parts.launcher.can().bulk) {}
 
   // Asks about all jobs that the launcher has, and brings them up to date here and in the store. Returns nothing if it
   // is not time yet, and no jobs if the run is interrupted meanwhile. Throws if the launcher has not answered for too

@@ -26,7 +26,11 @@ class Submitter {
   // `program` is the `ridgeline` that runs a job. `faults` knows the nodes to avoid. The references must outlive this
   // object.
   Submitter(const DriverParts& parts, Reluctance& reluctance, const FaultWatch& faults, std::filesystem::path program)
-      : parts_(parts), reluctance_(reluctance), faults_(faults), program_(std::move(program)), batch_(parts.launcher.can().bulk) {}
+      : parts_(parts),
+        reluctance_(reluctance),
+        faults_(faults),
+        program_(std::move(program)),
+        batch_(parts.launcher.can().bulk) {}
 
   // Submits a batch of the jobs that are due, and records in the store which were taken. Throws if the launcher has
   // said "not now" for too long.
