@@ -337,7 +337,7 @@ TEST_F(CudaTrainer, RefusesAnotherGpuThanTheSpecs) {
   const RunResult result = Run(SpecFrom(values));
   EXPECT_EQ(result.reason, InfrastructureReason::kNode);
   EXPECT_THAT(result.message, AllOf(HasSubstr("gpu: h100"), HasSubstr("'NVIDIA H200' of compute capability 9.0")));
-  EXPECT_THAT(result.hint, HasSubstr("say which one is here: gpu: h200"));
+  EXPECT_THAT(result.hint, HasSubstr("name the one that is here: gpu: h200"));
 }
 
 TEST_F(CudaTrainer, RefusesASliceOfTheSpecsGpu) {
