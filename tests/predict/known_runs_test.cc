@@ -86,7 +86,9 @@ TEST(KnownRuns, SeveralTeachShares) {
     runs.push_back({spec, "h100", StepNs(truth, spec, device), false, "runs.db"});
   }
   Framework framework;
-  ASSERT_TRUE(Correct(framework, device, runs));
+  size_t tried = 0;
+  ASSERT_TRUE(Correct(framework, device, runs, [&tried] { ++tried; }));
+  EXPECT_GT(tried, 100) << "each try is told, so that a caller can show progress";
   EXPECT_TRUE(framework.correction->shares);
   EXPECT_EQ(framework.correction->factor, 1);
   EXPECT_LT(*framework.correction->error, 0.05);
