@@ -8,7 +8,8 @@
 //   silent: true      it does not answer polls
 //   cards: N, ram: SIZE, host: NODE  GPUs and memory of a node, and the node; nothing but its description reads these
 //   anywhere: true    its description can keep no job on a node
-//   job_takes_ms: N   every call takes that long for each of its jobs, so it does not work in bulk
+//   job_takes_ms: N   every call takes that long for each of its jobs, so it does not work in bulk; the file `called`
+//                     beside the jobs' shows that a call has begun
 // Without a script: queued, running, ended. What it knows of a job, including what it was `asked`, is a file in
 // state_dir. So, as with a real scheduler elsewhere, killing a driver changes nothing.
 #include <spawn.h>
@@ -111,7 +112,9 @@ class ScriptedLauncher final : public plugin::Launcher {
 
  private:
   void TakeTime(size_t jobs) const {
-    if (job_takes_.count() > 0) std::this_thread::sleep_for(jobs * job_takes_);
+    if (job_takes_.count() == 0) return;
+    std::ofstream(state_dir_ / "called");
+    std::this_thread::sleep_for(jobs * job_takes_);
   }
 
   fs::path Record(const std::string& key) const { return state_dir_ / (key + ".json"); }
