@@ -80,7 +80,7 @@ Cause StartLimit(const std::string& what) {
 // When a Job's controller has deleted the pods at the deadline, it may report that late. It may also report another
 // reason, because it then sees a failed pod.
 bool EndedAtDeadline(const JobView& job, const PodView* decides) {
-  if (job.failed && job.reason == "DeadlineExceeded") return true;
+  if (job.failed && job.reason == kDeadlineExceeded) return true;
   if (job.deadline_s == 0 || job.started_unix_s == 0) return false;
   const int64_t deadline_unix_s = job.started_unix_s + job.deadline_s;
   if (decides != nullptr && decides->deletion_asked_unix_s > 0)

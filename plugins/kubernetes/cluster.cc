@@ -78,7 +78,7 @@ Failure Cluster::ToFailure(const Response& response, const std::string& what) {
     case kUnauthorized:
       LogInAgain();
       return {Failure::Kind::kInfrastructure, message,
-              "the cluster does not know you: log in until `kubectl get jobs` works"};
+              fmt::format("the cluster does not know you: log in until `kubectl get {}` works", kind_.plural)};
     case kForbidden:
       if (says("exceeded quota")) {
         return {Failure::Kind::kNotNow, message, "it goes on when Jobs of the namespace end; or have the quota raised"};

@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/failure.h"
 #include "kubernetes/config.h"
+#include "kubernetes/kinds.h"
 
 namespace ridgeline::kubernetes {
 
@@ -57,15 +58,17 @@ inline constexpr int64_t kGone = 410;
 
 class Cluster {
  public:
-  explicit Cluster(const plugin::Clock& clock) : clock_(clock) {}
+  // `kind`: what jobs become there.
+  Cluster(const plugin::Clock& clock, const Kind& kind) : clock_(clock), kind_(kind) {}
   // Starts kubectl. Throws Failure if that is impossible. `options` choose kubeconfig, context and namespace, else
   // kubectl's own rules do. Makes a folder for the socket, and removes the folders of dead processes.
   static std::unique_ptr<Cluster> Connect(const Options& options, const plugin::Clock& clock);
   virtual ~Cluster() = default;
 
   virtual const std::string& name_space() const = 0;
-  // The path of its Jobs, and of its objects of another kind ("pods").
-  std::string JobsPath() const { return "/apis/batch/v1/namespaces/" + name_space() + "/jobs"; }
+  const Kind& kind() const { return kind_; }
+  // The path of the jobs' objects, and of its core objects ("pods").
+  std::string JobsPath() const { return kind_.Path(name_space()); }
   std::string CorePath(const std::string& kind) const { return "/api/v1/namespaces/" + name_space() + '/' + kind; }
 
   // Returns all answers, in order. Streams go on meanwhile. If the server wants to be left alone (Retry-After), throws
@@ -103,6 +106,7 @@ class Cluster {
   void ThrowIfLeftAlone() const;
 
   const plugin::Clock& clock_;
+  const Kind& kind_;
   std::optional<plugin::Clock::Time> last_outage_;
   int64_t date_unix_s_ = 0;
   plugin::Clock::Time date_at_;

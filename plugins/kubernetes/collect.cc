@@ -39,22 +39,22 @@ Collector::Live& Collector::LiveOf(const Record& record) {
 }
 
 void Collector::TakeLogs(const Pods& pods, Live& live) {
-  for (const auto& [name, pod] : pods) {
-    auto log = live.logs.find(name);
+  for (const auto& [key, pod] : pods) {
+    auto log = live.logs.find(key);
     if (log == live.logs.end()) {
       if (!pod.HasBegun() || pod.phase == kDeletedPhase) continue;
-      const std::string path =
-          fmt::format("{}/{}/log?container={}&follow=true", cluster_.CorePath("pods"), name, kContainer);
-      log = live.logs.emplace(name, PodLog(cluster_, clock_, path)).first;
+      const std::string path = fmt::format("{}/{}/log?container={}&follow=true", cluster_.CorePath("pods"), pod.name,
+                                           cluster_.kind().container);
+      log = live.logs.emplace(key, PodLog(cluster_, clock_, path)).first;
     }
     log->second.Pump(pod, live.output);
   }
   // Reads the logs of pods that are not observed any more, because their Job was suspended.
   PodView gone;
   gone.phase = kDeletedPhase;
-  for (auto& [name, log] : live.logs) {
-    if (pods.contains(name)) continue;
-    gone.name = name;
+  for (auto& [key, log] : live.logs) {
+    if (pods.contains(key)) continue;
+    gone.name = key.substr(0, key.find('/'));
     log.Pump(gone, live.output);
   }
 }

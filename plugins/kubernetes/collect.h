@@ -30,7 +30,7 @@ class Collector {
   // A job that has not ended.
   struct Live {
     plugin::JobOutput output;
-    std::map<std::string, PodLog> logs;  // by the pod's name
+    std::map<std::string, PodLog> logs;  // by KeyOf the pod
     plugin::LastOutput last_output;
   };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/options.h"
 #include "kubernetes/quantity.h"
@@ -71,6 +72,13 @@ std::vector<std::string> Names(const Option& option) {
   return names;
 }
 
+const Kind* ReadKind(const Option& option) {
+  if (const Kind* kind = FindKind(option.Text())) return kind;
+  std::vector<std::string> names;
+  for (const Kind& kind : Kinds()) names.emplace_back(kind.setting);
+  option.Refuse(fmt::format("{}", fmt::join(names, " or ")), "the cluster must have it: docs/kubernetes.md");
+}
+
 int64_t TtlSeconds(const Option& option) { return option.Seconds("3600s", "2147483647s"); }
 int64_t LimitSeconds(const Option& option) { return option.Seconds("1s", "365d"); }
 
@@ -126,6 +134,7 @@ const plugin::Settings<Options>& Own() {
       {"context", Into(&Options::context, &Option::Text)},
       {"kubeconfig", Into(&Options::kubeconfig, &Option::Text)},
       {"namespace", Into(&Options::name_space, &Option::Text)},
+      {"kind", Into(&Options::kind, ReadKind)},
       {"image", Into(&Options::image, &Option::Text)},
       {"trainer_image", Into(&Options::trainer_image, &Option::Text)},
       {"image_pull_policy", Into(&Options::image_pull_policy, &Option::Text)},
@@ -188,6 +197,7 @@ Options OptionsOf(const Json& job, const Options& session) {
        {std::pair{"context", options.context == session.context},
         std::pair{"kubeconfig", options.kubeconfig == session.kubeconfig},
         std::pair{"namespace", options.name_space == session.name_space},
+        std::pair{"kind", options.kind == session.kind},
         std::pair{"nodes", options.nodes == session.nodes},  // the count under launch: itself may differ
         std::pair{"start_limit", options.start_limit_s == session.start_limit_s},
         std::pair{"idle_limit", options.idle_limit_s == session.idle_limit_s},

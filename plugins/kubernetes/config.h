@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/failure.h"
+#include "kubernetes/kinds.h"
 
 namespace ridgeline::kubernetes {
 
@@ -21,6 +22,8 @@ struct Mount {
 struct Options {
   // The cluster, and the place in it; empty: as kubectl chooses.
   std::string context, kubeconfig, name_space;
+
+  const Kind* kind = &JobKind();  // what each job becomes
 
   std::string image, image_pull_policy;  // every job needs an image
   std::string trainer_image;  // for other trainers than ours; exec is copied into it; empty: they are in `image`

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "common/keys.h"
+#include "kubernetes/kinds.h"
 #include "ridgeline/checksum.h"
 
 namespace ridgeline::kubernetes {
@@ -19,6 +20,7 @@ namespace fs = std::filesystem;
 Json Encode(const Record& record) {
   Json document = {{"key", record.key},
                    {"hash", record.hash},
+                   {"kind", record.kind},
                    {"uid", record.uid},
                    {"job_dir", record.job_dir},
                    {"points", record.points},
@@ -35,6 +37,7 @@ Record Decode(const Json& document) {
   Record record;
   document.at("key").get_to(record.key);
   document.at("hash").get_to(record.hash);
+  record.kind = document.value("kind", JobKind().setting);  // older records are all of Jobs
   document.at("uid").get_to(record.uid);
   document.at("job_dir").get_to(record.job_dir);
   document.at("points").get_to(record.points);

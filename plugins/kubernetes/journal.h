@@ -19,7 +19,8 @@ namespace ridgeline::kubernetes {
 struct Record {
   std::string key;  // also the Job's name
   std::string hash;
-  std::string uid;  // empty: it is not known whether the cluster has the Job
+  std::string kind;  // of the object that the job became
+  std::string uid;   // empty: it is not known whether the cluster has the Job
   std::string job_dir;
   std::vector<std::string> points;
   int64_t created_unix_s = 0;  // in the server's time

@@ -109,7 +109,8 @@ Wait OfSuspended(const Options& options) {
     return {"start", "it is suspended until Kueue admits it",
             fmt::format("`kubectl describe localqueue {}` says how full the queue is", options.queue)};
   }
-  return {"start", "it is suspended", "to resume it, set spec.suspend: false"};
+  return {"start", "it is suspended",
+          fmt::format("to resume it, set {} to false in the {}", options.kind->suspend, options.kind->name)};
 }
 
 // Returns the wait of the first pod that has not begun and says why. A pod that never starts by itself comes first.

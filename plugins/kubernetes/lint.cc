@@ -318,7 +318,7 @@ void LintPod(const Json& spec) {
 
 }  // namespace
 
-void Lint(const Json& job) {
+void Lint(const Json& job, const Kind& kind) {
   try {
     const Json& metadata = job.at("metadata");
     const Json& spec = job.at("spec");
@@ -327,7 +327,7 @@ void Lint(const Json& job) {
     LintMetadata("metadata", metadata);
     if (spec.contains("completions")) {
       const std::string last =
-          fmt::format("{}-{}", Words(metadata.at("name")), spec.at("completions").get<int64_t>() - 1);
+          fmt::format("{}{}-{}", Words(metadata.at("name")), kind.infix, spec.at("completions").get<int64_t>() - 1);
       LintDnsLabel("the name of its last pod", last);
       LintHostNetwork(spec.at("template").at("spec"));
     }

@@ -114,14 +114,16 @@ class Maker {
     }
     made.name = name_;
     Json job = MakeJob();
-    made.hash = JobLineHash(job.dump() + std::string(job_file));
+    made.hash = JobLineHash(options_.kind->Make(job).dump() + std::string(job_file));
     KeepOffNodes(job["spec"]["template"]["spec"]);  // after the hash: the nodes to avoid differ from run to run, and do
                                                     // not change what the Job runs
     job["metadata"]["annotations"][kHashAnnotation] = made.hash;
-    made.job = std::move(job);
+    Lint(job, *options_.kind);
+    made.pod = job["spec"]["template"];
+    made.job = options_.kind->Make(std::move(job));
     for (size_t i = 0; i < parts_.size(); ++i) made.others.push_back(ConfigMap(i));
     if (options_.nodes > 1) {
-      made.others.push_back(Service());
+      if (!options_.kind->makes_service) made.others.push_back(Service());
       made.others.push_back(Secret(secret));
     }
     return made;
@@ -335,10 +337,13 @@ class Maker {
                      {{"name", kNodeVariable}, {"valueFrom", {{"fieldRef", {{"fieldPath", "spec.nodeName"}}}}}}});
     if (options_.nodes > 1) {
       env.push_back({{"name", "RIDGELINE_NNODES"}, {"value", std::to_string(options_.nodes)}});
-      env.push_back({{"name", "RIDGELINE_NODE_RANK"},
-                     {"valueFrom",
-                      {{"fieldRef", {{"fieldPath", fmt::format("metadata.annotations['{}']", kIndexAnnotation)}}}}}});
-      env.push_back({{"name", "MASTER_ADDR"}, {"value", fmt::format("{0}-0.{0}", name_)}});
+      env.push_back(
+          {{"name", "RIDGELINE_NODE_RANK"},
+           {"valueFrom",
+            {{"fieldRef",
+              {{"fieldPath", fmt::format("metadata.{}['{}']", options_.kind->index_is_label ? "labels" : "annotations",
+                                         options_.kind->index)}}}}}});
+      env.push_back({{"name", "MASTER_ADDR"}, {"value", options_.kind->RankZero(name_)}});
       env.push_back({{"name", "MASTER_PORT"}, {"value", std::to_string(kMasterPort)}});
       env.push_back({{"name", "RIDGELINE_SECRET_FILE"}, {"value", fmt::format("{}/{}", kSecretMount, kSecretKey)}});
     }
@@ -448,9 +453,7 @@ Manifests MakeManifests(const Json& job, std::string_view job_file, const Option
                   "image: REGISTRY/ridgeline@sha256:…, built from the Containerfile that ships with Ridgeline");
   }
   const std::string for_pods = plugin::JobFileFor(job_file, JobDir(job.at("key").get<std::string>()), kWorkMount);
-  Manifests made = Maker(job, for_pods, own, store).Make(for_pods, secret);
-  Lint(made.job);
-  return made;
+  return Maker(job, for_pods, own, store).Make(for_pods, secret);
 }
 
 std::string FetchCommand(const std::vector<Manifests>& all, const Options& options) {

@@ -10,20 +10,20 @@
 
 namespace ridgeline::kubernetes {
 
-inline constexpr const char* kContainer = "ridgeline";
-inline constexpr int kMasterPort = 29500;  // where the ranks of a gang meet
+inline constexpr const char* kContainer = "ridgeline";  // in settings and patches, of every kind
+inline constexpr int kMasterPort = 29500;               // where the ranks of a gang meet
 inline constexpr const char* kHashAnnotation = "ridgeline.dev/spec-hash";
 inline constexpr const char* kStoreLabel = "ridgeline.dev/store";
-inline constexpr const char* kIndexAnnotation = "batch.kubernetes.io/job-completion-index";
 
 // The manifests of one job of a launcher request. On one node it is a plain Job with the job's name. On several it is
-// an Indexed Job, whose pods find each other by a headless Service.
+// an Indexed Job, whose pods find each other by a headless Service. Other kinds are made of that Job.
 struct Manifests {
   std::string name;
   std::string file_name;  // of what a person submits, without .yaml
   std::string asks;       // the memory that it asks for, in words; empty: it asks for none
   std::string hash;       // hash of all that it runs, wherever it runs; in the Job's annotation kHashAnnotation
-  plugin::Json job;       // batch/v1 Job
+  plugin::Json job;       // the object of the sweep's kind
+  plugin::Json pod;       // the template of its pods
   std::vector<plugin::Json> others;  // the ConfigMaps that hold the job file in parts, the Service, the Secret
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -57,19 +58,19 @@ Observer::Observer(Cluster& cluster, const plugin::Clock& clock, const std::stri
       clock_(clock),
       job_watch_(cluster, clock, cluster.JobsPath(), StoreSelector(store),
                  {[this](const Json& object) {
-                    JobView job = ParseJob(object);
+                    JobView job = ParseJob(object, cluster_.kind());
                     jobs_[job.name] = std::move(job);
                   },
                   [this](const Json& object) {
-                    JobView job = ParseJob(object);
+                    JobView job = ParseJob(object, cluster_.kind());
                     jobs_.erase(job.name);
                     if (!ended_.contains(job.name)) removed_[job.name] = std::move(job);
                   },
                   [this] { jobs_.clear(); }}),
       pod_watch_(cluster, clock, cluster.CorePath("pods"), StoreSelector(store),
-                 {[this](const Json& object) { Keep(ParsePod(object)); },
+                 {[this](const Json& object) { Keep(ParsePod(object, cluster_.kind())); },
                   [this](const Json& object) {
-                    PodView pod = ParsePod(object);
+                    PodView pod = ParsePod(object, cluster_.kind());
                     if (!IsOver(pod)) pod.phase = kDeletedPhase;
                     Keep(std::move(pod));
                   },
@@ -94,11 +95,11 @@ void Observer::SetEnded(const std::string& key) {
 
 void Observer::Keep(PodView pod) {
   if (ended_.contains(pod.job) && IsOver(pod)) {
-    pods_[pod.job].erase(pod.name);
+    pods_[pod.job].erase(KeyOf(pod));
     return;
   }
-  std::string name = pod.name;
-  pods_[pod.job][std::move(name)] = std::move(pod);
+  std::string key = KeyOf(pod);
+  pods_[pod.job][std::move(key)] = std::move(pod);
 }
 
 bool Observer::Runs(const std::string& key, int64_t now_unix_s) const {
@@ -115,8 +116,9 @@ bool Observer::MayCome(const std::string& key) {
 
 Observation::Presence Observer::AskFor(const Record& record) {
   const Response found = cluster_.Call({"GET", cluster_.JobsPath() + '/' + record.key, {}});
-  if (found.code != kNotFound && !found.ok()) throw cluster_.ToFailure(found, "look at Job " + record.key);
-  const bool there = found.ok() && ParseJob(found.Document()).uid == record.uid;
+  if (found.code != kNotFound && !found.ok())
+    throw cluster_.ToFailure(found, fmt::format("look at {} {}", cluster_.kind().name, record.key));
+  const bool there = found.ok() && ParseJob(found.Document(), cluster_.kind()).uid == record.uid;
   return there ? Observation::Presence::kUnheard : Observation::Presence::kGone;
 }
 
@@ -132,10 +134,10 @@ void Observer::TakePods(const std::string& key, const std::string& job_uid, Foll
   if (pods == pods_.end()) return;
   Pods& known = followed.pods;
   std::map<std::string, const PodView*> first;  // the first pod of each index that has none yet
-  for (const auto& [name, pod] : pods->second) {
-    if (followed.left_behind.contains(name)) continue;
+  for (const auto& [pod_key, pod] : pods->second) {
+    if (followed.left_behind.contains(pod_key)) continue;
     if (!pod.job_uid.empty() && pod.job_uid != job_uid) continue;  // it belongs to another Job of that name
-    if (const auto same = known.find(name); same != known.end()) {
+    if (const auto same = known.find(pod_key); same != known.end()) {
       same->second = pod;
       continue;
     }
@@ -148,7 +150,7 @@ void Observer::TakePods(const std::string& key, const std::string& job_uid, Foll
   for (const auto& [index, pod] : first) {
     const bool has_one = std::any_of(known.begin(), known.end(),
                                      [&index = index](const auto& one) { return one.second.index == index; });
-    if (!has_one) known.emplace(pod->name, *pod);
+    if (!has_one) known.emplace(KeyOf(*pod), *pod);
   }
 }
 
@@ -157,14 +159,14 @@ void Observer::TakePods(const std::string& key, const std::string& job_uid, Foll
 bool Observer::IsStillThere(const Record& record, Followed& followed, JobView& job) {
   if (job.suspended || job.deleting || job.complete || job.failed) return true;
   bool new_ones = false;
-  for (const auto& [name, pod] : followed.pods) {
-    if (IsTakenAway(pod)) new_ones = followed.asked_of.insert(name).second || new_ones;
+  for (const auto& [key, pod] : followed.pods) {
+    if (IsTakenAway(pod)) new_ones = followed.asked_of.insert(key).second || new_ones;
   }
   if (!new_ones) return true;
   const Response found = cluster_.Call({"GET", cluster_.JobsPath() + '/' + record.key, {}});
   if (found.code == kNotFound) return false;
   if (!found.ok()) return true;
-  JobView now = ParseJob(found.Document());
+  JobView now = ParseJob(found.Document(), cluster_.kind());
   if (now.uid != record.uid) return false;
   job = std::move(now);
   return true;
@@ -174,12 +176,12 @@ bool Observer::IsStillThere(const Record& record, Followed& followed, JobView& j
 // again with other pods.
 void Observer::LeaveBehind(const JobView& job, Followed& followed) {
   std::erase_if(followed.pods, [&](const auto& entry) {
-    const auto& [name, pod] = entry;
+    const auto& [key, pod] = entry;
     // A pod that was deleted after the Job's start was deleted for another reason.
     const bool before_start =
         pod.created_unix_s < job.started_unix_s && pod.deletion_asked_unix_s <= job.started_unix_s;
     if (!IsTakenAway(pod) || (!job.suspended && !before_start)) return false;
-    followed.left_behind.insert(name);
+    followed.left_behind.insert(key);
     return true;
   });
 }
@@ -228,7 +230,10 @@ void Observer::LookAtStage(const Record& record, Followed& followed, Observation
       (seen.stage == Stage::kNoPod || seen.stage == Stage::kQueued || seen.stage == Stage::kStarting);
   if (lacks_pods && seen.stage_for >= kPodlessPatience) {
     AskForRefusals();
-    if (const auto refused = refusals_.find(record.uid); refused != refusals_.end()) seen.refusal = refused->second;
+    // What a controller makes is called as the job is, and has another uid.
+    for (const std::string& of : {record.uid, record.key, record.key + cluster_.kind().infix}) {
+      if (const auto refused = refusals_.find(of); refused != refusals_.end()) seen.refusal = refused->second;
+    }
   }
   if (seen.stage == Stage::kStarting && seen.stage_for >= kUnmadePatience) {
     AskForPodEvents(followed, seen.pods);
@@ -241,14 +246,20 @@ void Observer::AskForRefusals() {
   const plugin::Clock::Time now = clock_.Now();
   if (!may_read_events_ || now - refusals_asked_ < kEventsPause) return;
   refusals_asked_ = now;
-  const std::string selector = UrlEncode("involvedObject.kind=Job,reason=FailedCreate");
-  const Response response = cluster_.Call({"GET", cluster_.CorePath("events") + "?fieldSelector=" + selector, {}});
-  may_read_events_ = response.code != kForbidden;
-  if (!response.ok()) return;
-  const Json document = response.Document();
-  for (const Json& event : document.at("items")) {
-    const std::string uid = event.value("/involvedObject/uid"_json_pointer, "");
-    if (!uid.empty()) refusals_[uid] = event.value("message", "");
+  const Kind& kind = cluster_.kind();
+  for (const RefusalEvent& of : kind.refusals) {
+    if (of.kind == nullptr || !may_read_events_) continue;
+    const std::string selector = UrlEncode(fmt::format("involvedObject.kind={},reason={}", of.kind, of.reason));
+    const Response response = cluster_.Call({"GET", cluster_.CorePath("events") + "?fieldSelector=" + selector, {}});
+    may_read_events_ = response.code != kForbidden;
+    if (!response.ok()) continue;
+    const Json document = response.Document();
+    for (const Json& event : document.at("items")) {
+      const bool is_job = std::string_view(of.kind) == kind.name;
+      const Json about = event.value("involvedObject", Json::object());
+      const std::string which = about.value(is_job ? "uid" : "name", "");
+      if (!which.empty()) refusals_[which] = event.value("message", "");
+    }
   }
 }
 
@@ -259,11 +270,11 @@ void Observer::AskForPodEvents(Followed& followed, const Pods& pods) {
   followed.events_asked = now;
   std::vector<Request> requests;
   std::vector<std::string> of;
-  for (const auto& [name, pod] : pods) {
+  for (const auto& [key, pod] : pods) {
     if (pod.HasBegun() || pod.node.empty()) continue;
     const std::string selector = UrlEncode("involvedObject.uid=" + pod.uid);
     requests.push_back({"GET", cluster_.CorePath("events") + "?fieldSelector=" + selector, {}});
-    of.push_back(name);
+    of.push_back(pod.name);
   }
   const std::vector<Response> responses = cluster_.CallAll(requests);
   for (size_t i = 0; i < responses.size(); ++i) {

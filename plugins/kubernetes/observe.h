@@ -33,7 +33,7 @@ struct Observation {
   plugin::Clock::Duration stage_for{};  // without interruption
   int64_t waiting_for_s = 0;            // since it was last submitted, run or suspended
   std::string refusal;                  // why it lacks a pod, in the server's words; empty: none reported so far
-  // The last event of each pod with a node and without a container, by pod name.
+  // The last event of each pod with a node and without a container, by the pod's name.
   std::map<std::string, PodEvent> events;
   std::string no_namespace;  // kGone: why its namespace takes no Jobs; empty: it does
   int64_t unix_s = 0;        // time of this observation
@@ -58,7 +58,7 @@ class Observer {
   // What is remembered of a job between two looks.
   struct Followed {
     Pods pods;
-    std::set<std::string> left_behind;  // pods that ended when their Job was suspended
+    std::set<std::string> left_behind;  // pods (KeyOf) that ended when their Job was suspended
     std::set<std::string> asked_of;     // pods that were taken away, after which the Job was asked for
     Stage stage = Stage::kNoPod;
     plugin::Clock::Time stage_since;
@@ -90,7 +90,8 @@ class Observer {
   std::map<std::string, Followed> followed_;  // by key
   std::set<std::string> ended_;
   std::map<std::string, plugin::Clock::Time> unnoted_since_;  // keys whose Jobs may still come
-  std::map<std::string, std::string> refusals_;               // uid of a Job -> why it gets no pod
+  // Why a job gets no pod: by the uid of its object, or by the name of what that object's controller makes.
+  std::map<std::string, std::string> refusals_;
   bool may_read_events_ = true;
   plugin::Clock::Time refusals_asked_;
 };

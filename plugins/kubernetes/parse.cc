@@ -79,7 +79,7 @@ bool IsOverdue(const PodView& pod, int64_t now_unix_s) {
   return pod.deleted_unix_s > 0 && now_unix_s > pod.deleted_unix_s + kGoneMarginS;
 }
 
-JobView ParseJob(const Json& object) {
+JobView ParseJob(const Json& object, const Kind& kind) {
   const Json& metadata = object.at("metadata");
   JobView job;
   job.name = metadata.at("name").get<std::string>();
@@ -88,24 +88,31 @@ JobView ParseJob(const Json& object) {
   job.created_unix_s = ParseTime(Text(metadata, "creationTimestamp"));
   job.deleting = metadata.contains("deletionTimestamp");
   job.started_unix_s = ParseTime(Text(object.value("status", Json::object()), "startTime"));
-  job.deadline_s = Number(object, "/spec/activeDeadlineSeconds", 0);
-  job.pods = Number(object, "/spec/completions", 1);
-  job.suspended = At(object, "/spec/suspend") == true;
-  if (const int64_t ttl_s = Number(object, "/spec/ttlSecondsAfterFinished", -1); ttl_s >= 0) job.ttl_s = ttl_s;
+  job.deadline_s = Number(object, kind.deadline, 0);
+  job.pods = Number(object, kind.pods, 1);
+  job.suspended = At(object, kind.suspend) == true;
+  if (const int64_t ttl_s = Number(object, kind.ttl, -1); ttl_s >= 0) job.ttl_s = ttl_s;
   job.completed_unix_s = ParseTime(Text(object.value("status", Json::object()), "completionTime"));
   for (const Json& condition : At(object, "/status/conditions")) {
-    job.complete = job.complete || Holds(condition, "Complete");
+    job.complete = job.complete || Holds(condition, kind.complete);
+    const int64_t changed_unix_s = ParseTime(Text(condition, "lastTransitionTime"));
+    // Some kinds have no times of their own.
+    if (Holds(condition, kind.complete) && job.completed_unix_s == 0) job.completed_unix_s = changed_unix_s;
+    if (job.started_unix_s == 0 && Text(condition, "type") == "Suspended" && Text(condition, "status") == "False") {
+      job.started_unix_s = changed_unix_s;
+    }
     // FailureTarget: it has failed, and its pods are still being ended.
     if (!Holds(condition, "Failed") && !Holds(condition, "FailureTarget")) continue;
     job.failed = true;
     job.reason = Text(condition, "reason");
+    if (kind.deadline_reason != nullptr && job.reason == kind.deadline_reason) job.reason = kDeadlineExceeded;
     job.message = Text(condition, "message");
-    job.failed_unix_s = ParseTime(Text(condition, "lastTransitionTime"));
+    job.failed_unix_s = changed_unix_s;
   }
   return job;
 }
 
-PodView ParsePod(const Json& object) {
+PodView ParsePod(const Json& object, const Kind& kind) {
   const Json& metadata = object.at("metadata");
   const Json status = object.value("status", Json::object());
   PodView pod;
@@ -113,9 +120,9 @@ PodView ParsePod(const Json& object) {
   pod.uid = Text(metadata, "uid");
   pod.job = Text(metadata.value("labels", Json::object()), "ridgeline.dev/job");
   for (const Json& owner : metadata.value("ownerReferences", Json::array())) {
-    if (Text(owner, "kind") == "Job") pod.job_uid = Text(owner, "uid");
+    if (Text(owner, "kind") == kind.name) pod.job_uid = Text(owner, "uid");
   }
-  pod.index = Text(metadata.value("annotations", Json::object()), kIndexAnnotation);
+  pod.index = Text(metadata.value(kind.index_is_label ? "labels" : "annotations", Json::object()), kind.index);
   pod.created_unix_s = ParseTime(Text(metadata, "creationTimestamp"));
   pod.deleted_unix_s = ParseTime(Text(metadata, "deletionTimestamp"));
   if (pod.deleted_unix_s > 0) {
@@ -125,7 +132,7 @@ PodView ParsePod(const Json& object) {
   pod.node = Text(spec, "nodeName");
   pod.deadline_s = Number(spec, "/activeDeadlineSeconds", 0);
   for (const Json& container : spec.value("containers", Json::array())) {
-    if (Text(container, "name") == kContainer) {
+    if (Text(container, "name") == kind.container) {
       pod.memory_limited = container.contains("/resources/limits/memory"_json_pointer);
       pod.image = Text(container, "image");
       pod.resources = ResourcesOf(container.value("resources", Json::object()));
@@ -147,7 +154,7 @@ PodView ParsePod(const Json& object) {
     }
   }
   for (const Json& container : status.value("containerStatuses", Json::array())) {
-    if (Text(container, "name") != kContainer) continue;
+    if (Text(container, "name") != kind.container) continue;
     pod.image_id = Text(container, "imageID");
     const Json state = container.value("state", Json::object());
     const Json waiting = state.value("waiting", Json::object());

@@ -6,10 +6,13 @@
 #include <string>
 
 #include "common/failure.h"
+#include "kubernetes/kinds.h"
 
 namespace ridgeline::kubernetes {
 
-// The parts of a Job that are kept.
+inline constexpr const char* kDeadlineExceeded = "DeadlineExceeded";
+
+// The parts of a Job, or of another kind of object that a job became, that are kept.
 struct JobView {
   std::string name, uid, hash;
   int64_t created_unix_s = 0;
@@ -34,8 +37,8 @@ inline constexpr const char* kDeletedPhase = "Deleted";
 // The parts of a pod that are kept. Only our own container counts, whatever a cluster adds to the pod.
 struct PodView {
   std::string name, uid, job, node, phase;
-  std::string job_uid;          // uid of the Job that it belongs to; empty: not given
-  std::string index;            // in an Indexed Job
+  std::string job_uid;          // uid of the job's object that it belongs to; empty: not given
+  std::string index;            // which of a gang's pods it is
   int64_t deadline_s = 0;       // its activeDeadlineSeconds; 0: none
   bool memory_limited = false;  // whether our container has a memory limit
   int64_t created_unix_s = 0;
@@ -60,9 +63,9 @@ struct PodView {
   bool HasBegun() const { return running || (terminated && started_unix_s > 0); }
 };
 
-// Parse a Job and a pod from the API server. Throw Json::exception for other objects.
-JobView ParseJob(const plugin::Json& object);
-PodView ParsePod(const plugin::Json& object);
+// Parse a job's object and a pod from the API server. Throw Json::exception for other objects.
+JobView ParseJob(const plugin::Json& object, const Kind& kind);
+PodView ParsePod(const plugin::Json& object, const Kind& kind);
 
 // Returns whether none of our containers runs in it any more, as far as can be known: a node that does not answer may
 // still run it.

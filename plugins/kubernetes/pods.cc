@@ -44,6 +44,8 @@ int64_t IndexOf(const PodView& pod) {
 
 }  // namespace
 
+std::string KeyOf(const PodView& pod) { return pod.uid.empty() ? pod.name : pod.name + '/' + pod.uid; }
+
 bool HasSucceeded(const PodView& pod) { return pod.terminated ? pod.exit_code == 0 : pod.phase == "Succeeded"; }
 
 PodSummary Summarize(const Pods& pods, int64_t now_unix_s) {

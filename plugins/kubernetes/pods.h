@@ -10,7 +10,11 @@
 
 namespace ridgeline::kubernetes {
 
-using Pods = std::map<std::string, PodView>;  // by name
+// By KeyOf. Some controllers give a pod that replaces another the other's name.
+using Pods = std::map<std::string, PodView>;
+
+// Returns what distinguishes a pod from all others of its namespace, and sorts as the names do.
+std::string KeyOf(const PodView& pod);
 
 // Among pods that replaced one another, one counts for each index: the one that succeeded, else the newest.
 struct PodSummary {

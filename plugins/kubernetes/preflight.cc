@@ -22,18 +22,16 @@ constexpr const char* kName = "rl-preflight";
 
 // The rights in driver-role.yaml, except for events, without which only reasons are missing.
 struct Right {
-  const char* verb;
-  const char* group;
-  const char* resource;
-  const char* subresource = "";
+  std::string verb;
+  std::string group;
+  std::string resource;
+  std::string subresource = {};
 };
-constexpr Right kNeeded[] = {
-    {"create", "batch", "jobs"}, {"get", "batch", "jobs"},    {"list", "batch", "jobs"},
-    {"watch", "batch", "jobs"},  {"delete", "batch", "jobs"}, {"list", "", "pods"},
-    {"watch", "", "pods"},       {"get", "", "pods", "log"},  {"create", "", "configmaps"},
-};
-constexpr Right kOfGangs[] = {{"create", "", "services"}, {"create", "", "secrets"}};
-constexpr Right kOfPods = {"create", "", "pods"};
+constexpr const char* kVerbs[] = {"create", "get", "list", "watch", "delete"};  // of what jobs become
+const Right kNeeded[] = {
+    {"list", "", "pods"}, {"watch", "", "pods"}, {"get", "", "pods", "log"}, {"create", "", "configmaps"}};
+const Right kOfGangs[] = {{"create", "", "services"}, {"create", "", "secrets"}};
+const Right kOfPods = {"create", "", "pods"};
 
 Request Ask(const Right& right, const std::string& name_space) {
   const Json attributes = {{"namespace", name_space},
@@ -63,27 +61,44 @@ void CheckVersion(const Json& version, const Options& options) {
     std::from_chars(text.data(), text.data() + text.size(), value);
     return value;
   };
-  const int least = HasGangs(options) ? kIndexedMinor : kLeastMinor;
+  // Other kinds' controllers need their own releases, and say so.
+  const bool indexed = HasGangs(options) && options.kind == &JobKind();
+  const int least = indexed ? kIndexedMinor : kLeastMinor;
   if (number("major") != 1 || number("minor") >= least) return;
   throw Failure(Failure::Kind::kInfrastructure,
                 fmt::format("the cluster is Kubernetes {}, and {} 1.{}", version.value("gitVersion", ""),
-                            HasGangs(options) ? "points of several nodes need" : "Ridgeline needs", least),
-                HasGangs(options) ? "run its points on one node each, or on a newer cluster" : "use a newer cluster");
+                            indexed ? "points of several nodes need" : "Ridgeline needs", least),
+                indexed ? "run its points on one node each, or on a newer cluster" : "use a newer cluster");
 }
 
-void CheckRights(const std::vector<Right>& rights, const std::vector<Response>& answers, const Cluster& cluster) {
+// The shipped files with the rights that are needed.
+std::string RoleFiles(const Options& options) {
+  std::string files = "driver-role.yaml";
+  if (options.kind != &JobKind()) files += fmt::format(" and driver-role-{}.yaml", options.kind->setting);
+  return files;
+}
+
+void CheckRights(const std::vector<Right>& rights, const std::vector<Response>& answers, const Options& options,
+                 const Cluster& cluster) {
   std::vector<std::string> missing;
   for (size_t i = 0; i < rights.size(); ++i) {
     const Right& right = rights[i];
     if (May(answers.at(i), true)) continue;
-    const std::string of = *right.subresource == '\0' ? "" : std::string("/") + right.subresource;
+    const std::string of = right.subresource.empty() ? "" : "/" + right.subresource;
     missing.push_back(fmt::format("{} {}{}", right.verb, right.resource, of));
   }
   if (missing.empty()) return;
   throw Failure(Failure::Kind::kInfrastructure,
                 fmt::format("in namespace {} you may not {}", cluster.name_space(), fmt::join(missing, ", ")),
-                "the rights that are needed are in driver-role.yaml, which ships with Ridgeline "
-                "(share/ridgeline/kubernetes)");
+                fmt::format("the rights that are needed are in {} (share/ridgeline/kubernetes of Ridgeline)",
+                            RoleFiles(options)));
+}
+
+void CheckKind(const Response& served, const Kind& kind, Cluster& cluster) {
+  if (served.ok()) return;
+  if (served.code != kNotFound) throw cluster.ToFailure(served, fmt::format("ask for {}", kind.api_version));
+  throw Failure(Failure::Kind::kInfrastructure, fmt::format("the cluster has no {} ({})", kind.name, kind.api_version),
+                "kind: names what the cluster has; docs/kubernetes.md says which it is for");
 }
 
 // A Job like the sweep's, except for the resources that it asks for.
@@ -116,29 +131,35 @@ void CheckDryRun(const Response& response, const std::string& what, Cluster& clu
 }  // namespace
 
 std::string Preflight(Cluster& cluster, const Options& options) {
-  std::vector<Right> rights(std::begin(kNeeded), std::end(kNeeded));
+  std::vector<Right> rights;
+  for (const char* verb : kVerbs) rights.push_back({verb, options.kind->group(), options.kind->plural, ""});
+  rights.insert(rights.end(), std::begin(kNeeded), std::end(kNeeded));
   if (HasGangs(options)) rights.insert(rights.end(), std::begin(kOfGangs), std::end(kOfGangs));
-  std::vector<Request> questions = {{"GET", "/version", {}}, Ask(kOfPods, cluster.name_space())};
+  std::vector<Request> questions = {{"GET", "/version", {}},
+                                    {"GET", fmt::format("/apis/{}", options.kind->api_version), {}},
+                                    Ask(kOfPods, cluster.name_space())};
   for (const Right& right : rights) questions.push_back(Ask(right, cluster.name_space()));
   std::vector<Response> answers = cluster.CallAll(questions);
   if (!answers[0].ok()) throw cluster.ToFailure(answers[0], "ask the cluster for its version");
   const Json version = answers[0].Document();
-  const bool may_create_pods = May(answers[1], false);
-  answers.erase(answers.begin(), answers.begin() + 2);
+  const Response served = answers[1];
+  const bool may_create_pods = May(answers[2], false);
+  answers.erase(answers.begin(), answers.begin() + 3);
   CheckVersion(version, options);
-  CheckRights(rights, answers, cluster);
+  CheckKind(served, *options.kind, cluster);
+  CheckRights(rights, answers, options, cluster);
 
   if (!options.image.empty()) {
     const Manifests sample = Sample(options);
     CheckDryRun(cluster.Call({"POST", cluster.JobsPath() + "?dryRun=All&fieldValidation=Strict", sample.job}),
-                "such a Job", cluster);
+                fmt::format("such a {}", options.kind->name), cluster);
     if (may_create_pods) {
-      Json pod = sample.job.at("spec").at("template");
+      Json pod = sample.pod;
       pod["apiVersion"] = "v1";
       pod["kind"] = "Pod";
       pod["metadata"]["name"] = kName;
-      CheckDryRun(cluster.Call({"POST", cluster.CorePath("pods") + "?dryRun=All", pod}), "a pod of such a Job",
-                  cluster);
+      CheckDryRun(cluster.Call({"POST", cluster.CorePath("pods") + "?dryRun=All", pod}),
+                  fmt::format("a pod of such a {}", options.kind->name), cluster);
     }
   }
   return fmt::format("Kubernetes {}, namespace {}", version.value("gitVersion", ""), cluster.name_space());

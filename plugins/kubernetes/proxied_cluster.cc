@@ -268,7 +268,10 @@ std::string Namespace(const Options& options) {
 class ProxiedCluster final : public Cluster {
  public:
   ProxiedCluster(const Options& options, const plugin::Clock& clock)
-      : Cluster(clock), kubectl_(Kubectl(options)), name_space_(Namespace(options)), multi_(::curl_multi_init()) {
+      : Cluster(clock, *options.kind),
+        kubectl_(Kubectl(options)),
+        name_space_(Namespace(options)),
+        multi_(::curl_multi_init()) {
     proxy_.emplace(kubectl_);
   }
   ~ProxiedCluster() override { ::curl_multi_cleanup(multi_); }

@@ -34,6 +34,15 @@ Session::Session(const std::filesystem::path& state_dir, Options options, std::u
       observer_(*cluster_, clock, journal_.store()),
       collector_(*cluster_, journal_, clock, options_.output_path) {}
 
+Record* Session::Find(const std::string& key) {
+  Record* record = journal_.Find(key);
+  if (record == nullptr || record->ended || record->kind == options_.kind->setting) return record;
+  throw plugin::Failure(plugin::Failure::Kind::kInvalidInput,
+                        fmt::format("launch: kubernetes: kind is {}, and {} was submitted as a {}",
+                                    options_.kind->setting, key, record->kind),
+                        fmt::format("set kind: {} until its jobs have ended, or cancel them with that", record->kind));
+}
+
 Request Session::DeleteRequest(const std::string& name, const std::string& uid, const char* propagation) const {
   Json options = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"propagationPolicy", propagation}};
   if (!uid.empty()) options["preconditions"] = {{"uid", uid}};
@@ -61,7 +70,7 @@ std::vector<plugin::JobState> Session::Poll(const std::vector<std::string>& keys
   collector_.BeginPoll();
   std::vector<plugin::JobState> states;
   for (const std::string& key : keys) {
-    Record* record = journal_.Find(key);
+    Record* record = Find(key);
     states.push_back(record == nullptr ? plugin::JobState() : Follow(*record));
   }
   DeleteEnded();
@@ -72,7 +81,7 @@ std::vector<plugin::JobState> Session::Look(const std::vector<std::string>& keys
   observer_.Refresh();
   std::vector<plugin::JobState> states;
   for (const std::string& key : keys) {
-    Record* record = journal_.Find(key);
+    Record* record = Find(key);
     states.emplace_back();
     if (record == nullptr) continue;
     const Observation seen = observer_.Look(*record);
@@ -100,7 +109,8 @@ void Session::DeleteEnded() {
   for (size_t i = 0; i < responses.size(); ++i) {
     const bool final = responses[i].ok() || responses[i].code == kNotFound || responses[i].code == kConflict ||
                        responses[i].code == kForbidden;  // then its TTL ends it
-    if (!final) throw cluster_->ToFailure(responses[i], "delete Job " + of[i]->name);
+    if (!final)
+      throw cluster_->ToFailure(responses[i], fmt::format("delete {} {}", cluster_->kind().name, of[i]->name));
     deleted_.insert(of[i]->uid);
     journal_.Forget(of[i]->name);
   }
@@ -111,7 +121,7 @@ std::vector<plugin::Cancellation> Session::Cancel(const std::vector<std::string>
   std::vector<Request> requests;
   std::vector<plugin::Cancellation> answers;
   for (const std::string& key : keys) {
-    Record* record = journal_.Find(key);
+    Record* record = Find(key);
     const auto job = observer_.jobs().find(key);
     const bool seen = record != nullptr && job != observer_.jobs().end();
     if (seen) record = &Noted(*record, job->second);
@@ -127,7 +137,8 @@ std::vector<plugin::Cancellation> Session::Cancel(const std::vector<std::string>
     answers.push_back({live || may_come});
   }
   for (const Response& response : cluster_->CallAll(requests)) {
-    if (!response.ok() && response.code != kNotFound) throw cluster_->ToFailure(response, "delete a Job");
+    if (!response.ok() && response.code != kNotFound)
+      throw cluster_->ToFailure(response, fmt::format("delete a {}", cluster_->kind().name));
   }
   return answers;
 }

@@ -42,6 +42,8 @@ class Session {
   std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys);
 
  private:
+  // Returns nullptr if there is none. Throws Failure if it is of another kind than the session's and has not ended.
+  Record* Find(const std::string& key);
   Request DeleteRequest(const std::string& name, const std::string& uid, const char* propagation) const;
   Record& Noted(Record& record, const JobView& job);
   plugin::JobState Follow(Record& record);

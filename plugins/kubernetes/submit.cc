@@ -43,6 +43,7 @@ Submitter::Pending& Submitter::Prepare(const Json& job) {
   Record record;
   record.key = key;
   record.hash = manifests.hash;
+  record.kind = options_.kind->setting;
   record.job_dir = job.at("job_dir").get<std::string>();
   record.points = plugin::PointsOf(text);
   record.created_unix_s = cluster_.UnixS();
@@ -53,7 +54,7 @@ Submitter::Pending& Submitter::Prepare(const Json& job) {
 }
 
 void Submitter::TakeJob(const Json& object, Pending& pending) {
-  const JobView job = ParseJob(object);
+  const JobView job = ParseJob(object, cluster_.kind());
   pending.uid = job.uid;
   pending.ttl_s = job.ttl_s;
   pending.created_unix_s = job.created_unix_s;
@@ -63,16 +64,18 @@ void Submitter::TakeJob(const Json& object, Pending& pending) {
 std::optional<Failure> Submitter::Adopt(Pending& pending) {
   const std::string& name = pending.manifests.name;
   const Response found = cluster_.Call({"GET", cluster_.JobsPath() + '/' + name, {}});
-  if (!found.ok()) return cluster_.ToFailure(found, "look at Job " + name);
+  if (!found.ok()) return cluster_.ToFailure(found, fmt::format("look at {} {}", cluster_.kind().name, name));
   const Json object = found.Document();
-  const JobView job = ParseJob(object);
+  const JobView job = ParseJob(object, cluster_.kind());
   const bool ours = object.at("metadata").value("labels", Json::object()).value(kStoreLabel, "") == journal_.store();
   if (!ours || job.hash != pending.manifests.hash) {
-    return Failure(Failure::Kind::kInvalidInput,
-                   fmt::format("namespace {} has a Job {} already, {}", cluster_.name_space(), name,
-                               ours ? "of another specification: the sweep's settings have changed since"
-                                    : "which this database knows nothing of"),
-                   fmt::format("look at it, then `kubectl delete job {}`, or use another namespace", name));
+    return Failure(
+        Failure::Kind::kInvalidInput,
+        fmt::format("namespace {} has a {} {} already, {}", cluster_.name_space(), cluster_.kind().name, name,
+                    ours ? "of another specification: the sweep's settings have changed since"
+                         : "which this database knows nothing of"),
+        fmt::format("look at it, then `kubectl delete {} {}`, or use another namespace", cluster_.kind().setting,
+                    name));
   }
   TakeJob(object, pending);
   return std::nullopt;
@@ -95,8 +98,8 @@ void Submitter::Create(const std::vector<Pending*>& pending) {
     } else if (responses[i].code == kConflict) {
       each.failure = Adopt(each);
     } else {
-      each.failure = cluster_.ToFailure(
-          responses[i], fmt::format("create Job {} in namespace {}", each.manifests.name, cluster_.name_space()));
+      each.failure = cluster_.ToFailure(responses[i], fmt::format("create {} {} in namespace {}", cluster_.kind().name,
+                                                                  each.manifests.name, cluster_.name_space()));
     }
   }
 }
@@ -115,8 +118,10 @@ void Submitter::CreateOthers(const std::vector<Pending*>& pending) {
     for (size_t i = 0; i < each->manifests.others.size(); ++i) {
       if (each->made.contains(i)) continue;
       Json object = each->manifests.others[i];
-      object["metadata"]["ownerReferences"] = Json::array(
-          {{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", each->manifests.name}, {"uid", each->uid}}});
+      object["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", cluster_.kind().api_version},
+                                                            {"kind", cluster_.kind().name},
+                                                            {"name", each->manifests.name},
+                                                            {"uid", each->uid}}});
       const std::string path = cluster_.CorePath(PathOf(object.at("kind").get<std::string>()));
       requests.push_back({"POST", path, std::move(object)});
       calls.push_back({each, i});
@@ -128,7 +133,8 @@ void Submitter::CreateOthers(const std::vector<Pending*>& pending) {
     if (responses[i].ok() || responses[i].code == kConflict) {
       each.made.insert(calls[i].index);
     } else {
-      each.failure = cluster_.ToFailure(responses[i], "create what Job " + each.manifests.name + " needs");
+      each.failure = cluster_.ToFailure(
+          responses[i], fmt::format("create what {} {} needs", cluster_.kind().name, each.manifests.name));
     }
   }
 }

@@ -5,7 +5,8 @@ another's hand than Ridgeline's.
   check_manifests.py SCHEMA FILE…
 
 Every document of each FILE, YAML or JSON, is held against SCHEMA (job-schema-1.36.json, strict), or where that knows no
-such kind against the shapes of manifests/shapes.py, and then against the rules that no schema sees (manifests/rules.py).
+such kind against the shapes of manifests/shapes.py and kinds.py, and then against the rules that no schema sees
+(manifests/rules.py).
 Prints "FILE: document N: path: what is wrong" for each thing that is; ends with 1 where there is any.
 """
 
@@ -21,6 +22,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "manifests"))
 
 # pylint: disable=wrong-import-position
+import kinds
 import rules
 import shapes
 
@@ -60,8 +62,8 @@ def dotted(path):
 
 class Checker:
     def __init__(self, schema):
-        self._definitions = {**schema["definitions"], **shapes.DEFINITIONS}
-        self._kinds = dict(shapes.KINDS)  # kind -> (apiVersion, reference to its definition)
+        self._definitions = {**schema["definitions"], **shapes.DEFINITIONS, **kinds.DEFINITIONS}
+        self._kinds = {**shapes.KINDS, **kinds.KINDS}  # kind -> (apiVersion, reference to its definition)
         for one in schema["oneOf"]:
             kind = one["allOf"][0]["properties"]["kind"]["const"]
             self._kinds[kind] = (shapes.VERSIONS[kind], one["allOf"][1]["$ref"])

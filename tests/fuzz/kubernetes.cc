@@ -1,5 +1,5 @@
-// Objects as Kubernetes' API server gives them: a Job and a Pod are taken or refused as JSON is. Times and quantities
-// that are none are told apart from those that are.
+// Objects as Kubernetes' API server gives them: a job's object of each kind and a Pod are taken or refused as JSON is.
+// Times and quantities that are none are told apart from those that are.
 #include "kubernetes/parse.h"
 
 #include <cmath>
@@ -15,9 +15,11 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto quantity = ParseQuantity(text)) fuzz::Require(std::isfinite(*quantity), "a quantity is a number");
   try {
     const ridgeline::plugin::Json object = ridgeline::plugin::Json::parse(text);
-    const PodView pod = ParsePod(object);
-    HasEnded(pod, 1'800'000'000);
-    ParseJob(object);
+    for (const Kind& kind : Kinds()) {
+      const PodView pod = ParsePod(object, kind);
+      HasEnded(pod, 1'800'000'000);
+      ParseJob(object, kind);
+    }
   } catch (const ridgeline::plugin::Json::exception&) {
     // An object that is none of these.
   }

@@ -46,6 +46,7 @@ std::vector<Launching> Launchers() {
            [](const auto& state) {
              kubernetes::Journal(state).Write({.key = "rl-1",
                                                .hash = "h",
+                                               .kind = "job",
                                                .uid = "u",
                                                .job_dir = "/d",
                                                .points = {"p"},

@@ -57,9 +57,9 @@ Observation Seen(Presence presence) {
 }
 Observation There(const Json& job, const std::vector<Json>& pods, seconds stage_for = {}) {
   Observation seen = Seen(Presence::kThere);
-  seen.job = ParseJob(job);
+  seen.job = ParseJob(job, JobKind());
   for (const Json& pod : pods) {
-    PodView view = ParsePod(pod);
+    PodView view = ParsePod(pod, JobKind());
     seen.pods[view.name] = std::move(view);
   }
   seen.stage = StageOf(seen.job, seen.pods, kNow);

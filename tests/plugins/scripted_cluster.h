@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "kubernetes/cluster.h"
 #include "tests/plugins/manual_clock.h"
 
@@ -27,6 +29,8 @@ struct ClusterWorld {
   };
 
   testing::ManualClock clock;
+  const Kind* kind = &JobKind();     // what jobs become
+  bool has_kind = true;              // whether the cluster has such objects
   std::map<std::string, Json> jobs;  // by name
   std::map<std::string, Json> pods;
   std::map<std::string, Json> others;                // by kind, as last posted
@@ -78,7 +82,7 @@ struct ClusterWorld {
 
 class ScriptedCluster final : public Cluster {
  public:
-  explicit ScriptedCluster(ClusterWorld& world) : Cluster(world.clock), world_(world) {}
+  explicit ScriptedCluster(ClusterWorld& world) : Cluster(world.clock, *world.kind), world_(world) {}
 
   const std::string& name_space() const override { return name_space_; }
 
@@ -95,7 +99,7 @@ class ScriptedCluster final : public Cluster {
   std::unique_ptr<Stream> OpenStream(const std::string& path) override {
     if (path.find("watch=1") != std::string::npos) {
       const auto tap = std::make_shared<ClusterWorld::Tap>();
-      world_.watches[path.find("/jobs?") != std::string::npos ? "jobs" : "pods"].push_back(tap);
+      world_.watches[path.starts_with(JobsPath() + '?') ? "jobs" : "pods"].push_back(tap);
       return std::make_unique<Tapped>(tap);
     }
     const size_t begin = path.find("/pods/") + 6;
@@ -139,6 +143,7 @@ class ScriptedCluster final : public Cluster {
     world_.calls.push_back(request.method + ' ' + request.path);
     const auto at = [&](const std::string& path) { return request.path.starts_with(path); };
     if (at("/version")) return Ok(world_.version);
+    if (request.path == fmt::format("/apis/{}", kind().api_version)) return world_.has_kind ? Ok({}) : No(kNotFound);
     if (at("/apis/authorization")) return Access(request.body.at("spec").at("resourceAttributes"));
     if (request.path.find("?dryRun=All") != std::string::npos) return DryRun(request.body);
     if (at(CorePath("events"))) return {world_.events_code, Json{{"items", world_.events}}.dump(), {}};

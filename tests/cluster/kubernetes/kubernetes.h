@@ -63,6 +63,8 @@ class Kubernetes {
     arguments.insert(arguments.end(), options.begin(), options.end());
     Script("node", arguments);
   }
+  // Doubles of the controllers of other kinds than Kubernetes' own.
+  void StartControllers() const { Script("controllers", {}); }
   void KillNode(const std::string& name) const { Script("node", {name, "kill"}); }
   void OrphanNode(const std::string& name) const { Script("node", {name, "orphan"}); }
 
@@ -113,7 +115,9 @@ struct KubernetesSweep {
 // The real `ridgeline`, as a user in a namespace of its own who has only the rights that ship with it.
 class KubernetesCli : public ClusterCli {
  public:
-  explicit KubernetesCli(const Kubernetes& cluster, bool with_rights = true) : cluster_(cluster) {
+  // `kind`: what its jobs become, as sweeps call it. The user has the rights for that.
+  explicit KubernetesCli(const Kubernetes& cluster, bool with_rights = true, std::string kind = "job")
+      : cluster_(cluster), kind_(std::move(kind)) {
     std::filesystem::permissions(dir.path(),
                                  std::filesystem::perms(0777));  // pods write into it as an unprivileged user
     std::random_device random;
@@ -125,15 +129,8 @@ class KubernetesCli : public ClusterCli {
     ridgeline::Run({KubernetesBinaries() / "kubectl", "--kubeconfig=" + cluster_.Config(user).string(), "config",
                     "set-context", "--current", "--namespace=" + name_space});
     if (with_rights) {
-      const std::string in = "--namespace=" + name_space;
-      std::string role = ReadFile(RIDGELINE_SOURCE_DIR "/plugins/kubernetes/deploy/driver-role.yaml");
-      const std::string shipped = "namespace: ridgeline";
-      for (size_t at = 0; (at = role.find(shipped, at)) != std::string::npos;) {
-        role.replace(at, shipped.size(), "namespace: " + name_space);
-      }
-      WriteFileAtomic(dir / "role.yaml", role);
-      cluster_.Kubectl({"create", in, "--filename=" + (dir / "role.yaml").string()});
-      cluster_.Kubectl({"create", in, "rolebinding", "test", "--role=ridgeline-driver", "--user=" + user});
+      TakeRole("", user);
+      if (kind_ != "job") TakeRole("-" + kind_, user);
     }
     EXPECT_TRUE(Eventually([&] {
       return cluster_.TryKubectl({"get", "--namespace=" + name_space, "serviceaccount", "default"}).status.ok();
@@ -145,8 +142,9 @@ class KubernetesCli : public ClusterCli {
   ~KubernetesCli() {
     if (::testing::Test::HasFailure()) {
       const std::string in = "--namespace=" + name_space;
-      ADD_FAILURE() << cluster_.TryKubectl({"get", in, "jobs,pods,events"}).stdout_text
-                    << cluster_.TryKubectl({"get", in, "jobs,pods", "--output=yaml"}).stdout_text;
+      const std::string kinds = Kinds("jobs,pods");
+      ADD_FAILURE() << cluster_.TryKubectl({"get", in, kinds + ",events"}).stdout_text
+                    << cluster_.TryKubectl({"get", in, kinds, "--output=yaml"}).stdout_text;
     }
     cluster_.TryKubectl({"delete", "namespace", name_space, "--wait=false"});
   }
@@ -227,14 +225,33 @@ class KubernetesCli : public ClusterCli {
 
  protected:
   void ExpectNothingOnTheCluster() override {
-    EXPECT_TRUE(Eventually([&] { return Objects("jobs,configmaps,secrets,services,pods").empty(); }))
-        << fmt::format("{}", fmt::join(Objects("jobs,configmaps,secrets,services,pods"), " ")) << " are left";
+    const std::string kinds = Kinds("jobs,configmaps,secrets,services,pods");
+    EXPECT_TRUE(Eventually([&] { return Objects(kinds).empty(); }))
+        << fmt::format("{}", fmt::join(Objects(kinds), " ")) << " are left";
   }
 
  private:
+  // Gives the user a shipped Role, in this namespace: that of every driver, or that of an option, "-jobset".
+  void TakeRole(const std::string& option, const std::string& user) const {
+    const std::string in = "--namespace=" + name_space;
+    std::string role =
+        ReadFile(fmt::format(RIDGELINE_SOURCE_DIR "/plugins/kubernetes/deploy/driver-role{}.yaml", option));
+    const std::string shipped = "namespace: ridgeline";
+    for (size_t at = 0; (at = role.find(shipped, at)) != std::string::npos;) {
+      role.replace(at, shipped.size(), "namespace: " + name_space);
+    }
+    WriteFileAtomic(dir / "role.yaml", role);
+    cluster_.Kubectl({"create", in, "--filename=" + (dir / "role.yaml").string()});
+    cluster_.Kubectl(
+        {"create", in, "rolebinding", "test" + option, "--role=ridgeline-driver" + option, "--user=" + user});
+  }
+  // These kinds, and that of the jobs.
+  std::string Kinds(const std::string& kinds) const { return kind_ == "job" ? kinds : kinds + ',' + kind_; }
+
   static constexpr const char* kEnd = "iif(status = 'infrastructure', reason, status)";
 
   const Kubernetes& cluster_;
+  const std::string kind_;
 };
 
 // A test that is skipped if no Kubernetes is available.

@@ -141,6 +141,29 @@ def check_cron_job(document):
     yield from check_job(None, job, "spec.jobTemplate.spec")
 
 
+# --- Kinds that other projects make Jobs of
+
+def check_job_set(document):
+    name, spec = document["metadata"].get("name", ""), document["spec"]
+    for number, replicated in enumerate(spec["replicatedJobs"]):
+        path = f"spec.replicatedJobs[{number}]"
+        job = replicated["template"].get("spec")
+        if job is None:
+            yield f"{path}.template.spec", "is missing"
+            continue
+        called = f"{name}-{replicated['name']}-{max(replicated.get('replicas', 1) - 1, 0)}"
+        yield from check_job(called, job, f"{path}.template.spec")
+        yield from check_made_name(f"{called}-{max(job.get('completions', 1) - 1, 0)}-abcde", path)
+        if "ttlSecondsAfterFinished" in job:
+            yield f"{path}.template.spec.ttlSecondsAfterFinished", "is there: the JobSet would make the Job again"
+
+
+def check_made_name(longest, path):
+    """`longest`: the longest name that a controller would make. It is a label of RFC 1035."""
+    if not forms.is_label(longest) or not longest[0].isalpha():
+        yield path, f"its controller cannot make a pod called {longest!r}"
+
+
 # --- Other kinds
 
 def check_service(document):
@@ -200,7 +223,7 @@ def check_binding(document):
 CHECKS = {
     "Job": check_job_document, "CronJob": check_cron_job, "Service": check_service, "ConfigMap": check_config_map,
     "PersistentVolumeClaim": check_claim, "Role": check_role, "ClusterRole": check_role, "RoleBinding": check_binding,
-    "ClusterRoleBinding": check_binding,
+    "ClusterRoleBinding": check_binding, "JobSet": check_job_set,
 }
 
 

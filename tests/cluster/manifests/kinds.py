@@ -1,0 +1,85 @@
+"""Other projects' kinds of objects, as far as Ridgeline's manifests and the doubles of their controllers have them: JSON
+schemas as strict as those of shapes.py, and the custom resource definitions that a test's API server gets.
+
+The fields, their types and their defaults are those of the released definitions that RELEASES names. The words are ours."""
+
+from shapes import BOOLEAN, INTEGER, STRING, STRINGS, kind, sequence, shape
+
+RELEASES = {"JobSet": "JobSet v0.12.0"}
+
+JOB_TEMPLATE = {"$ref": "#/definitions/io.k8s.api.batch.v1.JobTemplateSpec"}
+
+JOB_SET = shape(
+    ("replicatedJobs",),
+    replicatedJobs=sequence(shape(
+        ("name", "template"), name=STRING, groupName=STRING, replicas=INTEGER, template=JOB_TEMPLATE,
+        dependsOn=sequence(shape(("name", "status"), name=STRING, status={"enum": ["Ready", "Complete"]})))),
+    network=shape((), enableDNSHostnames=BOOLEAN, subdomain=STRING, publishNotReadyAddresses=BOOLEAN),
+    successPolicy=shape(("operator",), operator={"enum": ["All", "Any"]}, targetReplicatedJobs=STRINGS),
+    failurePolicy=shape(
+        (), maxRestarts=INTEGER, restartStrategy={"enum": ["Recreate", "BlockingRecreate", "InPlaceRestart"]},
+        rules=sequence(shape(
+            ("action",), name=STRING, onJobFailureReasons=STRINGS, targetReplicatedJobs=STRINGS,
+            action={"enum": ["FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts", "RestartJob",
+                             "RestartJobAndIgnoreMaxRestarts"]}))),
+    startupPolicy=shape(("startupPolicyOrder",), startupPolicyOrder={"enum": ["AnyOrder", "InOrder"]}),
+    suspend=BOOLEAN, managedBy=STRING, ttlSecondsAfterFinished=INTEGER)
+
+DEFINITIONS = {"JobSet": kind(("spec",), spec=JOB_SET)}
+VERSIONS = {"JobSet": "jobset.x-k8s.io/v1alpha2"}
+KINDS = {name: (VERSIONS[name], f"#/definitions/{name}") for name in DEFINITIONS}
+
+
+# --- Custom resource definitions
+
+QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+
+
+def structural(schema, definitions):
+    """The same schema in the form of a custom resource definition: without references, and without the word that fields it
+    does not name are errors. A server drops those instead."""
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[1]
+        if name == QUANTITY:
+            return {"x-kubernetes-int-or-string": True}
+        return structural(definitions[name], definitions)
+    if "const" in schema:
+        return {"type": "string", "enum": [schema["const"]]}
+    if "enum" in schema:
+        return {"type": "string", "enum": schema["enum"]}
+    if isinstance(schema.get("type"), list):
+        return {"x-kubernetes-int-or-string": True}
+    made = {"type": schema["type"]}
+    if schema["type"] == "array":
+        made["items"] = structural(schema["items"], definitions)
+    if schema.get("required"):
+        made["required"] = schema["required"]
+    if "properties" in schema:
+        made["properties"] = {name: structural(one, definitions) for name, one in schema["properties"].items()}
+    elif isinstance(schema.get("additionalProperties"), dict):
+        made["additionalProperties"] = structural(schema["additionalProperties"], definitions)
+    elif schema["type"] == "object":
+        made["x-kubernetes-preserve-unknown-fields"] = True
+    return made
+
+
+def resource_definition(name, definitions):
+    group, version = VERSIONS[name].split("/")
+    properties = {field: structural(one, definitions)
+                  for field, one in DEFINITIONS[name]["properties"].items() if field != "metadata"}
+    properties |= {"metadata": {"type": "object"},
+                   "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    singular = name.lower()
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{singular}s.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": name, "plural": singular + "s", "singular": singular, "listKind": name + "List"},
+            "versions": [{"name": version, "served": True, "storage": True, "subresources": {"status": {}},
+                          "schema": {"openAPIV3Schema": {"type": "object", "required": ["spec"],
+                                                         "properties": properties}}}],
+        },
+    }
