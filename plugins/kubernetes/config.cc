@@ -76,7 +76,9 @@ const Kind* ReadKind(const Option& option) {
   if (const Kind* kind = FindKind(option.Text())) return kind;
   std::vector<std::string> names;
   for (const Kind& kind : Kinds()) names.emplace_back(kind.setting);
-  option.Refuse(fmt::format("{}", fmt::join(names, " or ")), "the cluster must have it: docs/kubernetes.md");
+  const std::string last = " or " + std::exchange(names.back(), "");
+  names.pop_back();
+  option.Refuse(fmt::format("{}{}", fmt::join(names, ", "), last), "the cluster must have it: docs/kubernetes.md");
 }
 
 int64_t TtlSeconds(const Option& option) { return option.Seconds("3600s", "2147483647s"); }
@@ -135,6 +137,7 @@ const plugin::Settings<Options>& Own() {
       {"kubeconfig", Into(&Options::kubeconfig, &Option::Text)},
       {"namespace", Into(&Options::name_space, &Option::Text)},
       {"kind", Into(&Options::kind, ReadKind)},
+      {"runtime", Into(&Options::runtime, &Option::Text)},
       {"image", Into(&Options::image, &Option::Text)},
       {"trainer_image", Into(&Options::trainer_image, &Option::Text)},
       {"image_pull_policy", Into(&Options::image_pull_policy, &Option::Text)},

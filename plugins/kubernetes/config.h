@@ -23,7 +23,8 @@ struct Options {
   // The cluster, and the place in it; empty: as kubectl chooses.
   std::string context, kubeconfig, name_space;
 
-  const Kind* kind = &JobKind();  // what each job becomes
+  const Kind* kind = &JobKind();      // what each job becomes
+  std::string runtime = "ridgeline";  // of a TrainJob: ParseRuntime
 
   std::string image, image_pull_policy;  // every job needs an image
   std::string trainer_image;  // for other trainers than ours; exec is copied into it; empty: they are in `image`

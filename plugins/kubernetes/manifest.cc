@@ -114,13 +114,13 @@ class Maker {
     }
     made.name = name_;
     Json job = MakeJob();
-    made.hash = JobLineHash(options_.kind->Make(job).dump() + std::string(job_file));
+    made.hash = JobLineHash(options_.kind->Make(job, options_.runtime).dump() + std::string(job_file));
     KeepOffNodes(job["spec"]["template"]["spec"]);  // after the hash: the nodes to avoid differ from run to run, and do
                                                     // not change what the Job runs
     job["metadata"]["annotations"][kHashAnnotation] = made.hash;
     Lint(job, *options_.kind);
     made.pod = job["spec"]["template"];
-    made.job = options_.kind->Make(std::move(job));
+    made.job = options_.kind->Make(std::move(job), options_.runtime);
     for (size_t i = 0; i < parts_.size(); ++i) made.others.push_back(ConfigMap(i));
     if (options_.nodes > 1) {
       if (!options_.kind->makes_service) made.others.push_back(Service());
@@ -148,6 +148,8 @@ class Maker {
   }
 
   Json Service() const {
+    Json pods = {{kJobLabel, name_}};
+    if (!options_.kind->has_hostnames) pods[options_.kind->index] = "0";  // its name is that of rank 0
     return {{"apiVersion", "v1"},
             {"kind", "Service"},
             {"metadata", Metadata(name_)},
@@ -155,7 +157,7 @@ class Maker {
              {{"clusterIP", "None"},
               // Rank 0 is looked up before any pod is ready.
               {"publishNotReadyAddresses", true},
-              {"selector", {{kJobLabel, name_}}}}}};
+              {"selector", std::move(pods)}}}};
   }
 
   Json Secret(const std::string& secret) const {

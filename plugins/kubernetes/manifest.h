@@ -10,8 +10,7 @@
 
 namespace ridgeline::kubernetes {
 
-inline constexpr const char* kContainer = "ridgeline";  // in settings and patches, of every kind
-inline constexpr int kMasterPort = 29500;               // where the ranks of a gang meet
+inline constexpr int kMasterPort = 29500;  // where the ranks of a gang meet
 inline constexpr const char* kHashAnnotation = "ridgeline.dev/spec-hash";
 inline constexpr const char* kStoreLabel = "ridgeline.dev/store";
 

@@ -91,7 +91,7 @@ JobView ParseJob(const Json& object, const Kind& kind) {
   job.deadline_s = Number(object, kind.deadline, 0);
   job.pods = Number(object, kind.pods, 1);
   job.suspended = At(object, kind.suspend) == true;
-  if (const int64_t ttl_s = Number(object, kind.ttl, -1); ttl_s >= 0) job.ttl_s = ttl_s;
+  if (const int64_t ttl_s = kind.ttl == nullptr ? -1 : Number(object, kind.ttl, -1); ttl_s >= 0) job.ttl_s = ttl_s;
   job.completed_unix_s = ParseTime(Text(object.value("status", Json::object()), "completionTime"));
   for (const Json& condition : At(object, "/status/conditions")) {
     job.complete = job.complete || Holds(condition, kind.complete);

@@ -101,6 +101,22 @@ void CheckKind(const Response& served, const Kind& kind, Cluster& cluster) {
                 "kind: names what the cluster has; docs/kubernetes.md says which it is for");
 }
 
+// A runtime that starts failed pods again would bias measurements without anybody's notice. Who may not read it is not
+// told.
+void CheckRuntime(Cluster& cluster, const Options& options) {
+  const Runtime runtime = ParseRuntime(options.runtime);
+  const Response found = cluster.Call({"GET", runtime.Path(cluster.name_space()), {}});
+  if (found.code == kNotFound) {
+    throw Failure(Failure::Kind::kInfrastructure, fmt::format("the cluster has no {} {}", runtime.kind, runtime.name),
+                  "apply training-runtime.yaml (share/ridgeline/kubernetes of Ridgeline), or name yours: runtime:");
+  }
+  const std::string why = found.ok() ? WhyNot(found.Document()) : "";
+  if (why.empty()) return;
+  throw Failure(Failure::Kind::kInvalidInput,
+                fmt::format("launch: kubernetes: the {} {} cannot be used: {}", runtime.kind, runtime.name, why),
+                "use one that restarts nothing, as training-runtime.yaml does: a silent retry biases a benchmark");
+}
+
 // A Job like the sweep's, except for the resources that it asks for.
 Manifests Sample(const Options& options) {
   const Json job = {{"key", kName},
@@ -147,6 +163,7 @@ std::string Preflight(Cluster& cluster, const Options& options) {
   answers.erase(answers.begin(), answers.begin() + 3);
   CheckVersion(version, options);
   CheckKind(served, *options.kind, cluster);
+  if (options.kind == FindKind("trainjob")) CheckRuntime(cluster, options);
   CheckRights(rights, answers, options, cluster);
 
   if (!options.image.empty()) {

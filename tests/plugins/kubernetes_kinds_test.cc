@@ -105,10 +105,65 @@ TEST(KubernetesKinds, NoOtherKindIsTakenAndAllJobsAreOfOne) {
       return e.what();
     }
   };
-  EXPECT_THAT(refused({{"kind", "Job"}}), AllOf(HasSubstr("kind is \"Job\""), HasSubstr("job or jobset")));
+  EXPECT_THAT(refused({{"kind", "Job"}}),
+              AllOf(HasSubstr("kind is \"Job\""), HasSubstr("job, jobset, pytorchjob or trainjob")));
   const Json own = {{"config", {{"kubernetes", {{"kind", "jobset"}, {"image", "a:1"}}}}}};
   EXPECT_THAT(refused(Json::object(), own), HasSubstr("kubernetes: kind"));
   EXPECT_EQ(refused({{"kind", "jobset"}}, own), "taken");
+}
+
+TEST(KubernetesKinds, APyTorchJobHasWorkersAloneWhoseFirstIsFoundByName) {
+  const Manifests made = MadeOf({{"kind", "pytorchjob"}, {"nodes", 2}});
+  const Json& worker = made.job.at("spec").at("pytorchReplicaSpecs").at("Worker");
+  EXPECT_EQ(worker.at("restartPolicy"), "Never");
+  EXPECT_EQ(worker.at("template").at("spec").at("containers").at(0).at("name"), "pytorch");
+  EXPECT_EQ(made.pod.at("spec").at("containers").at(0).at("name"), "ridgeline");
+  const std::string all = made.job.dump();
+  EXPECT_THAT(all, HasSubstr("metadata.labels['training.kubeflow.org/replica-index']"));
+  EXPECT_THAT(all, HasSubstr(fmt::format(R"({{"name":"MASTER_ADDR","value":"{}"}})", kName)));
+  for (const Json& other : made.others) {
+    if (other.at("kind") != "Service") continue;
+    EXPECT_EQ(other.at("spec").at("selector"),
+              (Json{{"ridgeline.dev/job", kName}, {"training.kubeflow.org/replica-index", "0"}}));
+  }
+}
+
+TEST(KubernetesKinds, WhatATrainJobCannotSayIsItsRuntimes) {
+  const auto refused = [](Json settings) -> std::string {
+    settings["kind"] = "trainjob";
+    try {
+      MadeOf(settings);
+      return "taken";
+    } catch (const Failure& e) {
+      EXPECT_THAT(e.hint(), HasSubstr("training-runtime.yaml"));
+      return e.what();
+    }
+  };
+  EXPECT_EQ(refused({{"tolerations", {{{"key", "a"}, {"operator", "Exists"}}}}, {"service_account", "a"}}), "taken");
+  EXPECT_THAT(refused({{"priority_class", "p"}}), HasSubstr("a TrainJob cannot say priorityClassName of its pods"));
+  EXPECT_THAT(refused({{"trainer_image", "nvcr.io/a:1"}}), HasSubstr("initContainers of its pods"));
+  EXPECT_THAT(refused({{"image_pull_policy", "Always"}}), HasSubstr("imagePullPolicy of its container"));
+  EXPECT_THAT(refused({{"patch", {{"spec", {{"containers", {{{"name", "b"}, {"image", "b:1"}}}}}}}}}),
+              HasSubstr("containers besides ridgeline"));
+  const auto runtime = [](const char* setting) {
+    return MadeOf({{"kind", "trainjob"}, {"runtime", setting}}).job.at("spec").at("runtimeRef").dump();
+  };
+  EXPECT_THAT(runtime("a"), AllOf(HasSubstr("\"ClusterTrainingRuntime\""), HasSubstr("\"name\":\"a\"")));
+  EXPECT_THAT(runtime("TrainingRuntime/b"), AllOf(HasSubstr("\"TrainingRuntime\""), HasSubstr("\"name\":\"b\"")));
+}
+
+TEST(KubernetesKinds, ARuntimeThatRestartsIsNotUsed) {
+  const auto why = [](const Json& job, const Json& set = Json::object()) {
+    Json spec = {{"replicatedJobs", Json::array({{{"name", "node"}, {"template", {{"spec", job}}}}})}};
+    spec.update(set);
+    return WhyNot({{"spec", {{"template", {{"spec", spec}}}}}});
+  };
+  const Json never = {{"backoffLimit", 0}, {"template", {{"spec", {{"restartPolicy", "Never"}}}}}};
+  EXPECT_EQ(why(never), "");
+  EXPECT_EQ(why({{"backoffLimit", 0}}), "its restartPolicy is not Never");
+  EXPECT_EQ(why({{"template", never.at("template")}}), "its backoffLimit is not 0");
+  EXPECT_EQ(why(never, {{"failurePolicy", {{"maxRestarts", 3}}}}), "its failurePolicy restarts");
+  EXPECT_EQ(WhyNot(Json::object()), "it has no replicated job named node");
 }
 
 class KubernetesKindsSession : public KubernetesSession {

@@ -1,5 +1,6 @@
 """What the controllers see: the objects of a cluster, kept up to date, and whom a change concerns."""
 
+import calendar
 import threading
 import time
 
@@ -10,6 +11,10 @@ AGAIN_SECONDS = 0.5
 
 def now():
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def age_seconds(time_text):
+    return time.time() - calendar.timegm(time.strptime(time_text, "%Y-%m-%dT%H:%M:%SZ"))
 
 
 def owner_of(thing):

@@ -33,7 +33,9 @@ Candidate OnTheSharedCluster(const std::string& kind) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kubernetes, Conformance,
-                         ::testing::Values(OnTheSharedCluster("job"), OnTheSharedCluster("jobset")), Label);
+                         ::testing::Values(OnTheSharedCluster("job"), OnTheSharedCluster("jobset"),
+                                           OnTheSharedCluster("pytorchjob"), OnTheSharedCluster("trainjob")),
+                         Label);
 
 }  // namespace
 }  // namespace ridgeline::testing

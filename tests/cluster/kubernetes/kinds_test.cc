@@ -150,10 +150,13 @@ TEST_P(KubernetesKinds, RanksOnTwoPodsFindEachOther) {
   cli.ExpectNothingLeft();
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, KubernetesKinds,
-                         ::testing::Values(OtherKind{"jobset", "/spec/suspend", "job/{}-node-0",
-                                                     "/spec/activeDeadlineSeconds"}),
-                         [](const auto& info) { return info.param.kind; });
+INSTANTIATE_TEST_SUITE_P(
+    Of, KubernetesKinds,
+    ::testing::Values(OtherKind{"jobset", "/spec/suspend", "job/{}-node-0", "/spec/activeDeadlineSeconds"},
+                      OtherKind{"pytorchjob", "/spec/runPolicy/suspend", "pytorchjob/{}",
+                                "/spec/runPolicy/activeDeadlineSeconds"},
+                      OtherKind{"trainjob", "/spec/suspend", "trainjob/{}", "/spec/activeDeadlineSeconds"}),
+    [](const auto& info) { return info.param.kind; });
 
 TEST(KubernetesWithoutKinds, SaysWhichKindTheClusterLacks) {
   if (const std::string why = testing::WhyNoKubernetes(); !why.empty()) GTEST_SKIP() << why;

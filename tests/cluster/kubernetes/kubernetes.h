@@ -131,6 +131,10 @@ class KubernetesCli : public ClusterCli {
     if (with_rights) {
       TakeRole("", user);
       if (kind_ != "job") TakeRole("-" + kind_, user);
+      if (kind_ == "trainjob") {  // another test may have applied it
+        cluster_.Kubectl({"apply", "--validate=false",
+                          "--filename=" RIDGELINE_SOURCE_DIR "/plugins/kubernetes/deploy/training-runtime.yaml"});
+      }
     }
     EXPECT_TRUE(Eventually([&] {
       return cluster_.TryKubectl({"get", "--namespace=" + name_space, "serviceaccount", "default"}).status.ok();

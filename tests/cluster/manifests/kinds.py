@@ -3,9 +3,11 @@ schemas as strict as those of shapes.py, and the custom resource definitions tha
 
 The fields, their types and their defaults are those of the released definitions that RELEASES names. The words are ours."""
 
-from shapes import BOOLEAN, INTEGER, STRING, STRINGS, kind, sequence, shape
+from shapes import BOOLEAN, INTEGER, STRING, STRING_MAP, STRINGS, kind, sequence, shape
 
-RELEASES = {"JobSet": "JobSet v0.12.0"}
+RELEASES = {"JobSet": "JobSet v0.12.0", "PyTorchJob": "Kubeflow training operator v1.9.0",
+            "TrainJob": "Kubeflow Trainer v2.3.0", "TrainingRuntime": "Kubeflow Trainer v2.3.0",
+            "ClusterTrainingRuntime": "Kubeflow Trainer v2.3.0"}
 
 JOB_TEMPLATE = {"$ref": "#/definitions/io.k8s.api.batch.v1.JobTemplateSpec"}
 
@@ -25,8 +27,49 @@ JOB_SET = shape(
     startupPolicy=shape(("startupPolicyOrder",), startupPolicyOrder={"enum": ["AnyOrder", "InOrder"]}),
     suspend=BOOLEAN, managedBy=STRING, ttlSecondsAfterFinished=INTEGER)
 
-DEFINITIONS = {"JobSet": kind(("spec",), spec=JOB_SET)}
-VERSIONS = {"JobSet": "jobset.x-k8s.io/v1alpha2"}
+POD_TEMPLATE = {"$ref": "#/definitions/io.k8s.api.core.v1.PodTemplateSpec"}
+REPLICA = shape((), replicas=INTEGER, restartPolicy=STRING, template=POD_TEMPLATE)
+
+PYTORCH_JOB = shape(
+    ("pytorchReplicaSpecs",),
+    nprocPerNode=STRING,
+    runPolicy=shape((), cleanPodPolicy=STRING, ttlSecondsAfterFinished=INTEGER, activeDeadlineSeconds=INTEGER,
+                    backoffLimit=INTEGER, suspend=BOOLEAN, managedBy=STRING,
+                    schedulingPolicy=shape((), minAvailable=INTEGER, queue=STRING, priorityClass=STRING,
+                                           scheduleTimeoutSeconds=INTEGER)),
+    pytorchReplicaSpecs=shape((), Master=REPLICA, Worker=REPLICA))
+
+def of(name, namespace="core.v1"):
+    return {"$ref": f"#/definitions/io.k8s.api.{namespace}.{name}"}
+
+
+META_PATCH = shape((), labels=STRING_MAP, annotations=STRING_MAP)
+CONTAINER_PATCH = shape(("name",), name=STRING, env=sequence(of("EnvVar")), volumeMounts=sequence(of("VolumeMount")),
+                        securityContext=of("SecurityContext"))
+POD_PATCH = shape(
+    (), metadata=META_PATCH,
+    spec=shape((), serviceAccountName=STRING, volumes=sequence(of("Volume")), initContainers=sequence(CONTAINER_PATCH),
+               containers=sequence(CONTAINER_PATCH), imagePullSecrets=sequence(of("LocalObjectReference")),
+               securityContext=of("PodSecurityContext"), nodeSelector=STRING_MAP, affinity=of("Affinity"),
+               tolerations=sequence(of("Toleration")), terminationGracePeriodSeconds=INTEGER))
+JOB_PATCH = shape((), metadata=META_PATCH, spec=shape((), template=POD_PATCH))
+TRAIN_JOB = shape(
+    ("runtimeRef",),
+    runtimeRef=shape(("name",), name=STRING, apiGroup=STRING, kind=STRING),
+    trainer=shape((), image=STRING, command=STRINGS, args=STRINGS, env=sequence(of("EnvVar")), numNodes=INTEGER,
+                  resourcesPerNode=of("ResourceRequirements"), numProcPerNode=INTEGER),
+    runtimePatches=sequence(shape(("manager",), manager=STRING, time=STRING, trainingRuntimeSpec=shape(
+        (), template=shape((), metadata=META_PATCH, spec=shape(
+            (), replicatedJobs=sequence(shape(("name",), name=STRING, template=JOB_PATCH))))))),
+    suspend=BOOLEAN, activeDeadlineSeconds=INTEGER, managedBy=STRING)
+RUNTIME = kind(("spec",), spec=shape(
+    ("template",), mlPolicy=shape((), numNodes=INTEGER, torch={"type": "object"}), podGroupPolicy={"type": "object"},
+    template=shape((), metadata=META_PATCH, spec=JOB_SET)))
+
+DEFINITIONS = {"JobSet": kind(("spec",), spec=JOB_SET), "PyTorchJob": kind(("spec",), spec=PYTORCH_JOB),
+               "TrainJob": kind(("spec",), spec=TRAIN_JOB), "TrainingRuntime": RUNTIME, "ClusterTrainingRuntime": RUNTIME}
+VERSIONS = {"JobSet": "jobset.x-k8s.io/v1alpha2", "PyTorchJob": "kubeflow.org/v1",
+            **dict.fromkeys(("TrainJob", "TrainingRuntime", "ClusterTrainingRuntime"), "trainer.kubeflow.org/v1alpha1")}
 KINDS = {name: (VERSIONS[name], f"#/definitions/{name}") for name in DEFINITIONS}
 
 
@@ -76,7 +119,7 @@ def resource_definition(name, definitions):
         "metadata": {"name": f"{singular}s.{group}"},
         "spec": {
             "group": group,
-            "scope": "Namespaced",
+            "scope": "Cluster" if name.startswith("Cluster") else "Namespaced",
             "names": {"kind": name, "plural": singular + "s", "singular": singular, "listKind": name + "List"},
             "versions": [{"name": version, "served": True, "storage": True, "subresources": {"status": {}},
                           "schema": {"openAPIV3Schema": {"type": "object", "required": ["spec"],

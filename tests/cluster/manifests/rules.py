@@ -158,6 +158,35 @@ def check_job_set(document):
             yield f"{path}.template.spec.ttlSecondsAfterFinished", "is there: the JobSet would make the Job again"
 
 
+def check_runtime(document):
+    spec = document["spec"]["template"]["spec"]
+    yield from check_job_set({"metadata": {"name": "a-trainjobs-name"}, "spec": spec})
+    names = [one["name"] for replicated in spec["replicatedJobs"]
+             for one in replicated["template"]["spec"]["template"]["spec"]["containers"]
+             if replicated["name"] == "node"]
+    if "node" not in names:
+        yield "spec.template.spec.replicatedJobs", "there is no container 'node' of a replicated job 'node'"
+
+
+def check_pytorch_job(document):
+    name = document["metadata"].get("name", "")
+    for kind, replica in document["spec"]["pytorchReplicaSpecs"].items():
+        path = f"spec.pytorchReplicaSpecs.{kind}"
+        yield from forms.one_of(replica.get("restartPolicy"), ("Always", "OnFailure", "Never", "ExitCode"),
+                                f"{path}.restartPolicy")
+        pod = (replica.get("template") or {}).get("spec")
+        if pod is None:
+            yield f"{path}.template.spec", "is missing"
+            continue
+        yield from check_meta(replica["template"].get("metadata") or {}, f"{path}.template.metadata", of_template=True)
+        yield from pods.check(pod, f"{path}.template.spec")
+        if "pytorch" not in [container["name"] for container in pod["containers"]]:
+            yield f"{path}.template.spec.containers", "there is no container 'pytorch'"
+        yield from check_made_name(f"{name}-{kind.lower()}-{max(replica.get('replicas', 1) - 1, 0)}", path)
+    yield from forms.one_of(document["spec"].get("runPolicy", {}).get("cleanPodPolicy"), ("All", "Running", "None"),
+                            "spec.runPolicy.cleanPodPolicy")
+
+
 def check_made_name(longest, path):
     """`longest`: the longest name that a controller would make. It is a label of RFC 1035."""
     if not forms.is_label(longest) or not longest[0].isalpha():
@@ -224,6 +253,7 @@ CHECKS = {
     "Job": check_job_document, "CronJob": check_cron_job, "Service": check_service, "ConfigMap": check_config_map,
     "PersistentVolumeClaim": check_claim, "Role": check_role, "ClusterRole": check_role, "RoleBinding": check_binding,
     "ClusterRoleBinding": check_binding, "JobSet": check_job_set,
+    "PyTorchJob": check_pytorch_job, "TrainingRuntime": check_runtime, "ClusterTrainingRuntime": check_runtime,
 }
 
 

@@ -8,11 +8,12 @@ from api import Watch
 
 
 class Names:
-    """A pod with a hostname and a subdomain has a name while a headless service of the subdomain's name selects it."""
+    """A pod with a hostname and a subdomain has a name while a headless service of the subdomain's name selects it. The
+    name of a headless service is that of all pods it selects."""
 
     def __init__(self, api):
         self._lock = threading.Lock()
-        self._pods = {}  # uid -> those that have a subdomain, of every node
+        self._pods = {}  # uid -> those of every node
         self._services = {}  # (namespace, name) -> the headless ones
         self._files = {}  # uid -> (the pod here, its hosts file)
         Watch(api, "/api/v1/services", self._services_listed, self._service_changed)
@@ -31,18 +32,17 @@ class Names:
 
     def pods_listed(self, pods):
         with self._lock:
-            self._pods = {pod["metadata"]["uid"]: pod for pod in pods if pod["spec"].get("subdomain")}
+            self._pods = {pod["metadata"]["uid"]: pod for pod in pods}
             self._write()
 
     def pod_changed(self, kind, pod):
-        if not pod["spec"].get("subdomain"):
-            return
         with self._lock:
             if kind == "DELETED":
                 self._pods.pop(pod["metadata"]["uid"], None)
             else:
                 self._pods[pod["metadata"]["uid"]] = pod
-            self._write(pod["metadata"]["namespace"])
+            if any(selects(service, pod) for service in self._services.values()):
+                self._write(pod["metadata"]["namespace"])
 
     def _services_listed(self, services):
         with self._lock:
@@ -63,26 +63,23 @@ class Names:
         if service["spec"].get("clusterIP") == "None":
             self._services[service["metadata"]["namespace"], service["metadata"]["name"]] = service
 
-    def _known(self, pod):
-        """Whether DNS has its name."""
-        service = self._services.get((pod["metadata"]["namespace"], pod["spec"]["subdomain"]))
-        selector = service and service["spec"].get("selector")
-        if not selector or not pod["spec"].get("hostname") or not pod["spec"].get("nodeName"):
-            return False
-        labels = pod["metadata"].get("labels") or {}
-        if any(labels.get(key) != value for key, value in selector.items()):
-            return False
+    def _names(self, pod):
+        """The names that DNS has for it."""
         conditions = (pod.get("status") or {}).get("conditions") or []
         ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-        return ready or bool(service["spec"].get("publishNotReadyAddresses"))
+        for service in self._services.values():
+            if selects(service, pod) and (ready or service["spec"].get("publishNotReadyAddresses")):
+                name = service["metadata"]["name"]
+                yield name
+                if pod["spec"].get("hostname") and pod["spec"].get("subdomain") == name:
+                    yield f"{pod['spec']['hostname']}.{name}"
 
     def _write(self, namespace=None, only=None):
         """The hosts files of a namespace, of one pod, or all."""
         peers = {}  # namespace -> lines
         for pod in self._pods.values():
-            if self._known(pod):
+            for name in self._names(pod):
                 home = pod["metadata"]["namespace"]
-                name = f"{pod['spec']['hostname']}.{pod['spec']['subdomain']}"
                 suffixes = ("", f".{home}", f".{home}.svc", f".{home}.svc.cluster.local")
                 line = " ".join([spec.address(pod), *(name + suffix for suffix in suffixes)])
                 peers.setdefault(home, []).append(line + "\n")
@@ -94,6 +91,14 @@ class Names:
                     replace(path, "127.0.0.1 localhost\n" + own + "".join(sorted(peers.get(home, []))))
                 except FileNotFoundError:  # a pod's folder goes before the API has said that the pod has gone
                     del self._files[uid]
+
+
+def selects(service, pod):
+    """Whether a headless service selects a pod that has a node."""
+    selector, labels = service["spec"].get("selector"), pod["metadata"].get("labels") or {}
+    return bool(selector and pod["spec"].get("nodeName") and
+                service["metadata"]["namespace"] == pod["metadata"]["namespace"] and
+                all(labels.get(key) == value for key, value in selector.items()))
 
 
 def replace(path, text):
