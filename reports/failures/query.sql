@@ -28,7 +28,7 @@ SELECT
     WHEN 'infrastructure' THEN 'Infrastructure: ' || reason
     WHEN 'diverged' THEN 'Diverged'
     WHEN 'crashed' THEN 'Crashed'
-    WHEN 'invalid' THEN 'Refused by the trainer'
+    WHEN 'invalid' THEN 'No valid result'
     WHEN 'cancelled' THEN 'Cancelled'
     ELSE status END AS panel,
   model || ', ' || precision || ', batch ' || batch_size || ' of ' || seq_length

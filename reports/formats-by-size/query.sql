@@ -77,10 +77,10 @@ judged AS (
   SELECT
     *,
     CASE WHEN NOT is_compared THEN NULL WHEN bf16_speedup_high < 1 THEN 'loss' WHEN bf16_speedup_high < 1.1 THEN 'little'
-         WHEN bf16_speedup_low > 1.1 THEN 'gain' ELSE 'not told' END AS steady_verdict,
+         WHEN bf16_speedup_low > 1.1 THEN 'gain' ELSE 'undecided' END AS steady_verdict,
     CASE WHEN NOT is_compared THEN NULL WHEN bf16_cold_speedup_high < 1 THEN 'loss'
          WHEN bf16_cold_speedup_high < 1.1 THEN 'little' WHEN bf16_cold_speedup_low > 1.1 THEN 'gain'
-         ELSE 'not told' END AS cold_verdict
+         ELSE 'undecided' END AS cold_verdict
   FROM told
 ),
 counted AS (

@@ -91,7 +91,8 @@ bool IsOfDisturbedTimes(const Report& report, const Rows& rows, std::span<const 
   });
 }
 
-// "Nothing is said of time: others held 78 to 94 % of the cores in 5 of 6 runs."
+// "The machine was busy, so this page draws no conclusion about time: others held 78 to 94 % of the cores in 5 of 6
+// runs."
 std::string DisturbedSentence(const Rows& rows, std::span<const size_t> panel) {
   double least = 1;
   double most = 0;
@@ -103,11 +104,14 @@ std::string DisturbedSentence(const Rows& rows, std::span<const size_t> panel) {
     least = std::min(least, *share);
     most = std::max(most, *share);
   }
-  if (runs == 0) return "Nothing is said of time: others disturbed the run that these are compared with.";
+  if (runs == 0)
+    return "Other processes disturbed the run that these are compared with, so this page draws no conclusion about "
+           "time.";
   std::string held = fmt::format("{:.0f}", 100 * least);
   if (const std::string to = fmt::format("{:.0f}", 100 * most); to != held) held += " to " + to;
-  return fmt::format("Nothing is said of time: others held {} % of the cores in {} of {}.", held, runs,
-                     rows.Counted(panel.size()));
+  return fmt::format(
+      "The machine was busy, so this page draws no conclusion about time: others held {} % of the cores in {} of {}.",
+      held, runs, rows.Counted(panel.size()));
 }
 
 // If cold throughput is above steady, although it includes the first step, a reader asks why. Empty if that holds for
@@ -122,8 +126,9 @@ std::string ColdSentence(const Rows& rows, std::span<const size_t> panel) {
   });
   if (runs == 0) return {};
   return fmt::format(
-      "Cold throughput is above steady in {}: the mean of all their steps is below the median of the measured ones, as "
-      "where a machine grows slower during a run.",
+      "Cold throughput is above steady in {}: the mean of all steps is below the median of the measured steps, as if "
+      "the "
+      "machine slowed down during the run.",
       rows.Counted(static_cast<size_t>(runs)));
 }
 

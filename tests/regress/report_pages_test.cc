@@ -65,7 +65,7 @@ TEST_F(ReportPages, AHistoryHasTheChangesThatHistoryFinds) {
   EXPECT_THAT(changed, ElementsAre("night-13", "night-13"));
   EXPECT_EQ(history.at("rows").at(0).at("campaign"), "night-20") << "the newest first";
   EXPECT_EQ(history.at("panels").at(0).at("conclusion").at(0),
-            "Its step time changed by +5.0\xC2\xA0% with 16aaaaaaaaaa, measured 2023-11-14 22:13.");
+            "Step time changed by +5.0\xC2\xA0% with 16aaaaaaaaaa, measured 2023-11-14 22:13.");
   const std::string html = Render(Shipped("history"), store_, {"", ReportFormat::kHtml}).bytes;
   EXPECT_THAT(html, HasSubstr("<title>5.0 % slower</title>"));
   EXPECT_THAT(html, HasSubstr("40 measurements in 2 panels: 40 ok."));
@@ -85,7 +85,7 @@ TEST_F(ReportPages, AHistoryBeginsWithTheSecondMeasurement) {
   AddNights(1, 9);
   EXPECT_EQ(RowsOf("history").at("rows").size(), 0U);
   EXPECT_THAT(Render(Shipped("history"), store_, {"", ReportFormat::kMarkdown}).bytes,
-              HasSubstr("a history begins with the second night"));
+              HasSubstr("A history begins with the second night"));
   nights_.Add("night-2", [](const Point& point) {
     RunResult result = testing::Timed(point, testing::ThreeRuns(100));
     if (point.spec.seed == 1) return result;

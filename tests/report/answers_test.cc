@@ -110,7 +110,7 @@ TEST_F(Answers, OfTooFewStepsAreOfMemoryAlone) {
     SCOPED_TRACE(compared.report);
     const std::vector<std::string> said = Of(compared, 2, 3);
     EXPECT_THAT(said.at(0), HasSubstr("planned memory"));
-    EXPECT_THAT(said.back(), StartsWith("Times of fewer than four measured steps are compared with none"));
+    EXPECT_THAT(said.back(), StartsWith("Runs of fewer than four measured steps are not compared"));
   }
 }
 
@@ -146,8 +146,8 @@ TEST_F(Answers, WithoutAPlanAreOfWhatWasMeasured) {
 
 TEST_F(Answers, WhatCannotBeIsADisturbedRun) {
   const std::vector<std::string> said = Of(kCompared[0], 9, 0.6);
-  EXPECT_THAT(said.at(0), StartsWith("A disturbed run: full activation checkpointing"));
-  EXPECT_THAT(said.at(1), HasSubstr("measure again on a quiet machine"));
+  EXPECT_THAT(said.at(0), StartsWith("A run was disturbed: with full activation checkpointing"));
+  EXPECT_THAT(said.at(1), HasSubstr("Measure again on a quiet machine"));
 }
 
 TEST_F(Answers, OfADisturbedGpuSaySo) {
@@ -157,7 +157,7 @@ TEST_F(Answers, OfADisturbedGpuSaySo) {
   };
   for (const Compared& compared : kCompared) {
     EXPECT_THAT(Of(compared, 9, 1.3, RunStatus::kOk, Provenance::kMeasured, disturbed),
-                AllOf(Contains(HasSubstr("A GPU was throttled: in 25.0\xC2\xA0% of the measured steps of ")),
+                AllOf(Contains(HasSubstr("A GPU was throttled in 25.0\xC2\xA0% of the measured steps of ")),
                       Contains(HasSubstr("A GPU was shared: "))))
         << compared.report;
   }
@@ -165,7 +165,7 @@ TEST_F(Answers, OfADisturbedGpuSaySo) {
 
 TEST_F(Answers, WithoutAnyRunThatEndedWellSaySo) {
   for (const Compared& compared : kCompared) {
-    EXPECT_THAT(Of(compared, 9, 1, RunStatus::kCrashed).at(0), StartsWith("No run ended well")) << compared.report;
+    EXPECT_THAT(Of(compared, 9, 1, RunStatus::kCrashed).at(0), StartsWith("No run succeeded")) << compared.report;
   }
 }
 
@@ -189,7 +189,10 @@ TEST(DisturbedTimes, MakeNoSentence) {
     const Json panel = ParseJson(Disturbed(compared, 0.78, ReportFormat::kJson), "a report").at("panels").at(0);
     const auto said = panel.at("conclusion").get<std::vector<std::string>>();
     ASSERT_FALSE(said.empty()) << compared.report;
-    EXPECT_EQ(said[0], "Nothing is said of time: others held 78 % of the cores in 1 of 2 runs.") << compared.report;
+    EXPECT_EQ(said[0],
+              "The machine was busy, so this page draws no conclusion about time: others held 78 % of the cores in 1 "
+              "of 2 runs.")
+        << compared.report;
     EXPECT_THAT(said, Each(Not(HasSubstr("step time by")))) << compared.report;
     EXPECT_THAT(said, Each(Not(HasSubstr("times as fast")))) << compared.report;
     EXPECT_THAT(said, Each(Not(HasSubstr("tokens/s")))) << compared.report;
@@ -219,7 +222,9 @@ TEST(DisturbedTimes, OfTheOtherRunMakeNoSentenceEither) {
     const auto said = [&](const Json& panel) { return panel.at("conclusion").get<std::vector<std::string>>(); };
     const std::string json = Render(ShippedReport("activation-checkpointing"), store, {"", ReportFormat::kJson}).bytes;
     const std::vector<std::string> sentences = said(ParseJson(json, "a report").at("panels").at(0));
-    EXPECT_EQ(sentences.at(0), "Nothing is said of time: others held 90 % of the cores in 1 of 2 runs.");
+    EXPECT_EQ(sentences.at(0),
+              "The machine was busy, so this page draws no conclusion about time: others held 90 % of the cores in 1 "
+              "of 2 runs.");
     EXPECT_THAT(sentences, Each(Not(HasSubstr("step time")))) << slower;
   }
 }

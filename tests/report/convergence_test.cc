@@ -147,8 +147,8 @@ TEST_F(ConvergenceTest, TheConclusionSaysWhichFormatsAreWithinTheNoise) {
   const std::vector<Panel> panels = MakePanels(rows);
   ASSERT_THAT(panels, SizeIs(1));
   EXPECT_THAT(Conclude(report_, rows, panels[0].rows),
-              ElementsAre("Within the noise of fp32's seeds after 120 steps: bf16.",
-                          "Beyond it: bf16 with bf16 state (1 of 3 runs failed).",
+              ElementsAre("Formats within the noise of fp32's seeds after 120 steps: bf16.",
+                          "Beyond the noise: bf16 with bf16 state (1 of 3 runs failed).",
                           "Another seed changes fp32's final loss by 0.0576 (one standard deviation over 3 seeds)."));
 }
 
@@ -161,7 +161,7 @@ TEST_F(ConvergenceTest, AGapBeyondTheNoiseIsSaidWithItsSize) {
   const std::vector<std::string> said = Conclude(report_, rows, MakePanels(rows)[0].rows);
   ASSERT_THAT(said, SizeIs(3));
   EXPECT_THAT(said[0], HasSubstr("after 120 steps: none."));
-  EXPECT_EQ(said[1], "Beyond it: bf16 (-0.460).");
+  EXPECT_EQ(said[1], "Beyond the noise: bf16 (-0.460).");
 }
 
 TEST_F(ConvergenceTest, OneSeedHasNoNoiseToCompareWith) {
@@ -171,9 +171,9 @@ TEST_F(ConvergenceTest, OneSeedHasNoNoiseToCompareWith) {
   runs.Put("s");
   const Rows rows = Answer();
   EXPECT_THAT(Conclude(report_, rows, MakePanels(rows)[0].rows),
-              ElementsAre("One seed of fp32 shows no noise, so no format is said to be within or beyond it.",
-                          "The largest gap to fp32 after 120 steps is that of bf16: \xE2\x88\x92"
-                          "0.4604. Two seeds or more would show how much of it is chance."));
+              ElementsAre("One seed of fp32 cannot show noise, so the page does not say which formats are within it.",
+                          "After 120 steps, bf16 has the largest gap to fp32: \xE2\x88\x92"
+                          "0.4604. Two or more seeds would show how much of it is chance."));
   EXPECT_EQ(rows.Number(Find(rows, "bf16, seed 1"), "within_noise"), std::nullopt);
   EXPECT_THAT(rows.Number(Find(rows, "bf16, seed 1"), "final_gap"), Optional(DoubleNear(-0.5 * 110.5 / kSteps, 1e-9)));
 }
@@ -190,8 +190,8 @@ TEST_F(ConvergenceTest, ManyFormatsAreCountedInTheAnswerAndNamedBelowIt) {
   const Rows rows = Answer();
   const std::vector<std::string> said = Conclude(report_, rows, MakePanels(rows)[0].rows);
   ASSERT_THAT(said, SizeIs(3));
-  EXPECT_EQ(said[0], "Within the noise of fp32's seeds after 120 steps: 4 of 4 formats.");
-  EXPECT_THAT(said[1], HasSubstr("Those within it: bf16 with bf16 state (emulated), fp8 with"));
+  EXPECT_EQ(said[0], "Formats within the noise of fp32's seeds after 120 steps: 4 of 4 formats.");
+  EXPECT_THAT(said[1], HasSubstr("Within the noise: bf16 with bf16 state (emulated), fp8 with"));
 }
 
 TEST_F(ConvergenceTest, AFormatWithoutASeedInCommonIsNeitherWithinTheNoiseNorBeyond) {
@@ -214,11 +214,11 @@ TEST_F(ConvergenceTest, WhereNothingIsComparedTheAnswerSaysWhy) {
   Runs none(store_);
   Add(none, kFp32, 1, 0).status = RunStatus::kDiverged;
   none.Put("none");
-  EXPECT_EQ(answer(), "No run ended well: the table says how each did.");
+  EXPECT_EQ(answer(), "No run succeeded. The table says how each one ended.");
   Runs without(store_);
   Add(without, kBf16, 1, 0);
   without.Put("without");
-  EXPECT_EQ(answer(), "No run of fp32 ended well, so no format is compared with it.");
+  EXPECT_EQ(answer(), "No run in fp32 succeeded, so no format is compared with it.");
 }
 
 TEST_F(ConvergenceTest, ShortRunsAndSyntheticOnesAreLeftOutAndSayWhy) {

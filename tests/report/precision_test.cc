@@ -89,8 +89,8 @@ TEST_F(PrecisionTest, WhatIsEmulatedHasMemoryButNoSpeedAndNoRank) {
       Conclude(report_, rows, MakePanels(rows).at(0).rows),
       ElementsAre("At batch 1, fp32 has 0.50\xC2\xA0\xC3\x97 bf16's speed and takes 20.0\xC2\xA0% more planned memory.",
                   "That is 0.48\xC2\xA0\xC3\x97 to 0.52\xC2\xA0\xC3\x97: 2.56K tokens/s, in 120 MB.",
-                  "The most tokens a second were measured with bf16 at batch 1: 5.12K tokens/s.",
-                  "Computed in a higher precision on this device, and so not ranked: fp8 (emulated)."));
+                  "The highest throughput was measured with bf16 at batch 1: 5.12K tokens/s.",
+                  "Not ranked, because this device computes them in a higher precision: fp8 (emulated)."));
 }
 
 TEST_F(PrecisionTest, FormatsComeTheWidestFirst) {
@@ -112,7 +112,7 @@ TEST_F(PrecisionTest, NothingIsTheFastestOfOne) {
   const Rows rows = Answer();
   EXPECT_THAT(Conclude(report_, rows, MakePanels(rows).at(0).rows),
               ElementsAre("At batch 1, fp8 takes 20.0\xC2\xA0% less planned memory than bf16 (emulated).",
-                          "Computed in a higher precision on this device, and so not ranked: fp8 (emulated)."));
+                          "Not ranked, because this device computes them in a higher precision: fp8 (emulated)."));
 }
 
 TEST_F(PrecisionTest, DevicesAndProvenancesAreNotComparedWithEachOther) {
@@ -141,7 +141,8 @@ TEST_F(PrecisionTest, ABusyMachineIsSaidBesideWhatItsTimesSay) {
   runs.Put("s");
   const Rows rows = Answer();
   EXPECT_THAT(Conclude(report_, rows, MakePanels(rows).at(0).rows),
-              Contains("The machine was busy: of the cores' time of bf16 at batch 1, others took 60.0\xC2\xA0%."));
+              Contains("The machine was busy: other processes took 60.0\xC2\xA0% of the cores during the run with bf16 "
+                       "at batch 1."));
 }
 
 TEST_F(PrecisionTest, WhatDisturbedAGpuIsSaidBesideWhatItsTimesSay) {
@@ -152,9 +153,10 @@ TEST_F(PrecisionTest, WhatDisturbedAGpuIsSaidBesideWhatItsTimesSay) {
   held.gpu.others = 2;
   runs.Put("s");
   const Rows rows = Answer();
-  EXPECT_THAT(Conclude(report_, rows, MakePanels(rows).at(0).rows),
-              AllOf(Contains("A GPU was throttled: in 25.0\xC2\xA0% of the measured steps of fp8 at batch 1."),
-                    Contains("A GPU was shared: fp8 at batch 1 had 2 of others' processes beside it.")));
+  EXPECT_THAT(
+      Conclude(report_, rows, MakePanels(rows).at(0).rows),
+      AllOf(Contains("A GPU was throttled in 25.0\xC2\xA0% of the measured steps of the run with fp8 at batch 1."),
+            Contains("A GPU was shared: 2 processes of others were on it before the run with fp8 at batch 1.")));
 }
 
 TEST_F(PrecisionTest, AModelIsAPanel) {

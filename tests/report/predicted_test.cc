@@ -93,9 +93,9 @@ TEST_F(PredictedPages, TheFrontIsWhatNoOtherBeatsInBoth) {
   const std::vector<size_t> panel = MakePanels(rows).at(0).rows;
   EXPECT_THAT(
       Conclude(report, rows, panel),
-      ElementsAre("The quickest is batch 2 in bf16, no activation checkpointing: 1.80K tokens/s in 200 MB. Dominated, "
-                  "as another is as quick in no more memory: 1.",
-                  "The least memory is that of batch 1 in bf16, no activation checkpointing: 100 MB, at 1.00K "
+      ElementsAre("The fastest is batch 2 in bf16, no activation checkpointing: 1.80K tokens/s in 200 MB. Dominated, "
+                  "because another is as fast in as little memory: 1.",
+                  "The smallest is batch 1 in bf16, no activation checkpointing: 100 MB, at 1.00K "
                   "tokens/s."));
   const ScatterChart chart = MakeScatterChart(report, report.charts.at(0), rows, panel, "c");
   const std::string svg = RenderScatterChart(chart, svg::kWide);
@@ -194,13 +194,14 @@ TEST_F(PredictedPages, WhatWasMeasuredStandsBesideWhatWasPredictedOfIt) {
   EXPECT_EQ(rows.Number(itself, "steady_difference_percent"), std::nullopt) << "it is not held against itself";
   EXPECT_THAT(rows.Number(itself, "steady_tokens_per_s_high"), Optional(DoubleNear(1100 * 200.0 / 150, 1e-6)));
   const std::vector<std::string> said = Conclude(report, rows, MakePanels(rows).at(0).rows);
-  EXPECT_THAT(said, Contains(HasSubstr("A prediction stands beside 1 of 2 runs. Steady throughput was predicted at "
-                                       "most 10.0\xC2\xA0% off: 1.10K tokens/s against 1.00K tokens/s")));
-  EXPECT_THAT(said, Contains(HasSubstr("No prediction supports 1 of 2 runs: their columns of predictions are empty")));
+  EXPECT_THAT(said,
+              Contains(HasSubstr("1 of 2 runs have a prediction. The largest error of predicted steady "
+                                 "throughput is 10.0\xC2\xA0%: 1.10K tokens/s predicted, 1.00K tokens/s measured")));
+  EXPECT_THAT(said, Contains(HasSubstr("1 of 2 runs have no prediction; their columns for it are empty")));
   const std::string csv = Render(report, store_, {"", ReportFormat::kCsv}).bytes;
   EXPECT_THAT(csv, HasSubstr("steady_difference_percent"));
   EXPECT_THAT(Render(report, store_, {"", ReportFormat::kMarkdown}).bytes,
-              AllOf(HasSubstr("Predicted over it, less 1: steady"), HasSubstr("+10.0")));
+              AllOf(HasSubstr("Error of the prediction: steady"), HasSubstr("+10.0")));
 }
 
 TEST_F(PredictedPages, APredictionAsAnotherTrainerOrOfAnEmulatedStepIsComparedWithNoTime) {
@@ -250,12 +251,12 @@ TEST_F(PredictedPages, FormatsBySizeTellAGainOnlyWhereTheIntervalsDo) {
     }
     return std::string();
   };
-  EXPECT_EQ(verdict("stack-1b"), "not told");
+  EXPECT_EQ(verdict("stack-1b"), "undecided");
   EXPECT_EQ(verdict("stack-32b"), "gain");
   const std::vector<std::string> said = Conclude(report, rows, MakePanels(rows).at(0).rows);
-  EXPECT_THAT(said, Contains(HasSubstr("little, and alike. Cold, of 1 prediction, 0 gain more than a tenth, 0 less, 1 "
-                                       "are not told. This neither supports nor contradicts it")));
-  EXPECT_THAT(said, Contains(HasSubstr("gain large models most. ")));
+  EXPECT_THAT(said, Contains(HasSubstr("In cold throughput, 0 of 1 prediction gain more than a tenth, 0 gain less, and "
+                                       "1 are undecided. This neither supports nor contradicts it")));
+  EXPECT_THAT(said, Contains(HasSubstr("large models gain most. ")));
   EXPECT_THAT(said, testing::Not(Contains(HasSubstr("This supports it"))));
 }
 
@@ -268,8 +269,8 @@ TEST_F(PredictedPages, ScalingThatIsOnlyPredictedSaysSo) {
   const Rows rows = Answer(report);
   EXPECT_THAT(Conclude(report, rows, MakePanels(rows).at(0).rows),
               Contains(HasSubstr(
-                  "With 4096 ranks, sharded, throughput is 256.00\xC2\xA0\xC3\x97 that of 8 ranks: 50.0\xC2\xA0% "
-                  "efficient, and 5.0\xC2\xA0% of a step waits for other ranks (predicted")));
+                  "With 4096 ranks, sharded, throughput is 256.00\xC2\xA0\xC3\x97 that of 8 ranks, at an efficiency of "
+                  "50.0\xC2\xA0%; 5.0\xC2\xA0% of a step waits for other ranks (predicted")));
 }
 
 }  // namespace

@@ -57,10 +57,10 @@ TEST_F(ScalingTest, SpeedUpAndEfficiencyAreAgainstTheFewestRanks) {
   EXPECT_EQ(rows.Text(4, "run"), "4 ranks, sharded");
   EXPECT_THAT(rows.Number(4, "efficiency_percent"), Optional(DoubleNear(80, 1e-9)));
   EXPECT_THAT(Conclude(report_, rows, MakePanels(rows).at(0).rows),
-              ElementsAre("With 4 ranks, sharded, throughput is 3.20\xC2\xA0\xC3\x97 that of 1 rank: "
-                          "80.0\xC2\xA0% efficient.",
+              ElementsAre("With 4 ranks, sharded, throughput is 3.20\xC2\xA0\xC3\x97 that of 1 rank, at an "
+                          "efficiency of 80.0\xC2\xA0%.",
                           "That is 3.09\xC2\xA0\xC3\x97 to 3.31\xC2\xA0\xC3\x97: 3.20K tokens/s of all ranks.",
-                          "The least memory is that of 4 ranks, sharded: 40.0 MB a rank."));
+                          "Least memory of a rank: 40.0 MB, with 4 ranks, sharded."));
 }
 
 TEST_F(ScalingTest, LinesGoOverRanksOnAxesThatGrowByFactors) {
@@ -122,10 +122,9 @@ TEST_F(ScalingTest, VirtualRanksAreALineOfTheirOwnAndTheirThroughputIsComparedWi
   Add(runs, 1, "full", 1000);
   Add(runs, 2, "full", 1500);
   runs.Put("s");
-  EXPECT_THAT(answers(),
-              ElementsAre("With 2 ranks, sharded, throughput is 1.50\xC2\xA0\xC3\x97 that of 1 rank: "
-                          "75.0\xC2\xA0% efficient.",
-                          testing::_, "The least memory is that of 8 ranks, sharded, virtual: 20.0 MB a rank."));
+  EXPECT_THAT(answers(), ElementsAre("With 2 ranks, sharded, throughput is 1.50\xC2\xA0\xC3\x97 that of 1 rank, at an "
+                                     "efficiency of 75.0\xC2\xA0%.",
+                                     testing::_, "Least memory of a rank: 20.0 MB, with 8 ranks, sharded, virtual."));
   const Rows rows = Answer();
   const LineChart lines = MakeLineChart(report_, report_.charts.at(0), rows, MakePanels(rows).at(0).rows, "c");
   ASSERT_THAT(lines.lines, SizeIs(2));
@@ -165,7 +164,8 @@ TEST_F(ScalingTest, ABusyMachineIsSaidBesideWhatItsTimesSay) {
   runs.Put("s");
   const Rows rows = Answer();
   EXPECT_THAT(Conclude(report_, rows, MakePanels(rows).at(0).rows),
-              Contains("The machine was busy: of the cores' time of 2 ranks, replicated, others took 60.0\xC2\xA0%."));
+              Contains("The machine was busy: other processes took 60.0\xC2\xA0% of the cores during the run with 2 "
+                       "ranks, replicated."));
 }
 
 TEST_F(ScalingTest, WhatRanOnOneNumberOfRanksSaysNothing) {
