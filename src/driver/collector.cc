@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "driver/progress.h"
 #include "driver/withdraw.h"
 
 namespace ridgeline {
@@ -55,7 +56,7 @@ void Collector::PointEnded(const Collected& result, const MeasurementKey& measur
   const int64_t runs_left = result.repeat > 0 ? point->spec.repeats - result.repeat : 0;
   if (result.end.status == RunStatus::kOk && runs_left > 0) {
     planner_.RunAgain(*point);
-    parts_.observer.Note(fmt::format("{}: {}", label, outcome));
+    parts_.observer.Note(fmt::format("{} {}: {}", EndedOf(tally_.counts()), label, outcome));
     return;
   }
   const auto pause_ns =

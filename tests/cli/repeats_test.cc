@@ -18,6 +18,7 @@ TEST(Repeats, GoRoundAndAreSaid) {
   const auto run = cli.Run({"run", sweep});
   EXPECT_EQ(run.status.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("repeat 1 of 3"));
+  EXPECT_THAT(run.out, HasSubstr("[1/")) << "each line says how many runs have ended";
   EXPECT_LT(run.out.rfind("repeat 1 of 3"), run.out.find("repeat 2 of 3"));
   EXPECT_LT(run.out.rfind("repeat 2 of 3"), run.out.find("repeat 3 of 3"));
   EXPECT_EQ(cli.Count("SELECT count(*) FROM runs WHERE repeat = 3"), 2);
