@@ -65,13 +65,11 @@ std::vector<fs::path> NamedFiles(const std::vector<fs::path>& folders, const IsO
 
 fs::path FindNamedFile(std::string_view what, const std::string& name, const std::vector<fs::path>& folders,
                        const IsOfKind& is_of_kind) {
+  const auto is_it = [&](const fs::path& file) { return file.stem() == name && (!is_of_kind || is_of_kind(file)); };
+  const std::vector<fs::path> found = NamedFiles(folders, is_it);
+  if (!found.empty()) return found.front();
   std::vector<std::string> names;
-  // Only files of this name are read.
-  const auto may_be = [&](const fs::path& file) { return file.stem() != name || !is_of_kind || is_of_kind(file); };
-  for (const fs::path& file : NamedFiles(folders, may_be)) {
-    if (file.stem() == name) return file;
-    names.push_back(file.stem().string());
-  }
+  for (const fs::path& file : NamedFiles(folders, is_of_kind)) names.push_back(file.stem().string());
   throw NoneOfName(what, name, names, folders);
 }
 

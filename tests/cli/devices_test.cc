@@ -83,7 +83,9 @@ TEST(DevicesCommand, ListsNothingOfAnotherKind) {
   EXPECT_THAT(names, ::testing::IsSupersetOf({"mine", "p5", "p5e"}));
   for (const char* other : {"a-sweep", "a-trainer", "a-framework"}) {
     EXPECT_THAT(names, ::testing::Not(::testing::Contains(other)));
-    EXPECT_THAT(cli.Run({"devices", other}).err, HasSubstr("there is no device"));
+    const std::string refused = cli.Run({"devices", other}).err;
+    EXPECT_THAT(refused, HasSubstr("there is no device"));
+    EXPECT_THAT(refused, ::testing::Not(HasSubstr("a-sweep,"))) << "the list is of devices alone";
   }
   EXPECT_THAT(cli.Run({"devices", "p5"}).out, HasSubstr("AWS p5.48xlarge"));
 }
