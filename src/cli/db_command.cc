@@ -306,7 +306,9 @@ Action DbCommand(CLI::App& self) {
       "  ridgeline db prune --before 2026-01-31");
   CLI::App* del = self.add_subcommand("delete", "delete a run, a campaign or a sweep");
   CLI::Option* run =
-      del->add_option("--run", options->del.run, "the run of this number, or POINT.ENDED as its page says")
+      del->add_option("--run", options->del.run,
+                      "the run of this number (column result), POINT.ENDED as its page says, or all runs of the "
+                      "point of this id")
           ->type_name("RUN");
   CLI::Option* campaign =
       del->add_option("--campaign", options->del.campaign, "everything that was measured for this campaign")

@@ -12,13 +12,15 @@
 namespace ridgeline {
 namespace {
 
-// SQL of the rows of results that are deleted; `?1` is the name. A run goes with the repeats that led to it. A sweep
-// goes with the results of its points, except points that another sweep has too.
+// SQL of the rows of results that are deleted; `?1` is the name. A run goes with the repeats that led to it. A point's
+// id, or its first eight digits or more, stands for all its runs. A sweep goes with the results of its points, except
+// points that another sweep has too.
 std::string GoingOf(Deletion::What what) {
   switch (what) {
     case Deletion::What::kRun:
       return "SELECT r.number FROM results AS r JOIN results AS n ON n.point_id = r.point_id AND n.setup = r.setup AND "
-             "n.campaign = r.campaign WHERE (n.number = ?1 OR n.point_id || '.' || n.ended_unix_ns = ?1) "
+             "n.campaign = r.campaign WHERE (n.number = ?1 OR n.point_id || '.' || n.ended_unix_ns = ?1 OR "
+             "(length(?1) >= 8 AND ?1 NOT GLOB '*[^0-9a-f]*' AND n.point_id GLOB ?1 || '*')) "
              "AND (r.number = n.number OR (r.retry = 1 AND r.attempt < n.attempt))";
     case Deletion::What::kCampaign:
       return "SELECT number FROM results WHERE campaign = ?1";
@@ -66,9 +68,10 @@ Deletion Store::Delete(Deletion::What what, const std::string& name, bool dry_ru
           count("SELECT EXISTS (" + going + ")") != 0 ||
           (what == Deletion::What::kSweep && count("SELECT EXISTS (SELECT 1 FROM sweeps WHERE name = ?1)") != 0);
       if (!is_known) {
-        throw Error(ErrorKind::kUsage,
-                    fmt::format("{} has no such measurements: '{}'", database.file(), PrintableLine(name)),
-                    "`ridgeline status` lists sweeps; the pages of `ridgeline serve` have campaigns and runs");
+        throw Error(
+            ErrorKind::kUsage, fmt::format("{} has no such measurements: '{}'", database.file(), PrintableLine(name)),
+            "`ridgeline status` lists sweeps, `ridgeline plan SWEEP` the ids of points, and `ridgeline query \"SELECT "
+            "result, point_id, campaign FROM measurements\"` runs");
       }
       deleted.results = run("DELETE FROM results WHERE number IN (" + going + ")");
       if (what == Deletion::What::kSweep) {

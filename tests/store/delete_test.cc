@@ -73,12 +73,14 @@ TEST_F(DeleteTest, ARunIsMeasuredAnewUnderANewKey) {
   const std::string number =
       std::to_string(Count("SELECT number FROM results WHERE point_id = '" + points_[1].id + "'"));
   EXPECT_EQ(store_.Delete(Deletion::What::kRun, number, false).results, 1);
+  EXPECT_EQ(store_.Delete(Deletion::What::kRun, points_[2].id.substr(0, 8), true).results, 1) << "a point's id";
   EXPECT_EQ(store_.Delete(Deletion::What::kRun, points_[2].id + ".103", false).results, 1);
   EXPECT_THAT(store_.FinishedPoints("a"), ElementsAre(points_[0].id));
   EXPECT_EQ(store_.Attempts("a").at(points_[1].id), 1) << "the next is the second";
   EXPECT_THAT(store_.Check(), IsEmpty());
   EXPECT_THAT(Refusal(Deletion::What::kRun, number), HasSubstr("has no such measurements"));
   EXPECT_THAT(Refusal(Deletion::What::kRun, "1x"), HasSubstr("has no such measurements"));
+  EXPECT_THAT(Refusal(Deletion::What::kRun, "????????"), HasSubstr("has no such measurements"));
 }
 
 TEST_F(DeleteTest, ACampaignGoesFromEverySweep) {
