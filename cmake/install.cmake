@@ -3,17 +3,19 @@
 #   bin/ridgeline  bin/ridgeline-train  bin/ridgeline-train-cuda (if the CUDA toolkit was there)
 #   lib/ridgeline/{plugins,libraries}/  share/ridgeline/{reports,sweeps,profiles,trainers,devices,frameworks,metrics,docs}/
 #   share/ridgeline/{LICENSE,NOTICE,libraries.txt,licenses/}: what it is linked with, and under which licences
+#   share/ridgeline/{README.md,CHANGELOG.md}
 #   share/{bash-completion/completions/ridgeline,zsh/site-functions/_ridgeline,fish/vendor_completions.d/ridgeline.fish}
 #   share/ridgeline/kubernetes/: manifests that a cluster's administrators apply
 foreach(data reports sweeps profiles trainers devices frameworks metrics docs)
   if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${data})
     file(MAKE_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
     file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${data} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${data} SYMBOLIC)
-    install(DIRECTORY ${data} DESTINATION share/ridgeline)
+    install(DIRECTORY ${data} DESTINATION share/ridgeline PATTERN docs/site EXCLUDE)
   endif()
 endforeach()
 
-install(FILES LICENSE NOTICE DESTINATION share/ridgeline)
+# README.md and CHANGELOG.md lie beside docs/ as in the sources, so their links hold.
+install(FILES LICENSE NOTICE README.md CHANGELOG.md DESTINATION share/ridgeline)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/plugins/kubernetes/deploy ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/kubernetes SYMBOLIC)
 
 foreach(program ridgeline ridgeline-train ridgeline-train-cuda)

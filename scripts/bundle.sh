@@ -25,6 +25,7 @@ cmake --install "$build" --prefix "$top" --strip >/dev/null
 rm -f "$top/lib/ridgeline/plugins/ridgeline-slurm-agent"
 
 "$scripts/add-c-library.sh" "$top"
+cp "$scripts/bundle-readme.md" "$top/README.md"
 
 tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$commit_time" \
   --mode=u+rwX,go+rX,go-w -cf - "$name" | xz -6 >"$name.tar.xz.part"

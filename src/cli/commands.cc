@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/help_form.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -70,6 +71,12 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
               fmt::format("see {} --help", program));
 }
 
+// Where the pages of this installation are; begin with the tutorial.
+std::string DocsPlace() {
+  const auto docs = FindDataDir("docs");
+  return docs ? (*docs / "tutorial.md").string() + " and the pages beside it" : "docs/tutorial.md of the sources";
+}
+
 }  // namespace
 
 std::vector<std::string> CommandNames() {
@@ -94,9 +101,12 @@ Action ParseCommandLine(int argc, const char* const* argv) {
       "  ridgeline plan sweeps/demo.yaml      what would run, and whether it fits\n"
       "  ridgeline run sweeps/demo.yaml       run it; interrupt and rerun as you like\n"
       "  ridgeline report activation-checkpointing --to report.html\n\n"
+      "Documentation: " +
+      DocsPlace() +
+      "\n\n"
       "In all commands, -o FORMAT is the form of the output, and --to PATH the file or the folder that is "
       "written. Without -o, the ending of the file decides the form.\n\n"
-      "Exit codes: 0 done, 1 points failed by their own fault, or a regression, 2 usage or bad input, 3 "
+      "Exit codes: 0 done, 1 points failed, or a regression, 2 usage or bad input, 3 "
       "infrastructure, 4 inconclusive, 130 interrupted. Every command has its own --help.");
   app.formatter(HelpForm());
   app.require_subcommand(0, 1);
