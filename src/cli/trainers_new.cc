@@ -114,8 +114,9 @@ int New(const NewTrainerOptions& options) {
   const Fd created(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (created.get() < 0) ThrowErrno("cannot create " + file.string());
   WriteAll(created.get(), text, file);
-  Say("written: {}{}\n", file.string(),
-      options.command.empty() ? "; it has no command yet: give one behind --, or write it there" : "");
+  Say("written: {}\n", file.string());
+  Say("next: {} in that file what the program trains (`supports`)\n",
+      options.command.empty() ? "write the command, and say" : "say");
   return 0;
 }
 

@@ -215,9 +215,11 @@ std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invoc
                              return field.Has(Field::kOfShape) && used.contains(std::string(field.name));
                            });
   if (!takes_shape) {
-    problems.push_back({"model", fmt::format("trainer {} cannot be told which model: its definition names none of the "
-                                             "shape's fields, nor model under `supports`",
-                                             name)});
+    problems.push_back(
+        {"model", fmt::format("trainer {0} does not say which model it trains. Pass a field of the model in "
+                              "its command, or add `supports: {{model: [{1}]}}` to its definition if it "
+                              "trains {1}",
+                              name, spec.model)});
   }
   for (const Field& field : Fields()) {
     const std::string key(field.name);
@@ -231,7 +233,8 @@ std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invoc
     } else if (!used.contains(key) && !Contains(kHarnessFields, key) && !field.Has(Field::kOfShape) &&
                value != FieldText(plain, field)) {
       problems.push_back({key,
-                          fmt::format("trainer {} would not heed {}: {}: its definition neither uses nor supports it",
+                          fmt::format("trainer {0} would ignore {1}: {2}. Pass {1} in its command, or add `supports: "
+                                      "{{{1}: [{2}]}}` to its definition if that is what it does",
                                       name, key, value),
                           {"trainer"}});
     }
@@ -241,7 +244,7 @@ std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invoc
   });
   if (spec.experts > 0 && !takes_experts) {
     problems.push_back({"experts",
-                        fmt::format("trainer {} would not heed that the model {} has {} experts a layer: its "
+                        fmt::format("trainer {} would ignore that the model {} has {} experts a layer: its "
                                     "definition neither uses nor supports experts",
                                     name, spec.model, spec.experts),
                         {"trainer"}});

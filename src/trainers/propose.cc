@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -431,9 +433,26 @@ class Choosing {
     }
     if (QuestionOf(candidates.front()).empty()) {
       proposal_.metrics.push_back(MetricOf(candidates.front()));
+      NoteStride(candidates.front());
       return;
     }
     AddQuestions(candidates, "");
+  }
+
+  // A run with fewer steps than lie between two lines prints none.
+  void NoteStride(const Candidate& candidate) {
+    int64_t stride = std::numeric_limits<int64_t>::max();
+    if (has_stride_ || candidate.steps.size() < 3) return;
+    for (auto step = std::next(candidate.steps.begin()); step != candidate.steps.end(); ++step) {
+      stride = std::min(stride, *step - *std::prev(step));
+    }
+    if (stride <= 1) return;
+    has_stride_ = true;
+    proposal_.notes.push_back(
+        fmt::format("the log shows one step of {0}. Let points measure more steps than that, such as `measure: "
+                    "{{warmup_steps: {0}, "
+                    "steps: {1}}}`, and check whether its times are of one step or of {0}",
+                    stride, 3 * stride));
   }
 
   void AddQuestions(const std::vector<Candidate>& candidates, const std::string& question) {
@@ -482,6 +501,7 @@ class Choosing {
 
   const ProposalAnswers& answers_;
   Proposal proposal_;
+  bool has_stride_ = false;
 };
 
 // Text as a YAML scalar.
@@ -490,6 +510,16 @@ std::string Quoted(std::string_view text) {
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("''") : std::string(1, c);
   return quoted + "'";
+}
+
+// "model: any, seq_length: any": the fields every sweep gives that no template of the command names.
+std::string UnpassedFields(const std::vector<std::string>& command) {
+  const std::string words = command.empty() ? "{{batch_size}}" : Join(command, " ");
+  std::vector<std::string> fields;
+  for (const std::string field : {"model", "precision", "seq_length", "batch_size"}) {
+    if (words.find("{{" + field) == std::string::npos) fields.push_back(field + ": any");
+  }
+  return Join(fields, ", ");
 }
 
 std::string MetricLine(const ProposedMetric& metric) {
@@ -528,10 +558,13 @@ std::string DefinitionText(std::string_view name, std::string_view log, const Pr
     text += "command:\n";
     for (const std::string& word : command) text += "  - " + Quoted(word) + "\n";
   }
-  text +=
-      "# Fields that the command does not name, and that the program takes all the same:\n"
-      "# supports: {model: any, precision: [bf16]}\n"
-      "result: patterns\nmetrics:\n";
+  text += fmt::format(
+      "# What the program trains, as far as its command does not pass it on. `any` accepts each value, and files "
+      "results\n"
+      "# under what the sweep says. List the true values instead, such as `seq_length: [2048]`.\n"
+      "# supports: {{{}}}\n"
+      "result: patterns\nmetrics:\n",
+      UnpassedFields(command));
   std::string seen;
   for (const ProposedMetric& metric : proposal.metrics) {
     if (metric.seen != seen) text += "  # " + metric.seen + "\n";

@@ -372,9 +372,10 @@ class Maker {
     std::erase_if(sought, [](const std::string& name) {
       return name != "step_time" && name != "mean_step_time" && name != "tokens_per_s";
     });
-    return sought.empty()
-               ? "the run ended well, and its log says nothing of its speed"
-               : "the run ended well, and no line of its log has its speed; not found: " + Join(sought, ", ");
+    return fmt::format(
+        "the run succeeded, but its log does not say how fast it was{}. The point has {} steps, warm-up included; if "
+        "the trainer prints fewer, raise `steps` under `measure`",
+        sought.empty() ? "" : fmt::format(" (not found: {})", Join(sought, ", ")), StepsOf(spec_));
   }
 
   std::string TooMany() const {

@@ -193,7 +193,7 @@ TEST_F(SweepsOfTrainers, OurOwnSharesNoModelYet) {
       Refusal("defaults: {model: llama-10m, trainer: mine}\nmatrix: {ranks: [1, 8], tensor_parallel: [1, 2]}\n"),
       HasSubstr("sweep.yaml:3:46: tensor_parallel: 2 does not divide ranks: 1"));
   EXPECT_THAT(Refusal("defaults: {model: llama-10m, trainer: mine, ranks: 8}\nmatrix: {tensor_parallel: [1, 2]}\n"),
-              HasSubstr("sweep.yaml:3:31: trainer mine would not heed tensor_parallel: 2"));
+              HasSubstr("sweep.yaml:3:31: trainer mine would ignore tensor_parallel: 2"));
 }
 
 TEST_F(SweepsOfTrainers, ADefinitionBesideTheSweepComesFirst) {

@@ -246,8 +246,7 @@ TEST(Invocation, SequenceParallelIsNotAskedForWhereItGoesWithTensorParallel) {
     return WhyNot(command + more, all);
   };
   EXPECT_THAT(why("", Json::object()), IsEmpty());
-  EXPECT_THAT(why("", {{"sequence_parallel", false}}),
-              ElementsAre(HasSubstr("would not heed sequence_parallel: false")));
+  EXPECT_THAT(why("", {{"sequence_parallel", false}}), ElementsAre(HasSubstr("would ignore sequence_parallel: false")));
   EXPECT_THAT(why("supports: {sequence_parallel: false}\n", {{"sequence_parallel", false}}), IsEmpty());
   EXPECT_THAT(why("supports: {sequence_parallel: false}\n", Json::object()),
               ElementsAre("trainer mine takes sequence_parallel: false, not true"));
@@ -262,12 +261,13 @@ TEST(Invocation, APointThatItCannotRunIsRefusedWithTheReason) {
   EXPECT_THAT(WhyNot(all, {{"model", "gpt-124m"}, {"precision", "fp16"}}),
               ElementsAre("trainer mine: precision is fp16, and it takes fp32, bf16"));
   EXPECT_THAT(WhyNot(all, {{"model", "gpt-124m"}, {"dropout", 0.25}}),
-              ElementsAre("trainer mine would not heed dropout: 0.25: its definition neither uses nor supports it"));
+              ElementsAre(HasSubstr("trainer mine would ignore dropout: 0.25. Pass dropout in its command, or add "
+                                    "`supports: {dropout: [0.25]}`")));
   EXPECT_THAT(WhyNot(all + "supports: {dropout: any}\n", {{"model", "gpt-124m"}, {"dropout", 0.25}}), IsEmpty());
   EXPECT_THAT(WhyNot(all + "processes: one\n", {{"model", "gpt-124m"}, {"ranks", 2}}),
-              ElementsAre("trainer mine would not heed ranks: 2: its definition neither uses nor supports it"));
+              ElementsAre(HasSubstr("trainer mine would ignore ranks: 2. Pass ranks in its command")));
   EXPECT_THAT(WhyNot(all, {{"model", "gpt-124m"}, {"ranks", 2}}), IsEmpty()) << "whose ranks we start";
-  EXPECT_THAT(WhyNot("command: [x]\n", plain), ElementsAre(HasSubstr("cannot be told which model")));
+  EXPECT_THAT(WhyNot("command: [x]\n", plain), ElementsAre(HasSubstr("does not say which model it trains")));
   EXPECT_THAT(WhyNot(all + "supports: {device: cuda}\n", plain),
               ElementsAre("trainer mine takes device: cuda, not cpu"));
 }
@@ -320,10 +320,9 @@ TEST(Invocation, AModelsOtherNameMeansTheSame) {
 
 TEST(Invocation, AMixtureOfExpertsNeedsATrainerThatIsToldOfThem) {
   const Json mixtral = {{"model", "mixtral-8x7b"}, {"trainer", "mine"}};
-  EXPECT_THAT(
-      WhyNot("command: [x, '{{layers}}']\n", mixtral),
-      ElementsAre("trainer mine would not heed that the model mixtral-8x7b has 8 experts a layer: its definition "
-                  "neither uses nor supports experts"));
+  EXPECT_THAT(WhyNot("command: [x, '{{layers}}']\n", mixtral),
+              ElementsAre("trainer mine would ignore that the model mixtral-8x7b has 8 experts a layer: its definition "
+                          "neither uses nor supports experts"));
   EXPECT_THAT(WhyNot("command: [x, '{{layers}}']\nsupports: {experts: any}\n", mixtral), IsEmpty());
   EXPECT_THAT(WhyNot("command: [x, '{{model}}']\n", mixtral), IsEmpty());
 }

@@ -11,6 +11,8 @@
 #include <set>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "base/files.h"
 #include "base/json.h"
 #include "base/split_mix.h"
@@ -178,6 +180,16 @@ TEST(Propose, TakesNoTimeSinceTheStartForAStepsTime) {
 TEST(Propose, FindsNothingWhereThereIsNothing) {
   EXPECT_THAT(ProposeFrom("2025-11-03 09:14:02 version 0.15.4 started on port 29500\n").metrics, IsEmpty());
   EXPECT_THAT(ProposeFrom("").metrics, IsEmpty());
+}
+
+// A run with fewer steps than lie between two lines would print none.
+TEST(Propose, SaysHowManyStepsLieBetweenLines) {
+  std::string log;
+  for (int step = 10; step <= 60; step += 10) log += fmt::format("step {} loss 2.3 time 12.5 ms\n", step);
+  EXPECT_THAT(ProposeFrom(log).notes, ElementsAre(HasSubstr("one step of 10. Let points measure more steps than that, "
+                                                            "such as `measure: {warmup_steps: 10, steps: 30}`")));
+  const std::string text = DefinitionText("mine", "a.log", ProposeFrom(log), {"x", "--batch={{batch_size}}"});
+  EXPECT_THAT(text, HasSubstr("\n# supports: {model: any, precision: any, seq_length: any}\n"));
 }
 
 // Text of a log stands in the file as text, whatever it has.

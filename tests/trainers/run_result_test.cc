@@ -158,7 +158,7 @@ TEST(RunResultOfALog, AMeanOfAllStepsSaysNothingOfTheSteadyOnes) {
 TEST(RunResultOfALog, AnOkWithoutATimeIsNone) {
   const RunResult result = ResultFrom("loss 3\n");
   EXPECT_EQ(result.status, RunStatus::kInvalid);
-  EXPECT_THAT(result.message, HasSubstr("no line of its log has its speed"));
+  EXPECT_THAT(result.message, HasSubstr("its log does not say how fast it was"));
   EXPECT_THAT(result.message, HasSubstr("not found: step_time, mean_step_time, tokens_per_s"));
   EXPECT_THAT(result.hint, HasSubstr("ridgeline trainers try mine --log LOG"));
 }

@@ -206,7 +206,7 @@ TEST(Invocation, OfWhatShipsRanksThatCannotShareAModelAreRefused) {
               ElementsAre(HasSubstr("no pipeline for Qwen3")));
   EXPECT_THAT(why("deepspeed", {{"pipeline_parallel", 2}, {"shard", "full"}}), ElementsAre(HasSubstr("stage 3")));
   EXPECT_THAT(why("llm_foundry", {{"tensor_parallel", 2}}),
-              ::testing::Contains(HasSubstr("would not heed tensor_parallel: 2")));
+              ::testing::Contains(HasSubstr("would ignore tensor_parallel: 2")));
 }
 
 TEST(Invocation, OfWhatShipsTheStateIsSplitAsThePointSays) {
@@ -230,7 +230,7 @@ TEST(Invocation, OfWhatShipsTheStateIsSplitAsThePointSays) {
   ArgvOfShipped("llm_foundry", values, &file);
   EXPECT_THAT(file, HasSubstr("sharding_strategy: SHARD_GRAD_OP"));
   values["shard_ranks"] = 8;
-  EXPECT_THAT(WhyNotShipped("llm_foundry", values), ::testing::Contains(HasSubstr("would not heed shard_ranks: 8")));
+  EXPECT_THAT(WhyNotShipped("llm_foundry", values), ::testing::Contains(HasSubstr("would ignore shard_ranks: 8")));
 }
 
 // Both programs were started here. A point that they would run differently than it says is refused.
@@ -265,7 +265,7 @@ TEST(Invocation, OfNanoGptAndLlmCWhatTheyWouldNotDoIsRefused) {
   EXPECT_THAT(llm_c({{"steps", 37}}), ElementsAre(HasSubstr("total_steps is 42, and it takes 41")));
   EXPECT_THAT(llm_c({{"batch_size", 8}}), ElementsAre(HasSubstr("takes batch_size: 4, not 8")));
   EXPECT_THAT(llm_c({{"grad_clip", 1}}), ElementsAre(HasSubstr("takes grad_clip: 0, not 1")));
-  EXPECT_THAT(llm_c({{"ranks", 2}}), ElementsAre(HasSubstr("would not heed ranks: 2")));
+  EXPECT_THAT(llm_c({{"ranks", 2}}), ElementsAre(HasSubstr("would ignore ranks: 2")));
 }
 
 TEST(Invocation, OfWhatShipsAndIsConfiguredByFilesTheyAreWhole) {

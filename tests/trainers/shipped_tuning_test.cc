@@ -78,7 +78,7 @@ TEST(ShippedTuning, TrlSft) {
   HoldsLines(of({{"ranks", 16}, {"shard", "optimizer"}, {"sharder", "deepspeed"}}), "sft.yaml",
              {"deepspeed: \"/out/deepspeed.json\""}, {"fsdp:"});
   EXPECT_THAT(WhyNotShipped("trl_sft", OnGpus({{"model", "a/b"}, {"ranks", 8}, {"tensor_parallel", 2}})),
-              Contains(HasSubstr("would not heed tensor_parallel: 2")));
+              Contains(HasSubstr("would ignore tensor_parallel: 2")));
   EXPECT_THAT(WhyNotShipped("trl_sft", OnGpus({{"model", "llama3-8b"}})),
               ElementsAre(HasSubstr("a preset needs weights")));
 }
@@ -110,7 +110,7 @@ TEST(ShippedTuning, LlamaFactory) {
   HoldsLines(nodes, "train.yaml", {"deepspeed: \"/out/deepspeed.json\""}, {"fsdp:"});
   EXPECT_EQ(ParseJson(nodes.files.at("deepspeed.json"), "").at("zero_optimization").at("stage"), 3);
   EXPECT_THAT(WhyNotShipped("llama_factory", OnGpus({{"model", "a/b"}, {"ranks", 8}, {"context_parallel", 2}})),
-              Contains(HasSubstr("would not heed context_parallel: 2")));
+              Contains(HasSubstr("would ignore context_parallel: 2")));
 }
 
 TEST(ShippedTuning, Axolotl) {
