@@ -25,11 +25,13 @@
 #include "cli/temporary_folder.h"
 #include "launch/check_rules.h"
 #include "launch/launcher.h"
+#include "plan/trainer.h"
 #include "report/report.h"
 #include "run/result.h"
 #include "run/spec.h"
 #include "run/trainer_result.h"
 #include "store/store.h"
+#include "sweep/expand.h"
 #include "sweep/launch.h"
 #include "sweep/sweep.h"
 
@@ -136,6 +138,9 @@ Check SweepsLauncherCheck(const fs::path& file, const std::vector<fs::path>& tra
   CheckRules(sweep, *launcher);
   const LauncherStatus status = launcher->Probe();
   const std::string as = fmt::format("{} as {} has it: ", launcher->name(), file.string());
+  if (const std::string why = WhyNoCudaTrainer(sweep, Expand(sweep)); !why.empty()) {
+    return {CheckState::kFail, "launcher", as + why, kGetCudaTrainer};
+  }
   if (status.available) return {CheckState::kOk, "launcher", as + status.description, ""};
   return {CheckState::kFail, "launcher", as + status.why, "no job of this sweep can be submitted from here"};
 }

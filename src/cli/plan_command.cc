@@ -29,6 +29,7 @@
 #include "plan/plan.h"
 #include "plan/price.h"
 #include "plan/show.h"
+#include "plan/trainer.h"
 #include "predict/framework.h"
 #include "predict/memory.h"
 #include "predict/time_model.h"
@@ -241,6 +242,9 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   Flush();
   Warn(expansion.warnings);
   Warn(plan.warnings);
+  if (!RunsHere(sweep)) {  // people also plan where no such point will run
+    if (const std::string why = WhyNoCudaTrainer(sweep, points); !why.empty()) Warn({why + "; " + kGetCudaTrainer});
+  }
   if (store) {
     if (const std::string other = OtherFileOf(*store, sweep); !other.empty()) Warn({other});
   }

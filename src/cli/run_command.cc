@@ -125,7 +125,7 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_pre
         summary.no_result == 0 ? "" : fmt::format("{} of {} points have no result; ", summary.no_result, points);
     return Unanswered(
         fmt::format("{}it stopped when {}", left, summary.given_up),
-        fmt::format("when that is mended: {} --retry failed. With give_up_after: 0 under launch, all points "
+        fmt::format("after you fix the cause: {} --retry failed. With give_up_after: 0 under launch, all points "
                     "are tried",
                     CommandLine(options)));
   }
@@ -133,12 +133,13 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_pre
     std::string what = fmt::format("{} of {} points have no result", summary.no_result, points);
     if (!summary.given_up.empty()) what += "; it stopped when " + summary.given_up;
     if (!summary.set_aside.empty()) what += "; set aside: " + summary.set_aside;
-    throw Error(ErrorKind::kInfrastructure, what,
-                fmt::format("`ridgeline status {}` says what failed where; run them again with: {}",
-                            ShellWord(options.sweep), CommandLine(options)));
+    throw Error(
+        ErrorKind::kInfrastructure, what,
+        fmt::format("`ridgeline status {}{}` says what failed where; run them again with: {}", ShellWord(options.sweep),
+                    options.db == kDefaultDb ? "" : " --db " + ShellWord(options.db), CommandLine(options)));
   }
   if (const int64_t faults = summary.failed - summary.out_of_memory; faults > 0) {
-    return Unanswered(fmt::format("{} of {} points ended by their own fault", faults, points),
+    return Unanswered(fmt::format("{} of {} points failed", faults, points),
                       fmt::format("after you fix the cause: {} --retry failed", CommandLine(options)));
   }
   if (summary.ok == 0 && points > 0) {
@@ -186,7 +187,7 @@ RoundsResult RunOrSayHowToGoOn(const Sweep& sweep, const DriverOptions& driver, 
     ShowWhatStands(sweep, parts.store, reports, driver.jobs_dir.parent_path());
     throw Error(
         e.kind(), e.message(),
-        fmt::format("{}{}when that is mended: {}", e.hint(), e.hint().empty() ? "" : "\n  ", CommandLine(options)));
+        fmt::format("{}{}after you fix that: {}", e.hint(), e.hint().empty() ? "" : "\n  ", CommandLine(options)));
   }
 }
 
@@ -250,9 +251,15 @@ int DryRun(const Sweep& sweep, const RunOptions& options) {
 int Run(const RunOptions& options) {
   const Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers, options.given);
   const std::vector<Report> reports = ReportsOf(sweep, options.reports);  // reports a wrong name before the sweep runs
-  if (RunsHere(sweep) && sweep.text.find("cuda") != std::string::npos) {  // otherwise no point has device: cuda
-    const GpusHere here = FindGpusHere();
-    if (!here.names.empty() || !OurTrainerHasGpus()) RequireGpusHere(sweep, Expand(sweep), here);
+  if (sweep.text.find("cuda") != std::string::npos) {                     // otherwise no point has device: cuda
+    const std::vector<Point> points = Expand(sweep);
+    if (RunsHere(sweep)) {
+      const GpusHere here = FindGpusHere();
+      if (!here.names.empty() || !OurTrainerHasGpus()) RequireGpusHere(sweep, points, here);
+    }
+    if (const std::string why = WhyNoCudaTrainer(sweep, points); !why.empty()) {
+      throw Error(ErrorKind::kInfrastructure, why, kGetCudaTrainer);
+    }
   }
   if (options.dry_run) return DryRun(sweep, options);
   std::unique_ptr<Launcher> launcher;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "plan/memory.h"
@@ -185,6 +186,18 @@ void RequireGpusHere(const Sweep& sweep, const std::vector<Point>& points, const
                             PrintableLine(here.names.front())),
                 "name the GPU that is here in gpu: (`ridgeline devices` lists the names)");
   }
+}
+
+std::string WhyNoCudaTrainer(const Sweep& sweep, const std::vector<Point>& points) {
+  if (fs::exists(ProgramDir() / "ridgeline-train-cuda")) return {};
+  for (const Point& point : points) {
+    const Launch launch = LaunchOf(sweep, point);
+    if (point.spec.device != "cuda" || !IsOurTrainer(launch) || !launch.trainer.empty()) continue;
+    const JobDescription job = DescriptionOf(launch);
+    if (!job.here && !job.has_srun) continue;  // such jobs run the programs of an image
+    return "points have device: cuda, but this installation was built without the CUDA device";
+  }
+  return {};
 }
 
 std::vector<std::string> OddRequests(const RunSpec& spec, const Launch& launch) {

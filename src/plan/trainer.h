@@ -33,6 +33,12 @@ void RequireGpus(const Sweep& sweep, const RunSpec& spec, const Launch& launch);
 // them. For jobs that run here.
 void RequireGpusHere(const Sweep& sweep, const std::vector<Point>& points, const GpusHere& here);
 
+// Returns why points of our trainer with device: cuda cannot run: their jobs run the programs of this installation,
+// which was built without the CUDA device. Empty if they can, as far as is known here.
+std::string WhyNoCudaTrainer(const Sweep& sweep, const std::vector<Point>& points);
+inline constexpr const char* kGetCudaTrainer =
+    "install a build that has it (docs/install.md), or name a trainer of your own with `trainer:`";
+
 // Returns a sentence for each mismatch between a point and what the launcher is asked for: GPUs that would stay idle,
 // no GPUs for a point that needs them, a secret in plain text, and what the launcher itself warns of.
 std::vector<std::string> OddRequests(const RunSpec& spec, const Launch& launch);

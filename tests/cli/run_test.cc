@@ -105,7 +105,7 @@ TEST(Run, FailedPointsAreResultsAndSaidSo) {
   WriteFile(mood, "exit=7");
   const auto run = cli.Run({"run", sweep});
   EXPECT_EQ(run.status.exit_code, 1);
-  EXPECT_EQ(run.err, fmt::format("ridgeline: 2 of 2 points ended by their own fault\n"
+  EXPECT_EQ(run.err, fmt::format("ridgeline: 2 of 2 points failed\n"
                                  "  after you fix the cause: ridgeline run {} --retry failed\n",
                                  sweep.string()));
   EXPECT_THAT(run.out, HasSubstr("2 failed"));
@@ -234,6 +234,23 @@ TEST(Run, EverythingKilledAtAnyMomentAndRunAgainEveryPointEndsWithAResult) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'ok'"), 12) << "a point was measured twice";
   EXPECT_TRUE(cli.Run({"db", "check"}).status.ok());
   EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); }));
+}
+
+TEST(Run, RefusesCudaPointsThatThisInstallationCannotRun) {
+  if (std::filesystem::exists(Program().parent_path() / "ridgeline-train-cuda"))
+    GTEST_SKIP() << "built with the CUDA device";
+  Cli cli;
+  const auto sweep = cli.dir / "cuda.yaml";
+  WriteFile(sweep,
+            "name: cuda\ndefaults: {model: llama-1b, device: cuda, gpu: h100}\n"
+            "launch: {launcher: slurm, slurm: {gpus: 1}}\n");
+  const auto run = cli.Run({"run", sweep.string()});
+  EXPECT_EQ(run.status.exit_code, 3) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("this installation was built without the CUDA device"));
+  EXPECT_FALSE(std::filesystem::exists(cli.dir / "ridgeline.db"));
+  const auto plan = cli.Run({"plan", sweep.string()});
+  EXPECT_EQ(plan.status.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.err, HasSubstr("warning: points have device: cuda, but this installation"));
 }
 
 TEST(Run, CtrlCStopsCleanlyAndRunningAgainContinues) {

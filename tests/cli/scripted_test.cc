@@ -114,9 +114,9 @@ TEST_F(SlowScripted, TheSecondCtrlCLeavesThoughACallDoesNotReturn) {
 INSTANTIATE_TEST_SUITE_P(Ends, ScriptedEnd,
                          ::testing::Values(End{"refuses: no such partition, reason: rights, queue: 10", "", "",
                                                "no jobs are taken: launcher scripted: no such partition",
-                                               "when that is mended: ridgeline run sweep.yaml\n"},
+                                               "after you fix that: ridgeline run sweep.yaml\n"},
                                            End{"refuses: the queue is full, not_now: true", "launcher_timeout: 1, ", "",
-                                               "the queue is full", "when that is mended: ridgeline run sweep.yaml\n"},
+                                               "the queue is full", "after you fix that: ridgeline run sweep.yaml\n"},
                                            End{"script: [missing]", "max_parallel: 2, retry: {lost: 0}, ", "",
                                                "2 of 2 points have no result",
                                                "run them again with: ridgeline run sweep.yaml\n"},
@@ -144,7 +144,7 @@ TEST_F(Scripted, JobsThatALostLauncherHasAreSaidToGoOn) {
   const auto run = cli_.Run({"run", "sweep.yaml"});
   EXPECT_EQ(run.status.exit_code, 3) << run.out << run.err;
   EXPECT_THAT(run.out, HasSubstr("0 ok, 2 without a result\n2 jobs are left as they are; the next run adopts them\n"));
-  EXPECT_THAT(run.err, HasSubstr("when that is mended: ridgeline run sweep.yaml\n"));
+  EXPECT_THAT(run.err, HasSubstr("after you fix that: ridgeline run sweep.yaml\n"));
 }
 
 TEST_F(Scripted, WhatIsRefusedForGoodIsOfTheInfrastructure) {

@@ -228,7 +228,7 @@ TEST_P(SlurmRefuses, APartitionThatIsNotThereIsSaidAtOnce) {
   EXPECT_EQ(run.status.exit_code, 3) << run.out << run.err;
   EXPECT_THAT(run.err, HasSubstr("nvalid partition"));
   EXPECT_THAT(run.err, HasSubstr("`sinfo -s` lists partitions"));
-  EXPECT_THAT(run.err, HasSubstr("when that is mended: ridgeline run "));
+  EXPECT_THAT(run.err, HasSubstr("after you fix that: ridgeline run "));
   EXPECT_THAT(run.out, HasSubstr("not submitted, 2 jobs: "));
   EXPECT_THAT(run.out, ::testing::Not(HasSubstr("seed="))) << "it is said once";
   cli.ExpectNothingLeft();
