@@ -36,6 +36,24 @@ std::string Response::Message() const {
   return text.empty() ? fmt::format("HTTP {}", code) : text;
 }
 
+Resource ResourceOf(const Json& object) {
+  Resource resource;
+  const auto version = object.at("apiVersion").get<std::string>();
+  if (const size_t slash = version.find('/'); slash != std::string::npos) resource.group = version.substr(0, slash);
+  for (const char c : object.at("kind").get<std::string>()) {
+    resource.plural += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  resource.plural += 's';
+  return resource;
+}
+
+std::string Cluster::PathOf(const Json& object) const {
+  const Resource resource = ResourceOf(object);
+  if (resource.group.empty()) return CorePath(resource.plural);
+  return fmt::format("/apis/{}/namespaces/{}/{}", object.at("apiVersion").get<std::string>(), name_space(),
+                     resource.plural);
+}
+
 std::vector<Response> Cluster::CallAll(const std::vector<Request>& requests) {
   if (requests.empty()) return {};
   ThrowIfLeftAlone();

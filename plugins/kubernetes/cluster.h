@@ -70,6 +70,8 @@ class Cluster {
   // The path of the jobs' objects, and of its core objects ("pods").
   std::string JobsPath() const { return kind_.Path(name_space()); }
   std::string CorePath(const std::string& kind) const { return "/api/v1/namespaces/" + name_space() + '/' + kind; }
+  // The path of the objects of an object's kind.
+  std::string PathOf(const plugin::Json& object) const;
 
   // Returns all answers, in order. Streams go on meanwhile. If the server wants to be left alone (Retry-After), throws
   // Failure with kNotNow until then. So does Open.
@@ -112,6 +114,13 @@ class Cluster {
   plugin::Clock::Time date_at_;
   plugin::Clock::Time left_alone_until_;
 };
+
+// What an object is called in paths and rights.
+struct Resource {
+  std::string group;   // empty: the core's
+  std::string plural;  // "configmaps"
+};
+Resource ResourceOf(const plugin::Json& object);
 
 // Encodes for a query: everything except letters, digits and -_.~ becomes %XX.
 std::string UrlEncode(std::string_view text);

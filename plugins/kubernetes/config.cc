@@ -81,13 +81,36 @@ const Kind* ReadKind(const Option& option) {
   option.Refuse(fmt::format("{}{}", fmt::join(names, ", "), last), "the cluster must have it: docs/kubernetes.md");
 }
 
-int64_t TtlSeconds(const Option& option) { return option.Seconds("3600s", "2147483647s"); }
-int64_t LimitSeconds(const Option& option) { return option.Seconds("1s", "365d"); }
-
 const Json& List(const Option& option) {
   if (!option.value().is_array()) option.Refuse("a list");
   return option.value();
 }
+
+bool AreScheduled(const Option& option) {
+  const std::string text = option.Text();
+  if (text != "scheduled" && text != "one_at_a_time") {
+    option.Refuse("scheduled or one_at_a_time", "scheduled: the cluster starts all pods of a gang or none");
+  }
+  return text == "scheduled";
+}
+
+// Objects as in a manifest. Their names are the job's, so they say none.
+Json ReadObjects(const Option& option) {
+  for (const Json& object : List(option)) {
+    const auto is_text = [&](const char* name) { return object.contains(name) && object.at(name).is_string(); };
+    if (!object.is_object() || !is_text("apiVersion") || !is_text("kind")) {
+      Option(option.name(), object).Refuse("an object with apiVersion and kind, such as a PodGroup");
+    }
+    const Json metadata = object.value("metadata", Json::object());
+    if (!metadata.is_object() || metadata.contains("name") || metadata.contains("namespace")) {
+      Option(option.name(), object).Refuse("an object without metadata: name", "its name and namespace are the job's");
+    }
+  }
+  return option.value();
+}
+
+int64_t TtlSeconds(const Option& option) { return option.Seconds("3600s", "2147483647s"); }
+int64_t LimitSeconds(const Option& option) { return option.Seconds("1s", "365d"); }
 
 // Reads {name: …, mount: /path, read_only: …, sub_path: …} with the volume itself as in a pod.
 Mount ReadMount(const Option& option) {
@@ -158,6 +181,8 @@ const plugin::Settings<Options>& Own() {
       {"priority_class", Into(&Options::priority_class, &Option::Text)},
       {"service_account", Into(&Options::service_account, &Option::Text)},
       {"queue", Into(&Options::queue, &Option::Text)},
+      {"gangs", Into(&Options::gangs_scheduled, AreScheduled)},
+      {"objects", Into(&Options::objects, ReadObjects)},
       {"exclusive", Into(&Options::exclusive, &Option::Flag)},
       {"same_topology", Into(&Options::same_topology, &Option::Text)},
       {"volumes",
@@ -179,9 +204,11 @@ const plugin::Settings<Options>& Own() {
 
 }  // namespace
 
-// Without a queue, nothing keeps the pods of two gangs from waiting for each other, each with half of the nodes.
+// Without a queue or a gang scheduler, nothing keeps the pods of two gangs from waiting for each other, each with half
+// of the nodes.
 int64_t Window(const Options& options) {
-  if (std::max(options.nodes, options.most_nodes) > 1 && options.queue.empty()) return 1;
+  const bool whole = !options.queue.empty() || options.gangs_scheduled;
+  if (std::max(options.nodes, options.most_nodes) > 1 && !whole) return 1;
   return options.window > 0 ? options.window : kDefaultWindow;
 }
 

@@ -47,7 +47,9 @@ struct Options {
   plugin::Json node_selector = plugin::Json::object();
   plugin::Json tolerations = plugin::Json::array();
   std::string priority_class, service_account;
-  std::string queue;  // Kueue's LocalQueue
+  std::string queue;                             // Kueue's LocalQueue
+  bool gangs_scheduled = false;                  // the cluster starts all pods of a gang or none
+  plugin::Json objects = plugin::Json::array();  // more objects that each job owns, such as a PodGroup
 
   std::vector<Mount> volumes;
   std::map<std::string, std::string> env;

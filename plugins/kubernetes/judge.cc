@@ -125,10 +125,18 @@ std::optional<std::pair<const PodView*, Wait>> FirstWait(const Observation& seen
   return first;
 }
 
+// The scheduler of the gang knows more than its pods do.
+Wait OfGroup(const Observation& seen) {
+  return {
+      "start", "its gang is not scheduled: " + seen.group,
+      fmt::format("it starts when all its pods have room; `kubectl describe podgroup {}` may say more", seen.job.name)};
+}
+
 // Returns what a Job waits for that does not run. Half a gang holds its nodes for nothing, and the message says that
 // too.
 std::optional<Wait> WaitOfJob(const Observation& seen, const PodSummary& pods, const Options& options) {
   if (seen.stage == Stage::kSuspended) return OfSuspended(options);
+  if (!seen.group.empty() && seen.refusal.empty()) return OfGroup(seen);
   std::optional<Wait> wait;
   std::string who;
   if (const auto of_pod = FirstWait(seen)) {
@@ -140,11 +148,13 @@ std::optional<Wait> WaitOfJob(const Observation& seen, const PodSummary& pods, c
   if (!wait || pods.begun == 0) return wait;
   wait->message = fmt::format("{} of {} pods run, and the others are waited for: {}{}", pods.begun, seen.job.pods, who,
                               wait->message);
-  if (wait->reason == "start") wait->hint = "queue: gives such Jobs to Kueue, which starts all pods of one or none";
+  if (wait->reason == "start")
+    wait->hint = "queue: gives such Jobs to Kueue, and gangs: to another scheduler, which starts all pods or none";
   return wait;
 }
 
 std::string SubjectOfJob(const Observation& seen, const Wait& wait) {
+  if (!seen.group.empty() && seen.refusal.empty()) return SubjectOf(wait, "");
   const auto of_pod = FirstWait(seen);
   return of_pod ? SubjectOf(of_pod->second, of_pod->first->image) : SubjectOf(wait, "");
 }

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdint>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -81,6 +82,22 @@ std::string Literally(const std::string& text) {
   return escaped;
 }
 
+// Replaces {{job}} in texts by the job's name, and a text that is {{nodes}} by the number of its nodes.
+void Expand(Json& value, const std::string& job, int64_t nodes) {
+  constexpr std::string_view kJob = "{{job}}";
+  if (value.is_structured()) {
+    for (Json& item : value) Expand(item, job, nodes);
+  } else if (value == "{{nodes}}") {
+    value = nodes;
+  } else if (value.is_string()) {
+    auto text = value.get<std::string>();
+    for (size_t at = 0; (at = text.find(kJob, at)) != std::string::npos; at += job.size()) {
+      text.replace(at, kJob.size(), job);
+    }
+    value = std::move(text);
+  }
+}
+
 class Maker {
  public:
   Maker(const Json& job, std::string_view job_file, const Options& options, const std::string& store)
@@ -126,6 +143,7 @@ class Maker {
       if (!options_.kind->makes_service) made.others.push_back(Service());
       made.others.push_back(Secret(secret));
     }
+    for (const Json& object : options_.objects) made.others.push_back(Owned(object));
     return made;
   }
 
@@ -166,6 +184,15 @@ class Maker {
             {"metadata", Metadata(name_)},
             {"type", "Opaque"},
             {"stringData", {{kSecretKey, secret}}}};
+  }
+
+  // An object of the sweep's, with the job's name, and our labels and annotations besides its own.
+  Json Owned(Json object) const {
+    Expand(object, name_, options_.nodes);
+    Json metadata = Metadata(name_);
+    if (object.contains("metadata")) metadata.merge_patch(object.at("metadata"));
+    object["metadata"] = std::move(metadata);
+    return object;
   }
 
   Json MakeJob() const {
@@ -221,7 +248,11 @@ class Maker {
       spec["imagePullSecrets"].push_back({{"name", secret}});
     }
     Json made = {{"metadata", {{"labels", labels_}, {"annotations", annotations_}}}, {"spec", std::move(spec)}};
-    if (!options_.patch.is_null()) made = MergeTemplate(made, options_.patch);
+    if (!options_.patch.is_null()) {
+      Json patch = options_.patch;
+      Expand(patch, name_, options_.nodes);
+      made = MergeTemplate(made, patch);
+    }
     try {
       Place(made["spec"]);
     } catch (const Json::exception& e) {

@@ -23,7 +23,8 @@ struct Manifests {
   std::string hash;       // hash of all that it runs, wherever it runs; in the Job's annotation kHashAnnotation
   plugin::Json job;       // the object of the sweep's kind
   plugin::Json pod;       // the template of its pods
-  std::vector<plugin::Json> others;  // the ConfigMaps that hold the job file in parts, the Service, the Secret
+  // What the job owns: the ConfigMaps that hold the job file in parts, the Service, the Secret, the sweep's `objects:`.
+  std::vector<plugin::Json> others;
 };
 
 // `job` as in a launcher request, `job_file` the text of that file. `store` marks the Jobs of one state folder; empty

@@ -53,9 +53,10 @@ bool IsOver(const PodView& pod) {
 
 }  // namespace
 
-Observer::Observer(Cluster& cluster, const plugin::Clock& clock, const std::string& store)
+Observer::Observer(Cluster& cluster, const plugin::Clock& clock, const std::string& store, Json objects)
     : cluster_(cluster),
       clock_(clock),
+      objects_(std::move(objects)),
       job_watch_(cluster, clock, cluster.JobsPath(), StoreSelector(store),
                  {[this](const Json& object) {
                     JobView job = ParseJob(object, cluster_.kind());
@@ -235,6 +236,11 @@ void Observer::LookAtStage(const Record& record, Followed& followed, Observation
       if (const auto refused = refusals_.find(of); refused != refusals_.end()) seen.refusal = refused->second;
     }
   }
+  const bool unplaced = seen.stage == Stage::kNoPod || seen.stage == Stage::kQueued;
+  if (unplaced && seen.stage_for >= kPodlessPatience) {
+    AskForGroup(record.key, followed);
+    seen.group = followed.group;
+  }
   if (seen.stage == Stage::kStarting && seen.stage_for >= kUnmadePatience) {
     AskForPodEvents(followed, seen.pods);
     seen.events = followed.events;
@@ -260,6 +266,19 @@ void Observer::AskForRefusals() {
       const std::string which = about.value(is_job ? "uid" : "name", "");
       if (!which.empty()) refusals_[which] = event.value("message", "");
     }
+  }
+}
+
+// What a job owns may say why its gang waits.
+void Observer::AskForGroup(const std::string& key, Followed& followed) {
+  const plugin::Clock::Time now = clock_.Now();
+  if (objects_.empty() || (followed.group_asked && now - *followed.group_asked < kPodEventsPause)) return;
+  followed.group_asked = now;
+  std::vector<Request> requests;
+  for (const Json& object : objects_) requests.push_back({"GET", cluster_.PathOf(object) + '/' + key, {}});
+  followed.group.clear();
+  for (const Response& response : cluster_.CallAll(requests)) {
+    if (response.ok() && followed.group.empty()) followed.group = WaitOfGroup(response.Document());
   }
 }
 

@@ -33,6 +33,7 @@ struct Observation {
   plugin::Clock::Duration stage_for{};  // without interruption
   int64_t waiting_for_s = 0;            // since it was last submitted, run or suspended
   std::string refusal;                  // why it lacks a pod, in the server's words; empty: none reported so far
+  std::string group;                    // why its gang does not start, in its scheduler's words; empty: not known
   // The last event of each pod with a node and without a container, by the pod's name.
   std::map<std::string, PodEvent> events;
   std::string no_namespace;  // kGone: why its namespace takes no Jobs; empty: it does
@@ -41,8 +42,8 @@ struct Observation {
 
 class Observer {
  public:
-  // `store`: the mark of the Jobs to observe.
-  Observer(Cluster& cluster, const plugin::Clock& clock, const std::string& store);
+  // `store`: the mark of the Jobs to observe. `objects`: what each owns, of which some may say why it waits.
+  Observer(Cluster& cluster, const plugin::Clock& clock, const std::string& store, plugin::Json objects);
 
   // Takes in what the server has reported since. Throws Failure; kNotNow if the server does not answer.
   void Refresh();
@@ -65,6 +66,8 @@ class Observer {
     int64_t waits_since_unix_s = 0;  // 0: since it was submitted
     std::map<std::string, PodEvent> events;
     std::optional<plugin::Clock::Time> events_asked;
+    std::string group;
+    std::optional<plugin::Clock::Time> group_asked;
   };
 
   void Keep(PodView pod);
@@ -77,10 +80,12 @@ class Observer {
   static void LeaveBehind(const JobView& job, Followed& followed);
   void LookAtStage(const Record& record, Followed& followed, Observation& seen);
   void AskForRefusals();
+  void AskForGroup(const std::string& key, Followed& followed);
   void AskForPodEvents(Followed& followed, const Pods& pods);
 
   Cluster& cluster_;
   const plugin::Clock& clock_;
+  const plugin::Json objects_;
   Watch job_watch_;
   Watch pod_watch_;
   std::map<std::string, JobView> jobs_;

@@ -63,6 +63,25 @@ void TakeInitContainer(const Json& status, PodView& pod) {
 
 }  // namespace
 
+std::string WaitOfGroup(const Json& object) {
+  const Json status = object.value("status", Json::object());
+  std::string said;
+  // Volcano's, and KAI's.
+  for (const char* list : {"conditions", "schedulingConditions"}) {
+    for (const Json& condition : status.value(list, Json::array())) {
+      const bool holds = Text(condition, "status").empty() || Text(condition, "status") == "True";
+      if (!holds || !Text(condition, "type").starts_with("Unschedulable")) continue;
+      said = Text(condition, "reason");
+      if (const std::string message = Text(condition, "message"); !message.empty()) {
+        said += (said.empty() ? "" : ": ") + message;
+      }
+    }
+  }
+  const std::string phase = Text(status, "phase");
+  const bool waits = phase == "Pending" || phase == "PreScheduling" || phase == "Scheduling" || phase == "Inqueue";
+  return said.empty() && waits ? "its phase is " + phase : said;
+}
+
 int64_t ParseTime(const std::string& text) {
   tm parts{};
   const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);

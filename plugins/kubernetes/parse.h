@@ -67,6 +67,10 @@ struct PodView {
 JobView ParseJob(const plugin::Json& object, const Kind& kind);
 PodView ParsePod(const plugin::Json& object, const Kind& kind);
 
+// Returns why a gang scheduler does not start a gang, according to its PodGroup: a condition of the type
+// Unschedulable…, else the phase. Empty if it says nothing against it.
+std::string WaitOfGroup(const plugin::Json& object);
+
 // Returns whether none of our containers runs in it any more, as far as can be known: a node that does not answer may
 // still run it.
 bool HasEnded(const PodView& pod, int64_t now_unix_s);

@@ -75,6 +75,7 @@ void CheckVersion(const Json& version, const Options& options) {
 std::string RoleFiles(const Options& options) {
   std::string files = "driver-role.yaml";
   if (options.kind != &JobKind()) files += fmt::format(" and driver-role-{}.yaml", options.kind->setting);
+  if (!options.objects.empty()) files += " and driver-role-gangs.yaml";
   return files;
 }
 
@@ -150,6 +151,10 @@ std::string Preflight(Cluster& cluster, const Options& options) {
   std::vector<Right> rights;
   for (const char* verb : kVerbs) rights.push_back({verb, options.kind->group(), options.kind->plural, ""});
   rights.insert(rights.end(), std::begin(kNeeded), std::end(kNeeded));
+  for (const Json& object : options.objects) {
+    const Resource resource = ResourceOf(object);
+    for (const char* verb : {"create", "get"}) rights.push_back({verb, resource.group, resource.plural, ""});
+  }
   if (HasGangs(options)) rights.insert(rights.end(), std::begin(kOfGangs), std::end(kOfGangs));
   std::vector<Request> questions = {{"GET", "/version", {}},
                                     {"GET", fmt::format("/apis/{}", options.kind->api_version), {}},
@@ -170,6 +175,18 @@ std::string Preflight(Cluster& cluster, const Options& options) {
     const Manifests sample = Sample(options);
     CheckDryRun(cluster.Call({"POST", cluster.JobsPath() + "?dryRun=All&fieldValidation=Strict", sample.job}),
                 fmt::format("such a {}", options.kind->name), cluster);
+    for (const Json& object : sample.others) {
+      const std::string name = object.at("kind").get<std::string>();
+      if (ResourceOf(object).group.empty()) continue;
+      const Response answer =
+          cluster.Call({"POST", cluster.PathOf(object) + "?dryRun=All&fieldValidation=Strict", object});
+      if (answer.code == kNotFound) {
+        throw Failure(Failure::Kind::kInfrastructure,
+                      fmt::format("the cluster has no {} ({})", name, object.at("apiVersion").get<std::string>()),
+                      "objects: names what the cluster has");
+      }
+      CheckDryRun(answer, fmt::format("such a {}", name), cluster);
+    }
     if (may_create_pods) {
       Json pod = sample.pod;
       pod["apiVersion"] = "v1";

@@ -31,7 +31,7 @@ Session::Session(const std::filesystem::path& state_dir, Options options, std::u
       journal_(state_dir),
       cluster_(std::move(cluster)),
       submitter_(*cluster_, journal_, options_),
-      observer_(*cluster_, clock, journal_.store()),
+      observer_(*cluster_, clock, journal_.store(), options_.objects),
       collector_(*cluster_, journal_, clock, options_.output_path) {}
 
 Record* Session::Find(const std::string& key) {

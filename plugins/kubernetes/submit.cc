@@ -1,7 +1,6 @@
 #include "kubernetes/submit.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <utility>
 
@@ -16,12 +15,6 @@ namespace {
 
 using plugin::Failure;
 using plugin::Json;
-
-// The API's path for objects of a kind: "configmaps" for "ConfigMap".
-std::string PathOf(std::string kind) {
-  for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return kind + 's';
-}
 
 }  // namespace
 
@@ -122,7 +115,7 @@ void Submitter::CreateOthers(const std::vector<Pending*>& pending) {
                                                             {"kind", cluster_.kind().name},
                                                             {"name", each->manifests.name},
                                                             {"uid", each->uid}}});
-      const std::string path = cluster_.CorePath(PathOf(object.at("kind").get<std::string>()));
+      const std::string path = cluster_.PathOf(object);
       requests.push_back({"POST", path, std::move(object)});
       calls.push_back({each, i});
     }

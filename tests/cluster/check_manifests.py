@@ -62,7 +62,8 @@ def dotted(path):
 
 class Checker:
     def __init__(self, schema):
-        self._definitions = {**schema["definitions"], **shapes.DEFINITIONS, **kinds.DEFINITIONS}
+        self._definitions = {**schema["definitions"], **shapes.DEFINITIONS, **kinds.DEFINITIONS,
+                             **{kinds.pod_group(version): one for version, one in kinds.POD_GROUPS.items()}}
         self._kinds = {**shapes.KINDS, **kinds.KINDS}  # kind -> (apiVersion, reference to its definition)
         for one in schema["oneOf"]:
             kind = one["allOf"][0]["properties"]["kind"]["const"]
@@ -73,9 +74,12 @@ class Checker:
         if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
             return [("kind", "is missing")]
         kind = document["kind"]
-        if kind not in self._kinds:
+        if kind == "PodGroup" and document.get("apiVersion") in kinds.POD_GROUPS:
+            version, reference = document["apiVersion"], f"#/definitions/{kinds.pod_group(document['apiVersion'])}"
+        elif kind in self._kinds:
+            version, reference = self._kinds[kind]
+        else:
             return [("kind", f"{kind} is none that this check knows")]
-        version, reference = self._kinds[kind]
         problems = []
         if document.get("apiVersion") != version:
             problems.append(("apiVersion", f"{document.get('apiVersion')!r}: of a {kind} it is {version}"))

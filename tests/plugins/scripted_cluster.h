@@ -35,6 +35,7 @@ struct ClusterWorld {
   std::map<std::string, Json> pods;
   std::map<std::string, Json> others;                // by kind, as last posted
   std::map<std::string, std::shared_ptr<Tap>> logs;  // by pod
+  Json group;                                        // what a PodGroup is; null: there is none
   Json events = Json::array();
   int64_t events_code = 200;
   int64_t create_code = 201;
@@ -153,6 +154,9 @@ class ScriptedCluster final : public Cluster {
       if (world_.others_code != 201) return No(world_.others_code);
       world_.others[request.path.substr(request.path.rfind('/') + 1)] = request.body;
       return Ok(request.body, 201);
+    }
+    if (request.path.find("/podgroups/") != std::string::npos) {
+      return world_.group.is_null() ? No(kNotFound) : Ok(world_.group);
     }
     if (at(JobsPath() + '?')) return Ok(List(world_.jobs));
     const std::string name = request.path.substr(JobsPath().size() + 1);

@@ -3,7 +3,7 @@ schemas as strict as those of shapes.py, and the custom resource definitions tha
 
 The fields, their types and their defaults are those of the released definitions that RELEASES names. The words are ours."""
 
-from shapes import BOOLEAN, INTEGER, STRING, STRING_MAP, STRINGS, kind, sequence, shape
+from shapes import BOOLEAN, INTEGER, QUANTITIES, STRING, STRING_MAP, STRINGS, kind, sequence, shape
 
 RELEASES = {"JobSet": "JobSet v0.12.0", "PyTorchJob": "Kubeflow training operator v1.9.0",
             "TrainJob": "Kubeflow Trainer v2.3.0", "TrainingRuntime": "Kubeflow Trainer v2.3.0",
@@ -70,6 +70,20 @@ DEFINITIONS = {"JobSet": kind(("spec",), spec=JOB_SET), "PyTorchJob": kind(("spe
                "TrainJob": kind(("spec",), spec=TRAIN_JOB), "TrainingRuntime": RUNTIME, "ClusterTrainingRuntime": RUNTIME}
 VERSIONS = {"JobSet": "jobset.x-k8s.io/v1alpha2", "PyTorchJob": "kubeflow.org/v1",
             **dict.fromkeys(("TrainJob", "TrainingRuntime", "ClusterTrainingRuntime"), "trainer.kubeflow.org/v1alpha1")}
+# Kinds of one name in several groups stand behind their group, too.
+POD_GROUPS = {
+    "scheduling.volcano.sh/v1beta1": kind(("spec",), spec=shape(  # Volcano v1.15.1
+        (), minMember=INTEGER, queue=STRING, priorityClassName=STRING, minResources=QUANTITIES)),
+    "scheduling.x-k8s.io/v1alpha1": kind(("spec",), spec=shape(  # scheduler-plugins v0.34.7
+        (), minMember=INTEGER, minResources=QUANTITIES, scheduleTimeoutSeconds=INTEGER)),
+}
+
+
+def pod_group(version):
+    """What its definition is called."""
+    return "PodGroup of " + version.split("/", maxsplit=1)[0]
+
+
 KINDS = {name: (VERSIONS[name], f"#/definitions/{name}") for name in DEFINITIONS}
 
 
