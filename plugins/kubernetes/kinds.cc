@@ -1,6 +1,7 @@
 #include "kubernetes/kinds.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -66,16 +67,14 @@ Json WrapPyTorchJob(Json job, const std::string&) {
 }
 
 // Moves the named fields of an object to another.
-template <size_t count>
-void MoveFields(Json& from, const std::array<const char*, count>& names, Json& to) {
+void MoveFields(Json& from, std::span<const char* const> names, Json& to) {
   for (const char* name : names) {
     if (from.contains(name)) to[name] = Take(from, name);
   }
 }
 
 // Throws if a field is left that a TrainJob cannot say. `of_runtime`: those that our runtime says, too.
-template <size_t count>
-void RequireNothingLeft(const Json& left, const std::array<const char*, count>& of_runtime, const char* whose) {
+void RequireNothingLeft(const Json& left, std::span<const char* const> of_runtime, const char* whose) {
   for (const auto& [name, value] : left.items()) {
     if (std::ranges::find(of_runtime, name) != of_runtime.end()) continue;
     throw plugin::Failure(plugin::Failure::Kind::kInvalidInput,
