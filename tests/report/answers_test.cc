@@ -110,7 +110,7 @@ TEST_F(Answers, OfTooFewStepsAreOfMemoryAlone) {
     SCOPED_TRACE(compared.report);
     const std::vector<std::string> said = Of(compared, 2, 3);
     EXPECT_THAT(said.at(0), HasSubstr("planned memory"));
-    EXPECT_THAT(said.back(), StartsWith("Runs of fewer than four measured steps are not compared"));
+    EXPECT_THAT(said.back(), StartsWith("Step times of runs with fewer than four measured steps are not compared"));
   }
 }
 
