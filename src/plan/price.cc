@@ -259,7 +259,7 @@ Device PricedDevice(const Sweep& sweep, const std::vector<std::filesystem::path>
 double NodesOf(const RunSpec& spec, const Launch& launch, const Device* device) {
   if (device == nullptr || device->is_cpu()) return static_cast<double>(std::max<int64_t>(launch.nodes, 1));
   // A GPU without a machine around it: as many as its fast link joins make a node.
-  const auto of_a_node = static_cast<int64_t>(device->Or("machine.gpus", device->Or("link.gpus", 1)));
+  const auto of_a_node = static_cast<int64_t>(device->Or("machine.gpus", static_cast<double>(device->domain())));
   return static_cast<double>(std::max(launch.nodes, (spec.ranks + of_a_node - 1) / of_a_node));
 }
 
