@@ -222,6 +222,11 @@ std::optional<Unfit> CheckFolder(const fs::path& folder, const std::string& name
   try {
     {
       const Fd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+      if (fd.get() < 0 && (errno == EMFILE || errno == ENFILE)) {
+        return Unfit{InfrastructureReason::kLimit,
+                     fmt::format("cannot write in {}: too many files are open on this node", folder.string()),
+                     "raise `ulimit -n` for jobs"};
+      }
       if (fd.get() < 0) ThrowErrno("cannot write in " + folder.string());
       WriteAll(fd.get(), written, file);
       if (::fsync(fd.get()) != 0) ThrowErrno("cannot write " + file.string());

@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/version.h"
 #include "run/presets.h"
+#include "tests/base/no_files_left.h"
 #include "tests/fakes/test_job.h"
 
 namespace ridgeline {
@@ -70,6 +71,17 @@ TEST_F(PreflightTest, ANodeThatHasAllIsFitAndKeepsNothing) {
 TEST_F(PreflightTest, AFolderThatIsGoneIsStorage) {
   fs::remove_all(job_.job_dir);
   ExpectUnfit(InfrastructureReason::kStorage, "cannot write in " + job_.job_dir.string());
+}
+
+TEST_F(PreflightTest, TooManyOpenFilesAreALimitAndNoFaultOfTheDisk) {
+  std::optional<Unfit> unfit;
+  {
+    const NoFilesLeft none;
+    unfit = CheckFolder(job_.job_dir, ExecCheckName(0), 0);
+  }
+  ASSERT_TRUE(unfit);
+  EXPECT_EQ(unfit->reason, InfrastructureReason::kLimit) << unfit->message;
+  EXPECT_THAT(unfit->hint, HasSubstr("ulimit -n"));
 }
 
 TEST_F(PreflightTest, NobodyElsesFileIsWrittenOver) {
