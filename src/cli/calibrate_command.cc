@@ -17,12 +17,11 @@
 #include "base/machine.h"
 #include "base/port.h"
 #include "base/process.h"
+#include "base/quoting.h"
 #include "base/text.h"
 #include "base/user_folders.h"
 #include "cli/commands.h"
-#include "cli/harness.h"
-#include "cli/interrupts.h"
-#include "cli/output.h"
+#include "cli/options.h"
 #include "cli/temporary_folder.h"
 #include "node/core_use.h"
 #include "node/point_cores.h"
@@ -30,12 +29,14 @@
 #include "predict/calibration.h"
 #include "run/gpus.h"
 #include "run/spec.h"
+#include "session/interrupts.h"
+#include "session/say.h"
 
 namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr double kBusyShare = 0.1;      // share of the cores' time; the machine is busy if other programs take more
+constexpr double kTooBusy = 0.1;        // share of the cores' time; the machine is busy if other programs take more
 constexpr double kShareOfAlone = 0.65;  // share of the seconds for one rank's measurements
 constexpr int64_t kLookEveryNs = 500'000'000;
 constexpr int64_t kTellEveryNs = 10'000'000'000;
@@ -200,7 +201,7 @@ std::string EntryOf(const std::string& gpu, const std::vector<fs::path>& folders
 void RefuseBusy(const CalibrateArguments& arguments) {
   SystemClock clock;
   const double others = OthersShareNow(clock);
-  if (arguments.busy || others <= kBusyShare) return;
+  if (arguments.busy || others <= kTooBusy) return;
   throw Error(ErrorKind::kInfrastructure,
               fmt::format("calibrate: this machine is busy: others take {:.0f} % of its cores' time now", 100 * others),
               "try again when it is quiet, or measure now with --busy, which the file then says");
@@ -246,7 +247,7 @@ int Calibrate(const CalibrateArguments& arguments) {
                          .about = runs.front().device,
                          .date = Today(),
                          .device = base_entry,
-                         .others_share = others > kBusyShare ? others : 0};
+                         .others_share = others > kTooBusy ? others : 0};
   const CalibratedDevice made = MakeDevice(entry, runs, folders);
   if (file.has_parent_path()) MakeDirs(file.parent_path());
   WriteFileAtomic(file, made.text);

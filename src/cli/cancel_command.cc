@@ -15,13 +15,13 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/defaults.h"
-#include "cli/harness.h"
-#include "cli/interrupts.h"
-#include "cli/output.h"
 #include "driver/driver.h"
 #include "driver/lock.h"
 #include "driver/patience.h"
+#include "session/defaults.h"
+#include "session/interrupts.h"
+#include "session/say.h"
+#include "session/session.h"
 
 namespace ridgeline {
 namespace {

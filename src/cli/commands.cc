@@ -15,7 +15,7 @@
 #include "base/help_form.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "cli/output.h"
+#include "session/say.h"
 
 namespace ridgeline {
 namespace {

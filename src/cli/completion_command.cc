@@ -15,13 +15,13 @@
 #include "base/text.h"
 #include "base/user_folders.h"
 #include "cli/commands.h"
-#include "cli/completion.h"
-#include "cli/output.h"
+#include "completion/completion.h"
 #include "launch/launcher.h"
 #include "predict/device.h"
 #include "report/report.h"
 #include "run/fields.h"
 #include "run/presets.h"
+#include "session/say.h"
 #include "trainers/find.h"
 
 namespace ridgeline {

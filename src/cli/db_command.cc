@@ -22,10 +22,11 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/defaults.h"
-#include "cli/harness.h"
-#include "cli/output.h"
+#include "cli/options.h"
 #include "driver/lock.h"
+#include "session/defaults.h"
+#include "session/say.h"
+#include "session/session.h"
 #include "store/store.h"
 
 namespace ridgeline {

@@ -13,16 +13,16 @@
 #include "base/text.h"
 #include "base/user_folders.h"
 #include "cli/commands.h"
-#include "cli/harness.h"
-#include "cli/output.h"
+#include "cli/options.h"
 #include "predict/device.h"
 #include "run/gpus.h"
+#include "session/say.h"
 
 namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr std::initializer_list<const char*> kForms = {"text", "md", "csv", "json"};
+constexpr std::initializer_list<const char*> kDeviceForms = {"text", "md", "csv", "json"};
 
 struct DevicesOptions {
   std::vector<fs::path> folders;
@@ -96,7 +96,7 @@ Action DevicesCommand(CLI::App& self) {
   self.add_option("name", options->name,
                   "show this device with the source of each figure; or a GPU, as its driver calls it")
       ->type_name("DEVICE");
-  AddFormatOption(self, options->format, kForms);
+  AddFormatOption(self, options->format, kDeviceForms);
   AddDevicesOption(self, options->folders);
   self.footer(
       "Without a name, lists the described devices. A device is a YAML file in --devices, in devices/ of "

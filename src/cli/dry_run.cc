@@ -8,10 +8,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/harness.h"
-#include "cli/output.h"
-#include "cli/rounds.h"
-#include "cli/setup.h"
 #include "cli/show_commands.h"
 #include "driver/planner.h"
 #include "driver/sweep_points.h"
@@ -19,6 +15,10 @@
 #include "plan/plan.h"
 #include "plan/show.h"
 #include "predict/memory.h"
+#include "rounds/rounds.h"
+#include "session/say.h"
+#include "session/session.h"
+#include "session/setup.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;

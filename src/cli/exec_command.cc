@@ -18,8 +18,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/harness.h"
-#include "cli/output.h"
 #include "cli/trainer_output.h"
 #include "node/carried.h"
 #include "node/exec.h"
@@ -27,6 +25,7 @@
 #include "ridgeline/job_line.h"
 #include "run/figures.h"
 #include "run/result.h"
+#include "session/say.h"
 
 namespace ridgeline {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
-#include "cli/output.h"
+#include "session/say.h"
 
 namespace ridgeline {
 

@@ -9,12 +9,13 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/commands.h"
-#include "cli/defaults.h"
-#include "cli/harness.h"
-#include "cli/output.h"
-#include "cli/sides.h"
+#include "cli/options.h"
+#include "gate/sides.h"
 #include "regress/history.h"
 #include "regress/measurements.h"
+#include "session/defaults.h"
+#include "session/say.h"
+#include "session/session.h"
 #include "store/store.h"
 
 namespace ridgeline {

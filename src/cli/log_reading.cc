@@ -14,8 +14,8 @@
 #include "base/files.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "cli/output.h"
 #include "run/result.h"
+#include "session/say.h"
 
 namespace ridgeline {
 namespace {

@@ -2,25 +2,27 @@
 #include <cstdio>
 #include <exception>
 #include <new>
-#include <string>
 #include <system_error>
 
 #include "base/error.h"
 #include "base/system_words.h"
 #include "cli/commands.h"
-#include "cli/output.h"
 #include "ridgeline/standard_streams.h"
+#include "session/error_file.h"
+#include "session/say.h"
 
 int main(int argc, char** argv) {
   using ridgeline::Error;
   using ridgeline::ErrorKind;
   ridgeline::OpenStandardStreams();
+  const ridgeline::ErrorFile error_file;
   try {
     const int exit_code = ridgeline::ParseCommandLine(argc, argv)();
     if (std::fflush(stdout) != 0) ridgeline::ThrowErrno("cannot write to the standard output");
     return exit_code;
   } catch (const Error& e) {
     std::fflush(stdout);  // prints the earlier output first
+    error_file.Write(e);
     ridgeline::WriteAside("ridgeline: " + ridgeline::PrintableText(e.what()) + "\n");
     return ridgeline::ExitCode(e.kind());
   } catch (const std::bad_alloc&) {

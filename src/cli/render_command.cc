@@ -13,12 +13,10 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/quoting.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/defaults.h"
-#include "cli/harness.h"
-#include "cli/output.h"
-#include "cli/setup.h"
+#include "cli/options.h"
 #include "driver/counting_line.h"
 #include "driver/live_job.h"
 #include "launch/check_rules.h"
@@ -26,6 +24,10 @@
 #include "plan/show.h"
 #include "predict/memory.h"
 #include "run/results_file.h"
+#include "session/defaults.h"
+#include "session/say.h"
+#include "session/session.h"
+#include "session/setup.h"
 #include "sweep/launch.h"
 
 namespace ridgeline {

@@ -13,11 +13,12 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/defaults.h"
-#include "cli/harness.h"
-#include "cli/output.h"
+#include "cli/options.h"
 #include "report/index.h"
 #include "report/report.h"
+#include "session/defaults.h"
+#include "session/say.h"
+#include "session/session.h"
 #include "store/store.h"
 
 namespace ridgeline {
@@ -25,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kAll = "all";
-constexpr std::initializer_list<const char*> kForms = {"md", "html", "csv", "json", "text"};
+constexpr std::initializer_list<const char*> kReportForms = {"md", "html", "csv", "json", "text"};
 
 struct ReportOptions {
   std::string name;
@@ -111,7 +112,7 @@ int Show(const ReportOptions& options) {
   // Checks the request before anything is read.
   RenderOptions render;
   const bool on_terminal = options.format.empty() && options.to.empty() && ::isatty(STDOUT_FILENO) == 1;
-  render.format = ReportFormatNamed(on_terminal ? "text" : FormOf(options.format, options.to, kForms));
+  render.format = ReportFormatNamed(on_terminal ? "text" : FormOf(options.format, options.to, kReportForms));
   render.campaign = options.campaign;
   render.all_measurements = options.all;
   render.input = InputOf(options);
@@ -135,7 +136,7 @@ Action ReportCommand(CLI::App& self) {
   self.add_option("name", options->name,
                   "the report, as --list names it; `all` renders all of them into the folder --to")
       ->type_name("REPORT");
-  AddFormatOption(self, options->format, kForms)->default_str(kForms.begin()[0]);
+  AddFormatOption(self, options->format, kReportForms)->default_str(kReportForms.begin()[0]);
   AddToOption(self, options->to, "FILE", "the file to write, or the folder for `all` (default: print the report)");
   self.add_option("--sweep", options->sweep, "only points of this sweep, by its name or file")->type_name("SWEEP");
   CLI::Option* all =

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "base/quoting.h"
 #include "base/text.h"
-#include "cli/harness.h"
 #include "report/differences.h"
 #include "report/intervals.h"
 #include "report/rows.h"

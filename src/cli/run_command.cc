@@ -14,17 +14,13 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/machine.h"
+#include "base/quoting.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
-#include "cli/defaults.h"
 #include "cli/dry_run.h"
-#include "cli/harness.h"
-#include "cli/interrupts.h"
-#include "cli/output.h"
+#include "cli/options.h"
 #include "cli/result_table.h"
-#include "cli/rounds.h"
-#include "cli/setup.h"
 #include "cli/temporary_folder.h"
 #include "collect/rebuild.h"
 #include "driver/display.h"
@@ -36,7 +32,13 @@
 #include "node/core_use.h"
 #include "plan/trainer.h"
 #include "predict/memory.h"
+#include "rounds/rounds.h"
 #include "run/gpus_here.h"
+#include "session/defaults.h"
+#include "session/interrupts.h"
+#include "session/say.h"
+#include "session/session.h"
+#include "session/setup.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 
@@ -44,7 +46,7 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr double kBusyShare = 0.2;  // share of all cores that deserves a note before the run
+constexpr double kBusyBeforeRun = 0.2;  // share of all cores that deserves a note before the run
 
 struct RunOptions {
   std::string sweep;
@@ -282,7 +284,7 @@ int Run(const RunOptions& options) {
   SystemClock clock;
   if (const std::string other = OtherFileOf(store, sweep); !other.empty()) display.Note("warning: " + other);
   if (driver.campaign != kDefaultCampaign) display.Note(fmt::format("campaign {}", driver.campaign));
-  if (const double others = driver.runs_here ? OthersShareNow(clock) : 0; others > kBusyShare) {
+  if (const double others = driver.runs_here ? OthersShareNow(clock) : 0; others > kBusyBeforeRun) {
     display.Note(
         fmt::format("this machine is busy: others take {:.0f} % of its cores' time now; what they take while a "
                     "point runs is kept with its figures",

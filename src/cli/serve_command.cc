@@ -13,13 +13,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/commands.h"
-#include "cli/defaults.h"
-#include "cli/harness.h"
-#include "cli/interrupts.h"
-#include "cli/output.h"
+#include "cli/options.h"
 #include "serve/access.h"
 #include "serve/server.h"
 #include "serve/site.h"
+#include "session/defaults.h"
+#include "session/interrupts.h"
+#include "session/say.h"
+#include "session/session.h"
 
 namespace ridgeline {
 namespace {

@@ -10,14 +10,14 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/quoting.h"
 #include "base/text.h"
-#include "cli/harness.h"
-#include "cli/output.h"
 #include "driver/progress.h"
 #include "plan/plan.h"
 #include "plan/trainer.h"
 #include "run/job.h"
 #include "run/spec.h"
+#include "session/say.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 

@@ -17,16 +17,18 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/quoting.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/defaults.h"
-#include "cli/harness.h"
-#include "cli/output.h"
+#include "cli/options.h"
 #include "driver/live_job.h"
 #include "driver/lock.h"
 #include "driver/onlooker.h"
 #include "driver/progress.h"
+#include "session/defaults.h"
+#include "session/say.h"
+#include "session/session.h"
 
 namespace ridgeline {
 namespace {

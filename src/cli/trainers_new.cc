@@ -12,10 +12,11 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/quoting.h"
 #include "base/text.h"
-#include "cli/harness.h"
 #include "cli/log_reading.h"
-#include "cli/output.h"
+#include "cli/options.h"
+#include "session/say.h"
 #include "trainers/find.h"
 #include "trainers/propose.h"
 #include "trainers/reading.h"

@@ -20,8 +20,9 @@ namespace {
 const std::vector<std::vector<std::string>>& Street() {
   static const std::vector<std::vector<std::string>> rows = {
       // The harness.
-      {"base", "run", "stats", "yaml", "trainers", "sweep", "plan", "search", "launch", "store", "collect", "driver",
-       "report", "regress", "metrics", "serve", "cli"},
+      {"base",   "run",   "stats",   "yaml",       "trainers", "sweep",   "plan",    "search",
+       "launch", "store", "collect", "driver",     "report",   "regress", "metrics", "session",
+       "rounds", "gate",  "nightly", "completion", "serve",    "cli"},
       // What runs beside a trainer, on its node. Of the harness only the command line knows it.
       {"base", "run", "yaml", "trainers", "node", "cli"},
       // The engine.
@@ -37,8 +38,8 @@ const std::vector<std::vector<std::string>>& Street() {
        "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "predict"},
       // What it reads beside: descriptions of devices, and how numbers are carried over.
       {"base", "run", "stats", "yaml", "predict"},
-      {"predict", "plan", "search", "launch", "store", "collect", "driver", "report", "regress", "metrics", "serve",
-       "cli"},
+      {"predict", "plan", "search", "launch", "store", "collect", "driver", "report", "regress", "metrics", "session",
+       "rounds", "gate", "nightly", "completion", "serve", "cli"},
   };
   return rows;
 }

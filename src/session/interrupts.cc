@@ -1,12 +1,10 @@
-#include "cli/interrupts.h"
+#include "session/interrupts.h"
 
 #include <unistd.h>
 
 #include <csignal>
 #include <cstddef>
 #include <cstdlib>
-
-#include "cli/harness.h"
 
 namespace ridgeline {
 namespace {
@@ -17,6 +15,7 @@ constexpr unsigned kLeavesWithinS = 5;
 // Global, because a signal handler can reach only global variables.
 volatile std::sig_atomic_t count = 0;
 volatile std::sig_atomic_t in_a_job = 0;
+int living = 0;  // objects
 
 extern "C" void CountSignal(int signal) {
   const bool leaves = signal == SIGHUP || (signal == SIGTERM && in_a_job != 0);
@@ -34,7 +33,7 @@ extern "C" void LeaveNow(int) {
 }  // namespace
 
 Interrupts::Interrupts() {
-  count = 0;
+  if (living++ == 0) count = 0;
   in_a_job = std::getenv("SLURM_JOB_ID") != nullptr ? 1 : 0;
   struct sigaction action {};
   action.sa_handler = CountSignal;  // without SA_RESTART, so that a signal ends a sleep at once
@@ -51,7 +50,7 @@ Interrupts::Interrupts() {
 }
 
 Interrupts::~Interrupts() {
-  ::alarm(0);
+  if (--living == 0) ::alarm(0);
   sigaction(SIGALRM, &before_.back(), nullptr);
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
 }

@@ -1,4 +1,4 @@
-#include "cli/sides.h"
+#include "gate/sides.h"
 
 #include <algorithm>
 #include <cctype>
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "cli/harness.h"
+#include "session/session.h"
 #include "store/store.h"
 
 namespace ridgeline {

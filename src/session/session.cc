@@ -1,18 +1,14 @@
-#include "cli/harness.h"
+#include "session/session.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "cli/defaults.h"
-#include "cli/interrupts.h"
-#include "cli/output.h"
 #include "driver/counting_line.h"
 #include "driver/driver.h"
 #include "driver/places.h"
@@ -20,6 +16,9 @@
 #include "plan/price.h"
 #include "predict/memory.h"
 #include "run/measurement.h"
+#include "session/defaults.h"
+#include "session/interrupts.h"
+#include "session/say.h"
 #include "sweep/expand.h"
 #include "sweep/job_description.h"
 #include "sweep/launch.h"
@@ -73,27 +72,6 @@ std::unique_ptr<Launcher> OpenLauncherOf(const SweepRecord& sweep, const std::st
 Captured AskTrainerForGpus() {
   constexpr int64_t kPatienceNs = 60'000'000'000;
   return Run({(ProgramDir() / "ridgeline-train").string(), "--gpus"}, kPatienceNs);
-}
-
-void AddTrainersOption(CLI::App& command, std::vector<fs::path>& folders) {
-  command.add_option("--trainers", folders, "a folder with trainer definitions; repeatable")
-      ->type_name("DIR")
-      ->check(CLI::ExistingDirectory)
-      ->allow_extra_args(false);
-}
-
-void AddDevicesOption(CLI::App& command, std::vector<fs::path>& folders) {
-  command.add_option("--devices", folders, "a folder with device files; repeatable")
-      ->type_name("DIR")
-      ->check(CLI::ExistingDirectory)
-      ->allow_extra_args(false);
-}
-
-void AddFrameworksOption(CLI::App& command, std::vector<fs::path>& folders) {
-  command.add_option("--frameworks", folders, "a folder with framework files; repeatable")
-      ->type_name("DIR")
-      ->check(CLI::ExistingDirectory)
-      ->allow_extra_args(false);
 }
 
 std::shared_ptr<const Frameworks> FrameworksFor(const Sweep& sweep, std::vector<fs::path> own, const std::string& as) {
@@ -153,15 +131,6 @@ std::string OtherFileOf(Store& store, const Sweep& sweep) {
   return {};
 }
 
-void AddGivenOptions(CLI::App& command, Given& given) {
-  command.add_option("-S", given.set, "set a field (batch_size=8) or an axis (batch_size=1,8); repeatable")
-      ->type_name("FIELD=VALUE")
-      ->allow_extra_args(false);
-  command.add_option("--only", given.only, "only points with batch_size=1,8 or 'batch_size<8'; repeatable")
-      ->type_name("FIELD=VALUE")
-      ->allow_extra_args(false);
-}
-
 Sweep LoadSweepFor(const fs::path& file, const std::string& launcher, const std::vector<fs::path>& trainers,
                    const Given& given) {
   Sweep sweep = LoadSweep(SweepFile(file), trainers, given);
@@ -193,12 +162,6 @@ std::string SweepName(Store& store, const std::string& name_or_file) {
               "`ridgeline status` lists the sweeps of a database; --db names another");
 }
 
-CLI::Option* AddReportsOption(CLI::App& command, std::string& folder) {
-  return command.add_option("--reports", folder, "a folder with your own reports, each a folder in it")
-      ->type_name("DIR")
-      ->check(CLI::ExistingDirectory);
-}
-
 std::vector<fs::path> ReportFoldersFor(const std::string& folder, const fs::path& sweep_file) {
   std::vector<fs::path> own;
   if (!folder.empty()) own.emplace_back(folder);
@@ -225,12 +188,6 @@ void WriteReports(const std::vector<Report>& reports, const std::string& sweep, 
   }
 }
 
-CLI::Option* AddCampaignOption(CLI::App& command, std::string& name, const std::string& help) {
-  return command.add_option("--campaign", name, help)->type_name("NAME")->check([](const std::string& text) {
-    return CampaignProblem(text);
-  });
-}
-
 std::string EndsText(const SweepProgress& progress) {
   const auto of_those = [](int64_t some, int64_t all, const char* what) {
     return some == 0 ? "" : some == all ? fmt::format(" ({})", what) : fmt::format(" ({} {})", some, what);
@@ -242,38 +199,6 @@ std::string EndsText(const SweepProgress& progress) {
   if (no_result > 0) text += fmt::format(", {} without a result", no_result);
   text += of_those(progress.infrastructure, no_result, "infrastructure");
   return text;
-}
-
-std::string ShellWord(const std::string& word) {
-  static constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  const bool escapes = EscapeControls(word, "") != word;
-  std::string quoted;
-  for (std::string_view rest = word; !rest.empty();) {
-    const std::string_view before = rest;
-    const char32_t code_point = NextCodePoint(rest);
-    const std::string_view bytes = before.substr(0, before.size() - rest.size());
-    if (IsControl(code_point)) {
-      for (const char c : bytes) quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else if (bytes == "'") {
-      quoted += escapes ? "\\'" : "'\\''";
-    } else {
-      quoted += escapes && bytes == "\\" ? "\\\\" : bytes;
-    }
-  }
-  return (escapes ? "$'" : "'") + quoted + "'";
-}
-
-std::string ShellWords(const std::vector<std::string>& argv) {
-  std::string text;
-  for (const std::string& word : argv) text += (text.empty() ? "" : " ") + ShellWord(word);
-  return text;
-}
-
-std::string SqlText(const std::string& text) {
-  std::string literal = "'";
-  for (const char c : text) literal += c == '\'' ? std::string("''") : std::string(1, c);
-  return literal + "'";
 }
 
 }  // namespace ridgeline

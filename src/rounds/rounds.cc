@@ -1,4 +1,4 @@
-#include "cli/rounds.h"
+#include "rounds/rounds.h"
 
 #include <algorithm>
 #include <map>
@@ -11,11 +11,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/harness.h"
 #include "driver/counting_line.h"
 #include "plan/largest.h"
 #include "report/intervals.h"
 #include "search/show.h"
+#include "session/session.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 

@@ -1,4 +1,4 @@
-#include "cli/nightly_accept.h"
+#include "nightly/accept.h"
 
 #include <pwd.h>
 #include <unistd.h>
@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "cli/output.h"
 #include "regress/nights.h"
+#include "session/say.h"
 
 namespace ridgeline {
 namespace {

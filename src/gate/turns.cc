@@ -1,4 +1,4 @@
-#include "cli/turns.h"
+#include "gate/turns.h"
 
 #include <algorithm>
 #include <cctype>
@@ -13,16 +13,16 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "cli/defaults.h"
-#include "cli/harness.h"
-#include "cli/interrupts.h"
-#include "cli/output.h"
-#include "cli/setup.h"
 #include "driver/driver.h"
 #include "driver/lock.h"
 #include "launch/check_rules.h"
 #include "predict/memory.h"
 #include "run/spec.h"
+#include "session/defaults.h"
+#include "session/interrupts.h"
+#include "session/say.h"
+#include "session/session.h"
+#include "session/setup.h"
 #include "sweep/expand.h"
 #include "sweep/job_description.h"
 #include "sweep/launch.h"

@@ -1,4 +1,4 @@
-// Functions shared by the commands that drive jobs.
+// What a command that works with a sweep shares with others: its database, its launcher, its devices, its reports.
 #pragma once
 
 #include <filesystem>
@@ -19,15 +19,9 @@
 #include "store/store.h"
 #include "sweep/sweep.h"
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
-
 namespace ridgeline {
 
-inline constexpr int kInterruptedExit = 130;  // the value that shells use for SIGINT
-inline constexpr int kUnansweredExit = 1;     // of a run in which some points failed by their own fault
+inline constexpr int kUnansweredExit = 1;  // of a run in which some points failed by their own fault
 
 // Opens the database. Prints a note to the standard error while another process's lock makes us wait.
 Store OpenStore(const std::filesystem::path& db, Store::Mode mode);
@@ -49,12 +43,6 @@ std::unique_ptr<Launcher> OpenLauncherOf(const SweepRecord& sweep, const std::st
 Captured AskTrainerForGpus();
 inline constexpr std::string_view kNoGpus = "no GPUs";
 
-// Adds `--trainers DIR`, which must exist and may be repeated.
-void AddTrainersOption(CLI::App& command, std::vector<std::filesystem::path>& folders);
-
-// Adds `--devices DIR`, which must exist and may be repeated.
-void AddDevicesOption(CLI::App& command, std::vector<std::filesystem::path>& folders);
-
 // The folders with device descriptions for a sweep, in the order of search: `own`, the folder beside the sweep's file,
 // then the usual folders.
 std::vector<std::filesystem::path> DeviceFoldersFor(const Sweep& sweep, std::vector<std::filesystem::path> own = {});
@@ -63,9 +51,6 @@ std::vector<std::filesystem::path> DeviceFoldersFor(const Sweep& sweep, std::vec
 // DeviceFoldersFor(sweep, folders). If the sweep names an unknown device, throws Error with the place in the sweep.
 std::optional<Device> DeviceFor(const Sweep& sweep, const std::string& named,
                                 std::vector<std::filesystem::path> folders);
-
-// Adds `--frameworks DIR`, which must exist and may be repeated.
-void AddFrameworksOption(CLI::App& command, std::vector<std::filesystem::path>& folders);
 
 // The frameworks that predict the sweep's points. Searches `own`, frameworks/ beside the sweep's file, then the usual
 // folders. `as`: predicts all points as this framework; if empty, each point as its trainer's.
@@ -91,9 +76,6 @@ std::filesystem::path SweepFile(const std::filesystem::path& file);
 // Empty if there is none.
 std::string OtherFileOf(Store& store, const Sweep& sweep);
 
-// Adds `-S FIELD=VALUE` and `--only FIELD=VALUE`, which may be given several times.
-void AddGivenOptions(CLI::App& command, Given& given);
-
 // Reads a sweep, with the settings of its profiles. `launcher`: replaces the sweep's launcher, unless it is empty.
 // `trainers`: folders with definitions.
 Sweep LoadSweepFor(const std::filesystem::path& file, const std::string& launcher,
@@ -107,9 +89,6 @@ NodeMemory NodeMemoryOf(const Sweep& sweep);
 // nearest one.
 std::string SweepName(Store& store, const std::string& name_or_file);
 
-// Adds `--reports DIR`, which must exist.
-CLI::Option* AddReportsOption(CLI::App& command, std::string& folder);
-
 // The folders with reports, in the order of search: the folder of `--reports`, unless it is empty; the folder beside
 // the sweep's file, unless that is empty; then the usual folders.
 std::vector<std::filesystem::path> ReportFoldersFor(const std::string& folder, const std::filesystem::path& sweep_file);
@@ -121,19 +100,7 @@ std::vector<Report> ReportsOf(const Sweep& sweep, const std::string& folder);
 void WriteReports(const std::vector<Report>& reports, const std::string& sweep, Store& store,
                   const std::filesystem::path& folder);
 
-// Adds `--campaign NAME`, which must be a valid campaign name.
-CLI::Option* AddCampaignOption(CLI::App& command, std::string& name, const std::string& help);
-
 // "3 ok, 2 failed (1 out of memory), 2 without a result".
 std::string EndsText(const SweepProgress& progress);
-
-// `word` as you type it in a shell. Controls that a terminal would obey become escapes ($'\x1b'), which bash, zsh and
-// ksh read.
-std::string ShellWord(const std::string& word);
-// All words of a command, with a space between two.
-std::string ShellWords(const std::vector<std::string>& argv);
-
-// `text` as an SQL string literal.
-std::string SqlText(const std::string& text);
 
 }  // namespace ridgeline

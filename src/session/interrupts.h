@@ -13,9 +13,12 @@
 
 namespace ridgeline {
 
+inline constexpr int kInterruptedExit = 130;  // the value that shells use for SIGINT
+
 class Interrupts {
  public:
-  Interrupts();   // counts SIGINT, SIGTERM and SIGHUP from here on
+  // Counts SIGINT, SIGTERM and SIGHUP from here on. Objects may live within each other: all see one count.
+  Interrupts();
   ~Interrupts();  // restores the previous handlers
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;

@@ -1,6 +1,6 @@
 // Searches, and `batch_size: max` that runs out of memory, with a launcher in this process: what runs, in which order,
 // and what an interruption costs.
-#include "cli/rounds.h"
+#include "rounds/rounds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

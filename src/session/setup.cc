@@ -1,4 +1,4 @@
-#include "cli/setup.h"
+#include "session/setup.h"
 
 #include <csignal>
 #include <optional>
@@ -14,9 +14,9 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/process.h"
+#include "base/quoting.h"
 #include "base/text.h"
-#include "cli/harness.h"
-#include "cli/interrupts.h"
+#include "session/interrupts.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;

@@ -1,4 +1,4 @@
-#include "cli/gate_calibrate.h"
+#include "gate/calibration.h"
 
 #include <algorithm>
 #include <charconv>
@@ -13,11 +13,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/table.h"
-#include "cli/harness.h"
-#include "cli/interrupts.h"
-#include "cli/output.h"
-#include "cli/turns.h"
+#include "gate/turns.h"
 #include "regress/calibrate.h"
+#include "session/interrupts.h"
+#include "session/say.h"
+#include "session/session.h"
 
 namespace ridgeline {
 namespace {

@@ -1,18 +1,17 @@
-#include "cli/output.h"
+#include "cli/options.h"
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
-#include <filesystem>
-#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "run/measurement.h"
 
 namespace ridgeline {
+namespace fs = std::filesystem;
 
 CLI::Option* AddFormatOption(CLI::App& command, std::string& format, std::initializer_list<const char*> forms) {
   CLI::Option* option = command.add_option("-o,--format", format, "the form of the output")
@@ -43,16 +42,46 @@ std::string FormOf(const std::string& format, const std::string& to, std::initia
                           Join(std::vector<std::string>(forms.begin(), forms.end()), ", ")));
 }
 
-std::string CountOf(int64_t number, std::string_view noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+void AddTrainersOption(CLI::App& command, std::vector<fs::path>& folders) {
+  command.add_option("--trainers", folders, "a folder with trainer definitions; repeatable")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory)
+      ->allow_extra_args(false);
 }
 
-void Write(std::string_view bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size()) {
-    ThrowErrno("cannot write to the standard output");
-  }
+void AddDevicesOption(CLI::App& command, std::vector<fs::path>& folders) {
+  command.add_option("--devices", folders, "a folder with device files; repeatable")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory)
+      ->allow_extra_args(false);
 }
 
-void WriteAside(std::string_view bytes) { std::fwrite(bytes.data(), 1, bytes.size(), stderr); }
+void AddFrameworksOption(CLI::App& command, std::vector<fs::path>& folders) {
+  command.add_option("--frameworks", folders, "a folder with framework files; repeatable")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory)
+      ->allow_extra_args(false);
+}
+
+void AddGivenOptions(CLI::App& command, Given& given) {
+  command.add_option("-S", given.set, "set a field (batch_size=8) or an axis (batch_size=1,8); repeatable")
+      ->type_name("FIELD=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--only", given.only, "only points with batch_size=1,8 or 'batch_size<8'; repeatable")
+      ->type_name("FIELD=VALUE")
+      ->allow_extra_args(false);
+}
+
+CLI::Option* AddReportsOption(CLI::App& command, std::string& folder) {
+  return command.add_option("--reports", folder, "a folder with your own reports, each a folder in it")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory);
+}
+
+CLI::Option* AddCampaignOption(CLI::App& command, std::string& name, const std::string& help) {
+  return command.add_option("--campaign", name, help)->type_name("NAME")->check([](const std::string& text) {
+    return CampaignProblem(text);
+  });
+}
 
 }  // namespace ridgeline

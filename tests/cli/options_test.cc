@@ -1,5 +1,5 @@
 // The meaning of -o and --to, in every command that has them.
-#include "cli/output.h"
+#include "cli/options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

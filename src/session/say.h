@@ -1,9 +1,7 @@
-// The form and the place of a command's output, as the same two options of every command. Also prints text to a
-// terminal so that nothing from outside can control it.
+// Prints to a terminal so that nothing from outside can control it.
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -12,25 +10,7 @@
 
 #include "base/text.h"
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
-
 namespace ridgeline {
-
-// `-o FORMAT`: the form of what is printed or written, one of `forms`.
-CLI::Option* AddFormatOption(CLI::App& command, std::string& format, std::initializer_list<const char*> forms);
-
-// `--to PATH`: where a command writes; `kind` is FILE or DIR (commands.h).
-CLI::Option* AddToOption(CLI::App& command, std::string& to, const char* kind, const std::string& help);
-
-// Puts options under a heading of the command's help. Unknown names are a mistake of ours: CLI11 throws.
-void GroupOptions(CLI::App& command, const char* heading, std::initializer_list<const char*> options);
-
-// The form that `format` (of -o) names, else the one that the ending of `to` (of --to) implies, else the first of
-// `forms`. Throws Error(kUsage) if `to` has none of their endings.
-std::string FormOf(const std::string& format, const std::string& to, std::initializer_list<const char*> forms);
 
 // "1 point", "3 points".
 std::string CountOf(int64_t number, std::string_view noun);

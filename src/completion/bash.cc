@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "cli/completion.h"
+#include "completion/completion.h"
 
 namespace ridgeline {
 namespace {

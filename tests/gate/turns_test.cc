@@ -1,4 +1,4 @@
-#include "cli/turns.h"
+#include "gate/turns.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@ namespace ridgeline {
 
 // Runs the sweep's setup, unless the same commands have succeeded before with this output folder. Waits while another
 // process runs them. `note` gets a line for each command. Returns before they have ended if it is interrupted
-// (cli/interrupts.h). Throws Error(kInfrastructure) with the output of a command that fails.
+// (interrupts.h). Throws Error(kInfrastructure) with the output of a command that fails.
 void RunSetup(const Sweep& sweep, const std::filesystem::path& output_dir,
               const std::function<void(const std::string&)>& note);
 

@@ -1,4 +1,4 @@
-#include "cli/gate_confirm.h"
+#include "gate/suspects.h"
 
 #include <filesystem>
 #include <map>
@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "cli/harness.h"
-#include "cli/interrupts.h"
-#include "cli/output.h"
-#include "cli/turns.h"
+#include "gate/turns.h"
 #include "regress/confirm.h"
+#include "session/interrupts.h"
+#include "session/say.h"
+#include "session/session.h"
 
 namespace ridgeline {
 namespace {

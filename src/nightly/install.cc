@@ -1,4 +1,4 @@
-#include "cli/nightly_install.h"
+#include "nightly/install.h"
 
 #include <charconv>
 #include <sstream>
@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/quoting.h"
 #include "base/text.h"
-#include "cli/harness.h"
 
 namespace ridgeline {
 namespace {
