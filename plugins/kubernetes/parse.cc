@@ -79,7 +79,9 @@ std::string WaitOfGroup(const Json& object) {
   }
   const std::string phase = Text(status, "phase");
   const bool waits = phase == "Pending" || phase == "PreScheduling" || phase == "Scheduling" || phase == "Inqueue";
-  return said.empty() && waits ? "its phase is " + phase : said;
+  if (waits) return said.empty() ? "its phase is " + phase : said;
+  // Volcano's condition stays when the gang runs. "Unknown": a part of it does.
+  return phase.empty() || phase == "Unknown" ? said : "";
 }
 
 int64_t ParseTime(const std::string& text) {

@@ -68,6 +68,10 @@ TEST(KubernetesGangsGroup, SaysWhyItWaits) {
   EXPECT_EQ(said({{"schedulingConditions", condition("UnschedulableOnNodePool", "True")}}),
             "NotEnoughResources: 2/2 tasks");
   EXPECT_EQ(said({{"phase", "Running"}, {"conditions", condition("Unschedulable", "False")}}), "");
+  EXPECT_EQ(said({{"phase", "Running"}, {"conditions", condition("Unschedulable", "True")}}), "") << "it was so before";
+  EXPECT_EQ(said({{"phase", "Unknown"}, {"conditions", condition("Unschedulable", "True")}}),
+            "NotEnoughResources: 2/2 tasks")
+      << "a part of it runs";
   EXPECT_EQ(said({{"phase", "Scheduling"}}), "its phase is Scheduling");
   EXPECT_EQ(said({{"phase", "Running"}, {"conditions", condition("Scheduled", "True")}}), "");
   EXPECT_EQ(WaitOfGroup(Json::object()), "");

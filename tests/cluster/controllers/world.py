@@ -33,6 +33,10 @@ def holds(thing, kind):
     return next((one for one in conditions if one["type"] == kind and one["status"] == "True"), None)
 
 
+def ended(pod):
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
 def with_condition(conditions, kind, status, reason, message):
     """The conditions, of which one has been set. It keeps its time where it only says the same again."""
     before = next((one for one in conditions if one["type"] == kind), None)
@@ -101,6 +105,10 @@ class World:
         with self._lock:
             return self._objects.get(kind, {}).get(uid)
 
+    def all(self, kind):
+        with self._lock:
+            return list(self._objects.get(kind, {}).values())
+
     def made_by(self, kind, owner):
         with self._lock:
             return [thing for thing in self._objects.get(kind, {}).values() if owner_of(thing) == owner["metadata"]["uid"]]
@@ -110,6 +118,12 @@ class World:
     def create(self, path, thing):
         """Nothing happens where there is one of that name."""
         self.server.persist("POST", path, thing)
+
+    def bind(self, namespace, pod, node):
+        """As a scheduler puts a pod on a node."""
+        self.server.persist("POST", f"/api/v1/namespaces/{namespace}/pods/{pod}/binding", {
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node}})
 
     def delete(self, path, thing, policy="Foreground"):
         if "deletionTimestamp" not in thing["metadata"]:

@@ -158,6 +158,38 @@ INSTANTIATE_TEST_SUITE_P(
                       OtherKind{"trainjob", "/spec/suspend", "trainjob/{}", "/spec/activeDeadlineSeconds"}),
     [](const auto& info) { return info.param.kind; });
 
+// A node that is taken leaves room for half a gang. The scheduler starts none of it, and says why.
+TEST(KubernetesGangScheduler, AGangWaitsForAllItsNodesAndTheRunSaysSo) {
+  if (const std::string why = testing::WhyNoKubernetes(); !why.empty()) GTEST_SKIP() << why;
+  const Kubernetes cluster = Kubernetes::Own();
+  cluster.StartControllers();
+  cluster.StartNode("n1", {"--capacity=cpu=1"});
+  cluster.StartNode("n2", {"--capacity=cpu=1"});
+  KubernetesCli cli(cluster, true, "pytorchjob");
+  cli.TakeRole("-gangs");
+  cluster.Create({{"apiVersion", "v1"},
+                  {"kind", "Pod"},
+                  {"metadata", {{"name", "another"}}},
+                  {"spec",
+                   {{"nodeName", "n2"},
+                    {"containers",
+                     {{{"name", "c"},
+                       {"image", "test/ridgeline:1"},
+                       {"command", {"sleep", "600"}},
+                       {"resources", {{"requests", {{"cpu", "1"}}}}}}}}}}},
+                 cli.name_space);
+  const auto sweep = cli.WriteReal("ranks: [4], seed: [1, 2]", "kind: pytorchjob, profile: volcano, nodes: 2", "", 4);
+  Child run = cli.Start({"run", sweep, "--max-parallel", "2"});
+  ASSERT_TRUE(cli.WaitToRead(run, "its gang is not scheduled: NotEnoughResources: 2/2 tasks in gang unschedulable"));
+  EXPECT_EQ(cli.Objects("podgroups").size(), 2U) << "both gangs are in the cluster";
+  EXPECT_EQ(cli.Kubectl({"get", "pods", "--output=jsonpath={.items[*].spec.nodeName}"}), "n2") << "not half a gang";
+  cli.Kubectl({"delete", "pod", "another", "--grace-period=0", "--force"});
+  cli.ExpectOk(cli.Finish(run));
+  EXPECT_EQ(cli.Ends(), "ok ok");
+  EXPECT_TRUE(Eventually([&] { return cli.Objects("podgroups").empty(); })) << "each goes with its job";
+  cli.ExpectNothingLeft();
+}
+
 TEST(KubernetesWithoutKinds, SaysWhichKindTheClusterLacks) {
   if (const std::string why = testing::WhyNoKubernetes(); !why.empty()) GTEST_SKIP() << why;
   const Kubernetes cluster = Kubernetes::Own();

@@ -129,8 +129,8 @@ class KubernetesCli : public ClusterCli {
     ridgeline::Run({KubernetesBinaries() / "kubectl", "--kubeconfig=" + cluster_.Config(user).string(), "config",
                     "set-context", "--current", "--namespace=" + name_space});
     if (with_rights) {
-      TakeRole("", user);
-      if (kind_ != "job") TakeRole("-" + kind_, user);
+      TakeRole("");
+      if (kind_ != "job") TakeRole("-" + kind_);
       if (kind_ == "trainjob") {  // another test may have applied it
         cluster_.Kubectl({"apply", "--validate=false",
                           "--filename=" RIDGELINE_SOURCE_DIR "/plugins/kubernetes/deploy/training-runtime.yaml"});
@@ -225,6 +225,21 @@ class KubernetesCli : public ClusterCli {
     EXPECT_EQ(output.status.exit_code, 3) << output.out << output.err;
   }
 
+  // Gives the user a shipped Role, in this namespace: that of every driver, or that of an option, "-jobset".
+  void TakeRole(const std::string& option) const {
+    const std::string in = "--namespace=" + name_space;
+    std::string role =
+        ReadFile(fmt::format(RIDGELINE_SOURCE_DIR "/plugins/kubernetes/deploy/driver-role{}.yaml", option));
+    const std::string shipped = "namespace: ridgeline";
+    for (size_t at = 0; (at = role.find(shipped, at)) != std::string::npos;) {
+      role.replace(at, shipped.size(), "namespace: " + name_space);
+    }
+    WriteFileAtomic(dir / "role.yaml", role);
+    cluster_.Kubectl({"create", in, "--filename=" + (dir / "role.yaml").string()});
+    cluster_.Kubectl({"create", in, "rolebinding", "test" + option, "--role=ridgeline-driver" + option,
+                      "--user=driver-" + name_space});
+  }
+
   std::string name_space;
 
  protected:
@@ -235,20 +250,6 @@ class KubernetesCli : public ClusterCli {
   }
 
  private:
-  // Gives the user a shipped Role, in this namespace: that of every driver, or that of an option, "-jobset".
-  void TakeRole(const std::string& option, const std::string& user) const {
-    const std::string in = "--namespace=" + name_space;
-    std::string role =
-        ReadFile(fmt::format(RIDGELINE_SOURCE_DIR "/plugins/kubernetes/deploy/driver-role{}.yaml", option));
-    const std::string shipped = "namespace: ridgeline";
-    for (size_t at = 0; (at = role.find(shipped, at)) != std::string::npos;) {
-      role.replace(at, shipped.size(), "namespace: " + name_space);
-    }
-    WriteFileAtomic(dir / "role.yaml", role);
-    cluster_.Kubectl({"create", in, "--filename=" + (dir / "role.yaml").string()});
-    cluster_.Kubectl(
-        {"create", in, "rolebinding", "test" + option, "--role=ridgeline-driver" + option, "--user=" + user});
-  }
   // These kinds, and that of the jobs.
   std::string Kinds(const std::string& kinds) const { return kind_ == "job" ? kinds : kinds + ',' + kind_; }
 

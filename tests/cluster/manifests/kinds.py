@@ -120,10 +120,11 @@ def structural(schema, definitions):
     return made
 
 
-def resource_definition(name, definitions):
-    group, version = VERSIONS[name].split("/")
+def resource_definition(name, api_version, definitions):
+    group, version = api_version.split("/")
+    whole = POD_GROUPS[api_version] if name == "PodGroup" else DEFINITIONS[name]
     properties = {field: structural(one, definitions)
-                  for field, one in DEFINITIONS[name]["properties"].items() if field != "metadata"}
+                  for field, one in whole["properties"].items() if field != "metadata"}
     properties |= {"metadata": {"type": "object"},
                    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     singular = name.lower()
