@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <string_view>
+#include <initializer_list>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,13 +16,22 @@
 namespace ridgeline {
 namespace {
 
+constexpr int64_t kMostNodes = 1 << 16;
 constexpr const char* kHint =
     "start `ridgeline exec` once on each node, with RIDGELINE_NNODES, its own RIDGELINE_NODE_RANK, and MASTER_ADDR and "
-    "MASTER_PORT of node 0";
+    "MASTER_PORT of node 0; or with torchrun's PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR and PET_MASTER_PORT, as "
+    "Kubeflow's operators set them";
 
-int64_t Number(const char* name, int64_t min, int64_t max) {
-  const char* set = std::getenv(name);
-  const std::string_view text = set == nullptr ? "" : set;
+// The first of these variables that is set and not empty; without one, the first name with an empty value.
+std::pair<const char*, std::string> FirstOf(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return {name, value};
+  }
+  return {*names.begin(), ""};
+}
+
+int64_t Number(std::initializer_list<const char*> names, int64_t min, int64_t max) {
+  const auto [name, text] = FirstOf(names);
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size() && value >= min && value <= max) return value;
@@ -40,13 +51,17 @@ std::vector<int> ShareOf(const std::vector<int>& cores, int64_t part, int64_t pa
 
 Nodes NodesFromEnvironment() {
   Nodes nodes;
-  if (std::getenv("RIDGELINE_NNODES") == nullptr) return nodes;
-  nodes.count = Number("RIDGELINE_NNODES", 1, 1 << 16);
+  const bool is_ours = std::getenv("RIDGELINE_NNODES") != nullptr;
+  if (!is_ours && std::getenv("PET_NNODES") == nullptr) return nodes;
+  nodes.count = Number({is_ours ? "RIDGELINE_NNODES" : "PET_NNODES"}, 1, kMostNodes);
   if (nodes.count == 1) return nodes;
-  nodes.rank = Number("RIDGELINE_NODE_RANK", 0, nodes.count - 1);
-  nodes.master_port = Number("MASTER_PORT", 1, 65535);
-  const char* address = std::getenv("MASTER_ADDR");
-  if (address == nullptr || *address == '\0') throw Error(ErrorKind::kInvalidInput, "MASTER_ADDR is not set", kHint);
+  // An operator's RANK is its pod's index, as torchrun takes it, and not that of a process.
+  nodes.rank = is_ours ? Number({"RIDGELINE_NODE_RANK"}, 0, nodes.count - 1)
+                       : Number({"PET_NODE_RANK", "RANK"}, 0, nodes.count - 1);
+  nodes.master_port =
+      is_ours ? Number({"MASTER_PORT"}, 1, 65535) : Number({"PET_MASTER_PORT", "MASTER_PORT"}, 1, 65535);
+  const auto [name, address] = is_ours ? FirstOf({"MASTER_ADDR"}) : FirstOf({"PET_MASTER_ADDR", "MASTER_ADDR"});
+  if (address.empty()) throw Error(ErrorKind::kInvalidInput, fmt::format("{} is not set", name), kHint);
   nodes.master_address = address;
   return nodes;
 }

@@ -11,7 +11,10 @@
 namespace ridgeline {
 
 // The nodes that run a job together, from the environment of `ridgeline exec` on each of them: RIDGELINE_NNODES,
-// RIDGELINE_NODE_RANK, and MASTER_ADDR and MASTER_PORT, which name node 0 and a free port of it.
+// RIDGELINE_NODE_RANK, and MASTER_ADDR and MASTER_PORT, which name node 0 and a free port of it. Without
+// RIDGELINE_NNODES: torchrun's variables, as Kubeflow's operators set them: PET_NNODES, PET_NODE_RANK (else RANK),
+// PET_MASTER_ADDR and PET_MASTER_PORT (else MASTER_ADDR and MASTER_PORT). A point says itself how many ranks it has, so
+// PET_NPROC_PER_NODE and WORLD_SIZE are not read.
 struct Nodes {
   int64_t count = 1;
   int64_t rank = 0;

@@ -69,7 +69,10 @@ TEST(RanksHere, NodesHaveConsecutiveRanks) {
 
 TEST(Nodes, AreReadFromTheEnvironment) {
   const auto set = [](const std::map<std::string, std::string>& variables) {
-    for (const char* name : {"RIDGELINE_NNODES", "RIDGELINE_NODE_RANK", "MASTER_ADDR", "MASTER_PORT"}) ::unsetenv(name);
+    for (const char* name : {"RIDGELINE_NNODES", "RIDGELINE_NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "PET_NNODES",
+                             "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", "RANK", "WORLD_SIZE"}) {
+      ::unsetenv(name);
+    }
     for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
   };
   const std::map<std::string, std::string> good = {
@@ -95,6 +98,40 @@ TEST(Nodes, AreReadFromTheEnvironment) {
       EXPECT_THAT(e.message(), HasSubstr(name));
     }
   }
+  set({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}});
+  EXPECT_EQ(NodesFromEnvironment().count, 1) << "these may be of a process, and not of a node";
+
+  // As Kubeflow's operators set them for torchrun.
+  const std::map<std::string, std::string> of_torchrun = {{"PET_NNODES", "4"},
+                                                          {"PET_NODE_RANK", "2"},
+                                                          {"PET_NPROC_PER_NODE", "8"},
+                                                          {"PET_MASTER_ADDR", "job-master-0"},
+                                                          {"PET_MASTER_PORT", "23456"}};
+  set(of_torchrun);
+  const Nodes pods = NodesFromEnvironment();
+  EXPECT_EQ(pods.count, 4);
+  EXPECT_EQ(pods.rank, 2);
+  EXPECT_EQ(pods.master_address, "job-master-0");
+  EXPECT_EQ(pods.master_port, 23456);
+  set({{"PET_NNODES", "4"}, {"RANK", "3"}, {"WORLD_SIZE", "32"}, {"MASTER_ADDR", "m"}, {"MASTER_PORT", "2"}});
+  EXPECT_EQ(NodesFromEnvironment().rank, 3);
+  EXPECT_EQ(NodesFromEnvironment().master_address, "m");
+  auto both = good;
+  both.insert(of_torchrun.begin(), of_torchrun.end());
+  set(both);
+  EXPECT_EQ(NodesFromEnvironment().rank, 3) << "ours come first";
+  for (const char* name : {"PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"}) {
+    auto bad = of_torchrun;
+    bad[name] = std::string_view(name) == "PET_NNODES" ? "1:4" : "";  // an elastic range
+    set(bad);
+    try {
+      NodesFromEnvironment();
+      ADD_FAILURE() << name;
+    } catch (const Error& e) {
+      EXPECT_THAT(e.message(), HasSubstr(name));
+    }
+  }
+  ::unsetenv("PET_NPROC_PER_NODE");
   set({});
 }
 
