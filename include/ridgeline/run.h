@@ -123,6 +123,7 @@ struct RunSpec {
   int64_t batch_size = 1;              // sequences for each data-parallel rank and micro-step
   int64_t seq_length = 512;            // tokens
   int64_t grad_accumulation = 1;       // micro-steps for each optimizer step
+  int64_t logits_chunk = 1024;         // tokens whose logits are in memory at a time
   std::string checkpointing = "none";  // none | selective | full | full/K
 
   // Optimizer.

@@ -11,10 +11,10 @@
 namespace ridgeline {
 namespace {
 
-// Returns a multiple of the usual chunk: the smallest one that keeps the number of chunks within its limit.
-int64_t ChunkTokens(int64_t tokens) {
-  constexpr int64_t kTokensOfMost = kLogitsChunkTokens * kMaxLogitsChunks;
-  return kLogitsChunkTokens * std::max<int64_t>(1, (tokens + kTokensOfMost - 1) / kTokensOfMost);
+// Returns a multiple of the spec's chunk: the smallest one that keeps the number of chunks within its limit.
+int64_t ChunkTokens(int64_t chunk, int64_t tokens) {
+  const int64_t tokens_of_most = chunk * kMaxLogitsChunks;
+  return chunk * std::max<int64_t>(1, (tokens + tokens_of_most - 1) / tokens_of_most);
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ Tensor Ends::LossAndGradient(int64_t micro_step, const ResidualStream& in) {
   const double scale = 1.0 / static_cast<double>(tokens_ * spec_.grad_accumulation);
   const Tensor head = parameters_.Weight(shape_.head);
   const Tensor targets = tensors_.targets.Rows(micro_step, 1);
-  const int64_t chunk_tokens = ChunkTokens(tokens_);
+  const int64_t chunk_tokens = ChunkTokens(spec_.logits_chunk, tokens_);
   for (int64_t first = 0; first < tokens_; first += chunk_tokens) {
     const int64_t rows = std::min(chunk_tokens, tokens_ - first);
     const Tensor chunk = normed.Rows(first, rows);

@@ -10,9 +10,8 @@
 
 namespace ridgeline {
 
-// The logits are computed, turned into their gradient and used up this many tokens at a time. Very many tokens take at
-// most this many chunks, so that a step's number of ops, and its planning cost, do not grow with its tokens.
-inline constexpr int64_t kLogitsChunkTokens = 1024;
+// The logits are computed, turned into their gradient and used up `logits_chunk` tokens at a time. Very many tokens
+// take at most this many chunks, so that a step's number of ops, and its planning cost, do not grow with its tokens.
 inline constexpr int64_t kMaxLogitsChunks = 1024;
 
 // The tensors that a step reads its data from and leaves its results in.

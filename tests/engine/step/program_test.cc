@@ -100,21 +100,36 @@ TEST(Program, DoesNotGrowWithItsTokens) {
   }
 }
 
+// Every storage grows at most linearly with the sequence, and no logits storage holds more than one chunk.
 TEST(Program, NeverHoldsTheScoresOrAllLogits) {
-  // Every storage grows at most linearly with the sequence, and no logits storage holds more than one chunk.
   Json values = TinyModel("llama");
   values["vocab"] = 1000;
   values["batch_size"] = 1;
   values["seq_length"] = 2048;
-  const RunSpec spec = SpecFrom(values);
-  const StepProgram program = BuildStep(spec);
-  const int64_t scores = spec.seq_length * spec.seq_length * SizeOf(DType::kBF16);
-  for (const Storage& storage : program.trace.storages()) {
-    EXPECT_LT(storage.bytes, scores);
-    if (storage.category == Category::kLogits) {
-      EXPECT_LE(storage.bytes, kLogitsChunkTokens * spec.vocab * SizeOf(DType::kBF16));
+  for (const int64_t chunk : {16, 1024, 1500, 4096}) {
+    values["logits_chunk"] = chunk;
+    const RunSpec spec = SpecFrom(values);
+    const StepProgram program = BuildStep(spec);
+    const int64_t scores = spec.seq_length * spec.seq_length * SizeOf(DType::kBF16);
+    int64_t logits = 0;
+    for (const Storage& storage : program.trace.storages()) {
+      EXPECT_LT(storage.bytes, scores);
+      if (storage.category != Category::kLogits) continue;
+      logits += storage.bytes;
+      EXPECT_LE(storage.bytes, chunk * spec.vocab * SizeOf(DType::kBF16));
     }
+    EXPECT_EQ(logits, spec.seq_length * spec.vocab * SizeOf(DType::kBF16));
   }
+}
+
+// Chunks as large as those of before the field are not part of a point.
+TEST(Program, AnotherChunkOfLogitsIsAnotherPoint) {
+  Json values = TinyModel("llama");
+  const std::string id = PointId(SpecFrom(values));
+  values["logits_chunk"] = 1024;
+  EXPECT_EQ(PointId(SpecFrom(values)), id);
+  values["logits_chunk"] = 16;
+  EXPECT_NE(PointId(SpecFrom(values)), id);
 }
 
 TEST(Program, ShardingDividesThePersistentState) {
