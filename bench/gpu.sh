@@ -55,13 +55,13 @@ calls='1 two-ranks 60 beside
 1 batches 25
 1 virtual 35
 1 report 10
-2 choices 130
+2 choices 150
 2 kernels 50
 2 nanogpt 60
 2 hf-trainer 60
 2 megatron 60
 2 products 80
-2 against-pytorch 140
+2 against-pytorch 120
 2 report 20'
 
 usage() {

@@ -25,7 +25,7 @@ changed='*Cudnn*:CudaExecutor*:CallsTogether*:CudaTrainer*:*Loss*'
 verified=("$BUNDLE"/sources/tests/engine/cases/*.json)
 shape=(--seq-length 1024 --batch-size 2 --layers 2)
 large=(--model llama-1b --seq-length 8192 --state-precision bf16)
-measured=(--warmup-seconds 5 --seconds 10)
+measured=(--warmup-seconds 3 --seconds 8)
 shrink=()
 if [ -e "$BUNDLE/rehearsal" ]; then
   small='CudaExecutor.A*'
@@ -239,17 +239,20 @@ sustained() {
   train "${large[@]/llama-1b/llama-8b}" --precision bf16 --steps 5 --warmup-steps 2 --profile
 }
 
-# What no card has chosen yet (docs/gpu.md), beside what is chosen without: the same steps with each setting.
+# What no card has chosen yet (docs/gpu.md), beside what is chosen without: the same steps with each setting. The card
+# is warm from the run before, so less time settles its clocks.
 choices() {
   need_gpu
   local name result flags
   mkdir -p "$OUT/choices"
-  for name in none load plans both; do
+  for name in none load plans beside chunk all; do
     case $name in
       none) flags=() ;;
       load) flags=(--choose-under-load 5) ;;
       plans) flags=(--all-plans) ;;
-      both) flags=(--choose-under-load 5 --all-plans) ;;
+      beside) flags=(--beside-products) ;;
+      chunk) flags=(--logits-chunk 4096) ;;
+      all) flags=(--choose-under-load 5 --all-plans --beside-products --logits-chunk 4096) ;;
     esac
     result=$OUT/choices/$name.json
     train "${large[@]/llama-1b/llama-8b}" --precision bf16 --steps 3 --warmup-steps 2 \

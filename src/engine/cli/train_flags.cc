@@ -181,6 +181,9 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   auto* plans =
       app.add_flag("--all-plans", command.device.all_plans,
                    "on a GPU: time all of cuDNN's attention plans, and keep the choice in the file of --algorithms");
+  app.add_flag("--beside-products", command.device.beside_products,
+               "on a GPU: run passes such as Adam's beside the products after them, on a second stream: same bits; no "
+               "GPU has shown yet what that gains");
   app.add_flag("--budget", command.budget,
                "train nothing; print what a step moves and multiplies, op by op, and the least time for that on --gpu "
                "(default an H200)");

@@ -172,6 +172,10 @@ Peak PeakOf(const Trace& trace, const DeviceSpeed& speed) {
   return {MathFormatName(most), ProductFlops(most, speed) / (most == MathFormat::kF32 ? 1 : speed.product_share)};
 }
 
+double LeastNs(const OpCall& call, const DeviceSpeed& speed) {
+  return 1e9 * std::max(call.cost.flops / FlopsOf(call, speed), (call.bytes() + ScratchBytes(call)) / speed.bytes);
+}
+
 std::vector<BudgetLine> Budget(const Trace& trace, const DeviceSpeed& speed) {
   std::map<std::pair<std::string_view, Phase>, BudgetLine> by_op;
   for (const OpCall& call : trace.calls()) {
@@ -186,7 +190,7 @@ std::vector<BudgetLine> Budget(const Trace& trace, const DeviceSpeed& speed) {
     line.bytes += call.bytes();
     line.scratch_bytes += scratch;
     line.flops += call.cost.flops;
-    line.floor_ns += 1e9 * std::max(call.cost.flops / FlopsOf(call, speed), (call.bytes() + scratch) / speed.bytes);
+    line.floor_ns += LeastNs(call, speed);
   }
   std::map<std::string_view, double> part_ns;
   std::vector<BudgetLine> lines;

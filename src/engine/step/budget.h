@@ -21,7 +21,7 @@ struct BudgetLine {
   double bytes = 0;          // of operands, read and written
   double scratch_bytes = 0;  // numbers that kernels write there and read again, once each
   double flops = 0;
-  double floor_ns = 0;  // by the rate of its products or of the memory, whichever takes longer
+  double floor_ns = 0;  // the sum of their LeastNs
 };
 
 // The maker's peak for the device, in FLOPs a second, in the format of most of the FLOPs.
@@ -38,6 +38,9 @@ std::string_view PhaseName(Phase phase);             // "forward"
 // Returns the bytes that a call's kernels write into its scratch and read again. Buffers for libraries do not count:
 // the trace knows their size, but not how libraries use them.
 double ScratchBytes(const OpCall& call);
+
+// The least time of a call: by the rate of its product or of the memory, whichever takes longer.
+double LeastNs(const OpCall& call, const DeviceSpeed& speed);
 
 // Returns the lines part by part, the longest first; calls of no part come last. The times exclude communication.
 std::vector<BudgetLine> Budget(const Trace& trace, const DeviceSpeed& speed);

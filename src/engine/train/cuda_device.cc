@@ -170,6 +170,7 @@ class CudaDeviceOfRank final : public TrainingDevice {
         std::ranges::any_of(notes_, [](const auto& note) { return note.second.find("cuDNN's engine") == 0; });
     if (by_cudnn) environment["cudnn"] = LibraryVersion(libraries_.cuda.cudnn().cudnnGetVersion());
     environment.insert(notes_.begin(), notes_.end());
+    if (options_.beside_products) environment["beside_products"] = "adam, column_sum and squared_sum";
     std::string& algorithms = environment["gemm_algorithms"];
     algorithms = "cuBLASLt's first";
     if (!algorithms_) return;
@@ -187,7 +188,7 @@ class CudaDeviceOfRank final : public TrainingDevice {
     return std::make_unique<CudaExecutor>(
         program.trace, program.layout, CudaKernels(),
         CudaOptions{number_, &libraries_.cuda, options_.graph, algorithms_.get(), GemmEpilogue, WriteNormalCuda,
-                    &notes_, options_.load_seconds, options_.all_plans, ReadThroughCuda},
+                    &notes_, options_.load_seconds, options_.all_plans, ReadThroughCuda, options_.beside_products},
         MakeCudaCollectives(communicator, libraries_.nccl));
   }
 

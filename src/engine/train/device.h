@@ -62,7 +62,8 @@ struct DeviceOptions {
   // For a GPU: chooses them as a step would, after so many seconds of load, with cold caches and random operands. 0: at
   // once. No card has shown yet that this is faster.
   double load_seconds = 0;
-  bool all_plans = false;  // for a GPU: times all of cuDNN's plans of attention, instead of taking its first
+  bool all_plans = false;        // for a GPU: times all of cuDNN's plans of attention, instead of taking its first
+  bool beside_products = false;  // for a GPU: runs passes such as Adam's beside products, on a second stream
   std::function<void(const std::string&)> on_note;  // gets notes about it; may be empty
 };
 

@@ -34,6 +34,8 @@ TEST(TrainFlags, SayHowAlgorithmsAreChosen) {
   EXPECT_FALSE(parse({"mine.json"}).all_plans);
   EXPECT_EQ(parse({"mine.json", "--choose-under-load", "5"}).load_seconds, 5);
   EXPECT_TRUE(parse({"mine.json", "--all-plans"}).all_plans);
+  EXPECT_FALSE(parse({"mine.json"}).beside_products);
+  EXPECT_TRUE(parse({"off", "--beside-products"}).beside_products);
   EXPECT_THROW(parse({"mine.json", "--choose-under-load", "0"}), Error);
   EXPECT_THROW(parse({"off", "--choose-under-load", "5"}), Error);
   EXPECT_THROW(parse({"off", "--all-plans"}), Error);

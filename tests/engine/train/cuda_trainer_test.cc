@@ -115,12 +115,14 @@ TEST_F(CudaTrainer, GivesTheSameBitsAsAGraphAndCallByCall) {
   Json values = TinyOnCuda();
   values["precision"] = "bf16";
   const RunResult graph = Run(OnCuda(values));
-  TrainOptions eager;
-  eager.device.graph = false;
-  const RunResult calls = Run(OnCuda(values), eager);
   ASSERT_EQ(graph.status, RunStatus::kOk) << graph.message;
-  EXPECT_EQ(graph.loss, calls.loss);
-  EXPECT_EQ(graph.grad_norm, calls.grad_norm);
+  for (const bool beside : {false, true}) {
+    TrainOptions options;
+    options.device.graph = options.device.beside_products = beside;
+    const RunResult other = Run(OnCuda(values), options);
+    EXPECT_EQ(std::pair(other.loss, other.grad_norm), std::pair(graph.loss, graph.grad_norm)) << beside;
+    EXPECT_EQ(other.environment.contains("beside_products"), beside);
+  }
 }
 
 TEST_F(CudaTrainer, MultipliesTf32Itself) {
@@ -131,8 +133,7 @@ TEST_F(CudaTrainer, MultipliesTf32Itself) {
   EXPECT_FALSE(result.emulated);
 }
 
-// Tensor cores support fp8, but not the 74 tokens, which are not a multiple of their size. So bf16 is multiplied
-// instead.
+// Tensor cores support fp8, but not 74 tokens, which are no multiple of their size. So bf16 is multiplied instead.
 TEST_F(CudaTrainer, SaysThatProductsOfSizesWhichTensorCoresLackAreEmulated) {
   Json values = TinyOnCuda();
   values.update({{"precision", "fp8"}, {"steps", 1}});
@@ -416,8 +417,7 @@ TEST_F(CudaTrainer, ChoosesUnderTheLoadOfAStepAndAmongAllPlans) {
   cuda_on_cpu::ResetCudnn();
 }
 
-// Clocks settle in seconds: steps are run and thrown away before the run, which computes what it does without them, and
-// blocks of its steps are measured until there are enough.
+// Clocks settle in seconds: steps are run and discarded before the run, and blocks of its steps are then measured.
 TEST_F(CudaTrainer, WarmsUpAndMeasuresForSeconds) {
   for (const auto& [family, precision] :
        {std::pair("llama", "fp8"), std::pair("gpt", "fp16"), std::pair("stack", "bf16")}) {

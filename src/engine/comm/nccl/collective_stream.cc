@@ -24,15 +24,8 @@ size_t FlightOf(const OpCall& call) {
 
 }  // namespace
 
-CollectiveStream::CollectiveStream(std::unique_ptr<DeviceCommunicator> ranks) : ranks_(std::move(ranks)) {
-  int lowest = 0;
-  int highest = 0;
-  CheckCuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
-  cudaStream_t stream = nullptr;
-  CheckCuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, highest), "cudaStreamCreateWithPriority");
-  stream_.reset(stream);
-  begun_ = NewCudaEvent();
-}
+CollectiveStream::CollectiveStream(std::unique_ptr<DeviceCommunicator> ranks)
+    : stream_(NewCudaStream(StreamPriority::kHighest)), begun_(NewCudaEvent()), ranks_(std::move(ranks)) {}
 
 void CollectiveStream::Prepare(const OpCall& call) {
   const size_t flight = FlightOf(call);

@@ -133,7 +133,7 @@ CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaK
       compute_capability_(ComputeCapability(options_.device)),
       slab_bytes_(layout.slab_bytes),
       slab_(NewSlab(slab_bytes_)),
-      stream_(NewCudaStream()),
+      stream_(NewCudaStream(options_.beside_products ? StreamPriority::kAbovePlain : StreamPriority::kPlain)),
       staging_(std::make_unique<CudaStaging>()),
       collectives_(std::move(collectives)),
       inputs_(trace.inputs()) {
@@ -161,7 +161,7 @@ CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaK
       throw Error(ErrorKind::kInternal, fmt::format("the op {} has no CUDA kernel", call.op->name));
     }
     const CudaKernel& k = kernel->second;
-    calls_.push_back({&call, k.run, k.prepare == nullptr ? nullptr : k.prepare(call, run_), k.run_together, 1});
+    calls_.push_back({&call, k.run, k.prepare == nullptr ? nullptr : k.prepare(call, run_), k.run_together, 1, {}, {}});
   }
   if (options_.algorithms != nullptr) {
     if (options_.epilogue != nullptr) ChooseEpilogues(trace);
@@ -170,6 +170,28 @@ CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaK
   Clear();  // as with the CPU's slab: unwritten memory reads as zeros
   for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
     if (calls_[i].run_together != nullptr) calls_[i].together = CountTogether(trace, layout, i);
+  }
+  if (options_.beside_products) PrepareBeside(trace, layout);
+}
+
+// The first stream has the higher priority. So the second one's blocks take what a product's blocks leave.
+void CudaExecutor::PrepareBeside(const Trace& trace, const Layout& layout) {
+  second_stream_ = NewCudaStream();
+  forked_ = NewCudaEvent();
+  SecondStream order;
+  for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
+    if (calls_[i].run == nullptr) continue;
+    SlabBytes bytes(trace, layout);
+    for (size_t j = i; j < i + calls_[i].together; ++j) bytes.Add(*calls_[j].call);
+    for (const auto& [done, by] : done_by_) {
+      if (by == i) bytes.Add(*calls_[done].call);
+    }
+    if (kernels_.at(calls_[i].call->op).beside) {
+      calls_[i].beside = order.Beside(std::move(bytes));
+      besides_.push_back(NewCudaEvent());
+    } else {
+      calls_[i].after = order.WaitOf(bytes);
+    }
   }
 }
 
@@ -203,6 +225,7 @@ void CudaExecutor::ChooseEpilogues(const Trace& trace) {
       if (state == nullptr) continue;
       calls_[i].state = std::move(state);
       calls_[other].run = nullptr;
+      done_by_.emplace_back(other, i);
       options_.algorithms->Took(calls_[other].call->op->name);
       break;
     }
@@ -231,8 +254,12 @@ std::shared_ptr<KernelState> CudaExecutor::TakeEpilogue(const Bound& call, const
   return state;
 }
 
-// Waits, because queued work uses memory that is freed now.
-CudaExecutor::~CudaExecutor() { cudaStreamSynchronize(stream_.get()); }
+// Waits, because queued work uses memory that is freed now. A step that could not be queued whole may have left the
+// streams apart.
+CudaExecutor::~CudaExecutor() {
+  cudaStreamSynchronize(stream_.get());
+  if (second_stream_ != nullptr) cudaStreamSynchronize(second_stream_.get());
+}
 
 bool CudaExecutor::Multiplies(MathFormat format) const {
   switch (format) {
@@ -299,17 +326,41 @@ void CudaExecutor::Step(const StepInputs& inputs) {
 }
 
 void CudaExecutor::RunCalls() const {
-  for (size_t i = 0; i < calls_.size(); i += calls_[i].together) Run(calls_[i]);
+  if (!besides_.empty()) return RunBeside();
+  for (size_t i = 0; i < calls_.size(); i += calls_[i].together) Run(calls_[i], run_);
+}
+
+// Both streams begin and end together.
+void CudaExecutor::RunBeside() const {
+  CudaRun second = run_;
+  second.stream = second_stream_.get();
+  second.beside = true;
+  const auto wait = [&](size_t number) {
+    CheckCuda(cudaStreamWaitEvent(stream_.get(), besides_[number].get(), 0), "cudaStreamWaitEvent");
+  };
+  for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
+    const Bound& bound = calls_[i];
+    if (bound.run != nullptr && bound.beside) {
+      CheckCuda(cudaEventRecord(forked_.get(), stream_.get()), "cudaEventRecord");
+      CheckCuda(cudaStreamWaitEvent(second.stream, forked_.get(), 0), "cudaStreamWaitEvent");
+      Run(bound, second);
+      CheckCuda(cudaEventRecord(besides_[*bound.beside].get(), second.stream), "cudaEventRecord");
+    } else {
+      if (bound.after) wait(*bound.after);
+      Run(bound, run_);
+    }
+  }
+  wait(besides_.size() - 1);
 }
 
 // Runs the call, with the calls that run together with it.
-void CudaExecutor::Run(const Bound& bound) const {
+void CudaExecutor::Run(const Bound& bound, const CudaRun& run) const {
   if (bound.run == nullptr) return;
   const NvtxRange range(bound.call->op->name);
   if (bound.together > 1) {
-    bound.run_together({bound.call, bound.together}, run_);  // the trace's calls are contiguous
+    bound.run_together({bound.call, bound.together}, run);  // the trace's calls are contiguous
   } else {
-    bound.run(*bound.call, run_, bound.state.get());
+    bound.run(*bound.call, run, bound.state.get());
   }
 }
 
@@ -347,7 +398,7 @@ void CudaExecutor::RunTimed() {
   };
   record(0);
   for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
-    Run(calls_[i]);
+    Run(calls_[i], run_);
     record(i + calls_[i].together);
   }
   Wait(stream_.get(), run_.collectives);

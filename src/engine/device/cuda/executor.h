@@ -1,13 +1,15 @@
-// Replays a traced program on a CUDA device, with one slab that is allocated once. All of a step runs on one stream,
-// and is recorded as a graph after its first run.
+// Replays a traced program on a CUDA device, with one slab that is allocated once. All of a step runs on one stream, or
+// on two if asked to, and is recorded as a graph after its first run.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/device/algorithm_file.h"
@@ -77,6 +79,9 @@ struct CudaOptions {
   double load_seconds = 0;  // algorithms are measured after so much load; 0: at once
   bool all_plans = false;   // as in CudaRun
   void (*read_through)(cudaStream_t stream, const std::byte* from, int64_t bytes) = nullptr;  // ReadThroughCuda
+  // Runs the kernels that may (CudaKernel::beside) on a second stream, until a call changes what one of them touches or
+  // touches what it changes. The plan and the bits are the same.
+  bool beside_products = false;
 };
 
 class CudaExecutor final : public Executor {
@@ -113,13 +118,17 @@ class CudaExecutor final : public Executor {
     std::shared_ptr<KernelState> state;
     void (*run_together)(std::span<const OpCall>, const CudaRun&);
     size_t together;  // number of calls from this one on that run_together runs at once; 1: it runs alone
+    // By numbers of calls on the second stream: its own, if it runs there, and the one that must have ended before.
+    std::optional<size_t> beside, after;
   };
   void Fill(int byte);  // fills the slab
   void PrepareLoad();
+  void PrepareBeside(const Trace& trace, const Layout& layout);
   void ChooseEpilogues(const Trace& trace);
   std::shared_ptr<KernelState> TakeEpilogue(const Bound& call, const Bound& other, const CudaEpilogue& epilogue);
   void RunCalls() const;
-  void Run(const Bound& bound) const;
+  void RunBeside() const;
+  void Run(const Bound& bound, const CudaRun& run) const;
   void RunTimed();
   void Capture();
   std::byte* Address(const Tensor& tensor, int64_t byte) const {
@@ -136,10 +145,14 @@ class CudaExecutor final : public Executor {
   CudaScalars scalars_;
   const std::shared_ptr<CudaCollectives> collectives_;
   CudaRun run_;
+  CudaStream second_stream_;        // null: there is none
+  CudaEvent forked_;                // where the first stream stood
+  std::vector<CudaEvent> besides_;  // the end of each call on the second stream
   StepLoad load_;
   Tensor inputs_;  // Trace::inputs()
   std::vector<Bound> calls_;
-  std::vector<CudaEvent> between_calls_;  // one more than there are calls, if they are timed
+  std::vector<std::pair<size_t, size_t>> done_by_;  // a call, and the one whose epilogue does it
+  std::vector<CudaEvent> between_calls_;            // one more than there are calls, if they are timed
   std::vector<int64_t> call_ns_;
   bool ran_ = false;
   CudaGraphExec graph_;

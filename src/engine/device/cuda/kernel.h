@@ -34,6 +34,7 @@ struct CudaRun {
   AlgorithmFile* algorithms = nullptr;       // chooses libraries' algorithms by time and stores them; may be null
   StepLoad* load = nullptr;  // what they are measured under, on random operands; null: on a device that has just begun
   bool all_plans = false;    // measures all of cuDNN's plans, too, instead of taking its first
+  bool beside = false;       // on a second stream, beside products: blocks are to be short, so that none waits for long
   // Notes for the result on which library computes what, by names of its environment. May be null. `prepare` writes
   // them.
   std::map<std::string, std::string>* notes = nullptr;
@@ -56,6 +57,9 @@ struct CudaKernel {
   std::shared_ptr<KernelState> (*prepare)(const OpCall& call, const CudaRun& run) = nullptr;
   // Optional. Gives the same bits as running each of the calls, in fewer launches. No call touches what another writes.
   void (*run_together)(std::span<const OpCall> calls, const CudaRun& run) = nullptr;
+  // Whether it may run beside the calls after it (CudaOptions::beside_products): memory bounds it, and its result is
+  // needed late.
+  bool beside = false;
 };
 
 using CudaKernelTable = std::unordered_map<const OpDef*, CudaKernel>;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace ridgeline {
@@ -17,37 +19,56 @@ bool Share(std::span<const Tensor> tensors, std::span<const Tensor> others) {
 
 }  // namespace
 
+void SlabBytes::AddRanges(std::span<const Tensor> tensors, std::vector<Range>& to) const {
+  for (const Tensor& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    const auto storage = static_cast<size_t>(tensor.storage);
+    const int64_t begin = layout_->offsets[storage];
+    to.push_back({begin, begin + trace_->storages()[storage].bytes});
+  }
+}
+
+void SlabBytes::Add(const OpCall& call) {
+  AddRanges(call.tensors(), touched_);
+  AddRanges(call.tensors().subspan(call.reads().size()), changed_);
+}
+
+bool SlabBytes::Overlap(std::span<const Range> a, std::span<const Range> b) {
+  return std::ranges::any_of(a, [&](const Range& x) {
+    return std::ranges::any_of(b, [&](const Range& y) { return x.begin < y.end && y.begin < x.end; });
+  });
+}
+
+bool SlabBytes::LeavesAlone(const SlabBytes& other) const {
+  return !Overlap(touched_, other.changed_) && !Overlap(changed_, other.touched_);
+}
+
 size_t CountTogether(const Trace& trace, const Layout& layout, size_t first) {
-  struct Range {
-    int64_t begin, end;
-  };
-  const auto ranges = [&](std::span<const Tensor> tensors) {
-    std::vector<Range> result;
-    for (const Tensor& tensor : tensors) {
-      if (!tensor.defined()) continue;
-      const auto storage = static_cast<size_t>(tensor.storage);
-      const int64_t begin = layout.offsets[storage];
-      result.push_back({begin, begin + trace.storages()[storage].bytes});
-    }
-    return result;
-  };
-  const auto overlap = [](const std::vector<Range>& a, const std::vector<Range>& b) {
-    return std::ranges::any_of(a, [&](const Range& x) {
-      return std::ranges::any_of(b, [&](const Range& y) { return x.begin < y.end && y.begin < x.end; });
-    });
-  };
-  std::vector<Range> touched;
-  std::vector<Range> changed;
   const std::vector<OpCall>& calls = trace.calls();
+  SlabBytes together(trace, layout);
   size_t next = first;
   for (; next < calls.size() && calls[next].op == calls[first].op; ++next) {
-    const auto touches = ranges(calls[next].tensors());
-    const auto changes = ranges(calls[next].tensors().subspan(calls[next].reads().size()));
-    if (overlap(touches, changed) || overlap(changes, touched)) break;
-    touched.insert(touched.end(), touches.begin(), touches.end());
-    changed.insert(changed.end(), changes.begin(), changes.end());
+    SlabBytes bytes(trace, layout);
+    bytes.Add(calls[next]);
+    if (!bytes.LeavesAlone(together)) break;
+    together.Add(calls[next]);
   }
   return next - first;
+}
+
+size_t SecondStream::Beside(SlabBytes bytes) {
+  running_.push_back({next_, std::move(bytes)});
+  return next_++;
+}
+
+std::optional<size_t> SecondStream::WaitOf(const SlabBytes& bytes) {
+  // The second stream keeps its order, so whoever waits for one of its calls waits for all before it.
+  const auto last = std::find_if(running_.rbegin(), running_.rend(),
+                                 [&](const Running& beside) { return !bytes.LeavesAlone(beside.bytes); });
+  if (last == running_.rend()) return std::nullopt;
+  const size_t number = last->number;
+  running_.erase(running_.begin(), last.base());
+  return number;
 }
 
 TraceOrder::TraceOrder(const Trace& trace)

@@ -1,5 +1,6 @@
 #include "engine/device/cuda/runtime.h"
 
+#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
@@ -96,9 +97,17 @@ void OpenGpu(int number, bool host_sleeps) {
   CheckCuda(cudaSetDevice(number), "cudaSetDevice");
 }
 
-CudaStream NewCudaStream() {
+CudaStream NewCudaStream(StreamPriority priority) {
   cudaStream_t stream = nullptr;
-  CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  if (priority == StreamPriority::kPlain) {
+    CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    return CudaStream(stream);
+  }
+  int lowest = 0;  // a plain stream's. Smaller numbers are higher priorities.
+  int highest = 0;
+  CheckCuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
+  const int number = priority == StreamPriority::kHighest ? highest : std::max(lowest - 1, highest);
+  CheckCuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, number), "cudaStreamCreateWithPriority");
   return CudaStream(stream);
 }
 

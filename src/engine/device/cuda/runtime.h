@@ -45,7 +45,8 @@ using PinnedBuffer =
 void OpenGpu(int number, bool host_sleeps);
 
 // For the thread's device. They throw as CheckCuda. The host waits for an event as OpenGpu says.
-CudaStream NewCudaStream();  // the legacy stream does not wait for it
+enum class StreamPriority : uint8_t { kPlain, kAbovePlain, kHighest };       // blocks of higher ones start first
+CudaStream NewCudaStream(StreamPriority priority = StreamPriority::kPlain);  // the legacy stream does not wait for it
 CudaEvent NewCudaEvent(bool timed = false);
 DeviceBuffer NewDeviceBuffer(int64_t bytes);
 PinnedBuffer NewPinnedBuffer(int64_t bytes);

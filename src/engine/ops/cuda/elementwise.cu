@@ -310,7 +310,7 @@ void AddElementwiseCuda(CudaKernelTable& table) {
   table[&kDropoutBackward].run = &DropoutBackwardCuda;
   table[&kFill].run = &FillCuda;
   table[&kFillUniform].run = &FillUniformCuda;
-  table[&kColumnSum].run = &ColumnSumCuda;
+  table[&kColumnSum] = {.run = &ColumnSumCuda, .beside = true};
 }
 
 }  // namespace ridgeline

@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "engine/device/cuda/order.h"
 #include "engine/ops/cuda/kernels.h"
+#include "engine/ops/elementwise.h"
 #include "engine/ops/norm.h"
 #include "engine/ops/optimizer.h"
 #include "tests/base/temp_dir.h"
@@ -153,6 +155,31 @@ TEST(CallsTogether, EndBeforeOneThatTouchesWhatAnotherChanges) {
                                                                                               : y[2]);
     EXPECT_EQ(CountTogether(trace, PlanLayout(trace), 0), third == kTouchesNothing ? 3U : 2U) << third;
   }
+}
+
+// A call waits for the last call beside it whose bytes it changes, or that changes its own, and only once.
+TEST(SecondStream, IsWaitedForBeforeWhatTouchesItsBytes) {
+  Trace trace;
+  Tensor t[5];
+  for (Tensor& tensor : t) tensor = trace.Persistent(DType::kF32, 1, 8, Category::kData);
+  for (const auto& [from, to] : {std::pair{0, 1}, {2, 3}, {2, 4}, {1, 2}, {2, 1}}) {
+    DropoutAdd(trace, t[from], t[from], t[to], 0, {});  // reads the one, changes the other
+  }
+  const Layout layout = PlanLayout(trace);
+  const auto bytes = [&](size_t call) {
+    SlabBytes touched(trace, layout);
+    touched.Add(trace.calls()[call]);
+    return touched;
+  };
+  SecondStream order;
+  EXPECT_EQ(order.WaitOf(bytes(0)), std::nullopt) << "nothing runs beside it";
+  EXPECT_EQ(order.Beside(bytes(0)), 0U);
+  EXPECT_EQ(order.Beside(bytes(1)), 1U);
+  EXPECT_EQ(order.WaitOf(bytes(2)), std::nullopt) << "both only read it";
+  EXPECT_EQ(order.WaitOf(bytes(3)), 1U) << "reads what the first changes, and changes what the second reads";
+  EXPECT_EQ(order.WaitOf(bytes(3)), std::nullopt) << "an earlier call has waited";
+  EXPECT_EQ(order.Beside(bytes(0)), 2U);
+  EXPECT_EQ(order.WaitOf(bytes(4)), 2U) << "both change it";
 }
 
 TEST(CudaExecutor, RefusesAnOpThatItHasNoKernelFor) {
