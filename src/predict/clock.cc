@@ -11,9 +11,6 @@
 
 #include "base/error.h"
 #include "engine/comm/collective.h"
-#include "engine/ops/attention.h"
-#include "engine/ops/fused_quantize.h"
-#include "engine/ops/gemm.h"
 #include "engine/recompute/policy.h"
 #include "engine/step/budget.h"
 #include "engine/step/program.h"
@@ -45,16 +42,6 @@ double NormalQuantile(double p) {
   const double x =
       t - (2.515517 + 0.802853 * t + 0.010328 * t * t) / (1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t * t * t);
   return p < 0.5 ? -x : x;
-}
-
-CallCost::Kind KindOf(const OpCall& call) {
-  using enum CallCost::Kind;
-  if (call.op == &kGemm || call.op == &kQuantizedGemm) return kProduct;
-  if (call.op == &kAttentionForward) return kForwardAttention;
-  if (call.op == &kAttentionBackward) return kBackwardAttention;
-  if (call.op == &kAllGather || call.op == &kReduceScatter || call.op == &kAllReduce) return kTakeOff;
-  if (call.op == &kSumOverRanks || call.op == &kMaxOverRanks) return kAtOnce;
-  return call.op == &kLand ? kLanding : kPass;
 }
 
 // A device's figures as rates. The constructor asks for every figure that may be missing, before the first call.
@@ -107,18 +94,28 @@ class Rates {
   double LaunchSeconds(const CallCost& call) const { return call.IsTwo(framework_) ? 2 * launch_s_ : launch_s_; }
   double ComputeSeconds(const CallCost& call) const {
     if (call.flops == 0) return 0;
-    using enum CallCost::Kind;
-    const double again = call.phase != Phase::kRecompute ? 1
-                         : call.kind == kProduct         ? framework_.again.products
-                                                         : framework_.again.attention;
     const double rate = per_s_.at(call.format);
-    if (call.kind == kProduct) return again * call.flops / (rate * call.tiles);
     const double attention = call.format == MathFormat::kF32 ? rate : attention_per_s_;
-    return again * call.flops / (attention * (call.kind == kBackwardAttention ? kBackwardOfAttention : 1));
+    const bool recomputed = call.phase == Phase::kRecompute;
+    using enum OpKind;
+    switch (call.kind) {
+      case kProduct:
+        return (recomputed ? framework_.again.products : 1) * call.flops / (rate * call.tiles);
+      case kForwardAttention:
+        return (recomputed ? framework_.again.attention : 1) * call.flops / attention;
+      case kBackwardAttention:
+        return (recomputed ? framework_.again.attention : 1) * call.flops / (attention * kBackwardOfAttention);
+      case kPass:
+      case kTakeOff:
+      case kAtOnce:
+      case kLanding:
+        break;
+    }
+    return 0;  // such calls state no FLOPs
   }
 
   double MemorySeconds(const CallCost& call) const {
-    using enum CallCost::Kind;
+    using enum OpKind;
     double bytes = call.IsTwo(framework_) ? call.bytes + call.spared_bytes : call.bytes;
     if (call.kind == kPass) bytes *= framework_.passes;
     if (call.phase == Phase::kRecompute) {
@@ -130,13 +127,14 @@ class Rates {
   }
 
   double WireSeconds(const CallCost& call, int64_t ranks) const {
-    const bool reduces = call.op == &kAllReduce || call.op == &kReduceScatter;
+    const bool reduces = call.kind == OpKind::kTakeOff && call.collective != Collective::kAllGather;
     const double share = reduces ? framework_.reduced_bytes / kReducedBytes : 1;
-    const bool twice = call.op == &kAllReduce || call.kind == CallCost::Kind::kAtOnce;
+    const bool twice = call.collective == Collective::kAllReduce;
     double seconds = CollectiveSeconds(share * call.wire_bytes, twice, {ranks, 1}, device_, efficiency_);
     if (reduces && framework_.replicas > 1) {  // each part, among the ranks that hold the same one
       const auto copies = static_cast<double>(framework_.replicas);
-      const double part = share * call.collective_bytes / (call.op == &kReduceScatter ? static_cast<double>(ranks) : 1);
+      const double part = share * call.collective_bytes /
+                          (call.collective == Collective::kReduceScatter ? static_cast<double>(ranks) : 1);
       seconds +=
           CollectiveSeconds(2 * (copies - 1) / copies * part, true, {framework_.replicas, ranks}, device_, efficiency_);
     }
@@ -335,8 +333,8 @@ StepCosts Without(const StepCosts& costs, const Dropped& dropped) {
   left.calls.reserve(costs.calls.size());
   for (const CallCost& call : costs.calls) {
     const bool kept = !dropped(call);
-    if (call.kind == CallCost::Kind::kTakeOff) took_off[call.flight] = {call.op, kept};
-    if (call.kind != CallCost::Kind::kLanding) {
+    if (call.kind == OpKind::kTakeOff) took_off[call.flight] = {call.op, kept};
+    if (call.kind != OpKind::kLanding) {
       if (kept) left.calls.push_back(call);
       continue;
     }
@@ -426,21 +424,22 @@ StepCosts CostsOf(RunSpec spec, const Device& device) {
                   .format = MultipliedFormat(call),
                   .flops = call.cost.flops,
                   .bytes = call.bytes() + ScratchBytes(call),
-                  .spared_bytes = SparedBytes(call),
+                  .spared_bytes = call.cost.spared_bytes,
                   .wire_bytes = call.cost.wire_bytes,
                   .layer = call.layer,
+                  .collective = call.op->collective,
                   .micro_step = micro_step,
-                  .kind = KindOf(call)};
+                  .kind = call.op->kind};
     // As the trainer reports it. On processors, all narrow formats and TF32 are emulated.
-    cost.is_emulated = IsEmulated(call) || (device.is_cpu() && call.cost.flops > 0 && IsOfGpusAlone(call.cost.format));
-    using enum CallCost::Kind;
+    cost.is_emulated =
+        call.cost.emulated || (device.is_cpu() && call.cost.flops > 0 && IsOfGpusAlone(call.cost.format));
+    using enum OpKind;
     if (cost.kind == kProduct) {
-      const ProductSize shape = ProductSizeOf(call);
-      cost.tiles = TileShare(shape.m, shape.n, shape.k, multiprocessors);
+      const auto [m, n, k] = call.op->dims(call);
+      cost.tiles = TileShare(m, n, k, multiprocessors);
     }
     if (cost.kind == kTakeOff || cost.kind == kAtOnce || cost.kind == kLanding) {
       cost.flight = CollectiveAttrsOf(call).flight;
-      cost.collective = CollectiveOf(call);
       cost.collective_bytes = static_cast<double>(call.reads().front().bytes());
     }
     if (!device.measured.empty()) cost.shape = CallShapeOf(call);
@@ -496,7 +495,7 @@ StepForecast SumOf(const StepCosts& costs, const Device& device, const Framework
     ++line.calls;
     forecast.emulated = forecast.emulated || call.is_emulated;
     const double before = streams.now();
-    using enum CallCost::Kind;
+    using enum OpKind;
     if (call.kind == kTakeOff || call.kind == kAtOnce) {
       const double wire_s = times.Wire(call);
       streams.Begin(call.flight, wire_s, times.overlap());

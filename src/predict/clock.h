@@ -33,16 +33,7 @@ struct CallCost {
   Collective collective = Collective::kNone;
   double collective_bytes = 0;  // a rank's input of a collective
   int32_t micro_step = 0;
-  enum class Kind : uint8_t {
-    kPass,
-    kProduct,
-    kForwardAttention,
-    kBackwardAttention,
-    kTakeOff,  // starts a collective
-    kAtOnce,   // a collective that blocks
-    kLanding   // waits for a collective that was started
-  };
-  Kind kind = Kind::kPass;
+  OpKind kind = OpKind::kPass;
   bool is_emulated = false;  // a product in a format that the device cannot multiply
   CallShape shape = {};      // only if the device has measured calls
 

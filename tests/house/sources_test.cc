@@ -52,6 +52,18 @@ TEST(Sources, OfSrcKnowNoLauncher) {
   }
 }
 
+// An op says itself what it is (src/engine/device/op.h). Only kernels know which op they compute.
+TEST(Sources, AskAnOpForItsKindAndNotForItsName) {
+  const std::regex comparison(R"(\bop [!=]= &)");
+  for (const std::string& file : FilesBelow("src", {".h", ".cc", ".cu", ".cuh"})) {
+    if (file.starts_with("src/engine/ops/") || file.starts_with("src/engine/comm/nccl/")) continue;
+    if (file == "src/engine/device/trace.cc") continue;  // hands out a call's operands to its own op alone
+    std::smatch found;
+    const std::string text = ReadFile(SourceDir() / file);
+    EXPECT_FALSE(std::regex_search(text, found, comparison)) << file << ": " << found.str();
+  }
+}
+
 TEST(Sources, MainsAreShort) {
   size_t mains = 0;
   for (const std::string& file : FilesBelow("src", {".cc"})) {

@@ -4,21 +4,13 @@
 
 namespace ridgeline {
 
-const Op<AllGatherOperands, CollectiveAttrs> kAllGather{{"all_gather"}};
-const Op<ReduceScatterOperands, CollectiveAttrs> kReduceScatter{{"reduce_scatter"}};
-const Op<InPlaceOperands, CollectiveAttrs> kAllReduce{{"all_reduce"}};
-const Op<InPlaceOperands, CollectiveAttrs> kSumOverRanks{{"sum_over_ranks"}};
-const Op<InPlaceOperands, CollectiveAttrs> kMaxOverRanks{{"max_over_ranks"}};
-const Op<LandOperands, CollectiveAttrs> kLand{{"land"}};
-
-const CollectiveAttrs& CollectiveAttrsOf(const OpCall& call) {
-  if (call.op == &kAllGather) return call.attrs(kAllGather);
-  if (call.op == &kReduceScatter) return call.attrs(kReduceScatter);
-  if (call.op == &kAllReduce) return call.attrs(kAllReduce);
-  if (call.op == &kSumOverRanks) return call.attrs(kSumOverRanks);
-  if (call.op == &kMaxOverRanks) return call.attrs(kMaxOverRanks);
-  return call.attrs(kLand);
-}
+const Op<AllGatherOperands, CollectiveAttrs> kAllGather{OpDef::TakeOff("all_gather", Collective::kAllGather)};
+const Op<ReduceScatterOperands, CollectiveAttrs> kReduceScatter{
+    OpDef::TakeOff("reduce_scatter", Collective::kReduceScatter)};
+const Op<InPlaceOperands, CollectiveAttrs> kAllReduce{OpDef::TakeOff("all_reduce", Collective::kAllReduce)};
+const Op<InPlaceOperands, CollectiveAttrs> kSumOverRanks{OpDef::AtOnce("sum_over_ranks", Collective::kAllReduce)};
+const Op<InPlaceOperands, CollectiveAttrs> kMaxOverRanks{OpDef::AtOnce("max_over_ranks", Collective::kAllReduce)};
+const Op<LandOperands, CollectiveAttrs> kLand{OpDef::Landing("land")};
 
 Flight Flights::AllGather(Tensor part, Tensor full) {
   Require(

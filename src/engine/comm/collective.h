@@ -60,7 +60,7 @@ struct LandOperands {
 extern const Op<LandOperands, CollectiveAttrs> kLand;
 
 // REQUIRES: the call is of one of these ops; else throws Error(kInternal).
-const CollectiveAttrs& CollectiveAttrsOf(const OpCall& call);
+inline const CollectiveAttrs& CollectiveAttrsOf(const OpCall& call) { return call.attrs<CollectiveAttrs>(); }
 
 // A collective in flight.
 struct Flight {

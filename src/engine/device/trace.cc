@@ -45,6 +45,22 @@ void OpCall::RequireOp(const OpDef& of) const {
   throw Error(ErrorKind::kInternal, fmt::format("a call of {} was taken for one of {}", op->name, of.name));
 }
 
+void OpCall::RequireAttrs(const void* type) const {
+  if (op->attrs_type == type) return;
+  throw Error(ErrorKind::kInternal, fmt::format("a call of {} has attributes of another type", op->name));
+}
+
+void Trace::RequireCostOfKind(const OpDef& op, const Cost& cost) {
+  if (cost.flops > 0 && !Multiplies(op.kind)) {
+    throw Error(ErrorKind::kInternal,
+                fmt::format("{} states FLOPs, and its row says that it multiplies nothing", op.name));
+  }
+  if (cost.wire_bytes > 0 && !MovesBetweenRanks(op.kind)) {
+    throw Error(ErrorKind::kInternal,
+                fmt::format("{} states bytes to other ranks, and its row says that it is no collective", op.name));
+  }
+}
+
 Tensor Trace::Inputs() {
   if (!inputs_.defined()) {
     inputs_ = Persistent(DType::kI32, 1, sizeof(StepInputs) / sizeof(int32_t), Category::kData);

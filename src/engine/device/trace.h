@@ -11,22 +11,10 @@
 #include <vector>
 
 #include "engine/device/description.h"
+#include "engine/device/op.h"
 #include "engine/tensor/tensor.h"
 
 namespace ridgeline {
-
-// The identity of an op: devices look their kernels up by its address.
-struct OpDef {
-  const char* name;
-};
-
-struct NoAttrs {};
-
-// An op, and the contents of its calls. `OperandsT` names its tensors once for every device, in structs of Tensors:
-// `reads`, and, if it has any, `writes` and `scratch`. Contents of `scratch` mean nothing before and after the call. A
-// tensor changed in place is in both `reads` and `writes`. `AttrsT` is whatever else its kernels need to know.
-template <typename OperandsT, typename AttrsT = NoAttrs>
-struct Op : OpDef {};
 
 // The number format of a product. Hardware has a rate for each. kMxfp8 and kFp4: in blocks, with a scale for each.
 // kTF32: fp32 numbers, rounded (precision/tf32.h).
@@ -39,6 +27,9 @@ struct Cost {
   double wire_bytes = 0;                 // bytes that this rank sends to others
   // Bytes moved beyond reading its inputs and writing its outputs once; negative if it only touches some of them.
   double more_bytes = 0;
+  // Bytes that separate passes in this call's place would move in addition. Only this op neither stores nor reads them.
+  double spared_bytes = 0;
+  bool emulated = false;  // a product of codes that its CUDA device multiplies as bf16
 };
 
 enum class Phase : uint8_t { kForward, kRecompute, kBackward, kOptimizer };
@@ -76,6 +67,12 @@ class OpCall {
     RequireOp(of);
     return *reinterpret_cast<const Attrs*>(attr_bytes_.data());
   }
+  // The attributes of a call of any op that has attributes of this type.
+  template <typename Attrs>
+  const Attrs& attrs() const {
+    RequireAttrs(&kAttrsType<Attrs>);
+    return *reinterpret_cast<const Attrs*>(attr_bytes_.data());
+  }
 
   // The tensors of any op; some may be undefined.
   std::span<const Tensor> tensors() const { return std::span(tensors_).first(count_); }
@@ -102,6 +99,7 @@ class OpCall {
     return sizeof(Group) / sizeof(Tensor);
   }
   void RequireOp(const OpDef& of) const;
+  void RequireAttrs(const void* type) const;
 
   std::array<Tensor, kMaxOperands> tensors_{};
   size_t reads_;
@@ -164,6 +162,7 @@ class Trace {
   template <typename Operands, typename Attrs>
   void Call(const Op<Operands, Attrs>& op, const std::type_identity_t<Operands>& operands, const Cost& cost = {},
             const std::type_identity_t<Attrs>& attrs = {}) {
+    RequireCostOfKind(op, cost);
     OpCall& call = list_.Add(op, operands, attrs, cost);
     call.layer = layer_;
     call.phase = phase_;
@@ -180,6 +179,8 @@ class Trace {
 
  private:
   Tensor Add(DType dtype, int64_t rows, int64_t cols, Category category, bool persistent);
+  // Throws Error(kInternal) if the op states FLOPs or bytes to other ranks, and is of a kind that has none.
+  static void RequireCostOfKind(const OpDef& op, const Cost& cost);
 
   DeviceDescription device_;
   std::vector<Storage> storages_;

@@ -1,14 +1,28 @@
 #include "engine/ops/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "engine/ops/record.h"
 
 namespace ridgeline {
 
-const Op<AttentionForwardOperands, AttentionShape> kAttentionForward{{"attention_forward"}};
-const Op<AttentionBackwardOperands, AttentionShape> kAttentionBackward{{"attention_backward"}};
+namespace {
+
+constexpr BudgetPlace kAttentionBudget = PartOfBudget("attention");
+
+std::array<int64_t, 3> DimsOfAttention(const OpCall& call) {
+  const auto& shape = call.attrs<AttentionShape>();
+  return {shape.batch * shape.heads, shape.seq, shape.head_dim};
+}
+
+}  // namespace
+
+const Op<AttentionForwardOperands, AttentionShape> kAttentionForward{
+    OpDef::ForwardAttention("attention_forward", kAttentionBudget, DimsOfAttention)};
+const Op<AttentionBackwardOperands, AttentionShape> kAttentionBackward{
+    OpDef::BackwardAttention("attention_backward", kAttentionBudget, DimsOfAttention)};
 
 namespace {
 

@@ -1,21 +1,34 @@
 #include "engine/ops/elementwise.h"
 
+#include <string>
+
 #include <cmath>
 
 #include "engine/ops/record.h"
 
 namespace ridgeline {
 
-const Op<RopeOperands, RopeAttrs> kRope{{"rope"}};
-const Op<SwiGluOperands> kSwiGlu{{"swiglu"}};
-const Op<SwiGluBackwardOperands> kSwiGluBackward{{"swiglu_backward"}};
-const Op<GeluOperands> kGelu{{"gelu"}};
-const Op<GeluBackwardOperands> kGeluBackward{{"gelu_backward"}};
-const Op<DropoutAddOperands, DropoutAttrs> kDropoutAdd{{"dropout_add"}};
-const Op<DropoutBackwardOperands, DropoutAttrs> kDropoutBackward{{"dropout_backward"}};
-const Op<FillOperands, FillAttrs> kFill{{"fill"}};
-const Op<FillUniformOperands, StreamAttrs> kFillUniform{{"fill_uniform"}};
-const Op<ColumnSumOperands, ColumnSumAttrs> kColumnSum{{"column_sum"}};
+namespace {
+
+uint32_t VariantOfDropoutAdd(const OpCall& call) { return call.attrs(kDropoutAdd).p > 0 ? 1 : 0; }
+std::string NameOfDropoutAdd(uint32_t variant) { return variant != 0 ? " dropped" : " kept"; }
+
+}  // namespace
+
+const Op<RopeOperands, RopeAttrs> kRope{OpDef::Pass("rope", kBetweenProducts)};
+const Op<SwiGluOperands> kSwiGlu{OpDef::Pass("swiglu", kBetweenProducts)};
+const Op<SwiGluBackwardOperands> kSwiGluBackward{OpDef::Pass("swiglu_backward", kBetweenProducts)};
+const Op<GeluOperands> kGelu{OpDef::Pass("gelu", kBetweenProducts)};
+const Op<GeluBackwardOperands> kGeluBackward{OpDef::Pass("gelu_backward", kBetweenProducts)};
+const Op<DropoutAddOperands, DropoutAttrs> kDropoutAdd{
+    OpDef::Pass("dropout_add", kBetweenProducts, {VariantOfDropoutAdd, NameOfDropoutAdd})};
+const Op<DropoutBackwardOperands, DropoutAttrs> kDropoutBackward{
+    OpDef::Pass("dropout_backward", BesideBudget("the gradient of a branch beside the residual's"))};
+const Op<FillOperands, FillAttrs> kFill{OpDef::Pass("fill", BesideBudget("sets what others add to"))};
+const Op<FillUniformOperands, StreamAttrs> kFillUniform{
+    OpDef::Pass("fill_uniform", BesideBudget("the input of a model without an embedding"))};
+const Op<ColumnSumOperands, ColumnSumAttrs> kColumnSum{
+    OpDef::Pass("column_sum", BesideBudget("a bias's gradient: a product of the same numbers could add it up"))};
 
 void Rope(Trace& trace, Tensor x, Tensor cos_sin, int64_t seq, int64_t head_dim, bool inverse) {
   Require(IsFloat(x) && head_dim > 0 && head_dim % 2 == 0 && x.cols % head_dim == 0 && x.row_stride >= x.cols, kRope,

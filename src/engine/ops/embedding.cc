@@ -4,8 +4,9 @@
 
 namespace ridgeline {
 
-const Op<EmbeddingOperands, EmbeddingAttrs> kEmbedding{{"embedding"}};
-const Op<EmbeddingBackwardOperands, EmbeddingAttrs> kEmbeddingBackward{{"embedding_backward"}};
+const Op<EmbeddingOperands, EmbeddingAttrs> kEmbedding{OpDef::Pass("embedding", BesideBudget("a row a token"))};
+const Op<EmbeddingBackwardOperands, EmbeddingAttrs> kEmbeddingBackward{
+    OpDef::Pass("embedding_backward", BesideBudget("a row a token, added to the table's gradient"))};
 
 namespace {
 

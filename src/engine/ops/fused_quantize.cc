@@ -4,13 +4,16 @@
 
 namespace ridgeline {
 
-const Op<ActivationQuantizeOperands> kSwiGluQuantize{{"swiglu_quantize"}};
-const Op<ActivationQuantizeOperands> kGeluQuantize{{"gelu_quantize"}};
-const Op<SwiGluBackwardQuantizeOperands> kSwiGluBackwardQuantize{{"swiglu_backward_quantize"}};
-const Op<NormQuantizeOperands, NormAttrs> kRmsNormQuantize{{"rms_norm_quantize"}};
-const Op<NormQuantizeOperands, NormAttrs> kLayerNormQuantize{{"layer_norm_quantize"}};
-const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualRmsNormQuantize{{"residual_rms_norm_quantize"}};
-const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualLayerNormQuantize{{"residual_layer_norm_quantize"}};
+const Op<ActivationQuantizeOperands> kSwiGluQuantize{OpDef::Pass("swiglu_quantize", kBetweenProducts)};
+const Op<ActivationQuantizeOperands> kGeluQuantize{OpDef::Pass("gelu_quantize", kBetweenProducts)};
+const Op<SwiGluBackwardQuantizeOperands> kSwiGluBackwardQuantize{
+    OpDef::Pass("swiglu_backward_quantize", kBetweenProducts)};
+const Op<NormQuantizeOperands, NormAttrs> kRmsNormQuantize{OpDef::Pass("rms_norm_quantize", kBetweenProducts)};
+const Op<NormQuantizeOperands, NormAttrs> kLayerNormQuantize{OpDef::Pass("layer_norm_quantize", kBetweenProducts)};
+const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualRmsNormQuantize{
+    OpDef::Pass("residual_rms_norm_quantize", kBetweenProducts)};
+const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualLayerNormQuantize{
+    OpDef::Pass("residual_layer_norm_quantize", kBetweenProducts)};
 
 namespace {
 
@@ -90,12 +93,9 @@ void SwiGluBackwardQuantize(Trace& trace, Tensor dy, Tensor gate_up, const Quant
           "E5M2, of gate_up's shape",
           {{"dy", dy}, {"gate_up", gate_up}, {"row", row.codes}, {"col", col.codes}});
   RequireScale(op, delayed);
-  trace.Call(op, {{dy, gate_up, delayed.scale, delayed.amax}, {row.stored(), col.stored(), delayed.amax}});
-}
-
-double SparedBytes(const OpCall& call) {
-  if (call.op != &kSwiGluBackwardQuantize) return 0;
-  return 2 * static_cast<double>(call.operands(kSwiGluBackwardQuantize).reads.gate_up.bytes());  // as large as that
+  // A pass for the gradient and one for its codes would write and read the gradient, which is as large as gate_up.
+  trace.Call(op, {{dy, gate_up, delayed.scale, delayed.amax}, {row.stored(), col.stored(), delayed.amax}},
+             {.spared_bytes = 2 * static_cast<double>(gate_up.bytes())});
 }
 
 void RmsNormQuantize(Trace& trace, Tensor x, Tensor weight, const QuantizedTensor& y, Tensor rstd, double eps,

@@ -49,9 +49,6 @@ extern const Op<SwiGluBackwardQuantizeOperands> kSwiGluBackwardQuantize;
 void SwiGluBackwardQuantize(Trace& trace, Tensor dy, Tensor gate_up, const QuantizedTensor& row,
                             const QuantizedTensor& col, DelayedScale delayed);
 
-// The bytes of the gradient that the call, if it is of this op, does not store and read again.
-double SparedBytes(const OpCall& call);
-
 struct NormQuantizeOperands {
   struct {
     Tensor x, weight, bias;

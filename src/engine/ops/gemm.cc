@@ -1,12 +1,49 @@
 #include "engine/ops/gemm.h"
 
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+
 #include "engine/ops/quantize.h"
 #include "engine/ops/record.h"
 
 namespace ridgeline {
 
-const Op<GemmOperands, GemmAttrs> kGemm{{"gemm"}};
-const Op<QuantizedGemmOperands, QuantizedGemmAttrs> kQuantizedGemm{{"quantized_gemm"}};
+namespace {
+
+constexpr BudgetPlace kProductBudget = PartOfBudget("linear products and head");
+
+std::array<int64_t, 3> DimsOfGemm(const OpCall& call) {
+  const Tensor a = call.operands(kGemm).reads.a;
+  const Tensor c = call.operands(kGemm).writes.c;
+  return {c.rows, c.cols, call.attrs(kGemm).trans_a == Trans::kYes ? a.rows : a.cols};
+}
+uint32_t VariantOfGemm(const OpCall& call) {
+  const GemmAttrs& attrs = call.attrs(kGemm);
+  return static_cast<uint32_t>(attrs.trans_a) | static_cast<uint32_t>(attrs.trans_b) << 1U |
+         static_cast<uint32_t>(attrs.tf32) << 2U;
+}
+std::string NameOfGemm(uint32_t variant) {
+  return fmt::format(" {}{}{}", (variant & 1U) != 0 ? 't' : 'n', (variant >> 1U & 1U) != 0 ? 't' : 'n',
+                     variant >> 2U != 0 ? " tf32" : "");
+}
+
+std::array<int64_t, 3> DimsOfQuantizedGemm(const OpCall& call) {
+  const Tensor c = call.operands(kQuantizedGemm).writes.c;
+  return {c.rows, c.cols, call.attrs(kQuantizedGemm).terms};
+}
+uint32_t VariantOfQuantizedGemm(const OpCall& call) {
+  const QuantizedGemmAttrs& attrs = call.attrs(kQuantizedGemm);
+  return VariantOfTwo(VariantOf(attrs.a), VariantOf(attrs.b));
+}
+
+}  // namespace
+
+const Op<GemmOperands, GemmAttrs> kGemm{
+    OpDef::Product("gemm", kProductBudget, DimsOfGemm, {VariantOfGemm, NameOfGemm})};
+const Op<QuantizedGemmOperands, QuantizedGemmAttrs> kQuantizedGemm{
+    OpDef::Product("quantized_gemm", kProductBudget, DimsOfQuantizedGemm, {VariantOfQuantizedGemm, NameOfTwo})};
 
 namespace {
 
@@ -93,9 +130,10 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
   MathFormat format = HasBlocks(a.quantizer.scaling) ? MathFormat::kMxfp8 : MathFormat::kFp8;
   if (a.quantizer.format == Format::kE2M1) format = MathFormat::kFp4;
   QuantizedGemmOperands on = {{a.stored(), b.stored(), bias, accumulate ? c : Tensor{}}, {c}, {}};
-  if (const DeviceDescription& device = trace.device(); device.cuda()) {
+  const DeviceDescription& device = trace.device();
+  const bool native = device.cuda() && MultipliesCodes(device, a, b, c);
+  if (device.cuda()) {
     auto& scratch = on.scratch;
-    const bool native = MultipliesCodes(device, a, b, c);
     if (native) {
       scratch.a = TiledScales(trace, a.scales);
       scratch.b = TiledScales(trace, b.scales);
@@ -111,27 +149,8 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
     if (scaled && !(native && !a.scales.defined())) scratch.factors = Scratch(trace, DType::kF32, 1, 2);
     scratch.workspace = ProductWorkspace(trace);
   }
-  trace.Call(kQuantizedGemm, on, {.flops = flops, .format = format},
+  trace.Call(kQuantizedGemm, on, {.flops = flops, .format = format, .emulated = device.cuda() && !native},
              {a.quantizer, b.quantizer, terms, accumulate, fast_sums});
-}
-
-ProductSize ProductSizeOf(const OpCall& call) {
-  if (call.op == &kGemm) {
-    const Tensor a = call.operands(kGemm).reads.a;
-    const Tensor c = call.operands(kGemm).writes.c;
-    return {c.rows, c.cols, call.attrs(kGemm).trans_a == Trans::kYes ? a.rows : a.cols};
-  }
-  if (call.op == &kQuantizedGemm) {
-    const Tensor c = call.operands(kQuantizedGemm).writes.c;
-    return {c.rows, c.cols, call.attrs(kQuantizedGemm).terms};
-  }
-  return {};
-}
-
-bool IsEmulated(const OpCall& call) {
-  if (call.op != &kQuantizedGemm) return false;
-  const Tensor numbers = call.operands(kQuantizedGemm).scratch.a;
-  return numbers.defined() && numbers.dtype == DType::kBF16;
 }
 
 }  // namespace ridgeline

@@ -74,14 +74,6 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
           Tensor bias = {}, bool fast_sums = false);
 
 // Whether this is a product of codes that was recorded to be emulated on its CUDA device. (CPUs emulate all of them.)
-bool IsEmulated(const OpCall& call);
-
-// The size of a product, of either op: c is (m, n), and k terms are summed. All are 0 for a call of another op.
-struct ProductSize {
-  int64_t m = 0;
-  int64_t n = 0;
-  int64_t k = 0;
-};
-ProductSize ProductSizeOf(const OpCall& call);
+inline bool IsEmulated(const OpCall& call) { return call.cost.emulated; }
 
 }  // namespace ridgeline

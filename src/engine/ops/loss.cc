@@ -4,8 +4,14 @@
 
 namespace ridgeline {
 
-const Op<CrossEntropyOperands, LossAttrs> kCrossEntropy{{"cross_entropy"}};
-const Op<SumLossOperands, LossAttrs> kSumLoss{{"sum_loss"}};
+namespace {
+
+constexpr BudgetPlace kLossBudget = PartOfBudget("loss, gradient in place");
+
+}  // namespace
+
+const Op<CrossEntropyOperands, LossAttrs> kCrossEntropy{OpDef::Pass("cross_entropy", kLossBudget)};
+const Op<SumLossOperands, LossAttrs> kSumLoss{OpDef::Pass("sum_loss", kLossBudget)};
 
 void CrossEntropy(Trace& trace, Tensor logits, Tensor targets, Tensor loss, double scale, Tensor factor) {
   Require(IsFloat(logits) && logits.row_stride >= logits.cols && logits.cols > 0 &&

@@ -6,12 +6,15 @@
 
 namespace ridgeline {
 
-const Op<ResidualNormOperands, ResidualNormAttrs> kResidualRmsNorm{{"residual_rms_norm"}};
-const Op<ResidualNormOperands, ResidualNormAttrs> kResidualLayerNorm{{"residual_layer_norm"}};
-const Op<RmsNormOperands, NormAttrs> kRmsNorm{{"rms_norm"}};
-const Op<RmsNormBackwardOperands, NormBackwardAttrs> kRmsNormBackward{{"rms_norm_backward"}};
-const Op<LayerNormOperands, NormAttrs> kLayerNorm{{"layer_norm"}};
-const Op<LayerNormBackwardOperands, NormBackwardAttrs> kLayerNormBackward{{"layer_norm_backward"}};
+const Op<ResidualNormOperands, ResidualNormAttrs> kResidualRmsNorm{OpDef::Pass("residual_rms_norm", kBetweenProducts)};
+const Op<ResidualNormOperands, ResidualNormAttrs> kResidualLayerNorm{
+    OpDef::Pass("residual_layer_norm", kBetweenProducts)};
+const Op<RmsNormOperands, NormAttrs> kRmsNorm{OpDef::Pass("rms_norm", kBetweenProducts)};
+const Op<RmsNormBackwardOperands, NormBackwardAttrs> kRmsNormBackward{
+    OpDef::Pass("rms_norm_backward", kBetweenProducts)};
+const Op<LayerNormOperands, NormAttrs> kLayerNorm{OpDef::Pass("layer_norm", kBetweenProducts)};
+const Op<LayerNormBackwardOperands, NormBackwardAttrs> kLayerNormBackward{
+    OpDef::Pass("layer_norm_backward", kBetweenProducts)};
 
 namespace {
 

@@ -7,10 +7,17 @@
 
 namespace ridgeline {
 
-const Op<AdamOperands, AdamAttrs> kAdam{{"adam"}};
-const Op<SquaredSumOperands> kSquaredSum{{"squared_sum"}};
-const Op<ClipScaleOperands, ClipAttrs> kClipScale{{"clip_scale"}};
-const Op<LossScaleOperands, ClipAttrs> kLossScale{{"loss_scale"}};
+namespace {
+
+constexpr BudgetPlace kGradientNormBudget =
+    BesideBudget("no update may begin before the norm of all gradients is known");
+
+}  // namespace
+
+const Op<AdamOperands, AdamAttrs> kAdam{OpDef::Pass("adam", PartOfBudget("optimizer, one pass"))};
+const Op<SquaredSumOperands> kSquaredSum{OpDef::Pass("squared_sum", kGradientNormBudget)};
+const Op<ClipScaleOperands, ClipAttrs> kClipScale{OpDef::Pass("clip_scale", kGradientNormBudget)};
+const Op<LossScaleOperands, ClipAttrs> kLossScale{OpDef::Pass("loss_scale", kGradientNormBudget)};
 
 namespace {
 

@@ -1,15 +1,41 @@
 #include "engine/ops/quantize.h"
 
+#include <fmt/format.h>
+
+#include <string_view>
+
 #include "engine/ops/record.h"
 
 namespace ridgeline {
 
-const Op<QuantizeOperands, QuantizeAttrs> kQuantize{{"quantize"}};
-const Op<DequantizeOperands, Quantizer> kDequantize{{"dequantize"}};
-const Op<TransposeQuantizedOperands, Quantizer> kTransposeQuantized{{"transpose_quantized"}};
-const Op<UpdateDelayedScalesOperands, Format> kUpdateDelayedScales{{"update_delayed_scales"}};
+namespace {
+
+constexpr std::string_view kOwnPass = "a separate pass: the kernel that makes the numbers could write their codes";
+constexpr std::string_view kTwoPasses = "two passes of their own: the scale needs the largest of the numbers first";
+
+uint32_t VariantOfQuantize(const OpCall& call) {
+  const QuantizeAttrs& attrs = call.attrs(kQuantize);
+  const QuantizeOperands on = call.operands(kQuantize);
+  return VariantOfTwo(on.writes.row.codes.defined() ? VariantOf(attrs.row) : 0,
+                      on.writes.col.codes.defined() ? VariantOf(attrs.col) : 0);
+}
+uint32_t VariantOfOne(const OpCall& call) { return VariantOf(call.attrs<Quantizer>()); }
+std::string NameOfOne(uint32_t variant) { return " " + QuantizerName(variant); }
+
+}  // namespace
+
+const Op<QuantizeOperands, QuantizeAttrs> kQuantize{
+    OpDef::Pass("quantize", BesideBudget(kOwnPass, kTwoPasses), {VariantOfQuantize, NameOfTwo})};
+const Op<DequantizeOperands, Quantizer> kDequantize{
+    OpDef::Pass("dequantize", BesideBudget(kOwnPass), {VariantOfOne, NameOfOne})};
+const Op<TransposeQuantizedOperands, Quantizer> kTransposeQuantized{
+    OpDef::Pass("transpose_quantized", BesideBudget(kOwnPass), {VariantOfOne, NameOfOne})};
+const Op<UpdateDelayedScalesOperands, Format> kUpdateDelayedScales{
+    OpDef::Pass("update_delayed_scales", BesideBudget("scales of the next step, from a history of each"))};
 
 namespace {
+
+constexpr unsigned kQuantizerBits = 7;
 
 bool Fits(const QuantizedTensor& q, int64_t outer, int64_t inner) {
   const Quantizer& by = q.quantizer;
@@ -43,6 +69,26 @@ bool Turns(const Quantizer& quantizer) {
 }
 
 }  // namespace
+
+uint32_t VariantOf(const Quantizer& quantizer) {
+  return static_cast<uint32_t>(quantizer.format) | static_cast<uint32_t>(quantizer.scaling) << 2U |
+         static_cast<uint32_t>(quantizer.rounding) << 5U | static_cast<uint32_t>(quantizer.hadamard) << 6U;
+}
+
+std::string QuantizerName(uint32_t variant) {
+  static constexpr std::string_view kFormats[] = {"e4m3", "e5m2", "e2m1", "?"};
+  static constexpr std::string_view kScalings[] = {"delayed",    "current", "block32", "block16",
+                                                   "block16x16", "?",       "?",       "?"};
+  return fmt::format("{}.{}{}{}", kFormats[variant & 3U], kScalings[variant >> 2U & 7U],
+                     (variant >> 5U & 1U) != 0 ? ".stochastic" : "", (variant >> 6U & 1U) != 0 ? ".hadamard" : "");
+}
+
+uint32_t VariantOfTwo(uint32_t first, uint32_t second) { return first | second << kQuantizerBits; }
+
+std::string NameOfTwo(uint32_t variant) {
+  constexpr uint32_t kOne = (1U << kQuantizerBits) - 1;
+  return fmt::format(" {} {}", QuantizerName(variant & kOne), QuantizerName(variant >> kQuantizerBits));
+}
 
 QuantizedTensor NewQuantized(Trace& trace, const Quantizer& quantizer, int64_t outer, int64_t inner, Category category,
                              bool persistent) {

@@ -1,6 +1,9 @@
 // Converts matrices to and from the formats of 8 and 4 bits.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "engine/device/trace.h"
 #include "engine/ops/elementwise.h"
 #include "engine/precision/quantizer.h"
@@ -31,6 +34,12 @@ inline constexpr int64_t kQuantizeTileCols = 256;
 constexpr int64_t QuantizeTiles(int64_t rows, int64_t cols) {
   return (rows + kQuantizeTileRows - 1) / kQuantizeTileRows * ((cols + kQuantizeTileCols - 1) / kQuantizeTileCols);
 }
+
+// The variant of a call (CallVariants) by the quantizer that it converts with, and by two of them.
+uint32_t VariantOf(const Quantizer& quantizer);
+std::string QuantizerName(uint32_t variant);  // "e4m3.block32"
+uint32_t VariantOfTwo(uint32_t first, uint32_t second);
+std::string NameOfTwo(uint32_t variant);  // " e4m3.block32 e5m2.block32"
 
 struct QuantizeOperands {
   struct {

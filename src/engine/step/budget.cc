@@ -2,95 +2,18 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 #include <utility>
-
-#include "engine/comm/collective.h"
-#include "engine/ops/attention.h"
-#include "engine/ops/elementwise.h"
-#include "engine/ops/embedding.h"
-#include "engine/ops/fused_quantize.h"
-#include "engine/ops/gemm.h"
-#include "engine/ops/loss.h"
-#include "engine/ops/norm.h"
-#include "engine/ops/optimizer.h"
-#include "engine/ops/quantize.h"
 
 namespace ridgeline {
 namespace {
 
-struct Place {
-  std::string_view part;
-  std::string_view reason;
-};
+constexpr BudgetPlace kRecomputed = BesideBudget("computed again instead of kept, as checkpointing says");
 
-constexpr Place kProducts = {"linear products and head", ""};
-constexpr Place kAttention = {"attention", ""};
-constexpr Place kUpdates = {"optimizer, one pass", ""};
-constexpr Place kBetween = {"norms, residual, RoPE, activation", ""};
-constexpr Place kLosses = {"loss, gradient in place", ""};
-constexpr Place kRecomputed = {"", "computed again instead of kept, as checkpointing says"};
-constexpr Place kOwnPass = {"", "a separate pass: the kernel that makes the numbers could write their codes"};
-constexpr Place kTwoPasses = {"", "two passes of their own: the scale needs the largest of the numbers first"};
-constexpr Place kGradientNorm = {"", "no update may begin before the norm of all gradients is known"};
-constexpr Place kRanks = {"", "between ranks"};
-
-const std::unordered_map<const OpDef*, Place>& Places() {
-  static const std::unordered_map<const OpDef*, Place> places = {
-      {&kGemm, kProducts},
-      {&kQuantizedGemm, kProducts},
-      {&kAttentionForward, kAttention},
-      {&kAttentionBackward, kAttention},
-      {&kAdam, kUpdates},
-      {&kRmsNorm, kBetween},
-      {&kRmsNormBackward, kBetween},
-      {&kLayerNorm, kBetween},
-      {&kLayerNormBackward, kBetween},
-      {&kDropoutAdd, kBetween},
-      {&kRope, kBetween},
-      {&kSwiGlu, kBetween},
-      {&kSwiGluBackward, kBetween},
-      {&kGelu, kBetween},
-      {&kResidualRmsNorm, kBetween},
-      {&kResidualLayerNorm, kBetween},
-      {&kRmsNormQuantize, kBetween},
-      {&kLayerNormQuantize, kBetween},
-      {&kResidualRmsNormQuantize, kBetween},
-      {&kResidualLayerNormQuantize, kBetween},
-      {&kSwiGluQuantize, kBetween},
-      {&kGeluQuantize, kBetween},
-      {&kSwiGluBackwardQuantize, kBetween},
-      {&kGeluBackward, kBetween},
-      {&kCrossEntropy, kLosses},
-      {&kSumLoss, kLosses},
-      {&kQuantize, kOwnPass},
-      {&kDequantize, kOwnPass},
-      {&kTransposeQuantized, kOwnPass},
-      {&kUpdateDelayedScales, {"", "scales of the next step, from a history of each"}},
-      {&kSquaredSum, kGradientNorm},
-      {&kClipScale, kGradientNorm},
-      {&kLossScale, kGradientNorm},
-      {&kFill, {"", "sets what others add to"}},
-      {&kFillUniform, {"", "the input of a model without an embedding"}},
-      {&kEmbedding, {"", "a row a token"}},
-      {&kEmbeddingBackward, {"", "a row a token, added to the table's gradient"}},
-      {&kColumnSum, {"", "a bias's gradient: a product of the same numbers could add it up"}},
-      {&kDropoutBackward, {"", "the gradient of a branch beside the residual's"}},
-      {&kAllGather, kRanks},
-      {&kReduceScatter, kRanks},
-      {&kAllReduce, kRanks},
-      {&kSumOverRanks, kRanks},
-      {&kMaxOverRanks, kRanks},
-      {&kLand, kRanks},
-  };
-  return places;
-}
-
-Place PlaceOf(const OpCall& call) {
+BudgetPlace PlaceOf(const OpCall& call) {
   if (call.phase == Phase::kRecompute) return kRecomputed;
-  if (call.op == &kQuantize && call.cost.more_bytes > 0) return kTwoPasses;
-  const auto found = Places().find(call.op);
-  return found == Places().end() ? Place{"", "the budget does not know this op"} : found->second;
+  BudgetPlace place = call.op->budget;
+  if (call.cost.more_bytes > 0 && !place.reason_of_more.empty()) place.reason = place.reason_of_more;
+  return place;
 }
 
 double ProductFlops(MathFormat format, const DeviceSpeed& speed) {
@@ -114,14 +37,25 @@ double ProductFlops(MathFormat format, const DeviceSpeed& speed) {
 
 double FlopsOf(const OpCall& call, const DeviceSpeed& speed) {
   const MathFormat format = MultipliedFormat(call);
-  if (format != MathFormat::kF32 && call.op == &kAttentionForward) return speed.attention_flops;
-  if (format != MathFormat::kF32 && call.op == &kAttentionBackward) return speed.attention_backward_flops;
+  if (format == MathFormat::kF32) return ProductFlops(format, speed);
+  switch (call.op->kind) {
+    case OpKind::kForwardAttention:
+      return speed.attention_flops;
+    case OpKind::kBackwardAttention:
+      return speed.attention_backward_flops;
+    case OpKind::kProduct:
+    case OpKind::kPass:
+    case OpKind::kTakeOff:
+    case OpKind::kAtOnce:
+    case OpKind::kLanding:
+      break;
+  }
   return ProductFlops(format, speed);
 }
 
 }  // namespace
 
-MathFormat MultipliedFormat(const OpCall& call) { return IsEmulated(call) ? MathFormat::kBF16 : call.cost.format; }
+MathFormat MultipliedFormat(const OpCall& call) { return call.cost.emulated ? MathFormat::kBF16 : call.cost.format; }
 
 std::string_view MathFormatName(MathFormat format) {
   switch (format) {
@@ -180,7 +114,7 @@ std::vector<BudgetLine> Budget(const Trace& trace, const DeviceSpeed& speed) {
   std::map<std::pair<std::string_view, Phase>, BudgetLine> by_op;
   for (const OpCall& call : trace.calls()) {
     BudgetLine& line = by_op[{call.op->name, call.phase}];
-    const Place place = PlaceOf(call);
+    const BudgetPlace place = PlaceOf(call);
     line.part = place.part;
     line.reason = place.reason;
     line.op = call.op->name;

@@ -7,18 +7,6 @@
 #include "engine/comm/collective.h"
 
 namespace ridgeline {
-namespace {
-
-bool IsAtOnce(const OpCall& call) { return call.op == &kSumOverRanks || call.op == &kMaxOverRanks; }
-
-}  // namespace
-
-Collective CollectiveOf(const OpCall& call) {
-  if (call.op == &kAllReduce || IsAtOnce(call)) return Collective::kAllReduce;
-  if (call.op == &kAllGather) return Collective::kAllGather;
-  return call.op == &kReduceScatter ? Collective::kReduceScatter : Collective::kNone;
-}
-
 uint32_t Timeline::Add(TimelineSpan span, int64_t& last_of_row) {
   if (last_of_row >= 0) span.after.push_back(static_cast<uint32_t>(last_of_row));
   std::sort(span.after.begin(), span.after.end());
@@ -64,10 +52,10 @@ Timeline MeasuredTimeline(const Trace& trace, std::span<const double> call_ns) {
   double now_ns = 0;
   for (size_t i = 0; i < calls.size(); ++i) {
     now_ns += call_ns[i];
-    if (CollectiveOf(calls[i]) != Collective::kNone) {
+    if (MovesBetweenRanks(calls[i].op->kind)) {
       places[CollectiveAttrsOf(calls[i]).flight] = ends_ns.size();
       ends_ns.push_back(now_ns);
-    } else if (calls[i].op == &kLand) {
+    } else if (calls[i].op->kind == OpKind::kLanding) {
       if (const auto place = places.find(CollectiveAttrsOf(calls[i]).flight); place != places.end()) {
         ends_ns[place->second] = now_ns;
       }
@@ -80,8 +68,8 @@ Timeline MeasuredTimeline(const Trace& trace, std::span<const double> call_ns) {
   for (size_t i = 0; i < calls.size(); ++i) {
     const OpCall& call = calls[i];
     TimelineSpan span{call.op->name, call.phase, call.layer, now_ns, now_ns + call_ns[i], call.cost.flops};
-    span.collective = CollectiveOf(call);
-    if (call.op == &kLand) {
+    span.collective = call.op->collective;
+    if (call.op->kind == OpKind::kLanding) {
       timeline.Land(CollectiveAttrsOf(call).flight);
     } else if (span.collective == Collective::kNone) {
       span.bytes = call.bytes();
@@ -92,7 +80,7 @@ Timeline MeasuredTimeline(const Trace& trace, std::span<const double> call_ns) {
       span.begin_ns = std::max(span.begin_ns, wire_ns);
       span.end_ns = wire_ns = ends_ns[places.at(flight)];
       timeline.TakeOff(flight, std::move(span));
-      if (IsAtOnce(call)) timeline.Land(flight);
+      if (call.op->kind == OpKind::kAtOnce) timeline.Land(flight);
     }
     now_ns += call_ns[i];
   }

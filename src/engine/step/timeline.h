@@ -12,11 +12,6 @@
 
 namespace ridgeline {
 
-enum class Collective : uint8_t { kNone, kAllReduce, kAllGather, kReduceScatter };
-
-// Returns the kind of a call of comm/collective.h that moves bytes; kNone for every other call.
-Collective CollectiveOf(const OpCall& call);
-
 struct TimelineSpan {
   std::string_view op;  // an OpDef's name, which lives as long as the program
   Phase phase = Phase::kForward;

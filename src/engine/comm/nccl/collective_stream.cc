@@ -34,12 +34,12 @@ void CollectiveStream::Prepare(const OpCall& call) {
 }
 
 void CollectiveStream::Queue(const OpCall& call, const CudaRun& run) {
-  if (call.op == &kLand) return Land(call, run.stream);
+  if (call.op->kind == OpKind::kLanding) return Land(call, run.stream);
   CheckCuda(cudaEventRecord(begun_.get(), run.stream), "cudaEventRecord");
   CheckCuda(cudaStreamWaitEvent(stream_.get(), begun_.get(), 0), "cudaStreamWaitEvent");
   Fly(call, run);
   CheckCuda(cudaEventRecord(landed_[FlightOf(call)].get(), stream_.get()), "cudaEventRecord");
-  if (call.op == &kSumOverRanks || call.op == &kMaxOverRanks) Land(call, run.stream);
+  if (call.op->kind == OpKind::kAtOnce) Land(call, run.stream);
 }
 
 void CollectiveStream::Land(const OpCall& call, cudaStream_t stream) {

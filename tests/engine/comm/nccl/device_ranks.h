@@ -26,7 +26,7 @@
 namespace ridgeline::testing {
 
 // values *= 2: the program's own work, on any device.
-inline const Op<InPlaceOperands> kDouble{{"double"}};
+inline const Op<InPlaceOperands> kDouble{OpDef::Pass("double", BesideBudget("a test's"))};
 
 template <typename T>
 void Twice(T* values, int64_t count) {

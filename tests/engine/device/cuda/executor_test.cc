@@ -295,7 +295,7 @@ struct OneOperand {
     Tensor x;
   } reads;
 };
-const Op<OneOperand> kFaulty{{"faulty"}};
+const Op<OneOperand> kFaulty{OpDef::Pass("faulty", BesideBudget("a test's"))};
 struct Faulty {
   Trace trace;
   Layout layout;
