@@ -1,6 +1,7 @@
 #include "base/table.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 
@@ -46,11 +47,36 @@ bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
 // Each format treats line ends and tabs in its own way.
 constexpr std::string_view kKeptControls = "\n\t";
 
+// Whether Markdown may read the mark at `i` as the begin or the end of something, if the text has another one that can
+// be its partner. A star between spaces and an underscore within a word (batch_size) are plain text.
+bool MayPair(std::string_view text, size_t i) {
+  const char before = i == 0 ? '\n' : text[i - 1];
+  const char after = i + 1 == text.size() ? '\n' : text[i + 1];
+  switch (text[i]) {
+    case '_':
+      return !IsWord(before) || !IsWord(after);
+    case '*':
+      return before != ' ' || after != ' ';
+    case '`':
+    case '~':
+    case '$':
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Escapes only what Markdown would obey, because people read the file itself, too: a path such as ~/.cache and a
+// list such as [1, 2] stay as they are.
 std::string MarkdownText(std::string_view raw) {
-  const std::string text = EscapeControls(raw, kKeptControls);
+  std::string text = EscapeControls(raw, kKeptControls);
+  std::erase(text, '\r');
+  std::array<int, 256> marks{};  // by mark: how many may pair
+  for (size_t i = 0; i < text.size(); ++i) marks[static_cast<unsigned char>(text[i])] += MayPair(text, i) ? 1 : 0;
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
+    const char after = i + 1 == text.size() ? '\0' : text[i + 1];
     switch (c) {
       case '&':
         out += "&amp;";
@@ -64,26 +90,24 @@ std::string MarkdownText(std::string_view raw) {
       case '\t':
         out += ' ';
         break;
-      case '\r':
-        break;
       case '\n':
         out += "<br>";
         break;
-      case '_':  // means emphasis only at the edge of a word; batch_size stays readable unescaped
-        if (i == 0 || i + 1 == text.size() || !IsWord(text[i - 1]) || !IsWord(text[i + 1])) out += '\\';
+      case '|':
+        out += "\\|";
+        break;
+      case '\\':  // escapes punctuation alone; at the end it would escape what follows the cell
+        out += std::isalnum(static_cast<unsigned char>(after)) != 0 || after == ' ' ? "\\" : "\\\\";
+        break;
+      case ']':  // without this, no bracket begins a link, an image, a footnote or a definition
+        if (after == '(' || after == '[' || after == ':') out += '\\';
         out += c;
         break;
-      case '|':
-      case '\\':
-      case '`':
-      case '*':
-      case '[':
-      case ']':
-      case '~':
-      case '$':
-        out += '\\';
-        [[fallthrough]];
       default:
+        // A partner may stand outside the text, such as the stars of **text**.
+        if (MayPair(text, i) && (marks[static_cast<unsigned char>(c)] > 1 || (c == '*' && (i == 0 || after == '\0')))) {
+          out += '\\';
+        }
         out += c;
     }
   }
