@@ -183,13 +183,29 @@ Table ChosenTable(const Advice& advice, const Device& device) {
   return table;
 }
 
+// "one h100", "8 GPUs of p5".
+std::string GpusOf(const Device& device, int64_t ranks) {
+  if (device.gpus() > 1)
+    return ranks == 1 ? "one GPU of " + device.name : fmt::format("{} GPUs of {}", ranks, device.name);
+  return ranks == 1 ? "one " + device.name : fmt::format("{} {}, joined by links", ranks, device.name);
+}
+
+// A single GPU is easily taken for the machine that has eight of them.
+std::string OfOneGpu(const Device& device, const std::vector<std::string>& machines) {
+  std::string text = "a single GPU: --ranks N takes several";
+  if (!machines.empty()) text += fmt::format(", and --device {} a machine of them", Join(machines, " or "));
+  return device.Has("link.bandwidth") ? text : "a single GPU";
+}
+
+// `machines`: those with several GPUs of the device's kind.
 void SayInWords(const AdvisedModel& model, const RunSpec& shape, const AdviceAbout& about, const Advice& advice,
-                const Device& device, const Framework& framework) {
-  Write(Wrapped(fmt::format("{} ({} parameters) at sequence {}, on {} of {}", PrintableLine(model.name),
+                const Device& device, const Framework& framework, const std::vector<std::string>& machines) {
+  Write(Wrapped(fmt::format("{} ({} parameters) at sequence {}, on {}", PrintableLine(model.name),
                             FormatCount(static_cast<double>(CountParameters(shape))), about.trained.seq_length,
-                            advice.ranks == 1 ? "one GPU" : fmt::format("{} GPUs", advice.ranks), device.name),
+                            GpusOf(device, advice.ranks)),
                 2));
   Write(Wrapped(fmt::format("  {}: {}", device.name, PrintableLine(device.about)), 4));
+  if (device.gpus() == 1 && advice.ranks == 1) Write(Wrapped("  " + OfOneGpu(device, machines), 4));
   const std::string assumed =
       framework.is_ours()
           ? fmt::format("{} state, gradients {}", about.trained.state_precision,
@@ -259,7 +275,7 @@ int Advise(const AdviseArguments& arguments) {
   if (shape.positions > 0) about.trained.seq_length = std::min(about.trained.seq_length, shape.positions);
   const Advice advice = ridgeline::Advise(about, device, framework, OthersLike(device, folders));
   if (arguments.format == "text") {
-    SayInWords(model, shape, about, advice, device, framework);
+    SayInWords(model, shape, about, advice, device, framework, MachinesWith(device.gpu, folders));
   } else {
     Table table{{"topic", "advice", "basis"}, {}};
     for (const Advice::Sentence& s : advice.sentences) table.rows.push_back({s.topic, s.text, s.basis});
@@ -284,7 +300,8 @@ Action AdviseCommand(CLI::App& self) {
   self.add_option("model", arguments->model, "a preset such as llama-8b, a Hugging Face config.json, or a shape")
       ->type_name("MODEL")
       ->required();
-  self.add_option("--device", arguments->device, "the device, as `ridgeline devices` names it")
+  self.add_option("--device", arguments->device,
+                  "a GPU such as h100, or a machine of several such as p5 (`ridgeline devices`)")
       ->type_name("DEVICE")
       ->required();
   CLI::Option* ranks =

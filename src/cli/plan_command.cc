@@ -308,8 +308,9 @@ Action PlanCommand(CLI::App& self) {
                   "memory of a GPU, or of a CPU node, such as 16GB (default: the device's, or what is free here)")
       ->type_name("SIZE");
   self.add_option("--db", arguments->db, "the results database")->capture_default_str()->type_name("FILE");
-  self.add_option("--device", arguments->device,
-                  "plan for this device of `ridgeline devices` (default: the one in the sweep's `price`)")
+  self.add_option(
+          "--device", arguments->device,
+          "plan for a GPU such as h100 or a machine such as p5 (`ridgeline devices`; default: the sweep's `price`)")
       ->type_name("DEVICE");
   AddDevicesOption(self, arguments->devices);
   AddFrameworksOption(self, arguments->frameworks);

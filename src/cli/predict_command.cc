@@ -127,7 +127,7 @@ Action PredictCommand(CLI::App& self) {
   const auto arguments = std::make_shared<PredictArguments>();
   self.add_option("sweep", arguments->sweep, "the sweep file")->type_name("SWEEP.yaml")->required();
   self.add_option("--device", arguments->device,
-                  "a device of `ridgeline devices` (default: the one in the sweep's `price`)")
+                  "a GPU such as h100, or a machine such as p5 (`ridgeline devices`; default: the sweep's `price`)")
       ->type_name("DEVICE");
   self.add_option("--point", arguments->point,
                   "show where one point's time goes, op by op; name it by the beginning of its id")

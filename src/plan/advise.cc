@@ -119,12 +119,14 @@ class Adviser {
     if (advice_.fitting.empty()) return;
     const bool is_paid = DollarsOf(best()) <= about_.budget_usd;
     Predicted("budget",
-              is_paid ? fmt::format("{} of {} are the most, of up to {}, with which {} tokens stay within {}",
-                                    Machines(advice_.ranks), device_.name, kMostMachines, FormatCount(about_.tokens),
-                                    Dollars(about_.budget_usd))
-                      : fmt::format("{} do not pay for {} tokens: they take {} at the least, or {} tokens are paid for",
-                                    Dollars(about_.budget_usd), FormatCount(about_.tokens), Dollars(least),
-                                    FormatCount(about_.tokens * about_.budget_usd / least)),
+              is_paid
+                  ? fmt::format("{} pays for training on {} tokens with at most {} of {} (up to {} were tried)",
+                                Dollars(about_.budget_usd), FormatCount(about_.tokens), Machines(advice_.ranks),
+                                device_.name, kMostMachines)
+                  : fmt::format("{} does not pay for training on {} tokens, which costs at least {}. It pays for {} "
+                                "tokens",
+                                Dollars(about_.budget_usd), FormatCount(about_.tokens), Dollars(least),
+                                FormatCount(about_.tokens * about_.budget_usd / least)),
               best());
   }
 
@@ -165,6 +167,12 @@ class Adviser {
     return configurations_.SpecOf(way, batch, other);
   }
 
+  // Whose step the times are of.
+  std::string StepsTrainer() const {
+    return framework_.is_ours() ? "Ridgeline's own trainer"
+                                : fmt::format("{} (estimated)", PrintableLine(framework_.name));
+  }
+
   void Planned(const char* topic, std::string text) {
     advice_.sentences.push_back(
         {topic, std::move(text), framework_.is_ours() ? "planned" : framework_.Basis(device_.gpu)});
@@ -194,15 +202,18 @@ class Adviser {
     };
     const TriedWay& plain = LeastOf([](const TriedWay& way) { return way.checkpointing == "none"; });
     if (plain.fits()) {
-      Planned("fit", fmt::format("It fits the {} of a GPU without activation checkpointing: {}", has, largest("none")));
+      Planned("fit",
+              fmt::format("The model fits the {} of a GPU without activation checkpointing: {}", has, largest("none")));
     } else if (!advice_.fitting.empty()) {
       const TriedWay& needed = LeastOf([&](const TriedWay& way) { return way.fits(); });
       Planned("fit",
-              fmt::format("It needs activation checkpointing: batch 1 takes {} of {} without it; with {} it fits: {}",
-                          FormatBytes(plain.bytes_of_one), has, needed.checkpointing, largest(needed.checkpointing)));
+              fmt::format(
+                  "The model needs activation checkpointing. Without it, batch 1 takes {} of a GPU's {}. With {} it "
+                  "fits: {}",
+                  FormatBytes(plain.bytes_of_one), has, needed.checkpointing, largest(needed.checkpointing)));
     } else {
       const TriedWay& least = LeastOfAll();
-      Planned("fit", fmt::format("It does not fit: {} takes {} of {}, which is the least of all ways",
+      Planned("fit", fmt::format("The model does not fit. The way that needs least, {}, takes {} of a GPU's {}",
                                  Named(SpecOf(least, 1)), FormatBytes(least.bytes_of_one), has));
     }
   }
@@ -213,30 +224,30 @@ class Adviser {
     const auto say = [&](const std::string& what, const Json& other) {
       const int64_t bytes = configurations_.BytesOf(SpecOf(least, 1, other));
       Planned("remedy",
-              fmt::format("With {} it takes {}{}", what, FormatBytes(bytes),
+              fmt::format("{}, it takes {}{}", what, FormatBytes(bytes),
                           bytes <= configurations_.limit().bytes ? " and fits" : ", which does not fit either"));
     };
     if (framework_.is_ours()) {
       if (about_.trained.state_precision == "fp32") {
-        say("bf16 state (state_precision: bf16)", {{"state_precision", "bf16"}});
+        say("With bf16 state (state_precision: bf16)", {{"state_precision", "bf16"}});
       }
-      if (about_.trained.grad_clip > 0) say("no clipping of gradients (grad_clip: 0)", {{"grad_clip", 0}});
+      if (about_.trained.grad_clip > 0) say("Without clipping of gradients (grad_clip: 0)", {{"grad_clip", 0}});
     }
     if (about_.trained.seq_length > 1024) {
       const int64_t shorter = about_.trained.seq_length / 2;
-      say(fmt::format("sequences of {}", shorter), {{"seq_length", shorter}});
+      say(fmt::format("With sequences of {}", shorter), {{"seq_length", shorter}});
     }
     if (const auto ranks = RanksThatHold(least)) {
       Planned("remedy",
-              fmt::format("Shared by {} GPUs{} it takes {} and fits", *ranks,
+              fmt::format("Shared by {} GPUs{}, it takes {} of each and fits (--ranks {})", *ranks,
                           device_.gpus() == 1 ? "" : fmt::format(" ({} of {})", Machines(*ranks), device_.name),
-                          FormatBytes(BytesShared(least, *ranks))));
+                          FormatBytes(BytesShared(least, *ranks)), *ranks));
     } else {
       Planned("remedy",
-              "No number of these GPUs holds it: the part that does not shrink with their number is too large");
+              "No number of these GPUs holds it, because the part that does not shrink with their number is too large");
     }
     const int64_t beside = std::llround(device_.At("memory.size")) - configurations_.limit().bytes;
-    Planned("remedy", fmt::format("A GPU with {} of memory, as CUDA shows it, would hold it unchanged",
+    Planned("remedy", fmt::format("A GPU with {} of memory, as CUDA shows it, would hold it as it is",
                                   FormatBytes(least.bytes_of_one + beside)));
   }
   int64_t BytesShared(const TriedWay& least, int64_t ranks) const {
@@ -302,25 +313,28 @@ class Adviser {
           "{} {}{}", precision, Rate(*point),
           bf16 == nullptr || precision == "bf16" ? "" : fmt::format(" ({:.2f} x bf16)", point->rate() / bf16->rate())));
     }
-    Predicted("fastest",
-              fmt::format("The fastest is {}: a step of {} ({}). Formats at their best, in tokens/s a GPU: {}",
-                          Named(best().spec), Time(best().step.step_ns), IntervalOf(best().step.step_ns, Time),
-                          Join(parts, ", ")),
-              best());
+    Predicted(
+        "fastest",
+        fmt::format(
+            "The fastest way is {}. Its step, as {} runs it, takes {} ({}). The best of each format, in tokens/s a "
+            "GPU: {}",
+            Named(best().spec), StepsTrainer(), Time(best().step.step_ns), IntervalOf(best().step.step_ns, Time),
+            Join(parts, ", ")),
+        best());
   }
 
   void SayTokens() {
     if (about_.tokens <= 0) return;
     const double seconds = SecondsOf(best());
-    std::string text =
-        fmt::format("{} tokens take {} ({})", FormatCount(about_.tokens), Days(seconds), IntervalOf(seconds, Days));
+    std::string text = fmt::format("Training on {} tokens takes {} ({})", FormatCount(about_.tokens), Days(seconds),
+                                   IntervalOf(seconds, Days));
     if (const DeviceFigure* price = PriceOf(device_); price != nullptr) {
       const double dollars = DollarsOf(best());
-      text += fmt::format(" and {} ({}), at {:.2f} USD an hour and machine ({})", Dollars(dollars),
+      text += fmt::format(" and costs {} ({}). A machine costs {:.2f} USD an hour (price of {})", Dollars(dollars),
                           IntervalOf(dollars, Dollars), price->value, price->date);
       if (advice_.cheapest && advice_.cheapest->spec.ranks != best().spec.ranks) {
-        text += fmt::format("; {} on {}, in {}", Dollars(DollarsOf(*advice_.cheapest)),
-                            Gpus(advice_.cheapest->spec.ranks), Days(SecondsOf(*advice_.cheapest)));
+        text += fmt::format(". On {} it costs {} and takes {}", Gpus(advice_.cheapest->spec.ranks),
+                            Dollars(DollarsOf(*advice_.cheapest)), Days(SecondsOf(*advice_.cheapest)));
       }
     }
     Predicted("tokens", text, best());
@@ -341,7 +355,7 @@ class Adviser {
                           : fmt::format("{} {} ({:.2f} x)", name, Rate(*point), point->rate() / best().rate()));
     }
     if (parts.size() < 2) return;
-    Predicted("shard", "Ways to split the state at their best, in tokens/s a GPU: " + Join(parts, ", "), best());
+    Predicted("shard", "The best of each way to split the state, in tokens/s a GPU: " + Join(parts, ", "), best());
   }
 
   // Says nothing unless both fit; else the sentence "fit" says it.
@@ -358,10 +372,10 @@ class Adviser {
     const char* pays = ratio > 1 / kNearly ? "pays" : ratio < kNearly ? "does not pay" : "changes little";
     Predicted(
         "checkpointing",
-        fmt::format("In {} full activation checkpointing {}: {} tokens/s a GPU at its best batch ({}), {} without "
-                    "it (batch {}), {:.2f} x",
-                    best().spec.precision, pays, Rate(*full), full->spec.batch_size, Rate(*none), none->spec.batch_size,
-                    ratio),
+        fmt::format(
+            "Full activation checkpointing {} in {}. At its best batch ({}) it gives {} tokens/s a GPU, {:.2f} x "
+            "the {} without it (batch {})",
+            pays, best().spec.precision, full->spec.batch_size, Rate(*full), ratio, Rate(*none), none->spec.batch_size),
         *full);
   }
 
@@ -373,9 +387,9 @@ class Adviser {
       if (enough == 0 && point.rate() >= kNearly * best().rate()) enough = point.spec.batch_size;
     }
     const std::string smaller = enough < best().spec.batch_size
-                                    ? fmt::format("A batch of {} is within 3 % of it", enough)
-                                    : std::string("No smaller batch is within 3 % of it");
-    Predicted("batch", fmt::format("{}: tokens/s a GPU by batch are {}", smaller, Join(rates, ", ")), best());
+                                    ? fmt::format("A batch of {} is within 3 % of the fastest", enough)
+                                    : std::string("No smaller batch is within 3 % of the fastest");
+    Predicted("batch", fmt::format("{}. Tokens/s a GPU by batch: {}", smaller, Join(rates, ", ")), best());
   }
   const TriedWay& WayOfBest() const {
     const RunSpec& spec = best().spec;
@@ -390,8 +404,8 @@ class Adviser {
     const auto share = [&](double ns) { return 100 * ns / step.step_ns; };
     Predicted(
         "bound",
-        fmt::format("A step is bound by {}: compute {:.0f} %, passes over memory {:.0f} %, waiting for other GPUs "
-                    "{:.0f} %, launches {:.0f} %",
+        fmt::format("The step is bound by {}. Compute takes {:.0f} % of it, passes over memory {:.0f} %, waiting for "
+                    "other GPUs {:.0f} %, and launches {:.0f} %",
                     step.bound, share(step.compute_ns), share(step.memory_ns), share(step.exposed_ns),
                     share(step.launch_ns)),
         best());
@@ -403,13 +417,13 @@ class Adviser {
     std::vector<std::string> parts;
     const auto add = [&](const std::string& what, const Json& other) {
       const int64_t less = best().peak_bytes - configurations_.BytesOf(configurations_.With(best().spec, other));
-      if (less > best().peak_bytes / 100) parts.push_back(fmt::format("{} takes {} less", what, FormatBytes(less)));
+      if (less > best().peak_bytes / 100) parts.push_back(fmt::format("{} less {}", FormatBytes(less), what));
     };
-    if (about_.trained.state_precision == "fp32") add("with bf16 state it", {{"state_precision", "bf16"}});
+    if (about_.trained.state_precision == "fp32") add("with bf16 state", {{"state_precision", "bf16"}});
     if (about_.trained.grad_clip > 0) {
-      add("without clipping, which keeps all gradients until their norm is known, it", {{"grad_clip", 0}});
+      add("without clipping, which keeps all gradients until their norm is known", {{"grad_clip", 0}});
     }
-    if (!parts.empty()) Planned("state", fmt::format("The same {}", Join(parts, "; ")));
+    if (!parts.empty()) Planned("state", fmt::format("The fastest way takes {}", Join(parts, ", and ")));
   }
 
   // The fastest point with more ranks, if the device says how ranks reach each other.
@@ -421,10 +435,11 @@ class Adviser {
       const char* shard = best().spec.ranks > 1 ? best().spec.shard.c_str() : "full";
       if (!configurations_.IsSupported("shard", shard)) continue;
       const AdvisedPoint point = PointOf(configurations_.With(best().spec, {{"ranks", ranks}, {"shard", shard}}));
-      parts.push_back(fmt::format("{} GPUs {} each ({:.2f} x), {:.0f} % of a step waiting", ranks, Rate(point),
-                                  point.rate() / best().rate(), 100 * point.step.exposed_ns / point.step.step_ns));
+      parts.push_back(fmt::format("{} GPUs give {} tokens/s each ({:.2f} x) and wait {:.0f} % of a step", ranks,
+                                  Rate(point), point.rate() / best().rate(),
+                                  100 * point.step.exposed_ns / point.step.step_ns));
     }
-    if (!parts.empty()) Predicted("GPUs", "More GPUs, the same batch on each: " + Join(parts, "; "), best());
+    if (!parts.empty()) Predicted("GPUs", "With more GPUs and the same batch on each: " + Join(parts, "; "), best());
   }
 
   // The same number of GPUs of other kinds, each at its best.
@@ -438,16 +453,16 @@ class Adviser {
         continue;
       }
       const AdvisedPoint& point = *quickest;
-      std::string text =
-          fmt::format("{} {:.2f} x in {}", other.name, point.rate() / best().rate(), point.spec.precision);
+      std::string text = fmt::format("{} gives {:.2f} x the tokens/s in {}", other.name, point.rate() / best().rate(),
+                                     point.spec.precision);
       if (PriceOf(device_) != nullptr && PriceOf(other) != nullptr) {
-        text += fmt::format(" at {:.2f} x the dollars a token",
+        text += fmt::format(", at {:.2f} x the dollars a token",
                             DollarsABillionTokens(point.spec, point.step, other) /
                                 DollarsABillionTokens(best().spec, best().step, device_));
       }
       parts.push_back(std::move(text));
     }
-    if (!parts.empty()) Predicted("machine", "As many GPUs of another kind: " + Join(parts, "; "), best());
+    if (!parts.empty()) Predicted("machine", "With as many GPUs of another kind: " + Join(parts, "; "), best());
   }
 
   // The next batch without checkpointing, which does not fit.
@@ -463,11 +478,11 @@ class Adviser {
     const int64_t bytes = configurations_.BytesOf(next.spec);
     if (bytes <= configurations_.limit().bytes) return;
     const double ratio = next.rate() / best().rate();
-    Predicted(
-        "memory",
-        fmt::format("More memory {}: {} would take {} and give {:.2f} x the tokens/s",
-                    ratio > 1 / kNearly ? "would pay" : "changes little", Named(next.spec), FormatBytes(bytes), ratio),
-        best());
+    Predicted("memory",
+              fmt::format("More memory {}. With {} it would take {} and give {:.2f} x the tokens/s",
+                          ratio > 1 / kNearly ? "would pay" : "would change little", Named(next.spec),
+                          FormatBytes(bytes), ratio),
+              best());
   }
 
   const AdviceAbout& about_;

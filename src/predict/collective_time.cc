@@ -1,14 +1,25 @@
 // Predicts how long a collective takes, with NCCL's own model of its rings.
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "predict/clock.h"
 
 namespace ridgeline {
 namespace {
+
+// "name a machine of such GPUs, joined by a network: dgx-h100, p5".
+std::string NameAMachine(const Device& device) {
+  const std::vector<std::string> machines = MachinesWith(device.gpu, DeviceFolders({device.file.parent_path()}));
+  return machines.empty()
+             ? "name a machine of several GPUs with a network: `ridgeline devices` lists them"
+             : fmt::format("name a machine of {} GPUs with a network: --device {}", device.gpu, Join(machines, " or "));
+}
 
 // NCCL's protocols for a ring, from its own tables (src/graph/tuning.cc): the start-up time of a collective, the time
 // of a hop relative to the simple protocol's, and the share of the bandwidth that is data. NCCL takes the protocol
@@ -26,9 +37,9 @@ double CollectiveSeconds(double wire_bytes, bool all_reduce, RankGroup group, co
   if (ranks <= 1) return 0;
   if (!device.Has("link.bandwidth")) {
     throw Error(ErrorKind::kInvalidInput,
-                fmt::format("{} says nothing of a link between its GPUs, and there are {} ranks", device.file.string(),
-                            ranks * stride),
-                "add `link`, or name a machine that has one: `ridgeline devices` lists them");
+                fmt::format("{} ({}) says nothing of a link between GPUs, and there are {} ranks", device.name,
+                            device.file.string(), ranks * stride),
+                "add `link`, or " + NameAMachine(device));
   }
   const int64_t domain = std::min(ranks, std::max<int64_t>(1, device.domain() / stride));
   const int64_t domains = (ranks + domain - 1) / domain;
@@ -39,10 +50,9 @@ double CollectiveSeconds(double wire_bytes, bool all_reduce, RankGroup group, co
   if (domains > 1) {
     if (!device.Has("network.bandwidth")) {
       throw Error(ErrorKind::kInvalidInput,
-                  fmt::format("{} says nothing of a network, and {} ranks are on {} of its domains of {} GPUs",
-                              device.file.string(), ranks * stride, (ranks * stride - 1) / device.domain() + 1,
-                              device.domain()),
-                  "name a machine with a network, such as p5 or dgx-h100: `ridgeline devices` lists them");
+                  fmt::format("{} is {}without a network. Links join {} of its GPUs, and there are {} ranks",
+                              device.name, device.gpus() == 1 ? "a single GPU, " : "", device.domain(), ranks * stride),
+                  NameAMachine(device));
     }
     // Each machine receives over its network what its GPUs lack. Meanwhile the GPUs pass it on over their links. If
     // the ranks of the collective stand apart (`stride`), the ranks between them run the same collective at the same

@@ -305,6 +305,18 @@ Device LoadDevice(const fs::path& file, const std::vector<fs::path>& folders) {
   return DeviceReader::ParseAt(DeviceReader::ReadText(file), file, folders, 0);
 }
 
+std::vector<std::string> MachinesWith(std::string_view gpu, const std::vector<fs::path>& folders) {
+  std::vector<std::string> names;
+  for (const fs::path& file : DeviceFiles(folders)) {
+    try {
+      const Device device = LoadDevice(file, folders);
+      if (device.gpu == gpu && device.gpus() > 1 && device.Has("network.bandwidth")) names.push_back(device.name);
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the others can be read
+    }
+  }
+  return names;
+}
+
 Device FindDevice(const std::string& name, const std::vector<fs::path>& folders) {
   if (name.starts_with("NVIDIA ")) {
     const Gpu* gpu = FindGpuOfDriver(name);

@@ -74,6 +74,10 @@ Device LoadDevice(const std::filesystem::path& file, const std::vector<std::file
 // The device files in these folders, the first of each name. Files of other kinds are skipped.
 std::vector<std::filesystem::path> DeviceFiles(const std::vector<std::filesystem::path>& folders);
 
+// The names of the devices in these folders that are machines of several GPUs of this kind, joined by a network. Skips
+// files that cannot be read.
+std::vector<std::string> MachinesWith(std::string_view gpu, const std::vector<std::filesystem::path>& folders);
+
 // Finds a device by its file's name or by the driver's name of its GPU ("NVIDIA H100 80GB HBM3"). Throws Error(kUsage)
 // with the nearest name if there is none. No other device takes its place: for a MIG slice or another part of that
 // name, the error says so.

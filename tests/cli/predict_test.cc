@@ -184,7 +184,10 @@ TEST_F(PredictCommandTest, NothingTakesTheUnknownsPlace) {
   EXPECT_THAT(unknown.err, HasSubstr("there is no device 'p6-b20', did you mean 'p6-b200'?"));
   const auto alone = cli_.Run({"predict", "s.yaml", "--device", "h100"});
   EXPECT_EQ(alone.status.exit_code, 2);
-  EXPECT_THAT(alone.err, HasSubstr("says nothing of a network, and 16 ranks are on 2 of its domains of 8 GPUs"));
+  EXPECT_THAT(
+      alone.err,
+      AllOf(HasSubstr("h100 is a single GPU, without a network. Links join 8 of its GPUs, and there are 16 ranks"),
+            HasSubstr("name a machine of h100 GPUs with a network: --device dgx-h100 or h100-hbm2e or p5")));
 }
 
 TEST_F(PredictCommandTest, PredictsAnotherProgramsStep) {
@@ -287,8 +290,9 @@ TEST(AdviseCommandTest, SaysWhatToRun) {
   Cli cli;
   const auto said = cli.Run({"advise", "gpt-10m", "--device", "h100", "--to", "sweep.yaml"});
   ASSERT_TRUE(said.status.ok()) << said.err;
-  EXPECT_THAT(said.out, AllOf(HasSubstr("gpt-10m (9.99M parameters) at sequence 1024, on one GPU of h100"),
-                              HasSubstr("= It fits the 84.3 GB of a GPU without activation checkpointing"),
+  EXPECT_THAT(said.out, AllOf(HasSubstr("gpt-10m (9.99M parameters) at sequence 1024, on one h100\n"),
+                              HasSubstr("a single GPU: --ranks N takes several, and --device dgx-h100 or h100-hbm2e or p5"),
+                              HasSubstr("= The model fits the 84.3 GB of a GPU without activation checkpointing"),
                               HasSubstr("\nfastest "), HasSubstr("predicted, extrapolated (docs/prediction.md)")));
   std::istringstream lines(said.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 84U) << line;  // bytes; a dash has three

@@ -66,7 +66,8 @@ TEST(CollectiveSeconds, AskForALinkAndANetwork) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
-    EXPECT_THAT(e.message(), HasSubstr("says nothing of a network, and 16 ranks are on 2 of its domains of 8 GPUs"));
+    EXPECT_THAT(e.message(),
+                HasSubstr("h100 is a single GPU, without a network. Links join 8 of its GPUs, and there are 16 ranks"));
   }
   Device alone = Shipped("h100");
   std::erase_if(alone.figures, [](const auto& figure) { return figure.first.starts_with("link."); });
