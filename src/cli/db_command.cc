@@ -117,8 +117,9 @@ int Delete(const std::string& file, const DeleteOptions& options) {
   const DriverLock lock = DriverLock::Take(file, "db delete");
   Store store = OpenStore(file, Store::Mode::kReadWrite);
   const Deletion going = store.Delete(what, name, /*dry_run=*/true);
-  const std::string all = fmt::format("{}, {}{}", CountOf(going.results, "result"), CountOf(going.jobs, "job"),
-                                      going.sweeps > 0 ? ", 1 sweep" : "");
+  const std::string all =
+      fmt::format("{}{}{}", CountOf(going.results, "run"), going.jobs > 0 ? ", " + CountOf(going.jobs, "job") : "",
+                  going.sweeps > 0 ? ", 1 sweep" : "");
   if (options.dry_run) {
     Say("{}: {} would be deleted; nothing was changed\n", file, all);
     return 0;
@@ -308,7 +309,7 @@ Action DbCommand(CLI::App& self) {
   CLI::App* del = self.add_subcommand("delete", "delete a run, a campaign or a sweep");
   CLI::Option* run =
       del->add_option("--run", options->del.run,
-                      "the run of this number (column result), POINT.ENDED as its page says, or all runs of the "
+                      "the run of this number (column run of tables), POINT.ENDED as its page says, or all runs of the "
                       "point of this id")
           ->type_name("RUN");
   CLI::Option* campaign =

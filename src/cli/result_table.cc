@@ -65,6 +65,19 @@ std::string ColumnSql(const Field& field) {
   return fmt::format("p.spec {} '$.own.{}' AS \"{}\"", as, field.name, field.name);
 }
 
+// Marks the throughputs that others disturbed; the heading instead if they disturbed all of several.
+void MarkDisturbed(const SaidColumn& disturbed, size_t place, Table& table) {
+  const auto has_figure = [&](const std::vector<Cell>& row) { return !CellText(row[place]).empty(); };
+  const auto figures = std::count_if(table.rows.begin(), table.rows.end(), has_figure);
+  if (figures > 1 && figures == std::ssize(disturbed.cells)) {
+    table.columns[place] += fmt::format(" {}", kDisturbedMark);
+    return;
+  }
+  for (const auto& [row, share] : disturbed.cells) {
+    table.rows[row][place] = fmt::format("{} {}", CellText(table.rows[row][place]), kDisturbedMark);
+  }
+}
+
 // Adds the columns that follow from a run's figures behind its throughput at `place`. Adds the trainers' own figures of
 // memory beside the device's memory, and the others behind the process's. The note is there already. Marks a throughput
 // that other programs disturbed.
@@ -78,9 +91,7 @@ void AddSaid(const std::vector<SaidColumn>& columns, size_t place, Table& table)
   for (const SaidColumn& said : columns) {
     const ReportColumn& column = said.column;
     if (column.name == report_columns::kDisturbed) {
-      for (const auto& [row, share] : said.cells) {
-        table.rows[row][place] = fmt::format("{} {}", CellText(table.rows[row][place]), kDisturbedMark);
-      }
+      MarkDisturbed(said, place, table);
       continue;
     }
     if (column.name == "run_note" || column.hide == ReportColumn::Hide::kInTables) continue;
@@ -88,11 +99,13 @@ void AddSaid(const std::vector<SaidColumn>& columns, size_t place, Table& table)
     const bool follows = column.name.starts_with("step_") || IsOfGpu(column.name);
     size_t& next = follows ? behind_throughput : of_device ? beside_device : behind_memory;
     const auto at = static_cast<std::ptrdiff_t>(next);
+    const std::string label = column.name == kRunColumn ? "run" : column.label;
     table.columns.insert(table.columns.begin() + at,
-                         column.unit.empty() ? column.label : fmt::format("{} ({})", column.label, column.unit));
+                         column.unit.empty() ? label : fmt::format("{} ({})", label, column.unit));
     for (size_t row = 0; row < table.rows.size(); ++row) {
       const auto cell = said.cells.find(row);
       Cell text = cell == said.cells.end() ? Cell() : Cell(FormatValue(column.style, cell->second));
+      if (column.name == kRunColumn && cell != said.cells.end()) text = cell->second;  // numbers stand to the right
       if (peaks != columns.end() && peaks->cells.contains(row) && column.name == "mfu") {
         text = CellText(text) + " of " + FormatValue(peaks->column.style, peaks->cells.at(row));
       }
@@ -199,11 +212,12 @@ std::string BelowTable(const Table& table) {
   const auto is_marked = [](const std::vector<Cell>& row) {
     return std::any_of(row.begin(), row.end(), [](const Cell& cell) { return TextOf(cell).ends_with(kDisturbedMark); });
   };
-  if (std::any_of(table.rows.begin(), table.rows.end(), is_marked)) {
+  const bool all_are = std::any_of(table.columns.begin(), table.columns.end(),
+                                   [](const std::string& name) { return name.ends_with(kDisturbedMark); });
+  if (all_are || std::any_of(table.rows.begin(), table.rows.end(), is_marked)) {
     text += fmt::format(
-        "{}: others held more than {:.0f} % of the cores: measure it again on a quiet machine "
-        "(--again)\n",
-        kDisturbedMark, 100 * kHeadlineShare);
+        "{}: {}others held more than {:.0f} % of the cores: measure {} again on a quiet machine (--again)\n",
+        kDisturbedMark, all_are ? "in every run " : "", 100 * kHeadlineShare, all_are ? "them" : "it");
   }
   if (std::find(table.columns.begin(), table.columns.end(), "MFU") != table.columns.end()) {
     text +=

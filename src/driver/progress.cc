@@ -116,7 +116,8 @@ std::string OutcomeText(const Collected& result, int64_t repeats) {
   if (ok && result.steady_tokens_per_s > 0) text += "  " + FormatCount(result.steady_tokens_per_s) + " tokens/s";
   if (!ok && !result.message.empty()) text += "  " + PrintableLine(result.message);
   if (result.repeat > 0 && repeats > 1) text += fmt::format("; repeat {} of {}", result.repeat, repeats);
-  if (!result.disturbance.empty()) text += "; disturbed: " + PrintableLine(result.disturbance);
+  // A run that failed has no figure that others could have disturbed.
+  if (ok && !result.disturbance.empty()) text += "; disturbed: " + PrintableLine(result.disturbance);
   return text;
 }
 

@@ -65,7 +65,7 @@ std::string NoteOf(const Rows& rows, size_t row) {
   std::string note = rows.Text(row, report_columns::kProvenance);
   if (note == "measured") note.clear();
   if (rows.Emulated(row)) note += note.empty() ? "emulated" : ", emulated";
-  if (rows.DisturbedShare(row)) note += note.empty() ? "disturbed" : ", disturbed";
+  if (rows.DisturbedShare(row) && !rows.AllAreDisturbed()) note += note.empty() ? "disturbed" : ", disturbed";
   const std::string differs = rows.Text(row, report_columns::kDiffers);
   if (!differs.empty()) note += (note.empty() ? "" : ", ") + differs;
   return note;
@@ -207,7 +207,10 @@ std::string ProvenanceSentence(const Rows& rows, std::span<const size_t> panel) 
     if (counts.size() > 1) text += fmt::format(" {} run{}", count, count == 1 ? "" : "s");
     if (fill != Fill::kSolid) text += fill == Fill::kHatched ? " (hatched)" : " (dotted)";
   }
-  if (disturbed > 0) {
+  if (disturbed > 0 && rows.AllAreDisturbed()) {
+    text += fmt::format("; {}disturbed: others held more than {:.0f} % of the cores", disturbed > 1 ? "all " : "",
+                        100 * kHeadlineShare);
+  } else if (disturbed > 0) {
     text += fmt::format("; {} disturbed ({}: others held more than {:.0f} % of the cores)", disturbed, kDisturbedMark,
                         100 * kHeadlineShare);
   }

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "report/page.h"
+#include "report/said.h"
 
 namespace ridgeline {
 namespace {
@@ -15,6 +16,20 @@ constexpr size_t kMaxText = 120;
 std::string Line(const std::string& text) {
   const std::string header = ToMarkdown({{ShortenToCodePoints(text, 2000)}, {}});
   return header.substr(2, header.find('\n') - 4);
+}
+
+// The same for a note of report.yaml, whose `code` stays code.
+std::string NoteLine(const std::string& text) {
+  if (std::count(text.begin(), text.end(), '`') % 2 != 0) return Line(text);
+  std::string line;
+  bool is_code = false;
+  for (size_t begin = 0; begin <= text.size(); is_code = !is_code) {
+    const size_t end = std::min(text.find('`', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    line += is_code ? "`" + PrintableLine(part) + "`" : Line(part);
+    begin = end + 1;
+  }
+  return line;
 }
 
 Table MakeTable(const Rows& rows, const std::vector<const ReportColumn*>& columns, std::span<const size_t> all_rows) {
@@ -64,7 +79,8 @@ std::string RenderText(const Report& report, const Rows& rows, const RenderOptio
     const auto is_key = [](const ReportColumn* column) { return column->key; };
     if (std::any_of(columns.begin(), columns.end(), is_key)) {
       short_of = short_of || !std::all_of(columns.begin(), columns.end(), is_key);
-      std::erase_if(columns, [&](const ReportColumn* column) { return !is_key(column); });
+      // A terminal has room for the run's number, which a phone has not.
+      std::erase_if(columns, [&](const ReportColumn* column) { return !is_key(column) && column->name != kRunColumn; });
     }
     out += "\n" + ToText(TerminalTable(rows, columns, panel.rows));
     short_of = short_of || panel.rows.size() > kMaxTableRows;
@@ -104,7 +120,7 @@ std::string RenderMarkdown(const Report& report, const Rows& rows, const RenderO
                        panels.size());
   }
   if (!report.notes.empty()) out += "\n## How to read this\n";
-  for (const std::string& note : report.notes) out += "\n" + Line(note) + "\n";
+  for (const std::string& note : report.notes) out += "\n" + NoteLine(note) + "\n";
   const std::vector<Environment> environments = DistinctEnvironments(rows);
   if (!environments.empty()) out += "\n## Environment\n";
   for (const Environment& environment :

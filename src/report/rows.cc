@@ -56,10 +56,15 @@ Rows::Rows(const Report& report, Table table) : report_(report), table_(std::mov
   AddIntervals(report_, table_);
   AddChanges(report_, table_);
   for (size_t c = 0; c < table_.columns.size(); ++c) index_.emplace(table_.columns[c], c);
+  std::set<int64_t> measured;
   for (size_t row = 0; row < size(); ++row) {
     const auto* result = std::get_if<int64_t>(&At(row, "result"));
-    if (result != nullptr && DisturbedShare(row)) disturbed_.insert(*result);
+    const std::string provenance = Text(row, report_columns::kProvenance);
+    if (result == nullptr || Failed(row) || provenance == "predicted" || provenance == "published") continue;
+    measured.insert(*result);
+    if (DisturbedShare(row)) disturbed_.insert(*result);
   }
+  all_are_disturbed_ = measured.size() > 1 && disturbed_.size() == measured.size();
   std::vector<std::string> wanted;
   for (const std::string_view name :
        {report_columns::kPanel, report_columns::kFailure, report_columns::kProvenance, report_columns::kEmulated,
@@ -331,7 +336,7 @@ std::string FormatFigure(const ReportColumn& column, const Rows& rows, size_t ro
   }
   const bool has_value = !std::holds_alternative<std::monostate>(rows.At(row, column.name));
   const std::string mark =
-      has_value && rows.Disturbed(row, column) ? "\xC2\xA0" + std::string(kDisturbedMark) : std::string();
+      has_value && rows.MarksAsDisturbed(row, column) ? "\xC2\xA0" + std::string(kDisturbedMark) : std::string();
   const std::optional<double> low = rows.Number(row, LowColumn(column.name));
   const std::optional<double> high = rows.Number(row, HighColumn(column.name));
   if (!low || !high) return text + mark;

@@ -43,6 +43,12 @@ class Rows {
   // Whether the column's figure has times that others disturbed: those of the row's run, or of the run with which it is
   // compared.
   bool Disturbed(size_t row, const ReportColumn& column) const;
+  // Whether a mark says so at the figure. If others disturbed all of several runs, the panel's line says it once
+  // instead.
+  bool MarksAsDisturbed(size_t row, const ReportColumn& column) const {
+    return !all_are_disturbed_ && Disturbed(row, column);
+  }
+  bool AllAreDisturbed() const { return all_are_disturbed_; }
   // The disturbed share of the row's own run; nothing if it was not disturbed.
   std::optional<double> DisturbedShare(size_t row) const { return Number(row, report_columns::kDisturbed); }
 
@@ -59,6 +65,7 @@ class Rows {
   Table table_;
   std::map<std::string, size_t, std::less<>> index_;  // the columns' indices
   std::set<int64_t> disturbed_;                       // numbers of disturbed results
+  bool all_are_disturbed_ = false;                    // all of several measured runs
 };
 
 std::vector<Panel> MakePanels(const Rows& rows);

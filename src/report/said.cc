@@ -1,6 +1,7 @@
 #include "report/said.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -95,6 +96,10 @@ std::vector<FixedColumn> FixedColumns() {
        "Share of the cores' time that other processes took. It is shown if it was so large that no conclusion is drawn "
        "from the run's times.",
        DerivedSql(report_columns::kDisturbed), "", kInTables},
+      {kRunColumn, "Run", ValueStyle::kInteger,
+       "The run's number in this database, as `ridgeline db delete --run` and the addresses of `ridgeline serve` take "
+       "it; `result` in SQL.",
+       "r.number"},
       {kNote, "Note", ValueStyle::kText, "Remarks about the measurement.", RunNoteSql(), "", kEmpty, true},
   };
 }
@@ -170,10 +175,11 @@ std::vector<SaidColumn> WhatTheySay(Store& store, const std::vector<std::optiona
       if (const std::string metrics = CellText(row.back()); metrics != "{}") AddOwn(metrics, it->second, own);
     }
   }
-  SaidColumn note = std::move(columns.back());
-  columns.pop_back();
+  // The run's number and the note come last.
+  std::vector<SaidColumn> last(std::make_move_iterator(columns.end() - 2), std::make_move_iterator(columns.end()));
+  columns.resize(columns.size() - 2);
   Append(own, columns);
-  columns.push_back(std::move(note));
+  std::move(last.begin(), last.end(), std::back_inserter(columns));
   std::erase_if(columns, [](const SaidColumn& said) { return said.cells.empty(); });
   return columns;
 }
@@ -195,7 +201,10 @@ void AddWhatTheySay(Report& report, Store& store, Table& table) {
     const auto first = at(name);
     return first == report.columns.end() ? first : std::find_if_not(first + 1, report.columns.end(), follows);
   };
+  // Without a key column of its own, a report's tables fold nothing.
+  const bool has_keys = std::ranges::any_of(report.columns, [](const ReportColumn& column) { return column.key; });
   for (SaidColumn& said : WhatTheySay(store, results)) {
+    said.column.key = said.column.key && has_keys;
     const std::string& name = said.column.name;
     if (at(name) != report.columns.end()) continue;
     auto before = at(report_columns::kProvenance);

@@ -14,6 +14,9 @@
 
 namespace ridgeline {
 
+// A run's number: the column `result` of the views, and the table's column "run".
+inline constexpr std::string_view kRunColumn = "result";
+
 class Store;
 
 struct SaidColumn {

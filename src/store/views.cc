@@ -238,7 +238,7 @@ std::vector<std::pair<std::string, std::string>> DerivedFigures() {
       {"energy_j_per_step", "r.gpu_energy_j / r.measured_steps"},
       {"energy_j_per_token", "r.gpu_energy_j / r.measured_steps * p.ranks / r.tokens_per_step"},
       {"disturbed_by_others",
-       fmt::format("iif(r.cores_others_share > {}, r.cores_others_share, NULL)", kHeadlineShare)},
+       fmt::format("iif(r.status = 'ok' AND r.cores_others_share > {}, r.cores_others_share, NULL)", kHeadlineShare)},
   };
 }
 

@@ -37,7 +37,7 @@ from calls import *
 from contextlib import contextmanager
 
 def metric(name, value):
-    assert re.fullmatch(r"[\\w\\-. :/]{1,250}", name), name
+    assert re.fullmatch(r"[\\w\\-. /]{1,250}", name), name
     put("metric", name, number(value))
 
 def set_experiment(experiment_name=None, experiment_id=None):
@@ -66,10 +66,14 @@ def log_metric(key, value, step=None, synchronous=None, timestamp=None, run_id=N
 WANDB = """
 from calls import *
 
+def sortable(name):
+    assert re.fullmatch(r"[_a-zA-Z][_a-zA-Z0-9]*", name), name
+    return name
+
 class Summary:
     def update(self, d):
         for name, value in d.items():
-            put("metric", name, number(value))
+            put("metric", sortable(name), number(value))
 
 class Run:
     def __init__(self):
@@ -83,7 +87,7 @@ class Run:
         assert step > self.last, "steps only grow"
         self.last = step
         for name, value in data.items():
-            put("metric", name, number(value))
+            put("metric", sortable(name), number(value))
 
 def init(entity=None, project=None, dir=None, id=None, name=None, notes=None, tags=None, config=None):
     put("run", name)

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/files.h"
+#include "store/sqlite.h"
 #include "tests/cli/cli.h"
 
 namespace ridgeline {
@@ -40,7 +41,7 @@ TEST(ResultTable, SaysWhichPointsWereEmulated) {
             "measure: {warmup_steps: 0, steps: 1}\n");
   const auto run = cli.Run({"run", sweep});
   ASSERT_EQ(run.status.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, ContainsRegex("RSS +note\n"));
+  EXPECT_THAT(run.out, ContainsRegex("RSS +run +note\n"));
   EXPECT_THAT(run.out, ContainsRegex("\nfp8 [^\n]* emulated\n"));
   EXPECT_THAT(run.out, Not(ContainsRegex("\nbf16 [^\n]* emulated\n")));
   WriteFile(sweep,
@@ -81,12 +82,45 @@ TEST(ResultTable, SaysWhatPointsTookOfADevice) {
   write("taken", "takes=25000000, ok");
   const auto run = cli.Run({"run", sweep});
   ASSERT_EQ(run.status.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, ContainsRegex("\nseed +status +tokens/s .* +planned +device peak +RSS\n"));
-  EXPECT_THAT(run.out, ContainsRegex("\n +0 +ok +100 .* 100 +25.0 MB +[0-9.]+ [kM]B\n"));
-  EXPECT_THAT(run.out, ContainsRegex("\n +1 +ok +100 .* 100 {20,}[0-9.]+ [kM]B\n")) << "it says nothing of it";
+  EXPECT_THAT(run.out, ContainsRegex("\nseed +status +tokens/s .* +planned +device peak +RSS +run\n"));
+  EXPECT_THAT(run.out, ContainsRegex("\n +0 +ok +100 .* 100 +25.0 MB +[0-9.]+ [kM]B +1\n"));
+  EXPECT_THAT(run.out, ContainsRegex("\n +1 +ok +100 .* 100 {20,}[0-9.]+ [kM]B +2\n")) << "it says nothing of it";
   write("untold", "ok");
-  EXPECT_THAT(cli.Run({"run", sweep}).out, ContainsRegex("\nseed +status +tokens/s .* +planned +RSS\n"))
+  EXPECT_THAT(cli.Run({"run", sweep}).out, ContainsRegex("\nseed +status +tokens/s .* +planned +RSS +run\n"))
       << "where no point says it, there is no such column";
+}
+
+// `db delete --run` and the addresses of `serve` take that number.
+TEST(ResultTable, NumbersItsRuns) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "ok");
+  EXPECT_THAT(cli.Run({"run", sweep}).out, ContainsRegex("\nseed [^\n]* run\n +1 [^\n]* 1\n +2 [^\n]* 2\n"));
+  ASSERT_EQ(cli.Run({"db", "delete", "--run", "1", "--yes"}).status.exit_code, 0);
+  EXPECT_THAT(cli.Run({"run", sweep}).out, ContainsRegex("\n +1 [^\n]* 3\n +2 [^\n]* 2\n")) << "measured again";
+  EXPECT_THAT(cli.Run({"report", "sweep"}).out, ContainsRegex("[|] Run [|][^\n]*\n[^\n]*\n[^\n]*[|] 3 [|]"));
+}
+
+TEST(ResultTable, MarksDisturbedFiguresOrSaysItOnceOfAll) {
+  constexpr const char* kMark = "\xE2\x80\xA0";
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "ok");
+  cli.Run({"run", sweep});
+  // Whatever else this machine does meanwhile.
+  const auto after = [&](const std::string& sql) {
+    Database(cli.dir / "ridgeline.db", Database::Access::kReadWrite).Execute(sql);
+    return cli.Run({"run", sweep}).out;
+  };
+  const std::string one = after("UPDATE results SET cores_others_share = iif(number = 1, 0.5, 0)");
+  EXPECT_THAT(one, ContainsRegex(fmt::format("\n +1 +ok +100 {}[^\n]*\n +2 +ok +100 +640 ms", kMark)));
+  EXPECT_THAT(one, HasSubstr("others held more than 20 % of the cores: measure it again"));
+  const std::string all = after("UPDATE results SET cores_others_share = 0.5");
+  EXPECT_THAT(all, HasSubstr(fmt::format("tokens/s {} ", kMark)));
+  EXPECT_THAT(all, Not(HasSubstr(fmt::format("100 {}", kMark))));
+  EXPECT_THAT(all, HasSubstr(fmt::format("{}: in every run others held more than 20 % of the cores", kMark)));
+  // A run that failed has no figure.
+  const std::string failed = after("UPDATE results SET status = 'crashed' WHERE number = 2");
+  EXPECT_THAT(failed, ContainsRegex(fmt::format("\n +1 +ok +100 {}", kMark)));
+  EXPECT_THAT(failed, Not(ContainsRegex(fmt::format("crashed[^\n]*{}", kMark))));
 }
 
 }  // namespace

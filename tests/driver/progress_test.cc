@@ -113,6 +113,8 @@ TEST(OutcomeText, SaysHowItEnded) {
   EXPECT_EQ(OutcomeText(result, 3), "ok  1.23K tokens/s; repeat 2 of 3");
   result.disturbance = "a busy\nmachine";
   EXPECT_EQ(OutcomeText(result, 1), "ok  1.23K tokens/s; disturbed: a busy\\nmachine");
+  result.end.status = RunStatus::kCrashed;
+  EXPECT_EQ(OutcomeText(result, 1).find("disturbed"), std::string::npos) << "it has no figure";
   result = {};
   result.end = RunStatus::kOomHost;
   result.message = "wanted\n3 GB";

@@ -169,8 +169,9 @@ TEST_F(Answers, WithoutAnyRunThatEndedWellSaySo) {
   }
 }
 
-// Two runs of each comparison, of whose cores others used this share; as a report in this format.
-std::string Disturbed(const Compared& compared, double share, ReportFormat format) {
+// Two runs of each comparison, of whose cores others used this share, of one run's or of both; as a report in this
+// format.
+std::string Disturbed(const Compared& compared, double share, ReportFormat format, bool both = false) {
   const TempDir dir;
   Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
   Runs runs(store);
@@ -178,7 +179,7 @@ std::string Disturbed(const Compared& compared, double share, ReportFormat forma
     Json whole = {{"model", "llama-10m"}, {"warmup_steps", 2}, {"steps", 5}};
     whole.update(spec);
     RunResult& run = runs.Add(whole);
-    if (spec == compared.other) run.cores = {1, share, 0};
+    if (both || spec == compared.other) run.cores = {1, share, 0};
   }
   runs.Put("s");
   return Render(ShippedReport(compared.report), store, {"", format}).bytes;
@@ -226,6 +227,17 @@ TEST(DisturbedTimes, OfTheOtherRunMakeNoSentenceEither) {
               "The machine was busy, so this page draws no conclusion about time: others held 90 % of the cores in 1 "
               "of 2 runs.");
     EXPECT_THAT(sentences, Each(Not(HasSubstr("step time")))) << slower;
+  }
+}
+
+TEST(DisturbedTimes, OfAllRunsAreSaidOnce) {
+  for (const Compared& compared : kCompared) {
+    const std::string markdown = Disturbed(compared, 0.78, ReportFormat::kMarkdown, /*both=*/true);
+    EXPECT_THAT(markdown, HasSubstr("; all disturbed: others held more than 20 % of the cores")) << compared.report;
+    EXPECT_THAT(markdown, Not(HasSubstr("\xE2\x80\xA0"))) << compared.report;
+    EXPECT_THAT(Disturbed(compared, 0.78, ReportFormat::kHtml, true), Not(HasSubstr("\xE2\x80\xA0</td>")));
+    EXPECT_THAT(Disturbed(compared, 0.78, ReportFormat::kCsv, true), HasSubstr(",0.78,")) << compared.report;
+    EXPECT_THAT(Disturbed(compared, 0.78, ReportFormat::kText, true), HasSubstr(" Run")) << compared.report;
   }
 }
 
