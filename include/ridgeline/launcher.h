@@ -28,10 +28,12 @@
 //              runs them when it can; `poll_pause`, it says when it wants to be polled again; `render`, it has that
 //              call; `bulk`, a call about many jobs costs it about as much as a call about one. Unknown names are
 //              ignored. Without `bulk`, calls begin with one job, and get more while they are quick.
-//   probe      {}                        -> {"available": bool, "why": "…", "description": "…", "max_jobs": int,
-//                                           "retry": bool}
+//   probe      {"jobs": [job…]}          -> {"available": bool, "why": "…", "description": "…", "max_jobs": int,
+//                                           "retry": bool, "jobs": [{"key"} or {"key", "error"}…]}
 //              max_jobs: with a `queue`, the most jobs that it takes at once. "retry": true means, as in a failed
-//              call, that the launcher is unavailable only for the moment.
+//              call, that the launcher is unavailable only for the moment. The request's jobs may be missing. If they
+//              are there, a launcher that can asks the scheduler whether it would take them, submits nothing, and
+//              answers in the reply's jobs. error: why not, as in a failed call. Other launchers answer without them.
 //   render     {"jobs": [job…]}          -> {"files": [{"name", "content"}…], "submit": "…", "fetch": "…",
 //                                           "asks": ["…"…]}
 //              Needs the capability `render`. files: what a person could submit by hand. submit: the command for that,

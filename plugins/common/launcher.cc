@@ -45,7 +45,21 @@ int Serve(const char* request, size_t request_size, char** reply, size_t* reply_
 
 Launcher& Of(ridgeline_launcher_session* session) { return *reinterpret_cast<Launcher*>(session); }
 
-Json AnswerProbe(Launcher& launcher, const Json&) { return ToJson(launcher.Probe()); }
+Json AnswerProbe(Launcher& launcher, const Json& request) {
+  const Availability availability = launcher.Probe();
+  Json reply = ToJson(availability);
+  const auto jobs = request.find("jobs");
+  if (jobs == request.end() || !availability.available) return reply;
+  const std::vector<std::string> keys = KeysOf(*jobs);
+  for (const std::string& key : keys) CheckKey(key);
+  const std::vector<std::optional<Failure>> refusals = launcher.WhyRefused(*jobs);
+  reply["jobs"] = Json::array();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    reply["jobs"].push_back({{"key", keys[i]}});
+    if (refusals.at(i)) reply["jobs"].back()["error"] = refusals.at(i)->ToJson();
+  }
+  return reply;
+}
 
 Json AnswerRender(Launcher& launcher, const Json& request) {
   for (const std::string& key : KeysOf(request.at("jobs"))) CheckKey(key);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,11 @@ class Launcher {
   virtual ~Launcher() = default;
   virtual Capabilities Can() const = 0;
   virtual Availability Probe() = 0;
+  // Returns for each job, in order, why the scheduler would refuse it. Submits nothing. Nothing where it would take the
+  // job, or if this launcher cannot ask.
+  virtual std::vector<std::optional<Failure>> WhyRefused(const Json& jobs) {
+    return std::vector<std::optional<Failure>>(jobs.size());
+  }
   // Pure: the state folder may not exist, and nobody is contacted.
   virtual Rendering Render(const Json& jobs) = 0;
   // Returns one answer for each job, in order. With `bulk` it begins none after `within`, except the first.

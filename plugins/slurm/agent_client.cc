@@ -61,6 +61,8 @@ class AgentClient final : public Client {
     return Ask(Request(batch)).at("job_id").get<int64_t>();
   }
 
+  void Test(const BatchJob& batch) const override { MakeToolsClient()->Test(batch); }
+
   std::optional<std::vector<Row>> Jobs() override {
     const Json reply = Ask({{"ask", "jobs"}});
     if (!reply.at("changed").get<bool>()) return std::nullopt;

@@ -38,6 +38,8 @@ class Client {
   // Returns the id of the job. After kNoAnswer the job may exist: every failure that is not clearly a refusal is
   // kNoAnswer.
   virtual int64_t Submit(const BatchJob& batch) = 0;
+  // Asks the controller whether it would take the job. Submits nothing. Throws SlurmError if not.
+  virtual void Test(const BatchJob& /*batch*/) const {}
   // Returns this user's jobs that the controller knows, with one question. Returns nothing if none has changed since
   // the last one.
   virtual std::optional<std::vector<Row>> Jobs() = 0;

@@ -354,18 +354,21 @@ bool IsLimitOfTheUsersJobs(std::string_view words) {
 
 const Refusal& RefusalOf(std::string_view words) {
   static constexpr std::array<Refusal, 12> kRefusals = {{
-      {"nvalid partition", "rights", "`sinfo -s` lists partitions; name one as launch: slurm: partition"},
+      {"nvalid partition", "rights", "`sinfo -s` lists partitions; name one as launch: slurm: partition", "partition"},
       {"nvalid account", "rights",
-       "`sacctmgr show association user=$USER` lists yours; name one as launch: slurm: account"},
-      {"nvalid qos", "rights", "`sacctmgr show association user=$USER` lists yours; name one as launch: slurm: qos"},
+       "`sacctmgr show association user=$USER` lists yours; name one as launch: slurm: account", "account"},
+      {"nvalid qos", "rights", "`sacctmgr show association user=$USER` lists yours; name one as launch: slurm: qos",
+       "qos"},
       {"accounting/QOS policy", "limit", kTheirLimits},
       {"nvalid generic resource", "rights",
        "`sinfo -o '%P %G'` lists what nodes have; see launch: slurm: gpus and gres"},
-      {"nvalid feature", "rights", "`sinfo -o '%P %f'` lists what nodes have; see launch: slurm: constraint"},
+      {"nvalid feature", "rights", "`sinfo -o '%P %f'` lists what nodes have; see launch: slurm: constraint",
+       "constraint"},
       {"onfiguration", "limit", "ask for less: launch: slurm: nodes, cpus, memory, gpus, gres"},
       {"ermission", "rights", "ask who runs this cluster for leave to submit there"},
       {"not permitted", "rights", "ask who runs this cluster for leave to submit there; `sinfo -s` lists partitions"},
-      {"reservation", "rights", "`scontrol show reservation` lists them; see launch: slurm: reservation"},
+      {"reservation", "rights", "`scontrol show reservation` lists them; see launch: slurm: reservation",
+       "reservation"},
       {"time limit", "limit", "`scontrol show partition` has the limits; lower launch: slurm: time"},
       {"", "start", ""},
   }};

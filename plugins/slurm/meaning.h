@@ -92,6 +92,7 @@ struct Refusal {
   std::string_view part;    // part of Slurm's words
   std::string_view reason;  // of infrastructure
   std::string_view hint;
+  std::string_view setting = {};  // of `slurm:`, whose value is refused; empty: not a single one's
 };
 const Refusal& RefusalOf(std::string_view words);
 

@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -67,6 +68,22 @@ std::string SbatchCommand() {
   return unset.empty() ? "sbatch FILE" : "env" + unset + " sbatch FILE";
 }
 
+// Why a job of these options would be refused. Names the setting that Slurm's words are about, if it is given.
+Failure Refused(const Options& options, const std::string& words) {
+  const Refusal& refusal = RefusalOf(words);
+  const std::pair<std::string_view, const std::string*> given[] = {{"partition", &options.partition},
+                                                                   {"account", &options.account},
+                                                                   {"qos", &options.qos},
+                                                                   {"constraint", &options.constraint},
+                                                                   {"reservation", &options.reservation}};
+  std::string message = fmt::format("Slurm would refuse the job: {}", words);
+  for (const auto& [setting, value] : given) {
+    if (setting == refusal.setting && !value->empty())
+      message = fmt::format("launch: slurm: {} is '{}': {}", setting, *value, message);
+  }
+  return {Failure::Kind::kInvalidInput, message, std::string(refusal.hint), std::string(refusal.reason)};
+}
+
 class SlurmLauncher final : public plugin::Launcher {
  public:
   SlurmLauncher(const Json& config, fs::path state_dir)
@@ -96,6 +113,26 @@ class SlurmLauncher final : public plugin::Launcher {
       const Failure e = Failure::Of(error);
       return {.why = e.what(), .description = "Slurm", .retry = e.kind() == Failure::Kind::kNotNow};
     }
+  }
+
+  std::vector<std::optional<Failure>> WhyRefused(const Json& jobs) override {
+    std::vector<std::optional<Failure>> refusals;
+    for (const Json& job : jobs) {
+      const BatchJob batch =
+          Bundle(Json::array({job}), options_, ArrayLimit(), fs::current_path().string(), state_dir_.string()).front();
+      refusals.push_back(Answered([&]() -> std::optional<Failure> {
+        try {
+          Talk().client().Test(batch);
+          return std::nullopt;
+        } catch (const SlurmError& e) {
+          // A limit on how many jobs the queue takes now says nothing about the job.
+          if (e.trouble() == Trouble::kBusy) return std::nullopt;
+          if (e.trouble() == Trouble::kNoAnswer) throw;
+          return Refused(batch.options, e.what());
+        }
+      }));
+    }
+    return refusals;
   }
 
   plugin::Rendering Render(const Json& jobs) override {

@@ -52,6 +52,11 @@ class ToolsClient final : public Client {
     Fail("sbatch", finished);
   }
 
+  void Test(const BatchJob& batch) const override {
+    const Finished finished = Run({"sbatch", "--test-only"}, environment_, SbatchFile(batch));
+    if (!finished.ok()) Fail("sbatch --test-only", finished);
+  }
+
   std::optional<std::vector<Row>> Jobs() override {
     // --all: also lists jobs in partitions that are closed to this user, which Slurm may accept all the same.
     return ParseSqueue(Ask({"squeue", "--noheader", "--all", "--states=all", fmt::format("--user={}", ::getuid()),

@@ -142,7 +142,10 @@ Check SweepsLauncherCheck(const fs::path& file, const std::vector<fs::path>& tra
   if (const std::string why = WhyNoCudaTrainer(sweep, Expand(sweep)); !why.empty()) {
     return {CheckState::kFail, "launcher", as + why, kGetCudaTrainer};
   }
-  if (status.available) return {CheckState::kOk, "launcher", as + status.description, ""};
+  if (status.available) {
+    CheckWithScheduler(sweep, *launcher);
+    return {CheckState::kOk, "launcher", as + status.description, ""};
+  }
   return {CheckState::kFail, "launcher", as + status.why, "no job of this sweep can be submitted from here"};
 }
 

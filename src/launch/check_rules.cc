@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "run/spec.h"
 #include "sweep/expand.h"
@@ -16,23 +21,29 @@ namespace {
 
 using Rules = std::vector<size_t>;
 
+// A job of a point to which these rules apply.
+LaunchJob JobOf(const Sweep& sweep, const Rules& rules, const RunSpec& spec, std::string key) {
+  const Launch launch = LaunchOf(sweep, {"", spec, rules});
+  LaunchJob job;
+  job.key = std::move(key);
+  job.sweep = sweep.name;
+  job.job_dir = "/jobs/" + job.key;
+  job.nodes = launch.nodes;
+  job.cpus = launch.cpus;
+  job.memory_bytes = launch.memory_limit_bytes;
+  job.time_limit_s = launch.time_limit_s;
+  job.exec = {"ridgeline"};
+  job.config = launch.config;
+  return job;
+}
+
 class Checker {
  public:
   Checker(const Sweep& sweep, Launcher& launcher) : sweep_(sweep), launcher_(launcher) {}
 
   // Checks a job of a point to which these rules apply.
   void Check(const Rules& rules, const RunSpec& spec) {
-    const Launch launch = LaunchOf(sweep_, {"", spec, rules});
-    LaunchJob job;
-    job.key = "rl-check";
-    job.sweep = sweep_.name;
-    job.job_dir = "/jobs/" + job.key;
-    job.nodes = launch.nodes;
-    job.cpus = launch.cpus;
-    job.memory_bytes = launch.memory_limit_bytes;
-    job.time_limit_s = launch.time_limit_s;
-    job.exec = {"ridgeline"};
-    job.config = launch.config;
+    const LaunchJob job = JobOf(sweep_, rules, spec, "rl-check");
     try {
       launcher_.Render({&job, 1});
     } catch (const Error& e) {
@@ -81,6 +92,53 @@ void CheckRules(const Sweep& sweep, Launcher& launcher) {
     if (sound) checker.Check(rules, spec);
   }
   checker.ThrowIfAnyIs();
+}
+
+void CheckWithScheduler(const Sweep& sweep, Launcher& launcher) {
+  constexpr size_t kMostSets = 16;  // each takes a call of the scheduler's tools
+  std::map<Rules, RunSpec> sets;
+  for (const Point& point : Expand(sweep)) {
+    const auto [set, is_new] = sets.try_emplace(point.rules, point.spec);
+    if (!is_new && point.spec.ranks > set->second.ranks) set->second = point.spec;
+    if (sets.size() == kMostSets) break;
+  }
+  std::vector<LaunchJob> jobs;
+  for (const auto& [rules, spec] : sets)
+    jobs.push_back(JobOf(sweep, rules, spec, fmt::format("rl-check{}", jobs.size())));
+  const std::vector<std::optional<Error>> refusals = launcher.WhyRefused(jobs);
+  std::vector<Fault> faults;
+  std::string hint;
+  size_t i = 0;
+  for (const auto& [rules, spec] : sets) {
+    const std::optional<Error>& refusal = refusals.at(i++);
+    if (!refusal) continue;
+    const Place otherwise = rules.empty() ? sweep.launch.place : sweep.rules[rules.back()].place;
+    const Place place = PlaceOfSetting(LaunchOf(sweep, {"", spec, rules}), refusal->message()).value_or(otherwise);
+    const auto is_told = [&](const Fault& fault) {
+      return fault.place.line == place.line && fault.message == refusal->message();
+    };
+    if (std::ranges::none_of(faults, is_told)) faults.push_back({place, refusal->message()});
+    hint = refusal->hint();
+  }
+  if (!faults.empty()) ThrowFaults(sweep.file, std::move(faults), hint);
+}
+
+std::optional<Place> PlaceOfSetting(const Launch& launch, const std::string& message) {
+  const size_t at = message.find("launch: ");
+  if (at == std::string::npos) return std::nullopt;
+  std::optional<Place> place;
+  const std::string_view rest = std::string_view(message).substr(at + 8);
+  size_t longest = 0;  // prefers a setting to its mapping
+  for (const auto& [setting, its_place] : launch.places) {
+    const std::string unknown = fmt::format("there is no setting '{}'", setting.substr(setting.find(' ') + 1));
+    const bool is_it = rest.starts_with(setting + " is ") || rest.starts_with(setting + ": ") ||
+                       rest.find(unknown) != std::string_view::npos;
+    if (is_it && setting.size() > longest) {
+      longest = setting.size();
+      place = its_place;
+    }
+  }
+  return place;
 }
 
 }  // namespace ridgeline

@@ -113,6 +113,11 @@ class Launcher {
   virtual LauncherCapabilities can() const = 0;
   // Returns whether jobs can be submitted from here now. Throws only if the configuration is wrong.
   virtual LauncherStatus Probe() = 0;
+  // Returns for each job, in order, why the scheduler would refuse it; nothing if it would take it, or if the launcher
+  // cannot ask. Submits nothing.
+  virtual std::vector<std::optional<Error>> WhyRefused(std::span<const LaunchJob> jobs) {
+    return std::vector<std::optional<Error>>(jobs.size());
+  }
   // Returns the files that a person could submit by hand. Throws if it cannot render.
   virtual Rendered Render(std::span<const LaunchJob> jobs) = 0;
   // Returns one answer for each job, in order. Finds a key that exists already, and never starts it a second time.

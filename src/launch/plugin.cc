@@ -88,7 +88,10 @@ class Plugin final : public Launcher {
   }
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
-  ~Plugin() override { table_.close(session_); }
+  ~Plugin() override {
+    table_.close(session_);
+    if (made_state_dir_) RemoveStateDirWithoutFiles();
+  }
 
   const std::string& name() const override { return name_; }
   LauncherCapabilities can() const override { return can_; }
@@ -100,6 +103,19 @@ class Plugin final : public Launcher {
                             0, reply.value("retry", false)};
       if (can_.queue && status.available) reply.at("max_jobs").get_to(status.max_jobs);
       return status;
+    });
+  }
+
+  std::vector<std::optional<Error>> WhyRefused(std::span<const LaunchJob> jobs) override {
+    const Json reply = Call("probe", table_.probe, {{"jobs", EncodeJobs(jobs)}});
+    return Checked("probe", [&] {
+      std::vector<std::optional<Error>> refusals(jobs.size());
+      if (!reply.contains("jobs")) return refusals;
+      for (size_t i = 0; i < jobs.size(); ++i) {
+        const Json& answer = AnswerFor(reply, jobs[i].key);
+        if (const auto error = answer.find("error"); error != answer.end()) refusals[i] = ErrorFromJson(*error, name_);
+      }
+      return refusals;
     });
   }
 
@@ -241,6 +257,17 @@ class Plugin final : public Launcher {
     return CheckedReply(name_, call, read);
   }
 
+  // A launcher that kept nothing leaves no folders.
+  void RemoveStateDirWithoutFiles() {
+    std::error_code ec;
+    for (fs::recursive_directory_iterator it(state_dir_, ec), end; !ec && it != end; it.increment(ec)) {
+      if (!it->is_directory(ec)) return;
+    }
+    if (ec) return;
+    fs::remove_all(state_dir_, ec);
+    fs::remove(state_dir_.parent_path(), ec);
+  }
+
   void Open(const Json& config) {
     const Json request = {{"config", config}, {"state_dir", state_dir_.string()}};
     const Json reply = Exchange("open", request, [&](const std::string& text, char** bytes, size_t* size) {
@@ -260,7 +287,10 @@ class Plugin final : public Launcher {
   }
 
   Json Call(const char* call, ridgeline_launcher_call function, const Json& request) {
-    if (function != table_.render) MakeDirs(state_dir_);
+    if (function != table_.render) {
+      made_state_dir_ = made_state_dir_ || !fs::exists(state_dir_);
+      MakeDirs(state_dir_);
+    }
     return Exchange(call, request, [&](const std::string& text, char** bytes, size_t* size) {
       return function(session_, text.data(), text.size(), bytes, size);
     });
@@ -275,6 +305,7 @@ class Plugin final : public Launcher {
   ridgeline_launcher_table table_;
   std::string name_;
   fs::path state_dir_;
+  bool made_state_dir_ = false;
   ridgeline_launcher_session* session_ = nullptr;
   LauncherCapabilities can_;
   size_t next_answer_ = 0;

@@ -12,6 +12,7 @@
 #include "driver/counting_line.h"
 #include "driver/driver.h"
 #include "driver/places.h"
+#include "launch/check_rules.h"
 #include "plan/largest.h"
 #include "plan/price.h"
 #include "predict/memory.h"
@@ -42,20 +43,8 @@ std::unique_ptr<Launcher> OpenLauncherFor(const Sweep& sweep, int64_t max_parall
   try {
     return OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), max_parallel, db);
   } catch (const Error& e) {
-    const size_t at = e.message().find("launch: ");
-    if (e.kind() != ErrorKind::kInvalidInput || at == std::string::npos) throw;
-    const std::string rest = e.message().substr(at + 8);
-    Place place = sweep.launch.place;
-    size_t longest = 0;  // prefers a setting to its mapping
-    for (const auto& [setting, its_place] : sweep.launch.places) {
-      const bool is_unknown = rest.find(fmt::format("there is no setting '{}'",
-                                                    setting.substr(setting.find(' ') + 1))) != std::string::npos;
-      const bool is_it = rest.starts_with(setting + " is ") || rest.starts_with(setting + ": ") || is_unknown;
-      if (is_it && setting.size() > longest) {
-        longest = setting.size();
-        place = its_place;
-      }
-    }
+    if (e.kind() != ErrorKind::kInvalidInput || e.message().find("launch: ") == std::string::npos) throw;
+    const Place place = PlaceOfSetting(sweep.launch, e.message()).value_or(sweep.launch.place);
     throw Error(e.kind(), FaultText(sweep.file, {place, e.message()}), e.hint());
   }
 }

@@ -32,6 +32,20 @@ class PickyLauncher final : public Launcher {
     }
     return {};
   }
+  std::vector<std::optional<Error>> WhyRefused(std::span<const LaunchJob> jobs) override {
+    std::vector<std::optional<Error>> refusals;
+    for (const LaunchJob& job : jobs) {
+      refusals.emplace_back();
+      const std::string queue = job.config.value("picky", Json::object()).value("queue", "");
+      if (queue == "nowhere") {
+        refusals.back() =
+            Error(ErrorKind::kInvalidInput, "launch: picky: queue is 'nowhere': no such queue", "see queues");
+      } else if (job.nodes > 4) {
+        refusals.back() = Error(ErrorKind::kInvalidInput, "too many nodes", "see queues");
+      }
+    }
+    return refusals;
+  }
   std::vector<Submission> Submit(std::span<const LaunchJob>) override { return {}; }
   std::vector<JobState> PollMany(std::span<const JobRef>) override { return {}; }
   std::vector<bool> Cancel(std::span<const JobRef>) override { return {}; }
@@ -85,6 +99,33 @@ TEST(CheckRules, AsksNothingOfALauncherThatRendersNothing) {
   PickyLauncher launcher(false);
   EXPECT_THAT(Wrong("    - {when: {ranks: 2}, set: {nodes: 5}}\n", launcher), IsEmpty());
   EXPECT_THAT(launcher.rendered, IsEmpty());
+}
+
+std::string Refused(const std::string& launch) {
+  PickyLauncher launcher;
+  try {
+    CheckWithScheduler(
+        ParseSweep("name: test\ndefaults: {model: llama-10m}\nmatrix: {ranks: [1, 8]}\nlaunch:\n" + launch, "s.yaml"),
+        launcher);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    EXPECT_EQ(e.hint(), "see queues");
+    return e.message();
+  }
+  return "";
+}
+
+TEST(CheckWithScheduler, SaysAtItsLineWhatTheSchedulerRefuses) {
+  EXPECT_EQ(Refused("  picky: {queue: here}\n"), "");
+  EXPECT_EQ(Refused("  picky:\n    queue: nowhere\n"), "s.yaml:6:12: launch: picky: queue is 'nowhere': no such queue");
+  EXPECT_EQ(Refused("  rules:\n    - {when: {ranks: 8}, set: {picky: {queue: nowhere}}}\n"),
+            "s.yaml:6:47: launch: picky: queue is 'nowhere': no such queue")
+      << "of a rule's own setting";
+  EXPECT_EQ(Refused("  picky: {queue: nowhere}\n  rules:\n    - {when: {ranks: 8}, set: {cpus: 2}}\n"),
+            "s.yaml:5:18: launch: picky: queue is 'nowhere': no such queue")
+      << "once, though points of two kinds have it";
+  EXPECT_EQ(Refused("  ranks_per_node: 1\n  rules:\n    - {when: {ranks: 8}, set: {cpus: 2}}\n"),
+            "s.yaml:7:7: too many nodes");
 }
 
 }  // namespace

@@ -105,6 +105,20 @@ TEST_F(SlurmClient, OnlyAClearNoIsARefusal) {
   EXPECT_THAT(said_, AllOf(HasSubstr("QOSMaxSubmitJobPerUserLimit; "), Not(HasSubstr("\n"))));
 }
 
+TEST_F(SlurmClient, ATestSubmitsNothing) {
+  Program("sbatch", "echo \"$@\" >> " + (dir_ / "calls").string() + "; echo 'sbatch: Job 7 to start at …' >&2");
+  MakeToolsClient("alps")->Test(Batch());
+  EXPECT_THAT(Calls(), ElementsAre("--clusters=alps --test-only"));
+  Program("sbatch", "echo 'allocation failure: Invalid partition name specified' >&2; exit 1");
+  try {
+    MakeToolsClient()->Test(Batch());
+    ADD_FAILURE() << "it is refused";
+  } catch (const SlurmError& e) {
+    EXPECT_EQ(e.trouble(), Trouble::kRefused);
+    EXPECT_THAT(e.what(), HasSubstr("Invalid partition name specified"));
+  }
+}
+
 TEST_F(SlurmClient, ATerminalsCtrlCDoesNotReachATool) {
   Program("sbatch", "ps -o pgid= -p $$ > " + (dir_ / "group").string() + "; echo 12");
   MakeToolsClient()->Submit(Batch());

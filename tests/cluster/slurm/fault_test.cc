@@ -320,6 +320,22 @@ TEST_P(SlurmRefuses, ALimitThatIsLoweredForSecondsCostsNothing) {
   cli.ExpectOneFinalResultEach(1, 1);
 }
 
+// `doctor` asks Slurm itself, and submits nothing.
+TEST_P(SlurmRefuses, DoctorSaysAtItsLineWhatSlurmWouldRefuse) {
+  const Slurm slurm;
+  SlurmCli cli;
+  const auto sound = cli.Run({"doctor", cli.Write({.slurm = With("partition: main")})});
+  EXPECT_EQ(sound.status.exit_code, 0) << sound.out << sound.err;
+  const auto wrong = cli.Run({"doctor", cli.Write({.slurm = With("partition: nowhere")})});
+  EXPECT_EQ(wrong.status.exit_code, 3) << wrong.out << wrong.err;
+  EXPECT_THAT(wrong.out, ::testing::ContainsRegex("yaml:8:[0-9]+: launch: slurm: partition is 'nowhere': Slurm would "
+                                                  "refuse the job: Invalid partition name specified"));
+  EXPECT_THAT(wrong.out, HasSubstr("`sinfo -s` lists partitions"));
+  EXPECT_THAT(cli.Run({"doctor", cli.Write({.slurm = With("time: 5m, nodes: 99")})}).out,
+              HasSubstr("Slurm would refuse the job: "));
+  EXPECT_TRUE(Slurm::Jobs().empty());
+}
+
 bool HasPlugin(const std::string& name) {
   const auto found =
       ridgeline::Run({"sh", "-c", "ls /usr/lib*/slurm*/\"$0\" /usr/lib/*/slurm*/\"$0\" 2>/dev/null", name});
