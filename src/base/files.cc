@@ -227,6 +227,10 @@ std::optional<FileLock> FileLock::Try(const fs::path& path) {
     if (errno == EWOULDBLOCK) return std::nullopt;
     if (errno != EINTR) ThrowErrno("cannot lock " + path.string());
   }
+  // Its holder may have removed the file after we opened it. Then others lock a new file of that name.
+  struct stat named {};
+  const bool is_there = ::lstat(path.c_str(), &named) == 0;
+  if (!is_there || named.st_dev != info.st_dev || named.st_ino != info.st_ino) return Try(path);
   return FileLock(fd.release());
 }
 

@@ -121,8 +121,8 @@ void MakeDirs(const std::filesystem::path& path);
 // by the destructor, or by any end of the process. A child inherits it if it inherits the descriptor.
 class FileLock {
  public:
-  // Returns nothing if another process holds it. Throws Error(kInfrastructure) if the file cannot be opened, or is no
-  // regular file.
+  // Returns nothing if another process holds it. A holder may remove the file. Throws Error(kInfrastructure) if the
+  // file cannot be opened, or is no regular file.
   static std::optional<FileLock> Try(const std::filesystem::path& path);
 
   FileLock(FileLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }

@@ -220,7 +220,23 @@ bool OurTrainerHasGpus() {
   return said.status.ok() && !said.stdout_text.empty() && !said.stdout_text.starts_with(kNoGpus);
 }
 
-DriverOptions DriverOptionsOf(const Sweep& sweep, const RunOptions& options, Store& store) {
+// Opens the database, and makes the folder of the jobs. If the database is refused, no folder is left behind.
+Store OpenForRun(const fs::path& db, const fs::path& jobs, const std::function<void(const std::string&)>& note) {
+  std::vector<fs::path> made;  // the innermost first
+  for (fs::path folder = jobs; !folder.empty() && !fs::exists(folder); folder = folder.parent_path()) {
+    made.push_back(folder);
+  }
+  MakeDirs(jobs);
+  try {
+    return Store::Open(db, Store::Mode::kReadWrite, note);
+  } catch (...) {
+    std::error_code ec;
+    for (const fs::path& folder : made) fs::remove(folder, ec);
+    throw;
+  }
+}
+
+DriverOptions DriverOptionsOf(const Sweep& sweep, const RunOptions& options, Store& store, TimeModel times) {
   DriverOptions driver;
   driver.program = ProgramDir() / "ridgeline";
   driver.jobs_dir = fs::absolute(options.to) / "jobs";
@@ -233,7 +249,7 @@ DriverOptions DriverOptionsOf(const Sweep& sweep, const RunOptions& options, Sto
   driver.detach = options.detach;
   driver.campaign = CampaignOf(options, store, sweep.name);
   driver.here = FactsHere(sweep, driver.runs_here);
-  driver.times = AssumedTimesOf(sweep, DeviceFor(sweep, "", {}));
+  driver.times = std::move(times);
   return driver;
 }
 
@@ -246,7 +262,7 @@ int DryRun(const Sweep& sweep, const RunOptions& options) {
   CheckRules(sweep, *OpenLauncherFor(sweep, options.max_parallel, options.db));
   const TemporaryFolder folder("ridgeline-dry-run");
   Store copy = CopyOfDatabase(options.db, folder.path());
-  ShowDryRun(sweep, DriverOptionsOf(sweep, options, copy), copy);
+  ShowDryRun(sweep, DriverOptionsOf(sweep, options, copy, AssumedTimesOf(sweep, DeviceFor(sweep, "", {}))), copy);
   return 0;
 }
 
@@ -264,22 +280,21 @@ int Run(const RunOptions& options) {
     }
   }
   if (options.dry_run) return DryRun(sweep, options);
-  std::unique_ptr<Launcher> launcher;
-  if (!RunsHere(sweep)) launcher = OpenClusters(sweep, options);
+  // Everything that can be refused comes before the first file.
+  const std::unique_ptr<Launcher> launcher =
+      RunsHere(sweep) ? OpenLauncherFor(sweep, options.max_parallel, options.db) : OpenClusters(sweep, options);
+  CheckRules(sweep, *launcher);
+  const Interrupts interrupts;
+  TimeModel times = AssumedTimesOf(sweep, DeviceFor(sweep, "", {}));
+
+  const DriverLock lock = DriverLock::Take(options.db, sweep.name);
+  RunDisplay display(stdout, DisplayOptions(stdout, sweep.name));
   const fs::path output_dir = fs::absolute(options.to);
-  MakeDirs(output_dir / "jobs");
+  Store store = OpenForRun(options.db, output_dir / "jobs", [&](const std::string& words) { display.Note(words); });
   KeepSweep(output_dir, sweep);
   if (sweep.search) KeepSweep(output_dir, SweepOfTurns(sweep));
 
-  const Interrupts interrupts;
-  const DriverLock lock = DriverLock::Take(options.db, sweep.name);
-  RunDisplay display(stdout, DisplayOptions(stdout, sweep.name));
-  Store store =
-      Store::Open(options.db, Store::Mode::kReadWrite, [&](const std::string& words) { display.Note(words); });
-  if (!launcher) launcher = OpenLauncherFor(sweep, options.max_parallel, options.db);
-  CheckRules(sweep, *launcher);
-
-  const DriverOptions driver = DriverOptionsOf(sweep, options, store);
+  const DriverOptions driver = DriverOptionsOf(sweep, options, store, std::move(times));
 
   SystemClock clock;
   if (const std::string other = OtherFileOf(store, sweep); !other.empty()) display.Note("warning: " + other);

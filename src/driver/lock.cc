@@ -129,13 +129,14 @@ DriverLock DriverLock::Take(const fs::path& db, const std::string& sweep) {
     lock = FileLock::Try(file);
   }
   if (const auto named = ReadIdentity(file); named && IsOfAnotherHost(*named, file)) throw InUse(db, named);
+  DriverLock taken(std::move(*lock), fs::absolute(file));
   const std::string text =
       fmt::format("{}\n{}\n{}\n{}\n{}\n", ::getpid(), sweep, HostName(), BootId(), UserName(::geteuid()));
-  if (::ftruncate(lock->fd(), 0) != 0 ||
-      ::pwrite(lock->fd(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+  if (::ftruncate(taken.lock_.fd(), 0) != 0 ||
+      ::pwrite(taken.lock_.fd(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     ThrowErrno("cannot write " + file.string());
   }
-  return {std::move(*lock), true};
+  return taken;
 }
 
 std::optional<DriverLock> DriverLock::TakeForAMoment(const fs::path& db) {
@@ -143,12 +144,14 @@ std::optional<DriverLock> DriverLock::TakeForAMoment(const fs::path& db) {
   if (!MayWrite(file)) return std::nullopt;
   std::optional<FileLock> lock = FileLock::Try(file);
   if (!lock) return std::nullopt;
-  return DriverLock(std::move(*lock), false);
+  return DriverLock(std::move(*lock), {});
 }
 
 DriverLock::~DriverLock() {
-  if (is_named_ && lock_.fd() >= 0) [[maybe_unused]]
-    const int emptied = ::ftruncate(lock_.fd(), 0);
+  if (named_.empty() || lock_.fd() < 0) return;
+  [[maybe_unused]] const int emptied = ::ftruncate(lock_.fd(), 0);
+  std::error_code ec;
+  fs::remove(named_, ec);
 }
 
 std::optional<DriverIdentity> RunningDriver(const fs::path& db) {

@@ -35,12 +35,12 @@ class DriverLock {
 
   DriverLock(DriverLock&&) noexcept = default;
   DriverLock& operator=(DriverLock&&) = delete;
-  ~DriverLock();  // removes the name from the file
+  ~DriverLock();  // removes the file, or, if that is not allowed, the name from it
 
  private:
-  DriverLock(FileLock lock, bool is_named) : lock_(std::move(lock)), is_named_(is_named) {}
+  DriverLock(FileLock lock, std::filesystem::path named) : lock_(std::move(lock)), named_(std::move(named)) {}
   FileLock lock_;
-  bool is_named_;
+  std::filesystem::path named_;  // the file with our name; empty: without a name
 };
 
 // Returns the driver that works on a database now, or nothing. Checks against the kernel that the process named in the

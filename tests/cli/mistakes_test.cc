@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "base/files.h"
 #include "run/gpus_here.h"
@@ -28,6 +30,45 @@ TEST(Mistakes, SlurmThatIsNotThereIsSaidFirst) {
   EXPECT_THAT(run.err, HasSubstr("the launcher slurm cannot run jobs here: "));
   EXPECT_FALSE(std::filesystem::exists(cli.dir / "ridgeline.db"));
   EXPECT_FALSE(std::filesystem::exists(cli.dir / "ridgeline-out"));
+}
+
+// What a command that is refused leaves behind would look like a run's.
+TEST(Mistakes, ARefusedRunLeavesNothing) {
+  namespace fs = std::filesystem;
+  Cli cli;
+  const std::string sweep = cli.WriteSweep(1, "ok");
+  const auto files = [&] {
+    std::set<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(cli.dir.path())) {
+      const std::string name = entry.path().lexically_relative(cli.dir.path());
+      if (name != "out" && name != "err") names.insert(name);
+    }
+    return names;
+  };
+  std::ofstream(cli.dir / "no.db") << "not a database";
+  std::ofstream(cli.dir / "cpus.yaml") << "name: s\ndefaults: {model: llama-10m}\n"
+                                          "launch: {launcher: slurm, slurm: {nodes: many}}\n";
+  std::ofstream(cli.dir / "local.yaml") << "name: s\ndefaults: {model: llama-10m}\nlaunch: {local: {nonsense: 1}}\n";
+  std::ofstream(cli.dir / "price.yaml") << "name: s\ndefaults: {model: llama-10m}\n"
+                                           "launch: {time_limit: auto}\nprice: {device: nowhere}\n";
+  const std::set<std::string> before = files();
+  const std::vector<std::vector<std::string>> refused = {{"run", sweep, "--db", "no.db"},
+                                                         {"run", sweep, "--db", "no.db", "--to", "a/b/c"},
+                                                         {"run", "cpus.yaml"},
+                                                         {"run", "local.yaml"},
+                                                         {"run", "price.yaml"},
+                                                         {"run", sweep, "--launcher", "nowhere"},
+                                                         {"run", sweep, "--launcher", "slurm"},
+                                                         {"db", "delete", "--run", "1", "--yes", "--db", "no.db"},
+                                                         {"db", "merge", "no.db", "--db", "no.db"},
+                                                         {"db", "prune", "--before", "2026-01-01", "--db", "no.db"},
+                                                         {"db", "vacuum", "--db", "no.db"},
+                                                         {"cancel", "test", "--db", "no.db"}};
+  for (const std::vector<std::string>& command : refused) {
+    const auto ran = cli.Run(command);
+    EXPECT_NE(ran.status.exit_code, 0) << ::testing::PrintToString(command);
+    EXPECT_EQ(files(), before) << ::testing::PrintToString(command) << ran.err;
+  }
 }
 
 TEST(Mistakes, AGpuThatIsNotThereIsSaidFirst) {
@@ -94,13 +135,13 @@ TEST(Mistakes, WhatIsDeletedIsConfirmed) {
   const auto sweep = cli.WriteSweep(2, "ok");
   ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
   EXPECT_THAT(cli.Run({"db", "delete", "--sweep", "test", "--dry-run"}).out,
-              HasSubstr("ridgeline.db: 2 results, 2 jobs, 1 sweep would be deleted; nothing was changed"));
+              HasSubstr("ridgeline.db: 2 runs, 2 jobs, 1 sweep would be deleted; nothing was changed"));
   const auto unsure = cli.Run({"db", "delete", "--sweep", "test"});
   EXPECT_EQ(unsure.status.exit_code, 2);
   EXPECT_THAT(unsure.err, HasSubstr("--yes confirms it"));
   EXPECT_EQ(cli.Run({"db", "delete"}).status.exit_code, 2);
   EXPECT_THAT(cli.Run({"db", "delete", "--sweep", "test", "--yes"}).out,
-              HasSubstr("deleted 2 results, 2 jobs, 1 sweep;"));
+              HasSubstr("deleted 2 runs, 2 jobs, 1 sweep;"));
   EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 ok")) << "measured anew";
 }
 

@@ -42,6 +42,19 @@ TEST(DriverLock, IsFreeAgainWhenItsHolderIsGoneAndTheNextNamesItself) {
   EXPECT_EQ(RunningDriver(dir / "a.db")->sweep, "s");
 }
 
+// Who opened the file before its holder removed it must not hold the lock beside one who made a new file.
+TEST(DriverLock, RemovesItsFileAndIsStillHeldByOne) {
+  const TempDir dir;
+  const std::filesystem::path file = DriverLockFile(dir / "a.db");
+  std::optional<DriverLock> first = DriverLock::Take(dir / "a.db", "first");
+  EXPECT_EQ(FileLock::Try(file), std::nullopt);
+  std::filesystem::remove(file);  // as its holder does at the end
+  const DriverLock second = DriverLock::Take(dir / "a.db", "second");
+  EXPECT_EQ(FileLock::Try(file), std::nullopt);
+  first.reset();
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
 TEST(DriverLock, SaysWhoseItIsAndOnWhichHost) {
   const TempDir dir;
   const DriverLock lock = DriverLock::Take(dir / "a.db", "s");
@@ -70,7 +83,7 @@ TEST(DriverLock, OfAnotherHostIsRespectedOnANetworkFileSystemAlone) {
   }
   std::ofstream(DriverLockFile(dir / "a.db")) << "7\ntheirs\n" << HostName() << "\nanother-boot\nada\n";
   { const DriverLock lock = DriverLock::Take(dir / "a.db", "ours"); }
-  EXPECT_EQ(std::filesystem::file_size(DriverLockFile(dir / "a.db")), 0U) << "who ends takes its name out";
+  EXPECT_FALSE(std::filesystem::exists(DriverLockFile(dir / "a.db"))) << "who ends takes its name out";
   network_folder.clear();
 }
 
