@@ -29,12 +29,14 @@
 #include "session/defaults.h"
 #include "session/say.h"
 #include "session/session.h"
+#include "sweep/given.h"
 
 namespace ridgeline {
 namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr std::string_view kNodeColumn = "node";
+constexpr size_t kMostOfGiven = 200;  // characters
 
 // For people: leaves out those of the columns that have the same value in every row with a value, and `node` if no row
 // has one.
@@ -58,6 +60,20 @@ Table SweepTable(const std::vector<SweepProgress>& sweeps) {
                           p.points - p.finished() - p.live});
   }
   return table;
+}
+
+// A line for each sweep whose points are not those of its file alone, because of -S or --only. Without it the count of
+// points would look like that of the file.
+std::string GivenText(const std::vector<SweepProgress>& sweeps) {
+  std::string text;
+  for (const SweepProgress& p : sweeps) {
+    const std::string given = GivenIn(p.sweep.text);
+    if (given.empty()) continue;
+    text += PrintableLine(fmt::format("{}: the points of its last run, with {}; results of other points are kept",
+                                      p.sweep.name, ShortenToCodePoints(given, kMostOfGiven))) +
+            "\n";
+  }
+  return text;
 }
 
 std::string Said(const JobRecord& job, const char* name) {
@@ -123,13 +139,21 @@ Json JsonOf(Table table) {
   return ParseJson(ToJson(table), "a table");
 }
 
+// For programs. `given`: what was set or left out for the last run, by -S, --only or the file's own sections.
+Json SweepsJson(const std::vector<SweepProgress>& sweeps) {
+  Json list = JsonOf(SweepTable(sweeps));
+  for (size_t i = 0; i < sweeps.size(); ++i) list[i]["given"] = GivenIn(sweeps[i].sweep.text);
+  return list;
+}
+
 // The states of the points: those of a sweep, as it measures them now, or else all.
 Table EndsTable(Store& store, const std::string& sweep) {
   return store.Query(fmt::format(
       "SELECT r.status || iif(r.reason = '', '', ' (' || r.reason || ')') AS \"latest result\", "
       "iif(r.reason = '', NULL, r.evidence ->> '$.node') AS node, r.campaign, r.trainer, r.cpus, "
       "json_remove(r.setup, '$.trainer', '$.cpus') AS setup, r.machine, r.version, "
-      "r.device_name AS \"device\", iif(r.emulated, 'yes', 'no') AS emulated, count(*) AS points FROM runs AS r {} "
+      "r.device_name AS \"device\", iif(r.emulated, 'yes', 'no') AS emulated, count(*) AS points, "
+      "max(r.result) AS \"newest run\" FROM runs AS r {} "
       "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 ORDER BY points DESC, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10",
       sweep.empty() ? ""
                     : "JOIN sweep_points AS s ON s.point_id = r.point_id JOIN sweeps AS w ON w.name = s.sweep AND "
@@ -187,7 +211,7 @@ class Looking {
 
 std::string TextOf(const Snapshot& seen, int64_t now_unix_ns) {
   if (seen.sweeps.empty()) return "no sweeps yet: ridgeline run SWEEP\n";
-  std::string text = ToText(SweepTable(seen.sweeps)) + "\n";
+  std::string text = ToText(SweepTable(seen.sweeps)) + GivenText(seen.sweeps) + "\n";
   if (!seen.ends.rows.empty()) {
     text += ShownText(seen.ends,
                       {"node", "campaign", "trainer", "cpus", "setup", "machine", "version", "device", "emulated"}) +
@@ -232,7 +256,7 @@ int Status(const std::string& sweep, const std::string& db, const std::string& f
     return 0;
   }
   WriteAside(seen.not_asked);
-  Write(ShowJson({{"sweeps", JsonOf(SweepTable(seen.sweeps))},
+  Write(ShowJson({{"sweeps", SweepsJson(seen.sweeps)},
                   {"latest_results", JsonOf(seen.ends)},
                   {"jobs", JobsJson(seen.jobs, looking.UnixNs())},
                   {"driver", seen.driver ? Json{{"pid", seen.driver->pid},

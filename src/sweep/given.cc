@@ -216,6 +216,18 @@ std::string TextWithGiven(std::string_view text, const Given& given, const YamlN
   return SweepText(root);
 }
 
+std::string GivenIn(std::string_view text) {
+  std::string given;
+  try {
+    for (const auto& [key, value] : ParseYaml(text).entries) {
+      if (key.scalar != "set" && key.scalar != "only") continue;
+      given += fmt::format("{}{}: {}", given.empty() ? "" : ", ", key.scalar.get<std::string>(), FlowText(value));
+    }
+  } catch (const Fault&) {  // NOLINT(bugprone-empty-catch): nothing is known of such a text
+  }
+  return given;
+}
+
 std::string SweepText(const YamlNode& root) { return FlowText(root) + "\n"; }
 
 void ApplySet(YamlNode& root, std::vector<Fault>& faults) {

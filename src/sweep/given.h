@@ -25,6 +25,9 @@ void AddGiven(const Given& given, YamlNode& root);
 // returns `root` as text.
 std::string TextWithGiven(std::string_view text, const Given& given, const YamlNode& root);
 
+// Returns the sections `set` and `only` of a sweep's text as one line: "set: {…}, only: {…}". Empty if it has neither.
+std::string GivenIn(std::string_view text);
+
 // Returns `root` as text of one line.
 std::string SweepText(const YamlNode& root);
 

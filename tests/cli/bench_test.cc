@@ -37,7 +37,7 @@ TEST(Bench, RunsEveryCombinationAsASweepThatIsKept) {
   const auto report = cli.Run({"report", "batch-scaling", "--sweep", name, "-o", "csv"});
   EXPECT_EQ(report.status.exit_code, 0) << report.err;
   EXPECT_THAT(report.out, HasSubstr("llama-5m"));
-  EXPECT_THAT(cli.Run({"status", file}).out, HasSubstr("ok                  2\n"));
+  EXPECT_THAT(cli.Run({"status", file}).out, HasSubstr("ok                  2           2\n"));
   WriteFile(file, "name: other\n");
   command[3] = "1,2";
   const auto changed = cli.Run(command);

@@ -254,7 +254,8 @@ TEST(Status, SpeaksJson) {
 TEST(Status, TellsApartWhatOtherTrainersAndCoresMeasured) {
   Cli cli;
   ASSERT_EQ(cli.Run({"run", cli.WriteSweep(2, "ok")}).status.exit_code, 0);
-  EXPECT_THAT(cli.Run({"status"}).out, HasSubstr("\nlatest result  points\nok                  2\n"));
+  EXPECT_THAT(cli.Run({"status"}).out,
+              HasSubstr("\nlatest result  points  newest run\nok                  2           2\n"));
   const std::string two = ReadFile(cli.WriteSweep(2, "slow=1"));
   WriteFile(cli.dir.path() / "sweep.yaml", two + "# with another\n");
   ASSERT_EQ(cli.Run({"run", "sweep.yaml"}).status.exit_code, 0);

@@ -61,6 +61,19 @@ TEST_F(GivenOptions, RunMeasuresWhatPlanLists) {
   ExpectOneResultAPoint(cli_, 2);
 }
 
+// The points that it counts are fewer than the file's.
+TEST_F(GivenOptions, StatusSaysOfWhichPointsItsCountsAre) {
+  ASSERT_EQ(cli_.Run({"run", sweep_, "-S", "seq_length=32", "--only", "seed=1,3"}).status.exit_code, 0);
+  const auto status = cli_.Run({"status"});
+  EXPECT_THAT(status.out,
+              HasSubstr("test: the points of its last run, with set: {\"seq_length\": 32}, only: {\"seed\": [1, 3]}; "
+                        "results of other points are kept\n"));
+  const Json json = ParseJson(cli_.Run({"status", "-o", "json"}).out, "status");
+  EXPECT_THAT(json.at("sweeps").at(0).at("given").get<std::string>(), HasSubstr("only: {\"seed\": [1, 3]}"));
+  ASSERT_EQ(cli_.Run({"run", sweep_}).status.exit_code, 0);
+  EXPECT_THAT(cli_.Run({"status"}).out, Not(HasSubstr("of its last run")));
+}
+
 TEST_F(GivenOptions, RenderedJobsAreCollectedAsGiven) {
   const auto rendered = cli_.Run({"render", sweep_, "--to", "jobs", "-S", "seq_length=32", "--only", "seed=2"});
   ASSERT_TRUE(rendered.status.ok()) << rendered.err;

@@ -53,16 +53,18 @@ TEST(Run, TheTableAndStatusTellWhatDiffersApart) {
   EXPECT_THAT(run.out, ContainsRegex("\n +2 [^\n]* environment.EXAMPLE there\n"));
   EXPECT_THAT(run.out, Not(ContainsRegex("\n +1 [^\n]* environment"))) << "it has none";
   const auto one = cli.Run({"status"});
-  EXPECT_THAT(one.out, ContainsRegex("latest result +setup +points\nok +[^\n]*EXAMPLE[^\n]* 1\nok +\\{\\} +1\n"))
+  EXPECT_THAT(
+      one.out,
+      ContainsRegex("latest result +setup +points +newest run\nok +[^\n]*EXAMPLE[^\n]* 1 +2\nok +\\{\\} +1 +1\n"))
       << "what else they are is the same";
   WriteFile(sweep,
             "name: more\ndefaults: {model: llama-5m, seq_length: 32, precision: fp8}\n"
             "measure: {warmup_steps: 0, steps: 1}\n");
   ASSERT_EQ(cli.Run({"run", sweep, "--campaign", "night"}).status.exit_code, 0);
   const auto two = cli.Run({"status"});
-  EXPECT_THAT(two.out, ContainsRegex("latest result +campaign +setup +emulated +points\n"
-                                     "ok +default +[^\n]*EXAMPLE[^\n]* no +1\nok +default +\\{\\} +no +1\n"
-                                     "ok +night +\\{\\} +yes +1\n"));
+  EXPECT_THAT(two.out, ContainsRegex("latest result +campaign +setup +emulated +points +newest run\n"
+                                     "ok +default +[^\n]*EXAMPLE[^\n]* no +1 +2\nok +default +\\{\\} +no +1 +1\n"
+                                     "ok +night +\\{\\} +yes +1 +3\n"));
 }
 
 // A separate report, whose title names its folder.
@@ -322,7 +324,7 @@ TEST(Status, WatchesUntilNobodyIsAtWork) {
       ridgeline::Run({Program().string(), "status", "--watch", "--db", (cli.dir / "ridgeline.db").string()});
   EXPECT_EQ(watch.status.exit_code, 0) << watch.stderr_text;
   EXPECT_THAT(watch.stdout_text, HasSubstr("is at work on test"));
-  EXPECT_THAT(watch.stdout_text, ContainsRegex("ok +2\n"));
+  EXPECT_THAT(watch.stdout_text, ContainsRegex("ok +2 +2\n"));
   EXPECT_THAT(watch.stdout_text, Not(HasSubstr("\x1b")));
   EXPECT_EQ(cli.Finish(driver).status.exit_code, 0);
 }
