@@ -305,6 +305,18 @@ TEST_F(Trainers, NewProposesADefinitionThatASweepUses) {
   EXPECT_EQ(cli_.Count("SELECT count(*) FROM runs WHERE device_peak_bytes IS NULL"), 1);
 }
 
+TEST_F(Trainers, TheDefinitionInItsHelpIsOne) {
+  const std::string help = cli_.Run({"trainers", "new", "--help"}).out;
+  const size_t begin = help.find("  name: mine\n");
+  ASSERT_NE(begin, std::string::npos);
+  WriteText("mine.yaml", help.substr(begin, help.find("\n\n", begin) + 1 - begin));
+  const auto checked = cli_.Run({"trainers", "check", "mine.yaml"});
+  EXPECT_EQ(checked.status.exit_code, 0) << checked.err;
+  WriteText("train.log", "step 1 time 12.5 ms\nstep 2 time 12.1 ms\n");
+  EXPECT_THAT(cli_.Run({"trainers", "try", "mine", "--trainers", ".", "--log", "train.log"}).out,
+              HasSubstr("step_time  series  2 values, 12.5 ms"));
+}
+
 TEST_F(Trainers, NewSaysWhichDefinitionReadsTheLogAlready) {
   const std::string log = (Source() / "tests/trainers/logs/nanogpt.ok.log").string();
   const auto made = cli_.Run({"trainers", "new", "mine", "--log", log, "--to", "mine.yaml"});
