@@ -3,9 +3,9 @@
 #   bin/ridgeline  bin/ridgeline-train  bin/ridgeline-train-cuda (if the CUDA toolkit was there)
 #   lib/ridgeline/{plugins,libraries}/  share/ridgeline/{reports,sweeps,profiles,trainers,devices,frameworks,metrics,docs}/
 #   share/ridgeline/{LICENSE,NOTICE,libraries.txt,licenses/}: what it is linked with, and under which licences
-#   share/ridgeline/{README.md,CHANGELOG.md}
+#   share/ridgeline/{README.md,CHANGELOG.md,CONTRIBUTING.md}
 #   share/{bash-completion/completions/ridgeline,zsh/site-functions/_ridgeline,fish/vendor_completions.d/ridgeline.fish}
-#   share/ridgeline/kubernetes/: manifests that a cluster's administrators apply
+#   share/ridgeline/kubernetes/: manifests that a cluster's administrators apply, and what makes an image of a bundle
 foreach(data reports sweeps profiles trainers devices frameworks metrics docs)
   if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${data})
     file(MAKE_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
@@ -14,8 +14,8 @@ foreach(data reports sweeps profiles trainers devices frameworks metrics docs)
   endif()
 endforeach()
 
-# README.md and CHANGELOG.md lie beside docs/ as in the sources, so their links hold.
-install(FILES LICENSE NOTICE README.md CHANGELOG.md DESTINATION share/ridgeline)
+# These pages lie beside docs/ as in the sources, so links to and from them hold.
+install(FILES LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION share/ridgeline)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/plugins/kubernetes/deploy ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/kubernetes SYMBOLIC)
 
 foreach(program ridgeline ridgeline-train ridgeline-train-cuda)
@@ -25,8 +25,9 @@ foreach(program ridgeline ridgeline-train ridgeline-train-cuda)
   endif()
 endforeach()
 
-# The image is built from the sources, so its files stay there.
-install(DIRECTORY plugins/kubernetes/deploy/ DESTINATION share/ridgeline/kubernetes FILES_MATCHING PATTERN "*.yaml")
+# The image for CPUs is built from the sources, so its Containerfile stays there. That for GPUs takes a bundle alone.
+install(DIRECTORY plugins/kubernetes/deploy/ DESTINATION share/ridgeline/kubernetes
+        FILES_MATCHING PATTERN "*.yaml" PATTERN "Containerfile.cuda")
 
 get_property(plugins GLOBAL PROPERTY RIDGELINE_PLUGINS)
 foreach(plugin IN LISTS plugins)

@@ -77,10 +77,54 @@ TEST_F(Install, PutsEverythingInItsPlace) {
         "share/ridgeline/trainers/nanogpt.yaml", "share/ridgeline/devices/p5.yaml",
         "share/ridgeline/metrics/grafana.json", "share/ridgeline/metrics/alerts.yaml",
         "share/ridgeline/docs/trainer-contract.md", "share/ridgeline/kubernetes/driver-role.yaml",
-        "share/ridgeline/kubernetes/nightly.yaml", "share/bash-completion/completions/ridgeline",
-        "share/zsh/site-functions/_ridgeline", "share/fish/vendor_completions.d/ridgeline.fish"}) {
+        "share/ridgeline/kubernetes/nightly.yaml", "share/ridgeline/kubernetes/Containerfile.cuda",
+        "share/bash-completion/completions/ridgeline", "share/zsh/site-functions/_ridgeline",
+        "share/fish/vendor_completions.d/ridgeline.fish"}) {
     EXPECT_TRUE(fs::is_regular_file(Prefix() / path)) << path;
   }
+}
+
+// The files of a kind below a folder.
+std::vector<fs::path> FilesWith(const fs::path& folder, const std::string& extension) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file() && entry.path().extension() == extension) files.push_back(entry.path());
+  }
+  return files;
+}
+
+// A page without the sources beside it leads nowhere else.
+TEST_F(Install, EachLinkOfThePagesLeadsToAFile) {
+  const std::vector<fs::path> pages = FilesWith(Prefix() / "share/ridgeline", ".md");
+  ASSERT_THAT(pages.size(), testing::Ge(30));
+  static const std::regex link("\\]\\(([^)#\\s]+)(#[^)\\s]*)?\\)");
+  static const std::regex elsewhere("^[a-z]+:.*");
+  for (const fs::path& page : pages) {
+    const std::string text = ReadFile(page);
+    for (std::sregex_iterator it(text.begin(), text.end(), link), end; it != end; ++it) {
+      const std::string target = (*it)[1];
+      if (std::regex_match(target, elsewhere)) continue;
+      EXPECT_TRUE(fs::exists(page.parent_path() / target)) << page << " leads to " << target;
+    }
+  }
+}
+
+// Help and messages name pages as docs/NAME.md.
+TEST_F(Install, EachPageThatAProgramNamesIsThere) {
+  static const std::regex named("docs/[a-z-]+\\.md");
+  std::set<std::string> pages;
+  for (const char* folder : {"bin", "lib/ridgeline/plugins"}) {
+    for (const auto& entry : fs::directory_iterator(Prefix() / folder)) {
+      const std::string bytes = ReadFile(entry.path());
+      for (size_t at = bytes.find("docs/"); at != std::string::npos; at = bytes.find("docs/", at + 1)) {
+        std::smatch name;
+        const std::string text = bytes.substr(at, 80);
+        if (std::regex_search(text, name, named, std::regex_constants::match_continuous)) pages.insert(name[0]);
+      }
+    }
+  }
+  ASSERT_THAT(pages.size(), testing::Ge(8));
+  for (const std::string& page : pages) EXPECT_TRUE(fs::exists(Prefix() / "share/ridgeline" / page)) << page;
 }
 
 TEST_F(Install, TheCompletionsAreOfTheirShells) {
