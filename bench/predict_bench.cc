@@ -8,7 +8,7 @@
 
 #include "predict/clock.h"
 #include "predict/device.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "run/spec.h"
 
 namespace ridgeline {

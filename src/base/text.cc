@@ -72,6 +72,10 @@ std::string FormatCount(double value) {
   return WithUnit(value, kUnits[unit]);
 }
 
+std::string CountOf(int64_t number, std::string_view noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
+
 std::string FormatUnixTime(int64_t unix_ns) {
   const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
   std::tm parts{};

@@ -8,10 +8,11 @@
 
 namespace ridgeline {
 
-std::string FormatBytes(int64_t bytes);       // "15.5 GB": decimal units, three digits
-std::string FormatDuration(int64_t ns);       // "850 ms", "12.3 s", "4 min 10 s", "2 h 05 min"
-std::string FormatCount(double value);        // "6.02K", "1.24B"
-std::string FormatUnixTime(int64_t unix_ns);  // "2026-02-01T12:30:05Z"
+std::string FormatBytes(int64_t bytes);                      // "15.5 GB": decimal units, three digits
+std::string FormatDuration(int64_t ns);                      // "850 ms", "12.3 s", "4 min 10 s", "2 h 05 min"
+std::string FormatCount(double value);                       // "6.02K", "1.24B"
+std::string CountOf(int64_t number, std::string_view noun);  // "1 point", "3 points"
+std::string FormatUnixTime(int64_t unix_ns);                 // "2026-02-01T12:30:05Z"
 
 // The candidate nearest to `name` by edit distance; empty if none is near enough to be meant.
 std::string Nearest(std::string_view name, const std::vector<std::string>& candidates);

@@ -171,7 +171,7 @@ class CalibratingRanks {
     const auto first = std::from_chars(line.data(), end, done);
     if (first.ec != std::errc() || first.ptr == end) return;
     if (std::from_chars(first.ptr + 1, end, total).ec != std::errc() || total <= 0) return;
-    SayAside("calibrating {} rank{}: {} of {} turns, after {}\n", ranks_, ranks_ == 1 ? "" : "s", done, total,
+    SayAside("calibrating {}: {} of {} turns, after {}\n", CountOf(ranks_, "rank"), done, total,
              FormatDuration(elapsed_ns));
   }
 
@@ -233,8 +233,7 @@ int Calibrate(const CalibrateArguments& arguments) {
     if (of == 1 && !runs.empty()) break;
     const double share = ranks == 1 ? 1 : of == 1 ? kShareOfAlone : 1 - kShareOfAlone;
     const double seconds = share * arguments.seconds;
-    SayAside("calibrating {} rank{}, for about {}\n", of, of == 1 ? "" : "s",
-             FormatDuration(std::llround(1e9 * seconds)));
+    SayAside("calibrating {}, for about {}\n", CountOf(of, "rank"), FormatDuration(std::llround(1e9 * seconds)));
     CalibratingRanks processes(BaseOf(arguments, of), seconds, scratch.path(), cores);
     if (!processes.Wait(seconds)) return kInterruptedExit;
     runs.push_back(processes.Result());
@@ -252,8 +251,8 @@ int Calibrate(const CalibrateArguments& arguments) {
   if (file.has_parent_path()) MakeDirs(file.parent_path());
   WriteFileAtomic(file, made.text);
   for (const CalibrationCheck& check : made.checks) {
-    Say("{} rank{}: {} steps predicted from the others: mean error {:.1f} %, 90th percentile {:.1f} %\n", check.ranks,
-        check.ranks == 1 ? "" : "s", check.programs, 100 * check.mean_error, 100 * check.p90_error);
+    Say("{}: {} steps predicted from the others: mean error {:.1f} %, 90th percentile {:.1f} %\n",
+        CountOf(check.ranks, "rank"), check.programs, 100 * check.mean_error, 100 * check.p90_error);
   }
   int64_t left_out = 0;
   for (const CalibrationRun& run : runs) left_out += run.left_out;

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/folders.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/result_table.h"
@@ -22,7 +23,7 @@
 #include "collect/rebuild.h"
 #include "driver/lock.h"
 #include "plan/largest.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "run/job.h"
 #include "session/defaults.h"
 #include "session/say.h"
@@ -40,25 +41,21 @@ void WarnOfProblems(const std::vector<std::string>& problems) {
   if (problems.size() > kMostShown) SayAside("warning: and {} more like these\n", problems.size() - kMostShown);
 }
 
-std::string Count(int64_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 // Collects the output folder of `ridgeline run`.
 int CollectRun(const fs::path& dir, const std::string& db, const std::string& campaign) {
   const DriverLock lock = DriverLock::Take(db, "collect");
   Store store = OpenStore(db, Store::Mode::kReadWrite);
   const Rebuilt rebuilt = RebuildFrom(store, dir, campaign, SystemClock().UnixNs());
   WarnOfProblems(rebuilt.problems);
-  Say("{}: {} and {} that {} did not have\n", dir.string(), Count(rebuilt.jobs, "job"),
-      Count(rebuilt.results, "result"), db);
+  Say("{}: {} and {} that {} did not have\n", dir.string(), CountOf(rebuilt.jobs, "job"),
+      CountOf(rebuilt.results, "result"), db);
   if (rebuilt.live > 0) {
     Say("{} may still run: the next `ridgeline run` continues {}, `ridgeline cancel` ends {}\n",
-        Count(rebuilt.live, "job"), rebuilt.live == 1 ? "it" : "them", rebuilt.live == 1 ? "it" : "them");
+        CountOf(rebuilt.live, "job"), rebuilt.live == 1 ? "it" : "them", rebuilt.live == 1 ? "it" : "them");
   }
   for (const std::string& name : rebuilt.sweeps) {
     const SweepProgress progress = store.Progress(name);
-    Say("{}: {}: {}\n", name, Count(progress.points, "point"), EndsText(progress));
+    Say("{}: {}: {}\n", name, CountOf(progress.points, "point"), EndsText(progress));
   }
   return 0;
 }
@@ -107,7 +104,7 @@ int CollectRendered(const fs::path& dir, const std::string& db, const std::strin
     WarnOfProblems(found.problems);
     added += found.added;
   }
-  Say("{} new result{}\n\n", added, added == 1 ? "" : "s");
+  Say("{}\n\n", CountOf(added, "new result"));
   const Table table = ResultTable(store, sweep);
   Write(ToText(table) + BelowTable(table) + "\n");
   WriteReports(reports, sweep.name, store, dir);

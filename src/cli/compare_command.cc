@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "gate/sides.h"
@@ -55,7 +56,7 @@ int Compare(const CompareOptions& options) {
     return 0;
   }
   WriteFileAtomic(options.to, text);
-  Say("{}: {} point{}\n", options.to, cells.size(), cells.size() == 1 ? "" : "s");
+  Say("{}: {}\n", options.to, CountOf(cells.size(), "point"));
   return 0;
 }
 

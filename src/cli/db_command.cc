@@ -86,8 +86,8 @@ int Prune(const std::string& file, const std::string& before) {
   const DriverLock lock = DriverLock::Take(file, "db prune");
   Store store = OpenStore(file, Store::Mode::kReadWrite);
   const Pruned pruned = store.Prune(before_unix_ns);
-  Say("{}: deleted {} measurement{} before {} and {} job{}; `ridgeline db vacuum` shrinks the file\n", file,
-      pruned.results, pruned.results == 1 ? "" : "s", before, pruned.jobs, pruned.jobs == 1 ? "" : "s");
+  Say("{}: deleted {} before {} and {}; `ridgeline db vacuum` shrinks the file\n", file,
+      CountOf(pruned.results, "measurement"), before, CountOf(pruned.jobs, "job"));
   return 0;
 }
 
@@ -226,7 +226,7 @@ int ExportLines(const std::string& file, const std::string& to) {
   }
   int64_t lines = 0;
   WriteWhole(to, [&](const auto& write) { lines = WriteLines(store, write); });
-  Say("{}: {} measurement{} of {}\n", to, lines, lines == 1 ? "" : "s", file);
+  Say("{}: {} of {}\n", to, CountOf(lines, "measurement"), file);
   return 0;
 }
 
@@ -242,7 +242,7 @@ int Export(const std::string& file, const std::string& format, const std::string
     return 0;
   }
   WriteFileAtomic(to, text);
-  Say("{}: {} measurement{} of {}\n", to, measurements.rows.size(), measurements.rows.size() == 1 ? "" : "s", file);
+  Say("{}: {} of {}\n", to, CountOf(measurements.rows.size(), "measurement"), file);
   return 0;
 }
 

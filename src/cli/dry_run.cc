@@ -14,7 +14,7 @@
 #include "plan/largest.h"
 #include "plan/plan.h"
 #include "plan/show.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "rounds/rounds.h"
 #include "session/say.h"
 #include "session/session.h"

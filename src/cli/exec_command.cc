@@ -67,9 +67,9 @@ RunResult Headline(RunResult result) {
 
 // Prints the points' ends and the trainers' output, for people or as lines that a program finds again
 // (ridgeline/job_line.h). Keeps as many headlines as the summary file may hold.
-class Teller {
+class PointReporter {
  public:
-  explicit Teller(const ExecArguments& arguments) : arguments_(arguments) {
+  explicit PointReporter(const ExecArguments& arguments) : arguments_(arguments) {
     if (arguments_.print_results) printer_ = std::jthread([this](const std::stop_token& stop) { PrintProgress(stop); });
   }
 
@@ -151,20 +151,20 @@ class Teller {
 int RunJob(const ExecArguments& arguments) {
   ExecOptions options;
   options.job_dir = arguments.job_dir.empty() ? fs::path() : fs::absolute(arguments.job_dir).lexically_normal();
-  std::unique_ptr<Teller> teller;
+  std::unique_ptr<PointReporter> reporter;
   // Created when the job begins, because its thread must not receive the signals for the job.
-  const auto tell = [&]() -> Teller& {
-    if (teller == nullptr) teller = std::make_unique<Teller>(arguments);
-    return *teller;
+  const auto report = [&]() -> PointReporter& {
+    if (reporter == nullptr) reporter = std::make_unique<PointReporter>(arguments);
+    return *reporter;
   };
   options.on_begin = [&](const std::string& id, const fs::path& progress, const fs::path& log) {
-    tell().Began(id, progress, log);
+    report().Began(id, progress, log);
   };
   if (arguments.print_results) {
-    options.on_part = [&](const std::string& id, const std::string& part) { tell().Told(id, part); };
+    options.on_part = [&](const std::string& id, const std::string& part) { report().Told(id, part); };
   }
-  options.on_result = [&](const RunResult& result) { tell().Ended(result); };
-  options.on_skipped = [&](const RunResult& result) { tell().Had(result); };
+  options.on_result = [&](const RunResult& result) { report().Ended(result); };
+  options.on_skipped = [&](const RunResult& result) { report().Had(result); };
   options.on_wait = [] {
     Say("another process runs this job; waiting for it to end\n");
     std::fflush(stdout);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "gate/sides.h"
@@ -59,7 +60,7 @@ int ShowHistory(const HistoryOptions& options) {
     return 0;
   }
   WriteFileAtomic(options.to, text);
-  Say("{}: {} row{}\n", options.to, table.rows.size(), table.rows.size() == 1 ? "" : "s");
+  Say("{}: {}\n", options.to, CountOf(table.rows.size(), "row"));
   return 0;
 }
 

@@ -97,8 +97,7 @@ Check Cores(const fs::path& root) {
   if (allowed.quota > 0) check.detail += fmt::format(", a cgroup allows {:.3g}", allowed.quota);
   if (allowed.quota > 0 && allowed.quota < static_cast<double>(usable)) {
     check.state = CheckState::kWarn;
-    check.advice = fmt::format("points get {} thread{}: more would be throttled", allowed.count(),
-                               allowed.count() == 1 ? "" : "s");
+    check.advice = fmt::format("points get {}: more would be throttled", CountOf(allowed.count(), "thread"));
   }
   return check;
 }

@@ -28,7 +28,7 @@
 #include "plan/show.h"
 #include "plan/trainer.h"
 #include "predict/framework.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "predict/time_model.h"
 #include "ridgeline/amount.h"
 #include "rounds/rounds.h"

@@ -22,7 +22,7 @@
 #include "launch/check_rules.h"
 #include "plan/plan.h"
 #include "plan/show.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "run/results_file.h"
 #include "session/defaults.h"
 #include "session/say.h"

@@ -31,7 +31,7 @@
 #include "metrics/metrics_file.h"
 #include "node/core_use.h"
 #include "plan/trainer.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "rounds/rounds.h"
 #include "run/gpus_here.h"
 #include "session/defaults.h"

@@ -22,9 +22,9 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "driver/job_status_reader.h"
 #include "driver/live_job.h"
 #include "driver/lock.h"
-#include "driver/onlooker.h"
 #include "driver/progress.h"
 #include "session/defaults.h"
 #include "session/say.h"
@@ -203,10 +203,11 @@ class Looking {
   const std::string sweep_;
   const std::string db_;
   SystemClock clock_;
-  Onlooker onlooker_{db_, clock_, [this](const JobRecord& job) {
-                       const SweepRecord sweep = OpenStore(db_, Store::Mode::kReadOnly).Progress(job.sweep).sweep;
-                       return OpenLauncherOf(sweep, job.launcher, db_);
-                     }};
+  JobStatusReader onlooker_{db_, clock_, [this](const JobRecord& job) {
+                              const SweepRecord sweep =
+                                  OpenStore(db_, Store::Mode::kReadOnly).Progress(job.sweep).sweep;
+                              return OpenLauncherOf(sweep, job.launcher, db_);
+                            }};
 };
 
 std::string TextOf(const Snapshot& seen, int64_t now_unix_ns) {

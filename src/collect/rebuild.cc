@@ -17,6 +17,7 @@
 #include "base/folders.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "collect/collect.h"
 #include "collect/passed_over.h"
 #include "run/job.h"
@@ -113,9 +114,9 @@ class Rebuild {
       return std::tie(a.created_unix_ns, a.key) < std::tie(b.created_unix_ns, b.key);
     });
     if (without_campaign > 0 && campaign_.empty()) {
-      rebuilt_.problems.push_back(fmt::format(
-          "{} job{} of an earlier version, without a campaign: taken for `{}`, unless --campaign names another",
-          without_campaign, without_campaign == 1 ? "" : "s", kDefaultCampaign));
+      rebuilt_.problems.push_back(
+          fmt::format("{} of an earlier version, without a campaign: taken for `{}`, unless --campaign names another",
+                      CountOf(without_campaign, "job"), kDefaultCampaign));
     }
   }
 

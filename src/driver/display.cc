@@ -18,10 +18,6 @@ namespace {
 constexpr int64_t kRedrawNs = 100'000'000;
 constexpr unsigned kFewestColumns = 20;
 
-std::string Count(int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 // Returns nothing if `out` is no terminal, or a terminal that does not report its width.
 std::optional<size_t> ColumnsOf(std::FILE* out) {
   winsize size{};
@@ -32,14 +28,14 @@ std::optional<size_t> ColumnsOf(std::FILE* out) {
 }  // namespace
 
 void RunDisplay::Started(const RunStart& start) {
-  std::string text = fmt::format("{}: {}", PrintableLine(options_.sweep), Count(start.points, "point"));
+  std::string text = fmt::format("{}: {}", PrintableLine(options_.sweep), CountOf(start.points, "point"));
   if (start.finished > 0)
     text += fmt::format(", {} {} already measured", start.finished, start.finished == 1 ? "was" : "were");
   if (start.elsewhere > 0) text += fmt::format(", {} of them by another machine or build", start.elsewhere);
   if (start.retried > 0) text += fmt::format(", {} failed before (run again)", start.retried);
   if (start.predicted_oom > 0)
     text += fmt::format(", {} predicted not to fit (skipped: {})", start.predicted_oom, start.predicted_oom_why);
-  if (start.adopted_jobs > 0) text += fmt::format(", {} of an earlier run adopted", Count(start.adopted_jobs, "job"));
+  if (start.adopted_jobs > 0) text += fmt::format(", {} of an earlier run adopted", CountOf(start.adopted_jobs, "job"));
   Line(text);
 }
 

@@ -15,12 +15,12 @@
 #include "driver/collector.h"
 #include "driver/fault_watch.h"
 #include "driver/job_table.h"
+#include "driver/launcher_retries.h"
 #include "driver/live_job.h"
 #include "driver/pace.h"
 #include "driver/patience.h"
 #include "driver/planner.h"
 #include "driver/poller.h"
-#include "driver/reluctance.h"
 #include "driver/retry_policy.h"
 #include "driver/room.h"
 #include "driver/submitter.h"
@@ -40,11 +40,11 @@ class Driver {
         parts_(parts),
         points_(sweep, options.jobs_dir.parent_path(), options.campaign, options.trainer),
         planner_(sweep, options, parts, points_, tally_),
-        reluctance_(parts, sweep.launch.launcher_timeout_s),
+        retries_(parts, sweep.launch.launcher_timeout_s),
         faults_(sweep.launch.give_up_after, trainer_faults()),
         collector_(sweep, parts, points_, room_, live_, planner_, tally_, faults_),
-        submitter_(parts, reluctance_, faults_, options.program),
-        poller_(parts, reluctance_),
+        submitter_(parts, retries_, faults_, options.program),
+        poller_(parts, retries_),
         pace_(parts.clock.MonotonicNs()) {}
 
   RunSummary Run() {
@@ -68,7 +68,7 @@ class Driver {
     start_.predicted_oom = skipped.points;
     start_.predicted_oom_why = skipped.why;
     parts_.observer.Started(start_);
-    if (!planner_.empty() || !live_.empty()) room_ = RoomOf(parts_, options_, reluctance_);
+    if (!planner_.empty() || !live_.empty()) room_ = RoomOf(parts_, options_, retries_);
     if (!room_.queues) faults_.HaveOneMachine();
     while (HasWork()) {
       parts_.ThrowIfInterrupted();
@@ -240,7 +240,7 @@ class Driver {
   void Stop() {
     EndUnsubmitted(live_, parts_);
     if (live_.empty()) return;
-    parts_.observer.Note(fmt::format("stopping: {} job{} told to end", live_.size(), live_.size() == 1 ? "" : "s"));
+    parts_.observer.Note(fmt::format("stopping: {} told to end", CountOf(live_.size(), "job")));
     live_left_ = CancelJobs(live_.Records(), parts_.store, parts_.launcher, parts_.clock,
                             [&] { return parts_.interrupts() > 1; });
   }
@@ -272,7 +272,7 @@ class Driver {
   Tally tally_;
   JobTable live_;
   Planner planner_;
-  Reluctance reluctance_;
+  LauncherRetries retries_;
   TrainerFaults own_trainer_faults_;
   FaultWatch faults_;
   LauncherRoom room_;

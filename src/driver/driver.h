@@ -32,7 +32,7 @@ struct DriverOptions {
   std::string campaign = kDefaultCampaign;
   Facts here;                 // facts about the machine and the version that would measure now, as far as known
   int64_t max_parallel = 1;   // most jobs at once, if the launcher has no queue of its own
-  NodeMemory node;            // what each node has (plan/memory.h)
+  NodeMemory node;            // what each node has (plan/memory_limit.h)
   bool runs_here = false;     // jobs run on this machine (plan/plan.h)
   TimeModel times;            // assumed durations of points, until some were measured
   bool retry_failed = false;  // run points again that ended badly

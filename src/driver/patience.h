@@ -52,7 +52,7 @@ inline constexpr int64_t kSecondSignalNs = 200'000'000;
 inline constexpr int64_t kCancelPatienceNs = 40'000'000'000;
 
 // The database's lock may be held for a moment without a named driver: by a child of a driver that was killed between
-// fork and exec, by a driver that has not written its name yet, or by an Onlooker while a scheduler answers.
+// fork and exec, by a driver that has not written its name yet, or by a JobStatusReader while a scheduler answers.
 inline constexpr int64_t kLockPatienceNs = 60'000'000'000;
 inline constexpr int64_t kLookAtLockAgainNs = 5'000'000;
 

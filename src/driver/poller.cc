@@ -26,11 +26,11 @@ std::vector<JobState> Poller::Ask(const std::vector<LiveJob*>& jobs) {
         batch_, parts_.clock, refs, [&](std::span<const JobRef> batch) { return parts_.launcher.PollMany(batch); },
         [&] { return parts_.interrupts() > 0; });
     failed_questions_ = 0;
-    reluctance_.Answered();
+    retries_.Answered();
     return states.value_or(std::vector<JobState>());
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInfrastructure) throw;
-    reluctance_.NotAnswered(e);
+    retries_.NotAnswered(e);
     next_ask_ns_ = Now() + TryAgainNs(++failed_questions_);
     return {};
   }
@@ -279,8 +279,8 @@ void Poller::NoteWaiting(const JobState& answer) {
 std::string Poller::UnreadLogs() const {
   const size_t jobs = unread_logs_.size();
   if (jobs == 0) return {};
-  return fmt::format("the logs of {} job{} could not be read whole: `log_problem` in the evidence of a job says why",
-                     jobs, jobs == 1 ? "" : "s");
+  return fmt::format("the logs of {} could not be read whole: `log_problem` in the evidence of a job says why",
+                     CountOf(jobs, "job"));
 }
 
 }  // namespace ridgeline

@@ -12,7 +12,7 @@
 #include "driver/batch.h"
 #include "driver/driver.h"
 #include "driver/job_table.h"
-#include "driver/reluctance.h"
+#include "driver/launcher_retries.h"
 
 namespace ridgeline {
 
@@ -26,8 +26,8 @@ class Poller {
   };
 
   // The arguments must outlive this object.
-  Poller(const DriverParts& parts, Reluctance& reluctance)
-      : parts_(parts), reluctance_(reluctance), batch_(parts.launcher.can().bulk) {}
+  Poller(const DriverParts& parts, LauncherRetries& retries)
+      : parts_(parts), retries_(retries), batch_(parts.launcher.can().bulk) {}
 
   // Asks about all jobs that the launcher has, and brings them up to date here and in the store. Returns nothing if it
   // is not time yet, and no jobs if the run is interrupted meanwhile. Throws if the launcher has not answered for too
@@ -59,7 +59,7 @@ class Poller {
   int64_t Now() const { return parts_.clock.MonotonicNs(); }
 
   const DriverParts& parts_;
-  Reluctance& reluctance_;
+  LauncherRetries& retries_;
   BatchSize batch_;
   int64_t begin_ns_ = 0;     // of the last question
   int64_t next_ask_ns_ = 0;  // no question before this time

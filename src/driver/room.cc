@@ -10,15 +10,15 @@ namespace ridgeline {
 
 namespace {
 
-LauncherStatus Ask(const DriverParts& parts, Reluctance& reluctance) {
+LauncherStatus Ask(const DriverParts& parts, LauncherRetries& retries) {
   LauncherStatus status = parts.launcher.Probe();
   for (int tries = 1; !status.available && status.retry && parts.interrupts() == 0; ++tries) {
-    reluctance.NotAnswered(Error(ErrorKind::kInfrastructure, fmt::format("the launcher {} does not answer: {}",
-                                                                         parts.launcher.name(), status.why)));
+    retries.NotAnswered(Error(ErrorKind::kInfrastructure,
+                              fmt::format("the launcher {} does not answer: {}", parts.launcher.name(), status.why)));
     parts.clock.SleepNs(TryAgainNs(tries));
     status = parts.launcher.Probe();
   }
-  if (status.available) reluctance.Answered();
+  if (status.available) retries.Answered();
   return status;
 }
 
@@ -29,8 +29,8 @@ Error CannotRunHere(const std::string& launcher, const std::string& why) {
           "`ridgeline doctor` says more"};
 }
 
-LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options, Reluctance& reluctance) {
-  const LauncherStatus status = Ask(parts, reluctance);
+LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options, LauncherRetries& retries) {
+  const LauncherStatus status = Ask(parts, retries);
   const bool queues = parts.launcher.can().queue;
   if (options.detach && !queues) {
     throw Error(

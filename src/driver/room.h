@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "driver/driver.h"
-#include "driver/reluctance.h"
+#include "driver/launcher_retries.h"
 
 namespace ridgeline {
 
@@ -21,6 +21,6 @@ Error CannotRunHere(const std::string& launcher, const std::string& why);
 // Returns the launcher's room for jobs. If the launcher does not answer, asks again, with the same patience as later.
 // Throws Error(kInfrastructure) if the launcher can run no jobs now. Throws Error(kUsage) if a run is to be detached
 // and the launcher has no queue.
-LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options, Reluctance& reluctance);
+LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options, LauncherRetries& retries);
 
 }  // namespace ridgeline

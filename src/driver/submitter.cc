@@ -35,7 +35,7 @@ void Submitter::Taken(LiveJob& job, const Submission& answer, int64_t asked_unix
     parts_.store.SetJobState(job.record.key, job.record.state, {{kKeptOff, job.kept_off}}, asked_unix_ns);
   }
   refused_in_a_row_ = 0;
-  reluctance_.Answered();
+  retries_.Answered();
 }
 
 Submitter::Outcome Submitter::Submit(JobTable& jobs) {
@@ -60,7 +60,7 @@ Submitter::Outcome Submitter::Submit(JobTable& jobs) {
       const Error& error = *answers[i].error;
       if (IsSubmittedAgain(answers[i], ++job.submit_tries)) {
         job.next_submit_ns = parts_.clock.MonotonicNs() + TryAgainNs(job.submit_tries);
-        if (answers[i].retry) reluctance_.NotAnswered(error);
+        if (answers[i].retry) retries_.NotAnswered(error);
         continue;
       }
       last_refusal_ = error;

@@ -11,7 +11,7 @@
 #include "driver/driver.h"
 #include "driver/fault_watch.h"
 #include "driver/job_table.h"
-#include "driver/reluctance.h"
+#include "driver/launcher_retries.h"
 
 namespace ridgeline {
 
@@ -25,9 +25,9 @@ class Submitter {
 
   // `program` is the `ridgeline` that runs a job. `faults` knows the nodes to avoid. The references must outlive this
   // object.
-  Submitter(const DriverParts& parts, Reluctance& reluctance, const FaultWatch& faults, std::filesystem::path program)
+  Submitter(const DriverParts& parts, LauncherRetries& retries, const FaultWatch& faults, std::filesystem::path program)
       : parts_(parts),
-        reluctance_(reluctance),
+        retries_(retries),
         faults_(faults),
         program_(std::move(program)),
         batch_(parts.launcher.can().bulk) {}
@@ -44,7 +44,7 @@ class Submitter {
   void Taken(LiveJob& job, const Submission& answer, int64_t asked_unix_ns);
 
   const DriverParts& parts_;
-  Reluctance& reluctance_;
+  LauncherRetries& retries_;
   const FaultWatch& faults_;
   std::filesystem::path program_;
   BatchSize batch_;

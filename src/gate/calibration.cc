@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "gate/turns.h"
 #include "regress/calibrate.h"
 #include "session/interrupts.h"
@@ -80,8 +81,7 @@ bool MeasureSession(Turns& turns, const fs::path& folder, size_t runs) {
   const int64_t session = sessions.Begin();
   const Interrupts interrupts;
   for (size_t run = 1; run <= runs; ++run) {
-    SayAside("{}: run {} of {}, of {} point{}\n", NameOfSession(session), run, runs, turns.points(),
-             turns.points() == 1 ? "" : "s");
+    SayAside("{}: run {} of {}, of {}\n", NameOfSession(session), run, runs, CountOf(turns.points(), "point"));
     const std::string turn = fmt::format("{}-run-{:04}", NameOfSession(session), run);
     if (!turns.Take(turn, {}, {})) return false;
     if (run > 1) continue;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "gate/turns.h"
 #include "regress/confirm.h"
 #include "session/interrupts.h"
@@ -31,8 +32,7 @@ class TurnsOfBuilds {
     std::set<std::string> ids;
     for (const SuspectCell* cell : cells) ids.insert(IdOfOneRun(cell->spec));
     const std::string name = fmt::format("round-{}-pair-{}", round, pair);
-    SayAside("{} of {} point{}, {} first\n", name, ids.size(), ids.size() == 1 ? "" : "s",
-             base_first ? "base" : "head");
+    SayAside("{} of {}, {} first\n", name, CountOf(ids.size(), "point"), base_first ? "base" : "head");
     for (const bool is_base : {base_first, !base_first}) {
       if (!turns_.Take(name + Side(is_base), is_base ? base_ : head_, ids)) return std::nullopt;
       KeepToNodeOf(Read(name + Side(is_base)));

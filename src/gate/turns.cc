@@ -16,7 +16,7 @@
 #include "driver/driver.h"
 #include "driver/lock.h"
 #include "launch/check_rules.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "run/spec.h"
 #include "session/defaults.h"
 #include "session/interrupts.h"

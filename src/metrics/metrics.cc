@@ -15,7 +15,7 @@
 
 #include "base/json.h"
 #include "base/version.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "run/result.h"
 
 namespace ridgeline {

@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "run/consistency.h"
 #include "run/disturbance.h"
 #include "run/gpu_limits.h"
 #include "run/result.h"
-#include "run/sense.h"
 #include "run/spec.h"
 #include "run/trainer_result.h"
 #include "trainers/run_result.h"

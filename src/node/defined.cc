@@ -17,7 +17,7 @@
 #include "ridgeline/foreign_file.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/limits.h"
-#include "run/sense.h"
+#include "run/consistency.h"
 #include "run/spec.h"
 #include "run/step_figures.h"
 #include "trainers/json_values.h"

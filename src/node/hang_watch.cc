@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "node/feed_log.h"
+#include "run/consistency.h"
 #include "run/job.h"
-#include "run/sense.h"
 #include "trainers/patterns.h"
 
 namespace ridgeline {

@@ -13,7 +13,7 @@
 #include "node/container.h"
 #include "node/defined.h"
 #include "node/exec.h"
-#include "node/parts.h"
+#include "node/node_reports.h"
 #include "node/point_cores.h"
 #include "node/preflight.h"
 #include "node/process_tree.h"

@@ -24,8 +24,8 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "ridgeline/job_dir.h"
+#include "run/consistency.h"
 #include "run/presets.h"
-#include "run/sense.h"
 
 namespace ridgeline {
 namespace {
@@ -209,8 +209,8 @@ std::optional<Unfit> CheckDevices(const Job& job, const fs::path& root) {
                    CountNumbered(dev / "accel", "accel") > 0 || fs::exists(dev / "dxg", ec);
   if (job.gpus <= 0 || any) return std::nullopt;
   return Unfit{InfrastructureReason::kNode,
-               fmt::format("the job asks for {} GPU{}, and this node shows none (/dev/nvidia0, /dev/dri/renderD128, …)",
-                           job.gpus, job.gpus == 1 ? "" : "s"),
+               fmt::format("the job asks for {}, and this node shows none (/dev/nvidia0, /dev/dri/renderD128, …)",
+                           CountOf(job.gpus, "GPU")),
                "is the driver loaded, and are devices handed to the container?"};
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/files.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "node/defined.h"
 #include "node/ranks.h"
 #include "node/starting.h"
@@ -22,10 +23,6 @@ namespace {
 
 constexpr std::string_view kVariable = "env.";
 constexpr const char* kThreads = "OMP_NUM_THREADS";
-
-std::string Times(int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 class Previewer {
  public:
@@ -106,9 +103,9 @@ class Previewer {
                                            ranks / job_.nodes, job_.nodes)
                              : fmt::format("one of {} processes; this is rank 0", ranks);
     } else if (Kind() == Processes::kTorchrun) {
-      words = fmt::format("{}; it starts {} there", on_nodes, Times(ranks / job_.nodes, "rank"));
+      words = fmt::format("{}; it starts {} there", on_nodes, CountOf(ranks / job_.nodes, "rank"));
     } else if (Kind() == Processes::kSrun) {
-      words = fmt::format("{}; srun starts {}", alone, Times(ranks, "rank"));
+      words = fmt::format("{}; srun starts {}", alone, CountOf(ranks, "rank"));
     } else {
       words = alone;
     }

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "run/spec.h"
 
 namespace ridgeline {

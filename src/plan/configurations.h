@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "plan/memory.h"
+#include "plan/memory_limit.h"
 #include "predict/clock.h"
 #include "predict/device.h"
 #include "predict/framework.h"

@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "plan/memory.h"
+#include "plan/memory_limit.h"
 #include "predict/peak.h"
 #include "run/presets.h"
 #include "run/spec.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/table.h"
-#include "plan/memory.h"
+#include "plan/memory_limit.h"
 #include "plan/plan.h"
 #include "plan/show.h"
 #include "sweep/sweep.h"

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/memory.h"
-#include "predict/memory.h"
+#include "plan/memory_limit.h"
+#include "predict/memory_forecast.h"
 #include "predict/time_model.h"
 #include "ridgeline/run.h"
 #include "run/job.h"

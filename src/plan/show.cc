@@ -19,14 +19,10 @@ constexpr size_t kShortId = 8;
 constexpr size_t kWriteBytes = 1 << 18;
 constexpr size_t kShownBases = 3;
 
-std::string Plural(int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 // Returns "4 nodes, 8 cores, at most 1 h a point".
 std::string AskedText(const Sweep& sweep, const Job& job) {
-  std::vector<std::string> asked = {Plural(job.nodes, "node")};
-  if (job.cpus > 0) asked.push_back(Plural(job.cpus, "core"));
+  std::vector<std::string> asked = {CountOf(job.nodes, "node")};
+  if (job.cpus > 0) asked.push_back(CountOf(job.cpus, "core"));
   if (job.memory_limit_bytes > 0) asked.push_back(FormatBytes(job.memory_limit_bytes));
   if (const int64_t limit_s = job.points.front().time_limit_s; limit_s > 0) {
     asked.push_back("at most " + FormatDuration(limit_s * 1'000'000'000) + " a point");
@@ -213,7 +209,7 @@ std::string PlanSummary(const std::vector<Point>& points, const Plan& plan) {
     if (sharded > 0) ends.back() += fmt::format(" ({} {} with shard: full)", sharded, sharded == 1 ? "fits" : "fit");
   }
   if (not_predicted > 0) ends.push_back(fmt::format("{} of a trainer whose memory is not predicted", not_predicted));
-  std::string text = Plural(std::ssize(plan.points), "point") + ": " + Join(ends, ", ");
+  std::string text = CountOf(std::ssize(plan.points), "point") + ": " + Join(ends, ", ");
   if (estimated > 0)
     text += fmt::format("; {} estimated as other trainers, which run whether or not they fit", estimated);
   if (most == 0) return text + "; what memory they will have is not known here (--memory says it)";
@@ -265,7 +261,8 @@ std::vector<std::string> JobLines(const Sweep& sweep, const Plan& plan) {
   const bool goes_without_saying = counts.size() == 1 && counts.front().asked == "1 node";
   for (const Count& count : counts) {
     if (goes_without_saying) break;
-    lines.push_back(fmt::format("{} of {}: {}", Plural(count.jobs, "job"), Plural(count.points, "point"), count.asked));
+    lines.push_back(
+        fmt::format("{} of {}: {}", CountOf(count.jobs, "job"), CountOf(count.points, "point"), count.asked));
   }
   if (most_repeats > 1) {
     lines.push_back(fmt::format("{} repeats of each point, so many rounds of such jobs",
@@ -276,10 +273,10 @@ std::vector<std::string> JobLines(const Sweep& sweep, const Plan& plan) {
 }
 
 std::string ExpansionSummary(const Expansion& expansion) {
-  std::string text = Plural(expansion.points, "point");
-  if (expansion.excluded > 0) text += fmt::format("; {} excluded", Plural(expansion.excluded, "combination"));
+  std::string text = CountOf(expansion.points, "point");
+  if (expansion.excluded > 0) text += fmt::format("; {} excluded", CountOf(expansion.excluded, "combination"));
   if (expansion.duplicates > 0) {
-    text += fmt::format("; {} left out", Plural(expansion.duplicates, "duplicate"));
+    text += fmt::format("; {} left out", CountOf(expansion.duplicates, "duplicate"));
   }
   return text;
 }

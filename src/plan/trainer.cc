@@ -15,7 +15,7 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "plan/memory.h"
+#include "plan/memory_limit.h"
 #include "run/gpus.h"
 #include "run/spec.h"
 #include "sweep/job_description.h"
@@ -54,8 +54,8 @@ std::string OddGpus(const RunSpec& spec, const Launch& launch, const JobDescript
   }
   if (wanted && gpus.count > ranks) {
     return fmt::format(
-        "{}: {} a node, and a point of {} rank{} there uses {}: say gpus: {}, or ranks: {} a node, or the rest is idle",
-        launch.launcher, PrintableLine(gpus.asked), ranks, ranks == 1 ? "" : "s", ranks, ranks, gpus.count);
+        "{}: {} a node, and a point of {} there uses {}: say gpus: {}, or ranks: {} a node, or the rest is idle",
+        launch.launcher, PrintableLine(gpus.asked), CountOf(ranks, "rank"), ranks, ranks, gpus.count);
   }
   if (wanted || gpus.asked.empty()) return {};
   return fmt::format(
@@ -147,8 +147,8 @@ void RequireGpus(const Sweep& sweep, const RunSpec& spec, const Launch& launch) 
   };
   const int64_t ranks = RanksOfANode(spec, launch);
   if (IsOurTrainer(launch) && ranks > asked.count) {
-    throw wrong(fmt::format("a point has {} ranks on a node, and {} asks for {} GPU{}: each rank needs its own", ranks,
-                            asked.setting, asked.count, asked.count == 1 ? "" : "s"),
+    throw wrong(fmt::format("a point has {} ranks on a node, and {} asks for {}: each rank needs its own", ranks,
+                            asked.setting, CountOf(asked.count, "GPU")),
                 fmt::format("say gpus: {}, or ranks_per_node: {} under launch:, for as many nodes as that needs", ranks,
                             asked.count));
   }
@@ -177,8 +177,8 @@ void RequireGpusHere(const Sweep& sweep, const std::vector<Point>& points, const
     if (fit >= ranks) continue;
     if (fit > 0) {
       throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("a point has {} ranks, and this machine has {} GPU{} for them: each rank needs its own",
-                              ranks, fit, fit == 1 ? "" : "s"),
+                  fmt::format("a point has {} ranks, and this machine has {} for them: each rank needs its own", ranks,
+                              CountOf(fit, "GPU")),
                   fmt::format("say ranks: {}, or run the sweep on a cluster, over several nodes", fit));
     }
     throw Error(ErrorKind::kInfrastructure,

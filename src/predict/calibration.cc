@@ -332,8 +332,8 @@ CalibratedDevice MakeDevice(const CalibrationEntry& entry, const std::vector<Cal
     made.checks.push_back(Check(run, device, calls));
     if (made.checks.back().programs < kFewestPrograms) {
       throw Error(ErrorKind::kInvalidInput,
-                  fmt::format("{} steps of {} rank{} were measured, and an entry takes {}", made.checks.back().programs,
-                              run.ranks, run.ranks == 1 ? "" : "s", kFewestPrograms),
+                  fmt::format("{} steps of {} were measured, and an entry takes {}", made.checks.back().programs,
+                              CountOf(run.ranks, "rank"), kFewestPrograms),
                   "give it more time, and the machine's memory");
     }
     measured.push_back(std::make_shared<const MeasuredCalls>(std::move(calls)));

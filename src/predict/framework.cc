@@ -70,7 +70,7 @@ bool PublishedEvidence::Backs(const std::string& gpu) const {
 
 std::string Correction::Text() const {
   std::string text = shares ? "shares learnt from" : fmt::format("corrected x {:.3f} by", factor);
-  text += fmt::format(" {} run{} ({})", runs, runs == 1 ? "" : "s", from);
+  text += fmt::format(" {} ({})", CountOf(runs, "run"), from);
   if (error) text += fmt::format(", each from the others ±{:g} %", PercentOf(*error));
   if (typed) text += ", assumed";
   return text;

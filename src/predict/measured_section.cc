@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "yaml/slips.h"
+#include "yaml/common_mistakes.h"
 
 namespace ridgeline {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ridgeline/amount.h"
+#include "yaml/common_mistakes.h"
 #include "yaml/entries.h"
-#include "yaml/slips.h"
 #include "yaml/yaml.h"
 
 namespace ridgeline {

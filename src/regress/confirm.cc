@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "regress/accepted.h"
 
 namespace ridgeline {
@@ -44,7 +45,7 @@ Decision DecisionOfFailures(const SuspectCell& cell) {
 }
 
 void DecideFailure(const SuspectCell& cell, GateFinding& finding) {
-  const std::string runs = fmt::format("{} pair{}", cell.whole_pairs, cell.whole_pairs == 1 ? "" : "s");
+  const std::string runs = CountOf(cell.whole_pairs, "pair");
   switch (DecisionOfFailures(cell)) {
     case Decision::kPass:
       finding.answer = GateAnswer::kPass;

@@ -92,8 +92,6 @@ std::vector<PeakOf> PeaksToHold(const CellHistory& tonight) {
           {&MeasuredRuns::rss_peak_bytes, "", kOfProcess}};
 }
 
-std::string Runs(size_t count) { return fmt::format("{} run{}", count, count == 1 ? "" : "s"); }
-
 // The findings of one cell of head.
 class CellGate {
  public:
@@ -117,7 +115,7 @@ class CellGate {
       finding.head_runs = std::ssize(times);
       finding.base_runs = std::ssize(runs);
       finding.further_runs = static_cast<int64_t>(kHistoryRuns - runs.size());
-      finding.words = fmt::format("{} of the {} that a baseline takes", Runs(runs.size()), kHistoryRuns);
+      finding.words = fmt::format("{} of the {} that a baseline takes", CountOf(runs.size(), "run"), kHistoryRuns);
       if (elsewhere > 0) finding.words += fmt::format(", {} on other machines", elsewhere);
     } else {
       ScreenStepTimes(times, *rolling_, finding);
@@ -244,7 +242,7 @@ class CellGate {
     if (window.size() + 1 < kWindowNights) {
       const size_t left = kWindowNights - window.size() - 1;
       if (finding.answer == GateAnswer::kInconclusive) {
-        finding.words += fmt::format(", or {} more night{}, which then decide together", left, left == 1 ? "" : "s");
+        finding.words += fmt::format(", or {}, which then decide together", CountOf(left, "more night"));
       }
       return;
     }

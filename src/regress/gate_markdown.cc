@@ -36,8 +36,8 @@ std::vector<std::string_view> LinesOf(std::string_view text) {
 std::string LeftOut(const Gate& gate, size_t shown) {
   Gate rest;
   rest.findings.assign(gate.findings.begin() + static_cast<std::ptrdiff_t>(shown), gate.findings.end());
-  return fmt::format("\nThere is no room here for {} more finding{}: {}.\n", rest.findings.size(),
-                     rest.findings.size() == 1 ? "" : "s", GateCounts(rest));
+  return fmt::format("\nThere is no room here for {}: {}.\n", CountOf(rest.findings.size(), "more finding"),
+                     GateCounts(rest));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ std::string NoteOf(const GateFinding& finding) {
   // If the baseline is too short, later nights add the missing runs, as many each as tonight.
   if (!finding.base && finding.head_runs > 0) {
     const int64_t nights = (finding.further_runs + finding.head_runs - 1) / finding.head_runs;
-    note += fmt::format(": {} more night{} like this one", nights, nights == 1 ? "" : "s");
+    note += fmt::format(": {} like this one", CountOf(nights, "more night"));
   }
   return note;
 }

@@ -493,8 +493,8 @@ std::string AcceptedWords(const Night& night) {
   for (const AcceptedCell& each : night.accepted) ++counts[{each.author, each.reason}];
   std::vector<std::string> words;
   for (const auto& [said, count] : counts) {
-    words.push_back(fmt::format("accepted{}{} ({} point{})", said.first.empty() ? "" : " by " + said.first,
-                                said.second.empty() ? "" : ": " + said.second, count, count == 1 ? "" : "s"));
+    words.push_back(fmt::format("accepted{}{} ({})", said.first.empty() ? "" : " by " + said.first,
+                                said.second.empty() ? "" : ": " + said.second, CountOf(count, "point")));
   }
   return Join(words, "; ");
 }

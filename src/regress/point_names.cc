@@ -9,20 +9,20 @@
 namespace ridgeline {
 namespace {
 
-std::string Value(const Facts& fields, const std::string& key) {
+std::string Value(const ShownFacts& fields, const std::string& key) {
   const auto it = fields.find(key);
   return it == fields.end() ? "" : it->second;
 }
 
-bool Differs(const std::vector<Facts>& points, const std::string& key) {
+bool Differs(const std::vector<ShownFacts>& points, const std::string& key) {
   return std::any_of(points.begin(), points.end(),
-                     [&](const Facts& point) { return Value(point, key) != Value(points.front(), key); });
+                     [&](const ShownFacts& point) { return Value(point, key) != Value(points.front(), key); });
 }
 
 // Whether points with the same `of` have the same `key`.
-bool Follows(const std::vector<Facts>& points, const std::string& key, const std::string& of) {
+bool Follows(const std::vector<ShownFacts>& points, const std::string& key, const std::string& of) {
   std::map<std::string, std::string> values;
-  return std::all_of(points.begin(), points.end(), [&](const Facts& point) {
+  return std::all_of(points.begin(), points.end(), [&](const ShownFacts& point) {
     return values.emplace(Value(point, of), Value(point, key)).first->second == Value(point, key);
   });
 }
@@ -30,8 +30,8 @@ bool Follows(const std::vector<Facts>& points, const std::string& key, const std
 }  // namespace
 
 std::vector<std::string> PointNames(std::span<const std::string> specs) {
-  std::vector<Facts> points;
-  Facts all;
+  std::vector<ShownFacts> points;
+  ShownFacts all;
   for (const std::string& spec : specs) {
     points.push_back(FactsOfPoint(spec));
     all.insert(points.back().begin(), points.back().end());
@@ -44,7 +44,7 @@ std::vector<std::string> PointNames(std::span<const std::string> specs) {
   }
   if (keys.empty()) keys.emplace_back("model");
   std::vector<std::string> names;
-  for (const Facts& point : points) {
+  for (const ShownFacts& point : points) {
     std::vector<std::string> words;
     for (const std::string& key : keys) {
       if (point.contains(key)) words.push_back(key + "=" + point.at(key));

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "report/intervals.h"
 #include "report/page.h"
 
@@ -72,8 +73,6 @@ void SetInterval(const Rows& rows, size_t row, const std::string& column, LinePo
   point.high = *high;
 }
 
-std::string Runs(size_t count) { return fmt::format("{} run{}", count, count == 1 ? "" : "s"); }
-
 // Runs that share a line: they have the same text of `by`, and the same provenance.
 struct Group {
   std::string label;
@@ -87,7 +86,7 @@ std::vector<Group> MakeGroups(const ReportChart& chart, const Rows& rows, std::s
   std::vector<Group> groups;
   std::vector<std::string> texts;
   for (const size_t row : panel) {
-    const std::string text = rows.Text(row, chart.lines->by);
+    const std::string text = rows.Text(row, chart.as<ChartLines>().by);
     auto place = std::find(texts.begin(), texts.end(), text);
     if (place == texts.end()) place = texts.insert(place, text);
     if (!belongs(row)) continue;
@@ -134,13 +133,13 @@ void AddSeries(const ReportChart& chart, const Rows& rows, std::span<const size_
   std::map<size_t, std::vector<double>> series;
   size_t longest = 0;
   for (const size_t row : panel) {
-    series[row] = rows.Series(row, chart.lines->series);
+    series[row] = rows.Series(row, chart.as<ChartLines>().series);
     longest = std::max(longest, series[row].size());
   }
-  const auto points = static_cast<size_t>(chart.lines->points);
+  const auto points = static_cast<size_t>(chart.as<ChartLines>().points);
   const size_t bucket = std::max<size_t>(1, (longest + points - 1) / points);
-  const std::string along = chart.lines->along.empty() ? "step" : chart.lines->along;
-  const double first = chart.lines->along.empty() ? 1 : 0;  // steps are counted from 1
+  const std::string along = chart.as<ChartLines>().along.empty() ? "step" : chart.as<ChartLines>().along;
+  const double first = chart.as<ChartLines>().along.empty() ? 1 : 0;  // steps are counted from 1
   out.x_axis = bucket == 1 ? along : fmt::format("{} (each point is the mean of {})", along, bucket);
   out.x_max = std::max(static_cast<double>(longest) - 1 + first, 1.0);
   // A small number of counted things get a dot each.
@@ -161,9 +160,9 @@ void AddSeries(const ReportChart& chart, const Rows& rows, std::span<const size_
       Curve line;
       line.points = MeanLine(whole, bucket, first);
       line.legend = std::exchange(legend, "");
-      lines.Add(
-          group, line,
-          fmt::format("{}: {}, the mean of {}", group.label, FirstAndLast(chart, line.points), Runs(whole.size())));
+      lines.Add(group, line,
+                fmt::format("{}: {}, the mean of {}", group.label, FirstAndLast(chart, line.points),
+                            CountOf(whole.size(), "run")));
     }
     for (const size_t row : failed) {
       Curve line;
@@ -180,9 +179,11 @@ void AddSeries(const ReportChart& chart, const Rows& rows, std::span<const size_
 // Adds lines over a column.
 void AddFigures(const ReportChart& chart, const Rows& rows, std::span<const size_t> panel, const std::string& x_label,
                 LineChart& out) {
-  const auto x = [&](size_t row) { return rows.Number(row, chart.lines->x); };
-  const auto y = [&](size_t row) { return rows.Failed(row) ? std::nullopt : rows.Number(row, chart.lines->y); };
-  out.log_x = chart.lines->log_x;
+  const auto x = [&](size_t row) { return rows.Number(row, chart.as<ChartLines>().x); };
+  const auto y = [&](size_t row) {
+    return rows.Failed(row) ? std::nullopt : rows.Number(row, chart.as<ChartLines>().y);
+  };
+  out.log_x = chart.as<ChartLines>().log_x;
   const auto stands = [&](size_t row) { return x(row) && (!out.log_x || *x(row) > 0) && (y(row) || rows.Failed(row)); };
   // Runs that succeeded without such a figure add nothing to it, and neither do crosses beside them.
   const auto is_well = [&](size_t row) { return !rows.Failed(row); };
@@ -195,15 +196,17 @@ void AddFigures(const ReportChart& chart, const Rows& rows, std::span<const size
     if (stands(row)) at.insert(*x(row));
   }
   out.x_axis = x_label;
-  out.from_zero = chart.lines->from_zero;
+  out.from_zero = chart.as<ChartLines>().from_zero;
   out.at.assign(at.begin(), at.end());
   std::map<double, std::string> labels;
   std::map<double, std::string> marks;
   for (const size_t row : panel) {
     if (!stands(row)) continue;
-    if (!chart.lines->x_label.empty()) labels.emplace(*x(row), rows.Text(row, chart.lines->x_label));
-    if (chart.lines->marks.empty()) continue;
-    if (std::string text = rows.Text(row, chart.lines->marks); !text.empty()) marks.emplace(*x(row), std::move(text));
+    if (!chart.as<ChartLines>().x_label.empty())
+      labels.emplace(*x(row), rows.Text(row, chart.as<ChartLines>().x_label));
+    if (chart.as<ChartLines>().marks.empty()) continue;
+    if (std::string text = rows.Text(row, chart.as<ChartLines>().marks); !text.empty())
+      marks.emplace(*x(row), std::move(text));
   }
   for (const auto& [place, label] : labels) out.at_labels.push_back(label);
   for (const auto& [place, text] : marks) out.marks.push_back({place, text});
@@ -225,9 +228,9 @@ void AddFigures(const ReportChart& chart, const Rows& rows, std::span<const size
     std::string words;
     for (const auto& [place, several] : values) {
       line.points.push_back(MeanPoint(place, several));
-      if (several.size() == 1) SetInterval(rows, row_at[place], chart.lines->y, line.points.back());
+      if (several.size() == 1) SetInterval(rows, row_at[place], chart.as<ChartLines>().y, line.points.back());
       std::string figure = FormatValue(chart.style, line.points.back().y) + " at " + named_place(place);
-      if (several.size() > 1) figure += fmt::format(" (the mean of {})", Runs(several.size()));
+      if (several.size() > 1) figure += fmt::format(" (the mean of {})", CountOf(several.size(), "run"));
       line.points.back().title = group.label + ": " + figure;
       if (values.size() <= kMaxBars) words += (words.empty() ? "" : ", ") + figure;
     }
@@ -238,7 +241,7 @@ void AddFigures(const ReportChart& chart, const Rows& rows, std::span<const size
   }
   const auto failed = [&](size_t row) { return stands(row) && rows.Failed(row); };
   for (const Group& group : MakeGroups(chart, rows, panel, failed)) {
-    const std::string text = rows.Text(group.rows.front(), chart.lines->by);
+    const std::string text = rows.Text(group.rows.front(), chart.as<ChartLines>().by);
     for (const size_t row : group.rows) {
       Curve line;
       line.points = {MeanPoint(*x(row), {})};
@@ -260,12 +263,12 @@ LineChart MakeLineChart(const Report& report, const ReportChart& chart, const Ro
   out.title = chart.title + ": " + rows.Text(panel.front(), report_columns::kPanel);
   out.y_axis = chart.axis;
   out.scale = ScaleOf(chart.style);
-  out.log = chart.lines->log;
-  if (chart.lines->x.empty()) {
+  out.log = chart.as<ChartLines>().log;
+  if (chart.as<ChartLines>().x.empty()) {
     AddSeries(chart, rows, panel, out);
   } else {
-    const ReportColumn* column = FindColumn(report, chart.lines->x);
-    AddFigures(chart, rows, panel, column == nullptr ? chart.lines->x : column->label, out);
+    const ReportColumn* column = FindColumn(report, chart.as<ChartLines>().x);
+    AddFigures(chart, rows, panel, column == nullptr ? chart.as<ChartLines>().x : column->label, out);
   }
   return out;
 }

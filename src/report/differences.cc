@@ -16,8 +16,8 @@ namespace ridgeline {
 namespace {
 
 struct Knowledge {
-  std::map<int64_t, Facts> facts;   // by the results' numbers
-  std::set<std::string> of_setups;  // facts from a setup
+  std::map<int64_t, ShownFacts> facts;  // by the results' numbers
+  std::set<std::string> of_setups;      // facts from a setup
 };
 
 Knowledge Known(Store& store, const std::vector<std::optional<int64_t>>& results) {
@@ -33,10 +33,10 @@ Knowledge Known(Store& store, const std::vector<std::optional<int64_t>>& results
       {{"numbers", DumpJson(numbers)}});
   Knowledge known;
   for (const auto& row : table.rows) {
-    Facts& facts = known.facts[std::get<int64_t>(row[0])];
+    ShownFacts& facts = known.facts[std::get<int64_t>(row[0])];
     facts = FactsOfPoint(CellText(row[1]));
     const auto defined = facts.find("trainer");
-    Facts setup;
+    ShownFacts setup;
     AddFacts(ParseJson(CellText(row[2]), "a setup in the store"), "", setup);
     if (defined != facts.end()) setup["trainer"] = defined->second;  // its definition's hash means nothing to people
     // A predicted result says so itself, and on which device.
@@ -80,10 +80,10 @@ std::string WithoutCommonParts(const std::string& text, const std::set<std::stri
 }
 
 // Some fields belong to a format and have their own value for each. They follow from the format.
-bool FollowsFromPrecision(const std::string& key, const std::map<int64_t, Facts>& known) {
+bool FollowsFromPrecision(const std::string& key, const std::map<int64_t, ShownFacts>& known) {
   std::map<std::string, std::string> values;  // by precision
   return std::all_of(known.begin(), known.end(), [&](const auto& entry) {
-    const Facts& facts = entry.second;
+    const ShownFacts& facts = entry.second;
     const auto value = facts.find(key);
     const auto precision = facts.find("precision");
     if (value == facts.end() || precision == facts.end()) return true;

@@ -7,9 +7,9 @@
 namespace ridgeline {
 namespace {
 
-void BringOwnFieldsForward(Facts& facts) {
+void BringOwnFieldsForward(ShownFacts& facts) {
   constexpr std::string_view kOwn = "own.";
-  Facts own;
+  ShownFacts own;
   for (const auto& [key, value] : facts) {
     if (key.starts_with(kOwn)) own[key.substr(kOwn.size())] = value;
   }
@@ -19,7 +19,7 @@ void BringOwnFieldsForward(Facts& facts) {
 
 }  // namespace
 
-void AddFacts(const Json& json, const std::string& prefix, Facts& facts) {
+void AddFacts(const Json& json, const std::string& prefix, ShownFacts& facts) {
   if (!json.is_object()) return;
   for (const auto& [key, value] : json.items()) {
     if (value.is_object()) {
@@ -30,8 +30,8 @@ void AddFacts(const Json& json, const std::string& prefix, Facts& facts) {
   }
 }
 
-Facts FactsOfPoint(const std::string& spec) {
-  Facts facts;
+ShownFacts FactsOfPoint(const std::string& spec) {
+  ShownFacts facts;
   Json point = ParseJson(spec, "a point in the store");
   if (point.contains("model")) point["model"] = ModelOfText(point);
   AddFacts(point, "", facts);

@@ -8,13 +8,13 @@
 
 namespace ridgeline {
 
-using Facts = std::map<std::string, std::string>;  // values in the form for people
+using ShownFacts = std::map<std::string, std::string>;  // values in the form for people
 
 // Adds the members of an object; those of inner objects as "outer.inner". Adds nothing for other JSON.
-void AddFacts(const Json& json, const std::string& prefix, Facts& facts);
+void AddFacts(const Json& json, const std::string& prefix, ShownFacts& facts);
 
 // The fields of a point. A trainer's own fields have their own names. `spec`: canonical JSON, as in the store. Throws
 // Error(kInvalidInput) if it is invalid.
-Facts FactsOfPoint(const std::string& spec);
+ShownFacts FactsOfPoint(const std::string& spec);
 
 }  // namespace ridgeline

@@ -21,7 +21,7 @@ std::string TrainerOf(const Rows& rows, size_t row) {
   if (trainer.empty()) return trainer;
   const std::string version = rows.Text(row, report_columns::kVersion);
   if (!version.empty()) trainer += " " + version;
-  const Facts facts = EnvironmentFacts(rows, row);
+  const ShownFacts facts = EnvironmentFacts(rows, row);
   const auto definition = facts.find("definition");
   return definition == facts.end() ? trainer : trainer + ", definition " + definition->second;
 }
@@ -39,7 +39,7 @@ Fill FillOf(std::string_view provenance) {
 std::vector<std::vector<size_t>> Colours(const ReportChart& chart) {
   std::vector<std::vector<size_t>> colours;
   size_t next = 0;
-  for (const ChartBar& bar : chart.bars) {
+  for (const ChartBar& bar : chart.as<ChartBars>().bars) {
     const bool follows_plain = !colours.empty() && colours.back().size() == 1;
     auto& own = colours.emplace_back();
     for (size_t part = 0; part < bar.stack.size(); ++part) {
@@ -110,8 +110,8 @@ BarChart MakeChart(const ReportChart& chart, const Rows& rows, std::span<const s
       any_wanted = any_wanted || slot.wanted > 0;
       slot.note = rows.Text(row, report_columns::kDiffers);
     }
-    for (size_t b = 0; b < chart.bars.size(); ++b) {
-      const ChartBar& from = chart.bars[b];
+    for (size_t b = 0; b < chart.as<ChartBars>().bars.size(); ++b) {
+      const ChartBar& from = chart.as<ChartBars>().bars[b];
       Bar bar;
       double total = 0;
       for (size_t part = 0; slot.failure.empty() && part < from.stack.size(); ++part) {
@@ -144,7 +144,7 @@ BarChart MakeChart(const ReportChart& chart, const Rows& rows, std::span<const s
   }
   if (!any) out.slots.clear();
   for (const auto& [b, part] : shown) {
-    const ChartBar& bar = chart.bars[b];
+    const ChartBar& bar = chart.as<ChartBars>().bars[b];
     out.legend.push_back(
         {bar.stack.size() > 1 ? bar.stack[part].label : bar.label, colours[b][part], Fill::kSolid, bar.light, false});
   }
@@ -159,7 +159,7 @@ BarChart MakeChart(const ReportChart& chart, const Rows& rows, std::span<const s
 std::string CountsSentence(const Rows& rows, size_t panels) {
   const Report& report = rows.report();
   if (rows.size() == 0) return report.empty.empty() ? "There are no runs to show yet." : report.empty;
-  std::string text = fmt::format("{} in {} panel{}: ", rows.Counted(rows.size()), panels, panels == 1 ? "" : "s");
+  std::string text = fmt::format("{} in {}: ", rows.Counted(rows.size()), CountOf(panels, "panel"));
   if (!report.rows.by.empty()) {
     std::vector<std::pair<std::string, size_t>> counts;  // in the order of the rows
     for (size_t row = 0; row < rows.size(); ++row) {
@@ -204,7 +204,7 @@ std::string ProvenanceSentence(const Rows& rows, std::span<const size_t> panel) 
     const Fill fill = FillOf(provenance);
     text += text.empty() ? "Provenance: " : ", ";
     text += provenance;
-    if (counts.size() > 1) text += fmt::format(" {} run{}", count, count == 1 ? "" : "s");
+    if (counts.size() > 1) text += fmt::format(" {}", CountOf(count, "run"));
     if (fill != Fill::kSolid) text += fill == Fill::kHatched ? " (hatched)" : " (dotted)";
   }
   if (disturbed > 0 && rows.AllAreDisturbed()) {

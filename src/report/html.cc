@@ -44,22 +44,22 @@ std::vector<Figure> MakeFigures(const Report& report, const Rows& rows, const Pa
   };
   for (const ReportChart& from : report.charts) {
     const std::string id = fmt::format("{}-{}", from.id, number + 1);
-    if (from.lines) {
+    if (std::holds_alternative<ChartLines>(from.kind)) {
       LineChart chart = MakeLineChart(report, from, rows, first(kMaxLineRuns), id);
       if (!chart.lines.empty()) figures.push_back({&from, std::move(chart), note_of(from, kMaxLineRuns), false});
       continue;
     }
-    if (from.cells) {
+    if (std::holds_alternative<ChartCells>(from.kind)) {
       HeatMap map = MakeHeatMap(report, from, rows, first(kMaxCellRuns), id);
       if (!map.cells.empty()) figures.push_back({&from, std::move(map), note_of(from, kMaxCellRuns), false});
       continue;
     }
-    if (from.intervals) {
+    if (std::holds_alternative<ChartIntervals>(from.kind)) {
       ForestChart chart = MakeForestChart(report, from, rows, panel.rows, id);
       if (!chart.rows.empty()) figures.push_back({&from, std::move(chart), from.note, false});
       continue;
     }
-    if (from.scatter) {
+    if (std::holds_alternative<ChartScatter>(from.kind)) {
       ScatterChart chart = MakeScatterChart(report, from, rows, panel.rows, id);
       if (chart.groups.empty()) continue;
       std::string note = from.note;
@@ -140,8 +140,7 @@ std::string EnvironmentsHtml(const Rows& rows) {
   for (size_t i = 0; i < shown; ++i) {
     const Environment& environment = environments[i];
     if (environments.size() > 1) {
-      out +=
-          fmt::format("<h3>Environment {}: {} run{}</h3>\n", i + 1, environment.runs, environment.runs == 1 ? "" : "s");
+      out += fmt::format("<h3>Environment {}: {}</h3>\n", i + 1, CountOf(environment.runs, "run"));
     }
     out += R"(<table class="environment" border="1" cellpadding="5" cellspacing="0">)"
            "\n";

@@ -261,15 +261,22 @@ ReportChart LoadChart(Mapping map) {
   chart.label = map.Text("label", true);
   chart.cluster = map.Text("cluster");
   chart.wanted = map.Text("wanted");
-  for (const auto& [json, where] : map.Items("bars")) chart.bars.push_back(LoadBar(Mapping(*json, where)));
-  if (const Json* lines = map.Find("lines", false)) chart.lines = LoadLines(Mapping(*lines, map.Where("lines")));
-  if (const Json* item = map.Find("intervals", false)) {
-    chart.intervals = LoadIntervals(Mapping(*item, map.Where("intervals")));
+  int kinds = 0;
+  if (ChartBars bars; map.Find("bars", false) != nullptr) {
+    for (const auto& [json, where] : map.Items("bars")) bars.bars.push_back(LoadBar(Mapping(*json, where)));
+    if (!bars.bars.empty()) ++kinds;
+    chart.kind = std::move(bars);
   }
-  if (const Json* item = map.Find("cells", false)) chart.cells = LoadCells(Mapping(*item, map.Where("cells")));
-  if (const Json* item = map.Find("scatter", false)) chart.scatter = LoadScatter(Mapping(*item, map.Where("scatter")));
-  const int kinds = (chart.bars.empty() ? 0 : 1) + (chart.lines ? 1 : 0) + (chart.intervals ? 1 : 0) +
-                    (chart.cells ? 1 : 0) + (chart.scatter ? 1 : 0);
+  const auto load = [&](const char* key, const auto& loader) {
+    const Json* item = map.Find(key, false);
+    if (item == nullptr) return;
+    ++kinds;
+    chart.kind = loader(Mapping(*item, map.Where(key)));
+  };
+  load("lines", LoadLines);
+  load("intervals", LoadIntervals);
+  load("cells", LoadCells);
+  load("scatter", LoadScatter);
   if (kinds != 1) map.Fail("a chart has 'bars', 'lines', 'intervals', 'cells' or 'scatter'");
   map.Done();
   return chart;

@@ -125,9 +125,7 @@ std::string RenderMarkdown(const Report& report, const Rows& rows, const RenderO
   if (!environments.empty()) out += "\n## Environment\n";
   for (const Environment& environment :
        std::span(environments).first(std::min(environments.size(), kMaxEnvironments))) {
-    Table table{{"fact", environments.size() > 1
-                             ? fmt::format("of {} run{}", environment.runs, environment.runs == 1 ? "" : "s")
-                             : "value"},
+    Table table{{"fact", environments.size() > 1 ? fmt::format("of {}", CountOf(environment.runs, "run")) : "value"},
                 {}};
     for (const auto& [key, value] : environment.facts) {
       table.rows.push_back({{Cell(key), Cell(ShortenToCodePoints(value, 2000))}});

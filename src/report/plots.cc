@@ -71,8 +71,8 @@ ForestChart MakeForestChart(const Report& report, const ReportChart& chart, cons
   out.title = Title(chart, rows, panel);
   out.axis = chart.axis;
   out.scale = ScaleOf(chart.style);
-  out.at = chart.intervals->at;
-  const std::string& column = chart.intervals->value;
+  out.at = chart.as<ChartIntervals>().at;
+  const std::string& column = chart.as<ChartIntervals>().value;
   bool any = false;
   for (const size_t row : panel) {
     if (out.rows.size() == kMaxBars) break;
@@ -101,7 +101,7 @@ ForestChart MakeForestChart(const Report& report, const ReportChart& chart, cons
 
 HeatMap MakeHeatMap(const Report& report, const ReportChart& chart, const Rows& rows, std::span<const size_t> panel,
                     const std::string& id) {
-  const ChartCells& from = *chart.cells;
+  const ChartCells& from = chart.as<ChartCells>();
   HeatMap out;
   out.id = id;
   out.title = Title(chart, rows, panel);
@@ -146,7 +146,7 @@ HeatMap MakeHeatMap(const Report& report, const ReportChart& chart, const Rows& 
 
 ScatterChart MakeScatterChart(const Report& report, const ReportChart& chart, const Rows& rows,
                               std::span<const size_t> panel, const std::string& id) {
-  const ChartScatter& from = *chart.scatter;
+  const ChartScatter& from = chart.as<ChartScatter>();
   ScatterChart out;
   out.id = id;
   out.title = Title(chart, rows, panel);

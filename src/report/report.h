@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/table.h"
@@ -117,7 +118,11 @@ struct ChartScatter {
   bool log = false;  // y
 };
 
-// Bars with one slot per run, or one of the other charts.
+// One slot per run, with its bars.
+struct ChartBars {
+  std::vector<ChartBar> bars;
+};
+
 struct ReportChart {
   std::string id;
   std::string title;
@@ -127,11 +132,13 @@ struct ReportChart {
   std::string label;    // the column that names a run, such as under its bars
   std::string cluster;  // the column that groups neighbours; may be empty
   std::string wanted;   // the column of what a failed run needed; may be empty
-  std::vector<ChartBar> bars;
-  std::optional<ChartLines> lines;
-  std::optional<ChartIntervals> intervals;
-  std::optional<ChartCells> cells;
-  std::optional<ChartScatter> scatter;
+  std::variant<ChartBars, ChartLines, ChartIntervals, ChartCells, ChartScatter> kind;
+
+  // REQUIRES: the chart is of this kind.
+  template <typename Kind>
+  const Kind& as() const {
+    return std::get<Kind>(kind);
+  }
 };
 
 // A table with one row for each text of a column, above the table of the runs. It has the columns that are the same in

@@ -30,6 +30,26 @@ bool SaysNoMore(const Rows& rows, size_t row, std::string_view column) {
   return !value || !known || std::abs(*value - *known) < kTelling * *known;
 }
 
+// The columns that a chart of each kind draws from.
+void AddColumnsOf(const ChartBars& chart, std::vector<std::string>& wanted) {
+  for (const ChartBar& bar : chart.bars) {
+    for (const ChartPart& part : bar.stack) wanted.push_back(part.column);
+  }
+}
+void AddColumnsOf(const ChartLines& chart, std::vector<std::string>& wanted) {
+  for (const std::string& name : {chart.by, chart.series, chart.x, chart.y, chart.x_label, chart.marks}) {
+    if (!name.empty()) wanted.push_back(name);
+  }
+}
+void AddColumnsOf(const ChartIntervals& chart, std::vector<std::string>& wanted) { wanted.push_back(chart.value); }
+void AddColumnsOf(const ChartCells& chart, std::vector<std::string>& wanted) {
+  wanted.insert(wanted.end(), {chart.x, chart.y, chart.value});
+}
+void AddColumnsOf(const ChartScatter& chart, std::vector<std::string>& wanted) {
+  wanted.insert(wanted.end(), {chart.by, chart.x, chart.y});
+  if (!chart.through.empty()) wanted.push_back(chart.through);
+}
+
 void AddWanted(const Sentence& sentence, std::vector<std::string>& wanted) {
   for (const Sentence::Piece& piece : sentence.pieces) {
     if (!piece.pick.empty()) wanted.push_back(piece.column);
@@ -76,21 +96,7 @@ Rows::Rows(const Report& report, Table table) : report_(report), table_(std::mov
     for (const std::string& name : {chart.label, chart.cluster, chart.wanted}) {
       if (!name.empty()) wanted.push_back(name);
     }
-    for (const ChartBar& bar : chart.bars) {
-      for (const ChartPart& part : bar.stack) wanted.push_back(part.column);
-    }
-    if (chart.lines) {
-      for (const std::string& name : {chart.lines->by, chart.lines->series, chart.lines->x, chart.lines->y,
-                                      chart.lines->x_label, chart.lines->marks}) {
-        if (!name.empty()) wanted.push_back(name);
-      }
-    }
-    if (chart.intervals) wanted.push_back(chart.intervals->value);
-    if (chart.scatter) {
-      wanted.insert(wanted.end(), {chart.scatter->by, chart.scatter->x, chart.scatter->y});
-      if (!chart.scatter->through.empty()) wanted.push_back(chart.scatter->through);
-    }
-    if (chart.cells) wanted.insert(wanted.end(), {chart.cells->x, chart.cells->y, chart.cells->value});
+    std::visit([&](const auto& kind) { AddColumnsOf(kind, wanted); }, chart.kind);
   }
   if (report.summary) wanted.push_back(report.summary->by);
   if (!report.rows.by.empty()) wanted.push_back(report.rows.by);
@@ -148,9 +154,7 @@ bool Rows::Disturbed(size_t row, const ReportColumn& column) const {
   return is_disturbed("result") || std::any_of(column.steps_of.begin(), column.steps_of.end(), is_disturbed);
 }
 
-std::string Rows::Counted(size_t count) const {
-  return fmt::format("{} {}{}", count, report_.rows.called, count == 1 ? "" : "s");
-}
+std::string Rows::Counted(size_t count) const { return CountOf(count, report_.rows.called); }
 
 Table Rows::Shown() && {
   Table shown;
@@ -182,8 +186,8 @@ std::vector<Panel> MakePanels(const Rows& rows) {
   return panels;
 }
 
-Facts EnvironmentFacts(const Rows& rows, size_t row) {
-  Facts facts;
+ShownFacts EnvironmentFacts(const Rows& rows, size_t row) {
+  ShownFacts facts;
   const std::string text = rows.Text(row, report_columns::kEnvironment);
   if (text.empty()) return facts;
   const Json json = ParseJson(text, "an environment in the store");

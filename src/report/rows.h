@@ -72,12 +72,12 @@ std::vector<Panel> MakePanels(const Rows& rows);
 
 // The facts of the environment of the row's run; empty if it has none. Throws Error(kInvalidInput) if they are no
 // mapping.
-Facts EnvironmentFacts(const Rows& rows, size_t row);
+ShownFacts EnvironmentFacts(const Rows& rows, size_t row);
 
 // A machine and its software that produced runs. The command does not distinguish environments, because it differs from
 // run to run.
 struct Environment {
-  Facts facts;
+  ShownFacts facts;
   std::string command;  // the first run's
   int64_t runs = 0;
 };

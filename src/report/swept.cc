@@ -76,7 +76,7 @@ Setups SetupsOf(Store& store, const std::set<int64_t>& numbers) {
   for (const auto& row : results.rows) {
     const auto [it, is_new] = setups.read.try_emplace(CellText(row[1]));
     if (is_new) {
-      Facts facts;
+      ShownFacts facts;
       AddFacts(ParseJson(it->first, "a setup in the store"), "", facts);
       // Removed, because reports already show the trainer, and the others belong to figures that were not measured
       // here.

@@ -33,8 +33,7 @@ class RoundObserver final : public RunObserver {
 
   void Started(const RunStart& start) override {
     if (start.adopted_jobs == 0) return;
-    inner_.Note(
-        fmt::format("{} job{} of an earlier run adopted", start.adopted_jobs, start.adopted_jobs == 1 ? "" : "s"));
+    inner_.Note(fmt::format("{} of an earlier run adopted", CountOf(start.adopted_jobs, "job")));
   }
   void PointEnded(const std::string& label, const std::string& outcome, const RunProgress& progress) override {
     inner_.PointEnded(label, outcome, progress);

@@ -13,9 +13,9 @@
 #include "ridgeline/foreign_file.h"
 #include "ridgeline/limits.h"
 #include "ridgeline/sealed_json.h"
+#include "run/consistency.h"
 #include "run/figures.h"
 #include "run/result.h"
-#include "run/sense.h"
 #include "run/step_figures.h"
 
 namespace ridgeline {

@@ -17,10 +17,6 @@ using Objective = SweepSearch::Objective;
 
 constexpr double kWide = 10;  // a wider interval (high / low) says nothing
 
-std::string Count(int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string Named(const SearchSpace& space) {
   return space.label.empty() ? "search" : fmt::format("search of {}", space.label);
 }
@@ -66,7 +62,7 @@ std::string LeftWords(const SearchSpace& space, const SweepSearch& search, const
                                 ExpectedWords(space, search, decision.left.front())));
   }
   const int64_t all = left + decision.too_large + decision.as_large;
-  return all == 0 ? "no point was left out" : fmt::format("{} not tried: {}", Count(all, "point"), Join(parts, ", "));
+  return all == 0 ? "no point was left out" : fmt::format("{} not tried: {}", CountOf(all, "point"), Join(parts, ", "));
 }
 
 std::string EndWords(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision) {
@@ -75,7 +71,7 @@ std::string EndWords(const SearchSpace& space, const SweepSearch& search, const 
   }
   switch (decision.end) {
     case SearchDecision::End::kBudget:
-      return fmt::format("it ended as its budget of {} {}", Count(search.budget, "run"),
+      return fmt::format("it ended as its budget of {} {}", CountOf(search.budget, "run"),
                          decision.paid < search.budget ? "leaves none to look at another point by" : "is spent");
     case SearchDecision::End::kNothingBetter:
       return search.maximize == Objective::kFit
@@ -101,8 +97,8 @@ std::string FinalsWords(const SearchSpace& space, const SweepSearch& search, con
                                ValueWords(space, search, finalist.point, finalist.value),
                                finalist.could_be_best && !each.empty() ? " (could well be 2 % better)" : ""));
   }
-  return fmt::format("{} near the best, measured {} more in turns: {}; {}", Count(std::ssize(each), "point"),
-                     Count(decision.finals.turns, "time"), Join(each, ", "),
+  return fmt::format("{} near the best, measured {} more in turns: {}; {}", CountOf(std::ssize(each), "point"),
+                     CountOf(decision.finals.turns, "time"), Join(each, ", "),
                      open == 0 ? "none of the others is likely to be 2 % better than the first"
                                : "which of them is best these runs do not say for sure");
 }
@@ -133,10 +129,10 @@ std::string SearchWords(const Sweep& sweep, const std::vector<SearchSpace>& spac
   size_t points = 0;
   for (const SearchSpace& space : spaces) points += space.points.size();
   std::string text = fmt::format("search: {} over {}; {}", ObjectiveWords(search.maximize), Join(over, ", "),
-                                 Count(static_cast<int64_t>(points), "point"));
+                                 CountOf(static_cast<int64_t>(points), "point"));
   text += spaces.size() == 1
-              ? fmt::format(", at most {}", Count(search.budget, "run"))
-              : fmt::format(" in {} searches, at most {} each", spaces.size(), Count(search.budget, "run"));
+              ? fmt::format(", at most {}", CountOf(search.budget, "run"))
+              : fmt::format(" in {} searches, at most {} each", spaces.size(), CountOf(search.budget, "run"));
   if (search.maximize == Objective::kFit) return text + "; memory is planned";
   return text + "; times are predicted by " + spaces.front().basis;
 }
@@ -161,7 +157,7 @@ std::vector<std::string> AnswerLines(const SearchSpace& space, const SweepSearch
                                      const SearchDecision& decision) {
   std::vector<std::string> lines;
   const std::string tried =
-      fmt::format("{} tried, {} by this search", Count(decision.tried, "point"), Count(decision.paid, "run"));
+      fmt::format("{} tried, {} by this search", CountOf(decision.tried, "point"), CountOf(decision.paid, "run"));
   if (decision.best) {
     std::string value = ValueWords(space, search, *decision.best, decision.best_value);
     if (const double factor = decision.best_interval; factor > 1) {
@@ -176,7 +172,7 @@ std::vector<std::string> AnswerLines(const SearchSpace& space, const SweepSearch
   if (decision.finals.turns > 0) lines.push_back("  " + FinalsWords(space, search, decision));
   if (decision.failed_again > 0) {
     lines.push_back(fmt::format("  {} failed when measured again, and so cannot be the best",
-                                Count(decision.failed_again, "point")));
+                                CountOf(decision.failed_again, "point")));
   }
   lines.push_back("  " + EndWords(space, search, decision));
   lines.push_back("  " + LeftWords(space, search, decision));

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/memory.h"
+#include "plan/memory_limit.h"
 #include "plan/plan.h"
 #include "predict/device.h"
 #include "run/point.h"

@@ -86,7 +86,7 @@ std::string SweepHtml(const SweepNow& sweep, const LiveNow& live, const Links& t
   }
   if (!followed && sweep.is_live()) said += "; no run follows its jobs: `ridgeline run` continues them";
   if (sweep.queued_jobs > 0) {
-    said += fmt::format("; {} job{} queued", sweep.queued_jobs, sweep.queued_jobs == 1 ? "" : "s");
+    said += fmt::format("; {} queued", CountOf(sweep.queued_jobs, "job"));
     if (sweep.queued_since_unix_ns > 0) {
       said += fmt::format(", the first for {}", About(live.now.unix_ns - sweep.queued_since_unix_ns));
     }

@@ -171,7 +171,7 @@ PageAnswer RunsPage(Store& store, const Links& to, const PageRequest& request) {
     }
     main += "</p>\n";
   }
-  std::string facts = fmt::format("{} run{}, the newest first", shown.count, shown.count == 1 ? "" : "s");
+  std::string facts = fmt::format("{}, the newest first", CountOf(shown.count, "run"));
   if (before > 0) facts += fmt::format(", before run {}", before);
   if (!chosen.empty()) facts += ": " + Join(chosen, ", ");
   PageAnswer answer = Framed(to, {"Runs", EscapeHtml(facts), main, "/runs", ""});

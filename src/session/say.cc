@@ -2,15 +2,9 @@
 
 #include <cstdio>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 
 namespace ridgeline {
-
-std::string CountOf(int64_t number, std::string_view noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
-}
 
 void Write(std::string_view bytes) {
   if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size()) {

@@ -12,9 +12,6 @@
 
 namespace ridgeline {
 
-// "1 point", "3 points".
-std::string CountOf(int64_t number, std::string_view noun);
-
 // Writes bytes unchanged to the standard output. Their form must have made them safe, as a table (base/table.h) or a
 // page does. Throws Error(kInfrastructure) if they cannot be written.
 void Write(std::string_view bytes);

@@ -15,7 +15,7 @@
 #include "launch/check_rules.h"
 #include "plan/largest.h"
 #include "plan/price.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "run/measurement.h"
 #include "session/defaults.h"
 #include "session/interrupts.h"

@@ -10,7 +10,7 @@
 
 #include "base/process.h"
 #include "launch/launcher.h"
-#include "plan/memory.h"
+#include "plan/memory_limit.h"
 #include "plan/plan.h"
 #include "predict/device.h"
 #include "predict/framework.h"

@@ -60,7 +60,7 @@ Deletion Store::Delete(Deletion::What what, const std::string& name, bool dry_ru
                                     : "j.key IN (SELECT job_key FROM results WHERE number IN (" + going + "))";
       if (const int64_t jobs = count(live + of_it); jobs > 0) {
         throw Error(ErrorKind::kUsage,
-                    fmt::format("{} job{} of '{}' {} not ended yet", jobs, jobs == 1 ? "" : "s", PrintableLine(name),
+                    fmt::format("{} of '{}' {} not ended yet", CountOf(jobs, "job"), PrintableLine(name),
                                 jobs == 1 ? "has" : "have"),
                     "wait for the end, or `ridgeline cancel` the sweep first");
       }

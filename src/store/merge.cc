@@ -210,8 +210,8 @@ void RequireMergeable(Store& other, const fs::path& file) {
   }
   if (const std::vector<JobRecord> live = other.LiveJobs(); !live.empty()) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("{} has {} live job{}, such as {} of the sweep {}", file.string(), live.size(),
-                            live.size() == 1 ? "" : "s", live.front().key, live.front().sweep),
+                fmt::format("{} has {}, such as {} of the sweep {}", file.string(), CountOf(live.size(), "live job"),
+                            live.front().key, live.front().sweep),
                 fmt::format("let `ridgeline run --db {0}` end, or `ridgeline cancel --db {0}` them", file.string()));
   }
 }

@@ -205,7 +205,7 @@ class Store {
   int64_t RetryFailed(const std::string& sweep);
 
   // The sweep's points whose latest result, measured as the sweep says now, is a prediction that they do not fit. Each
-  // comes with the basis of that: the bytes it wants, and why it has no more (plan/memory.h's basis).
+  // comes with the basis of that: the bytes it wants, and why it has no more (plan/memory_limit.h's basis).
   std::map<std::string, std::string> PredictedNotToFit(const std::string& sweep);
   static std::string PredictionOf(const RunResult& skipped);  // the same for such a result
   // Withdraws such predictions. Their points are run or judged again, as with RetryFailed.

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "sweep/values.h"
-#include "yaml/slips.h"
+#include "yaml/common_mistakes.h"
 
 namespace ridgeline {
 

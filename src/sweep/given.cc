@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "sweep/formula.h"
+#include "yaml/common_mistakes.h"
 #include "yaml/entries.h"
-#include "yaml/slips.h"
 
 namespace ridgeline {
 namespace {

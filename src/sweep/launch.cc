@@ -18,7 +18,7 @@
 #include "sweep/entries.h"
 #include "sweep/expand.h"
 #include "sweep/job_description.h"
-#include "yaml/slips.h"
+#include "yaml/common_mistakes.h"
 #include "yaml/units.h"
 
 namespace ridgeline {

@@ -8,9 +8,9 @@
 
 #include "base/text.h"
 #include "ridgeline/amount.h"
+#include "yaml/common_mistakes.h"
 #include "yaml/date.h"
 #include "yaml/entries.h"
-#include "yaml/slips.h"
 
 namespace ridgeline {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "sweep/entries.h"
-#include "yaml/slips.h"
+#include "yaml/common_mistakes.h"
 #include "yaml/units.h"
 
 namespace ridgeline {

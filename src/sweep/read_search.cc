@@ -10,8 +10,8 @@
 
 #include "base/text.h"
 #include "sweep/entries.h"
+#include "yaml/common_mistakes.h"
 #include "yaml/entries.h"
-#include "yaml/slips.h"
 
 namespace ridgeline {
 namespace {

@@ -22,7 +22,7 @@
 #include "sweep/values.h"
 #include "sweep/walk.h"
 #include "trainers/find.h"
-#include "yaml/slips.h"
+#include "yaml/common_mistakes.h"
 #include "yaml/yaml.h"
 
 namespace ridgeline {

@@ -16,9 +16,9 @@
 #include "run/step_figures.h"
 #include "trainers/requirements.h"
 #include "trainers/stamp.h"
+#include "yaml/common_mistakes.h"
 #include "yaml/date.h"
 #include "yaml/entries.h"
-#include "yaml/slips.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;

@@ -9,13 +9,13 @@
 #include "base/command_words.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "run/consistency.h"
 #include "run/families.h"
 #include "run/presets.h"
-#include "run/sense.h"
 #include "run/step_figures.h"
 #include "trainers/requirements.h"
+#include "yaml/common_mistakes.h"
 #include "yaml/entries.h"
-#include "yaml/slips.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;

@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "run/consistency.h"
 #include "run/fields.h"
-#include "run/sense.h"
 #include "run/step_figures.h"
 #include "stats/median.h"
 #include "trainers/json_values.h"

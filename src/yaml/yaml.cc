@@ -20,7 +20,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "yaml/slips.h"
+#include "yaml/common_mistakes.h"
 
 namespace ridgeline {
 namespace {

@@ -19,7 +19,7 @@ class PollerTest : public JobsTest {
   PollerTest() {
     TrainerFaults faults;
     const FaultWatch none(0, faults);
-    Submitter(parts_, reluctance_, none, "/bin/false").Submit(jobs_);
+    Submitter(parts_, retries_, none, "/bin/false").Submit(jobs_);
     world_.launcher.on_poll = [this](FakeLauncher::Entry& entry) {
       if (fails_) throw Error(ErrorKind::kInfrastructure, "no controller");
       entry.phase = phase_;
@@ -30,8 +30,8 @@ class PollerTest : public JobsTest {
   JobPhase phase_ = JobPhase::kQueued;
   std::map<std::string, std::string> evidence_;
   bool fails_ = false;
-  Reluctance reluctance_{parts_, sweep_.launch.launcher_timeout_s};
-  Poller poller_{parts_, reluctance_};
+  LauncherRetries retries_{parts_, sweep_.launch.launcher_timeout_s};
+  Poller poller_{parts_, retries_};
 };
 
 TEST_F(PollerTest, AsksOneQuestionAboutAllJobs) {

@@ -19,10 +19,10 @@ class SubmitterTest : public JobsTest {
     world_.launcher.on_submit = [kind](const LaunchJob&) { throw Error(kind, "it says no", "ask it"); };
   }
 
-  Reluctance reluctance_{parts_, sweep_.launch.launcher_timeout_s};
+  LauncherRetries retries_{parts_, sweep_.launch.launcher_timeout_s};
   TrainerFaults trainer_;
   FaultWatch faults_{0, trainer_};
-  Submitter submitter_{parts_, reluctance_, faults_, "/bin/false"};
+  Submitter submitter_{parts_, retries_, faults_, "/bin/false"};
 };
 
 TEST_F(SubmitterTest, HandsOverWhatIsDueWithOneCallAndKeepsIt) {

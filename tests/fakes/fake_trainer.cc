@@ -24,8 +24,8 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "run/consistency.h"
 #include "run/result.h"
-#include "run/sense.h"
 #include "run/spec.h"
 
 namespace {

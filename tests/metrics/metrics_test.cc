@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "metrics/metrics_file.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "predict/peak.h"
 #include "ridgeline/job_dir.h"
 #include "tests/base/temp_dir.h"

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/port.h"
-#include "node/parts.h"
+#include "node/node_reports.h"
 #include "tests/node/exec_fixture.h"
 #include "trainers/node_part.h"
 

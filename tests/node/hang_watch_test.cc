@@ -11,9 +11,9 @@
 #include <fstream>
 #include <optional>
 
+#include "run/consistency.h"
 #include "run/job.h"
 #include "run/result.h"
-#include "run/sense.h"
 #include "tests/node/exec_fixture.h"
 
 namespace ridgeline {

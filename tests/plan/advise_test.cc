@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "plan/forecast.h"
-#include "plan/memory.h"
-#include "predict/memory.h"
+#include "plan/memory_limit.h"
+#include "predict/memory_forecast.h"
 #include "run/spec.h"
 #include "sweep/expand.h"
 #include "sweep/sweep.h"

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "predict/framework.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "run/spec.h"
 #include "sweep/expand.h"
 #include "tests/plan/texts.h"

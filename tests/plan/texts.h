@@ -5,8 +5,8 @@
 #include <string>
 
 #include "launch/launcher.h"
-#include "plan/memory.h"
-#include "predict/memory.h"
+#include "plan/memory_limit.h"
+#include "predict/memory_forecast.h"
 #include "sweep/sweep.h"
 
 namespace ridgeline {

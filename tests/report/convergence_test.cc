@@ -264,7 +264,7 @@ TEST_F(ConvergenceTest, ALineIsTheMeanOfItsRunsAndItsBandWhatTheySpan) {
   const Rows rows = Answer();
   const std::vector<Panel> panels = MakePanels(rows);
   ReportChart chart = report_.charts[0];
-  chart.lines->points = 10;  // 12 steps each
+  std::get<ChartLines>(chart.kind).points = 10;  // 12 steps each
   const LineChart lines = MakeLineChart(report_, chart, rows, panels[0].rows, "c");
   ASSERT_THAT(lines.lines, SizeIs(4));  // three formats, and the run that diverged
   const Curve& fp32 = lines.lines[0];

@@ -102,7 +102,7 @@ TEST(Intervals, AreErrorBarsOfPlainBars) {
   ReportChart chart;
   chart.title = "Rate";
   chart.label = "panel";
-  chart.bars = {{"rate", {{"rate", "rate"}}, false}, {"stack", {{"a", "rate"}, {"b", "speedup"}}, false}};
+  chart.kind = ChartBars{{{"rate", {{"rate", "rate"}}, false}, {"stack", {{"a", "rate"}, {"b", "speedup"}}, false}}};
   const std::vector<size_t> panel = {0, 1, 2};
   const BarChart drawn = MakeChart(chart, rows, panel, "c");
   EXPECT_EQ(drawn.slots[1].bars[0].high, *rows.Number(1, "rate_high"));

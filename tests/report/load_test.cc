@@ -70,8 +70,8 @@ TEST_F(LoadTest, ReadsEveryPart) {
   EXPECT_EQ(report.columns[1].style, ValueStyle::kBytes);
   EXPECT_EQ(report.columns[1].hide, ReportColumn::Hide::kEmpty);
   ASSERT_EQ(report.charts.size(), 1U);
-  EXPECT_TRUE(report.charts[0].bars[0].light);
-  EXPECT_EQ(report.charts[0].bars[1].stack[0].label, "p");
+  EXPECT_TRUE(report.charts[0].as<ChartBars>().bars[0].light);
+  EXPECT_EQ(report.charts[0].as<ChartBars>().bars[1].stack[0].label, "p");
   const Sentence& sentence = report.conclusion.at(0);
   EXPECT_EQ(sentence.picks.at("x").where.at("panel"), (std::vector<std::string>{"a", "1"}));
   ASSERT_EQ(sentence.pieces.size(), 2U);
@@ -91,15 +91,15 @@ TEST_F(LoadTest, ReadsLinesAndASummary) {
            "  - {id: c, title: C, label: panel, lines: {by: panel, x: panel, y: curve, x_scale: log}}\n"
            "summary: {by: panel, columns: [panel]}\n");
   ASSERT_EQ(report.charts.size(), 3U);
-  EXPECT_EQ(report.charts[0].lines->series, "curve");
-  EXPECT_EQ(report.charts[0].lines->points, 400);
-  EXPECT_FALSE(report.charts[0].lines->log);
-  EXPECT_EQ(report.charts[1].lines->points, 7);
-  EXPECT_TRUE(report.charts[1].lines->log);
-  EXPECT_EQ(report.charts[2].lines->x, "panel");
-  EXPECT_EQ(report.charts[2].lines->y, "curve");
-  EXPECT_TRUE(report.charts[2].lines->log_x);
-  EXPECT_FALSE(report.charts[2].lines->log);
+  EXPECT_EQ(report.charts[0].as<ChartLines>().series, "curve");
+  EXPECT_EQ(report.charts[0].as<ChartLines>().points, 400);
+  EXPECT_FALSE(report.charts[0].as<ChartLines>().log);
+  EXPECT_EQ(report.charts[1].as<ChartLines>().points, 7);
+  EXPECT_TRUE(report.charts[1].as<ChartLines>().log);
+  EXPECT_EQ(report.charts[2].as<ChartLines>().x, "panel");
+  EXPECT_EQ(report.charts[2].as<ChartLines>().y, "curve");
+  EXPECT_TRUE(report.charts[2].as<ChartLines>().log_x);
+  EXPECT_FALSE(report.charts[2].as<ChartLines>().log);
   EXPECT_EQ(report.summary->by, "panel");
   EXPECT_EQ(report.summary->columns, std::vector<std::string>{"panel"});
 }

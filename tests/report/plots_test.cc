@@ -133,7 +133,7 @@ class PlotsOfRows : public testing::Test {
 };
 
 TEST_F(PlotsOfRows, AMapHasTheSmallestBatchLeftAndTheLongestSequenceOnTop) {
-  chart_.cells = {"batch", "length", "peak"};
+  chart_.kind = ChartCells{"batch", "length", "peak"};
   Add("", 16, 128, int64_t{4'000'000'000});
   Add("", 2, 64, int64_t{1'000'000'000});
   Add("out of memory", 16, 1024, {});
@@ -152,7 +152,7 @@ TEST_F(PlotsOfRows, AMapHasTheSmallestBatchLeftAndTheLongestSequenceOnTop) {
 }
 
 TEST_F(PlotsOfRows, WhatHasNoFigureIsNoRowOfAForest) {
-  chart_.intervals = {"peak", {}};
+  chart_.kind = ChartIntervals{"peak", {}};
   Add("", 1, 64, {});
   Add("", 2, 64, int64_t{5});
   Add("crashed", 4, 64, {});

@@ -132,7 +132,7 @@ class ScatterOfRows : public testing::Test {
     chart_.style = ValueStyle::kCount;
     chart_.axis = "tokens/s";
     chart_.label = "name";
-    chart_.scatter = ChartScatter{"policy", "peak", "speed", "best"};
+    chart_.kind = ChartScatter{"policy", "peak", "speed", "best"};
     table_.columns = {"panel", "failure", "provenance", "emulated",   "policy",  "peak",        "speed",  "best",
                       "name",  "trainer", "speed_low",  "speed_high", "version", "environment", "command"};
   }
@@ -177,7 +177,7 @@ TEST_F(ScatterOfRows, RunsWithTheSameTextLookAlikeAndHaveTheIntervalsOfTheAnswer
 }
 
 TEST_F(ScatterOfRows, ALogarithmHasNoPlaceForZero) {
-  chart_.scatter->log = true;
+  std::get<ChartScatter>(chart_.kind).log = true;
   Add("none", int64_t{4'000}, 0.0);
   EXPECT_THAT(Make().groups, IsEmpty());
   Add("none", int64_t{4'000}, 3.0);
@@ -205,10 +205,10 @@ TEST(ScatterChart, IsReadFromAReportAndWhatItLacksIsSaid) {
     return LoadReportFolder(folder);
   };
   const Report report = load("{by: a, x: b, y: c, x_scale: log, through: d}");
-  ASSERT_TRUE(report.charts.at(0).scatter);
-  EXPECT_TRUE(report.charts[0].scatter->log_x);
-  EXPECT_FALSE(report.charts[0].scatter->log);
-  EXPECT_EQ(report.charts[0].scatter->through, "d");
+  ASSERT_TRUE(std::holds_alternative<ChartScatter>(report.charts.at(0).kind));
+  EXPECT_TRUE(report.charts[0].as<ChartScatter>().log_x);
+  EXPECT_FALSE(report.charts[0].as<ChartScatter>().log);
+  EXPECT_EQ(report.charts[0].as<ChartScatter>().through, "d");
   try {
     load("{by: a, x: b}");
     FAIL();

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "predict/device.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "search/show.h"
 #include "tests/base/temp_dir.h"
 

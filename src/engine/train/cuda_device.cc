@@ -24,8 +24,8 @@
 #include "engine/device/cuda/runtime.h"
 #include "engine/ops/cuda/gemm_epilogue.h"
 #include "engine/ops/cuda/kernels.h"
+#include "run/consistency.h"
 #include "run/gpus.h"
-#include "run/sense.h"
 
 namespace ridgeline {
 namespace {

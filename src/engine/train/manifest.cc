@@ -11,7 +11,7 @@
 #include "ridgeline/json_fault.h"
 #include "ridgeline/limits.h"
 #include "ridgeline/sealed_json.h"
-#include "run/sense.h"
+#include "run/consistency.h"
 #include "run/spec.h"
 
 namespace ridgeline {

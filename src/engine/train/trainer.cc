@@ -28,8 +28,8 @@
 #include "engine/train/model_state.h"
 #include "engine/train/ranks.h"
 #include "engine/train/weights_folder.h"
+#include "run/consistency.h"
 #include "run/result.h"
-#include "run/sense.h"
 #include "run/spec.h"
 #include "run/step_figures.h"
 

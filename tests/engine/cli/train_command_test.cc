@@ -10,7 +10,7 @@
 #include "base/help_form.h"
 #include "base/json.h"
 #include "base/process.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "run/result.h"
 #include "tests/engine/train/specs.h"
 

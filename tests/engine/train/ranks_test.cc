@@ -14,7 +14,7 @@
 
 #include "engine/step/program.h"
 #include "engine/train/trainer.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "tests/base/eventually.h"
 #include "tests/engine/comm/ranks.h"
 #include "tests/engine/train/rank_processes.h"

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/memory.h"
+#include "base/machine_memory.h"
 #include "base/parallel.h"
 #include "base/text.h"
 

@@ -1,5 +1,5 @@
 // The figures that contradict each other or their point. docs/trainer-contract.md lists them in the same order.
-#include "run/sense.h"
+#include "run/consistency.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

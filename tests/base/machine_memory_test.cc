@@ -1,4 +1,4 @@
-#include "base/memory.h"
+#include "base/machine_memory.h"
 
 #include <gtest/gtest.h>
 

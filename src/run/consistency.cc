@@ -1,4 +1,4 @@
-#include "run/sense.h"
+#include "run/consistency.h"
 
 #include <algorithm>
 #include <charconv>
@@ -161,8 +161,8 @@ std::string TooFewSteps(const RunSpec& spec, const RunResult& result) {
   const bool is_steady = result.step_ns.median_ns > 0 || result.throughput.steady_tokens_per_s > 0;
   // Cold throughput is a figure, too, if nobody requests more steps.
   if (result.measured_steps == 0 && (is_steady || spec.min_steps == 1)) return {};
-  return fmt::format("its steady figures are of {} measured step{}, and measure: {{min_steps: {}}} asks for as many",
-                     result.measured_steps, result.measured_steps == 1 ? "" : "s", spec.min_steps);
+  return fmt::format("its steady figures are of {}, and measure: {{min_steps: {}}} asks for as many",
+                     CountOf(result.measured_steps, "measured step"), spec.min_steps);
 }
 
 std::string MissingOfOk(const RunSpec& spec, const RunResult& result) {

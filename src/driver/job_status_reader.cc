@@ -1,4 +1,4 @@
-#include "driver/onlooker.h"
+#include "driver/job_status_reader.h"
 
 #include <algorithm>
 #include <optional>
@@ -38,7 +38,7 @@ void BringUpToDate(const JobState& said, JobRecord& job) {
 
 }  // namespace
 
-void Onlooker::Ask(const std::vector<JobRecord>& jobs) {
+void JobStatusReader::Ask(const std::vector<JobRecord>& jobs) {
   said_.clear();
   not_asked_.clear();
   std::map<std::pair<std::string, std::string>, std::vector<const JobRecord*>> together;
@@ -67,7 +67,7 @@ void Onlooker::Ask(const std::vector<JobRecord>& jobs) {
   next_ask_ns_ = now_ns + PauseAfterAskingNs(wish_ns, now_ns - begin_ns);
 }
 
-std::string Onlooker::Look(std::vector<JobRecord>& jobs) {
+std::string JobStatusReader::Look(std::vector<JobRecord>& jobs) {
   if (clock_.MonotonicNs() >= next_ask_ns_) Ask(jobs);
   for (JobRecord& job : jobs) {
     const auto said = said_.find(job.key);

@@ -18,13 +18,13 @@ namespace ridgeline {
 
 // Asks launchers with a queue of their own about jobs that wait there without a driver. Submits, collects and cancels
 // nothing, and leaves the store unchanged, so the next driver gets the same answers.
-class Onlooker {
+class JobStatusReader {
  public:
   // Opens the launcher that has this job.
   using OpenLauncher = std::function<std::unique_ptr<Launcher>(const JobRecord& job)>;
 
   // `clock` must outlive this object.
-  Onlooker(std::filesystem::path db, Clock& clock, OpenLauncher open)
+  JobStatusReader(std::filesystem::path db, Clock& clock, OpenLauncher open)
       : db_(std::move(db)), clock_(clock), open_(std::move(open)) {}
 
   // Brings these records up to date. Asks each launcher one question. If it was asked a moment ago, that answer still

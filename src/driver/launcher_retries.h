@@ -9,10 +9,10 @@
 
 namespace ridgeline {
 
-class Reluctance {
+class LauncherRetries {
  public:
   // `parts` must outlive this object. `launcher_timeout_s` as in Launch.
-  Reluctance(const DriverParts& parts, int64_t launcher_timeout_s)
+  LauncherRetries(const DriverParts& parts, int64_t launcher_timeout_s)
       : parts_(parts), patience_(launcher_timeout_s * 1'000'000'000) {}
 
   void Answered() { patience_.Answered(); }

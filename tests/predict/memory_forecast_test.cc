@@ -1,5 +1,5 @@
 // The memory of a step with many micro-steps, predicted from one with few and compared with the step's own plan.
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 
 #include <gtest/gtest.h>
 

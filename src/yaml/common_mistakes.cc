@@ -1,4 +1,4 @@
-#include "yaml/slips.h"
+#include "yaml/common_mistakes.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "driver/onlooker.h"
+#include "driver/job_status_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 constexpr int64_t kSecond = 1'000'000'000;
 
 // Two jobs without a driver, on a launcher that reports what the test sets for both.
-class OnlookerTest : public ::testing::Test {
+class JobStatusReaderTest : public ::testing::Test {
  protected:
   static JobRecord Job(const std::string& key, JobRecord::State state) {
     JobRecord job;
@@ -55,10 +55,10 @@ class OnlookerTest : public ::testing::Test {
   bool fails_ = false;
   int opened_ = 0;
   int asked_ = 0;
-  Onlooker onlooker_{dir_ / "a.db", clock_, [this](const JobRecord&) { return Open(); }};
+  JobStatusReader onlooker_{dir_ / "a.db", clock_, [this](const JobRecord&) { return Open(); }};
 };
 
-TEST_F(OnlookerTest, TellsWhyAndUntilWhenJobsWait) {
+TEST_F(JobStatusReaderTest, TellsWhyAndUntilWhenJobsWait) {
   std::vector<JobRecord> jobs = Jobs();
   EXPECT_EQ(onlooker_.Look(jobs), "");
   EXPECT_EQ(opened_, 1) << "one question for both";
@@ -70,7 +70,7 @@ TEST_F(OnlookerTest, TellsWhyAndUntilWhenJobsWait) {
   EXPECT_TRUE(DriverLock::TakeForAMoment(dir_ / "a.db")) << "it is held no longer than that";
 }
 
-TEST_F(OnlookerTest, LeavesTheLauncherAloneAsLongAsItWishes) {
+TEST_F(JobStatusReaderTest, LeavesTheLauncherAloneAsLongAsItWishes) {
   std::vector<JobRecord> jobs = Jobs();
   onlooker_.Look(jobs);
   clock_.SleepNs(10 * kSecond - 1);
@@ -83,7 +83,7 @@ TEST_F(OnlookerTest, LeavesTheLauncherAloneAsLongAsItWishes) {
   EXPECT_EQ(opened_, 2);
 }
 
-TEST_F(OnlookerTest, WhatHasEndedIsSoAndWhatIsMissingMayYetTurnUp) {
+TEST_F(JobStatusReaderTest, WhatHasEndedIsSoAndWhatIsMissingMayYetTurnUp) {
   phase_ = JobPhase::kEnded;
   std::vector<JobRecord> jobs = Jobs();
   onlooker_.Look(jobs);
@@ -97,7 +97,7 @@ TEST_F(OnlookerTest, WhatHasEndedIsSoAndWhatIsMissingMayYetTurnUp) {
   EXPECT_EQ(jobs[0].evidence.at("pending"), "as it was");
 }
 
-TEST_F(OnlookerTest, AsksNobodyWhereADriverIsAtWork) {
+TEST_F(JobStatusReaderTest, AsksNobodyWhereADriverIsAtWork) {
   const DriverLock driver = DriverLock::Take(dir_ / "a.db", "test");
   std::vector<JobRecord> jobs = Jobs();
   EXPECT_EQ(onlooker_.Look(jobs), "");
@@ -105,14 +105,14 @@ TEST_F(OnlookerTest, AsksNobodyWhereADriverIsAtWork) {
   EXPECT_EQ(jobs[0].evidence.at("pending"), "as it was") << "as that driver keeps it";
 }
 
-TEST_F(OnlookerTest, ALauncherWithoutAQueueIsNotAskedAsThatWouldStartWhatWaits) {
+TEST_F(JobStatusReaderTest, ALauncherWithoutAQueueIsNotAskedAsThatWouldStartWhatWaits) {
   queues_ = false;
   std::vector<JobRecord> jobs = Jobs();
   EXPECT_EQ(onlooker_.Look(jobs), "");
   EXPECT_EQ(asked_, 0);
 }
 
-TEST_F(OnlookerTest, ALauncherThatDoesNotAnswerIsSaidAndHidesNothing) {
+TEST_F(JobStatusReaderTest, ALauncherThatDoesNotAnswerIsSaidAndHidesNothing) {
   fails_ = true;
   std::vector<JobRecord> jobs = Jobs();
   EXPECT_EQ(onlooker_.Look(jobs), "how these jobs of fake are could not be asked: no controller\n");

@@ -1,4 +1,4 @@
-#include "plan/memory.h"
+#include "plan/memory_limit.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "base/memory.h"
+#include "base/machine_memory.h"
 #include "base/text.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "run/gpus.h"
 #include "run/job.h"
 #include "run/spec.h"

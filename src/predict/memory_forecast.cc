@@ -1,4 +1,4 @@
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 
 #include <algorithm>
 

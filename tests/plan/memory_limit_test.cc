@@ -1,4 +1,4 @@
-#include "plan/memory.h"
+#include "plan/memory_limit.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "launch/launcher.h"
-#include "predict/memory.h"
+#include "predict/memory_forecast.h"
 #include "run/gpus.h"
 #include "run/spec.h"
 #include "sweep/expand.h"

@@ -1,10 +1,10 @@
-#include "driver/reluctance.h"
+#include "driver/launcher_retries.h"
 
 #include "base/text.h"
 
 namespace ridgeline {
 
-void Reluctance::NotAnswered(const Error& error) {
+void LauncherRetries::NotAnswered(const Error& error) {
   const std::string said = "asking again: " + PrintableLine(error.message());
   if (said != last_said_) parts_.observer.Note(said);
   last_said_ = said;

@@ -1,4 +1,4 @@
-#include "node/parts.h"
+#include "node/node_reports.h"
 
 #include <algorithm>
 #include <map>
