@@ -80,6 +80,17 @@ class Client:
     def ended(self, name):
         return self.until(name, lambda seen: seen.get('TrainingJobStatus') in ('Completed', 'Failed', 'Stopped'))
 
+    def began(self, name):
+        """Waits until its program has come to its first step: it traps signals from then on."""
+        end = time.time() + 60
+        while not any(line.startswith('from step') for _, line in self.lines(name)) and time.time() < end:
+            time.sleep(0.1)
+
+    def saved_step(self, name):
+        """The step of its checkpoint in S3; 0: it has none there."""
+        text = self.curl('s3', '-H', 'x-amz-content-sha256: UNSIGNED-PAYLOAD', f'{self.url}/bench/checkpoints/{name}/step')
+        return int(text) if text.strip().isdigit() else 0
+
     def lines(self, name):
         found, token = [], None
         while True:
@@ -135,15 +146,14 @@ def life(client):
 
 def ends(client):
     client.create('rl-stop', {'STEPS': '500'}, **checkpoints('rl-stop'))
-    client.until('rl-stop', lambda seen: seen.get('SecondaryStatus') == 'Training')
-    time.sleep(0.5)
+    client.began('rl-stop')
     client.cli('sagemaker', 'stop-training-job', '--training-job-name', 'rl-stop')
     seen = client.ended('rl-stop')
     expect('stopped, it had SIGTERM', (seen['TrainingJobStatus'], seen['SecondaryStatus']) == ('Stopped', 'Stopped') and any(
         'told to stop' in line for _, line in client.lines('rl-stop')), seen)
     expect('and its checkpoint is there', 'saved' in client.cli('s3', 'ls', '--recursive', 's3://bench/checkpoints/rl-stop/'))
     client.create('rl-deaf', {'STEPS': '500', 'DEAF': '1'})
-    client.until('rl-deaf', lambda seen: seen.get('SecondaryStatus') == 'Training')
+    client.began('rl-deaf')
     client.call('StopTrainingJob', {'TrainingJobName': 'rl-deaf'})
     began = time.time()
     expect('deaf, it is killed after the grace', client.ended('rl-deaf')['TrainingJobStatus'] == 'Stopped' and time.time() - began > 1)
@@ -169,10 +179,13 @@ def ends(client):
 
 def spot(client):
     spot = {'EnableManagedSpotTraining': True, 'stopping': {'MaxWaitTimeInSeconds': 7200}}
-    client.create('rl-spot', {'STEPS': '40'}, **spot, **checkpoints('rl-spot'))
+    client.create('rl-spot', {'STEPS': '60'}, **spot, **checkpoints('rl-spot'))
+    saved = 0
     for turn in range(2):
         client.until('rl-spot', lambda seen: [one['Status'] for one in seen['SecondaryStatusTransitions']].count('Training') == turn + 1)
-        time.sleep(0.8)
+        before, end = saved, time.time() + 60
+        while saved <= before and time.time() < end:
+            saved = client.saved_step('rl-spot')
         client.double(interrupt={'job': 'rl-spot', 'kill': turn == 1, 'lose_last_sync': turn == 1})
         client.until('rl-spot', lambda seen: [one['Status'] for one in seen['SecondaryStatusTransitions']].count('Interrupted') == turn + 1)
     seen = client.ended('rl-spot')
@@ -253,11 +266,12 @@ def trouble(client):
 
 
 def logs_and_objects(client):
-    client.double(page_events=2, empty_pages=True, delay_s=1.0)
+    client.double(page_events=2, empty_pages=True, delay_s=5.0)
     client.create('rl-log')
     client.ended('rl-log')
-    early, _ = client.lines('rl-log'), time.sleep(1.2)
-    late = client.lines('rl-log')
+    early, late, end = client.lines('rl-log'), [], time.time() + 60
+    while len(late) < 7 and time.time() < end:
+        late = client.lines('rl-log')
     expect('lines come after the job\'s end', len(early) < len(late) == 7, (early, late))
     client.double(page_events=10000, empty_pages=False, delay_s=0)
     with open(os.path.join(client.folder, 'large'), 'wb') as file:
