@@ -215,23 +215,27 @@ void MakeDirs(const fs::path& path) {
 }
 
 std::optional<FileLock> FileLock::Try(const fs::path& path) {
-  // Refuses links and does not wait: a link would make us create a file elsewhere, and a pipe would wait for a reader.
-  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
-  struct stat info {};
-  if (fd.get() < 0 && errno != ELOOP) ThrowErrno("cannot open the lock " + path.string());
-  if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    throw Error(ErrorKind::kInfrastructure, "the lock " + path.string() + " is not a regular file",
-                "remove it, and try again");
+  for (int tries = 1;; ++tries) {
+    // Refuses links and does not wait: a link would make us create a file elsewhere, and a pipe would wait for a
+    // reader.
+    Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+    struct stat info {};
+    if (fd.get() < 0 && errno != ELOOP) ThrowErrno("cannot open the lock " + path.string());
+    if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+      throw Error(ErrorKind::kInfrastructure, "the lock " + path.string() + " is not a regular file",
+                  "remove it, and try again");
+    }
+    while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK) return std::nullopt;
+      if (errno != EINTR) ThrowErrno("cannot lock " + path.string());
+    }
+    // Its holder may have removed the file after we opened it. Then others lock a new file of that name. On a file
+    // system whose files have no lasting numbers, the last try counts.
+    constexpr int kMostTries = 100;
+    struct stat named {};
+    const bool is_it = ::lstat(path.c_str(), &named) == 0 && named.st_dev == info.st_dev && named.st_ino == info.st_ino;
+    if (is_it || tries == kMostTries) return FileLock(fd.release());
   }
-  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return std::nullopt;
-    if (errno != EINTR) ThrowErrno("cannot lock " + path.string());
-  }
-  // Its holder may have removed the file after we opened it. Then others lock a new file of that name.
-  struct stat named {};
-  const bool is_there = ::lstat(path.c_str(), &named) == 0;
-  if (!is_there || named.st_dev != info.st_dev || named.st_ino != info.st_ino) return Try(path);
-  return FileLock(fd.release());
 }
 
 FileLock& FileLock::operator=(FileLock&& other) noexcept {
