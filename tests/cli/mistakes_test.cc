@@ -140,8 +140,7 @@ TEST(Mistakes, WhatIsDeletedIsConfirmed) {
   EXPECT_EQ(unsure.status.exit_code, 2);
   EXPECT_THAT(unsure.err, HasSubstr("--yes confirms it"));
   EXPECT_EQ(cli.Run({"db", "delete"}).status.exit_code, 2);
-  EXPECT_THAT(cli.Run({"db", "delete", "--sweep", "test", "--yes"}).out,
-              HasSubstr("deleted 2 runs, 2 jobs, 1 sweep;"));
+  EXPECT_THAT(cli.Run({"db", "delete", "--sweep", "test", "--yes"}).out, HasSubstr("deleted 2 runs, 2 jobs, 1 sweep;"));
   EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 ok")) << "measured anew";
 }
 

@@ -290,10 +290,11 @@ TEST(AdviseCommandTest, SaysWhatToRun) {
   Cli cli;
   const auto said = cli.Run({"advise", "gpt-10m", "--device", "h100", "--to", "sweep.yaml"});
   ASSERT_TRUE(said.status.ok()) << said.err;
-  EXPECT_THAT(said.out, AllOf(HasSubstr("gpt-10m (9.99M parameters) at sequence 1024, on one h100\n"),
-                              HasSubstr("a single GPU: --ranks N takes several, and --device dgx-h100 or h100-hbm2e or p5"),
-                              HasSubstr("= The model fits the 84.3 GB of a GPU without activation checkpointing"),
-                              HasSubstr("\nfastest "), HasSubstr("predicted, extrapolated (docs/prediction.md)")));
+  EXPECT_THAT(said.out,
+              AllOf(HasSubstr("gpt-10m (9.99M parameters) at sequence 1024, on one h100\n"),
+                    HasSubstr("a single GPU: --ranks N takes several, and --device dgx-h100 or h100-hbm2e or p5"),
+                    HasSubstr("= The model fits the 84.3 GB of a GPU without activation checkpointing"),
+                    HasSubstr("\nfastest "), HasSubstr("predicted, extrapolated (docs/prediction.md)")));
   std::istringstream lines(said.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 84U) << line;  // bytes; a dash has three
   const auto plan = cli.Run({"plan", "sweep.yaml", "--device", "h100"});
