@@ -215,6 +215,7 @@ TEST(Forecast, OfOthersQuantizesTheGradientOfSwiGluInAPassOfItsOwn) {
         .step_ns;
   };
   EXPECT_NEAR(step_ns("precision: fp8", true) / step_ns("precision: fp8", false), 1.015, 0.004);
+  EXPECT_NEAR(step_ns("precision: mxfp8", true) / step_ns("precision: mxfp8", false), 1.009, 0.004);
   EXPECT_EQ(step_ns("precision: bf16", true), step_ns("precision: bf16", false));
   EXPECT_TRUE(FindFramework("megatron", {fs::path(RIDGELINE_SOURCE_DIR) / "frameworks"}).quantizes_apart);
 }

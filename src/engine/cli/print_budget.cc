@@ -23,10 +23,10 @@ void PrintPart(std::string_view part, const std::vector<BudgetLine>& lines) {
   for (const BudgetLine& line : lines) {
     if (line.part == part) ns += line.floor_ns;
   }
-  fmt::print("{:<75} {:>9.3f} ms\n", part.empty() ? "not in the budget" : part, Ms(ns));
+  fmt::print("{:<77} {:>9.3f} ms\n", part.empty() ? "not in the budget" : part, Ms(ns));
   for (const BudgetLine& line : lines) {
     if (line.part != part) continue;
-    fmt::print("  {:<25} {:<9} {:>6} {:>9.3f} {:>10.3f} {:>9.3f} {:>9.3f}   {}\n", line.op, PhaseName(line.phase),
+    fmt::print("  {:<27} {:<9} {:>6} {:>9.3f} {:>10.3f} {:>9.3f} {:>9.3f}   {}\n", line.op, PhaseName(line.phase),
                line.calls, line.bytes / 1e9, line.scratch_bytes / 1e9, line.flops / 1e12, Ms(line.floor_ns),
                line.reason);
   }
@@ -56,14 +56,14 @@ void PrintBudget(RunSpec spec) {
       "it.\n",
       spec.model, spec.precision, spec.batch_size, spec.seq_length, spec.checkpointing, FindGpu(spec.gpu)->product,
       speed.bytes / 1e12, speed.flops / 1e12);
-  fmt::print("  {:<25} {:<9} {:>6} {:>9} {:>10} {:>9} {:>9}\n", "op", "phase", "calls", "GB", "scratch GB", "TFLOP",
+  fmt::print("  {:<27} {:<9} {:>6} {:>9} {:>10} {:>9} {:>9}\n", "op", "phase", "calls", "GB", "scratch GB", "TFLOP",
              "ms");
   double ns = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
     if (i == 0 || lines[i].part != lines[i - 1].part) PrintPart(lines[i].part, lines);
     ns += lines[i].floor_ns;
   }
-  fmt::print("{:<75} {:>9.3f} ms\n", "step", Ms(ns));
+  fmt::print("{:<77} {:>9.3f} ms\n", "step", Ms(ns));
   const Peak peak = PeakOf(program.trace, speed);
   fmt::print("{:.0f} tokens/s; {:.1f}% of {:.0f} TFLOP/s in {}, as its maker says (model FLOPs, causal)\n",
              static_cast<double>(program.tokens_per_step()) / ns * 1e9,

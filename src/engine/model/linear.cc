@@ -97,8 +97,9 @@ QuantizedTensor Linears::NewColumns(LinearLayer which, int64_t tokens) {
 }
 
 bool Linears::TakesGradientCodes(LinearLayer which) const {
-  return trace_.device().cuda() && Quantizes(spec_, recipe_, trace_.layer()) && WeightsOf(which).bias < 0 &&
-         recipe_.linear->dy_dgrad == kFusedGradientQuantizer && recipe_.linear->dy_wgrad == kFusedGradientQuantizer;
+  if (!trace_.device().cuda() || !Quantizes(spec_, recipe_, trace_.layer()) || WeightsOf(which).bias >= 0) return false;
+  const LinearQuantizers& q = *recipe_.linear;
+  return q.dy_dgrad == q.dy_wgrad && MakesGradientCodes(q.dy_dgrad, spec_.ffn);
 }
 
 LinearGradient Linears::NewGradientCodes(LinearLayer which, int64_t tokens) {

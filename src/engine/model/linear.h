@@ -55,7 +55,8 @@ class Linears {
   QuantizedTensor NewColumns(LinearLayer which, int64_t tokens);
   DelayedScale InputScale(LinearLayer which) const { return scales_.Input(trace_.layer(), which); }
 
-  // Likewise of the gradient of the output. Not with a bias, whose gradient is summed from the numbers.
+  // Likewise of the gradient of the output, if it is that of SwiGLU's input. Not with a bias, whose gradient is summed
+  // from the numbers.
   bool TakesGradientCodes(LinearLayer which) const;
   LinearGradient NewGradientCodes(LinearLayer which, int64_t tokens);
   DelayedScale GradientScale(LinearLayer which) const { return scales_.Gradient(trace_.layer(), which); }

@@ -8,6 +8,8 @@ const Op<ActivationQuantizeOperands> kSwiGluQuantize{OpDef::Pass("swiglu_quantiz
 const Op<ActivationQuantizeOperands> kGeluQuantize{OpDef::Pass("gelu_quantize", kBetweenProducts)};
 const Op<SwiGluBackwardQuantizeOperands> kSwiGluBackwardQuantize{
     OpDef::Pass("swiglu_backward_quantize", kBetweenProducts)};
+const Op<SwiGluBackwardQuantizeMxOperands, ScaleRule> kSwiGluBackwardQuantizeMx{
+    OpDef::Pass("swiglu_backward_quantize_mx", kBetweenProducts)};
 const Op<NormQuantizeOperands, NormAttrs> kRmsNormQuantize{OpDef::Pass("rms_norm_quantize", kBetweenProducts)};
 const Op<NormQuantizeOperands, NormAttrs> kLayerNormQuantize{OpDef::Pass("layer_norm_quantize", kBetweenProducts)};
 const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualRmsNormQuantize{
@@ -18,8 +20,11 @@ const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualLayerNormQuan
 namespace {
 
 bool AreCodes(const QuantizedTensor& q, int64_t outer, int64_t inner, const Quantizer& quantizer = kFusedQuantizer) {
-  return q.quantizer == quantizer && q.outer == outer && q.inner == inner && Is(q.codes, DType::kU8, outer, inner) &&
-         q.codes.offset == 0 && IsScalar(q.tensor_scale);
+  const bool blocks = HasBlocks(quantizer.scaling);
+  return q.quantizer == quantizer && q.outer == outer && q.inner == inner &&
+         Is(q.codes, DType::kU8, outer, quantizer.CodeCols(inner)) && q.codes.offset == 0 &&
+         (!blocks || Is(q.scales, DType::kU8, outer, quantizer.ScaleCols(inner))) &&
+         (blocks || IsScalar(q.tensor_scale));
 }
 
 void RequireScale(const OpDef& op, const DelayedScale& delayed) {
@@ -86,16 +91,21 @@ void SwiGluBackwardQuantize(Trace& trace, Tensor dy, Tensor gate_up, const Quant
                             const QuantizedTensor& col, DelayedScale delayed) {
   const auto& op = kSwiGluBackwardQuantize;
   Require(Is(dy, DType::kBF16, dy.rows, dy.cols) && Is(gate_up, DType::kBF16, dy.rows, 2 * dy.cols) &&
-              AreCodes(row, dy.rows, 2 * dy.cols, kFusedGradientQuantizer) &&
-              AreCodes(col, 2 * dy.cols, dy.rows, kFusedGradientQuantizer),
+              MakesGradientCodes(row.quantizer, dy.cols) && AreCodes(row, dy.rows, 2 * dy.cols, row.quantizer) &&
+              AreCodes(col, 2 * dy.cols, dy.rows, row.quantizer),
           op,
           "dy must be (tokens, ffn) and gate_up (tokens, 2 ffn), both bf16, and the codes those of delayed scaling in "
-          "E5M2, of gate_up's shape",
+          "E5M2, or of mxfp8 with whole blocks, of gate_up's shape",
           {{"dy", dy}, {"gate_up", gate_up}, {"row", row.codes}, {"col", col.codes}});
-  RequireScale(op, delayed);
   // A pass for the gradient and one for its codes would write and read the gradient, which is as large as gate_up.
-  trace.Call(op, {{dy, gate_up, delayed.scale, delayed.amax}, {row.stored(), col.stored(), delayed.amax}},
-             {.spared_bytes = 2 * static_cast<double>(gate_up.bytes())});
+  const Cost cost = {.spared_bytes = 2 * static_cast<double>(gate_up.bytes())};
+  if (HasBlocks(row.quantizer.scaling)) {
+    trace.Call(kSwiGluBackwardQuantizeMx, {{dy, gate_up}, {row.stored(), col.stored()}}, cost,
+               row.quantizer.scale_rule);
+    return;
+  }
+  RequireScale(op, delayed);
+  trace.Call(op, {{dy, gate_up, delayed.scale, delayed.amax}, {row.stored(), col.stored(), delayed.amax}}, cost);
 }
 
 void RmsNormQuantize(Trace& trace, Tensor x, Tensor weight, const QuantizedTensor& y, Tensor rstd, double eps,

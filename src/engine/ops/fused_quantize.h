@@ -1,6 +1,7 @@
-// Ops that make the inputs of linear layers, or the gradients of their outputs, and write their codes in the same pass,
-// if the scale is known before: E4M3 and E5M2 with delayed scaling. Each equals its op followed by Quantize, to the
-// bit, without the numbers between them in memory. Only CUDA devices have kernels for them.
+// Ops that make the inputs of linear layers, or the gradients of their outputs, and write their codes in the same pass.
+// The scale is known before (E4M3 and E5M2 with delayed scaling), or belongs to a block (mxfp8). Each equals its op
+// followed by Quantize, to the bit, without the numbers between them in memory. Only CUDA devices have kernels for
+// them.
 #pragma once
 
 #include "engine/device/trace.h"
@@ -11,6 +12,9 @@ namespace ridgeline {
 
 inline constexpr Quantizer kFusedQuantizer = {Format::kE4M3, Scaling::kDelayed};
 inline constexpr Quantizer kFusedGradientQuantizer = {Format::kE5M2, Scaling::kDelayed};
+constexpr Quantizer MxGradientQuantizer(ScaleRule rule) {
+  return {Format::kE4M3, Scaling::kBlock32, Rounding::kNearest, false, rule};
+}
 
 struct ActivationQuantizeOperands {
   struct {
@@ -44,8 +48,24 @@ struct SwiGluBackwardQuantizeOperands {
 };
 extern const Op<SwiGluBackwardQuantizeOperands> kSwiGluBackwardQuantize;
 
+struct SwiGluBackwardQuantizeMxOperands {
+  struct {
+    Tensor dy, gate_up;
+  } reads;
+  struct {
+    StoredCodes row, col;
+  } writes;
+};
+extern const Op<SwiGluBackwardQuantizeMxOperands, ScaleRule> kSwiGluBackwardQuantizeMx;
+
+// Whether SwiGluBackwardQuantize makes these codes of (tokens, 2 * ffn). Blocks of 32 must not cross from gates to ups.
+constexpr bool MakesGradientCodes(const Quantizer& quantizer, int64_t ffn) {
+  return quantizer == kFusedGradientQuantizer ||
+         (quantizer == MxGradientQuantizer(quantizer.scale_rule) && ffn % BlockOf(Scaling::kBlock32) == 0);
+}
+
 // Quantizes d_gate_up of SwiGluBackward, from dy (tokens, ffn) and gate_up (tokens, 2 * ffn) bf16, to row (tokens, 2 *
-// ffn) and col (2 * ffn, tokens).
+// ffn) and col (2 * ffn, tokens), both by one quantizer for which MakesGradientCodes. Blocks need no `delayed`.
 void SwiGluBackwardQuantize(Trace& trace, Tensor dy, Tensor gate_up, const QuantizedTensor& row,
                             const QuantizedTensor& col, DelayedScale delayed);
 

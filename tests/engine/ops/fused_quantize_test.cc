@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -59,6 +60,8 @@ TEST(FusedQuantizing, RefusesOtherThanDelayedE4m3OfTheirShape) {
   refused([&] { SwiGluBackwardQuantize(runner.trace, contiguous, x, whole.row, whole.col, half.delayed); });
   refused([&] { SwiGluBackwardQuantize(runner.trace, contiguous, contiguous, rows, columns, half.delayed); });
   refused([&] { SwiGluBackwardQuantize(runner.trace, contiguous, x, rows, columns, {}); });
+  const QuantizedTensor crossing = of_gradient(4, 16, MxGradientQuantizer(ScaleRule::kRoundUp));
+  refused([&] { SwiGluBackwardQuantize(runner.trace, contiguous, x, crossing, columns, {}); });
   refused([&] { RmsNormQuantize(runner.trace, x, weight, current, stats, kEps, whole.delayed); });
   refused([&] { RmsNormQuantize(runner.trace, x, stats, whole.row, stats, kEps, whole.delayed); });
   refused([&] { RmsNormQuantize(runner.trace, x, weight, whole.row, stats, kEps, {}); });
@@ -92,8 +95,11 @@ class FusedQuantizing : public EveryTarget {
       const Codes codes(runner, shape.rows, shape.cols, quantizer);
       std::vector<Tensor> results = record(runner, codes, fused);
       results.push_back(codes.delayed.amax);
-      if (sides.row) results.insert(results.end(), {codes.row.codes, codes.row.tensor_scale});
-      if (sides.col) results.insert(results.end(), {codes.col.codes, codes.col.tensor_scale});
+      for (const auto& [wanted, q] : {std::pair(sides.row, &codes.row), {sides.col, &codes.col}}) {
+        if (!wanted) continue;
+        results.push_back(q->codes);
+        results.push_back(HasBlocks(quantizer.scaling) ? q->scales : q->tensor_scale);
+      }
       runner.Run(table_, {.step = 2, .learning_rate = 0, .seed = 5});
       if (HasFatalFailure()) return;
       for (const Tensor& result : results) of[fused].push_back(runner.Bytes(result));
@@ -146,7 +152,7 @@ TEST_P(FusedQuantizing, ActivationsAreThoseThatWereStoredBefore) {
 }
 
 TEST_P(FusedQuantizing, GradientsOfGatesAreThoseThatWereStoredBefore) {
-  for (const Shape& shape : kShapes) {
+  const auto expect_same = [&](const Shape& shape, const Quantizer& quantizer) {
     const auto record = [&](OpRunner& runner, const Codes& codes, bool fused) {
       const auto& [rows, ffn] = shape;
       const Tensor dy = runner.Normal(DType::kBF16, rows, ffn, 2);
@@ -159,8 +165,18 @@ TEST_P(FusedQuantizing, GradientsOfGatesAreThoseThatWereStoredBefore) {
       }
       return std::vector<Tensor>{};
     };
-    ExpectSameBits({shape.rows, 2 * shape.cols}, {true, true}, record, kFusedGradientQuantizer);
+    ExpectSameBits({shape.rows, 2 * shape.cols}, {true, true}, record, quantizer);
+  };
+  for (const Shape& shape : kShapes) {
+    expect_same(shape, kFusedGradientQuantizer);
     if (HasFatalFailure()) return;
+  }
+  // In blocks of 32, which belong to gates or to ups. The last rows may fill no block, and tiles have 128 columns.
+  for (const Shape& shape : {Shape{1, 32}, {40, 96}, {129, 160}, {32, 128}, {96, 288}}) {
+    for (const ScaleRule rule : {ScaleRule::kRoundUp, ScaleRule::kFloor}) {
+      expect_same(shape, MxGradientQuantizer(rule));
+      if (HasFatalFailure()) return;
+    }
   }
 }
 

@@ -169,13 +169,11 @@ __device__ MxScale MxScaleOf(uint32_t amax, ScaleRule rule) {
   return {code, DecodeE8M0(code == 255 ? code : static_cast<uint8_t>(254 - code))};
 }
 
-// With one E8M0 scale per 32 elements: a unit's row, or its column.
-template <bool kStochastic, typename T>
-__global__ void __launch_bounds__(kTileThreads, kStochastic ? 2 : 3)
-    QuantizeMx(Matrix<T> x, Side row, Side col, RandomSource random) {
-  constexpr int kBits = kStochastic ? 16 : 0;
-  __shared__ ScaleRow<kTile / kUnit> row_scales[kTile];
-  __shared__ ScaleRow<kTile / kUnit> col_scales[kTile];
+// With one E8M0 scale per 32 elements: a unit's row, or its column. The scales are those of a tile's rows and columns.
+using MxScales = ScaleRow<kTile / kUnit>[kTile];
+template <int kBits, typename Source>
+__device__ __forceinline__ void MxTile(const Source& x, const Side& row, const Side& col, const RandomSource& random,
+                                       MxScales& row_scales, MxScales& col_scales) {
   ForUnits(x, [&](const Place& place, int64_t first_row, int64_t first_col, auto& values) {
     if (row.codes != nullptr) {
       uint32_t amaxes[kThreadRows] = {};
@@ -210,6 +208,45 @@ __global__ void __launch_bounds__(kTileThreads, kStochastic ? 2 : 3)
   });
   static_assert(kChunks == kThreadRows && kQuads == kThreadCols);
   StoreScales(row, col, row_scales, col_scales);
+}
+template <bool kStochastic, typename T>
+__global__ void __launch_bounds__(kTileThreads, kStochastic ? 2 : 3)
+    QuantizeMx(Matrix<T> x, Side row, Side col, RandomSource random) {
+  __shared__ MxScales row_scales;
+  __shared__ MxScales col_scales;
+  MxTile<kStochastic ? 16 : 0>(x, row, col, random, row_scales, col_scales);
+}
+
+// The gradient of gates, or of ups, rounded as SwiGluBackward stores it. Missing elements are zeros, for which both are
+// 0. kWhole: each block of 32 rows is whole or missing. What is computed for a missing one is not stored.
+template <bool kOfUps, bool kWhole>
+struct GateGradient {
+  const Matrix<__nv_bfloat16>&dy, &gates, &ups;
+
+  __device__ void Load(int64_t row, int64_t col, float (&values)[kThreadRows][kThreadCols]) const {
+    Unrolled<kThreadRows>([&](auto r) {
+      float d[kThreadCols];
+      float gate[kThreadCols];
+      float up[kThreadCols];
+      dy.LoadRow<kWhole>(row, col, r, d);
+      gates.LoadRow<kWhole>(row, col, r, gate);
+      ups.LoadRow<kWhole>(row, col, r, up);
+      for (int c = 0; c < kThreadCols; ++c) SwiGluGradient(d[c], gate[c], up[c], gate[c], up[c]);
+      for (int c = 0; c < kThreadCols; ++c) values[r][c] = kOfUps ? up[c] : gate[c];
+      RoundToBf16(values[r]);
+    });
+  }
+};
+// A block makes its tile of both, one after the other. The second time, it reads the same numbers from a cache.
+template <bool kWhole>
+__global__ void __launch_bounds__(kTileThreads, kBlocksOfWhole<kWhole, true>)
+    QuantizeMxGateBackward(Matrix<__nv_bfloat16> dy, Matrix<__nv_bfloat16> gates, Matrix<__nv_bfloat16> ups,
+                           GradientSides row, GradientSides col) {
+  __shared__ MxScales row_scales;
+  __shared__ MxScales col_scales;
+  MxTile<0>(GateGradient<false, kWhole>{dy, gates, ups}, row.gates, col.gates, {}, row_scales, col_scales);
+  __syncthreads();  // all have stored the scales
+  MxTile<0>(GateGradient<true, kWhole>{dy, gates, ups}, row.ups, col.ups, {}, row_scales, col_scales);
 }
 
 void QuantizeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
@@ -293,6 +330,32 @@ void SwiGluBackwardQuantizeCuda(const OpCall& call, const CudaRun& run, KernelSt
          run.Data<float>(on.reads.delayed_scale), run.Data<uint32_t>(amax));
 }
 
+// The same bytes, and those of the scales.
+void SwiGluBackwardQuantizeMxCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
+  const auto on = call.operands(kSwiGluBackwardQuantizeMx);
+  const Tensor& dy = on.reads.dy;
+  const Tensor& gate_up = on.reads.gate_up;
+  const int64_t ffn = dy.cols;
+  const int64_t blocks = ffn / kUnit;
+  const Quantizer quantizer = MxGradientQuantizer(call.attrs(kSwiGluBackwardQuantizeMx));
+  const auto rows_of = [&](int64_t half) {
+    const StoredCodes codes = {
+        on.writes.row.codes.Cols(half * ffn, ffn), on.writes.row.scales.Cols(half * blocks, blocks), {}};
+    return SideOf(run, codes, quantizer, 2 * ffn, kThreadCols);
+  };
+  const auto columns_of = [&](int64_t half) {
+    const StoredCodes codes = {
+        on.writes.col.codes.Rows(half * ffn, ffn), on.writes.col.scales.Rows(half * ffn, ffn), {}};
+    return SideOf(run, codes, quantizer, dy.rows, kThreadRows);
+  };
+  const Matrix<__nv_bfloat16> gradients(run, dy);
+  const Matrix<__nv_bfloat16> gates(run, gate_up.Cols(0, ffn));
+  const Matrix<__nv_bfloat16> ups(run, gate_up.Cols(ffn, ffn));
+  const bool whole = dy.rows % kUnit == 0 && gradients.vectors && gates.vectors && ups.vectors;
+  Launch(run.stream, TilesOf(dy.rows, ffn), whole ? QuantizeMxGateBackward<true> : QuantizeMxGateBackward<false>,
+         gradients, gates, ups, GradientSides{rows_of(0), rows_of(1)}, GradientSides{columns_of(0), columns_of(1)});
+}
+
 constexpr int kSlotThreads = 256;
 
 // One warp per slot.
@@ -333,6 +396,7 @@ void AddQuantizeCuda(CudaKernelTable& table) {
   table[&kSwiGluQuantize].run = SwiGluQuantizeCuda;
   table[&kGeluQuantize].run = GeluQuantizeCuda;
   table[&kSwiGluBackwardQuantize].run = SwiGluBackwardQuantizeCuda;
+  table[&kSwiGluBackwardQuantizeMx].run = SwiGluBackwardQuantizeMxCuda;
   table[&kUpdateDelayedScales].run = UpdateDelayedScalesCuda;
   AddDequantizeCuda(table);
   AddTransposeQuantizedCuda(table);

@@ -135,9 +135,9 @@ struct Matrix {
 };
 
 // Calls fn(place in the tile, row, column, values) for each of this thread's units of x: 4 rows of 8 columns from there
-// on.
-template <typename T, typename Fn>
-__device__ __forceinline__ void ForUnits(const Matrix<T>& x, const Fn& fn) {
+// on. Source: Matrix, or a type that loads numbers as it does.
+template <typename Source, typename Fn>
+__device__ __forceinline__ void ForUnits(const Source& x, const Fn& fn) {
   for (int k = 0; k < kUnitsOfWarp; ++k) {
     const Place place = PlaceOf(k);
     const int64_t row = TileRow() + place.row;
