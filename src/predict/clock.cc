@@ -29,8 +29,6 @@ constexpr double kErrorBeyond = 0.25;
 constexpr double kErrorUnknown = 0.5;
 constexpr double kFewExtrapolated = 0.1;
 
-// Terms over which a tile's first loads and last stores are spread.
-constexpr double kTileOverhead = 192;
 constexpr double kBackwardOfAttention =
     0.75;                                 // of the rate of the forward pass (Shah et al., "FlashAttention-3", 2024)
 constexpr double kReducedBytes = 4;       // of a gradient, as this engine reduces it
@@ -126,15 +124,15 @@ class Rates {
     return bytes / bytes_per_s_;
   }
 
+  // `ranks`: those of the step, of which the framework has replicas.
   double WireSeconds(const CallCost& call, int64_t ranks) const {
-    const bool reduces = call.kind == OpKind::kTakeOff && call.collective != Collective::kAllGather;
-    const double share = reduces ? framework_.reduced_bytes / kReducedBytes : 1;
+    const double share = call.is_mean ? framework_.reduced_bytes / kReducedBytes : 1;
     const bool twice = call.collective == Collective::kAllReduce;
-    double seconds = CollectiveSeconds(share * call.wire_bytes, twice, {ranks, 1}, device_, efficiency_);
-    if (reduces && framework_.replicas > 1) {  // each part, among the ranks that hold the same one
+    double seconds = CollectiveSeconds(share * call.wire_bytes, twice, call.group, device_, efficiency_);
+    if (call.is_mean && framework_.replicas > 1) {  // each part, among the ranks that hold the same one
       const auto copies = static_cast<double>(framework_.replicas);
       const double part = share * call.collective_bytes /
-                          (call.collective == Collective::kReduceScatter ? static_cast<double>(ranks) : 1);
+                          (call.collective == Collective::kReduceScatter ? static_cast<double>(call.group.ranks) : 1);
       seconds +=
           CollectiveSeconds(2 * (copies - 1) / copies * part, true, {framework_.replicas, ranks}, device_, efficiency_);
     }
@@ -172,7 +170,8 @@ TimelineSpan SpanOf(const CallCost& call, double begin_s, double end_s) {
           1e9 * end_s,
           call.flops,
           communicates ? call.collective_bytes : call.bytes,
-          call.collective};
+          call.collective,
+          call.axes};
 }
 
 // Two streams, as in the engine. Calls run one after another. So do collectives: each starts at its take-off, or when
@@ -259,7 +258,7 @@ class Times {
     return time.compute_s > time.memory_s ? Call{rest_s, 0, time.launch_s} : Call{0, rest_s, time.launch_s};
   }
   double Wire(const CallCost& call) {
-    if (measured_) {
+    if (measured_ && call.group.ranks == ranks_) {  // only collectives of all ranks were measured
       if (const auto time = measured_->Of(call.shape)) return Counted(*time);
     }
     return rates_.WireSeconds(call, ranks_);
@@ -412,6 +411,7 @@ StepCosts CostsOf(RunSpec spec, const Device& device) {
   spec.gpu = device.gpu;
   const StepProgram program = TraceStep(spec);
   StepCosts costs{spec, {}};
+  const Mesh mesh = MeshOf(spec);
   const auto multiprocessors = static_cast<int64_t>(device.At("chip.multiprocessors"));
   costs.calls.reserve(program.trace.calls().size());
   int32_t micro_step = 0;
@@ -439,7 +439,12 @@ StepCosts CostsOf(RunSpec spec, const Device& device) {
       cost.tiles = TileShare(m, n, k, multiprocessors);
     }
     if (cost.kind == kTakeOff || cost.kind == kAtOnce || cost.kind == kLanding) {
-      cost.flight = CollectiveAttrsOf(call).flight;
+      const CollectiveAttrs& attrs = CollectiveAttrsOf(call);
+      cost.flight = attrs.flight;
+      cost.axes = attrs.axes;
+      cost.group = mesh.GroupOf(program.rank, attrs.axes);
+      cost.is_mean =
+          cost.kind == kTakeOff && cost.collective != Collective::kAllGather && attrs.reduction == Reduction::kMean;
       cost.collective_bytes = static_cast<double>(call.reads().front().bytes());
     }
     if (!device.measured.empty()) cost.shape = CallShapeOf(call);
@@ -452,30 +457,6 @@ double ExpectedLargest(int64_t count) {
   if (count <= 1) return 0;
   const auto n = static_cast<double>(count);
   return NormalQuantile((n - 0.375) / (n + 0.25));
-}
-
-double TileShare(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
-  struct Tile {
-    int64_t m, n;
-    double share;  // of its rate that a multiprocessor reaches with this tile: small ones wait for their operands
-  };
-  static constexpr Tile kTiles[] = {{256, 128, 1},   {128, 256, 1},   {128, 128, 0.95},
-                                    {128, 64, 0.80}, {64, 128, 0.80}, {64, 64, 0.60}};
-  double best = 0;
-  for (const Tile& tile : kTiles) {
-    const int64_t rows = (m + tile.m - 1) / tile.m;
-    const int64_t columns = (n + tile.n - 1) / tile.n;
-    const double wanted =
-        static_cast<double>(m) * static_cast<double>(n) / static_cast<double>(rows * tile.m * columns * tile.n);
-    for (int64_t parts = 1; parts <= 8; parts *= 2) {  // parts of the sum, added up afterwards
-      const int64_t tiles = rows * columns * parts;
-      const int64_t waves = (tiles + multiprocessors - 1) / multiprocessors;
-      const double full = static_cast<double>(tiles) / static_cast<double>(waves * multiprocessors);
-      const double terms = static_cast<double>(k) / static_cast<double>(parts);
-      best = std::max(best, tile.share * wanted * full * terms / (terms + kTileOverhead));
-    }
-  }
-  return best;
 }
 
 namespace {

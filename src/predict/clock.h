@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/comm/mesh.h"
 #include "engine/device/trace.h"
 #include "engine/step/call_shape.h"
 #include "engine/step/timeline.h"
@@ -31,7 +32,10 @@ struct CallCost {
   int32_t flight = -1;      // joins a collective and its landing
   int32_t layer = -1;       // -1: outside the layers
   Collective collective = Collective::kNone;
-  double collective_bytes = 0;  // a rank's input of a collective
+  double collective_bytes = 0;      // a rank's input of a collective
+  RankGroup group = {};             // among which it is
+  MeshAxes axes = MeshAxes::All();  // along which that group lies
+  bool is_mean = false;             // of gradients
   int32_t micro_step = 0;
   OpKind kind = OpKind::kPass;
   bool is_emulated = false;  // a product in a format that the device cannot multiply
@@ -143,12 +147,6 @@ StepForecast Forecast(const StepCosts& costs, const Device& device, const Framew
 // at the edges compute unused values, and each tile has a prologue and an epilogue. Takes the best of several tile
 // sizes, as libraries do.
 double TileShare(int64_t m, int64_t n, int64_t k, int64_t multiprocessors);
-
-// The ranks of a collective: every `stride`-th rank.
-struct RankGroup {
-  int64_t ranks = 1;
-  int64_t stride = 1;
-};
 
 // Seconds of a ring collective in which each rank sends `wire_bytes`: (n - 1) / n of the whole, twice that for an
 // all-reduce.

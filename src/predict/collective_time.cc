@@ -33,7 +33,8 @@ constexpr Protocol kProtocols[] = {{8.4e-6, 1, 1, 1}, {14.0e-6, 0.56, 0.29, 0.92
 
 double CollectiveSeconds(double wire_bytes, bool all_reduce, RankGroup group, const Device& device,
                          const Efficiency& efficiency) {
-  const auto [ranks, stride] = group;
+  const int64_t ranks = group.ranks;
+  const int64_t stride = group.stride;
   if (ranks <= 1) return 0;
   if (!device.Has("link.bandwidth")) {
     throw Error(ErrorKind::kInvalidInput,

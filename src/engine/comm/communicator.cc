@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/tensor/bf16.h"
+
 namespace ridgeline {
 namespace {
 
@@ -22,27 +24,79 @@ void AllReduceInRankOrder(Communicator& communicator, std::span<T> values, Reduc
 
 class SelfCommunicator final : public Communicator {
  public:
-  SelfCommunicator() : Communicator(0, 1) {}
+  SelfCommunicator() : Communicator(0, Mesh()) {}
   std::string_view name() const override { return "self"; }
   void AllGather(const std::byte* mine, std::byte* full, int64_t bytes) override {
     if (mine != full) std::copy_n(mine, bytes, full);
   }
-  void ReduceScatterMean(float* /*full*/, int64_t /*elements*/) override {}
+  void ReduceScatter(std::byte* /*full*/, DType /*dtype*/, int64_t /*elements*/, Reduction /*reduction*/) override {}
 };
+
+// Replaces each value with the sum of `equals` copies of it, added one after another.
+void SumOfEquals(std::byte* values, DType dtype, int64_t elements, int64_t equals) {
+  for (int64_t i = 0; i < elements; ++i) {
+    auto* const wide = reinterpret_cast<float*>(values) + i;
+    auto* const narrow = reinterpret_cast<uint16_t*>(values) + i;
+    const float one = dtype == DType::kF32 ? *wide : FromBf16(*narrow);
+    for (int64_t n = 1; n < equals; ++n) {
+      if (dtype == DType::kF32) {
+        *wide += one;
+      } else {
+        *narrow = ToBf16(FromBf16(*narrow) + one);
+      }
+    }
+  }
+}
 
 class VirtualCommunicator final : public Communicator {
  public:
-  explicit VirtualCommunicator(int64_t world) : Communicator(0, world) {}
+  explicit VirtualCommunicator(const Mesh& mesh) : Communicator(0, mesh) {}
   std::string_view name() const override { return "virtual"; }
   void AllGather(const std::byte* mine, std::byte* full, int64_t bytes) override {
     for (int64_t rank = mine == full ? 1 : 0; rank < world(); ++rank) {
       std::copy_n(mine, bytes, full + rank * bytes);
     }
   }
-  void ReduceScatterMean(float* /*full*/, int64_t /*elements*/) override {}  // the mean of equal values is each of them
+  void ReduceScatter(std::byte* full, DType dtype, int64_t elements, Reduction reduction) override {
+    if (reduction == Reduction::kSum) SumOfEquals(full, dtype, elements, world());  // their mean is each of them
+  }
+  void AllReduce(std::byte* values, DType dtype, int64_t elements, Reduction reduction) override {
+    if (reduction != Reduction::kSum) return Communicator::AllReduce(values, dtype, elements, reduction);
+    SumOfEquals(values, dtype, elements, world());
+  }
+
+ private:
+  std::unique_ptr<Communicator> NewGroup(MeshAxes grouping) override {
+    return std::make_unique<VirtualCommunicator>(Mesh({.data = mesh().RanksAlong(grouping)}));
+  }
 };
 
 }  // namespace
+
+Communicator& Communicator::Along(MeshAxes axes) {
+  const RankGroup group = mesh_.GroupOf(rank_, axes);
+  if (group.ranks == world()) return *this;
+  const std::lock_guard lock(groups_mutex_);
+  std::unique_ptr<Communicator>& known = groups_[{group.stride, group.ranks}];
+  if (known) return *known;
+  if (group.ranks == 1) return *(known = MakeSelfCommunicator());
+  for (const MeshAxes grouping : mesh_.Groupings()) {
+    if (mesh_.GroupOf(rank_, grouping) == group) return *(known = NewGroup(grouping));
+  }
+  throw Error(ErrorKind::kInternal, "a mesh does not list one of its groups");
+}
+
+std::unique_ptr<Communicator> Communicator::NewGroup(MeshAxes grouping) {
+  throw Error(ErrorKind::kInternal,
+              std::string(name()) + " connects no groups of ranks along the axes " + AxesText(grouping));
+}
+
+void Communicator::AllReduce(std::byte* values, DType dtype, int64_t elements, Reduction reduction) {
+  const int64_t part = elements / world();
+  const int64_t bytes = part * SizeOf(dtype);
+  ReduceScatter(values, dtype, part, reduction);
+  AllGather(values + rank() * bytes, values, bytes);
+}
 
 void Communicator::AllReduce(std::span<double> values, Reduction reduction) {
   AllReduceInRankOrder(*this, values, reduction);
@@ -60,8 +114,8 @@ void Communicator::Barrier() {
 }
 
 std::unique_ptr<Communicator> MakeSelfCommunicator() { return std::make_unique<SelfCommunicator>(); }
-std::unique_ptr<Communicator> MakeVirtualCommunicator(int64_t world) {
-  return std::make_unique<VirtualCommunicator>(world);
+std::unique_ptr<Communicator> MakeVirtualCommunicator(const Mesh& mesh) {
+  return std::make_unique<VirtualCommunicator>(mesh);
 }
 
 }  // namespace ridgeline

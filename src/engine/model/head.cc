@@ -7,6 +7,7 @@
 #include "engine/ops/gemm.h"
 #include "engine/ops/loss.h"
 #include "engine/ops/norm.h"
+#include "run/parallelism.h"
 
 namespace ridgeline {
 namespace {
@@ -51,7 +52,7 @@ Tensor Ends::LossAndGradient(int64_t micro_step, const ResidualStream& in) {
   trace_.SetPhase(Phase::kForward);
   const Tensor d = trace_.Temporary(compute_, tokens_, spec_.hidden, Category::kActivations);
   if (shape_.head < 0) {
-    const double scale = static_cast<double>(spec_.ranks) / static_cast<double>(spec_.grad_accumulation);
+    const double scale = static_cast<double>(DataParallelRanks(spec_)) / static_cast<double>(spec_.grad_accumulation);
     if (sum.defined()) DropoutAdd(trace_, sum.branch, sum.residual, x, sum.p, sum.stream);
     SumLoss(trace_, x, tensors_.loss, scale);
     Fill(trace_, d, scale, tensors_.loss_scale);

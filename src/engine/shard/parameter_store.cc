@@ -32,7 +32,9 @@ ParameterStore::ParameterStore(Trace& trace, const ModelShape& shape, const Reci
       shape_(shape),
       recipe_(recipe),
       options_(options),
-      flights_(trace, options.world),
+      world_(options.mesh.size(MeshAxis::kData)),
+      place_(options.mesh.PlaceOf(options.rank, MeshAxis::kData)),
+      flights_(trace, options.mesh),
       group_of_(shape.parameters.size()),
       offset_of_(shape.parameters.size()),
       has_gradient_(shape.parameters.size()),
@@ -74,8 +76,8 @@ void ParameterStore::AddGroup(const std::vector<int>& parameters) {
   group.members = parameters;
   group.part = group.size;
   if (sharded()) {
-    group.part = Aligned((group.size + options_.world - 1) / options_.world);
-    group.size = group.part * options_.world;
+    group.part = Aligned((group.size + world_ - 1) / world_);
+    group.size = group.part * world_;
   }
   group.updated = options_.shard == ShardMode::kNone ? group.size : group.part;
   const bool quantized = QuantizedOf(parameters.front()) != nullptr;
@@ -122,7 +124,7 @@ Tensor ParameterStore::ViewOf(int parameter, Tensor flat) const {
 
 ParameterStore::Range ParameterStore::Kept(int parameter) const {
   const Group& group = GroupOf(parameter);
-  const int64_t begin = group.updated < group.size ? options_.rank * group.part : 0;  // in the group
+  const int64_t begin = group.updated < group.size ? place_ * group.part : 0;  // in the group
   const int64_t offset = offset_of_[static_cast<size_t>(parameter)];
   const int64_t elements = shape_.parameters[static_cast<size_t>(parameter)].elements();
   const int64_t first = std::clamp<int64_t>(begin - offset, 0, elements);
@@ -169,7 +171,7 @@ void ParameterStore::Gather(int id) {
   Group& group = groups_[static_cast<size_t>(id)];
   if (group.gathered.defined()) return;
   group.gathered = trace_.Temporary(recipe_.compute, 1, group.size, Category::kParameters);
-  group.gathering = flights_.AllGather(group.work, group.gathered);
+  group.gathering = flights_.AllGather(MeshAxis::kData, group.work, group.gathered);
 }
 
 // Weights that the next window uses stay, or are in flight.
@@ -237,11 +239,11 @@ void ParameterStore::Reduce(Group& group) {
   Reduction reduction{{}, group_of_[static_cast<size_t>(group.members.front())], last_micro_step_, trace_.layer()};
   if (options_.shard == ShardMode::kNone) {
     group.gradient = group.sum;
-    reduction.flight = flights_.AllReduce(group.sum);
+    reduction.flight = flights_.AllReduce(MeshAxis::kData, group.sum);
   } else {
     const bool first = !group.gradient.defined();
     if (first) group.gradient = NewGradient(recipe_.gradients, group.part);
-    reduction.flight = flights_.ReduceScatter(group.sum, group.gradient, !first);
+    reduction.flight = flights_.ReduceScatter(MeshAxis::kData, group.sum, group.gradient, !first);
     group.sum = {};
     for (const int parameter : group.members) has_gradient_[static_cast<size_t>(parameter)] = false;
   }
@@ -274,7 +276,7 @@ void ParameterStore::FinishStep() {
   if (waits()) {
     trace_.SetLayer(-1);
     trace_.SetPhase(Phase::kOptimizer);
-    if (sharded() && options_.shard != ShardMode::kNone) flights_.SumOverRanks(squared_sum_);
+    if (sharded() && options_.shard != ShardMode::kNone) flights_.SumOverRanks(MeshAxis::kData, squared_sum_);
     const Tensor scale = trace_.Temporary(DType::kF32, 1, 1, Category::kWorkspace);
     if (options_.loss_scale.defined()) {
       LossScale(trace_, squared_sum_, options_.loss_scale, grad_norm_, scale, options_.grad_clip);
@@ -305,7 +307,7 @@ void ParameterStore::UpdateWeights(Group& group, Tensor scale) {
   } else {
     Adam(trace_, group.work, group.master, group.m, group.v, group.gradient, scale, options_.adam, options_.loss_scale);
     if (group.whole.defined() && group.updated < group.size) {
-      returning_.push_back(flights_.AllGather(group.work, group.whole));
+      returning_.push_back(flights_.AllGather(MeshAxis::kData, group.work, group.whole));
     }
   }
   trace_.SetPhase(phase);
@@ -327,7 +329,7 @@ void ParameterStore::UpdateCodes(Group& group, Tensor scale) {
   Adam(trace_, own, group.master, group.m, group.v, group.gradient, scale, options_.adam, options_.loss_scale);
   updated_ = Update{weights, {}, group_of_[static_cast<size_t>(group.members.front())]};
   if (group.updated < group.size) {
-    updated_->gathering = flights_.AllGather(own, weights);
+    updated_->gathering = flights_.AllGather(MeshAxis::kData, own, weights);
   } else {
     QuantizeUpdated();
   }

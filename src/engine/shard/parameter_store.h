@@ -1,6 +1,6 @@
 // Holds the parameters' state, hands out whole weights, takes gradients and records the optimizer's updates.
 //
-// Ranks have their own rows of the batch, and share the model in one of four ways:
+// Ranks along the data axis have their own rows of the batch, and share the model in one of four ways:
 //   none       every rank has all of it; gradients are averaged over the ranks (all-reduce) before the update
 //   optimizer  every rank has the weights, and its part of moments and master weights: gradients are reduce-scattered,
 //              and the updated weights are gathered (ZeRO-1: Rajbhandari et al., "ZeRO", 2020)
@@ -68,8 +68,8 @@ struct ParameterStoreOptions {
   Tensor loss_scale;     // for a loss-scaled recipe (ops/optimizer.h); else undefined
   int64_t micro_steps = 1;
   ShardMode shard = ShardMode::kNone;
-  int64_t world = 1;
-  int64_t rank = 0;
+  Mesh mesh;
+  int64_t rank = 0;                        // of all ranks
   std::vector<QuantizedWeight> quantized;  // weights that are kept as codes; none if weights are gathered for use
   bool keep_gradients = false;             // to be read after the step (verification)
   UseOrder uses;                           // the result of recording the same step; empty: gather nothing ahead
@@ -90,9 +90,7 @@ class ParameterStore final : public ParameterAccess {
   void FinishStep();
 
   // values, fp32 = their maximum over the ranks.
-  void MaxOverRanks(Tensor values) {
-    if (sharded()) flights_.MaxOverRanks(values);
-  }
+  void MaxOverRanks(Tensor values) { flights_.MaxOverRanks(MeshAxis::kData, values); }
 
   const std::vector<ParameterState>& states() const { return states_; }
   Tensor grad_norm() const { return grad_norm_; }  // (1, 1) fp32; undefined if no update waits for it
@@ -136,7 +134,7 @@ class ParameterStore final : public ParameterAccess {
     int64_t at = 0;  // in the group's updated tensors
   };
 
-  bool sharded() const { return options_.world > 1; }
+  bool sharded() const { return world_ > 1; }
   Group& GroupOf(int parameter) { return groups_[static_cast<size_t>(group_of_[static_cast<size_t>(parameter)])]; }
   const Group& GroupOf(int parameter) const {
     return groups_[static_cast<size_t>(group_of_[static_cast<size_t>(parameter)])];
@@ -152,7 +150,7 @@ class ParameterStore final : public ParameterAccess {
   Range Kept(int parameter) const;
   Tensor PartOf(int parameter, Tensor updated) const;
   Tensor OwnPart(const Group& group, Tensor whole) const {
-    return group.updated < group.size ? whole.Cols(options_.rank * group.part, group.part) : whole;
+    return group.updated < group.size ? whole.Cols(place_ * group.part, group.part) : whole;
   }
   void Gather(int group);
   Tensor NewGradient(DType dtype, int64_t elements);
@@ -170,6 +168,8 @@ class ParameterStore final : public ParameterAccess {
   const ModelShape& shape_;
   const Recipe& recipe_;
   ParameterStoreOptions options_;
+  const int64_t world_;  // data-parallel ranks
+  const int64_t place_;  // this rank's place among them
   Flights flights_;
   std::vector<Group> groups_;
   std::vector<int> group_of_;       // of a parameter

@@ -71,7 +71,7 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
   options.grad_clip = s.grad_clip;
   options.micro_steps = s.grad_accumulation;
   options.shard = ShardModeOf(s.shard);
-  options.world = s.ranks;
+  options.mesh = MeshOf(s);
   options.rank = rank;
   options.keep_gradients = keep_gradients;
   options.uses = uses;
@@ -95,8 +95,9 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
     tensors.rope_table = trace.Persistent(DType::kF32, s.seq_length, s.head_dim, Category::kData);
   }
 
-  Block block(trace, parameters, program.shape, s, recipe, scales, tensors.rope_table, rank);
-  Ends ends(trace, parameters, program.shape, s, recipe, tensors, rank);
+  const int64_t place = options.mesh.PlaceOf(rank, MeshAxis::kData);
+  Block block(trace, parameters, program.shape, s, recipe, scales, tensors.rope_table, place);
+  Ends ends(trace, parameters, program.shape, s, recipe, tensors, place);
   LayerRunner layers(trace, parameters, block, s.layers, RecomputePolicy::Parse(s.checkpointing));
   // The last micro-step ends after the updates, which quantize weights that are kept as codes.
   const auto end_micro_step = [&] {
@@ -143,7 +144,8 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
 StepProgram TraceStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
   StepProgram program;
   UseOrder uses;
-  if (spec.ranks > 1 && ShardModeOf(spec.shard) == ShardMode::kFull) {  // the next weights are gathered ahead
+  if (DataParallelRanks(spec) > 1 &&
+      ShardModeOf(spec.shard) == ShardMode::kFull) {  // the next weights are gathered ahead
     StepProgram ahead;
     uses = RecordStep(spec, keep_gradients, rank, {}, ahead);
   }

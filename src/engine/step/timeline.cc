@@ -76,6 +76,7 @@ Timeline MeasuredTimeline(const Trace& trace, std::span<const double> call_ns) {
       timeline.Compute(std::move(span));
     } else {
       const int32_t flight = CollectiveAttrsOf(call).flight;
+      span.axes = CollectiveAttrsOf(call).axes;
       span.bytes = static_cast<double>(call.reads().front().bytes());
       span.begin_ns = std::max(span.begin_ns, wire_ns);
       span.end_ns = wire_ns = ends_ns[places.at(flight)];

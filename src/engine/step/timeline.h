@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/comm/mesh.h"
 #include "engine/device/trace.h"
 
 namespace ridgeline {
@@ -21,6 +22,7 @@ struct TimelineSpan {
   double flops = 0;
   double bytes = 0;  // moved to and from memory; for a collective: the bytes that this rank contributes
   Collective collective = Collective::kNone;
+  MeshAxes axes = MeshAxes::All();   // along which the ranks of the collective lie
   std::vector<uint32_t> after = {};  // the earlier spans that had to end first
 };
 

@@ -117,6 +117,7 @@ std::string ChromeTrace(const Timeline& timeline, const TraceAbout& about) {
     const bool communicates = span.collective != Collective::kNone;
     Json args = {{"phase", PhaseName(span.phase)}, {communicates ? "collective_bytes" : "bytes", span.bytes}};
     if (span.layer >= 0) args["layer"] = span.layer;
+    if (span.axes != MeshAxes::All()) args["axes"] = AxesText(span.axes);
     if (span.flops > 0) args["flops"] = span.flops;
     text += fmt::format(R"({}{{"ph":"X","name":{},"cat":"{}","pid":0,"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{}}})",
                         first ? "" : ",\n", DumpJson(Json(span.op)), PhaseName(span.phase), communicates ? 1 : 0,
@@ -161,6 +162,7 @@ std::string ChakraTrace(const Timeline& timeline, const TraceAbout& about) {
     if (communicates) {
       attributes.AddInt64("comm_type", chakra::CommType(span.collective));
       attributes.AddInt64("comm_size", static_cast<int64_t>(Whole(span.bytes)));
+      if (span.axes != MeshAxes::All()) attributes.AddString("pg_name", AxesText(span.axes));
     } else {
       // A roofline divides by both, so neither may be 0.
       attributes.AddInt64("num_ops", static_cast<int64_t>(std::max<uint64_t>(1, Whole(span.flops))));

@@ -5,10 +5,12 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/comm/mesh.h"
 #include "engine/ops/optimizer.h"
 #include "engine/step/quantized_weights.h"
 #include "engine/tensor/bf16.h"
 #include "engine/tensor/fp16.h"
+#include "run/parallelism.h"
 
 namespace ridgeline {
 namespace {
@@ -42,7 +44,7 @@ int64_t StateTensor::elements() const {
 TrainingState::TrainingState(const StepProgram& program, Executor& executor, Communicator& communicator)
     : executor_(executor),
       communicator_(communicator),
-      in_parts_(program.spec.ranks > 1 && ShardModeOf(program.spec.shard) != ShardMode::kNone) {
+      in_parts_(DataParallelRanks(program.spec) > 1 && ShardModeOf(program.spec.shard) != ShardMode::kNone) {
   for (size_t p = 0; p < program.states.size(); ++p) {
     const Parameter& parameter = program.shape.parameters[p];
     const ParameterState& state = program.states[p];
@@ -126,14 +128,15 @@ void TrainingState::Read(const StateTensor& tensor, int64_t first, std::span<std
   const int64_t begin = std::clamp(held.first, first, first + count);
   const int64_t end = std::clamp(held.first + held.count, begin, first + count);
   const size_t packet = sizeof(PartHeader) + to.size();
-  const auto world = static_cast<size_t>(communicator_.world());
+  Communicator& holders = communicator_.Along(MeshAxis::kData);
+  const auto world = static_cast<size_t>(holders.world());
   std::vector<std::byte> packets(packet * world);
   std::vector<std::byte> mine(packet);
   const PartHeader header{begin - first, end - begin};
   std::memcpy(mine.data(), &header, sizeof header);
   const auto bytes = static_cast<size_t>(header.count * size);
   if (bytes > 0) ReadHeld(tensor, begin, std::span(mine).subspan(sizeof header, bytes));
-  communicator_.AllGather(mine.data(), packets.data(), static_cast<int64_t>(packet));
+  holders.AllGather(mine.data(), packets.data(), static_cast<int64_t>(packet));
   for (size_t rank = 0; rank < world; ++rank) {
     PartHeader part;
     std::memcpy(&part, packets.data() + rank * packet, sizeof part);

@@ -104,7 +104,7 @@ void RecordLaunches(Trace& trace) {
 }
 
 void RecordCollectives(const RunSpec& spec, const Sizes& sizes, Trace& trace) {
-  Flights flights(trace, spec.ranks);
+  Flights flights(trace, MeshOf(spec));
   for (int64_t bytes = int64_t{1} << 12; bytes <= sizes.collective_bytes; bytes *= 4) {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       const int64_t part = bytes / SizeOf(dtype) / spec.ranks;
@@ -112,22 +112,22 @@ void RecordCollectives(const RunSpec& spec, const Sizes& sizes, Trace& trace) {
       const Tensor mine = trace.Temporary(dtype, 1, part, Category::kWorkspace);
       Fill(trace, full, 0);
       Fill(trace, mine, 0);
-      flights.Land(flights.AllGather(mine, full));
+      flights.Land(flights.AllGather(MeshAxes::All(), mine, full));
       const Tensor sum = trace.Temporary(DType::kF32, 1, part * spec.ranks, Category::kWorkspace);
       for (const bool accumulate : {false, true}) {
         Fill(trace, sum, 0);
-        flights.Land(flights.ReduceScatter(sum, mine, accumulate));
+        flights.Land(flights.ReduceScatter(MeshAxes::All(), sum, mine, accumulate));
       }
       if (dtype != DType::kF32) continue;
       Fill(trace, sum, 0);
-      flights.Land(flights.AllReduce(sum));
+      flights.Land(flights.AllReduce(MeshAxes::All(), sum));
     }
   }
   for (const int64_t elements : {1, 64, 1024}) {
     const Tensor values = trace.Temporary(DType::kF32, 1, elements, Category::kWorkspace);
     Fill(trace, values, 0);
-    if (elements == 1) flights.SumOverRanks(values);
-    flights.MaxOverRanks(values);
+    if (elements == 1) flights.SumOverRanks(MeshAxes::All(), values);
+    flights.MaxOverRanks(MeshAxes::All(), values);
   }
 }
 

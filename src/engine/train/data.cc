@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "engine/comm/mesh.h"
 #include "engine/ops/philox.h"
+#include "run/parallelism.h"
 
 namespace ridgeline {
 namespace {
@@ -16,17 +18,18 @@ namespace {
 // The stream of random numbers for data, apart from the model's streams. Other words of it name a step and a sequence.
 constexpr uint32_t kDataStream = 0xda7a0000;
 
-// Returns the number in a step of this rank's n-th sequence: every micro-step has batch_size sequences of each rank, in
-// rank order.
+// Returns the number in a step of this rank's n-th sequence: every micro-step has batch_size sequences of each
+// data-parallel rank, in their order.
 class Rows {
  public:
-  Rows(const RunSpec& spec, int64_t rank) : batch_(spec.batch_size), ranks_(spec.ranks), rank_(rank) {}
-  int64_t Number(int64_t sequence) const { return (sequence / batch_ * ranks_ + rank_) * batch_ + sequence % batch_; }
+  Rows(const RunSpec& spec, int64_t rank)
+      : batch_(spec.batch_size), ranks_(DataParallelRanks(spec)), place_(MeshOf(spec).PlaceOf(rank, MeshAxis::kData)) {}
+  int64_t Number(int64_t sequence) const { return (sequence / batch_ * ranks_ + place_) * batch_ + sequence % batch_; }
 
  private:
   int64_t batch_;
   int64_t ranks_;
-  int64_t rank_;
+  int64_t place_;
 };
 
 class SyntheticTokens final : public TokenSource {

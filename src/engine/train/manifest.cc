@@ -12,6 +12,7 @@
 #include "ridgeline/limits.h"
 #include "ridgeline/sealed_json.h"
 #include "run/consistency.h"
+#include "run/parallelism.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -26,7 +27,7 @@ constexpr size_t kShownBytes = 80;  // of a refused value
 // cut a batch into parts, and the number of steps affects only the cosine.
 RunSpec Series(const RunSpec& spec) {
   RunSpec series = Without(spec, Field::kSparesLoss);
-  series.batch_size = spec.batch_size * spec.grad_accumulation * spec.ranks;
+  series.batch_size = spec.batch_size * spec.grad_accumulation * DataParallelRanks(spec);
   if (spec.schedule == "cosine") series.steps = StepsOf(spec);
   return series;
 }

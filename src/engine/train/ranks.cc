@@ -100,7 +100,7 @@ void SayOfRanks(const char* name, const std::vector<PackedFigures>& all, int64_t
 
 std::unique_ptr<Communicator> ConnectRanks(const RunSpec& spec) {
   if (spec.device == "meta") return MakeSelfCommunicator();
-  if (spec.communicator == "virtual") return MakeVirtualCommunicator(spec.ranks);
+  if (spec.communicator == "virtual") return MakeVirtualCommunicator(MeshOf(spec));
   const std::optional<RankEnvironment> place = ReadRankEnvironment();
   if (!place && spec.ranks > 1) {
     throw Error(ErrorKind::kInvalidInput,
@@ -112,12 +112,13 @@ std::unique_ptr<Communicator> ConnectRanks(const RunSpec& spec) {
                 fmt::format("the spec has ranks: {}, and WORLD_SIZE is {}", spec.ranks, place->world),
                 "start as many processes as the spec has ranks");
   }
-  return spec.ranks == 1 ? MakeSelfCommunicator() : ConnectGloo(*place, IdentityOf(spec));
+  return spec.ranks == 1 ? MakeSelfCommunicator() : ConnectGloo(*place, IdentityOf(spec), MeshOf(spec));
 }
 
 double MeanOverRanks(double value, Communicator& communicator) {
-  communicator.AllReduce(std::span(&value, 1), Reduction::kSum);
-  return value / static_cast<double>(communicator.world());
+  Communicator& ranks = communicator.Along(MeshAxis::kData);
+  ranks.AllReduce(std::span(&value, 1), Reduction::kSum);
+  return value / static_cast<double>(ranks.world());
 }
 
 void GatherRankFigures(Communicator& communicator, std::optional<int64_t> waited_ns, RunResult& result) {

@@ -29,6 +29,7 @@
 #include "engine/train/ranks.h"
 #include "engine/train/weights_folder.h"
 #include "run/consistency.h"
+#include "run/parallelism.h"
 #include "run/result.h"
 #include "run/spec.h"
 #include "run/step_figures.h"
@@ -413,7 +414,7 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
     const StepProgram program = BuildStep(spec, false, communicator->rank());
     planned_bytes = program.layout.slab_bytes;
     result.status = RunStatus::kOk;
-    result.tokens_per_step = program.tokens_per_step() * spec.ranks;
+    result.tokens_per_step = program.tokens_per_step() * DataParallelRanks(spec);
     for (const Parameter& parameter : program.shape.parameters) result.parameters += parameter.elements();
     result.memory.planned_peak_bytes = planned_bytes;
     result.memory.by_category = program.layout.by_category;

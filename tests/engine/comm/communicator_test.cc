@@ -25,7 +25,8 @@ class EveryCommunicator : public ::testing::TestWithParam<Kind> {
     if (GetParam().name == "gloo") {
       testing::WithGloo(GetParam().world, fn);
     } else {
-      fn(*(GetParam().name == "self" ? MakeSelfCommunicator() : MakeVirtualCommunicator(GetParam().world)));
+      fn(*(GetParam().name == "self" ? MakeSelfCommunicator()
+                                     : MakeVirtualCommunicator(Mesh({.data = GetParam().world}))));
     }
   }
   // The rank whose data a rank is assumed to have sent.

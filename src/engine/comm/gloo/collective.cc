@@ -1,5 +1,6 @@
 // The collectives' kernels. Each hands its work to the queue's thread, which must leave the cores to the program, so
 // nothing here runs in parallel.
+#include <algorithm>
 #include <span>
 
 #include "engine/comm/collective.h"
@@ -15,43 +16,50 @@ std::byte* Bytes(const CpuRun& run, const Tensor& tensor) {
   return run.Data<std::byte>({tensor.storage, tensor.dtype}) + tensor.offset * SizeOf(tensor.dtype);
 }
 
-void GatherNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
+void GatherNow(const OpCall& call, const CpuRun& run, Communicator& ranks) {
+  Communicator& communicator = ranks.Along(CollectiveAttrsOf(call).axes);
   const AllGatherOperands on = call.operands(kAllGather);
   communicator.AllGather(Bytes(run, on.reads.part), Bytes(run, on.writes.full), on.reads.part.bytes());
 }
 
-void ReduceScatterNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
+void ReduceScatterNow(const OpCall& call, const CpuRun& run, Communicator& ranks) {
+  const auto& [flight, accumulate, reduction, axes] = CollectiveAttrsOf(call);
+  Communicator& communicator = ranks.Along(axes);
   const ReduceScatterOperands on = call.operands(kReduceScatter);
   const Tensor& part = on.writes.part;
   const int64_t elements = part.elements();
-  auto* full = run.Data<float>(on.writes.full);
-  communicator.ReduceScatterMean(full, elements);
-  const float* mean = full + communicator.rank() * elements;
-  const bool accumulate = call.attrs(kReduceScatter).accumulate;
+  const DType dtype = on.writes.full.dtype;
+  std::byte* full = Bytes(run, on.writes.full);
+  communicator.ReduceScatter(full, dtype, elements, reduction);
+  const std::byte* own = full + communicator.rank() * elements * SizeOf(dtype);
+  if (dtype == DType::kBF16) {
+    std::copy_n(own, part.bytes(), Bytes(run, part));
+    return;
+  }
+  const auto* reduced = reinterpret_cast<const float*>(own);
   if (part.dtype == DType::kF32) {
     auto* to = run.Data<float>(part);
-    for (int64_t i = 0; i < elements; ++i) to[i] = mean[i] + (accumulate ? to[i] : 0.0F);
+    for (int64_t i = 0; i < elements; ++i) to[i] = reduced[i] + (accumulate ? to[i] : 0.0F);
   } else {
     auto* to = run.Data<uint16_t>(part);
-    for (int64_t i = 0; i < elements; ++i) to[i] = ToBf16(mean[i] + (accumulate ? FromBf16(to[i]) : 0.0F));
+    for (int64_t i = 0; i < elements; ++i) to[i] = ToBf16(reduced[i] + (accumulate ? FromBf16(to[i]) : 0.0F));
   }
 }
 
-void AllReduceNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
+void AllReduceNow(const OpCall& call, const CpuRun& run, Communicator& ranks) {
+  const auto& [flight, accumulate, reduction, axes] = CollectiveAttrsOf(call);
   const Tensor full = call.operands(kAllReduce).writes.values;
-  const int64_t part = full.elements() / communicator.world();
-  auto* values = run.Data<float>(full);
-  communicator.ReduceScatterMean(values, part);
-  communicator.AllGather(Bytes(run, full) + communicator.rank() * part * SizeOf(full.dtype), Bytes(run, full),
-                         part * SizeOf(full.dtype));
+  ranks.Along(axes).AllReduce(Bytes(run, full), full.dtype, full.elements(), reduction);
 }
 
-void SumNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
+void SumNow(const OpCall& call, const CpuRun& run, Communicator& ranks) {
+  Communicator& communicator = ranks.Along(CollectiveAttrsOf(call).axes);
   const Tensor values = call.operands(kSumOverRanks).writes.values;
   communicator.AllReduce(std::span(run.Data<float>(values), 1), Reduction::kSum);
 }
 
-void MaxNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
+void MaxNow(const OpCall& call, const CpuRun& run, Communicator& ranks) {
+  Communicator& communicator = ranks.Along(CollectiveAttrsOf(call).axes);
   const Tensor values = call.operands(kMaxOverRanks).writes.values;
   communicator.AllReduce(std::span(run.Data<float>(values), static_cast<size_t>(values.elements())), Reduction::kMax);
 }

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "engine/comm/gloo/rendezvous.h"
 #include "engine/comm/gloo/ring_context.h"
+#include "engine/tensor/bf16.h"
 #include "ridgeline/json_fault.h"
 
 namespace ridgeline {
@@ -25,7 +26,7 @@ namespace {
 
 constexpr int64_t kSegmentBytes = 1 << 20;
 constexpr int64_t kSegmentsAhead = 4;  // asked for before they are needed
-constexpr int64_t kFloatBytes = sizeof(float);
+constexpr int64_t kSlotsOfGrouping = int64_t{1} << 48;
 
 // What a rank tells the others when it comes.
 struct Introduction {
@@ -80,16 +81,53 @@ std::string ReachableAddress(const std::vector<Introduction>& ranks, int64_t ran
   return elsewhere == ranks.end() ? mine : elsewhere->first_address;
 }
 
+// This rank's place in the ring of a group.
+struct RingPlace {
+  RingPlace(const RankGroup& group, int64_t rank, size_t grouping)
+      : grouping(grouping),
+        world(group.ranks),
+        rank(group.PlaceOf(rank)),
+        before(static_cast<int>(group.Rank((this->rank + world - 1) % world))),
+        after(static_cast<int>(group.Rank((this->rank + 1) % world))),
+        first_slot(static_cast<int64_t>(grouping) * kSlotsOfGrouping + 1) {}
+
+  size_t grouping;  // in Mesh::Groupings
+  int64_t world, rank;
+  int before, after;   // of all ranks
+  int64_t first_slot;  // numbers every segment of a run; rings of two ranks may share a connection
+};
+
+// Adds `count` elements to the whole's from `at` on. `last`: no more come for them.
+using Add = std::function<void(bool last, int64_t at, const std::byte* from, int64_t count)>;
+
+// Returns the addition of a reduction over `world` ranks.
+Add AddTo(std::byte* full, DType dtype, Reduction reduction, int64_t world) {
+  const float scale = reduction == Reduction::kMean ? 1.0F / static_cast<float>(world) : 1.0F;
+  if (dtype == DType::kF32) {
+    return [to = reinterpret_cast<float*>(full), scale](bool last, int64_t at, const std::byte* bytes, int64_t count) {
+      const auto* from = reinterpret_cast<const float*>(bytes);
+      const float factor = last ? scale : 1.0F;
+      for (int64_t i = 0; i < count; ++i) to[at + i] = (to[at + i] + from[i]) * factor;
+    };
+  }
+  return [to = reinterpret_cast<uint16_t*>(full), scale](bool last, int64_t at, const std::byte* bytes, int64_t count) {
+    const auto* from = reinterpret_cast<const uint16_t*>(bytes);
+    const float factor = last ? scale : 1.0F;
+    for (int64_t i = 0; i < count; ++i) to[at + i] = ToBf16((FromBf16(to[at + i]) + FromBf16(from[i])) * factor);
+  };
+}
+
 class GlooCommunicator final : public Communicator {
  public:
-  GlooCommunicator(const RankEnvironment& place, const std::map<std::string, std::string>& identity)
-      : Communicator(place.rank, place.world),
+  GlooCommunicator(const RankEnvironment& place, const std::map<std::string, std::string>& identity, const Mesh& mesh)
+      : Communicator(place.rank, mesh),
         timeout_s_(place.timeout_s),
-        received_(static_cast<size_t>(kSegmentsAhead * kSegmentBytes / kFloatBytes)),
+        ring_(mesh.GroupOf(place.rank, MeshAxes::All()), place.rank, 0),
+        received_(static_cast<size_t>(kSegmentsAhead * kSegmentBytes)),
         context_(static_cast<int>(place.rank), static_cast<int>(place.world),
                  std::chrono::milliseconds(static_cast<int64_t>(place.timeout_s * 1e3)),
                  [this](const std::string& why) { AbortWaits(why); }),
-        rendezvous_(place, [this] { AbortWaits({}); }) {
+        rendezvous_(place, mesh, [this] { AbortWaits({}); }) {
     try {
       Meet(identity);
     } catch (const Error& why) {
@@ -104,23 +142,27 @@ class GlooCommunicator final : public Communicator {
     return rendezvous_.refused_connections() + context_.refused_connections();
   }
   void Abandon(const Error& why) noexcept override { rendezvous_.Abandon(why); }
-  void Enter(int64_t collectives) override { rendezvous_.Enter(collectives); }
+  void Enter(int64_t collectives) override { Enter(ring_, collectives); }
   std::optional<Error> Loss() const override { return rendezvous_.Loss(); }
   double timeout_s() const override { return timeout_s_; }
 
   void AllGather(const std::byte* mine, std::byte* full, int64_t bytes) override {
-    std::byte* own = full + rank() * bytes;
-    if (mine != own) std::copy_n(mine, bytes, own);
-    Ring(full, bytes, rank(), nullptr);
+    AllGather(ring_, mine, full, bytes);
+  }
+  void ReduceScatter(std::byte* full, DType dtype, int64_t elements, Reduction reduction) override {
+    ReduceScatter(ring_, full, dtype, elements, reduction);
   }
 
-  void ReduceScatterMean(float* full, int64_t elements) override {
-    const float scale = 1.0F / static_cast<float>(world());
-    const Add add = [&](bool last, int64_t at, const float* from, int64_t count) {
-      const float factor = last ? scale : 1.0F;
-      for (int64_t i = 0; i < count; ++i) full[at + i] = (full[at + i] + from[i]) * factor;
-    };
-    Ring(reinterpret_cast<std::byte*>(full), elements * kFloatBytes, rank() - 1, &add);
+  // The same among the ranks of a ring.
+  void Enter(const RingPlace& ring, int64_t collectives) { rendezvous_.Enter(ring.grouping, collectives); }
+  void AllGather(RingPlace& ring, const std::byte* mine, std::byte* full, int64_t bytes) {
+    std::byte* own = full + ring.rank * bytes;
+    if (mine != own) std::copy_n(mine, bytes, own);
+    Ring(ring, full, bytes, ring.rank, nullptr, 1);
+  }
+  void ReduceScatter(RingPlace& ring, std::byte* full, DType dtype, int64_t elements, Reduction reduction) {
+    const Add add = AddTo(full, dtype, reduction, ring.world);
+    Ring(ring, full, elements * SizeOf(dtype), ring.rank - 1, &add, SizeOf(dtype));
   }
 
  private:
@@ -135,61 +177,63 @@ class GlooCommunicator final : public Communicator {
       return i.host == ranks[static_cast<size_t>(rank())].host;
     });
     try {
-      context_.Connect(rendezvous_, ReachableAddress(ranks, rank()));
+      context_.Connect(rendezvous_, ReachableAddress(ranks, rank()), mesh());
     } catch (const ::gloo::Exception& e) {
       rendezvous_.ThrowLoss(std::string("the ranks cannot connect: ") + e.what());
     }
   }
 
+  std::unique_ptr<Communicator> NewGroup(MeshAxes grouping) override;
+
   using Buffer = ::gloo::transport::UnboundBuffer;
-  // Adds `count` values to full's from `at` on. `last`: no more values come for them.
-  using Add = std::function<void(bool last, int64_t at, const float* from, int64_t count)>;
 
   // Takes world - 1 steps. In step s, part (first - s) of `full` goes to the rank after this one, and part (first - s -
   // 1) comes from the rank before it. That part goes into its place, or, with `add`, into memory of ours that `add`
   // then gets. A step sends what the step before received, so a segment goes on as soon as it is here.
-  void Ring(std::byte* full, int64_t part_bytes, int64_t first, const Add* add) {
-    rendezvous_.Enter(1);
+  void Ring(RingPlace& ring, std::byte* full, int64_t part_bytes, int64_t first, const Add* add,
+            int64_t element_bytes) {
+    Enter(ring, 1);
+    const int64_t world = ring.world;
     const int64_t segments = (part_bytes + kSegmentBytes - 1) / kSegmentBytes;  // of a part
-    const int64_t total = segments * (world() - 1);
-    const Transfer transfer(*this, full, part_bytes * world());
+    const int64_t total = segments * (world - 1);
+    const Transfer transfer(*this, full, part_bytes * world);
     Buffer& receiver = add == nullptr ? *transfer.whole : *transfer.received;
     const auto offset = [&](int64_t segment) { return segment % segments * kSegmentBytes; };
     const auto size = [&](int64_t segment) { return std::min(kSegmentBytes, part_bytes - offset(segment)); };
     const auto sent_from = [&](int64_t segment) {
-      return (first - segment / segments + world()) % world() * part_bytes + offset(segment);
+      return (first - segment / segments + world) % world * part_bytes + offset(segment);
     };
     const auto belongs_at = [&](int64_t segment) { return sent_from(segment + segments); };
     const auto held_at = [](int64_t segment) { return segment % kSegmentsAhead * kSegmentBytes; };
     const auto ask = [&](int64_t segment) {
       if (segment >= total) return;
-      context_.thread().Receive({&receiver, context_.before(), first_slot_ + segment,
+      context_.thread().Receive({&receiver, ring.before, ring.first_slot + segment,
                                  add == nullptr ? belongs_at(segment) : held_at(segment), size(segment)});
     };
-    Guarded(context_.before(), [&] {
+    Guarded(ring.before, [&] {
       for (int64_t segment = 0; segment < kSegmentsAhead; ++segment) ask(segment);
       int64_t sent = 0;
       for (int64_t got = 0; got < total; ++got) {
         for (; sent < std::min(total, got + std::min(segments, kSegmentsAhead)); ++sent) {
           context_.thread().Send(
-              {transfer.whole.get(), context_.after(), first_slot_ + sent, sent_from(sent), size(sent)});
+              {transfer.whole.get(), ring.after, ring.first_slot + sent, sent_from(sent), size(sent)});
         }
         if (!receiver.waitRecv()) return false;
         if (add != nullptr) {
-          (*add)(got >= total - segments, belongs_at(got) / kFloatBytes, received_.data() + held_at(got) / kFloatBytes,
-                 size(got) / kFloatBytes);
+          (*add)(got >= total - segments, belongs_at(got) / element_bytes, received_.data() + held_at(got),
+                 size(got) / element_bytes);
         }
         ask(got + kSegmentsAhead);
       }
       return true;
     });
-    Guarded(context_.after(), [&] {
+    Guarded(ring.after, [&] {
       for (int64_t segment = 0; segment < total; ++segment) {
         if (!transfer.whole->waitSend()) return false;
       }
       return true;
     });
-    first_slot_ += total;
+    ring.first_slot += total;
   }
 
   // Runs `wait`. If Gloo fails, or the wait is aborted because a rank is lost, throws which rank and why.
@@ -248,8 +292,8 @@ class GlooCommunicator final : public Communicator {
 
   double timeout_s_;
   int64_t ranks_here_ = 1;
-  int64_t first_slot_ = 1;  // numbers every segment of a run
-  std::vector<float> received_;
+  RingPlace ring_;  // of all ranks
+  std::vector<std::byte> received_;
   std::mutex waiting_mutex_;
   std::array<Buffer*, 2> waiting_{};
   bool lost_ = false;
@@ -258,14 +302,43 @@ class GlooCommunicator final : public Communicator {
   Rendezvous rendezvous_;  // leaves before the connections close
 };
 
+// A group of ranks, over the connections of all.
+class GlooGroup final : public Communicator {
+ public:
+  GlooGroup(GlooCommunicator& all, const RingPlace& ring)
+      : Communicator(ring.rank, Mesh({.data = ring.world})), all_(all), ring_(ring) {}
+
+  std::string_view name() const override { return all_.name(); }
+  void AllGather(const std::byte* mine, std::byte* full, int64_t bytes) override {
+    all_.AllGather(ring_, mine, full, bytes);
+  }
+  void ReduceScatter(std::byte* full, DType dtype, int64_t elements, Reduction reduction) override {
+    all_.ReduceScatter(ring_, full, dtype, elements, reduction);
+  }
+  void Abandon(const Error& why) noexcept override { all_.Abandon(why); }
+  void Enter(int64_t collectives) override { all_.Enter(ring_, collectives); }
+  std::optional<Error> Loss() const override { return all_.Loss(); }
+  double timeout_s() const override { return all_.timeout_s(); }
+
+ private:
+  GlooCommunicator& all_;
+  RingPlace ring_;
+};
+
+std::unique_ptr<Communicator> GlooCommunicator::NewGroup(MeshAxes grouping) {
+  const std::vector<MeshAxes> groupings = mesh().Groupings();
+  const auto place = static_cast<size_t>(std::ranges::find(groupings, grouping) - groupings.begin());
+  return std::make_unique<GlooGroup>(*this, RingPlace(mesh().GroupOf(rank(), grouping), rank(), place));
+}
+
 }  // namespace
 
 std::unique_ptr<Communicator> ConnectGloo(const RankEnvironment& place,
-                                          const std::map<std::string, std::string>& identity) {
+                                          const std::map<std::string, std::string>& identity, const Mesh& mesh) {
   // Gloo writes to connections whose other end may be gone. That must be an error, and not a signal that ends this
   // process.
   ::signal(SIGPIPE, SIG_IGN);
-  return std::make_unique<GlooCommunicator>(place, identity);
+  return std::make_unique<GlooCommunicator>(place, identity, mesh);
 }
 
 }  // namespace ridgeline

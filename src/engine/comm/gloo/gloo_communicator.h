@@ -14,14 +14,20 @@
 
 namespace ridgeline {
 
-// Connects this process with the other ranks; returns when all are connected. `identity` names what must be equal on
-// every rank: otherwise, every rank throws Error(kInvalidInput) that says which rank differs in what. Throws
-// Error(kInfrastructure) if ranks do not come within the time limit.
+// Connects this process with the other ranks; returns when all are connected, also the groups along the axes of the
+// mesh. REQUIRES: the mesh has the place's number of ranks, and is the same on every rank. `identity` names what must
+// be equal on every rank: otherwise, every rank throws Error(kInvalidInput) that says which rank differs in what.
+// Throws Error(kInfrastructure) if ranks do not come within the time limit.
 //
 // The two large collectives are rings. A rank receives from the one before it and sends to the one after it, in
-// segments, and adds them up in an order that depends only on the ranks. Besides the caller's memory, a communicator
-// has a few segments of its own.
+// segments, and adds them up in an order that depends only on the ranks. Each group of the mesh has such a ring.
+// Besides the caller's memory, a communicator has a few segments of its own.
 std::unique_ptr<Communicator> ConnectGloo(const RankEnvironment& place,
-                                          const std::map<std::string, std::string>& identity);
+                                          const std::map<std::string, std::string>& identity, const Mesh& mesh);
+// The same for ranks along one axis.
+inline std::unique_ptr<Communicator> ConnectGloo(const RankEnvironment& place,
+                                                 const std::map<std::string, std::string>& identity) {
+  return ConnectGloo(place, identity, Mesh({.data = place.world}));
+}
 
 }  // namespace ridgeline

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -35,10 +36,15 @@ Error DecodeError(std::string_view body) {
   return {kind, std::move(message), TakeText(body)};
 }
 
-MeetingPlace::MeetingPlace(Socket listener, const Secret& secret, int64_t world, double timeout_s)
-    : world_(world), timeout_s_(timeout_s), began_ns_(SystemClock().MonotonicNs()), stop_(::eventfd(0, EFD_CLOEXEC)) {
+MeetingPlace::MeetingPlace(Socket listener, const Secret& secret, const Mesh& mesh, double timeout_s)
+    : world_(mesh.ranks()),
+      mesh_(mesh),
+      groupings_(mesh.Groupings()),
+      timeout_s_(timeout_s),
+      began_ns_(SystemClock().MonotonicNs()),
+      stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_) ThrowErrno("cannot make an eventfd");
-  door_.emplace(std::move(listener), Terms{secret, kPurpose}, world);
+  door_.emplace(std::move(listener), Terms{secret, kPurpose}, world_);
   thread_ = std::thread([this] { Serve(); });
 }
 
@@ -89,9 +95,11 @@ void MeetingPlace::Take(Guest& guest, const Message& message) {
   if (guest.rank < 0) return;
   switch (message.kind) {
     case MessageKind::kBeat: {
-      const int64_t entered = TakeNumber(body);
-      if (entered != guest.entered) guest.behind_ns = 0;
-      guest.entered = entered;
+      for (size_t i = 0; i < groupings_.size(); ++i) {
+        const int64_t entered = TakeNumber(body);
+        if (entered != guest.entered[i]) guest.behind_ns[i] = 0;
+        guest.entered[i] = entered;
+      }
       Send(guest.socket, MessageKind::kBeat, {});
       break;
     }
@@ -131,6 +139,8 @@ void MeetingPlace::Hello(Guest& guest, std::string_view body) {
     return refuse(fmt::format("two processes are rank {}: on {} and on {}", rank, other->host, guest.host));
   }
   guest.rank = rank;
+  guest.entered.assign(groupings_.size(), 0);
+  guest.behind_ns.assign(groupings_.size(), 0);
   if (lost_) Send(guest.socket, MessageKind::kLost, EncodeError(*lost_));
 }
 
@@ -152,27 +162,18 @@ void MeetingPlace::LookForLate() {
   if (lost_) return;
   const int64_t now_ns = SystemClock().MonotonicNs();
   const int64_t patience_ns = PatienceNs(timeout_s_);
-  int64_t most_entered = 0;
   std::vector<std::string> missing;
   for (int64_t rank = 0; rank < world_; ++rank) {
-    const Guest* guest = Of(rank);
-    if (guest == nullptr) {
-      missing.push_back(std::to_string(rank));
-    } else {
-      most_entered = std::max(most_entered, guest->entered);
-    }
+    if (Of(rank) == nullptr) missing.push_back(std::to_string(rank));
   }
   const auto late = [&](const std::string& who) {
     Lose({ErrorKind::kInfrastructure, fmt::format("{} did not answer within {}", who, LimitText(timeout_s_)),
           "is it stopped, or its machine gone? RIDGELINE_COMM_TIMEOUT_S sets the limit"});
   };
-  for (Guest& guest : guests_) {
+  NoteWhoIsBehind(now_ns);
+  for (const Guest& guest : guests_) {
     if (guest.rank < 0 || guest.left || lost_) continue;
-    if (guest.entered == most_entered) guest.behind_ns = 0;
-    if (guest.entered < most_entered && guest.behind_ns == 0) guest.behind_ns = now_ns;
-    if (now_ns - guest.heard_ns > patience_ns || (guest.behind_ns > 0 && now_ns - guest.behind_ns > patience_ns)) {
-      late(Name(guest));
-    }
+    if (now_ns - guest.heard_ns > patience_ns || IsLate(guest, now_ns)) late(Name(guest));
   }
   if (!missing.empty() && !lost_ && now_ns - began_ns_ > patience_ns) {
     Lose({ErrorKind::kInfrastructure,
@@ -181,6 +182,40 @@ void MeetingPlace::LookForLate() {
                       refused_ == 0 ? "" : fmt::format("; of who came, {} did not know the job's secret", refused())),
           "every rank must be started, with the same MASTER_ADDR and MASTER_PORT"});
   }
+}
+
+void MeetingPlace::NoteWhoIsBehind(int64_t now_ns) {
+  struct Entered {
+    int64_t least = std::numeric_limits<int64_t>::max();
+    int64_t most = 0;
+  };
+  for (Guest& guest : guests_) guest.waits = false;
+  std::vector<Entered> entered(static_cast<size_t>(world_));  // by the first rank of the group
+  for (size_t i = 0; i < groupings_.size(); ++i) {
+    const auto of_group = [&](const Guest& guest) -> Entered& {
+      return entered[static_cast<size_t>(mesh_.GroupOf(guest.rank, groupings_[i]).first)];
+    };
+    std::ranges::fill(entered, Entered());
+    for (const Guest& guest : guests_) {
+      if (guest.rank < 0) continue;
+      Entered& all = of_group(guest);
+      all.least = std::min(all.least, guest.entered[i]);
+      all.most = std::max(all.most, guest.entered[i]);
+    }
+    for (Guest& guest : guests_) {
+      if (guest.rank < 0) continue;
+      const auto [least, most] = of_group(guest);
+      guest.waits = guest.waits || guest.entered[i] > least;
+      if (guest.entered[i] == most) guest.behind_ns[i] = 0;
+      if (guest.entered[i] < most && guest.behind_ns[i] == 0) guest.behind_ns[i] = now_ns;
+    }
+  }
+}
+
+bool MeetingPlace::IsLate(const Guest& guest, int64_t now_ns) const {
+  const int64_t patience_ns = (guest.waits ? 2 : 1) * PatienceNs(timeout_s_);
+  return std::ranges::any_of(guest.behind_ns,
+                             [&](int64_t since_ns) { return since_ns > 0 && now_ns - since_ns > patience_ns; });
 }
 
 // Tells rank 0 last, because this place ends with rank 0's process.

@@ -1,10 +1,11 @@
 // Rank 0's server: ranks of a run meet there, and it decides which of them is lost.
 //
 // Every rank, 0 included, holds one connection to it and reports at short intervals how many collectives it has
-// entered. A rank is lost in four cases: its connection closes before it has left; it says nothing for the time limit
-// (its process is stopped, or its machine is gone); the others have waited that long for it to enter a collective; or
-// it says itself that it must end. The first lost rank ends the run, and every rank is told which one, where, and why.
-// One server gives one answer; a single rank would blame the neighbour for which it waits, and which waits itself.
+// entered, for each of its groups. A rank is lost in four cases: its connection closes before it has left; it says
+// nothing for the time limit (its process is stopped, or its machine is gone); the others of a group have waited that
+// long for it to enter a collective; or it says itself that it must end. The first lost rank ends the run, and every
+// rank is told which one, where, and why. One server gives one answer; a single rank would blame the neighbour for
+// which it waits, and which waits itself.
 //
 // Only those who know the job's secret come in (door.h). When every rank has come, the port is closed, before the first
 // step.
@@ -20,6 +21,7 @@
 #include "base/error.h"
 #include "engine/comm/gloo/door.h"
 #include "engine/comm/gloo/wire.h"
+#include "engine/comm/mesh.h"
 
 namespace ridgeline {
 
@@ -33,7 +35,7 @@ std::string LimitText(double timeout_s);
 class MeetingPlace {
  public:
   // `listener`: from Listen().
-  MeetingPlace(Socket listener, const Secret& secret, int64_t world, double timeout_s);
+  MeetingPlace(Socket listener, const Secret& secret, const Mesh& mesh, double timeout_s);
   MeetingPlace(const MeetingPlace&) = delete;
   MeetingPlace& operator=(const MeetingPlace&) = delete;
   // Does not wait for the ranks.
@@ -51,8 +53,9 @@ class MeetingPlace {
     int64_t rank = -1;  // known after its hello
     std::string host;
     int64_t heard_ns = 0;
-    int64_t entered = 0;
-    int64_t behind_ns = 0;  // since when others are ahead of it; 0: they are not
+    std::vector<int64_t> entered;    // by grouping of the mesh
+    std::vector<int64_t> behind_ns;  // since when others of its group are ahead of it; 0: they are not
+    bool waits = false;              // it is ahead of others of a group
     std::optional<std::string> text;
     bool left = false;
   };
@@ -62,12 +65,18 @@ class MeetingPlace {
   void Take(Guest& guest, const Message& message);
   void Hello(Guest& guest, std::string_view body);
   void LookForLate();
+  void NoteWhoIsBehind(int64_t now_ns);
+  // Whether others of its group have waited too long for this rank, which waits for nobody itself. Ranks that wait for
+  // each other have twice the time.
+  bool IsLate(const Guest& guest, int64_t now_ns) const;
   void AnswerExchange();
   void Lose(const Error& why);
   Guest* Of(int64_t rank);
   static std::string Name(const Guest& guest);
 
   int64_t world_;
+  const Mesh mesh_;
+  const std::vector<MeshAxes> groupings_;
   double timeout_s_;
   int64_t began_ns_;
   Socket stop_;

@@ -61,8 +61,8 @@ void CheckMayMeetAt(const std::string& address, const RankEnvironment& place) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(const RankEnvironment& place, std::function<void()> on_lost)
-    : place_(place), on_lost_(std::move(on_lost)) {
+Rendezvous::Rendezvous(const RankEnvironment& place, const Mesh& mesh, std::function<void()> on_lost)
+    : place_(place), on_lost_(std::move(on_lost)), entered_(std::max<size_t>(1, mesh.Groupings().size())) {
   if (place.rank == 0) {
     Socket listener = ridgeline::Listen(place.master_address, place.master_port);
     CheckMayMeetAt(LocalAddress(listener), place);
@@ -72,7 +72,7 @@ Rendezvous::Rendezvous(const RankEnvironment& place, std::function<void()> on_lo
                   fmt::format("the ranks' secret {} is not there", place.secret_file.string()),
                   "RIDGELINE_SECRET_FILE must name a file that rank 0 can read");
     }
-    meeting_place_ = std::make_unique<MeetingPlace>(std::move(listener), *secret, place.world, place.timeout_s);
+    meeting_place_ = std::make_unique<MeetingPlace>(std::move(listener), *secret, mesh, place.timeout_s);
   }
   Join();
   stop_ = Socket(::eventfd(0, EFD_CLOEXEC));
@@ -174,7 +174,7 @@ void Rendezvous::Listen() {
     }
     if (now_ns - told_ns >= beat_ns) {
       std::string body;
-      AppendNumber(entered_.load(std::memory_order_relaxed), body);
+      for (const auto& entered : entered_) AppendNumber(entered.load(std::memory_order_relaxed), body);
       Tell(MessageKind::kBeat, body);
       told_ns = now_ns;
     }

@@ -18,6 +18,7 @@
 #include "engine/comm/gloo/meeting_place.h"
 #include "engine/comm/gloo/rank_environment.h"
 #include "engine/comm/gloo/wire.h"
+#include "engine/comm/mesh.h"
 
 namespace ridgeline {
 
@@ -26,7 +27,10 @@ class Rendezvous {
   // Rank 0 opens the meeting place. The others wait until it is open, and until their secret exists and is rank 0's: an
   // earlier attempt at the job may have left another. `on_lost` is called once, on another thread, when a rank is lost.
   // Throws Error(kInfrastructure), or Error(kInvalidInput) if a secret is needed and there is none.
-  Rendezvous(const RankEnvironment& place, std::function<void()> on_lost);
+  Rendezvous(const RankEnvironment& place, std::function<void()> on_lost)
+      : Rendezvous(place, Mesh({.data = place.world}), std::move(on_lost)) {}
+  // `mesh`: whose groups the ranks form; the same on every rank.
+  Rendezvous(const RankEnvironment& place, const Mesh& mesh, std::function<void()> on_lost);
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
   // Waits until every rank has come here, unless one is lost, so that no peer goes while it is needed.
@@ -35,8 +39,11 @@ class Rendezvous {
   // Returns every rank's text, in rank order. Every rank calls it, in the same order. Throws what ThrowLoss throws.
   std::vector<std::string> Exchange(std::string_view mine);
 
-  // Says that this rank has entered so many more collectives.
-  void Enter(int64_t collectives) { entered_.fetch_add(collectives, std::memory_order_relaxed); }
+  // Says that this rank has entered so many more collectives of its group in this grouping: a place in
+  // Mesh::Groupings.
+  void Enter(size_t grouping, int64_t collectives) {
+    entered_[grouping].fetch_add(collectives, std::memory_order_relaxed);
+  }
 
   // Says that this rank must end, and why. Every rank is told, this one included, unless one is lost already.
   void Abandon(const Error& why) noexcept;
@@ -72,7 +79,7 @@ class Rendezvous {
   Socket socket_;
   Socket stop_;
   MessageReader reader_;
-  std::atomic<int64_t> entered_{0};
+  std::vector<std::atomic<int64_t>> entered_;  // by grouping
   std::mutex send_mutex_;
   mutable std::mutex mutex_;  // of the members below
   std::condition_variable changed_;

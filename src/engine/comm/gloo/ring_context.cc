@@ -14,8 +14,9 @@
 #include <charconv>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
-#include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -76,6 +77,28 @@ Socket Call(const std::string& address, int64_t port, const Terms& terms, const 
   return Socket();
 }
 
+// Returns the ranks next to this one in any ring of the mesh.
+std::set<int> NeighboursOf(int rank, const Mesh& mesh) {
+  std::set<int> neighbours;
+  for (const MeshAxes axes : mesh.Groupings()) {
+    const RankGroup group = mesh.GroupOf(rank, axes);
+    const int64_t place = group.PlaceOf(rank);
+    for (const int64_t next : {place + 1, place + group.ranks - 1}) {
+      neighbours.insert(static_cast<int>(group.Rank(next % group.ranks)));
+    }
+  }
+  return neighbours;
+}
+
+// Returns the port at which a rank, from what it told all ranks, waits for rank `from`.
+int64_t PortFor(int from, std::string_view told) {
+  while (!told.empty()) {
+    const int64_t port = TakeNumber(told);
+    if (TakeNumber(told) == from) return port;
+  }
+  return 0;
+}
+
 }  // namespace
 
 RingContext::RingContext(int rank, int world, std::chrono::milliseconds timeout,
@@ -84,24 +107,26 @@ RingContext::RingContext(int rank, int world, std::chrono::milliseconds timeout,
   setTimeout(timeout);
 }
 
-void RingContext::Connect(Rendezvous& rendezvous, const std::string& address) {
+void RingContext::Connect(Rendezvous& rendezvous, const std::string& address, const Mesh& mesh) {
   const tcp::attr attr(RandomLoopbackAddress(Half::kHigher).c_str());
   device_ = tcp::CreateDevice(attr);
   transportContext_ = device_->createContext(rank, size);
   transportContext_->setTimeout(getTimeout());
 
+  // The lower rank of two neighbours calls.
   const auto terms = [&](int from, int to) {
     return Terms{rendezvous.secret(), fmt::format("data from rank {} to rank {}", from, to)};
   };
-  const bool calls = rank == 0 || size > 2;
-  const bool answers = rank != 0 || size > 2;
-  std::optional<Door> door;
+  const std::set<int> neighbours = NeighboursOf(rank, mesh);
+  std::map<int, Door> doors;  // by the rank that calls
   std::string mine;
-  if (answers) {
+  AppendText(address, mine);
+  for (const int peer : neighbours) {
+    if (peer > rank) continue;
     Socket listener = Listen(address, 0);
-    AppendText(address, mine);
     AppendNumber(LocalPort(listener), mine);
-    door.emplace(std::move(listener), terms(before(), rank), 1);
+    AppendNumber(peer, mine);
+    doors.try_emplace(peer, std::move(listener), terms(peer, rank), 1);
   }
   const std::vector<std::string> all = rendezvous.Exchange(mine);
 
@@ -112,18 +137,19 @@ void RingContext::Connect(Rendezvous& rendezvous, const std::string& address) {
     if (!socket) rendezvous.ThrowLoss(fmt::format("rank {} did not connect within {}", peer, limit));
     Pair(peer, socket);
   };
-  const auto call = [&] {
-    std::string_view body = all[static_cast<size_t>(after())];
-    const std::string there = TakeText(body);
-    take(after(), Call(there, TakeNumber(body), terms(rank, after()), gives_up));
-  };
-  // The called rank must answer, so all ranks go along the ring in one order. Otherwise ranks could wait in a circle.
-  if (rank == 0) call();
-  if (answers) {
-    take(before(), door->Await(gives_up));
-    refused_ = door->refused();
+  // The called rank must answer, so all ranks connect in one order, that of (lower rank, higher rank). Otherwise ranks
+  // could wait in a circle.
+  for (const int peer : neighbours) {
+    if (peer < rank) {
+      Door& door = doors.at(peer);
+      take(peer, door.Await(gives_up));
+      refused_ += door.refused();
+    } else {
+      std::string_view body = all[static_cast<size_t>(peer)];
+      const std::string there = TakeText(body);
+      take(peer, Call(there, PortFor(rank, body), terms(rank, peer), gives_up));
+    }
   }
-  if (rank != 0 && calls) call();
   thread_.emplace(std::dynamic_pointer_cast<tcp::Device>(device_), failed_);
 }
 

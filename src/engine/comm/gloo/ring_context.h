@@ -23,6 +23,7 @@
 
 #include "engine/comm/gloo/gloo_thread.h"
 #include "engine/comm/gloo/rendezvous.h"
+#include "engine/comm/mesh.h"
 
 namespace ridgeline {
 
@@ -31,12 +32,10 @@ class RingContext final : public ::gloo::Context {
   // `failed` is told, on Gloo's thread, why nothing can be sent or received any more.
   RingContext(int rank, int world, std::chrono::milliseconds timeout, std::function<void(const std::string&)> failed);
 
-  int before() const { return (rank + size - 1) % size; }
-  int after() const { return (rank + 1) % size; }
-
-  // Called by every rank; returns when this one is connected. `address`: where others reach this rank, and where it
-  // listens meanwhile for the one before it. Throws what ThrowLoss throws, and what Gloo throws.
-  void Connect(Rendezvous& rendezvous, const std::string& address);
+  // Called by every rank; returns when this one is connected with its neighbours in every ring of the mesh. `address`:
+  // where others reach this rank, and where it listens meanwhile for neighbours of lower ranks. Throws what ThrowLoss
+  // throws, and what Gloo throws.
+  void Connect(Rendezvous& rendezvous, const std::string& address, const Mesh& mesh);
   // REQUIRES: the context is connected.
   GlooThread& thread() { return *thread_; }
 

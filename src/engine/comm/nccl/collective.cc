@@ -26,8 +26,10 @@ void AddCollectivesCuda(CudaKernelTable& table) {
 
 std::unique_ptr<CudaCollectives> MakeCudaCollectives(Communicator& ranks, const Nccl& (*nccl)()) {
   if (ranks.world() == 1) return nullptr;
-  return std::make_unique<CollectiveStream>(ranks.name() == "virtual" ? MakeVirtualDeviceCommunicator(ranks.world())
-                                                                      : ConnectNccl(nccl(), ranks));
+  const bool is_virtual = ranks.name() == "virtual";
+  return std::make_unique<CollectiveStream>(ranks, [=](Communicator& group) {
+    return is_virtual ? MakeVirtualDeviceCommunicator(group.world()) : ConnectNccl(nccl(), group);
+  });
 }
 
 }  // namespace ridgeline

@@ -48,12 +48,13 @@ void LaunchTakeMean(const float* mean, T* to, int64_t elements, bool accumulate,
          vectors, accumulate);
 }
 
-__global__ void SumOfEquals(float* values, int64_t count, int64_t equals) {
+template <typename T>
+__global__ void SumOfEquals(T* values, int64_t count, int64_t equals) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kCollectiveThreads + threadIdx.x;
   if (i >= count) return;
-  const float value = values[i];
-  float sum = value;
-  for (int64_t n = 1; n < equals; ++n) sum += value;
+  const float value = ToFloat(values[i]);
+  T sum = values[i];
+  for (int64_t n = 1; n < equals; ++n) sum = FromFloat<T>(ToFloat(sum) + value);
   values[i] = sum;
 }
 
@@ -74,10 +75,13 @@ void TakeMeanCuda(const float* mean, DType dtype, void* to, int64_t elements, bo
   });
 }
 
-void SumOfEqualsCuda(float* values, int64_t count, int64_t equals, cudaStream_t stream) {
+void SumOfEqualsCuda(void* values, DType dtype, int64_t count, int64_t equals, cudaStream_t stream) {
   if (count == 0) return;
-  Launch(stream, {dim3(BlocksFor(count, kCollectiveThreads)), dim3(kCollectiveThreads)}, SumOfEquals, values, count,
-         equals);
+  WithCudaType(dtype, [&](auto type) {
+    using T = decltype(type);
+    Launch(stream, {dim3(BlocksFor(count, kCollectiveThreads)), dim3(kCollectiveThreads)}, SumOfEquals<T>,
+           static_cast<T*>(values), count, equals);
+  });
 }
 
 }  // namespace ridgeline

@@ -15,7 +15,8 @@ void CountCuda(uint64_t* count, cudaStream_t stream);
 // to = mean + (accumulate ? to : 0): `elements` of a floating dtype, rounded to nearest.
 void TakeMeanCuda(const float* mean, DType dtype, void* to, int64_t elements, bool accumulate, cudaStream_t stream);
 
-// Replaces each of `count` values with the sum of `equals` copies of it, added one after another.
-void SumOfEqualsCuda(float* values, int64_t count, int64_t equals, cudaStream_t stream);
+// Replaces each of `count` values of a floating dtype with the sum of `equals` copies of it, added one after another
+// and rounded each time.
+void SumOfEqualsCuda(void* values, DType dtype, int64_t count, int64_t equals, cudaStream_t stream);
 
 }  // namespace ridgeline

@@ -5,9 +5,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
+#include "engine/comm/communicator.h"
 #include "engine/comm/nccl/device_communicator.h"
 #include "engine/device/cuda/collectives.h"
 #include "engine/device/cuda/runtime.h"
@@ -16,22 +19,31 @@ namespace ridgeline {
 
 class CollectiveStream final : public CudaCollectives {
  public:
+  // Connects the devices of a communicator's ranks.
+  using Connect = std::function<std::unique_ptr<DeviceCommunicator>(Communicator& ranks)>;
+
   // On the current device. The stream has the highest priority. So a collective's few blocks precede the program's
-  // many, because all ranks wait for the last one's.
-  explicit CollectiveStream(std::unique_ptr<DeviceCommunicator> ranks);
+  // many, because all ranks wait for the last one's. Connects all ranks at once if they form no other groups, and each
+  // group of ranks when its first collective is prepared. `ranks` must outlive it.
+  CollectiveStream(Communicator& ranks, Connect connect);
 
   void Prepare(const OpCall& call) override;
   void Queue(const OpCall& call, const CudaRun& run) override;
-  void Check() override { ranks_->Check(); }
+  void Check() override;
 
  private:
+  // The devices of this rank's group along the call's axes.
+  DeviceCommunicator& RanksOf(const OpCall& call);
   void Fly(const OpCall& call, const CudaRun& run);
   void Land(const OpCall& call, cudaStream_t stream);
 
   CudaStream stream_;
   CudaEvent begun_;
-  std::vector<CudaEvent> landed_;              // for each flight
-  std::unique_ptr<DeviceCommunicator> ranks_;  // destroyed first: it knows whether queued work can end
+  std::vector<CudaEvent> landed_;  // for each flight
+  Communicator& ranks_;
+  const Connect connect_;
+  // By the communicator of the host; destroyed first, because they know whether queued work can end.
+  std::map<Communicator*, std::unique_ptr<DeviceCommunicator>> devices_;
 };
 
 }  // namespace ridgeline

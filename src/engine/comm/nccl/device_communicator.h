@@ -4,7 +4,8 @@
 //   virtual  rank 0 of `world` on one device, alone: what the others would have sent is assumed to equal its own data
 //
 // A collective is queued on a stream and may be captured. Its memory is the device's, and in use until the stream has
-// passed it. Every rank queues the same collectives in the same order, and on one stream.
+// passed it. Every rank queues the same collectives in the same order, and on one stream. A group of ranks along axes
+// of the mesh has a communicator of its own.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -31,14 +32,14 @@ class DeviceCommunicator {
   // place in full.
   virtual void AllGather(const std::byte* mine, std::byte* full, int64_t bytes, cudaStream_t stream) = 0;
 
-  // full: world parts of `elements`. part = the mean of the ranks' values for this rank's part; it may be that part.
-  virtual void ReduceScatterMean(const float* full, float* part, int64_t elements, cudaStream_t stream) = 0;
+  // full: world parts of `elements`, fp32 or bf16. part = the mean or the sum of the ranks' values for this rank's
+  // part, of the same dtype; it may be that part.
+  virtual void ReduceScatter(const std::byte* full, std::byte* part, DType dtype, int64_t elements, Reduction reduction,
+                             cudaStream_t stream) = 0;
 
-  // values = their mean over the ranks.
-  virtual void AllReduceMean(float* values, int64_t elements, cudaStream_t stream) = 0;
-
-  // values = their sum or maximum over the ranks: the same bits on every rank.
-  virtual void AllReduce(float* values, int64_t elements, Reduction reduction, cudaStream_t stream) = 0;
+  // values, fp32 or bf16 = their mean, sum or maximum over the ranks: the same bits on every rank.
+  virtual void AllReduce(std::byte* values, DType dtype, int64_t elements, Reduction reduction,
+                         cudaStream_t stream) = 0;
 
   // If a rank is lost, throws an error that names it, and why (CudaCollectives::Check).
   virtual void Check() {}

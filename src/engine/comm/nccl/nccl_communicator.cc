@@ -27,6 +27,20 @@ constexpr auto kGoodbye = std::chrono::seconds(10);   // time for NCCL to end qu
 // Communicator decides which rank is missing. It listens, looks and reports a few beats (1 in 20 of that time) later.
 constexpr double kStandsStill = 1.5;
 
+ncclDataType_t TypeOf(DType dtype) { return dtype == DType::kF32 ? ncclFloat32 : ncclBfloat16; }
+
+ncclRedOp_t OpOf(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kSum:
+      return ncclSum;
+    case Reduction::kMax:
+      return ncclMax;
+    case Reduction::kMean:
+      break;
+  }
+  return ncclAvg;
+}
+
 class NcclCommunicator final : public DeviceCommunicator {
  public:
   NcclCommunicator(const Nccl& nccl, Communicator& ranks)
@@ -50,16 +64,18 @@ class NcclCommunicator final : public DeviceCommunicator {
       return nccl_.ncclAllGather(mine, full, static_cast<size_t>(bytes), ncclInt8, comm, stream);
     });
   }
-  void ReduceScatterMean(const float* full, float* part, int64_t elements, cudaStream_t stream) override {
+  void ReduceScatter(const std::byte* full, std::byte* part, DType dtype, int64_t elements, Reduction reduction,
+                     cudaStream_t stream) override {
     Fly("ncclReduceScatter", stream, [&](ncclComm_t comm) {
-      return nccl_.ncclReduceScatter(full, part, static_cast<size_t>(elements), ncclFloat32, ncclAvg, comm, stream);
+      return nccl_.ncclReduceScatter(full, part, static_cast<size_t>(elements), TypeOf(dtype), OpOf(reduction), comm,
+                                     stream);
     });
   }
-  void AllReduceMean(float* values, int64_t elements, cudaStream_t stream) override {
-    AllReduce(values, elements, ncclAvg, stream);
-  }
-  void AllReduce(float* values, int64_t elements, Reduction reduction, cudaStream_t stream) override {
-    AllReduce(values, elements, reduction == Reduction::kSum ? ncclSum : ncclMax, stream);
+  void AllReduce(std::byte* values, DType dtype, int64_t elements, Reduction reduction, cudaStream_t stream) override {
+    Fly("ncclAllReduce", stream, [&](ncclComm_t comm) {
+      return nccl_.ncclAllReduce(values, values, static_cast<size_t>(elements), TypeOf(dtype), OpOf(reduction), comm,
+                                 stream);
+    });
   }
 
   void Check() override {
@@ -87,12 +103,6 @@ class NcclCommunicator final : public DeviceCommunicator {
       result = nccl_.ncclCommInitRankConfig(&comm_, static_cast<int>(world()), id, static_cast<int>(rank()), &config);
     }
     Settle(result, "ncclCommInitRankConfig");
-  }
-
-  void AllReduce(float* values, int64_t elements, ncclRedOp_t op, cudaStream_t stream) {
-    Fly("ncclAllReduce", stream, [&](ncclComm_t comm) {
-      return nccl_.ncclAllReduce(values, values, static_cast<size_t>(elements), ncclFloat32, op, comm, stream);
-    });
   }
 
   // Runs between two counts of the device: an odd number means that it is in a collective.

@@ -18,16 +18,16 @@ class VirtualDeviceCommunicator final : public DeviceCommunicator {
     for (int64_t rank = 0; rank < world(); ++rank) Copy(mine, full + rank * bytes, bytes, stream);
   }
   // The mean of equal values is the value itself.
-  void ReduceScatterMean(const float* full, float* part, int64_t elements, cudaStream_t stream) override {
-    Copy(full, part, elements * static_cast<int64_t>(sizeof(float)), stream);
+  void ReduceScatter(const std::byte* full, std::byte* part, DType dtype, int64_t elements, Reduction reduction,
+                     cudaStream_t stream) override {
+    Copy(full, part, elements * SizeOf(dtype), stream);
+    if (reduction == Reduction::kSum) SumOfEqualsCuda(part, dtype, elements, world(), stream);
   }
-  // This rank has reduced its own part.
-  void AllReduceMean(float* values, int64_t elements, cudaStream_t stream) override {
-    auto* bytes = reinterpret_cast<std::byte*>(values);
-    AllGather(bytes, bytes, elements / world() * static_cast<int64_t>(sizeof(float)), stream);
-  }
-  void AllReduce(float* values, int64_t elements, Reduction reduction, cudaStream_t stream) override {
-    if (reduction == Reduction::kSum) SumOfEqualsCuda(values, elements, world(), stream);
+  void AllReduce(std::byte* values, DType dtype, int64_t elements, Reduction reduction, cudaStream_t stream) override {
+    if (reduction == Reduction::kSum) SumOfEqualsCuda(values, dtype, elements, world(), stream);
+    if (reduction != Reduction::kMean) return;
+    // This rank has reduced its own part.
+    AllGather(values, values, elements / world() * SizeOf(dtype), stream);
   }
 };
 

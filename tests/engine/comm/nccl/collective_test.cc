@@ -20,7 +20,7 @@ using testing::Program;
 // A step with every collective, flights that overlap, and work before, between and after them. Returns the tensors to
 // compare.
 std::vector<Tensor> Record(Program& program, int64_t part, int64_t rank, int64_t world) {
-  Flights flights(program.trace, world);
+  Flights flights(program.trace, Mesh({.data = world}));
   std::vector<Tensor> results;
   auto seed = static_cast<uint32_t>(100 * rank);
   const auto normal = [&](DType dtype, int64_t elements) {
@@ -33,12 +33,12 @@ std::vector<Tensor> Record(Program& program, int64_t part, int64_t rank, int64_t
   const Tensor own = normal(DType::kF32, part);
   const Tensor gathered = program.Empty(DType::kF32, 1, part * world);
   twice(own);
-  const Flight gather = flights.AllGather(own, gathered);
+  const Flight gather = flights.AllGather(MeshAxis::kData, own, gathered);
   const Tensor meanwhile = normal(DType::kF32, part);
   twice(meanwhile);
   const Tensor whole = normal(DType::kF32, part * world);
   twice(whole);
-  const Flight all = flights.AllReduce(whole);
+  const Flight all = flights.AllReduce(MeshAxis::kData, whole);
   twice(meanwhile);
   flights.Land(gather);
   twice(gathered);
@@ -48,7 +48,7 @@ std::vector<Tensor> Record(Program& program, int64_t part, int64_t rank, int64_t
       twice(sum);
       results.pop_back();  // the flight overwrites it
       const Tensor mean = normal(dtype, part);
-      const Flight reduce = flights.ReduceScatter(sum, mean, accumulate);
+      const Flight reduce = flights.ReduceScatter(MeshAxis::kData, sum, mean, accumulate);
       twice(meanwhile);
       flights.Land(reduce);
       if (dtype == DType::kF32) twice(mean);
@@ -59,16 +59,16 @@ std::vector<Tensor> Record(Program& program, int64_t part, int64_t rank, int64_t
   twice(whole);
   for (const DType dtype : {DType::kBF16, DType::kF16}) {  // in place
     const Tensor full = normal(dtype, part * world);
-    flights.Land(flights.AllGather(full.Cols(rank * part, part), full));
+    flights.Land(flights.AllGather(MeshAxis::kData, full.Cols(rank * part, part), full));
     results.push_back(full);
   }
   const Tensor scalar = normal(DType::kF32, 1);
   twice(scalar);
-  flights.SumOverRanks(scalar);
+  flights.SumOverRanks(MeshAxis::kData, scalar);
   twice(scalar);
   const Tensor few = normal(DType::kF32, 5);
   twice(few);
-  flights.MaxOverRanks(few);
+  flights.MaxOverRanks(MeshAxis::kData, few);
   twice(few);
   return results;
 }
@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(All, Collectives,
 
 TEST(Collectives, OfAVirtualRankAreItsOwnDataAsOnTheCpu) {
   cuda_on_cpu::ResetMachine({.seed = 1});
-  const auto ranks = MakeVirtualCommunicator(4);
+  const auto ranks = MakeVirtualCommunicator(Mesh({.data = 4}));
   const auto want = OnCpu(*ranks, 35);
   Program program;
   const std::vector<Tensor> results = Record(program, 35, 0, 4);
@@ -141,11 +141,73 @@ TEST(Collectives, OfAVirtualRankAreItsOwnDataAsOnTheCpu) {
 
 TEST(Collectives, OfOneRankAreNone) { EXPECT_EQ(MakeCudaCollectives(*MakeSelfCommunicator()), nullptr); }
 
-TEST(Collectives, OfAnotherGroupThanTheWorldAreRefused) {
-  cuda_on_cpu::ResetMachine();
-  CollectiveStream collectives(MakeVirtualDeviceCommunicator(2));
-  const OpCall call(kAllReduce, {}, {.group = static_cast<ProcessGroup>(1)}, {});
-  EXPECT_THROW(collectives.Prepare(call), Error);
+// Sums along each axis of a mesh, in both dtypes, and a mean that is accumulated. Values are exact in bf16.
+std::vector<Tensor> RecordAlongAxes(Program& program, const Mesh& mesh, int64_t rank) {
+  constexpr int64_t kPart = 70;
+  Flights flights(program.trace, mesh);
+  std::vector<Tensor> results;
+  const auto tensor = [&](DType dtype, int64_t count) {
+    return program.Make(dtype, 1, count, std::vector<float>(static_cast<size_t>(count), static_cast<float>(1 << rank)));
+  };
+  for (const MeshAxis axis : {MeshAxis::kTensor, MeshAxis::kData}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      results.push_back(tensor(dtype, 2 * kPart));
+      const Flight all = flights.AllReduce(axis, results.back(), Reduction::kSum);
+      results.push_back(tensor(dtype, kPart));
+      const Flight part = flights.ReduceScatter(axis, tensor(dtype, 2 * kPart), results.back(), false, Reduction::kSum);
+      flights.Land(all);
+      flights.Land(part);
+      results.push_back(tensor(dtype, kPart));
+      flights.Land(flights.ReduceScatter(axis, tensor(DType::kF32, 2 * kPart), results.back(), true));
+    }
+    results.push_back(tensor(DType::kF32, 1));
+    flights.SumOverRanks(axis, results.back());
+    results.push_back(tensor(DType::kF32, 3));
+    flights.MaxOverRanks(axis, results.back());
+    const Tensor own = tensor(DType::kBF16, kPart);
+    results.push_back(program.Empty(DType::kBF16, 1, 2 * kPart));
+    flights.Land(flights.AllGather(axis, own, results.back()));
+  }
+  return results;
+}
+
+TEST(Collectives, AreAmongTheRanksOfTheirAxis) {
+  const Mesh mesh({.tensor = 2, .data = 2});
+  cuda_on_cpu::ResetMachine({.devices = 4, .seed = 1});
+  const auto errors = testing::OnDevices(mesh, 60, [&](Communicator& ranks) {
+    Program program;
+    const std::vector<Tensor> results = RecordAlongAxes(program, mesh, ranks.rank());
+    program.UseDevice(ranks.rank(), MakeCudaCollectives(ranks, FakeNccl));
+    Program on_cpu;
+    RecordAlongAxes(on_cpu, mesh, ranks.rank());
+    on_cpu.UseCpu(ranks);
+    on_cpu.Step();
+    const auto want = on_cpu.Read(results);
+    const auto other = static_cast<float>(1 << (ranks.rank() ^ 1)) + static_cast<float>(1 << ranks.rank());
+    EXPECT_THAT(want.front(), ::testing::Each(other)) << "the sum along the first axis";
+    for (int step = 0; step < 2; ++step) {
+      program.Step();
+      EXPECT_EQ(program.Read(results), want) << step;
+    }
+  });
+  EXPECT_THAT(errors, ::testing::Each(""));
+  EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0);
+}
+
+TEST(Collectives, OfAVirtualRanksGroupsAreItsOwnDataAsOnTheCpu) {
+  cuda_on_cpu::ResetMachine({.seed = 1});
+  const auto ranks = MakeVirtualCommunicator(Mesh({.tensor = 2, .data = 2}));
+  Program on_cpu;
+  const std::vector<Tensor> results = RecordAlongAxes(on_cpu, ranks->mesh(), 0);
+  on_cpu.UseCpu(*ranks);
+  on_cpu.Step();
+  Program program;
+  RecordAlongAxes(program, ranks->mesh(), 0);
+  program.UseDevice(0, MakeCudaCollectives(*ranks));
+  for (int step = 0; step < 2; ++step) {
+    program.Step();
+    EXPECT_EQ(program.Read(results), on_cpu.Read(results)) << step;
+  }
 }
 
 }  // namespace

@@ -120,12 +120,12 @@ class Program {
 
 // Runs fn(rank's communicator) on one thread for each rank, with the rank's device as the thread's. Returns what each
 // threw. A rank that throws tells the others, as the trainer does.
-inline std::vector<std::string> OnDevices(int64_t world, double timeout_s,
+inline std::vector<std::string> OnDevices(const Mesh& mesh, double timeout_s,
                                           const std::function<void(Communicator&)>& fn) {
   const ReservedPort port;
-  return OnThreads(world, [&](int64_t rank) {
+  return OnThreads(mesh.ranks(), [&](int64_t rank) {
     CheckCuda(cudaSetDevice(static_cast<int>(rank)), "cudaSetDevice");
-    const auto ranks = ConnectGloo(PlaceOf(rank, world, port, timeout_s), {{"spec", "the same"}});
+    const auto ranks = ConnectGloo(PlaceOf(rank, mesh.ranks(), port, timeout_s), {{"spec", "the same"}}, mesh);
     try {
       fn(*ranks);
     } catch (const Error& why) {
@@ -135,8 +135,14 @@ inline std::vector<std::string> OnDevices(int64_t world, double timeout_s,
   });
 }
 
+// The same along one axis.
+inline std::vector<std::string> OnDevices(int64_t world, double timeout_s,
+                                          const std::function<void(Communicator&)>& fn) {
+  return OnDevices(Mesh({.data = world}), timeout_s, fn);
+}
+
 inline std::shared_ptr<CudaCollectives> Connected(const Nccl& nccl, Communicator& ranks) {
-  return std::make_shared<CollectiveStream>(ConnectNccl(nccl, ranks));
+  return std::make_shared<CollectiveStream>(ranks, [&nccl](Communicator& group) { return ConnectNccl(nccl, group); });
 }
 
 }  // namespace ridgeline::testing

@@ -67,12 +67,14 @@ ncclResult_t NoInit(ncclComm_t*, int, ncclUniqueId, int, ncclConfig_t*) { return
 class SlowToSay final : public Communicator {
  public:
   SlowToSay(Communicator& ranks, std::chrono::milliseconds delay)
-      : Communicator(ranks.rank(), ranks.world()), ranks_(ranks), delay_(delay) {}
+      : Communicator(ranks.rank(), ranks.mesh()), ranks_(ranks), delay_(delay) {}
   std::string_view name() const override { return ranks_.name(); }
   void AllGather(const std::byte* mine, std::byte* full, int64_t bytes) override {
     ranks_.AllGather(mine, full, bytes);
   }
-  void ReduceScatterMean(float* full, int64_t elements) override { ranks_.ReduceScatterMean(full, elements); }
+  void ReduceScatter(std::byte* full, DType dtype, int64_t elements, Reduction reduction) override {
+    ranks_.ReduceScatter(full, dtype, elements, reduction);
+  }
   void Abandon(const Error& why) noexcept override { ranks_.Abandon(why); }
   double timeout_s() const override { return ranks_.timeout_s(); }
   void Enter(int64_t collectives) override {
@@ -143,10 +145,10 @@ class NcclRanks : public ::testing::Test {
     auto errors = testing::OnDevices(kWorld, kTimeoutS, [&](Communicator& ranks) {
       SlowToSay slow(ranks, delay_);
       Program program;
-      Flights flights(program.trace, kWorld);
+      Flights flights(program.trace, Mesh({.data = kWorld}));
       const Tensor part = program.Make(DType::kF32, 1, 3, {1, 2, 3});
       const Tensor full = program.Empty(DType::kF32, 1, 3 * kWorld);
-      flights.Land(flights.AllGather(part, full));
+      flights.Land(flights.AllGather(MeshAxis::kData, part, full));
       program.UseDevice(ranks.rank(), testing::Connected(ranks.rank() == 0 ? first : others, slow));
       fn(ranks, program);
     });
@@ -266,12 +268,12 @@ TEST_F(NcclRanks, EndWhicheverCallOfOneFails) {
     watch = {.fails_at = call};
     const auto errors = testing::OnDevices(kWorld, kTimeoutS, [&](Communicator& ranks) {
       Program program;
-      Flights flights(program.trace, kWorld);
+      Flights flights(program.trace, Mesh({.data = kWorld}));
       const Tensor part = program.Make(DType::kF32, 1, 3, {1, 2, 3});
       const Tensor full = program.Empty(DType::kF32, 1, 3 * kWorld);
-      flights.Land(flights.AllGather(part, full));
-      flights.Land(flights.AllReduce(full));
-      flights.Land(flights.ReduceScatter(full, part, false));
+      flights.Land(flights.AllGather(MeshAxis::kData, part, full));
+      flights.Land(flights.AllReduce(MeshAxis::kData, full));
+      flights.Land(flights.ReduceScatter(MeshAxis::kData, full, part, false));
       program.UseDevice(ranks.rank(), testing::Connected(ranks.rank() == 0 ? watched : nccl_, ranks));
       Step(ranks, program);
     });

@@ -1,0 +1,10 @@
+// How values of several ranks become one.
+#pragma once
+
+#include <cstdint>
+
+namespace ridgeline {
+
+enum class Reduction : uint8_t { kSum, kMax, kMean };
+
+}  // namespace ridgeline
