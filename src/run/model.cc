@@ -110,6 +110,7 @@ std::vector<Problem> OfTheShape(const RunSpec& s) {
   if (!family.embeds) {
     if (s.vocab != 0) add("vocab", "stack has no embedding and no head: vocab must be 0", {"family"});
     if (s.tied_head) add("tied_head", "stack has no head to tie", {"family"});
+    if (s.logits_chunk != RunSpec().logits_chunk) add("logits_chunk", "stack has no head, and no logits", {"family"});
     if (s.data != "synthetic") add("data", "stack trains on random input: data must be synthetic", {"family"});
     if (s.init_from != "seed") add("init_from", "stack's first weights come from the seed alone", {"family"});
   } else {

@@ -497,6 +497,7 @@ TEST(Spec, ImpossibleShapesAreFound) {
   EXPECT_EQ(Only({{"model", "gpt-10m"}, {"rope_theta", 10000}}).field, "rope_theta");
   EXPECT_EQ(Only({{"model", "stack-1b"}, {"vocab", 1000}}).field, "vocab");
   EXPECT_EQ(Only({{"model", "stack-1b"}, {"data", "file.txt"}}).field, "data");
+  EXPECT_EQ(Only({{"model", "stack-1b"}, {"logits_chunk", 2048}}).field, "logits_chunk");
   EXPECT_EQ(Only(With(With(Tiny(), "data", "file.txt"), "vocab", 100)).field, "vocab");
   EXPECT_EQ(Wrong({{"family", "llama"}}).size(), 4U);  // layers, hidden, heads, ffn
 }
