@@ -1,14 +1,14 @@
-// How many steps a second the clock prices on one core, up to the largest model, and how long the first step takes.
-// Goals: 2000 a second, including llama-64b sharded in MXFP8, and 50 ms for the first.
+// How many steps a second the step model prices on one core, up to the largest model, and how long the first step
+// takes. Goals: 2000 a second, including llama-64b sharded in MXFP8, and 50 ms for the first.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
 #include <filesystem>
 #include <string>
 
-#include "predict/clock.h"
 #include "predict/device.h"
 #include "predict/memory_forecast.h"
+#include "predict/step_model.h"
 #include "run/spec.h"
 
 namespace ridgeline {

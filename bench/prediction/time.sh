@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks how well the clock predicts steps on this machine. Calibrates it, measures the 90 points of time.yaml, none of
+# Checks how well the step model predicts steps on this machine. Calibrates it, measures the 90 points of time.yaml, none of
 # which the calibration uses, predicts them, and compares both. It measures the points in three rounds, and each point's
 # median counts: from one minute to the next, the same step differs by more than the error that is aimed at. Takes about
 # 7 minutes on two cores. Load from other programs makes the result worse, so it prints how much there was.

@@ -15,7 +15,7 @@
 namespace ridgeline {
 namespace {
 
-// Points within this share of one another are not told apart, because the clock's error is larger.
+// Points within this share of one another are not told apart, because the step model's error is larger.
 constexpr double kNearly = 0.97;
 constexpr int64_t kMostRanks = 65536;   // most ranks that are tried for a model that does not fit
 constexpr int64_t kMostMachines = 128;  // most machines that a budget is spread over

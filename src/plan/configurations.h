@@ -1,6 +1,6 @@
 // Tries ways to train a model on a described device one by one: what is split, the format of the products, what is
 // recomputed, and batches up to the largest that fits. Memory is planned, or estimated for another trainer. Times are
-// the clock's.
+// the step model's.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 #include "base/json.h"
 #include "plan/memory_limit.h"
-#include "predict/clock.h"
 #include "predict/device.h"
 #include "predict/framework.h"
+#include "predict/step_model.h"
 #include "ridgeline/run.h"
 
 namespace ridgeline {

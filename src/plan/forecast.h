@@ -11,9 +11,9 @@
 #include "base/table.h"
 #include "plan/plan.h"
 #include "plan/show.h"
-#include "predict/clock.h"
 #include "predict/device.h"
 #include "predict/framework.h"
+#include "predict/step_model.h"
 #include "run/measurement.h"
 
 namespace ridgeline {

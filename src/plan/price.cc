@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "plan/forecast.h"
-#include "predict/clock.h"
+#include "predict/step_model.h"
 #include "run/spec.h"
 #include "sweep/launch.h"
 

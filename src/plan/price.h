@@ -35,9 +35,9 @@ struct PointPrice {
   enum class Basis {
     kUnknown,
     kMeasurements,  // of such points, by their relative cost
-    kCalibrated,    // the clock's, with efficiencies that were measured on the device
-    kExtrapolated,  // the clock's, with efficiencies derived from figures of others
-    kEstimated      // the clock's, for another trainer, by its framework
+    kCalibrated,    // the step model's, with efficiencies that were measured on the device
+    kExtrapolated,  // the step model's, with efficiencies derived from figures of others
+    kEstimated      // the step model's, for another trainer, by its framework
   };
   Basis basis = Basis::kUnknown;
   double seconds = 0;  // for all its repeats, one after another
@@ -49,7 +49,7 @@ struct PointPrice {
   double nodes = 1;
   double usd_per_hour = 0;  // for all its nodes; 0: not known
   double watts = 0;         // for all its nodes, or GPUs, at their limit; 0: not known
-  GpuRates rates = {};      // of a step, by the clock; empty if the time comes from measurements
+  GpuRates rates = {};      // of a step, by the step model; empty if the time comes from measurements
   bool runs = true;         // false: it has a result, or cannot fit, and is in no sum
 };
 
@@ -63,9 +63,9 @@ struct PriceParts {
 };
 
 // Returns one price for each point of the plan, in order. On the described device a point takes what such points were
-// measured to take, if any were, else what the clock says. Without a described device, it takes what was measured. A
-// node is a machine of the device, with as many of a point's ranks as it has GPUs, unless the sweep's `launch` asks for
-// more nodes. The sweep's own price and power of a node take precedence over the device's. Throws Error with the
+// measured to take, if any were, else what the step model says. Without a described device, it takes what was measured.
+// A node is a machine of the device, with as many of a point's ranks as it has GPUs, unless the sweep's `launch` asks
+// for more nodes. The sweep's own price and power of a node take precedence over the device's. Throws Error with the
 // point's id if the device lacks a figure that a step needs.
 std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>& points, const Plan& plan,
                                     const PriceParts& parts, const OnPoint& on_point = {});
@@ -92,7 +92,7 @@ bool RunsOn(const RunSpec& spec, const Device& device);
 // Returns the price of an hour of these nodes, by the sweep's price of a node, else by the device's; 0: not known.
 double DollarsAnHour(const Sweep& sweep, double nodes, const Device* device);
 
-// Returns the clock's times for the points, for bundles and time limits before any point is measured.
+// Returns the step model's times for the points, for bundles and time limits before any point is measured.
 TimeModel AssumedTimes(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
                        const Frameworks* frameworks = nullptr, const OnPoint& on_point = {});
 

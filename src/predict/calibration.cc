@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "predict/clock.h"
 #include "predict/measured_section.h"
+#include "predict/step_model.h"
 #include "ridgeline/json_fault.h"
 #include "run/spec.h"
 #include "stats/median.h"
@@ -138,8 +138,8 @@ double DeviationOf(const std::vector<double>& values) {
   return values.size() < 2 ? 0 : std::sqrt(sum / static_cast<double>(values.size() - 1));
 }
 
-// Sets what the run's own steps show about the clock: its error, the time of steps besides their calls, and how much
-// of a collective's time the steps hide.
+// Sets what the run's own steps show about the step model: its error, the time of steps besides their calls, and how
+// much of a collective's time the steps hide.
 CalibrationCheck Check(const CalibrationRun& run, const Device& device, MeasuredCalls& measured) {
   std::vector<double> errors;
   double least = std::numeric_limits<double>::infinity();

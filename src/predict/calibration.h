@@ -46,7 +46,7 @@ struct CalibrationRun {
 // Throws Error(kInvalidInput), naming `source`, if the document is not a calibration.
 CalibrationRun DecodeCalibration(const Json& document, const std::string& source);
 
-// How well the clock predicts each program from the others.
+// How well the step model predicts each program from the others.
 struct CalibrationCheck {
   int64_t ranks = 1;
   int64_t programs = 0;   // those within the others' measured range, or all if these are too few

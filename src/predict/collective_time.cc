@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "predict/clock.h"
+#include "predict/step_model.h"
 
 namespace ridgeline {
 namespace {

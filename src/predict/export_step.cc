@@ -3,7 +3,7 @@
 #include <string>
 
 #include "engine/step/trace_file.h"
-#include "predict/clock.h"
+#include "predict/step_model.h"
 #include "run/spec.h"
 
 namespace ridgeline {

@@ -20,7 +20,7 @@ constexpr int kVersion = 1;
 constexpr double kLongestStepNs = 1e15;
 constexpr size_t kLongestOrigin = 256;
 
-// A known run in a form that the clock can price again and again.
+// A known run in a form that the step model can price again and again.
 struct PricedRun {
   TracedStep traced;
   Framework as;

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "predict/clock.h"
 #include "predict/device.h"
 #include "predict/framework.h"
+#include "predict/step_model.h"
 #include "ridgeline/run.h"
 
 namespace ridgeline {

@@ -1,5 +1,5 @@
-// Measured times of calls, for the clock: chooses the measurement that counts for a step, and says how far a call lies
-// outside the measured range.
+// Measured times of calls, for the step model: chooses the measurement that counts for a step, and says how far a call
+// lies outside the measured range.
 #pragma once
 
 #include <array>

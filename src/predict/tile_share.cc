@@ -1,7 +1,7 @@
 // The share of its ceiling that a product reaches because of its tiles.
 #include <algorithm>
 
-#include "predict/clock.h"
+#include "predict/step_model.h"
 
 namespace ridgeline {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "plan/price.h"
-#include "predict/clock.h"
+#include "predict/step_model.h"
 #include "run/fields.h"
 #include "run/parallelism.h"
 #include "run/presets.h"

@@ -1,4 +1,4 @@
-// Compares advice with what the planner and the clock say about the same points. The models have two layers, so
+// Compares advice with what the planner and the step model say about the same points. The models have two layers, so
 // planning them is quick.
 #include "plan/advise.h"
 

@@ -1,4 +1,5 @@
-// The price of a sweep before it runs, from measurements and from the clock, with figures that can be computed by hand.
+// The price of a sweep before it runs, from measurements and from the step model, with figures that can be computed by
+// hand.
 #include "plan/price.h"
 
 #include <gmock/gmock.h>

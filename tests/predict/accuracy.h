@@ -1,5 +1,5 @@
-// How far the clock is from published and measured figures: the tables of docs/prediction-accuracy.md, from stored data
-// only. bench/prediction/accuracy prints them, and a test checks the page against them.
+// How far the step model is from published and measured figures: the tables of docs/prediction-accuracy.md, from stored
+// data only. bench/prediction/accuracy prints them, and a test checks the page against them.
 #pragma once
 
 #include <cmath>

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "predict/clock.h"
+#include "predict/step_model.h"
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 

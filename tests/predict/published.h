@@ -1,4 +1,4 @@
-// Published figures of other frameworks (published.csv, each with its source), as steps that the clock can price.
+// Published figures of other frameworks (published.csv, each with its source), as steps that the step model can price.
 #pragma once
 
 #include <array>
@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "predict/clock.h"
 #include "predict/device.h"
 #include "predict/known_runs.h"
+#include "predict/step_model.h"
 
 namespace ridgeline {
 
@@ -69,7 +69,7 @@ Efficiency FittedTo(const std::vector<const PublishedStep*>& steps, const std::a
 // Rows that differ only in their number of GPUs, with the same batch on each: from the fewest to the most.
 struct Ladder {
   std::vector<const PublishedRow*> rungs;
-  std::vector<const PublishedStep*> steps;  // of its rungs; empty: the rungs are out of the clock's scope
+  std::vector<const PublishedStep*> steps;  // of its rungs; empty: the rungs are out of the step model's scope
   bool sets = false;                        // whether it sets the straggle or states its error
 
   double Published() const;  // tokens/s of one GPU on the most / on the fewest, less 1

@@ -20,8 +20,8 @@ int64_t ChunkTokens(int64_t chunk, int64_t tokens) {
 
 }  // namespace
 
-Ends::Ends(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec,
-           const Recipe& recipe, const StepTensors& tensors, int64_t rank)
+EmbeddingAndHead::EmbeddingAndHead(Trace& trace, ParameterAccess& parameters, const ModelShape& shape,
+                                   const RunSpec& spec, const Recipe& recipe, const StepTensors& tensors, int64_t rank)
     : trace_(trace),
       parameters_(parameters),
       shape_(shape),
@@ -32,7 +32,7 @@ Ends::Ends(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, c
       tokens_(spec.batch_size * spec.seq_length),
       rank_(rank) {}
 
-Tensor Ends::Input(int64_t micro_step) {
+Tensor EmbeddingAndHead::Input(int64_t micro_step) {
   trace_.SetLayer(-1);
   const Tensor x = trace_.Temporary(compute_, tokens_, spec_.hidden, Category::kActivations);
   if (shape_.embedding < 0) {
@@ -46,7 +46,7 @@ Tensor Ends::Input(int64_t micro_step) {
   return x;
 }
 
-Tensor Ends::LossAndGradient(int64_t micro_step, const ResidualStream& in) {
+Tensor EmbeddingAndHead::LossAndGradient(int64_t micro_step, const ResidualStream& in) {
   const auto& [x, sum] = in;
   trace_.SetLayer(-1);
   trace_.SetPhase(Phase::kForward);
@@ -106,7 +106,7 @@ Tensor Ends::LossAndGradient(int64_t micro_step, const ResidualStream& in) {
   return d;
 }
 
-void Ends::InputBackward(int64_t micro_step, Tensor d) {
+void EmbeddingAndHead::InputBackward(int64_t micro_step, Tensor d) {
   if (shape_.embedding < 0) return;
   trace_.SetLayer(-1);
   const auto gradient_with_contents = [&](int parameter) {

@@ -24,10 +24,10 @@ struct StepTensors {
   Tensor loss_scale;  // (1, kLossScaleState) fp32: the factor on the gradients; fp16 only
 };
 
-class Ends {
+class EmbeddingAndHead {
  public:
-  Ends(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec, const Recipe& recipe,
-       const StepTensors& tensors, int64_t rank = 0);
+  EmbeddingAndHead(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec,
+                   const Recipe& recipe, const StepTensors& tensors, int64_t rank = 0);
 
   // Returns (tokens, hidden): the embeddings, or uniform random input for stack.
   Tensor Input(int64_t micro_step);

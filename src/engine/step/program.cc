@@ -97,7 +97,7 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
 
   const int64_t place = options.mesh.PlaceOf(rank, MeshAxis::kData);
   Block block(trace, parameters, program.shape, s, recipe, scales, tensors.rope_table, place);
-  Ends ends(trace, parameters, program.shape, s, recipe, tensors, place);
+  EmbeddingAndHead embedding_and_head(trace, parameters, program.shape, s, recipe, tensors, place);
   LayerRunner layers(trace, parameters, block, s.layers, RecomputePolicy::Parse(s.checkpointing));
   // The last micro-step ends after the updates, which quantize weights that are kept as codes.
   const auto end_micro_step = [&] {
@@ -109,13 +109,13 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
     if (micro_step > 0) end_micro_step();
     parameters.BeginMicroStep(micro_step);
     trace.SetPhase(Phase::kForward);
-    const Tensor x = ends.Input(micro_step);
+    const Tensor x = embedding_and_head.Input(micro_step);
     parameters.EndUse();
     const ResidualStream y = layers.Forward(micro_step, x);
-    const Tensor d = ends.LossAndGradient(micro_step, y);
+    const Tensor d = embedding_and_head.LossAndGradient(micro_step, y);
     parameters.EndUse();
     layers.Backward(micro_step, d);
-    ends.InputBackward(micro_step, d);
+    embedding_and_head.InputBackward(micro_step, d);
     parameters.EndUse();
   }
   parameters.FinishStep();

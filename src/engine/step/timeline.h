@@ -1,5 +1,5 @@
 // What a step ran and when, on two rows: computation, and communication between ranks. It comes from a step that was
-// measured call by call, or from a predicted one (predict/clock.h). step/trace_file.h writes it for other tools.
+// measured call by call, or from a predicted one (predict/step_model.h). step/trace_file.h writes it for other tools.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/comm/gloo/door.h"
+#include "engine/comm/gloo/authenticated_listener.h"
 #include "engine/comm/gloo/handshake.h"
 #include "engine/comm/gloo/wire.h"
 
@@ -65,8 +65,8 @@ inline Overheard Overhear(const Terms& terms) {
   Socket listener = Listen("127.0.0.1", 0);
   const int64_t port = LocalPort(listener);
   const Socket between = Listen("127.0.0.1", 0);
-  Door door(std::move(listener), terms, 1);
-  std::thread answers([&] { EXPECT_TRUE(door.Await([] { return false; })); });
+  AuthenticatedListener inside(std::move(listener), terms, 1);
+  std::thread answers([&] { EXPECT_TRUE(inside.Await([] { return false; })); });
   std::thread calls([&] {
     const auto socket = TryConnect("127.0.0.1", LocalPort(between));
     EXPECT_EQ(Prove(*socket, terms), Proof::kTaken);

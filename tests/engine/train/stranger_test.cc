@@ -119,7 +119,7 @@ TEST(Strangers, ChangeNothingOfARunBitByBit) {
     const Crowd crowd(visited.port(), {Secret::Read(dir / "secret").value(), "meeting"});
     while (crowd.visits() < kConnections && clock.MonotonicNs() - began_ns < 200'000'000'000) {
       clock.SleepNs(10'000'000);
-      EXPECT_LT(OpenFiles(first), files + static_cast<int64_t>(Door::kMostStrangers) + 10);
+      EXPECT_LT(OpenFiles(first), files + static_cast<int64_t>(AuthenticatedListener::kMostStrangers) + 10);
     }
     EXPECT_GE(crowd.visits(), kConnections);
     const int64_t spent_ns = CpuNs(first) - cpu_ns;

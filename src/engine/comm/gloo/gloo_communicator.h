@@ -1,8 +1,8 @@
 // Ranks as processes, on one machine or several, over Gloo's TCP transport.
 //
 // They connect in private. Whoever connects to a rank must first prove that he knows the job's secret (handshake.h),
-// behind a port that costs little (door.h). Only then does Gloo get the connection (ring_context.h, which says what
-// this keeps from whom, and what it does not). The ports are closed before the first collective.
+// behind a port that costs little (authenticated_listener.h). Only then does Gloo get the connection (ring_context.h,
+// which says what this keeps from whom, and what it does not). The ports are closed before the first collective.
 #pragma once
 
 #include <map>

@@ -44,7 +44,7 @@ MeetingPlace::MeetingPlace(Socket listener, const Secret& secret, const Mesh& me
       began_ns_(SystemClock().MonotonicNs()),
       stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_) ThrowErrno("cannot make an eventfd");
-  door_.emplace(std::move(listener), Terms{secret, kPurpose}, world_);
+  listener_.emplace(std::move(listener), Terms{secret, kPurpose}, world_);
   thread_ = std::thread([this] { Serve(); });
 }
 
@@ -59,8 +59,8 @@ void MeetingPlace::Serve() {
   for (;;) {
     fds = {{stop_.fd(), POLLIN, 0}};
     for (const Guest& guest : guests_) fds.push_back({guest.socket.fd(), POLLIN, 0});
-    const size_t of_door = fds.size();
-    const int64_t wait_ns = door_ ? std::min(beat_ns, door_->Watch(fds)) : beat_ns;
+    const size_t of_listener = fds.size();
+    const int64_t wait_ns = listener_ ? std::min(beat_ns, listener_->Watch(fds)) : beat_ns;
     const timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
     ::ppoll(fds.data(), fds.size(), &wait, nullptr);
     if (fds[0].revents != 0) return;
@@ -75,16 +75,16 @@ void MeetingPlace::Serve() {
       }
       guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    if (door_) ServeDoor(&fds[of_door]);
+    if (listener_) ServeCallers(&fds[of_listener]);
     LookForLate();
   }
 }
 
-void MeetingPlace::ServeDoor(const pollfd* fds) {
-  for (Socket& socket : door_->Serve(fds)) guests_.emplace_back().socket = std::move(socket);
-  refused_ = door_->refused();
+void MeetingPlace::ServeCallers(const pollfd* fds) {
+  for (Socket& socket : listener_->Serve(fds)) guests_.emplace_back().socket = std::move(socket);
+  refused_ = listener_->refused();
   if (std::count_if(guests_.begin(), guests_.end(), [](const Guest& g) { return g.rank >= 0; }) == world_) {
-    door_.reset();
+    listener_.reset();
   }
 }
 

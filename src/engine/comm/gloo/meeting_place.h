@@ -7,8 +7,8 @@
 // rank is told which one, where, and why. One server gives one answer; a single rank would blame the neighbour for
 // which it waits, and which waits itself.
 //
-// Only those who know the job's secret come in (door.h). When every rank has come, the port is closed, before the first
-// step.
+// Only those who know the job's secret come in (authenticated_listener.h). When every rank has come, the port is
+// closed, before the first step.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/comm/gloo/door.h"
+#include "engine/comm/gloo/authenticated_listener.h"
 #include "engine/comm/gloo/wire.h"
 #include "engine/comm/mesh.h"
 
@@ -61,7 +61,7 @@ class MeetingPlace {
   };
 
   void Serve();
-  void ServeDoor(const pollfd* fds);
+  void ServeCallers(const pollfd* fds);
   void Take(Guest& guest, const Message& message);
   void Hello(Guest& guest, std::string_view body);
   void LookForLate();
@@ -80,7 +80,7 @@ class MeetingPlace {
   double timeout_s_;
   int64_t began_ns_;
   Socket stop_;
-  std::optional<Door> door_;  // until every rank has come
+  std::optional<AuthenticatedListener> listener_;  // until every rank has come
   std::atomic<int64_t> refused_ = 0;
   std::vector<Guest> guests_;
   std::optional<Error> lost_;

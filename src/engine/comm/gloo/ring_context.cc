@@ -25,7 +25,7 @@
 
 #include "base/clock.h"
 #include "base/folders.h"
-#include "engine/comm/gloo/door.h"
+#include "engine/comm/gloo/authenticated_listener.h"
 
 namespace ridgeline {
 namespace tcp = ::gloo::transport::tcp;
@@ -118,7 +118,7 @@ void RingContext::Connect(Rendezvous& rendezvous, const std::string& address, co
     return Terms{rendezvous.secret(), fmt::format("data from rank {} to rank {}", from, to)};
   };
   const std::set<int> neighbours = NeighboursOf(rank, mesh);
-  std::map<int, Door> doors;  // by the rank that calls
+  std::map<int, AuthenticatedListener> listeners;  // by the rank that calls
   std::string mine;
   AppendText(address, mine);
   for (const int peer : neighbours) {
@@ -126,7 +126,7 @@ void RingContext::Connect(Rendezvous& rendezvous, const std::string& address, co
     Socket listener = Listen(address, 0);
     AppendNumber(LocalPort(listener), mine);
     AppendNumber(peer, mine);
-    doors.try_emplace(peer, std::move(listener), terms(peer, rank), 1);
+    listeners.try_emplace(peer, std::move(listener), terms(peer, rank), 1);
   }
   const std::vector<std::string> all = rendezvous.Exchange(mine);
 
@@ -141,9 +141,9 @@ void RingContext::Connect(Rendezvous& rendezvous, const std::string& address, co
   // could wait in a circle.
   for (const int peer : neighbours) {
     if (peer < rank) {
-      Door& door = doors.at(peer);
-      take(peer, door.Await(gives_up));
-      refused_ += door.refused();
+      AuthenticatedListener& own = listeners.at(peer);
+      take(peer, own.Await(gives_up));
+      refused_ += own.refused();
     } else {
       std::string_view body = all[static_cast<size_t>(peer)];
       const std::string there = TakeText(body);

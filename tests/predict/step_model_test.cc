@@ -1,5 +1,5 @@
-// The clock on small devices whose figures are round, so that each term can be computed by hand.
-#include "predict/clock.h"
+// The step model on small devices whose figures are round, so that each term can be computed by hand.
+#include "predict/step_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

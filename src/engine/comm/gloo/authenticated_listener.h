@@ -3,8 +3,8 @@
 // Anybody may connect to it. A stranger's connection costs little and changes nothing. Before callers have proved
 // themselves (handshake.h), no byte beyond the handshake's is kept, and each is held for at most kHandshakeNs. At most
 // kMostStrangers are held in addition to the expected callers; beyond that, the oldest is dropped. Dropped callers are
-// counted. While there are any, the door looks at only so many callers in so much time (kAcceptsAtOnce, kPauseNs) that
-// they cannot keep a core busy.
+// counted. While there are any, the listener looks at only so many callers in so much time (kAcceptsAtOnce, kPauseNs)
+// that they cannot keep a core busy.
 #pragma once
 
 #include <poll.h>
@@ -20,14 +20,14 @@
 
 namespace ridgeline {
 
-class Door {
+class AuthenticatedListener {
  public:
   static constexpr size_t kMostStrangers = 128;
   static constexpr int kAcceptsAtOnce = 32;
   static constexpr int64_t kPauseNs = 10'000'000;
 
   // `listener`: from Listen(). `expected`: how many callers should come.
-  Door(Socket listener, Terms terms, int64_t expected);
+  AuthenticatedListener(Socket listener, Terms terms, int64_t expected);
 
   const Terms& terms() const { return terms_; }
   // The number of callers that have not proved that they know the secret.

@@ -1,4 +1,4 @@
-#include "predict/clock.h"
+#include "predict/step_model.h"
 
 #include <algorithm>
 #include <cmath>

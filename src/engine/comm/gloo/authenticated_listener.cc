@@ -1,4 +1,4 @@
-#include "engine/comm/gloo/door.h"
+#include "engine/comm/gloo/authenticated_listener.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,13 +15,13 @@ int64_t NowNs() { return SystemClock().MonotonicNs(); }
 
 }  // namespace
 
-Door::Door(Socket listener, Terms terms, int64_t expected)
+AuthenticatedListener::AuthenticatedListener(Socket listener, Terms terms, int64_t expected)
     : terms_(std::move(terms)),
       listener_(std::move(listener)),
       most_callers_(kMostStrangers + static_cast<size_t>(expected)) {}
 
 // poll() ignores descriptors below zero.
-int64_t Door::Watch(std::vector<pollfd>& fds) const {
+int64_t AuthenticatedListener::Watch(std::vector<pollfd>& fds) const {
   const int64_t now_ns = NowNs();
   const bool shut = now_ns < shut_until_ns_;
   fds.push_back({shut ? -1 : listener_.fd(), POLLIN, 0});
@@ -30,7 +30,7 @@ int64_t Door::Watch(std::vector<pollfd>& fds) const {
   return callers_.empty() ? kHandshakeNs : std::max<int64_t>(callers_.front().until_ns - now_ns, 0);
 }
 
-std::vector<Socket> Door::Serve(const pollfd* fds) {
+std::vector<Socket> AuthenticatedListener::Serve(const pollfd* fds) {
   const int64_t now_ns = NowNs();
   const int64_t refused_before = refused_;
   std::vector<Socket> proved;
@@ -70,7 +70,7 @@ std::vector<Socket> Door::Serve(const pollfd* fds) {
   return proved;
 }
 
-Socket Door::Await(const std::function<bool()>& gives_up) {
+Socket AuthenticatedListener::Await(const std::function<bool()>& gives_up) {
   std::vector<pollfd> fds;
   while (!gives_up()) {
     fds.clear();

@@ -1,5 +1,5 @@
-// What strangers cannot do at a door.
-#include "engine/comm/gloo/door.h"
+// What strangers cannot do at an authenticated listener.
+#include "engine/comm/gloo/authenticated_listener.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -18,17 +18,17 @@ using testing::Stranger;
 
 Terms TestTerms() { return {Secret(), "a test"}; }
 
-// A door, and a thread that serves it until it ends.
+// A listener, and a thread that serves it until it ends.
 class Served {
  public:
   Served() {
     Socket listener = Listen("127.0.0.1", 0);
     port_ = LocalPort(listener);
-    door_.emplace(std::move(listener), TestTerms(), 1);
+    listener_.emplace(std::move(listener), TestTerms(), 1);
     thread_ = std::thread([this] {
       while (!stop_) {
-        const Socket socket = door_->Await([&] {
-          refused_ = door_->refused();
+        const Socket socket = listener_->Await([&] {
+          refused_ = listener_->refused();
           ++turns_;
           return stop_.load();
         });
@@ -45,17 +45,17 @@ class Served {
   void Stop() {
     stop_ = true;
     thread_.join();
-    refused_ = door_->refused();
+    refused_ = listener_->refused();
   }
   int64_t port() const { return port_; }
   int64_t refused() const { return refused_; }
   int64_t let_in() const { return let_in_; }
-  // How often it has looked. If the door kept a core busy, it would look without a pause.
+  // How often it has looked. If the listener kept a core busy, it would look without a pause.
   int64_t turns() const { return turns_; }
 
  private:
   int64_t port_ = 0;
-  std::optional<Door> door_;
+  std::optional<AuthenticatedListener> listener_;
   std::atomic<bool> stop_ = false;
   std::atomic<int64_t> let_in_ = 0;
   std::atomic<int64_t> refused_ = 0;
@@ -72,37 +72,37 @@ bool Enter(int64_t port) {
   return false;
 }
 
-TEST(Door, LetsInWhoKnowsTheSecretAndCountsWhoDoesNot) {
-  Served door;
+TEST(AuthenticatedListener, LetsInWhoKnowsTheSecretAndCountsWhoDoesNot) {
+  Served served;
   Stranger stranger(testing::Overhear(TestTerms()));
-  for (int way = 0; way < 3 * Stranger::kWays; ++way) ASSERT_TRUE(stranger.Visit(door.port(), way));
-  ASSERT_TRUE(Enter(door.port()));
+  for (int way = 0; way < 3 * Stranger::kWays; ++way) ASSERT_TRUE(stranger.Visit(served.port(), way));
+  ASSERT_TRUE(Enter(served.port()));
   // Strangers that send nothing, or send slowly, are still waited for.
   constexpr int kRefused = 3 * (Stranger::kWays - 2);
-  for (int i = 0; i < 1000 && (door.let_in() == 0 || door.refused() < kRefused); ++i) {
+  for (int i = 0; i < 1000 && (served.let_in() == 0 || served.refused() < kRefused); ++i) {
     SystemClock().SleepNs(10'000'000);
   }
-  EXPECT_EQ(door.let_in(), 1);
-  EXPECT_EQ(door.refused(), kRefused);
+  EXPECT_EQ(served.let_in(), 1);
+  EXPECT_EQ(served.refused(), kRefused);
 }
 
-TEST(Door, HoldsSoManyWhoSayNothingAndLetsTheOldestGo) {
-  Served door;
+TEST(AuthenticatedListener, HoldsSoManyWhoSayNothingAndLetsTheOldestGo) {
+  Served served;
   std::vector<Socket> silent;
   constexpr size_t kTooMany = 10;
-  // The door expects one more.
-  for (size_t i = 0; i < Door::kMostStrangers + 1 + kTooMany; ++i) {
-    silent.push_back(*TryConnect("127.0.0.1", door.port()));
+  // The listener expects one more.
+  for (size_t i = 0; i < AuthenticatedListener::kMostStrangers + 1 + kTooMany; ++i) {
+    silent.push_back(*TryConnect("127.0.0.1", served.port()));
   }
   for (size_t i = 0; i < kTooMany; ++i) EXPECT_TRUE(testing::IsClosedByOther(silent[i])) << i;
   pollfd fd{silent[kTooMany].fd(), POLLIN, 0};
-  EXPECT_EQ(::poll(&fd, 1, 0), 0) << "the door holds this connection";
-  ASSERT_TRUE(Enter(door.port())) << "a rank with a proof does not wait for them";
+  EXPECT_EQ(::poll(&fd, 1, 0), 0) << "the listener holds this connection";
+  ASSERT_TRUE(Enter(served.port())) << "a rank with a proof does not wait for them";
 }
 
-TEST(Door, WaitsOnlySoLongForWhoSaysItSlowly) {
-  Served door;
-  const auto slow = TryConnect("127.0.0.1", door.port());
+TEST(AuthenticatedListener, WaitsOnlySoLongForWhoSaysItSlowly) {
+  Served served;
+  const auto slow = TryConnect("127.0.0.1", served.port());
   const int64_t began_ns = SystemClock().MonotonicNs();
   for (const char c : std::string_view("ridgeline")) {
     testing::Say(*slow, std::string(1, c));
@@ -110,12 +110,12 @@ TEST(Door, WaitsOnlySoLongForWhoSaysItSlowly) {
   }
   EXPECT_TRUE(testing::IsClosedByOther(*slow));
   EXPECT_GE(SystemClock().MonotonicNs() - began_ns, kHandshakeNs / 2) << "it closed too early";
-  door.Stop();
-  EXPECT_EQ(door.refused(), 1);
+  served.Stop();
+  EXPECT_EQ(served.refused(), 1);
 }
 
-TEST(Door, AFloodKeepsNoCoreBusyAndNobodyOut) {
-  Served door;
+TEST(AuthenticatedListener, AFloodKeepsNoCoreBusyAndNobodyOut) {
+  Served served;
   std::atomic<bool> stop = false;
   std::atomic<int64_t> visits = 0;
   std::vector<std::thread> strangers;
@@ -123,33 +123,33 @@ TEST(Door, AFloodKeepsNoCoreBusyAndNobodyOut) {
     strangers.emplace_back([&, i] {
       Stranger stranger(testing::Overhear(TestTerms()));
       for (int way = i; !stop; ++way) {
-        if (stranger.Visit(door.port(), way)) ++visits;
+        if (stranger.Visit(served.port(), way)) ++visits;
       }
     });
   }
   const int64_t began_ns = SystemClock().MonotonicNs();
   const int64_t end_ns = began_ns + 2'000'000'000;
   int entered = 0;
-  while (SystemClock().MonotonicNs() < end_ns) entered += Enter(door.port()) ? 1 : 0;
-  const int64_t pauses = (SystemClock().MonotonicNs() - began_ns) / Door::kPauseNs;
-  const int64_t turns = door.turns();
+  while (SystemClock().MonotonicNs() < end_ns) entered += Enter(served.port()) ? 1 : 0;
+  const int64_t pauses = (SystemClock().MonotonicNs() - began_ns) / AuthenticatedListener::kPauseNs;
+  const int64_t turns = served.turns();
   stop = true;
   for (std::thread& stranger : strangers) stranger.join();
-  door.Stop();
+  served.Stop();
   EXPECT_LT(turns, 4 * pauses);
   EXPECT_GT(entered, 0);
-  EXPECT_GT(door.let_in(), 0);
-  EXPECT_LE(door.let_in(), entered);
+  EXPECT_GT(served.let_in(), 0);
+  EXPECT_LE(served.let_in(), entered);
   EXPECT_GT(visits, 100);
-  EXPECT_GT(door.refused(), visits / 4);
+  EXPECT_GT(served.refused(), visits / 4);
 }
 
-TEST(Door, DoesNotSpinWhereDescriptorsHaveRunOut) {
-  Served door;
+TEST(AuthenticatedListener, DoesNotSpinWhereDescriptorsHaveRunOut) {
+  Served served;
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   std::vector<Socket> waiting;
-  waiting.push_back(*TryConnect("127.0.0.1", door.port()));
+  waiting.push_back(*TryConnect("127.0.0.1", served.port()));
   SystemClock().SleepNs(50'000'000);
   // Connected but impossible to accept: the limit allows no further open file.
   rlimit none = before;
@@ -160,18 +160,18 @@ TEST(Door, DoesNotSpinWhereDescriptorsHaveRunOut) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   sockaddr_in there{};
   there.sin_family = AF_INET;
-  there.sin_port = htons(static_cast<uint16_t>(door.port()));
+  there.sin_port = htons(static_cast<uint16_t>(served.port()));
   there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(::connect(ours, reinterpret_cast<sockaddr*>(&there), sizeof there), 0);
-  const int64_t turns = door.turns();
+  const int64_t turns = served.turns();
   const int64_t began_ns = SystemClock().MonotonicNs();
   SystemClock().SleepNs(500'000'000);
-  const int64_t pauses = (SystemClock().MonotonicNs() - began_ns) / Door::kPauseNs;
-  door.Stop();
+  const int64_t pauses = (SystemClock().MonotonicNs() - began_ns) / AuthenticatedListener::kPauseNs;
+  served.Stop();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ::close(ours);
   // Two turns for each pause: one that detects the limit, one at its end.
-  EXPECT_LT(door.turns() - turns, 3 * pauses + 10);
+  EXPECT_LT(served.turns() - turns, 3 * pauses + 10);
 }
 
 }  // namespace
