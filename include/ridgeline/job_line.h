@@ -13,7 +13,7 @@
 // A result whose evidence has `awaits_nodes` was made without the parts of other nodes, because the nodes share no
 // folder. The collector makes the point's one result from it when all parts have come, or, with those that have come,
 // when the job is over. BYTES is the length of the payload. CHECKSUM covers all other words (checksum.h), so a line
-// that was cut or damaged is ignored. Lines of earlier versions have the payload's FNV-1a 64 there, in 16 digits.
+// that was cut or damaged is ignored.
 #ifndef RIDGELINE_JOB_LINE_H_
 #define RIDGELINE_JOB_LINE_H_
 
@@ -46,15 +46,6 @@ inline constexpr std::string_view kJobLineMark = "ridgeline: ";
 // The most that Kubernetes keeps of a container's termination message.
 inline constexpr size_t kSummaryBytes = 4096;
 
-// FNV-1a 64, as 16 hexadecimal digits.
-inline std::string JobLineHash(std::string_view payload) {
-  uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : payload) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  std::string text;
-  for (int shift = 60; shift >= 0; shift -= 4) text += "0123456789abcdef"[(hash >> shift) & 15];
-  return text;
-}
-
 // Returns the line, with its line end.
 inline std::string FormatJobLine(const JobLine& line) {
   const std::string head = line.kind + ' ' + line.point_id + ' ' + std::to_string(line.payload.size());
@@ -76,10 +67,7 @@ inline std::optional<JobLine> ParseJobLine(std::string_view text) {
   size_t bytes = 0;
   const char* const end = words[2].data() + words[2].size();
   if (std::from_chars(words[2].data(), end, bytes).ptr != end || bytes != text.size()) return std::nullopt;
-  constexpr size_t kEarlierDigits = 16;
-  if (words[3] != (words[3].size() == kEarlierDigits ? JobLineHash(text) : Checksum({head, end}, text))) {
-    return std::nullopt;
-  }
+  if (words[3] != Checksum({head, end}, text)) return std::nullopt;
   return JobLine{std::string(words[0]), std::string(words[1]), std::string(text)};
 }
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "ridgeline/checksum.h"
 #include "ridgeline/foreign_file.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/line_file.h"
@@ -124,16 +125,16 @@ std::vector<std::string> ExecThere(const Json& job, const Elsewhere& there) {
 JobOutput::JobOutput(fs::path job_dir, const std::vector<std::string>& points)
     : job_dir_(std::move(job_dir)), points_(points.begin(), points.end()) {
   ReadResults(job_dir_, [&](const JobLine& line) {
-    if (points_.contains(line.point_id)) have_[line.point_id] = JobLineHash(line.payload);
+    if (points_.contains(line.point_id)) have_[line.point_id] = Checksum(line.payload);
   });
   ReadLines(PartsFile(job_dir_), [&](std::string_view text) {
-    if (const auto line = ParseJobLine(text)) parts_.insert(line->point_id + ' ' + JobLineHash(line->payload));
+    if (const auto line = ParseJobLine(text)) parts_.insert(line->point_id + ' ' + Checksum(line->payload));
   });
 }
 
 void JobOutput::Keep(const std::string& point_id, const std::string& result) {
   // A log that is read again from its beginning repeats the same results.
-  std::string hash = JobLineHash(result);
+  std::string hash = Checksum(result);
   if (const auto had = have_.find(point_id); had != have_.end() && had->second == hash) return;
   MakeDirs(job_dir_);
   AppendLine(ResultsFile(job_dir_), FormatJobLine({std::string(kResultLine), point_id, result}));
@@ -149,7 +150,7 @@ void JobOutput::KeepPart(const std::string& point_id, const std::string& part) {
   std::error_code ec;
   const auto size = fs::file_size(file, ec);
   if (part.size() > kMaxPartBytes || (!ec && size > kMaxPartsFileBytes)) return;
-  if (!parts_.insert(point_id + ' ' + JobLineHash(part)).second) return;
+  if (!parts_.insert(point_id + ' ' + Checksum(part)).second) return;
   MakeDirs(job_dir_);
   AppendLine(file, FormatJobLine({std::string(kPartLine), point_id, part}));
 }

@@ -15,8 +15,8 @@
 #include "kubernetes/merge.h"
 #include "kubernetes/quantity.h"
 #include "kubernetes/yaml.h"
+#include "ridgeline/checksum.h"
 #include "ridgeline/job_dir.h"
-#include "ridgeline/job_line.h"
 #include "ridgeline/json_fault.h"
 
 namespace ridgeline::kubernetes {
@@ -131,7 +131,7 @@ class Maker {
     }
     made.name = name_;
     Json job = MakeJob();
-    made.hash = JobLineHash(options_.kind->Make(job, options_.runtime).dump() + std::string(job_file));
+    made.hash = Checksum(options_.kind->Make(job, options_.runtime).dump() + std::string(job_file));
     KeepOffNodes(job["spec"]["template"]["spec"]);  // after the hash: the nodes to avoid differ from run to run, and do
                                                     // not change what the Job runs
     job["metadata"]["annotations"][kHashAnnotation] = made.hash;
