@@ -10,20 +10,22 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "store/lineage.h"
 #include "store/views.h"
 
 namespace ridgeline {
 namespace {
 
-// Views.cc adds, from the field table, a column of `points` for each field of RunSpec, and the views' columns.
-constexpr std::string_view kVersion1 = R"sql(
+// Views.cc adds, from the field table, a column of `points` for each field of RunSpec, and the views' columns. A point of
+// a sweep has a setup of its own if it differs from the sweep's.
+constexpr std::string_view kVersion5 = R"sql(
 CREATE TABLE sweeps (
   name            TEXT PRIMARY KEY,
   description     TEXT NOT NULL,
   file            TEXT NOT NULL,
   text            TEXT NOT NULL,
-  created_unix_ns INTEGER NOT NULL
+  created_unix_ns INTEGER NOT NULL,
+  campaign        TEXT NOT NULL DEFAULT 'default',
+  setup           TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
 CREATE TABLE points (
@@ -35,6 +37,7 @@ CREATE TABLE sweep_points (
   sweep    TEXT NOT NULL REFERENCES sweeps (name),
   ordinal  INTEGER NOT NULL,
   point_id TEXT NOT NULL REFERENCES points (id),
+  setup    TEXT,
   PRIMARY KEY (sweep, ordinal),
   UNIQUE (sweep, point_id)
 ) STRICT, WITHOUT ROWID;
@@ -52,7 +55,10 @@ CREATE TABLE jobs (
   created_unix_ns   INTEGER NOT NULL,
   submitted_unix_ns INTEGER,
   ended_unix_ns     INTEGER,
-  evidence          TEXT NOT NULL
+  evidence          TEXT NOT NULL,
+  started_unix_ns   INTEGER,
+  campaign          TEXT NOT NULL DEFAULT 'default',
+  setup             TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX live_jobs ON jobs (state) WHERE state IN ('intent', 'submitted', 'running');
 
@@ -67,7 +73,9 @@ CREATE TABLE job_points (
 
 CREATE TABLE environments (
   id          TEXT PRIMARY KEY,
-  environment TEXT NOT NULL
+  environment TEXT NOT NULL,
+  machine     TEXT,
+  version     TEXT
 ) STRICT;
 
 CREATE TABLE results (
@@ -104,35 +112,14 @@ CREATE TABLE results (
   ended_unix_ns                  INTEGER,
   command                        TEXT NOT NULL,
   environment_id                 TEXT NOT NULL REFERENCES environments (id),
+  skipped_steps                  INTEGER,
+  campaign                       TEXT NOT NULL DEFAULT 'default',
+  setup                          TEXT NOT NULL DEFAULT '',
   UNIQUE (point_id, attempt),
   FOREIGN KEY (job_key, point_id) REFERENCES job_points (job_key, point_id)
 ) STRICT;
-
-CREATE VIEW latest AS
-  SELECT * FROM results AS r
-  WHERE r.attempt = (SELECT max(attempt) FROM results WHERE point_id = r.point_id);
-)sql";
-
-constexpr std::string_view kVersion2 = "ALTER TABLE results ADD COLUMN skipped_steps INTEGER;";
-
-constexpr std::string_view kVersion3 = "ALTER TABLE jobs ADD COLUMN started_unix_ns INTEGER;";
-
-// Measurements: how each row of a sweep, a job and a result was measured, and on which machine and with which version.
-// FillLineage fills in what older rows lack.
-constexpr std::string_view kVersion4 = R"sql(
-ALTER TABLE sweeps ADD COLUMN campaign TEXT NOT NULL DEFAULT 'default';
-ALTER TABLE sweeps ADD COLUMN setup TEXT NOT NULL DEFAULT '';
-ALTER TABLE jobs ADD COLUMN campaign TEXT NOT NULL DEFAULT 'default';
-ALTER TABLE jobs ADD COLUMN setup TEXT NOT NULL DEFAULT '';
-ALTER TABLE results ADD COLUMN campaign TEXT NOT NULL DEFAULT 'default';
-ALTER TABLE results ADD COLUMN setup TEXT NOT NULL DEFAULT '';
-ALTER TABLE environments ADD COLUMN machine TEXT;
-ALTER TABLE environments ADD COLUMN version TEXT;
 CREATE INDEX results_by_measurement ON results (point_id, setup, campaign, attempt, retry, status, ended_unix_ns);
 )sql";
-
-// The setup of a point of a sweep, if it differs from the sweep's own setup.
-constexpr std::string_view kVersion5 = "ALTER TABLE sweep_points ADD COLUMN setup TEXT;";
 
 // All ends that say nothing about the point have one status, with a reason.
 constexpr std::string_view kVersion6 = R"sql(
@@ -141,8 +128,9 @@ UPDATE results SET reason = iif(status = 'node_failed', 'node', status), status 
   WHERE status IN ('preempted', 'node_failed', 'lost');
 )sql";
 
-constexpr std::array<std::string_view, 6> kMigrations = {kVersion1, kVersion2, kVersion3,
-                                                         kVersion4, kVersion5, kVersion6};
+// Each brings a file from its place in the list to the next version. Files of versions 1 to 4 were never released, and
+// are refused.
+constexpr std::array<std::string_view, 6> kMigrations = {kVersion5, "", "", "", "", kVersion6};
 
 // The names in a file of the newest version. SQLite's own names begin with "sqlite_".
 constexpr std::string_view kTables[] = {"sweeps",     "points",       "sweep_points", "jobs",
@@ -176,8 +164,10 @@ void RequireOurTables(Database& database) {
               "name another file with --db");
 }
 
-// Returns PRAGMA user_version; 0 for an empty file. Throws for files of other programs.
-size_t VersionOf(Database& database, size_t newest) {
+// Returns PRAGMA user_version; 0 for an empty file. Throws for files of other programs, and of versions that no
+// migration brings up to date.
+size_t VersionOf(Database& database, std::span<const std::string_view> migrations) {
+  const size_t newest = migrations.size();
   const int64_t version = database.Integer("PRAGMA user_version");
   const bool empty = version == 0 && database.Integer("SELECT count(*) FROM sqlite_master") == 0;
   if (!empty && database.Integer("PRAGMA application_id") != kApplicationId) {
@@ -192,7 +182,14 @@ size_t VersionOf(Database& database, size_t newest) {
                 "use the newer ridgeline that wrote it, or name another file with --db");
   }
   RequireOurTables(database);
-  return static_cast<size_t>(std::max<int64_t>(version, 0));
+  const auto found = static_cast<size_t>(std::max<int64_t>(version, 0));
+  if (found > 0 && found < newest && migrations[found].empty()) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{} has schema version {}, older than any that this ridgeline reads; it was left unchanged",
+                            database.file(), version),
+                "measure again into another file: --db FILE");
+  }
+  return found;
 }
 
 }  // namespace
@@ -212,7 +209,7 @@ std::vector<std::string> Strangers(Database& database) {
 
 void Migrate(Database& database, std::span<const std::string_view> migrations) {
   const auto up_to_date = [&] {
-    return VersionOf(database, migrations.size()) == migrations.size() && MissingColumns(database).empty() &&
+    return VersionOf(database, migrations) == migrations.size() && MissingColumns(database).empty() &&
            OtherViews(database).empty();
   };
   if (up_to_date()) return;
@@ -222,11 +219,10 @@ void Migrate(Database& database, std::span<const std::string_view> migrations) {
   database.Begin();
   try {
     // Reads the version again under the lock, because another process may have migrated the file meanwhile.
-    for (size_t version = VersionOf(database, migrations.size()); version < migrations.size(); ++version) {
+    for (size_t version = VersionOf(database, migrations); version < migrations.size(); ++version) {
       database.Execute(std::string(migrations[version]));
     }
     AddColumns(database);
-    FillLineage(database);
     MakeViews(database);
     database.Execute(
         fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kApplicationId, migrations.size()));
@@ -238,7 +234,7 @@ void Migrate(Database& database, std::span<const std::string_view> migrations) {
 }
 
 std::optional<SchemaGap> GapOf(Database& database, std::span<const std::string_view> migrations) {
-  const size_t version = VersionOf(database, migrations.size());
+  const size_t version = VersionOf(database, migrations);
   if (version < migrations.size()) return SchemaGap{version};
   std::vector<std::string> missing = MissingColumns(database);
   if (missing.empty()) return std::nullopt;

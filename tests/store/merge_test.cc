@@ -147,7 +147,7 @@ TEST_F(MergeTest, AnOlderStoreIsReadAndLeftAsItIs) {
   const auto old = dir_ / "old.db";
   {
     Database database(old, Database::Access::kReadWrite);
-    database.Execute(ReadFile(RIDGELINE_SOURCE_DIR "/tests/store/kept/version1.sql"));
+    database.Execute(ReadFile(RIDGELINE_SOURCE_DIR "/tests/store/kept/version5.sql"));
     database.Execute("UPDATE jobs SET state = 'cancelled' WHERE state = 'intent'");
   }
   const std::string before = ReadFile(old);
