@@ -35,10 +35,25 @@ struct NightlyOptions {
   bool kubernetes = false;
 };
 
+// The options of `nightly run` that the shipped CronJob does not take from the command line.
+std::string FirstThatACronJobLacks(const NightOptions& night) {
+  if (night.folder != kDefaultFolder) return "--dir";
+  if (!night.launcher.empty()) return "--launcher";
+  if (!night.trainers.empty()) return "--trainers";
+  if (!night.pinned.empty()) return "--pinned";
+  if (!night.base_build.empty()) return "--base-build";
+  if (night.work_dir != ".") return "--work-dir";
+  return night.alert.empty() ? "" : "--alert";
+}
+
 int Install(const NightlyOptions& options) {
   if (options.cron + options.systemd + options.scrontab + options.kubernetes != 1) {
     throw Error(ErrorKind::kUsage, "nightly: install needs a scheduler",
                 "say --cron, --systemd, --scrontab or --kubernetes");
+  }
+  if (const std::string lacks = FirstThatACronJobLacks(options.night); options.kubernetes && !lacks.empty()) {
+    throw Error(ErrorKind::kUsage, fmt::format("nightly: install --kubernetes has no {}", lacks),
+                "it takes the sweep, --at and --to: add other options to the CronJob that it writes");
   }
   const NightOptions night = options.night.Anywhere();
   NightlySchedule schedule;

@@ -222,6 +222,9 @@ TEST_F(Nightly, InstallPrintsWhatASchedulerTakes) {
   const auto kubernetes = cli_.Run({"nightly", "install", sweep, "--kubernetes", "--at", "2:00"});
   EXPECT_THAT(kubernetes.out, AllOf(HasSubstr("  schedule: \"0 2 * * *\"\n"), HasSubstr("\n    name: test\n"),
                                     HasSubstr("kind: CronJob"), Not(HasSubstr("name: nightly\n    description"))));
+  const auto more = cli_.Run({"nightly", "install", sweep, "--kubernetes", "--alert", "page-me"});
+  EXPECT_EQ(more.status.exit_code, 2);
+  EXPECT_THAT(more.err, HasSubstr("install --kubernetes has no --alert")) << "it would be dropped in silence";
   EXPECT_EQ(cli_.Run({"nightly", "install", sweep, "--systemd", "--to", "units"}).status.exit_code, 0);
   EXPECT_TRUE(std::filesystem::exists(cli_.dir / "units/ridgeline-nightly.timer"));
   EXPECT_EQ(cli_.Run({"nightly", "install", sweep}).status.exit_code, 2);
