@@ -59,6 +59,12 @@ RunSpec PlainSpec(const RunSpec& spec) {
   return plain;
 }
 
+// The value that a trainer has which neither takes nor supports the field: what the point would have if it did not say
+// it. Not the point's own precision, though that decides other defaults.
+std::string UnsaidText(const RunSpec& spec, const RunSpec& plain, const Field& field) {
+  return FieldText(field.name == "precision" ? FamilyDefaults(spec.family) : plain, field);
+}
+
 FieldValue PlaceValue(std::string_view name, const Invocation& invocation, const RunSpec& spec,
                       const ProcessPlace& place, bool& known) {
   known = true;
@@ -198,7 +204,7 @@ Json TakenInstead(const Invocation& invocation, const RunSpec& spec) {
       continue;
     if (is_supported && supported->second.empty()) continue;
     const std::string value = FieldText(spec, field);
-    const std::string instead = !is_supported                        ? FieldText(plain, field)
+    const std::string instead = !is_supported                        ? UnsaidText(spec, plain, field)
                                 : Contains(supported->second, value) ? value
                                                                      : supported->second.front();
     if (instead != value) taken[key] = field.type() == "text" ? Json(instead) : ParseJson(instead, key);
@@ -231,7 +237,7 @@ std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invoc
                                       key == "family" ? WhyOther(spec) : ""),
                           {"trainer"}});
     } else if (!used.contains(key) && !Contains(kHarnessFields, key) && !field.Has(Field::kOfShape) &&
-               value != FieldText(plain, field)) {
+               value != UnsaidText(spec, plain, field)) {
       problems.push_back({key,
                           fmt::format("trainer {0} would ignore {1}: {2}. Pass {1} in its command, or add `supports: "
                                       "{{{1}: [{2}]}}` to its definition if that is what it does",

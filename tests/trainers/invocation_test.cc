@@ -263,6 +263,11 @@ TEST(Invocation, APointThatItCannotRunIsRefusedWithTheReason) {
   EXPECT_THAT(WhyNot(all, {{"model", "gpt-124m"}, {"dropout", 0.25}}),
               ElementsAre(HasSubstr("trainer mine would ignore dropout: 0.25. Pass dropout in its command, or add "
                                     "`supports: {dropout: [0.25]}`")));
+  const std::string no_precision = "command: [x, '{{layers}}']\n";
+  EXPECT_THAT(WhyNot(no_precision, plain), IsEmpty());
+  EXPECT_THAT(WhyNot(no_precision, {{"model", "gpt-124m"}, {"precision", "fp8"}}),
+              ElementsAre(HasSubstr("trainer mine would ignore precision: fp8. Pass precision in its command")))
+      << "else two precisions would be one run";
   EXPECT_THAT(WhyNot(all + "supports: {dropout: any}\n", {{"model", "gpt-124m"}, {"dropout", 0.25}}), IsEmpty());
   EXPECT_THAT(WhyNot(all + "processes: one\n", {{"model", "gpt-124m"}, {"ranks", 2}}),
               ElementsAre(HasSubstr("trainer mine would ignore ranks: 2. Pass ranks in its command")));
