@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compiles ridgeline-slurm-agent against the libslurm of other Debian releases than this machine's, and links it: its
-# structs and functions differ from release to release, and this machine has one.
-# Ends with 77, CTest's "skipped", where the packages cannot be had.
+# Compiles and links ridgeline-slurm-agent with the libslurm of other Debian releases than this machine's. Its structs and
+# functions differ from release to release, and this machine has only one.
+# Ends with 77, CTest's "skipped", if the packages cannot be fetched.
 # RIDGELINE_SLURM_SUITES: the Debian releases (trixie sid).
 set -euo pipefail
 
@@ -14,7 +14,7 @@ skip() {
 }
 
 for tool in apt-get dpkg-deb nm; do
-  command -v "$tool" >/dev/null || skip "$tool is missing: this takes a Debian machine"
+  command -v "$tool" >/dev/null || skip "$tool is missing; this test needs a Debian machine"
 done
 
 mirror=$("$(dirname "$0")/../../scripts/debian-mirror.sh" 2>&1) || skip "$mirror"
@@ -22,13 +22,13 @@ mirror=$("$(dirname "$0")/../../scripts/debian-mirror.sh" 2>&1) || skip "$mirror
 work=$(mktemp -d)
 trap 'rm -rf --one-file-system "$work"' EXIT
 
-# The project's own warnings, as every target has them.
+# These are the project's warnings, as for every target.
 flags=$(sed -nE 's/^target_compile_options\(rl_flags INTERFACE (-W[^$]*)\)$/\1/p' "$root/cmake/options.cmake")
 read -ra warnings <<<"$flags -Wno-restrict"
 [ ${#warnings[@]} -gt 1 ] || { echo "no warning flags found in cmake/options.cmake"; exit 1; }
 
-# fetch SUITE: its libslurm, headers and library, into $work/SUITE/root, by an apt that knows that suite alone and keeps
-# everything in that folder.
+# fetch SUITE: puts the headers and library of its libslurm into $work/SUITE/root. apt gets them with settings that name
+# only that suite and keep everything in $work/SUITE.
 fetch() {
   local dir=$work/$1 package
   mkdir -p "$dir/state/lists/partial" "$dir/cache/archives/partial" "$dir/root"
@@ -46,7 +46,7 @@ fetch() {
   for package in "$dir"/*.deb; do dpkg-deb -x "$package" "$dir/root" || return 1; done
 }
 
-# version HEADERS: the release that they are of.
+# version HEADERS: prints the release of these headers.
 version() {
   local number
   number=$(sed -nE 's/^#define SLURM_VERSION_NUMBER 0x([0-9a-f]+).*$/\1/p' "$1/slurm/slurm_version.h")
@@ -58,21 +58,21 @@ checked=0
 for suite in "${suites[@]}"; do
   if ! fetch "$suite" >"$work/log" 2>&1; then
     tail -n 2 "$work/log"
-    echo "libslurm of Debian $suite: cannot be had"
+    echo "libslurm of Debian $suite: cannot be fetched"
     continue
   fi
   headers=$work/$suite/root/usr/include
   library=$(find "$work/$suite/root/usr/lib" -name 'libslurm.so*' -type f)
   name="libslurm $(version "$headers")"
   checked=$((checked + 1))
-  # The library asks for a newer C library than this machine's: what it lacks itself is not looked at.
+  # The library needs a newer C library than this machine's, so the linker must ignore its missing symbols.
   if ! g++ -std=c++20 -O0 "${warnings[@]}" -I "$root/plugins" -I "$root/include" -isystem "$headers" "$root"/plugins/slurm/agent/*.cc \
     "$library" -Wl,--unresolved-symbols=ignore-in-shared-libs -o "$work/$suite/agent"; then
     echo "$name: does not compile"
     failed=1
-  # Known under one of two names, and looked for at run time.
+  # The function has one of two names. The agent looks it up at run time.
   elif ! grep -qE ' slurm_job_(state_)?reason_string(@|$)' <<<"$(nm -D --defined-only "$library")"; then
-    echo "$name: gives no words for a job's reason any more"
+    echo "$name: no longer has a function that names a job's reason"
     failed=1
   else
     echo "$name: compiles and links"

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Checks Kubernetes manifests as a current API server would, without one: a second reading of what Ridgeline writes, by
-another's hand than Ridgeline's.
+"""Checks Kubernetes manifests as a current API server would, without one. It is independent of the code in Ridgeline that
+writes them.
 
   check_manifests.py SCHEMA FILE…
 
-Every document of each FILE, YAML or JSON, is held against SCHEMA (job-schema-1.36.json, strict), or where that knows no
-such kind against the shapes of manifests/shapes.py and kinds.py, and then against the rules that no schema sees
+Checks every document of each FILE, YAML or JSON, against SCHEMA (job-schema-1.36.json, strict). If SCHEMA lacks the kind,
+the shapes of manifests/shapes.py and kinds.py take its place. Then it checks the rules that no schema can express
 (manifests/rules.py).
-Prints "FILE: document N: path: what is wrong" for each thing that is; ends with 1 where there is any.
+Prints "FILE: document N: path: what is wrong" for each fault. Ends with 1 if there is one.
 """
 
 import json
@@ -28,7 +28,7 @@ import shapes
 
 
 class Loader(yaml.SafeLoader):
-    """YAML 1.1 as kubectl reads it: PyYAML's, but for what Go's library takes otherwise."""
+    """Reads YAML 1.1 as kubectl does. It differs from PyYAML only where Go's library does."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -42,18 +42,18 @@ class Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-TIMESTAMP = "tag:yaml.org,2002:timestamp"  # to Go's library it is a string
+TIMESTAMP = "tag:yaml.org,2002:timestamp"  # Go's library reads a string
 Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != TIMESTAMP]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()}
 Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
-# PyYAML wants a dot in it.
+# PyYAML requires a dot in a float.
 Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+[eE][-+]?[0-9]+$"), list("-+0123456789"))
 Loader.add_constructor("tag:yaml.org,2002:bool", lambda loader, node: node.value.lower() in ("y", "yes", "true", "on"))
 
 
 def dotted(path):
-    """An error's place, as kubectl writes it: spec.template.spec.containers[0].image."""
+    """Returns an error's place as kubectl writes it: spec.template.spec.containers[0].image."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
@@ -70,7 +70,7 @@ class Checker:
             self._kinds[kind] = (shapes.VERSIONS[kind], one["allOf"][1]["$ref"])
 
     def document(self, document):
-        """(path, what) of everything that is wrong."""
+        """Returns (path, what) of each fault."""
         if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
             return [("kind", "is missing")]
         kind = document["kind"]
@@ -79,14 +79,14 @@ class Checker:
         elif kind in self._kinds:
             version, reference = self._kinds[kind]
         else:
-            return [("kind", f"{kind} is none that this check knows")]
+            return [("kind", f"{kind} is not a kind that this check knows")]
         problems = []
         if document.get("apiVersion") != version:
-            problems.append(("apiVersion", f"{document.get('apiVersion')!r}: of a {kind} it is {version}"))
+            problems.append(("apiVersion", f"{document.get('apiVersion')!r}: that of a {kind} is {version}"))
         validator = jsonschema.Draft7Validator({"$ref": reference, "definitions": self._definitions})
         for error in sorted(validator.iter_errors(document), key=lambda error: [str(step) for step in error.absolute_path]):
             problems.append((dotted(error.absolute_path), error.message[:300]))
-        # The rules rely on the shapes.
+        # The rules require that the shapes are right.
         return problems or rules.of_document(document)
 
 
@@ -96,7 +96,7 @@ def documents(path):
 
 
 def check(checker, path):
-    """Prints what is wrong with a file; whether nothing is."""
+    """Prints a file's faults. Returns whether it has none."""
     try:
         found = documents(path)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -114,7 +114,7 @@ def check(checker, path):
 
 def main():
     if len(sys.argv) < 3:
-        sys.exit("check_manifests.py: a schema, then manifests")
+        sys.exit("usage: check_manifests.py SCHEMA FILE…")
     with open(sys.argv[1], encoding="utf-8") as file:
         checker = Checker(json.load(file))
     good = [check(checker, path) for path in sys.argv[2:]]

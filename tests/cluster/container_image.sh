@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds the container images of Containerfile and Containerfile.cuda in plugins/kubernetes/deploy, and runs them as a pod is
-# run: uid 65532, no capability, a root file system that cannot be written.
+# Builds the container images of Containerfile and Containerfile.cuda in plugins/kubernetes/deploy, and runs them like a pod:
+# as uid 65532, without capabilities, with a root file system that cannot be written.
 #
 #   container_image.sh BUILD_DIR [--compile]
 #
-# No registry is asked: the base is a fresh Debian. Compiling it all takes a quarter of an hour, so what BUILD_DIR has built
-# is installed instead and the stage that compiles is read, but left out. --compile: runs that stage too.
-# Ends with 77, CTest's "skipped", where this machine cannot build images; what can be checked without is checked first.
+# It asks no registry: the base is a fresh Debian. Compiling everything takes a quarter of an hour. So it installs the
+# programs of BUILD_DIR instead, and checks the stage that compiles without running it. --compile: runs that stage, too.
+# Ends with 77, CTest's "skipped", if this machine cannot build images. It makes the checks that need no image first.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -25,10 +25,10 @@ fail() {
 }
 say() { printf '%4d s  %s\n' "$SECONDS" "$1"; }
 
-# --- What needs nothing but the programs.
+# --- Checks that need only the programs.
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/ridgeline-image.XXXXXX")
-chmod 755 "$work" # uid 65532 has to get through it
+chmod 755 "$work" # uid 65532 must be able to enter it
 buildah=(buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs)
 clean_up() {
   if [ -d "$work/storage" ]; then
@@ -47,16 +47,16 @@ cmake --install "$build" --prefix "$work/programs/opt/ridgeline" --strip >/dev/n
 rm -f "$work/programs/opt/ridgeline/lib/ridgeline/plugins/ridgeline-slurm-agent"
 say "installed, with $(find "$work/programs/opt/ridgeline/lib/ridgeline/libraries" -type f | wc -l) libraries"
 
-# --- What makes images. In a machine without the rights (most containers) it ends here.
+# --- Preparations for images. On a machine without the rights (most containers), the script ends here.
 
 for tool in buildah crun debootstrap unshare; do
   command -v "$tool" >/dev/null || skip "$tool is missing; make test-cluster installs it"
 done
-[ "$(id -u)" -eq 0 ] || skip "building images here takes root"
-unshare --mount --pid --fork true 2>/dev/null || skip "this machine lets nobody mount (unshare --mount)"
+[ "$(id -u)" -eq 0 ] || skip "building images needs root"
+unshare --mount --pid --fork true 2>/dev/null || skip "this machine does not let root mount (unshare --mount)"
 mirror=$("$(dirname "$0")/../../scripts/debian-mirror.sh" 2>&1) || skip "$mirror"
 
-# image_of NAME: commits the container that was made last, $container, and removes it.
+# image_of NAME: commits the newest container, $container, and removes it.
 image_of() {
   "${buildah[@]}" umount "$container" >/dev/null
   "${buildah[@]}" commit --quiet --rm "$container" "localhost/$1" >/dev/null
@@ -71,7 +71,7 @@ new_container >"$work/log" 2>&1 || { tail -n 3 "$work/log"; skip "buildah cannot
 debootstrap --variant=minbase bookworm "$mounted" "$mirror" >"$work/log" 2>&1 ||
   { tail -n 3 "$work/log"; skip "debootstrap could not install Debian from $mirror"; }
 rm -f "$mounted"/var/cache/apt/archives/*.deb
-# As in the images people build on: a PATH, and CUDA's entry point.
+# Like common base images, this one has a PATH and, like CUDA's, an entry point.
 "${buildah[@]}" config --env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
   --entrypoint '["/nonexistent-entry-point"]' --cmd '' "$container"
 image_of base
@@ -99,14 +99,14 @@ build() {
     >"$work/log" 2>&1 || { tail -n 20 "$work/log"; fail "buildah build --target $1"; }
 }
 
-# What goes to the builder.
+# The files that go to the builder.
 printf 'FROM scratch\nCOPY . /\n' >"$work/Containerfile.context"
 "${buildah[@]}" build --quiet --file "$work/Containerfile.context" --tag localhost/context "$root" >/dev/null
 container=$("${buildah[@]}" from localhost/context)
 mounted=$("${buildah[@]}" mount "$container")
 (cd "$mounted" && find . -type f -printf '%P\n') | sort >"$work/sent"
 "${buildah[@]}" rm "$container" >/dev/null
-# Sources, and neither a build folder, a database nor .git. Without git nobody can tell them apart.
+# They must be sources: no build folder, database or .git. Only git can tell which files are sources.
 if git -C "$root" ls-files --cached --others --exclude-standard 2>/dev/null | sort >"$work/sources" && [ -s "$work/sources" ]; then
   strange=$(comm -23 "$work/sent" "$work/sources" | head -n 5 | xargs)
   [ -z "$strange" ] || fail ".containerignore lets through: $strange"
@@ -118,8 +118,8 @@ build worker "${layers[@]}" --build-arg COMMIT=$commit
 say "built worker"
 build driver "${layers[@]}" --build-arg COMMIT=$commit
 say "built driver"
-# The image for GPUs, from a bundle. Where the CUDA toolkit is missing, a program that knows nothing of GPUs has the name of
-# its trainer.
+# The image for GPUs is made from a bundle. Without the CUDA toolkit, a program that does not use GPUs takes the name of its
+# trainer.
 cp -al "$work/programs/opt/ridgeline" "$work/ridgeline-0-test"
 [ -e "$work/ridgeline-0-test/bin/ridgeline-train-cuda" ] ||
   cp "$work/ridgeline-0-test/bin/ridgeline" "$work/ridgeline-0-test/bin/ridgeline-train-cuda"
@@ -131,7 +131,7 @@ tar -C "$work" -cf - ridgeline-0-test | xz -0 >"$work/gpu/ridgeline-0-test.tar.x
   { tail -n 20 "$work/log"; fail "buildah build of Containerfile.cuda"; }
 say "built cuda"
 
-# --- What the images say of themselves.
+# --- The images' own settings.
 
 config() { "${buildah[@]}" inspect --type image --format "$2" "localhost/$1"; }
 expect() { [ "$2" = "$3" ] || fail "$1 is $2, not $3"; }
@@ -146,8 +146,8 @@ done
 
 # --- Run.
 
-# container IMAGE COMMAND…: as a kubelet has it run. /tmp is an empty folder, /ridgeline one that stays for the next.
-# A folder /test has what the commands read.
+# container IMAGE COMMAND…: runs the command as a kubelet does. /tmp is an empty folder. /ridgeline is kept for the next
+# command. /test has the commands' inputs.
 mkdir -p "$work/test" "$work/writable"
 chown 65532:65532 "$work/writable"
 container() {
@@ -179,7 +179,7 @@ container() {
   "linux": {"namespaces": [{"type": "mount"}, {"type": "pid"}, {"type": "ipc"}, {"type": "uts"}]}
 }
 CONFIG
-  # crun refuses a machine with both versions of control groups, though it is to use none: it is shown one.
+  # crun refuses a machine with both versions of control groups, even if it uses none. So it sees only one.
   # shellcheck disable=SC2016 # the inner shell expands them
   unshare --mount --propagation private sh -c 'mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null; exec "$@"' sh \
     crun --root "$work/crun" --cgroup-manager=disabled run --bundle "$bundle" "ridgeline-image-$$" </dev/null
@@ -232,7 +232,7 @@ report: [activation-checkpointing]
 SWEEP
 mkdir "$work/test/deploy"
 cp "$deploy"/*.yaml "$work/test/deploy/"
-# Another namespace than the files': kustomize has to change it everywhere.
+# The namespace differs from that of the files, so kustomize must change it everywhere.
 sed -i 's/^namespace: ridgeline$/namespace: lab/' "$work/test/deploy/kustomization.yaml"
 
 container worker ridgeline --version
@@ -241,7 +241,7 @@ container worker sh /test/as-a-pod.sh || fail "worker is not as a pod needs it"
 say "worker runs as a pod"
 container worker sh /test/job.sh || fail "worker runs no job"
 say "worker ran a job"
-container cuda ridgeline doctor >"$work/log" || true # of the stand-in's cards it says that there are none
+container cuda ridgeline doctor >"$work/log" || true # it fails because there are no GPUs
 grep -q '^ok    trainer ' "$work/log" || { cat "$work/log"; fail "cuda is not as a pod needs it"; }
 container cuda ridgeline-train-cuda --help >"$work/log" || fail "the CUDA trainer does not start"
 say "cuda runs as a pod"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests kubelet-node itself: what it says where no kubelet can run, and that nothing is left of one.
+# Tests kubelet-node itself: what it reports if no kubelet can run, and that a kubelet leaves nothing behind.
 #   kubelet_test.sh BINDIR
-# Ends with 77, CTest's "skipped", where it cannot run.
+# Ends with 77, CTest's "skipped", if it cannot run here.
 set -euo pipefail
 
 here=$(dirname "$(realpath "$0")")
@@ -20,7 +20,7 @@ expect() { # expect WHAT WANTED GOT: shell patterns are allowed
 
 # --- What a machine lacks
 
-said_by() { # said_by COMMAND…: and its exit code
+said_by() { # said_by COMMAND…: prints its output and its exit code
   local status=0
   "$@" 2>&1 || status=$?
   echo "[$status]"
@@ -30,7 +30,7 @@ if [ "$(id -u)" -ne 0 ]; then
   expect "who is not root hears it" 'skipped:*  root: *\[77\]' "$(said_by "$here/kubelet-node" check machine)"
   exit $((failures > 0 ? 1 : 77))
 fi
-"$here/kubelet-node" check # 77 where it cannot be
+"$here/kubelet-node" check # ends with 77 if no kubelet can run
 expect "who is not root hears it" 'skipped:*  root: *\[77\]' \
   "$(said_by setpriv --reuid=65534 --clear-groups "$here/kubelet-node" check machine)"
 expect "a machine without control groups hears it" 'skipped:*  control groups *: cpu cpuacct cpuset memory*\[77\]' \
@@ -51,7 +51,7 @@ expect "a machine without a program hears it" "skipped:*  programs: */bridge */h
 
 kubectl() { timeout 120 "$bin/kubectl" --kubeconfig="$work/k8s/kubeconfig" "$@"; }
 
-within() { # within SECONDS COMMAND…: until it succeeds
+within() { # within SECONDS COMMAND…: repeats the command until it succeeds, for that time at most
   local end=$((SECONDS + $1))
   until "${@:2}"; do
     [ "$SECONDS" -lt "$end" ] || return 1
@@ -59,7 +59,7 @@ within() { # within SECONDS COMMAND…: until it succeeds
   done
 }
 
-traces() { # of the cluster, on this machine
+traces() { # prints the cluster's traces on this machine
   find /sys/fs/cgroup -maxdepth 2 -name "$group"
   grep -F "$work" /proc/mounts || true
   grep -lzxF "RIDGELINE_TEST_CLUSTER=$work/k8s" /proc/[0-9]*/environ 2>/dev/null || true

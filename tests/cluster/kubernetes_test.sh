@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Tests the throw-away Kubernetes itself, kubernetes-cluster and kubernetes-node: what other tests rely on.
+# Tests the throw-away Kubernetes itself, on which other tests rely: kubernetes-cluster and kubernetes-node.
 #   kubernetes_test.sh BINDIR
-# Ends with 77, CTest's "skipped", where it cannot run.
+# Ends with 77, CTest's "skipped", if it cannot run here.
 set -euo pipefail
 
 here=$(dirname "$(realpath "$0")")
 bin=$(realpath "${1:-.}")
 if [ ! -e "$bin/built" ] || ! command -v etcd >/dev/null || ! unshare --mount --pid --fork true 2>/dev/null; then
-  echo "skipped: it takes root, etcd, and a Kubernetes in $bin (tests/cluster/kubernetes-build)"
+  echo "skipped: this test needs root, etcd, and a Kubernetes in $bin (tests/cluster/kubernetes-build)"
   exit 77
 fi
 
@@ -35,7 +35,7 @@ expect() {
   fi
 }
 
-# eventually WHAT WANTED COMMAND…: until that is what it prints.
+# eventually WHAT WANTED COMMAND…: repeats the command until it prints that, for 150 s at most.
 eventually() {
   local end=$((SECONDS + 150)) got
   while
@@ -50,7 +50,7 @@ eventually() {
 
 pod() { kubectl get pod "$1" -o "jsonpath={$2}"; }
 
-# run NAME SCRIPT [SPEC [ANNOTATION]]: a pod; SPEC: more lines of its spec, two spaces in.
+# run NAME SCRIPT [SPEC [ANNOTATION]]: creates a pod. SPEC has more lines of its spec, indented by two spaces.
 run() {
   kubectl create -f - >/dev/null <<YAML
 apiVersion: v1
@@ -196,7 +196,7 @@ done
 eventually "the second finds the first" "127.*gang-0.gang*gang-1" kubectl logs gang-1
 eventually "the first finds the second" "127.*gang-1.gang*gang-0" kubectl logs gang-0
 
-# As when it is deleted: its folder goes first, and other pods' names are written before the API has said so.
+# This happens when a pod is deleted: its folder goes first, and other pods' names are written before the API reports it.
 find "$work/k8s" -type d -name "$(pod gang-0 .metadata.uid)" -prune -exec rm -r {} +
 for node in n1 n2; do
   run "after-$node" true "  nodeSelector: {test/name: $node}
@@ -214,7 +214,7 @@ kubectl create -f - >/dev/null <<YAML
   containers: [{name: main, image: test, command: [sh, -c, "trap 'echo asked >/host/asked; exit' TERM; sleep 60 & wait"],
     volumeMounts: [{name: host, mountPath: /host}]}]}}
 YAML
-run stubborn "sleep 60" # as PID 1, which no signal ends that it does not handle
+run stubborn "sleep 60" # it is PID 1, which only handled signals and SIGKILL end
 eventually "they run" "Running Running" kubectl get pods polite stubborn -o 'jsonpath={.items[*].status.phase}'
 kubectl delete pod polite stubborn --wait=false >/dev/null
 eventually "one is asked to end, and is gone" "*NotFound*" pod polite .status.phase

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# What throw-away clusters have in common, to be sourced: their processes and their ports. `self` is the cluster's script,
-# `dir` its folder; what its daemons say goes to $dir/log.
-# shellcheck disable=SC2154 # those two are the sourcing script's
+# Processes and ports of throw-away clusters. Their scripts source this file. `self` is the cluster's script, `dir` its
+# folder. The daemons' output goes to $dir/log.
+# shellcheck disable=SC2154 # the sourcing script sets these two
 
 die() {
   echo "$(basename "$self"): $*" >&2
   exit 2
 }
 
-# within SECONDS COMMAND…: until it succeeds.
+# within SECONDS COMMAND…: repeats the command until it succeeds; returns 1 if it has not after that time.
 within() {
   local end=$((SECONDS + $1 + 1))
   until "${@:2}" >/dev/null 2>&1; do
@@ -17,9 +17,9 @@ within() {
   done
 }
 
-# --- Processes. The cluster's have its folder in the environment they were started with, and their daemon's name.
+# --- Processes. The cluster's processes have its folder and their daemon's name in their initial environment.
 
-launch() { # launch DAEMON COMMAND…: one that goes into the background by itself
+launch() { # launch DAEMON COMMAND…: starts a daemon that goes into the background by itself
   env RIDGELINE_TEST_CLUSTER="$dir" RIDGELINE_TEST_DAEMON="$dir $1" "${@:2}" </dev/null >>"$dir/log/$1.out" 2>&1 ||
     die "$1 does not start: $(tail -n 3 "$dir/log/$1.out")"
 }
@@ -29,18 +29,18 @@ launch_in_background() { # launch_in_background DAEMON COMMAND…
     >>"$dir/log/$1.out" 2>&1 9<&- &
 }
 
-# pids [DAEMON]: its processes, and those that run its jobs; without a name, the whole cluster's.
+# pids [DAEMON]: prints the daemon's processes and those that run its jobs; without a name, those of the whole cluster.
 pids() {
   local mark=RIDGELINE_TEST_CLUSTER=$dir
   [ $# -eq 0 ] || mark="RIDGELINE_TEST_DAEMON=$dir $1"
   {
     grep -lzxF -- "$mark" /proc/[0-9]*/environ || true
-    # Newer releases' slurmstepd has no environment, and its daemon's log.
+    # In newer releases, slurmstepd has an empty environment, but has its daemon's log open.
     find /proc/[0-9]*/fd -lname "$dir/log/${1-*}.log" || true
   } 2>/dev/null | cut -d / -f 3 | sort -u
 }
 
-named() { # named PROGRAM <pids: of those, the ones that run it
+named() { # named PROGRAM <pids: prints those of the processes that run the program
   local pid
   while read -r pid; do
     if [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$1" ]; then echo "$pid"; fi
@@ -63,7 +63,7 @@ with_descendants() {
     }'
 }
 
-alive() { # a process that has ended and that nobody has waited for is not
+alive() { # alive PID: false for a zombie, too
   local state
   state=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) && [ "${state:0:1}" != Z ]
 }
@@ -73,7 +73,7 @@ signal() { # signal NAME <pids
   while read -r pid; do kill -s "$1" "$pid" 2>/dev/null || true; done
 }
 
-# Kills them, and whatever they have started meanwhile.
+# end_processes [DAEMON]: kills these processes, and those that they have started meanwhile.
 end_processes() {
   local tries
   for ((tries = 0; tries < 200; ++tries)); do
@@ -86,13 +86,13 @@ end_processes() {
 
 daemon_ended() { [ -z "$(pids "$1" | named "$2")" ]; }
 
-kill_daemon() { # kill_daemon DAEMON PROGRAM: it alone
+kill_daemon() { # kill_daemon DAEMON PROGRAM: kills the daemon only, not the processes of its jobs
   pids "$1" | named "$2" | signal KILL
   within 120 daemon_ended "$1" "$2"
 }
 
-# --- Ports: a block of 64 below those that the kernel gives away. A cluster's watch has them in its command line, where
-# others see that they are taken before anything listens there.
+# --- Ports. Each cluster has a block of 64, below those that the kernel assigns. The cluster's watch has the block in its
+# command line, so that others see the claim before anything listens there.
 
 ports_used() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == "0A" { sub(/.*:/, "", $2); print $2 }'; }
 
@@ -100,7 +100,7 @@ ports_claimed() { ps -e -o args= | sed -nE 's/.* watch .* --ports=([0-9]+)$/\1/p
 
 claimed() { ports_claimed | grep -qx "$1"; }
 
-free_ports() { # free_ports COUNT: the first
+free_ports() { # free_ports COUNT: prints the first of COUNT free ports
   local used base port tries
   used=" $(ports_used | tr '\n' ' ')"
   for ((tries = 0; tries < 100; ++tries)); do
@@ -115,8 +115,8 @@ free_ports() { # free_ports COUNT: the first
   die "no free ports"
 }
 
-# claim_ports COUNT PID: sets `ports` to the first of COUNT that are this cluster's until it is removed, which is also done
-# when that process has ended.
+# claim_ports COUNT PID: sets `ports` to the first of COUNT ports, which belong to this cluster until it is removed. When
+# that process ends, the cluster is removed.
 claim_ports() {
   exec 9<"${BASH_SOURCE[0]}"
   flock 9
@@ -126,8 +126,8 @@ claim_ports() {
   exec 9<&-
 }
 
-remove_after() { # remove_after PID: what the watch does
+remove_after() { # remove_after PID: the watch's work
   while alive "$1"; do sleep 0.5; done
-  # No longer as one of the cluster's processes.
+  # Without these variables it is not one of the cluster's processes, so it does not kill itself.
   exec env -u RIDGELINE_TEST_CLUSTER -u RIDGELINE_TEST_DAEMON "$self" remove "$dir"
 }

@@ -1,8 +1,8 @@
 """JobSet's controller, written from its release v0.12.0 (pkg/controllers/jobset_controller.go and failure_policy.go).
 
-It makes a Job for each replica of each replicated job. This cluster's server knows no Indexed Jobs: one Job for each index
-stands for such a Job, with the annotation and the host name that its pods would have. A Job that is to be suspended is
-deleted, because this server cannot suspend one.
+It makes a Job for each replica of each replicated job. This cluster's server has no Indexed Jobs. One Job for each index
+takes their place, with the annotation and the host name that its pod would have. To suspend a Job, the double deletes it,
+because this server cannot suspend Jobs.
 """
 
 import copy
@@ -28,7 +28,7 @@ class Controller:
         jobs_path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
         jobs = self._world.made_by("Job", job_set)
         active = [job for job in jobs if not holds(job, "Complete") and not holds(job, "Failed")]
-        # One that is being deleted has been suspended. Its pods' end may have failed it.
+        # A Job that is being deleted was suspended. Its condition Failed may come from the end of its pods.
         failed = [job for job in jobs if holds(job, "Failed") and "deletionTimestamp" not in job["metadata"]]
         status = copy.deepcopy(job_set.get("status") or {})
         conditions = status.get("conditions") or []
@@ -62,7 +62,7 @@ class Controller:
 
     @staticmethod
     def _why(job_set, job):
-        """The reason and the message of the end that this failed Job brings."""
+        """Returns the reason and the message with which this failed Job ends the JobSet."""
         first = f" (first failed job: {job['metadata']['name']})"
         policy = job_set["spec"].get("failurePolicy")
         if policy is None:

@@ -1,5 +1,5 @@
 """The training operator's controller of PyTorchJobs, written from its release v1.9.0 (pkg/controller.v1/common and
-pkg/controller.v1/pytorch), as far as jobs without a master and without elasticity go."""
+pkg/controller.v1/pytorch). It handles only jobs without a master and without elasticity."""
 
 import copy
 
@@ -11,7 +11,7 @@ TYPE = "worker"
 
 
 def env(job, replicas):
-    """What it adds behind a container's own variables."""
+    """Returns the variables that the controller adds after a container's own."""
     return [{"name": "PYTHONUNBUFFERED", "value": "1"},
             {"name": "PET_NPROC_PER_NODE", "value": job["spec"].get("nprocPerNode", "auto")},
             {"name": "PET_NNODES", "value": str(replicas)}]
@@ -62,7 +62,7 @@ class Controller:
         self._world.set_status(path, job, status)
 
     def _run(self, job, pods, status, say):
-        """Makes the pods that are missing, and says how those that are there are."""
+        """Makes the missing pods, and sets the job's conditions from the phases of the others."""
         (_, replica), = job["spec"]["pytorchReplicaSpecs"].items()
         assert replica["restartPolicy"] == "Never", "this double restarts nothing"
         count, name = replica.get("replicas", 1), job["metadata"]["name"]
@@ -84,7 +84,7 @@ class Controller:
 
     @staticmethod
     def _phase(pod):
-        """One that runs and is being deleted has failed."""
+        """Returns a pod's phase. A running pod that is being deleted counts as failed."""
         phase = (pod.get("status") or {}).get("phase")
         return "Failed" if phase == "Running" and "deletionTimestamp" in pod["metadata"] else phase
 

@@ -1,8 +1,7 @@
 """Kubeflow Trainer's controller of TrainJobs, written from its release v2.3.0 (pkg/controller/trainjob_controller.go,
 pkg/runtime/core, and the plugins jobset, plainml and torch of pkg/runtime/framework).
 
-It makes a JobSet of a TrainJob and its runtime, which JobSet's controller follows, and repeats what that JobSet says of its
-end.
+It makes a JobSet from a TrainJob and its runtime. JobSet's controller follows this JobSet, and the TrainJob gets its end.
 """
 
 import copy
@@ -12,13 +11,13 @@ import jobset
 from world import age_seconds, holds, owned_by, with_condition
 
 VERSION = "trainer.kubeflow.org/v1alpha1"
-NODE = "node"  # a runtime's trainer: the name of its replicated job and of its container
+NODE = "node"  # the name of the trainer's replicated job and of its container in a runtime
 PORT = "29500"
-KEYS = {"volumeMounts": "mountPath"}  # of lists whose items have no name of their own
+KEYS = {"volumeMounts": "mountPath"}  # the keys of lists whose items have no name
 
 
 def merged(base, patch, key="name"):
-    """A strategic merge, as far as patches of a runtime go."""
+    """Returns a strategic merge, with what the patches of a runtime need."""
     if isinstance(base, dict) and isinstance(patch, dict):
         return {**base, **{name: merged(base.get(name), value, KEYS.get(name, "name")) for name, value in patch.items()}}
     if isinstance(base, list) and isinstance(patch, list) and all(key in one for one in [*base, *patch]):
@@ -99,7 +98,7 @@ class Controller:
 
     @staticmethod
     def _train(job, spec, policy):
-        """Puts what the TrainJob says of its trainer into the Job that runs it."""
+        """Puts the TrainJob's settings of the trainer into the Job that runs it."""
         name, trainer = job["metadata"]["name"], job["spec"].get("trainer") or {}
         nodes = trainer.get("numNodes", policy.get("numNodes", 1))
         spec |= {"parallelism": nodes, "completions": nodes}

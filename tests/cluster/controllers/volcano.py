@@ -1,8 +1,8 @@
 """Volcano's scheduler, written from its release v1.15.1 (pkg/scheduler/plugins/gang/gang.go, framework/job_updater.go).
 
-It puts all pods of a PodGroup on nodes at once, or none. Pods name their group by an annotation. A node takes as many pods
-as its processors are enough for. The condition Unschedulable stays when the gang has been scheduled, as the real one's does:
-the phase and the condition Scheduled say that it is over.
+It puts all pods of a PodGroup on nodes at once, or none. Pods name their group by an annotation. A node takes pods while
+its processors suffice. As in the real scheduler, the condition Unschedulable stays after the gang has been scheduled. The
+phase and the condition Scheduled say that it no longer holds.
 """
 
 import copy
@@ -30,7 +30,7 @@ class Controller:
         world.watch("/api/v1/nodes", "Node", "v1")
 
     def reconcile(self, _):
-        """Any pod's end may make room for any group: all are looked at, the oldest first."""
+        """Looks at all groups, the oldest first, because any pod's end may make room for any group."""
         pods = [pod for pod in self._world.all("Pod") if not ended(pod)]
         free = {node["metadata"]["name"]: processors(node["status"]["allocatable"]["cpu"])
                 for node in self._world.all("Node") if (node.get("status") or {}).get("allocatable")}

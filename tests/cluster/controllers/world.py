@@ -1,4 +1,4 @@
-"""What the controllers see: the objects of a cluster, kept up to date, and whom a change concerns."""
+"""The controllers' view of a cluster: its objects, always up to date, and the owners that a change concerns."""
 
 import calendar
 import threading
@@ -18,7 +18,7 @@ def age_seconds(time_text):
 
 
 def owner_of(thing):
-    """The uid of the object whose controller made it."""
+    """Returns the uid of the object whose controller made this one, or None."""
     return next((one["uid"] for one in thing["metadata"].get("ownerReferences") or [] if one.get("controller")), None)
 
 
@@ -28,7 +28,7 @@ def owned_by(owner):
 
 
 def holds(thing, kind):
-    """The condition of that type, where it is True; else None."""
+    """Returns the condition of that type if it is True, otherwise None."""
     conditions = (thing.get("status") or {}).get("conditions") or []
     return next((one for one in conditions if one["type"] == kind and one["status"] == "True"), None)
 
@@ -38,7 +38,7 @@ def ended(pod):
 
 
 def with_condition(conditions, kind, status, reason, message):
-    """The conditions, of which one has been set. It keeps its time where it only says the same again."""
+    """Returns the conditions with one of them set. Its time changes only if its status or its reason does."""
     before = next((one for one in conditions if one["type"] == kind), None)
     if before and (before["status"], before["reason"]) == (status, reason):
         return conditions
@@ -56,11 +56,12 @@ class World:
         self._collections = []
 
     def watch(self, path, kind, version):
-        """Objects of the path: "/api/v1/pods". Lists do not say what they hold, so kind and version are told."""
+        """Follows the objects of a path such as "/api/v1/pods". Items of a list lack their kind and version, so the caller
+        names them."""
         self._collections.append((path, kind, version))
 
     def follow(self, ready):
-        """Begins. The file `ready` is made once everything has been listed."""
+        """Begins to follow the objects. Makes the file `ready` once everything has been listed."""
         unlisted = {kind for _, kind, _ in self._collections}
 
         def begin(path, kind, version):
@@ -96,7 +97,7 @@ class World:
             self._changes.put(owner_of(thing))
 
     def again(self, uid, seconds=AGAIN_SECONDS):
-        """Has it looked at again after a while."""
+        """Puts the uid into the queue again after a while."""
         timer = threading.Timer(seconds, self._changes.put, [uid])
         timer.daemon = True
         timer.start()
@@ -113,14 +114,14 @@ class World:
         with self._lock:
             return [thing for thing in self._objects.get(kind, {}).values() if owner_of(thing) == owner["metadata"]["uid"]]
 
-    # --- What controllers do
+    # --- The controllers' actions
 
     def create(self, path, thing):
-        """Nothing happens where there is one of that name."""
+        """Creates an object. Does nothing if one of that name exists."""
         self.server.persist("POST", path, thing)
 
     def bind(self, namespace, pod, node):
-        """As a scheduler puts a pod on a node."""
+        """Puts a pod on a node, as a scheduler does."""
         self.server.persist("POST", f"/api/v1/namespaces/{namespace}/pods/{pod}/binding", {
             "apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node}})
@@ -136,7 +137,7 @@ class World:
             self.server.persist("PATCH", f"{path}/{thing['metadata']['name']}/status", {"status": status}, api.MERGE)
 
     def warn(self, thing, reason, message):
-        """An event about it."""
+        """Creates an event about an object."""
         meta = thing["metadata"]
         about = {"apiVersion": thing["apiVersion"], "kind": thing["kind"], "name": meta["name"], "uid": meta["uid"],
                  "namespace": meta["namespace"]}

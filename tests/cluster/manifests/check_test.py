@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Tests check_manifests.py: what a current API server takes passes, and each rule's breach is found. Ends with 77, CTest's
-"skipped", where Python's modules are missing."""
+"""Tests check_manifests.py: it passes what a current API server accepts, and finds each breach of a rule. Ends with 77,
+CTest's "skipped", if Python's modules are missing."""
 
 import contextlib
 import copy
@@ -74,7 +74,7 @@ POD, MAIN = "spec.template.spec", "spec.template.spec.containers.0"
 
 
 def checked(text):
-    """What check_manifests.py prints of it, and its exit code."""
+    """Returns what check_manifests.py prints about a file of this text, and its exit code."""
     printed = io.StringIO()
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file, contextlib.redirect_stdout(printed):
         file.write(text)
@@ -84,7 +84,7 @@ def checked(text):
 
 
 def put(document, path, value):
-    """Sets what the path leads to; None removes it."""
+    """Sets the value at a path. None removes it."""
     *way, last = path.split(".")
     for step in way:
         document = document[int(step)] if step.isdigit() else document[step]

@@ -1,4 +1,4 @@
-"""Names and amounts as Kubernetes has them."""
+"""The forms of Kubernetes' names and amounts."""
 
 import fractions
 import re
@@ -25,7 +25,7 @@ def is_label_key(text):
 
 
 def quantity(text):
-    """Its value; None where it is none."""
+    """Returns a quantity's value, or None if the text is not a quantity."""
     match = NUMBER.fullmatch(str(text))
     if not match:
         return None

@@ -1,7 +1,7 @@
-"""Other projects' kinds of objects, as far as Ridgeline's manifests and the doubles of their controllers have them: JSON
-schemas as strict as those of shapes.py, and the custom resource definitions that a test's API server gets.
+"""Other projects' kinds of objects: JSON schemas as strict as those of shapes.py, and the custom resource definitions that
+a test's API server gets. They have what Ridgeline's manifests and the doubles of the controllers use.
 
-The fields, their types and their defaults are those of the released definitions that RELEASES names. The words are ours."""
+The fields, their types and their defaults are those of the released definitions that RELEASES names. The text is ours."""
 
 from shapes import BOOLEAN, INTEGER, QUANTITIES, STRING, STRING_MAP, STRINGS, kind, sequence, shape
 
@@ -70,7 +70,7 @@ DEFINITIONS = {"JobSet": kind(("spec",), spec=JOB_SET), "PyTorchJob": kind(("spe
                "TrainJob": kind(("spec",), spec=TRAIN_JOB), "TrainingRuntime": RUNTIME, "ClusterTrainingRuntime": RUNTIME}
 VERSIONS = {"JobSet": "jobset.x-k8s.io/v1alpha2", "PyTorchJob": "kubeflow.org/v1",
             **dict.fromkeys(("TrainJob", "TrainingRuntime", "ClusterTrainingRuntime"), "trainer.kubeflow.org/v1alpha1")}
-# Kinds of one name in several groups stand behind their group, too.
+# Several groups have a kind of this name, so the key is the group and version.
 POD_GROUPS = {
     "scheduling.volcano.sh/v1beta1": kind(("spec",), spec=shape(  # Volcano v1.15.1
         (), minMember=INTEGER, queue=STRING, priorityClassName=STRING, minResources=QUANTITIES)),
@@ -80,7 +80,7 @@ POD_GROUPS = {
 
 
 def pod_group(version):
-    """What its definition is called."""
+    """Returns the name of the definition of this version's PodGroup."""
     return "PodGroup of " + version.split("/", maxsplit=1)[0]
 
 
@@ -93,8 +93,8 @@ QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 
 
 def structural(schema, definitions):
-    """The same schema in the form of a custom resource definition: without references, and without the word that fields it
-    does not name are errors. A server drops those instead."""
+    """Returns a schema in the form of a custom resource definition. That form has no references, and does not make unknown
+    fields errors: a server drops them instead."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[1]
         if name == QUANTITY:

@@ -154,7 +154,7 @@ def check_environment(variables, path):
 
 
 def whole_and_equal(name):
-    """Whether it is given in whole units that are the container's own: the request is the limit."""
+    """Returns whether the resource comes in whole units that a container does not share, so its request equals its limit."""
     return name.startswith("hugepages-") or ("/" in name and not name.startswith("kubernetes.io/"))
 
 

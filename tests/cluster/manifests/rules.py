@@ -1,4 +1,6 @@
-"""What an API server, its admission or a kubelet refuses and no schema sees: rules of manifests that have the right shape.
+"""Rules that an API server, its admission or a kubelet enforces and no schema can express.
+
+REQUIRES: the manifests have the right shape.
 
 Each `check_…` yields (path, what is wrong).
 """
@@ -38,7 +40,7 @@ def check_meta(meta, path, of_template=False):
 # --- Jobs
 
 def check_job(name, spec, path):
-    """`name`: the Job's own, or None of a CronJob's, which gets one with a suffix of its own."""
+    """`name` is the Job's name, or None for the Job of a CronJob, whose name gets a suffix."""
     template = spec["template"]
     pod = template.get("spec")
     if pod is None:
@@ -141,7 +143,7 @@ def check_cron_job(document):
     yield from check_job(None, job, "spec.jobTemplate.spec")
 
 
-# --- Kinds that other projects make Jobs of
+# --- Kinds from which other projects make Jobs
 
 def check_job_set(document):
     name, spec = document["metadata"].get("name", ""), document["spec"]
@@ -188,7 +190,7 @@ def check_pytorch_job(document):
 
 
 def check_made_name(longest, path):
-    """`longest`: the longest name that a controller would make. It is a label of RFC 1035."""
+    """`longest` is the longest name that a controller would make. It must be a label of RFC 1035."""
     if not forms.is_label(longest) or not longest[0].isalpha():
         yield path, f"its controller cannot make a pod called {longest!r}"
 
@@ -267,7 +269,7 @@ def of_document(document):
 
 
 def of_file(documents):
-    """What its documents must be to each other, as (number, path, what)."""
+    """Returns the faults between a file's documents, as (number, path, what)."""
     problems, seen = [], set()
     for number, document in enumerate(documents, 1):
         meta = document.get("metadata") or {}
@@ -281,7 +283,8 @@ def of_file(documents):
 
 
 def check_gang(job, documents):
-    """Pods find each other by the names that a headless service of their subdomain's name gives them."""
+    """Yields the faults of a Job's Service. Pods find each other by names, which they get from a headless service with the
+    name of their subdomain."""
     template = job["spec"]["template"]
     subdomain = template["spec"].get("subdomain")
     if not subdomain:

@@ -1,5 +1,5 @@
-"""JSON schemas of the kinds that the schema from Kubernetes' own sources leaves out, as strict as that: unknown fields are
-errors. Only what Ridgeline's manifests may hold."""
+"""JSON schemas of the kinds that the schema from Kubernetes' own sources leaves out. They are as strict as that schema:
+unknown fields are errors. They have only what Ridgeline's manifests may contain."""
 
 META = {"$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
 QUANTITIES = {"type": "object",
@@ -52,7 +52,7 @@ DEFINITIONS = {
         persistentVolumeReclaimPolicy={"enum": ["Retain", "Delete", "Recycle"]}, claimRef={"type": "object"},
         hostPath=shape(("path",), path=STRING, type=STRING), local=shape(("path",), path=STRING, fsType=STRING),
         nfs=shape(("server", "path"), server=STRING, path=STRING, readOnly=BOOLEAN), csi={"type": "object"})),
-    # Kueue's, as far as a quota of GPUs for one team goes.
+    # This kind is Kueue's, with the fields for one team's quota of GPUs.
     "LocalQueue": kind(("spec",), spec=shape(("clusterQueue",), clusterQueue=STRING, stopPolicy=STRING)),
     "Kustomization": shape(
         ("apiVersion", "kind"), apiVersion=STRING, kind=STRING, metadata=META, resources=STRINGS, components=STRINGS,

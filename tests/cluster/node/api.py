@@ -1,4 +1,4 @@
-"""The Kubernetes API as a node uses it: requests that are answered or raise, and lists that are kept up to date."""
+"""The Kubernetes API as a node uses it: requests that return an answer or raise, and lists that stay up to date."""
 
 import http.client
 import json
@@ -12,32 +12,32 @@ import urllib.parse
 STRATEGIC = "application/strategic-merge-patch+json"
 MERGE = "application/merge-patch+json"
 REQUEST_SECONDS = 30
-# Bookmarks come every minute: a watch that is silent for longer has lost its server.
+# The server sends a bookmark every minute, so a watch that is silent for longer has lost its server.
 WATCH_SECONDS = 100
 
 
 class Refused(Exception):
-    """The server answered, and not as was asked."""
+    """The server answered with an error."""
 
     def __init__(self, code, message):
         super().__init__(f"{code} {message}")
         self.code = code
 
 
-# The server is not there, or goes away.
+# What a request raises if the server is not there, or goes away.
 UNREACHABLE = (OSError, http.client.HTTPException)
 
 
 def say(*words):
-    """To the node's log."""
+    """Writes to the node's log."""
     print(time.strftime("%H:%M:%S"), *words, file=sys.stderr, flush=True)
 
 
 class Api:
-    """Safe to use from several threads."""
+    """A client. It is safe to use from several threads."""
 
     def __init__(self, kubeconfig):
-        """`kubeconfig`: the path of one that is JSON, with one cluster and one user, and paths of certificates."""
+        """`kubeconfig` is a path. REQUIRES: the file is JSON, with one cluster, one user, and paths of certificates."""
         with open(kubeconfig, encoding="utf-8") as file:
             config = json.load(file)
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
@@ -50,7 +50,7 @@ class Api:
         return http.client.HTTPSConnection(self._address.hostname, self._address.port, timeout=timeout, context=self._tls)
 
     def request(self, method, path, body=None, content_type="application/json"):
-        """The answer. Raises Refused, or one of UNREACHABLE. What it sends may arrive twice."""
+        """Returns the answer. Raises Refused, or one of UNREACHABLE. The request may arrive twice."""
         data = None if body is None else json.dumps(body)
         while True:
             try:
@@ -64,7 +64,7 @@ class Api:
             except UNREACHABLE:
                 connection.close()
                 if used:
-                    continue  # it may have been closed for having been idle
+                    continue  # the server may have closed the idle connection
                 raise
             self._idle.put(connection)
             answer = json.loads(text) if text.startswith(b"{") else {"message": text.decode(errors="replace")}
@@ -76,12 +76,12 @@ class Api:
         return self.request("GET", path)
 
     def persist(self, method, path, body=None, content_type="application/json"):
-        """The same, as often as it takes: None where what it is about is gone, or another by now."""
+        """Repeats a request until it is answered. Returns the answer, or None if the object is gone or replaced."""
         while True:
             try:
                 return self.request(method, path, body, content_type)
             except Refused as refused:
-                crowded = refused.code == 409 and "has been modified" in str(refused)  # by several at once
+                crowded = refused.code == 409 and "has been modified" in str(refused)  # several wrote at once
                 if refused.code in (404, 409) and not crowded:
                     return None
                 if refused.code < 500 and refused.code != 429 and not crowded:
@@ -92,7 +92,7 @@ class Api:
             time.sleep(0.5)
 
     def events(self, path):
-        """Of a watch, until the server ends it."""
+        """Yields the events of a watch until the server ends it."""
         connection = self._connect(WATCH_SECONDS)
         try:
             connection.request("GET", path)
@@ -106,10 +106,10 @@ class Api:
 
 
 class Watch:
-    """Keeps up with a collection in a thread of its own, over a server that comes and goes.
+    """Follows a collection in a thread of its own, even if the server comes and goes.
 
-    `listed(objects)` is called with all there are, at first and whenever changes may have been missed;
-    `changed(kind, object)` for each change: ADDED, MODIFIED or DELETED. Both in that thread.
+    It calls `listed(objects)` with all objects, at first and whenever it may have missed changes. It calls
+    `changed(kind, object)` for each change: ADDED, MODIFIED or DELETED. Both calls are in that thread.
     """
 
     def __init__(self, api, path, listed, changed):

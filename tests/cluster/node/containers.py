@@ -1,4 +1,4 @@
-"""The node's side of its runtime, and what it knows of each container."""
+"""The node's side of its runtime, and the state of each container."""
 
 import json
 import os
@@ -13,15 +13,15 @@ def now():
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-EPOCH = "1970-01-01T00:00:00Z"  # kubelets' start of what never started
+EPOCH = "1970-01-01T00:00:00Z"  # a kubelet's start time for a container that never started
 
 
 class Refused(Exception):
-    """A program does not start; why, in runc's words."""
+    """A program does not start. The text is the reason in runc's words."""
 
 
 class Runtime:
-    """Safe to use from several threads."""
+    """The process of runtime.py. It is safe to use from several threads."""
 
     def __init__(self, folder):
         self._root = os.path.join(folder, "root")
@@ -34,7 +34,7 @@ class Runtime:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def start(self, container_id, request, ended):
-        """Its process's id. Raises Refused. `ended(code)` is called once, in another thread."""
+        """Starts a container, and returns its process's id. Raises Refused. Calls `ended(code)` once, in another thread."""
         reply = queue.SimpleQueue()
         self._replies[container_id], self._ends[container_id] = reply, ended
         self._send({"id": container_id, "start": request})
@@ -46,7 +46,7 @@ class Runtime:
         return answer["started"]
 
     def signal(self, container_id, number):
-        """Does nothing to one that has ended."""
+        """Sends a signal to a container. Does nothing if it has ended."""
         self._send({"id": container_id, "signal": int(number)})
 
     def _send(self, request):
@@ -61,11 +61,11 @@ class Runtime:
                 self._ends.pop(answer["id"])(answer["ended"])
             else:
                 self._replies[answer["id"]].put(answer)
-        os._exit(1)  # a node without its runtime is none
+        os._exit(1)  # a node cannot work without its runtime
 
 
 class Container:
-    """One of a pod. `state` is kubelet-shaped: {"waiting": …}, {"running": …} or {"terminated": …}."""
+    """A container of a pod. `state` has a kubelet's form: {"waiting": …}, {"running": …} or {"terminated": …}."""
 
     def __init__(self, pod, manifest, folder):
         self.manifest, self.name = manifest, manifest["name"]
@@ -108,7 +108,7 @@ class Container:
         self.state = {"terminated": terminated}
 
     def _message(self, code):
-        """Its termination message, as kubelets read it."""
+        """Returns its termination message, as a kubelet reads it."""
         if not os.path.exists(self.message_file):
             return ""
         with open(self.message_file, "rb") as file:
@@ -121,7 +121,10 @@ class Container:
 
 
 def lines(file):
-    """(time, text) of every line from here on that is whole, in a log of the runtime's: open in binary mode."""
+    """Yields (time, text) of every complete line from the file's position on. The file is a log of the runtime.
+
+    REQUIRES: it is open in binary mode.
+    """
     first, text = None, b""
     while True:
         at = file.tell()

@@ -1,4 +1,4 @@
-"""What the API server asks a kubelet for: containers' logs, over TLS."""
+"""The requests of the API server to a kubelet: containers' logs, over TLS."""
 
 import http.server
 import os
@@ -19,7 +19,7 @@ class Unanswerable(Exception):
 
 
 class Selection:
-    """Which of a log's lines are wanted, and how, as the query says."""
+    """The lines of a log that a query asks for, and their format."""
 
     def __init__(self, query):
         self.follow = query.get("follow") == "true"
@@ -31,7 +31,7 @@ class Selection:
             self._since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - int(query["sinceSeconds"])))
 
     def first(self, lines):
-        """Of those that are there at first."""
+        """Returns the text of those of the first `lines` that the query asks for."""
         wanted = [line for line in lines if line[0][:19].decode() >= self._since]
         if self._tail is not None:
             wanted = wanted[-self._tail:] if self._tail else []
@@ -64,7 +64,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(str(why).encode())
             return
         self._begin(200)
-        # All that there was has been rotated away.
+        # With logs-rotated, rotation has removed all output.
         if pod.fault != "logs-rotated" and os.path.exists(container.log):
             self._send(container, Selection(query))
 
@@ -93,7 +93,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _send(self, container, selection):
         with open(container.log, "rb") as file:
-            ended = not container.runs()  # asked before the log is read, or its last words might be missed
+            ended = not container.runs()  # this comes before the log is read, or its last lines might be missed
             self.wfile.write(selection.first(containers.lines(file)))
             while selection.follow and not ended and not selection.full():
                 time.sleep(FOLLOW_SECONDS)
@@ -106,16 +106,16 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request, client_address):
-        pass  # a client that has gone away
+        pass  # the client has gone away
 
 
 def serve(node, certificate, key):
-    """In threads of its own; the port."""
+    """Serves logs in threads of its own. Returns the port."""
     handler = type("Handler", (Handler,), {"node": node})
     server = Server(("127.0.0.1", 0), handler)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate, key)
-    # The handshake is each connection's thread's: it must not hold up the others.
+    # Each connection's thread makes its own handshake, which must not hold up the others.
     server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.server_address[1]

@@ -1,4 +1,4 @@
-"""What a cluster's DNS would know of pods, written into the /etc/hosts of those of this node."""
+"""The names that a cluster's DNS would have for pods. They go into the /etc/hosts of this node's pods."""
 
 import os
 import threading
@@ -8,18 +8,18 @@ from api import Watch
 
 
 class Names:
-    """A pod with a hostname and a subdomain has a name while a headless service of the subdomain's name selects it. The
-    name of a headless service is that of all pods it selects."""
+    """The names of all pods. A pod with a hostname and a subdomain has a name while a headless service of the subdomain's
+    name selects it. The name of a headless service stands for all pods that it selects."""
 
     def __init__(self, api):
         self._lock = threading.Lock()
-        self._pods = {}  # uid -> those of every node
-        self._services = {}  # (namespace, name) -> the headless ones
+        self._pods = {}  # uid -> pod, of every node
+        self._services = {}  # (namespace, name) -> headless service
         self._files = {}  # uid -> (the pod here, its hosts file)
         Watch(api, "/api/v1/services", self._services_listed, self._service_changed)
 
     def hosts_file(self, pod):
-        """The path of one that is kept up to date until the pod is forgotten."""
+        """Returns the path of the pod's hosts file, which stays up to date until the pod is forgotten."""
         path = os.path.join(pod.folder, "hosts")
         with self._lock:
             self._files[pod.uid] = (pod.manifest, path)
@@ -64,7 +64,7 @@ class Names:
             self._services[service["metadata"]["namespace"], service["metadata"]["name"]] = service
 
     def _names(self, pod):
-        """The names that DNS has for it."""
+        """Yields the names that DNS has for a pod."""
         conditions = (pod.get("status") or {}).get("conditions") or []
         ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
         for service in self._services.values():
@@ -75,7 +75,7 @@ class Names:
                     yield f"{pod['spec']['hostname']}.{name}"
 
     def _write(self, namespace=None, only=None):
-        """The hosts files of a namespace, of one pod, or all."""
+        """Writes the hosts files of a namespace, of one pod, or of all pods."""
         peers = {}  # namespace -> lines
         for pod in self._pods.values():
             for name in self._names(pod):
@@ -89,12 +89,12 @@ class Names:
                 own = f"{spec.address(pod)} {pod['spec'].get('hostname') or pod['metadata']['name']}\n"
                 try:
                     replace(path, "127.0.0.1 localhost\n" + own + "".join(sorted(peers.get(home, []))))
-                except FileNotFoundError:  # a pod's folder goes before the API has said that the pod has gone
+                except FileNotFoundError:  # a pod's folder is removed before the API reports it
                     del self._files[uid]
 
 
 def selects(service, pod):
-    """Whether a headless service selects a pod that has a node."""
+    """Returns whether a headless service selects a pod that has a node."""
     selector, labels = service["spec"].get("selector"), pod["metadata"].get("labels") or {}
     return bool(selector and pod["spec"].get("nodeName") and
                 service["metadata"]["namespace"] == pod["metadata"]["namespace"] and
@@ -102,7 +102,7 @@ def selects(service, pod):
 
 
 def replace(path, text):
-    """In place: the file itself is mounted. Raises FileNotFoundError where its folder is gone."""
+    """Writes a file in place, as the file itself is mounted. Raises FileNotFoundError if its folder is gone."""
     with open(path, "a+", encoding="utf-8") as file:
         file.seek(0)
         if file.read() == text:

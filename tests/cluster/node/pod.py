@@ -1,4 +1,4 @@
-"""A pod's life on its node: kubelet's part of it."""
+"""The kubelet's part of a pod's life on its node."""
 
 import os
 import queue
@@ -28,10 +28,10 @@ def condition(kind, status, reason=None, message=None):
 
 
 class Pod:
-    """Everything happens in one thread of its own, as calls that others leave there (_inbox) or that are due (_alarms).
+    """A pod has one thread, which makes all its calls: those that other threads leave (_inbox) and timed ones (_alarms).
 
-    The thread ends with the last container. The pod's folder is there for as long as the pod is, and says to a later
-    life of this node that its containers have been started.
+    The thread ends with the last container. The pod's folder exists as long as the pod. If the node restarts, the folder
+    says that the pod's containers have been started.
     """
 
     def __init__(self, node, manifest):
@@ -47,15 +47,15 @@ class Pod:
         self._inbox, self._alarms = queue.SimpleQueue(), []
         self._lock, self._over = threading.Lock(), False
         self._phase, self._started = "Pending", now()
-        self._verdict = {}  # the status's reason and message, where not the containers decide how it ends
-        self._conditions = []  # more of them
+        self._verdict = {}  # the status's reason and message, if the containers do not decide the pod's end
+        self._conditions = []  # additional conditions
         self._told = set()
         self._published = self._ending = self._deleted = False
 
     # --- From other threads
 
     def begin(self):
-        """Starts what is new on this node."""
+        """Starts the pod if it is new on this node."""
         phase = (self.manifest.get("status") or {}).get("phase", "Pending")
         if phase in ("Succeeded", "Failed"):
             self._over = True
@@ -70,7 +70,7 @@ class Pod:
             self.changed(self.manifest)
 
     def changed(self, manifest):
-        """The API has it otherwise now: whether it is to be deleted is all that matters here."""
+        """The pod has changed in the API. Only a deletion matters here."""
         metadata = manifest["metadata"]
         if "deletionTimestamp" not in metadata:
             return
@@ -82,7 +82,7 @@ class Pod:
         threading.Thread(target=self._remove, daemon=True).start()
 
     def removed(self):
-        """The API knows it no longer."""
+        """The API no longer has the pod."""
         with self._lock:
             if not self._over:
                 self._inbox.put(lambda: self._delete(0))
@@ -104,7 +104,7 @@ class Pod:
                 call()
                 if self._ending and not any(container.runs() for container in self.containers.values()):
                     self._finish()
-            except Exception as error:  # kubelets report, and go on
+            except Exception as error:  # a kubelet reports an error, and goes on
                 api.say(f"{self.namespace}/{self.name}:", repr(error))
 
     def _after(self, seconds, call):
@@ -117,7 +117,7 @@ class Pod:
             self._phase = "Succeeded" if good else "Failed"
             self._publish()
         with self._lock:
-            # Nothing is put there from here on; what was may have been that it is to be deleted.
+            # From here on, nothing is put into the inbox. A deletion may be in it already.
             self._over = True
         while not self._inbox.empty():
             self._inbox.get()()
@@ -189,7 +189,7 @@ class Pod:
         self._after(FAULT_SECONDS, back_off)
 
     def _start(self):
-        """Starts the containers that have not been, and comes again for those that cannot be yet."""
+        """Starts the containers that have not been started, and tries again later if some cannot start yet."""
         if self._ending:
             return
         before = [container.state for container in self.containers.values()]
@@ -203,7 +203,7 @@ class Pod:
                 self._start_one(container)
             except spec.Waiting as why:
                 waits = True
-                # The reasons why it is still being created are no part of a status: an event tells them.
+                # While a container is being created, the status has no reason for the delay. An event has it.
                 if why.reason == "ContainerCreating":
                     self._tell("FailedMount", str(why))
                 container.wait(why.reason, None if why.reason == "ContainerCreating" else why.message)
@@ -215,7 +215,7 @@ class Pod:
         if any(container.runs() for container in self.containers.values()):
             self._phase = "Running"
         elif not waits:
-            self._phase, self._ending = "Running", True  # none of them started
+            self._phase, self._ending = "Running", True  # no container started
             return
         if not self._published or before != [container.state for container in self.containers.values()]:
             self._publish()
@@ -223,7 +223,7 @@ class Pod:
             self._after(FAULT_SECONDS, self._strike)
 
     def _tell(self, reason, message):
-        """An event, each once."""
+        """Creates an event, once for each message."""
         if message in self._told:
             return
         self._told.add(message)
@@ -248,12 +248,12 @@ class Pod:
         mounts = self._volumes.mounts(manifest, environment)
         mounts.append([container.message_file, manifest.get("terminationMessagePath", "/dev/termination-log"), False])
         mounts.append([hosts, "/etc/hosts", False])
-        # As a device plugin brings it; what is behind the name no test asks.
+        # A device plugin makes this file. No test reads the device behind it.
         if any(name.endswith("/gpu") for name in (manifest.get("resources") or {}).get("limits") or {}):
             mounts.append(["/dev/null", "/dev/nvidia0", False])
         request = {
             "argv": argv,
-            # So that the cluster's script finds its processes.
+            # The cluster's script finds its processes by these variables.
             "env": environment | {name: os.environ[name] for name in ("RIDGELINE_TEST_CLUSTER", "RIDGELINE_TEST_DAEMON")
                                   if name in os.environ},
             "cwd": manifest.get("workingDir") or "/",
@@ -272,7 +272,7 @@ class Pod:
             container.end(128, "StartError", RUNC.format(why))
 
     def _lose(self):
-        """It was started by an earlier life of this node, and ended with that."""
+        """An earlier process of this node started the pod, and the pod ended with it."""
         for container in self.containers.values():
             container.end(137, "ContainerStatusUnknown", "The container could not be located when the pod was terminated")
         self._phase, self._ending = "Running", True
@@ -289,7 +289,7 @@ class Pod:
             self._ending = True
 
     def _end(self, grace_seconds):
-        """Ends the containers that run."""
+        """Ends the running containers."""
         self._ending = True
         for container in self.containers.values():
             if container.runs():
@@ -348,7 +348,7 @@ class Pod:
             self._conditions.append(condition("DisruptionTarget", "True", "TerminationByKubelet", message))
             self._end(1)
         elif self.fault == "preempt":
-            # The scheduler's doing; the end comes as it comes with any deletion.
+            # The scheduler preempts a pod. Its end is that of any deletion.
             self._conditions.append(condition("DisruptionTarget", "True", "PreemptionByScheduler", "default-scheduler: "
                                               "preempting to accommodate a higher priority pod"))
             self._publish()

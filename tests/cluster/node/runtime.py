@@ -1,14 +1,14 @@
-"""Containers as processes: what containerd and runc are for kubelet.
+"""Runs containers as processes. It does for the node what containerd and runc do for a kubelet.
 
-A program of its own, with one thread, because one with several must not fork. A container's first process is PID 1 of
-its own PID namespace, so that no signal without a handler ends it but SIGKILL, and its end is everybody's in there. The
-container's folders are a mount namespace's: nothing is ever made in the host's.
+It is a program of its own with one thread, because a program with several threads must not fork. A container's first
+process is PID 1 of its own PID namespace. So only SIGKILL ends it, or a signal that it handles, and its end ends all
+processes of the container. The container's folders are in a mount namespace, so the host's stay as they are.
 
 Reads requests on stdin and answers on stdout, a JSON object a line:
-  {"id": …, "start": {…}}    see Container; {"id": …, "started": pid} or {"id": …, "refused": why} comes back, and after
-                             "started" some day {"id": …, "ended": exit code}
-  {"id": …, "signal": 15}    to its first process
-When stdin ends, every container is killed.
+  {"id": …, "start": {…}}    starts a container, see Container. The answer is {"id": …, "started": pid} or
+                             {"id": …, "refused": why}. After "started", {"id": …, "ended": exit code} follows at its end
+  {"id": …, "signal": 15}    sends a signal to its first process
+When stdin ends, it kills every container.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVA
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID = 0x00020000, 0x04000000, 0x08000000, 0x20000000
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
 LAST_CAPABILITY = 40
-LOG_PART_BYTES = 16384  # containerd's: a longer line is logged in parts
+LOG_PART_BYTES = 16384  # containerd's limit: it logs a longer line in parts
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -52,12 +52,12 @@ def unshare(flags):
 
 
 class Refusal(Exception):
-    """Why a container's program does not start, in runc's words."""
+    """A container's program does not start. The text is the reason in runc's words."""
 
 
 @dataclasses.dataclass
 class Container:
-    """What a request to start one holds."""
+    """The content of a request to start a container."""
 
     argv: list
     env: dict
@@ -67,14 +67,14 @@ class Container:
     uid: int
     gid: int
     groups: list
-    capabilities: list  # the numbers of those that its processes may have at all
+    capabilities: list  # the numbers of all that its processes may ever have
     may_gain_privileges: bool
     read_only_root: bool
-    image: list  # of [host's path, path inside]: read-only, beside the host's programs and libraries
-    mounts: list  # of [host's path, path inside, read-only]
+    image: list  # [host's path, path inside], read-only, in addition to the host's programs and libraries
+    mounts: list  # [host's path, path inside, read-only]
 
     def build_root(self, root):
-        """A tmpfs of its own over `root`, with the host's programs, the image's folders and the volumes in it."""
+        """Mounts a tmpfs over `root`, with the host's programs, the image's folders and the volumes in it."""
         mount(None, "/", None, MS_REC | MS_PRIVATE)
         mount("tmpfs", root, "tmpfs", 0, "mode=755")
         for folder, mode in (("proc", 0o555), ("sys", 0o555), ("dev", 0o755), ("dev/shm", 0o755), ("tmp", 0o1777),
@@ -151,21 +151,21 @@ class Container:
         raise Refusal(f'exec: "{name}": permission denied')
 
     def enter(self, root, output):
-        """Becomes the container; raises where it cannot. `output`: a file descriptor for what it prints."""
+        """Turns this process into the container. Raises if it cannot. `output` is the file descriptor for its output."""
         os.setsid()
         unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC)
         socket.sethostname(self.hostname)
         self.build_root(root)
         nothing = os.open("/dev/null", os.O_RDONLY)
         os.dup2(nothing, 0)
-        os.fchown(output, self.uid, self.gid)  # or it could not open /dev/stdout
+        os.fchown(output, self.uid, self.gid)  # otherwise it could not open /dev/stdout
         os.dup2(output, 1)
         os.dup2(output, 2)
         self.become_its_user()
         os.chdir(self.cwd)
         path = self.program()
         os.umask(0o022)
-        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python
+        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these
             signal.signal(ignored, signal.SIG_DFL)
         try:
             os.execve(path, self.argv, self.env)
@@ -174,7 +174,7 @@ class Container:
 
 
 class Log:
-    """What a container prints, written down with the time of each line."""
+    """Writes a container's output to a file, with the time of each line."""
 
     def __init__(self, source, path):
         self.source = source
@@ -182,7 +182,7 @@ class Log:
         self._rest = b""
 
     def take(self):
-        """Writes down what there is to read; False at its end."""
+        """Writes what there is to read. Returns False at the end of the output."""
         data = os.read(self.source, 1 << 16)
         *lines, self._rest = (self._rest + data).split(b"\n")
         if not data and self._rest:
@@ -204,7 +204,7 @@ class Log:
 
 class Runtime:
     def __init__(self, root):
-        """`root`: an empty folder, over which each container mounts its own."""
+        """`root` is an empty folder, over which each container mounts its own root."""
         self._root = root
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY)
         self._running = {}  # pid -> (id, Log)
@@ -220,7 +220,7 @@ class Runtime:
         self._selector.register(0, selectors.EVENT_READ, self._take_requests)
         while True:
             for key, _ in self._selector.select():
-                # A log may have been closed by what came before it in this round, and another have its number now.
+                # An earlier call of this round may have closed the log, and another file may have its number now.
                 if self._selector.get_map().get(key.fd) == key:
                     key.data()
 
@@ -247,13 +247,13 @@ class Runtime:
 
     def _start(self, container_id, container):
         printed, output = os.pipe()
-        refusal, refuse = os.pipe()  # closed by exec
+        refusal, refuse = os.pipe()  # exec closes these
         unshare(CLONE_NEWPID)
         pid = os.fork()
         if pid == 0:
             try:
                 container.enter(self._root, output)
-            except BaseException as error:  # it must not return
+            except BaseException as error:  # the child must not return
                 os.write(refuse, (str(error) or repr(error)).encode())
             os._exit(128)
         check(libc.setns(self._own_pids, CLONE_NEWPID), "setns")
@@ -284,7 +284,7 @@ class Runtime:
             container_id, log = self._running.pop(pid)
             if log.source in self._selector.get_map():
                 self._selector.unregister(log.source)
-                while log.take():  # nothing can print any more
+                while log.take():  # no process is left that could print
                     pass
             log.close()
             code = os.waitstatus_to_exitcode(status)

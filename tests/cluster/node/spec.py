@@ -1,4 +1,4 @@
-"""What a pod's manifest asks for, as values: its environment, its user, its fields."""
+"""Turns a pod's manifest into values: its environment, its user, its fields."""
 
 import hashlib
 import pwd
@@ -9,14 +9,14 @@ CAPABILITIES = (
     "NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN "
     "SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE "
     "MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE").split()
-# containerd's.
+# containerd's defaults.
 DEFAULT_CAPABILITIES = frozenset(
     "CHOWN DAC_OVERRIDE FSETID FOWNER MKNOD NET_RAW SETGID SETUID SETFCAP SETPCAP NET_BIND_SERVICE SYS_CHROOT KILL "
     "AUDIT_WRITE".split())
 
 
 class Waiting(Exception):
-    """A container cannot start yet, for a reason that kubelet would report before it tries again."""
+    """A container cannot start yet. A kubelet would report the reason and try again."""
 
     def __init__(self, reason, message=None):
         super().__init__(message or reason)
@@ -28,13 +28,14 @@ def config_error(message):
 
 
 def address(pod):
-    """Its own on the loopback device, so that two pods may listen on the same port: all of 127.0.0.0/8 is there."""
+    """Returns the pod's own address on the loopback device, which has all of 127.0.0.0/8. So two pods may listen on the
+    same port."""
     digest = hashlib.sha256(pod["metadata"]["uid"].encode()).digest()
     return "127.{}.{}.{}".format(*(1 + byte % 254 for byte in digest[:3]))
 
 
 def field(pod, path):
-    """A fieldRef's value."""
+    """Returns a fieldRef's value."""
     subscript = re.fullmatch(r"metadata\.(annotations|labels)\['(.+)'\]", path)
     if subscript:
         return (pod["metadata"].get(subscript[1]) or {}).get(subscript[2], "")
@@ -44,20 +45,20 @@ def field(pod, path):
     value = pod
     for name in path.split("."):
         value = value.get(name, "") if isinstance(value, dict) else ""
-    if isinstance(value, dict):  # in a volume: all labels, all annotations
+    if isinstance(value, dict):  # a volume may ask for all labels or all annotations
         return "".join(f'{key}="{text}"\n' for key, text in sorted(value.items()))
     return str(value)
 
 
 def expand(text, environment):
-    """$(NAME) where that is known, $$ for a dollar sign that is one."""
+    """Replaces $(NAME) by the variable, if there is one, and $$ by a dollar sign."""
     def replacement(match):
         return "$" if match[0] == "$$" else environment.get(match[1], match[0])
     return re.sub(r"\$\$|\$\(([^()]*)\)", replacement, text)
 
 
 class Environment:
-    """A container's variables; `objects` looks configMaps and secrets up."""
+    """A container's variables. `objects` looks up configMaps and secrets."""
 
     def __init__(self, pod, container, objects, image_path):
         self.values = {
@@ -106,10 +107,10 @@ class Environment:
 
 
 def identity(pod, container):
-    """Who a container's processes are and what they may: the runtime's fields of those names."""
+    """Returns the users, groups and rights of a container's processes, as the runtime's fields of those names."""
     of_pod = pod["spec"].get("securityContext") or {}
     own = {**of_pod, **(container.get("securityContext") or {})}
-    uid = own.get("runAsUser", 0)  # 0: what the image says
+    uid = own.get("runAsUser", 0)  # the image's user is 0
     if own.get("runAsNonRoot") and uid == 0:
         if "runAsUser" in own:
             raise config_error("container's runAsUser breaks non-root policy")

@@ -16,13 +16,13 @@ class Volume:
 
 
 class Objects:
-    """Looks up what a pod's manifest refers to."""
+    """Looks up the objects that a pod's manifest refers to."""
 
     def __init__(self, api):
         self._api = api
 
     def get(self, path):
-        """None where there is no such thing."""
+        """Returns the object, or None if it does not exist."""
         try:
             return self._api.get(path)
         except Refused as refused:
@@ -31,7 +31,7 @@ class Objects:
             raise
 
     def data(self, namespace, kind, name):
-        """Of a configMap or secret: bytes by key; None where there is no such thing."""
+        """Returns the bytes of a configMap or secret by key, or None if it does not exist."""
         found = self.get(f"/api/v1/namespaces/{namespace}/{kind.lower()}s/{name}")
         if found is None:
             return None
@@ -42,12 +42,12 @@ class Objects:
 
 
 def not_yet(message):
-    """Kubelet says this in an event; the pod's containers are being created meanwhile."""
+    """A kubelet says this in an event. Meanwhile the pod's containers have the state ContainerCreating."""
     return spec.Waiting("ContainerCreating", message)
 
 
 class Volumes:
-    """Of one pod. Making one may raise spec.Waiting: it is to be tried again."""
+    """The volumes of one pod. The constructor may raise spec.Waiting; then the caller tries again."""
 
     def __init__(self, pod, folder, objects):
         self._pod, self._folder, self._objects = pod, folder, objects
@@ -109,7 +109,7 @@ class Volumes:
         return dataclasses.replace(self._host_path(place), read_only=source.get("readOnly", False))
 
     def _write(self, path, mode, sources):
-        """What the sources hold as files."""
+        """Writes the contents of the sources as files, and returns their volume."""
         os.makedirs(path, exist_ok=True)
         for kind, source in sources:
             for name, content, own_mode in self._files(kind, source):
@@ -125,7 +125,7 @@ class Volumes:
         return Volume(path, read_only=True)
 
     def _files(self, kind, source):
-        """(path, content, mode or None) of each."""
+        """Returns (path, content, mode or None) of each file of a source."""
         items = source.get("items") or []
         if kind == "downwardAPI":
             return [(item["path"], spec.field(self._pod, item["fieldRef"]["fieldPath"]).encode(), item.get("mode"))
@@ -145,7 +145,7 @@ class Volumes:
         return [(item["path"], data[item["key"]], item.get("mode")) for item in items if item["key"] in data]
 
     def mounts(self, container, environment):
-        """Of one container: the runtime's [host's path, path inside, read-only] of each."""
+        """Returns a container's mounts, each as the runtime's [host's path, path inside, read-only]."""
         mounts = []
         for mount in container.get("volumeMounts") or []:
             volume = self._volumes[mount["name"]]

@@ -1,5 +1,8 @@
 #!/usr/bin/python3
-"""Tests the double of SageMaker with Debian's `aws` and with curl's signatures. Returns 0 if all holds, 77 if it cannot run."""
+"""Tests the double of SageMaker with Debian's `aws` and with curl's signatures.
+
+Returns 0 if all pass, 77 if it cannot run.
+"""
 import argparse
 import json
 import os
@@ -81,13 +84,13 @@ class Client:
         return self.until(name, lambda seen: seen.get('TrainingJobStatus') in ('Completed', 'Failed', 'Stopped'))
 
     def began(self, name):
-        """Waits until its program has come to its first step: it traps signals from then on."""
+        """Waits until a job's program has reached its first step. From then on the program handles signals."""
         end = time.time() + 60
         while not any(line.startswith('from step') for _, line in self.lines(name)) and time.time() < end:
             time.sleep(0.1)
 
     def saved_step(self, name):
-        """The step of its checkpoint in S3; 0: it has none there."""
+        """Returns the step of a job's checkpoint in S3, or 0 if there is none."""
         text = self.curl('s3', '-H', 'x-amz-content-sha256: UNSIGNED-PAYLOAD', f'{self.url}/bench/checkpoints/{name}/step')
         return int(text) if text.strip().isdigit() else 0
 

@@ -36,7 +36,8 @@ class Model:
                 self._add(json.load(file), before_plans='TrainingPlanArn' not in self.shapes['ResourceConfig']['members'])
 
     def _add(self, additions, before_plans):
-        """What is there stays, but limits and what is required where the description is older than training plans."""
+        """Adds what the description lacks. If it is older than training plans, this also replaces limits and required
+        members."""
         self.operations = {**additions['operations'], **self.operations}
         for name, new in additions['shapes'].items():
             old = self.shapes.setdefault(name, new)
@@ -49,12 +50,12 @@ class Model:
                     old[word] = value
 
     def problems(self, operation, side, value):
-        """What of `value` the description does not allow; side is 'input' or 'output'."""
+        """Returns the parts of `value` that the description does not allow. `side` is 'input' or 'output'."""
         return list(self._problems(self.operations[operation][side]['shape'], value, '')) if (
             side in self.operations[operation]) else []
 
     def known(self, operation, value):
-        """A reply without the members that this description has not heard of."""
+        """Returns a reply without the members that this description lacks."""
         return self._known(self.operations[operation]['output']['shape'], value)
 
     def _known(self, name, value):

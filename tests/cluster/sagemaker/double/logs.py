@@ -16,16 +16,16 @@ class Logs:
     def __init__(self):
         self.lock = threading.Lock()
         self.streams = {}      # name -> [(ms when said, ms when it can be read, text)…]
-        self.delay_s = 0.0     # from a line's being said to its being readable
+        self.delay_s = 0.0     # from the time of a line until it can be read
         self.page_events = 10000
-        self.empty_pages = False   # every other page is empty and not the last, as AWS allows itself
+        self.empty_pages = False   # every other page is empty and not the last, as AWS permits
 
     def create(self, name):
         with self.lock:
             self.streams.setdefault(name, [])
 
     def say(self, name, text):
-        """Empty lines are lost: no event is empty."""
+        """Adds a line to a stream. Empty lines are lost, because no event is empty."""
         now = time.time() * 1000
         for at in range(0, len(text), EVENT_BYTES):
             with self.lock:

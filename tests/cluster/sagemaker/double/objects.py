@@ -37,7 +37,7 @@ class Objects:
         self.buckets = {}   # bucket -> key -> {path, size, etag, time}
         self.uploads = {}   # id -> (bucket, key, {number: data})
 
-    # What a job's platform does itself.
+    # --- Calls of a job's platform
     def put(self, bucket, key, data, etag=None):
         path = os.path.join(self.root, hashlib.sha256(f'{bucket}/{key}'.encode()).hexdigest())
         with self.lock:
@@ -80,7 +80,7 @@ class Objects:
         with self.lock:
             return any(key.startswith(prefix) for key in self.buckets.get(bucket, {}))
 
-    # What clients ask. Gives status, headers, body.
+    # --- Requests of clients. Returns status, headers, body.
     def answer(self, method, target, headers, body):
         path, _, query = target.partition('?')
         bucket, _, key = urllib.parse.unquote(path.lstrip('/')).partition('/')
@@ -92,7 +92,7 @@ class Objects:
             return self._bucket(method, bucket, query, body) if not key else self._object(method, bucket, key, query, headers, body)
 
     def name(self, method, target):
-        """The operation's name, for faults, rates and rights."""
+        """Returns the operation's name, for faults, rates and rights."""
         path, _, query = target.partition('?')
         key, query = path.lstrip('/').partition('/')[2], urllib.parse.parse_qs(query, keep_blank_values=True)
         if not key:

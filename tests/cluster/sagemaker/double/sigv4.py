@@ -8,7 +8,7 @@ import urllib.parse
 
 
 class Refused(Exception):
-    """Why; `json` and `s3` are the names that the two kinds of services give it."""
+    """A request is refused. `json` and `s3` are the error's names in the two kinds of services."""
 
     def __init__(self, json, s3, message, status=400):
         super().__init__(message)
@@ -25,7 +25,7 @@ def sha256(data):
 
 def canonical(method, target, headers, signed, payload, s3):
     path, _, query = target.partition('?')
-    # S3 decodes a path and encodes it once; all other services encode what was sent once more.
+    # S3 decodes a path and encodes it once. All other services encode the path once more, as it was sent.
     uri = encode(urllib.parse.unquote(path, errors='surrogateescape') if s3 else path, '/')
     pairs = [part.partition('=')[::2] for part in query.split('&') if part]
     pairs = sorted((encode(urllib.parse.unquote(key)), encode(urllib.parse.unquote(value))) for key, value in pairs)
@@ -34,7 +34,10 @@ def canonical(method, target, headers, signed, payload, s3):
 
 
 def verify(method, target, headers, body, keys, region, now):
-    """The service and access key of a request whose signature holds. keys: id -> {secret, token, expired}."""
+    """Returns the service and access key of a request. Raises Refused unless its signature is valid.
+
+    keys: id -> {secret, token, expired}.
+    """
     given = headers.get('Authorization')
     if not given:
         raise Refused('MissingAuthenticationTokenException', 'AccessDenied', 'the request is not signed', 403)

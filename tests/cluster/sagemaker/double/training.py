@@ -15,9 +15,9 @@ from objects import S3Error
 
 ENDED = ('Completed', 'Failed', 'Stopped')
 GRACE_S = 120
-# It ends with the double, however that ends.
+# The container ends with the double, however that ends.
 BOUND = ['setpriv', '--pdeathsig', 'KILL']
-# The container's main process is process 1 of its own, with its own /opt/ml, /etc/hosts and host name.
+# The container's main process is process 1 of its own namespaces, with its own /opt/ml, /etc/hosts and host name.
 ENTER = ['unshare', '--mount', '--uts', '--pid', '--fork', '--mount-proc', '--kill-child=SIGKILL', 'sh', '-c',
          'mount --bind "$1" /opt/ml && mount --bind "$2" /etc/hosts && hostname "$3" && shift 3 && exec "$@"', 'sh']
 
@@ -27,13 +27,13 @@ def invalid(message):
 
 
 def place(uri):
-    """s3://bucket/some/prefix -> bucket, some/prefix"""
+    """Splits s3://bucket/some/prefix into bucket and some/prefix."""
     parts = urllib.parse.urlsplit(uri)
     return parts.netloc, parts.path.lstrip('/')
 
 
 class Node:
-    """One container: a folder in place of /opt/ml, a process, its lines in the log."""
+    """One container: a folder that is its /opt/ml, a process, and its lines in the log."""
 
     def __init__(self, job, number, folder, address):
         self.job, self.host, self.ml, self.address = job, f'algo-{number}', os.path.join(folder, 'ml'), address
@@ -42,7 +42,7 @@ class Node:
             os.makedirs(os.path.join(self.ml, name))
 
     def start(self, argv, environment, workdir, stream):
-        os.makedirs('/opt/ml', exist_ok=True)   # something to mount on
+        os.makedirs('/opt/ml', exist_ok=True)   # the mount needs the folder
         entered = BOUND + ENTER + [self.ml, self.hosts_file, self.host] + argv
         self.process = subprocess.Popen(entered, env=environment, cwd=workdir, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
@@ -54,7 +54,7 @@ class Node:
             self.job.service.logs.say(stream, line.decode('utf-8', 'replace').rstrip('\r\n'))
 
     def send(self, number):
-        """To the container's process 1 alone, as `docker stop` does; SIGKILL ends all of the container."""
+        """Sends a signal to the container's process 1 only, as `docker stop` does. SIGKILL ends the whole container."""
         try:
             if number == signal.SIGKILL:
                 os.killpg(self.process.pid, number)
@@ -80,8 +80,8 @@ class Job:
         self.created = self.modified = time.time()
         self.started = self.ended = None
         self.transitions, self.billed, self.trained = [], 0.0, 0.0
-        self.wanted = None       # what is to end it: Stopped, MaxRuntimeExceeded, MaxWaitTimeExceeded
-        self.interrupt = None    # a spot interruption that is under way: what of it
+        self.wanted = None       # the reason to end it: Stopped, MaxRuntimeExceeded, MaxWaitTimeExceeded
+        self.interrupt = None    # the settings of a spot interruption that is under way
         self.broken = None       # an InternalServerError that is under way
         self.lacking = False     # it has waited long enough for capacity
         self.nodes, self.attempt, self.warm, self.holds = [], 0, None, False
@@ -242,7 +242,7 @@ class Job:
         if self.resources.get('KeepAlivePeriodInSeconds') and self.started and not (self.reason or '').startswith('Internal'):
             self.warm = {'Status': 'Available', 'until': time.time() + self.resources['KeepAlivePeriodInSeconds'] / self.service.speed}
 
-    # What the platform moves between S3 and the containers.
+    # --- Copies between S3 and the containers
     def _download(self, channel):
         source = channel['DataSource'].get('S3DataSource', {})
         bucket, prefix = place(source.get('S3Uri', ''))
@@ -260,7 +260,7 @@ class Job:
                 file.write(self.service.objects.get(bucket, key))
 
     def checkpoints(self):
-        """Their bucket and prefix in S3."""
+        """Returns the checkpoints' bucket and prefix in S3, or None."""
         if 'CheckpointConfig' not in self.request:
             return None
         bucket, prefix = place(self.request['CheckpointConfig']['S3Uri'])
@@ -286,7 +286,7 @@ class Job:
                 yield os.path.relpath(path, folder), (stat.st_mtime_ns, stat.st_size)
 
     def _sync(self):
-        """As SageMaker does: files as they are at the moment, all nodes into one prefix, deletions too."""
+        """Copies checkpoints as SageMaker does: files as they are now, all nodes into one prefix, and deletions, too."""
         for bucket, prefix in filter(None, [self.checkpoints()]):
             for node in self.nodes:
                 folder = os.path.join(node.ml, 'checkpoints')
@@ -369,7 +369,7 @@ class Training:
         self.capacity = {}   # instance type -> instances that there are; without one, any number
         self.plans = {}      # name -> {status, type, instances}
         self.plan_end = time.time() + 86400
-        self.patience_s = None   # after which a job that waits for capacity fails
+        self.patience_s = None   # a job that waits for capacity fails after this time
 
     def live(self):
         return [job for job in self.jobs.values() if job.status not in ENDED]
@@ -469,7 +469,7 @@ class Training:
         jobs.sort(key=key, reverse=request.get('SortOrder', 'Descending') == 'Descending')
         first, most = int(request.get('NextToken', 'l/0')[2:]), request.get('MaxResults', 10)
         page = jobs[first:first + most]
-        shown = [job for job in page if request.get('StatusEquals', job.status) == job.status]   # after the page is cut: as documented
+        shown = [job for job in page if request.get('StatusEquals', job.status) == job.status]  # after the cut: documented
         reply = {'TrainingJobSummaries': [{
             'TrainingJobName': job.name, 'TrainingJobArn': job.arn, 'CreationTime': job.created, 'TrainingEndTime': job.ended,
             'LastModifiedTime': job.modified, 'TrainingJobStatus': job.status, 'SecondaryStatus': job.secondary,
