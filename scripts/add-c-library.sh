@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# add-c-library.sh PREFIX: makes an installation a bundle, which runs where the C library is older than this machine's. It
-# copies the C library to PREFIX/lib/ridgeline/glibc, renames each program to NAME.bin, and puts a start script
+# add-c-library.sh PREFIX: makes an installation a bundle, which also runs on machines with an older C library than this
+# one's. It copies the C library to PREFIX/lib/ridgeline/glibc, renames each program to NAME.bin, and puts a start script
 # (start-bundled.sh) in its place.
 set -euo pipefail
 export LC_ALL=C
 
 if [ $# -ne 1 ] || [ ! -x "$1/bin/ridgeline" ] || [ -e "$1/bin/ridgeline.bin" ]; then
-  echo "usage: add-c-library.sh PREFIX, where cmake --install has put Ridgeline" >&2
+  echo "usage: add-c-library.sh PREFIX (the folder to which cmake --install has installed Ridgeline)" >&2
   exit 2
 fi
 scripts=$(dirname "$(realpath "$0")")
 prefix=$1
 
-# The C library and its parts, which programs and the machine's libraries ask for by name.
+# The C library and its parts, which programs and the machine's libraries load by name.
 glibc=$prefix/lib/ridgeline/glibc
 mkdir -p "$glibc"
 libc=$(ldd "$prefix/bin/ridgeline" | awk '$1 == "libc.so.6" { print $3 }')

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# bundle.sh BUILD-FOLDER: makes ridgeline-VERSION-ARCHITECTURE.tar.xz in this folder of what was built. It holds the
-# programs, launchers, data, every library and the C library. Unpack it anywhere, also on a file system that nodes share;
-# nothing has to be installed. bin/ has start scripts (start-bundled.sh); the programs lie beside them as NAME.bin.
-# Two builds of one commit on one release of Debian give the same bytes, in whichever folders they are (`make
-# test-bundle-bytes`): no path and no time of a build stands in it, and files have the time of the commit.
+# bundle.sh BUILD-FOLDER: packs a build into ridgeline-VERSION-ARCHITECTURE.tar.xz, in the current folder. It has the
+# programs, launchers, data, every library and the C library. Unpack it anywhere, also on a file system that nodes share.
+# Nothing has to be installed. bin/ has start scripts (start-bundled.sh), and the programs beside them as NAME.bin.
+# Two builds of one commit on one release of Debian give the same bytes, whatever their folders (`make
+# test-bundle-bytes`). The bundle contains no path and no time of a build, and its files have the time of the commit.
 set -euo pipefail
 export LC_ALL=C
 
 if [ $# -ne 1 ] || [ ! -x "$1/bin/ridgeline" ]; then
-  echo "usage: bundle.sh BUILD-FOLDER, where ridgeline is built" >&2
+  echo "usage: bundle.sh BUILD-FOLDER (a build folder in which ridgeline is built)" >&2
   exit 2
 fi
 scripts=$(dirname "$(realpath "$0")")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs clang-tidy over every source of src/ and plugins/, and fails if any has a finding (.clang-tidy makes every
 # warning an error). It includes CUDA's kernels if the toolkit is installed.
-#   clang-tidy.sh units JOBS   sixteen sources at a time (preset lint-units), JOBS times at once: a fifth of the work
-#   clang-tidy.sh each JOBS    each by itself (preset lint), which also finds an include that only a neighbour has
+#   clang-tidy.sh units JOBS   checks sixteen sources at a time (preset lint-units), JOBS at once: a fifth of the work
+#   clang-tidy.sh each JOBS    checks each by itself (preset lint), and finds an include that only a neighbour has
 # First it checks tests/lint/faults.cc, whose faults are intentional, and fails if clang-tidy misses one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,17 +18,17 @@ plugin() {
       -o build-lint/own_code.so
 }
 
-# clang-tidy must find what the comments at the ends of lines name, in a header too, and nothing else.
+# clang-tidy must find exactly the faults that the comments at the ends of lines name, also in a header.
 faults() {
   local places='s/.*\(faults[.a-z]*:[0-9]*\):.*'
   diff <(grep -HnE '// [a-z]+-[a-z-]+$' tests/lint/faults.cc tests/lint/include/faults.h |
     sed "$places"'\/\/ \([a-z-]*\)$/\1 \2/' | sort) \
     <(tidy . tests/lint/faults.cc -- -std=c++20 -I. 2>/dev/null |
       sed -n "$places"' \[\([a-z-]*\),.*$/\1 \2/p' | sort -u) ||
-    { echo 'error: clang-tidy does not find what it has to (<: tests/lint), or something else (>)' >&2 && return 1; }
+    { echo 'error: clang-tidy misses faults of tests/lint (<), or finds others (>)' >&2 && return 1; }
 }
 
-# CUDA's kernels, all in one source, as the C++ that the tests' emulated machine runs. An index is multiplied in 32
+# Checks CUDA's kernels, all in one source, as the C++ that the tests' emulated machine runs. An index is multiplied in 32
 # bits before it becomes a 64-bit address on purpose: a thread's indices are small, and registers are few. Kernels take
 # their arguments by value, and checking that takes longer than all other checks together.
 kernels() {
@@ -60,7 +60,7 @@ unit() {
   fi
 }
 
-# clang-tidy prints the count of suppressed warnings in other people's headers on standard error, which helps nobody.
+# clang-tidy prints the count of suppressed warnings in other projects' headers on standard error. This drops it.
 run() { # JOBS, and names on standard input, a line each
   tr '\n' '\0' | xargs -0 -P "$1" -n 1 scripts/clang-tidy.sh "$2" 2> >(grep -v ' generated\.$' >&2)
 }
@@ -78,7 +78,7 @@ case $1 in
   --source) if [ "$2" = kernels ]; then kernels; else tidy build-lint "$2"; fi ;;
   --unit) unit "$2" ;;
   *)
-    echo "error: units or each, not '$1'" >&2
+    echo "error: expected units or each, not '$1'" >&2
     exit 2
     ;;
 esac

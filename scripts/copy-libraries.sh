@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# copy-libraries.sh PREFIX: completes an installation, so that it needs nothing of its system but the C library.
+# copy-libraries.sh PREFIX: completes an installation, so that it needs only the C library of its system.
 # `cmake --install` runs it. It copies the libraries that the programs are linked with to PREFIX/lib/ridgeline/libraries,
-# where programs and launchers look (rl_brings_libraries in cmake/options.cmake), and has each look there for what it needs
-# itself. PREFIX/share/ridgeline/libraries.txt lists the Debian packages they are from, for scanners: there is no dpkg
-# database beside them. PREFIX/share/ridgeline/licenses holds the packages' licences, which NOTICE names.
+# where programs and launchers look (rl_brings_libraries in cmake/options.cmake). The libraries look there for their own
+# libraries, too. PREFIX/share/ridgeline/libraries.txt lists their Debian packages for scanners, as there is no dpkg
+# database beside them. PREFIX/share/ridgeline/licenses has the packages' licences, which NOTICE names.
 set -euo pipefail
 export LC_ALL=C
 
 if [ $# -ne 1 ] || [ ! -x "$1/bin/ridgeline" ]; then
-  echo "usage: copy-libraries.sh PREFIX, where cmake --install has put Ridgeline" >&2
+  echo "usage: copy-libraries.sh PREFIX (the folder to which cmake --install has installed Ridgeline)" >&2
   exit 2
 fi
 prefix=$(realpath "$1")
@@ -17,19 +17,20 @@ packages=$prefix/share/ridgeline/libraries.txt
 licenses=$prefix/share/ridgeline/licenses
 compiled_in=(libcli11-dev nlohmann-json3-dev libprotozero-dev libsqlitecpp-dev libc6)
 if ! command -v patchelf >/dev/null; then
-  echo "error: patchelf is not there: install it (Debian: patchelf)" >&2
+  echo "error: patchelf is missing; install it (Debian: patchelf)" >&2
   exit 1
 fi
 
-# linked FILE…: "SONAME PATH" of every library that the files are linked with, directly or through another library. ldd
-# fails for a file that is linked statically.
+# linked FILE…: prints "SONAME PATH" of every library that the files are linked with, directly or through another library.
+# ldd fails for a file that is linked statically.
 linked() {
   { ldd "$@" 2>/dev/null || true; } | awk '/not found/ { print "error: " $1 " is not found" >"/dev/stderr"; failed = 1 }
                   $2 == "=>" && $3 ~ "^/" { print $1, $3 }
                   END { exit failed }' | sort -u
 }
 
-# of_the_c_library SONAME: it belongs to its system, whose loader, name services and locales go with it.
+# of_the_c_library SONAME: succeeds if the C library brings it. It stays the system's, as it belongs to the system's
+# loader, name services and locales.
 of_the_c_library() {
   case $1 in
     libc.so.* | libm.so.* | libmvec.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.* | libutil.so.* | \
@@ -57,19 +58,19 @@ for package in "${owners[@]}" "${compiled_in[@]}"; do
   [ ! -e "/usr/share/doc/$package/copyright" ] ||
     cp --dereference "/usr/share/doc/$package/copyright" "$licenses/$package"
 done
-# Debian's files name the longer licences by where they lie.
+# Debian's files refer to the longer licences by path.
 { grep -ohE '/usr/share/common-licenses/[A-Za-z]+(-[0-9.]*[0-9])?' "$licenses"/* || true; } | sort -u |
   while read -r text; do
     [ ! -e "$text" ] || cp --dereference "$text" "$licenses/"
   done
 
-# They must find their libraries here now. If they found one on this machine, they would miss it elsewhere.
+# Programs and libraries must now find all libraries here. One that they find on this machine would be missing elsewhere.
 unset LD_LIBRARY_PATH
 astray=$(linked "${programs[@]}" "$libraries"/* | while read -r soname path; do
   case $path in "$libraries"/* | *"/../lib/ridgeline/libraries/"* | *"/../libraries/"*) continue ;; esac
   of_the_c_library "$soname" || echo "$soname at $path"
 done)
 if [ -n "$astray" ]; then
-  echo "error: what is installed does not look in $libraries for ${astray//$'\n'/, }" >&2
+  echo "error: the installed programs do not look in $libraries for ${astray//$'\n'/, }" >&2
   exit 1
 fi

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Lists what every CUDA kernel of a build takes of a multiprocessor, from the report of ptxas: the most threads of a block,
-# the registers of each thread, the bytes of static shared memory, of stack and of spilled registers, and how many such blocks
-# a multiprocessor holds. (Dynamic shared memory, which attention.cu's kernels take, does not count.)
-#   cuda-kernels.sh BUILD ARCHITECTURE    prints the list of one architecture, such as 90
+# Lists the resources that each CUDA kernel of a build takes on a multiprocessor, from the report of ptxas: the most threads
+# of a block, the registers of each thread, the bytes of static shared memory, of stack and of spilled registers, and how
+# many of these blocks a multiprocessor holds. (Dynamic shared memory, which attention.cu's kernels take, does not count.)
+#   cuda-kernels.sh BUILD ARCHITECTURE    prints the list of one architecture, for example 90
 #   cuda-kernels.sh BUILD --check         compares all compiled architectures with tests/golden/cuda/ and shows differences;
 #                                         exit 77 if another nvcc was used. RIDGELINE_UPDATE_GOLDENS=1 writes the goldens
 set -euo pipefail
@@ -13,7 +13,7 @@ cached() { sed -n "s/^$2:[A-Z]*=//p" "$1/CMakeCache.txt"; } # BUILD VARIABLE
 table() { # BUILD ARCHITECTURE
   echo "# $("$(cached "$1" RIDGELINE_NVCC)" --version | sed -n 's/.*, \(V[0-9.]*\)$/nvcc \1/p'), sm_$2"
   printf 'source\tkernel\tthreads\tregisters\tshared\tstack\tspilled\tblocks\n'
-  # nvcc names anonymous namespaces after the file and a number that changes with it; this gives all the same name.
+  # nvcc names anonymous namespaces after the file and a number that changes with it. This gives all the same name.
   # The limits of a multiprocessor are from the CUDA programming guide, "Compute Capabilities". Every block takes 1 KiB more
   # of its shared memory; a warp's registers come in units of 256.
   awk -v architecture="sm_$2" -v quote="'" '
@@ -74,7 +74,7 @@ check() { # BUILD
       echo "not compared: the build is of $(head -n 1 "$taken" | cut -c 3-), $golden of $(head -n 1 "$golden" | cut -c 3-)"
       exit 77
     elif ! diff -u "$golden" "$taken"; then
-      echo "sm_$architecture: kernels take what they did not; if they should, RIDGELINE_UPDATE_GOLDENS=1 $0 $1 --check"
+      echo "sm_$architecture: kernels take other resources than before; to accept: RIDGELINE_UPDATE_GOLDENS=1 $0 $1 --check"
       status=1
     fi
   done

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes the documentation's site, build/docs/site, of README.md and docs/ (docs/site/mkdocs.yml), with every report in its gallery.
+# Makes the documentation's site, build/docs/site, from README.md and docs/ (docs/site/mkdocs.yml), with all reports in its
+# gallery.
 #   scripts/docs.sh BUILD     BUILD: the build folder, whose programs draw the reports
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +14,7 @@ rm -rf build/docs
 mkdir -p "$pages/gallery"
 cp -r docs/*.md docs/*.json docs/*.png docs/ci docs/site/gallery.* CONTRIBUTING.md CHANGELOG.md "$pages/"
 cp README.md "$pages/index.md"
-# Here all pages lie in one folder. The second word of a fence is for tests, or the name of a file.
+# On the site, all pages are in one folder. The second word of a fence is for tests, or the name of a file.
 # shellcheck disable=SC2016 # backticks are Markdown's
 sed -i -E -e 's,\]\((docs/|\.\./),](,g' -e 's,\]\(README\.md,](index.md,g' \
   -e 's,^```console exact$,```console,' -e 's,^```([a-z]+) ([^ ]+)$,```\1 title="\2",' "$pages"/*.md
@@ -33,14 +34,14 @@ done
 (
   cd "$work"
   for night in night-1 night-2 night-3; do ridgeline run "$sources/docs/site/gallery.yaml" --campaign "$night"; done
-  # The gate's exit code is its answer, which three nights leave open.
+  # The gate's exit code is its answer. Three nights do not decide it.
   ridgeline gate night-3 --baseline 'night-*' -o json >gate.json || [ $? -lt 5 ]
   ridgeline calibrate --to here.yaml --ranks 2 --seconds 20 --busy
   ridgeline predict "$sources/docs/site/gallery.yaml" --device here --devices . --db ridgeline.db
   ridgeline predict "$sources/sweeps/formats-by-size.yaml" --device p6-b200 --framework te-fsdp --db formats.db
 ) >"$work/runs.log" 2>&1 || { cat "$work/runs.log" >&2 && exit 1; }
 for report in scaling sequence-scaling memory-map history prediction-audit; do draw "$work/ridgeline.db" "$report"; done
-draw "$work/ridgeline.db" convergence --sweep "$sources/docs/site/gallery.yaml" # random text: for its form alone
+draw "$work/ridgeline.db" convergence --sweep "$sources/docs/site/gallery.yaml" # random text; only the form matters
 draw "$work/ridgeline.db" regression --input "$work/gate.json"
 draw "$work/formats.db" formats-by-size
 

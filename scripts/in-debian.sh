@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and tests Ridgeline on another Debian release than this machine's, or on a fresh system, in a folder of its own. It
 # needs root, and uses debootstrap. It leaves nothing mounted or running.
-#   in-debian.sh SUITE [CTEST-OPTION…]         the tests that need no cluster, such as: in-debian.sh trixie -R Gemm
+#   in-debian.sh SUITE [CTEST-OPTION…]         the tests that need no cluster; for example: in-debian.sh trixie -R Gemm
 #   in-debian.sh SUITE slurm [CTEST-OPTION…]   the launcher's tests on that release's Slurm
 #   in-debian.sh SUITE bare                    README.md's first commands, on a new system that has git, make and a clone of
 #                                              the last commit
@@ -41,7 +41,7 @@ if [ -z "${RIDGELINE_IN_DEBIAN-}" ]; then
   wait "$!" || status=$?
   trap - EXIT
   if [ "$kind" = bare ]; then
-    [ "$status" -eq 0 ] || fail "this failed on a bare Debian $suite" "what is left of it, until the next run: $root"
+    [ "$status" -eq 0 ] || fail "this failed on a bare Debian $suite" "its files stay in $root until the next run"
     rm -rf --one-file-system "$root"
   fi
   exit "$status"
@@ -77,7 +77,7 @@ if [ "$kind" = bare ]; then
   done
   # Tests that lack a program are skipped, and say so in these words.
   if grep 'packages.txt has' "$root/root/ridgeline/build/Testing/Temporary/LastTest.log"; then
-    fail "tests were skipped for want of these programs" "list the packages that bring them in packages.txt"
+    fail "tests were skipped because these programs are missing" "list the packages that have them in packages.txt"
   fi
   echo "==> passed on a bare Debian $suite: make demo, make test ($SECONDS s)"
   exit

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs the packages of packages.txt that this machine lacks. Prints nothing if none is missing.
 #   install-packages.sh            all above "Cluster tests"
-#   install-packages.sh docs       those too, and those under "Documentation"
-#   install-packages.sh cluster    those too, but not "Kubelet tests"; services among them are not started
-#   install-packages.sh kubelet    all but those under "Documentation"; services are not started either
+#   install-packages.sh docs       the same, and those under "Documentation"
+#   install-packages.sh cluster    all above "Kubelet tests"; does not start the services among them
+#   install-packages.sh kubelet    all but those under "Documentation"; does not start services either
 #   install-packages.sh build      only those for compiling: those above "Tests and benchmarks"
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,7 +19,7 @@ mapfile -t wanted < <(sed -e "$without" -e 's/#.*//' packages.txt | xargs -n1)
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   echo "error: this system has no apt-get, so packages.txt cannot be installed here" >&2
-  echo "  install what it lists by your own system's means, then build with:" >&2
+  echo "  install what it lists with your system's package manager, then build with:" >&2
   echo "  cmake --preset release && cmake --build build && ctest --test-dir build" >&2
   exit 1
 fi
@@ -56,7 +56,7 @@ unfinished=$(
   dpkg-query -W -f='${db:Status-Status}\n' | grep -E '^(half-|unpacked|triggers-)' || true
 )
 if [ -n "$unfinished" ]; then
-  echo "an earlier installation was interrupted: ending it first"
+  echo "completing an earlier installation that was interrupted"
   "${as_root[@]}" dpkg --configure -a || true # apt-get completes the rest
   "${install[@]}" --fix-broken --no-remove
 fi

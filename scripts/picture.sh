@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Draws the README's pictures by Chromium without a window: docs/report.png, the demo's report, and docs/h200.png, the
-# results of one H200 (bench/results/h200).
+# Draws the README's pictures with headless Chromium: docs/report.png, the demo's report, and docs/h200.png, the results
+# of one H200 (bench/results/h200).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# release.sh BUNDLE.tar.xz: makes release/ of a bundle: the bundle, SHA256SUMS, and the container images
-# ridgeline-worker, ridgeline-driver and, where the bundle has the CUDA trainer, ridgeline-cuda, tagged with the version
-# in the builder's own storage. Nothing is pushed. BUILDER: podman, buildah or docker; default: the first that is there.
+# release.sh BUNDLE.tar.xz: makes a release from a bundle: release/ with the bundle and SHA256SUMS, and the container images
+# ridgeline-worker, ridgeline-driver and, if the bundle has the CUDA trainer, ridgeline-cuda. The images are in the builder's
+# own storage, tagged with the version. Nothing is pushed. BUILDER: podman, buildah or docker (default: the first installed).
 set -euo pipefail
 export LC_ALL=C
 
@@ -13,7 +13,7 @@ bundle=$(realpath "$1")
 cd "$(dirname "$0")/.."
 if [ -n "$(git status --porcelain --untracked-files=no)" ]; then
   echo "error: these sources are not those of a commit" >&2
-  echo "  commit or stash your changes: a release says which commit it is of" >&2
+  echo "  commit or stash your changes: a release names its commit" >&2
   exit 1
 fi
 commit=$(git rev-parse HEAD)
@@ -25,8 +25,8 @@ for candidate in podman buildah docker; do
   if [ -z "$builder" ] && command -v "$candidate" >/dev/null; then builder=$candidate; fi
 done
 if [ -z "$builder" ]; then
-  echo "error: nothing here builds images" >&2
-  echo "  install podman, buildah or docker, or run make bundle for the bundle alone" >&2
+  echo "error: no program that builds images is installed" >&2
+  echo "  install podman, buildah or docker, or run make bundle for only the bundle" >&2
   exit 1
 fi
 
@@ -45,6 +45,6 @@ image driver . --file $deploy/Containerfile --target driver
 if tar -tf "$bundle" | grep -q '/bin/ridgeline-train-cuda$'; then
   image cuda release --file $deploy/Containerfile.cuda
 else
-  echo "no image ridgeline-cuda: the bundle has no CUDA trainer (make release CUDA=ON, where the CUDA toolkit is)"
+  echo "no image ridgeline-cuda: the bundle has no CUDA trainer (make release CUDA=ON, with the CUDA toolkit)"
 fi
 echo "release/${bundle##*/}"
