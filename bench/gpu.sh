@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# What the first minutes on a machine with an NVIDIA GPU can tell (docs/gpu.md), by the project's own programs.
-#   bench/gpu.sh bundle FILE.tar.gz [BUILD_FOLDER]     makes a bundle where the CUDA toolkit is, so that no minute there
-#                                                      goes into compiling
-#   bench/gpu.sh bundle FILE.tar.gz BUILD --rehearse   the same with the emulated machine in the GPU's place, for
+# Tests and measures a machine with an NVIDIA GPU in minutes (docs/gpu.md), with the project's own programs.
+#   bench/gpu.sh bundle FILE.tar.gz [BUILD_FOLDER]     makes a bundle on a machine with the CUDA toolkit, so that the
+#                                                      machine with the GPU compiles nothing
+#   bench/gpu.sh bundle FILE.tar.gz BUILD --rehearse   does the same with the emulated machine instead of the GPU, for
 #                                                      tests/gpu/rehearse
-#   bench/gpu.sh run BUNDLE OUT [--only STAGE,STAGE]   its stages, each with a time limit, going on after one that
-#                                                      fails, and a table. BUNDLE: the file, or the folder it was
-#                                                      unpacked to. Called again with the same OUT it goes on: points
-#                                                      that are measured stay so
-#   bench/gpu.sh run BUNDLE OUT --call N               what a card that is there for five minutes is asked first (1), and
-#                                                      then (2)
-#   bench/gpu.sh stages [--call N]                     their names, and how many seconds each may take
+#   bench/gpu.sh run BUNDLE OUT [--only STAGE,STAGE]   runs the bundle's stages, each with a time limit, and prints a
+#                                                      table. If a stage fails, the next one runs. BUNDLE: the file, or
+#                                                      the folder it was unpacked to. A second call with the same OUT
+#                                                      continues, and does not measure points again
+#   bench/gpu.sh run BUNDLE OUT --call N               runs the stages for a card that is available for minutes only: of
+#                                                      the first call (1) or the second (2)
+#   bench/gpu.sh stages [--call N]                     prints the stages' names, and the seconds that each may take
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-# In the order of their use: whoever cuts the time short misses what is last. No stage takes ten minutes. Those that
-# measure nothing run beside each other.
+# The stages are in the order of their use, so that a run that is cut short misses the least useful. No stage takes ten
+# minutes. Stages that measure nothing run beside each other.
 stages='facts 60
 tests 180 beside
 verify 150 beside
@@ -44,8 +44,8 @@ fp32-state 90
 batches 150
 report 60'
 
-# What no card has told, in the order of its use. A stage's limit is shorter here than above: the first call takes 300
-# seconds at most, the second 600.
+# The stages whose results no card has given yet, in the order of their use. Their limits are shorter here than above: the
+# first call takes 300 seconds at most, the second 600.
 calls='1 two-ranks 60 beside
 1 changed 60 beside
 1 bits-of-long 35
@@ -78,7 +78,7 @@ bundle() {
   elif [ ! -e "$build/CMakeCache.txt" ]; then
     cmake -S "$here/.." -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DRIDGELINE_CUDA=ON
   fi
-  # A rehearsal takes what is built: CTest runs it beside other tests.
+  # A rehearsal uses the programs that are built, because CTest runs it beside other tests.
   [ "${3:-}" = --rehearse ] ||
     cmake --build "$build" --target ridgeline ridgeline-train ridgeline-launcher-local "${trainer#*/}" "${tests#*/}" \
       "${measure#*/}"
@@ -101,7 +101,7 @@ bundle() {
   echo "$file: $(($(stat -c %s "$file") / 1024 / 1024)) MiB"
 }
 
-# NVIDIA's libraries, where the loader does not look by itself: the toolkit's, and those of Python's wheels.
+# Prints the folders of NVIDIA's libraries that the loader does not search: those of the toolkit and of Python's wheels.
 library_folders() {
   local folder
   for folder in /usr/local/cuda/lib64 \
@@ -110,12 +110,13 @@ library_folders() {
   done
 }
 
-# stage NAME LIMIT: runs it, and prints its row of the table.
+# stage NAME LIMIT: runs the stage, and prints its row of the table.
 stage() {
   local began=$SECONDS status=0 ended
   echo "== $1, at most $2 s" >&2
-  [ ! -e "$BUNDLE/rehearsal" ] || set -- "$1" $(($2 * 4)) # beside other tests, on fewer cores
-  # In a process of its own, which `timeout` can end within its limit. A sweep that is told to end cancels its points.
+  [ ! -e "$BUNDLE/rehearsal" ] || set -- "$1" $(($2 * 4)) # a rehearsal runs beside other tests, on fewer cores
+  # The stage is a process of its own, so that `timeout` can end it within its limit. A sweep that gets SIGTERM cancels its
+  # points.
   timeout --kill-after 5 $(($2 - 5)) bash "$BUNDLE/stages.sh" "$1" >"$OUT/$1.log" 2>&1 </dev/null || status=$?
   case $status in
     0) ended=ok ;;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs points of one second through its own real API server, on a node that runs pods as processes. Prints how long they
-# take, how much memory the driver holds, and whether each has exactly one result. Goal for 1,000 points: 100 MB, none
-# lost or doubled.
+# Runs points of one second through a real API server of its own, on a node that runs pods as processes. Prints how long
+# they take, how much memory the driver holds, and whether each has exactly one result. Goal for 1,000 points: 100 MB, no
+# result lost or doubled.
 #   bench/kubernetes.sh BUILD_DIR [POINTS]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -9,7 +9,7 @@ build=$(cd "$1" && pwd)
 points=${2:-1000}
 
 [ "$(id -u)" -eq 0 ] || {
-  echo "skipped: the node mounts, which takes root" >&2
+  echo "skipped: the node mounts, which needs root" >&2
   exit 0
 }
 "$here/../tests/cluster/kubernetes-build" "$build/kubernetes"

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Nights on this machine, in minutes: a small sweep, run and gated as `ridgeline nightly` does, with a slowdown put into
-# the engine on one of them.
+# Plays nights on this machine in minutes: `ridgeline nightly` runs and gates a small sweep, and from one night on the
+# engine is slowed down.
 #
 #   nights.sh BIN [NIGHTS] [SLOW_FROM] [SLOWDOWN]
 #
 # BIN: the folder with ridgeline and ridgeline-train. From night SLOW_FROM (22) of NIGHTS (30) on, every parallel region
-# of the trainer takes longer by the share SLOWDOWN (0.3): a library that is loaded before it spins so long in each.
-# Everything is kept in ./nights; the table of the nights is what it prints.
+# of the trainer takes longer by the share SLOWDOWN (0.3), because a preloaded library spins for that time in each.
+# The script keeps everything in ./nights, and prints the table of the nights.
 set -euo pipefail
 
-bin=$(realpath "${1:?the folder of the programs}")
+bin=$(realpath "${1:?name the folder of the programs}")
 nights=${2:-30}
 slow_from=${3:-22}
 slowdown=${4:-0.3}
@@ -41,7 +41,7 @@ void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned f
 C
 cc -O2 -shared -fPIC -o slow.so slow.c -ldl
 
-# The trainer of every night has one name; what is behind it changes, as a program does that is installed anew.
+# The trainer has the same name every night. What it does changes, like a program that is installed anew.
 mkdir today yesterday
 for day in today yesterday; do
   cat >"$day/trainer" <<SH

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measures the time and the peak memory of two commands. `ridgeline predict` takes 3,072 sharded points of 8B to 64B on
-# p6-b200, each with a step of its own whose memory is planned. `ridgeline plan` takes 10,000 points that share two
+# Measures the time and the peak memory of two commands. `ridgeline predict` gets 3,072 sharded points of 8B to 64B on
+# p6-b200, each with a step of its own whose memory is planned. `ridgeline plan` gets 10,000 points that share two
 # steps. Goals: 20 s on two cores, 2,000 points a second, 2 GB.
 #   bench/predict.sh [BUILD]     BUILD: a Release build (make programs); default: build
 set -eu
@@ -23,7 +23,7 @@ name: same
 defaults: {seq_length: 4096, shard: full, communicator: virtual, model: llama-8b}
 matrix: {ranks: [8, 64], learning_rate: [1e-4, 2e-4, 3e-4, 4e-4, 5e-4, 6e-4, 7e-4, 8e-4, 9e-4, 1e-3], seed: 1..500}
 SWEEP
-# NAME POINTS COMMAND...: prints points a second, by the wall clock, and the peak of the resident set.
+# measure NAME POINTS COMMAND...: prints points a second, by the wall clock, and the peak of the resident set.
 measure() {
   name=$1 points=$2
   shift 2

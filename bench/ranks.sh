@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures the cost of sharding on one machine: llama-25m as two ranks of one thread (shard: full) beside one process of
+# Measures the cost of sharding on one machine: llama-25m as two ranks of one thread (shard: full) and as one process of
 # two threads, with the same batch, in turns. Prints each pair and the median of their ratios.
 #   bench/ranks.sh [BUILD_FOLDER] [ROUNDS]
 # On a shared machine, run it under `chrt -f 5`.

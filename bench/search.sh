@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Compares a search with the whole grid that it searches, with the engine on this machine: how close to the best point
-# it ends, and with which share of the runs.
+# it ends, and which share of the runs it takes.
 #
 #   search.sh BIN [BUDGET]
 #
-# BIN: the folder with ridgeline and ridgeline-train. It measures all 60 points of the grid five times. In between, the
-# search measures at most BUDGET (15) of them anew, in its own database (minutes). The grid's own runs decide: the
-# median of the five runs of the point that the search ends with, against the best point's. Everything is kept in
-# ./search.
+# BIN: the folder with ridgeline and ridgeline-train. The script measures all 60 points of the grid five times. In between,
+# the search measures at most BUDGET (15) of them anew, in its own database (minutes). The comparison uses the grid's own
+# runs: the median of the five runs of the point that the search found, against the best point's. The script keeps everything
+# in ./search.
 set -euo pipefail
 
-bin=$(realpath "${1:?the folder of the programs}")
+bin=$(realpath "${1:?name the folder of the programs}")
 budget=${2:-15}
 
 mkdir search
@@ -39,7 +39,7 @@ of_points="SELECT batch_size, checkpointing, precision, steady_tokens_per_s FROM
 # batch_size=8 checkpointing=none precision=bf16 -> 8,none,bf16
 found=$(sed -n 's/^search: the best measured is \([^:]*\):.*/\1/p' searched.log | sed 's/[a-z_]*=//g; s/ /,/g')
 if disturbed=$(cat grid.log searched.log | grep -c 'disturbed: '); then
-  echo "$disturbed runs were disturbed by others on this machine: what follows says little" >&2
+  echo "$disturbed runs were disturbed by others on this machine, so the result is unreliable" >&2
 fi
 ask grid.db "$of_points ORDER BY 1, 2, 3, 4" | awk -F , -v runs="$runs" -v found="$found" '
   { point = $1 "," $2 "," $3; values[point, ++count[point]] = $4 }

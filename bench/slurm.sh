@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs 10,000 points on its own Slurm. Prints how long the driver takes to submit them, how much of a core following
-# them takes, and how much memory the driver holds. Goals: 2 s; one hundredth of a core; 150 MB.
+# Runs 10,000 points on a Slurm of its own. Prints how long the driver takes to submit them, the share of a core that it
+# takes to follow them, and how much memory it holds. Goals: 2 s; one hundredth of a core; 150 MB.
 #   bench/slurm.sh BUILD_DIR [POINTS]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A stage of bench/gpu.sh, which sets BUNDLE, OUT and GPU (what a spec calls the card; empty: no spec can): stages.sh NAME.
-# Exits with 77, and says why in its last line, where it has nothing to do here.
+# stages.sh NAME: runs a stage of bench/gpu.sh, which sets BUNDLE, OUT and GPU (the card's name in a spec, or empty).
+# Ends with 77 if the stage cannot run here, and says why in its last line.
 set -euo pipefail
-# Told to end, what runs here is told, too, and may finish: the next stage wants the card for itself.
+# SIGTERM goes to the programs of a stage, too. The stage waits for their end, because the next one needs the whole card.
 trap 'exit 143' TERM
 
 export RIDGELINE_SOURCES=$BUNDLE/sources
@@ -14,7 +14,7 @@ skip() {
 need_gpu() { [ -n "$GPU" ] || skip "no GPU here that a spec can name"; }
 need() { command -v "$1" || skip "there is no $1 here"; }
 
-# The tests that are quick enough for a tool that watches every access.
+# The tests that are quick enough under a tool that watches every access.
 small='*CudaSeed0:CudaExecutor.*'
 chosen=()
 rows=8192
@@ -39,14 +39,14 @@ if [ -e "$BUNDLE/rehearsal" ]; then
   long=("${large[@]}")
   measured=(--warmup-seconds 0 --seconds 0)
   changed=$small
-  # After a sweep's seq_length, which is the last of its defaults.
+  # The shape goes after a sweep's seq_length, which is the last of its defaults.
   shrink=(-e 's/warmup_steps: 10, steps: 60, warmup_seconds: 2, seconds: 3/warmup_steps: 2, steps: 2, warmup_seconds: 0, seconds: 0/'
     -e 's/^  batch_size: 8$/  batch_size: 1/' -e 's/^  seq_length: .*/  seq_length: 16\n  layers: 1\n  hidden: 64\n  heads: 4\n  kv_heads: 4\n  head_dim: 16\n  ffn: 96/'
     -e '/model: \(llama\|gpt\)/s/$/\n  vocab: 128/')
 fi
 
 train() { ridgeline-train "$@" --device cuda --gpu "$GPU"; }
-# Of what is not timed.
+# Runs steps whose time does not matter.
 at_once() { train "$@" --warmup-seconds 0 --seconds 0; }
 
 facts() {
@@ -58,7 +58,7 @@ facts() {
   [ -z "$GPU" ] || gpu_measure device | tee "$OUT/device.json"
 }
 
-# A part of them on each core: what they compare with is computed there.
+# Each core runs a part of the tests, because the cores compute the values to compare with.
 tests() {
   local parts part failed=0 running=()
   [ $# = 0 ] || chosen=("--gtest_filter=$1")
@@ -79,7 +79,7 @@ sanitizer() {
   compute-sanitizer --tool "$1" --error-exitcode 9 gpu_tests --gtest_brief=1 "--gtest_filter=$small"
 }
 
-# Each of them is short, and so is the GPU's part in it: some at a time.
+# Each case is short and uses the GPU little, so as many run at once as there are cores.
 verify() {
   need_gpu
   local case precision policy
@@ -97,11 +97,11 @@ verify() {
   ! grep -q '^NOT VERIFIED' "$OUT/verify.said"
 }
 
-# series FILE: the losses and the norms of the gradients of a result, of every step.
+# series FILE: prints the losses and the gradient norms of all steps of a result.
 series() { grep -oE '"(loss|grad_norm)":\[[^]]+\]' "$1"; }
 said() { grep -oE "\"$2\":\"[^\"]*\"" "$1" | cut -d '"' -f 4; }
 
-# The same run three times: as a graph, again, and call by call.
+# bits_of MODEL PRECISION: compares the bits of three equal runs: as a graph, again as a graph, and call by call.
 bits_of() {
   local model=$1 precision=$2 name=$OUT/bits/$1-$2 way graph failed=0
   for way in graph again calls; do
@@ -123,8 +123,8 @@ bits_of() {
   return "$failed"
 }
 
-# One precision of a long sequence, 4 steps under three policies and once again. With `deterministic` all have the same
-# bits; with `fastest` it is told whether they do.
+# bits_of_long PRECISION ATTENTION: compares the bits of 4 steps of a long sequence under three policies, one of them twice.
+# With `deterministic` all must have the same bits. With `fastest` it reports whether they do.
 bits_of_long() {
   local precision=$1 attention=$2 name=$OUT/bits/long-$1-$2 policy failed=0
   for policy in none again selective full; do
@@ -145,7 +145,7 @@ bits_of_long() {
   return "$failed"
 }
 
-# bits MODEL…: those of a long sequence, and of these models.
+# bits MODEL…: compares the bits of a long sequence, and of these models.
 bits() {
   need_gpu
   local model precision attention one failed=0 running=()
@@ -182,7 +182,7 @@ profile() {
   for precision in bf16 fp8; do train "${large[@]}" --precision "$precision" --steps 3 --warmup-steps 2 --profile; done
 }
 
-# sweep NAME: what is measured already stays.
+# sweep NAME: runs the sweep. It does not measure points again that have a result.
 sweep() {
   need_gpu
   sed -e "s/^  gpu: .*/  gpu: $GPU/" -e "s|GPU_PYTORCH: .|GPU_PYTORCH: $BUNDLE/pytorch|" -e "s|OUT_FOLDER|$OUT|g" \
@@ -204,7 +204,7 @@ report() {
     FROM runs ORDER BY model, precision, checkpointing, batch_size"
 }
 
-# What holds each of our kernels back, or those that a pattern names, by Nsight Compute, in a step of one layer.
+# counters [PATTERN]: Nsight Compute shows what limits each of our kernels, or those of the pattern, in a step of one layer.
 counters() {
   need_gpu
   need ncu
@@ -225,22 +225,22 @@ with_pytorch() {
   sweep "$1"
 }
 
-# Two ranks take turns on the card: beside what measures nothing.
+# Two ranks take turns on the card. This measures nothing, so it may run beside other stages.
 two_ranks() {
   need_gpu
   local gpu=$GPU
-  [ ! -e "$BUNDLE/rehearsal" ] || gpu=cpu # its NCCL knows the threads of one process alone
+  [ ! -e "$BUNDLE/rehearsal" ] || gpu=cpu # the emulated NCCL connects only threads of one process
   "$BUNDLE/two_ranks.sh" "$OUT/two-ranks" "$gpu"
 }
 
-# The step that the comparison is about, for as long as clocks need, and where its time goes.
+# Runs the step of the comparison until the clocks have settled, and shows where its time goes.
 sustained() {
   sweep sustained
   train "${large[@]/llama-1b/llama-8b}" --precision bf16 --steps 5 --warmup-steps 2 --profile
 }
 
-# What no card has chosen yet (docs/gpu.md), beside what is chosen without: the same steps with each setting. The card
-# is warm from the run before, so less time settles its clocks.
+# Runs the same steps with each setting that changes the choice of algorithms (docs/gpu.md), and without any. No card has
+# run these yet. The card is warm from the run before, so its clocks settle in less time.
 choices() {
   need_gpu
   local name result flags
@@ -264,8 +264,8 @@ choices() {
   done
 }
 
-# Other trainers by their definitions, on this machine's PyTorch. Their sources are where NANOGPT, TRANSFORMERS and
-# MEGATRON_LM say. None of them needs a network: the data is random.
+# Other trainers, by their definitions, on this machine's PyTorch. NANOGPT, TRANSFORMERS and MEGATRON_LM name the folders of
+# their sources. They need no network, as their data is random.
 need_modules() { python3 -c "import $1" 2>"$OUT/modules.log" || skip "Python here does not import $1: $(tail -n 1 "$OUT/modules.log")"; }
 need_sources() { # VARIABLE FILE
   [ -n "${!1:-}" ] || skip "$1 is not set: it names the folder of $2"
@@ -299,7 +299,7 @@ hf_trainer() {
   need_pytorch
   need_modules "transformers, datasets, accelerate, evaluate"
   need_sources TRANSFORMERS examples/pytorch/language-modeling/run_clm.py
-  # A tokenizer of as many words as the model has tokens, and a text of them.
+  # Makes a tokenizer with as many words as the model has tokens, and a text of these words.
   python3 - "$OUT/hf-trainer" <<'END'
 import random
 import sys

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# two_ranks.sh OUT GPU: two ranks on one card, over NCCL's sockets (docs/gpu.md). NCCL refuses two ranks on a GPU of one
-# host, and knows a host by NCCL_HOSTID: with one for each rank they are two hosts, whose kernels take turns on the card.
-# It says whether NCCL is called rightly, and nothing of speed. GPU: what a spec calls the card; cpu: the same by Gloo, to
-# rehearse it. Ends with 1 where anything did not hold.
+# two_ranks.sh OUT GPU: tests two ranks on one card, over NCCL's sockets (docs/gpu.md). NCCL refuses two ranks of one host
+# on a GPU, and identifies a host by NCCL_HOSTID. With an own value each rank is a host, and their kernels take turns on the
+# card. The test shows whether NCCL is called correctly. It shows nothing about speed. GPU: the card's name in a spec, or
+# cpu, which rehearses the test with Gloo. Ends with 1 if a check fails.
 set -uo pipefail
 out=$1 gpu=$2
 mkdir -p "$out"
 cd "$out" || exit 1
 export CUDA_VISIBLE_DEVICES=0 NCCL_DEBUG=INFO RIDGELINE_COMM_TIMEOUT_S=20
-# Sockets on the loopback alone: whatever else NCCL would try between hosts is not there, or would join both to one.
+# NCCL may use only sockets on the loopback device. Its other transports between hosts are missing here, or would show that
+# both ranks are on one host.
 export NCCL_NET=Socket NCCL_SOCKET_IFNAME=lo NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_IB_DISABLE=1 NCCL_NVLS_ENABLE=0 \
   NCCL_MNNVL_ENABLE=0 NCCL_CUMEM_ENABLE=0 NCCL_NET_PLUGIN=none NCCL_RAS_ENABLE=0 NCCL_MAX_NCHANNELS=2
 model=(--model llama-5m --seq-length 256 --warmup-steps 1 --grad-clip 1 --warmup-seconds 0 --seconds 0)
@@ -18,7 +19,7 @@ if [ "$gpu" = cpu ]; then
   device=(--device cpu) calls=()
 fi
 limit=60
-[ "$gpu" != cpu ] || limit=240 # rehearsed beside other tests, on fewer cores
+[ "$gpu" != cpu ] || limit=240 # a rehearsal runs beside other tests, on fewer cores
 failed=0
 port=$((20000 + RANDOM % 20000))
 
@@ -27,7 +28,7 @@ say() {
   [ "$1" != FAILED ] || failed=1
 }
 
-# beside COMMAND…: runs it beside others, with a port of its own. all: waits for them.
+# beside COMMAND…: runs the command beside others, with a port of its own. all: waits for all of them.
 running=()
 beside() {
   port=$((port + 1))
@@ -40,7 +41,7 @@ all() {
   running=()
 }
 
-# one NAME FLAG…: what two ranks are held to.
+# one NAME FLAG…: runs one rank, with whose results two ranks are compared.
 one() {
   local name=$1
   shift
@@ -48,7 +49,7 @@ one() {
     say FAILED "$name: $(tail -n 1 "$name.log")"
 }
 
-# begin NAME STEPS FLAG…: both ranks; their processes are in `ranks`.
+# begin NAME STEPS FLAG…: starts both ranks, and puts their processes into `ranks`.
 begin() {
   local name=$1 steps=$2 rank
   shift 2
@@ -61,7 +62,7 @@ begin() {
   done
 }
 
-# pair NAME OTHER MOST FLAG…: two ranks whose losses and norms differ from OTHER's by no more than MOST of them.
+# pair NAME OTHER MOST FLAG…: runs two ranks. Their losses and norms may differ from OTHER's by a share of MOST.
 pair() {
   local name=$1 other=$2 most=$3 rank ended=0 said
   shift 3
@@ -93,7 +94,7 @@ END
   fi
 }
 
-# lost NAME SIGNAL SECONDS: a rank that goes while graphs are replayed, and the other, which has to say so soon.
+# lost NAME SIGNAL SECONDS: sends the signal to a rank while graphs are replayed. The other must report that within SECONDS.
 lost() {
   local name=$1 signal=$2 most=$3 began ended=0 child try
   RIDGELINE_COMM_TIMEOUT_S=5 begin "$name" 100000 --precision fp32 --shard full
@@ -114,18 +115,19 @@ lost() {
   fi
 }
 
-# Few at a time, because all of them take turns on the card.
+# Few pairs run at a time, because all of them take turns on the card.
 beside one alone --precision fp32
 beside one alone-fp8 --precision fp8
 all
-# Sums over ranks have another order than those within one; two numbers have but one, whoever adds them.
+# Sums over ranks have another order than those within one rank, so results differ a little. Two numbers have only one sum,
+# so runs of two ranks have the same bits.
 beside pair calls alone 2e-5 --precision fp32 --shard full "${calls[@]}"
 beside pair none alone 2e-5 --precision fp32 --shard none
 beside pair optimizer alone 2e-5 --precision fp32 --shard optimizer
 beside pair fp8 alone-fp8 3e-2 --precision fp8 --shard full
 all
 beside pair graph calls 0 --precision fp32 --shard full
-# Where `calls` holds and `graph` does not, it is how NCCL is captured: these say which way holds.
+# If `calls` passes and `graph` fails, the capture of NCCL is at fault. These two show which way of capture works.
 if [ "$gpu" != cpu ]; then
   NCCL_GRAPH_MIXING_SUPPORT=0 beside pair graph-unmixed calls 0 --precision fp32 --shard full
   NCCL_COMM_BLOCKING=1 beside pair graph-blocking calls 0 --precision fp32 --shard full

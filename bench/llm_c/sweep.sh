@@ -6,10 +6,10 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-program=${1:?which folder of llm.c? sweep.sh LLM_C [BUILD]}/train_gpt2
+program=${1:?name the folder of llm.c: sweep.sh LLM_C [BUILD]}/train_gpt2
 build=$(cd "${2:-$here/../../build}" && pwd)
 [ -x "$program" ] || {
-  echo "there is no $program: run make train_gpt2 there" >&2
+  echo "there is no $program; run make train_gpt2 in that folder" >&2
   exit 2
 }
 program=$(realpath "$program")

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Checks how well the step model predicts steps on this machine. Calibrates it, measures the 90 points of time.yaml, none of
-# which the calibration uses, predicts them, and compares both. It measures the points in three rounds, and each point's
-# median counts: from one minute to the next, the same step differs by more than the error that is aimed at. Takes about
-# 7 minutes on two cores. Load from other programs makes the result worse, so it prints how much there was.
+# Checks how well the step model predicts steps on this machine. Calibrates it, measures the 90 points of time.yaml, which the
+# calibration does not use, predicts them, and compares both. It measures the points in three rounds, and each point's
+# median counts, because from one minute to the next the same step differs by more than the intended error. Takes about
+# 7 minutes on two cores. Load from other programs makes the result worse, so it prints the load.
 #   bench/prediction/time.sh [BUILD_FOLDER] [FOLDER]
-# FOLDER keeps the entry, the database and both tables. Anything in it is not measured again.
+# FOLDER keeps the entry, the database and both tables. What is in it is not measured again.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a Python program of this folder where PyTorch is installed (install.sh): inside.sh PROGRAM.py [ARGUMENT...]
+# inside.sh PROGRAM.py [ARGUMENT...]: runs a Python program of this folder inside the system with PyTorch (install.sh).
 # The machine itself is /host there. RIDGELINE_TORCH_ROOT: the folder of PyTorch, if not the one of install.sh.
 # RIDGELINE_BUILD: the build folder (build/), which the program gets as --build.
 set -euo pipefail
@@ -13,7 +13,7 @@ skip() {
 root=${RIDGELINE_TORCH_ROOT:-$("$here/install.sh")}
 [ -n "$root" ] || exit 0 # install.sh has printed why
 [ -x "$root/usr/bin/python3" ] || skip "there is no PyTorch in $root; bench/pytorch/install.sh installs it"
-unshare --mount true 2>/dev/null || skip "entering $root takes root, and the right to mount (unshare --mount)"
+unshare --mount true 2>/dev/null || skip "entering $root needs root, and the right to mount (unshare --mount)"
 program=$1
 shift
 

@@ -20,7 +20,7 @@ if [ -e "$root/ridgeline-complete" ]; then
   echo "$root"
   exit 0
 fi
-[ "$(id -u)" -eq 0 ] || skip "installing PyTorch into $root takes root (debootstrap)"
+[ "$(id -u)" -eq 0 ] || skip "installing PyTorch into $root needs root (debootstrap)"
 command -v debootstrap >/dev/null || skip "debootstrap is missing; make packages installs it"
 
 mirror=$("$(dirname "$0")/../../scripts/debian-mirror.sh" 2>&1) || skip "$mirror"
