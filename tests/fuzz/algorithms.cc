@@ -1,5 +1,5 @@
-// The file of the algorithms that were found fastest: read whole or refused. What is read, written and read again is
-// the same.
+// The file of the fastest algorithms is read whole or refused. A file that was read, written and read again is the
+// same.
 #include "engine/device/algorithm_file.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-// A device's description, and a framework's, are read whole or refused with the place of each mistake.
+// A device's or a framework's description is read whole, or refused with the place of each mistake.
 #include "tests/fuzz/fuzz.h"
 
 #include "predict/device.h"

@@ -1,6 +1,6 @@
-// What the fuzz targets share. A target is one file, NAME.cc: the function that libFuzzer calls with bytes of its own
-// making, and in two lines what may become of them. Any other exception, a word of a sanitizer, more than a gigabyte
-// or too many seconds is a finding.
+// Code that the fuzz targets share. A target is one file, NAME.cc: its first lines say what may happen for any bytes,
+// and libFuzzer calls its function with bytes. Any other exception, a report of a sanitizer, more memory or more time
+// than the script `fuzz` allows is a finding.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ inline void Require(bool holds, const char* what) {
   std::abort();
 }
 
-// Whether `read` takes its input. It may refuse it in no other way than in words, as somebody else's mistake.
+// Returns whether `read` accepts its input. It may refuse only with an Error that has a message and blames the input.
 template <typename Read>
 bool Takes(Read read) {
   try {
@@ -39,7 +39,7 @@ bool Takes(Read read) {
   }
 }
 
-// For what is read from files: a folder, gone when this is.
+// A temporary folder for targets that read files. The destructor removes it.
 class Folder {
  public:
   Folder() {

@@ -1,5 +1,5 @@
-// What a stranger may say at the port of a rank, in parts of any size: without the job's secret nobody gets in, and no
-// more than a handshake is ever answered.
+// A stranger may send any bytes to the port of a rank, in parts of any size. Without the job's secret nobody gets in,
+// and the rank answers with no more than a handshake.
 #include "engine/comm/gloo/handshake.h"
 
 #include <sys/socket.h>
@@ -11,7 +11,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
   if (size == 0) return 0;
-  const size_t part = size_t{*data} + 1;  // what comes at once
+  const size_t part = size_t{*data} + 1;  // the bytes that come at once
   std::string_view rest = fuzz::TextOf(data + 1, size - 1);
   std::array<int, 2> ends{};
   fuzz::Require(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0, "a pair of sockets can be made");

@@ -1,5 +1,5 @@
-// Lines of a job's results and of a pod's log: each is one that was written whole, or none. What is taken for one,
-// written again, is one, and reading on from any place between two lines gives the rest.
+// A line of a job's results or of a pod's log is accepted only if it was written whole. A line that is accepted and
+// written again is accepted, too. Reading on from any place between two lines gives the rest.
 #include "ridgeline/job_line.h"
 
 #include <sys/mman.h>

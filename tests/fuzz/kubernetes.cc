@@ -1,5 +1,5 @@
-// Objects as Kubernetes' API server gives them: a job's object of each kind and a Pod are taken or refused as JSON is.
-// Times and quantities that are none are told apart from those that are.
+// Objects of Kubernetes' API server: a job's object of each kind and a Pod are accepted, or refused with an exception
+// of the JSON library. Invalid times and quantities are told apart from valid ones.
 #include "kubernetes/parse.h"
 
 #include <cmath>
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       ParseJob(object, kind);
     }
   } catch (const ridgeline::plugin::Json::exception&) {
-    // An object that is none of these.
+    // The text is not such an object.
   }
   return 0;
 }

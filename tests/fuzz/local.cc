@@ -1,5 +1,5 @@
-// The local launcher's records and the kernel's /proc/PID/stat: taken or told to be none. A record that is taken,
-// written and read again is the same.
+// The local launcher's records and the kernel's /proc/PID/stat are accepted or found invalid. A record that is
+// accepted, written and read again is the same.
 #include "local/parse.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
-// The manifest of checkpoint files: read whole or refused. What is read, written and read again is the same, and the
-// files that it names are looked for in its own folder.
+// The manifest of checkpoint files is read whole or refused. A manifest that is read, written and read again is the
+// same. The files that it names are in its own folder.
 #include "engine/train/manifest.h"
 
 #include "tests/fuzz/fuzz.h"

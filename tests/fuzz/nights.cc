@@ -1,4 +1,4 @@
-// A night's record and a gate's findings: read whole or refused. What is read has an answer and a place among the
+// A night's record and a gate's findings are read whole or refused. What was read has an answer and a place among the
 // nights, and is written as it was read.
 #include "regress/nights.h"
 

@@ -1,5 +1,5 @@
-// What pods say of their parts in a point, lines of any bytes: together they come to a result as any other, or to that
-// of the first node alone.
+// Pods report their parts of a point in lines, which may be any bytes. The parts give a normal result, or that of the
+// first node only.
 #include "trainers/node_part.h"
 
 #include <vector>

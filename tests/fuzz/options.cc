@@ -1,5 +1,5 @@
-// Numbers with units, as sweeps have them and as launchers' settings do: an amount within its bounds, or refused. A
-// number has no sign, and is finite.
+// Numbers with units, in sweeps and in launchers' settings, give an amount within its bounds or are refused. A number
+// has no sign, and is finite.
 #include <cmath>
 
 #include "common/options.h"
@@ -9,7 +9,7 @@
 namespace ridgeline::fuzz {
 namespace {
 
-// What a setting is in JSON: `text` as JSON, or else as a text.
+// Returns a setting in JSON: `text` parsed, or as a string if it is not JSON.
 plugin::Json ValueOf(std::string_view text) {
   const plugin::Json value = plugin::Json::parse(text, nullptr, false);
   return value.is_discarded() ? plugin::Json(std::string(text)) : value;

@@ -1,5 +1,5 @@
-// A person's or a report's SQL on a database that may be written to: it is answered within bounds or refused, and
-// changes nothing.
+// The SQL of a person or a report is answered within bounds or refused. It changes nothing, even in a database that may
+// be written to.
 #include "store/sqlite.h"
 
 #include "tests/fuzz/fuzz.h"

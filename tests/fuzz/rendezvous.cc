@@ -1,5 +1,5 @@
-// What a rank and rank 0's meeting place say to each other, as it comes in from a socket in parts of any size: messages
-// as they were sent, or a connection that is given up. A body is taken apart into what it holds, never more.
+// Messages between a rank and rank 0's meeting place come from a socket in parts of any size. They arrive as they were
+// sent, or the connection is closed. The parts of a body are never longer than the body.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
   if (size == 0) return 0;
-  const size_t part = size_t{*data} * 16 + 1;  // what comes at once
+  const size_t part = size_t{*data} * 16 + 1;  // the bytes that come at once
   std::string_view rest = fuzz::TextOf(data + 1, size - 1);
   std::array<int, 2> ends{};
   fuzz::Require(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0, "a pair of sockets can be made");

@@ -1,5 +1,5 @@
-// A report.yaml: read whole or refused. What is read is drawn of an answer that has the columns it names, or refused
-// for lack of one.
+// A report.yaml is read whole or refused. A report that was read is drawn from an answer that has the columns it names,
+// or refused because a column is missing.
 #include "report/report.h"
 
 #include "tests/fuzz/fuzz.h"
@@ -7,7 +7,7 @@
 namespace ridgeline::fuzz {
 namespace {
 
-// Two runs, and one that failed.
+// An answer with two runs and one that failed.
 Table AnswerFor(const Report& report) {
   Table answer;
   answer.columns = {"panel", "failure", "provenance", "emulated", "environment", "command"};

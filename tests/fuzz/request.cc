@@ -1,5 +1,5 @@
-// A request's line and headers, as anybody sends them to `ridgeline serve`: what is kept of them is a request of ours,
-// no longer than it was, and kept again is the same.
+// Anybody may send a request's line and headers to `ridgeline serve`. It keeps a plain request, which is no longer than
+// the original, and does not change if it is parsed again.
 #include <string>
 
 #include "serve/access.h"
@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Require(asked->head.ends_with("\r\n\r\n"), "what is kept has an end");
   fuzz::Require(asked->head.find('\0') == std::string::npos, "what is kept has no NUL");
   fuzz::Require(asked->path().starts_with('/'), "what is asked for is a path");
-  // HTTP/1.1, whatever version it was, an empty line where there was none, a header Host in place of a URL's host.
+  // The kept request may be 8 bytes longer: it is HTTP/1.1 whatever the version was, gets an empty line if it had none,
+  // and a header Host in place of a URL's host.
   fuzz::Require(asked->head.size() <= text.size() + 8, "what is kept does not grow");
   const auto again = ParsePlainRequest(asked->head);
   fuzz::Require(again && again->head == asked->head, "what is kept is kept again");

@@ -1,5 +1,5 @@
-// A RunResult, of a trainer and as a line of a job's results: read whole or refused. What is read, written and read
-// again is the same, whatever was not finite in it.
+// A RunResult, from a trainer or as a line of a job's results, is read whole or refused. A result that is read, written
+// and read again is the same, even with values that are not finite.
 #include "run/result.h"
 
 #include "base/json.h"

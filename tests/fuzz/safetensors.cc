@@ -1,6 +1,6 @@
-// A safetensors file: its header is read whole or refused, and no tensor of it lies outside of the file. A tensor is
-// given converted or refused. The same as the header of a checkpoint file in a folder to resume from, whose manifest is
-// right: a run takes all of its state from there, or refuses it and keeps its own to the bit.
+// The header of a safetensors file is read whole or refused, and none of its tensors lies outside the file. A tensor is
+// converted or refused. The bytes are also the header of a checkpoint file in a folder with a valid manifest: a run
+// that resumes from it takes all of its state from there, or refuses it and keeps its own state to the bit.
 #include "engine/train/safetensors.h"
 
 #include "base/hash.h"
@@ -15,7 +15,7 @@
 namespace ridgeline::fuzz {
 namespace {
 
-// A model in memory, which resumes.
+// A model in memory that resumes from checkpoint files.
 class Resuming {
  public:
   Resuming() { model_.Initialize(); }

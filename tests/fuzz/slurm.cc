@@ -1,5 +1,5 @@
-// What Slurm's tools and its agent print: facts are taken from it, and what is none is passed over. The agent's rows
-// are taken or refused as JSON is.
+// The output of Slurm's tools and of the agent: its facts are read, and everything else is skipped. The agent's rows
+// are accepted, or refused with an exception of the JSON library.
 #include "slurm/meaning.h"
 #include "slurm/parse.h"
 
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     RowFromJson(plugin::Json::parse(text));
   } catch (const plugin::Json::exception&) {
-    // A row that is none.
+    // The text is not a row.
   }
   return 0;
 }

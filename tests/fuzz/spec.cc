@@ -1,5 +1,5 @@
-// A RunSpec, as a trainer gets one: read whole or refused. What is read is canonical: written and read again it is the
-// same point. The same of a job's file, which a job may have changed: its points, as they are written, are those read.
+// A trainer's RunSpec is read whole or refused. A spec that was read is canonical: written and read again, it is the
+// same point. The same holds for a job's file, which a job may have changed, and for its points.
 #include "run/spec.h"
 
 #include "base/json.h"

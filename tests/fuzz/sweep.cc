@@ -1,5 +1,5 @@
-// A sweep's file is read whole or refused with the place of each mistake. A small one is expanded, too, into points
-// that are each written as it is read again.
+// A sweep's file is read whole, or refused with the place of each mistake. A small sweep is expanded, too. Each of its
+// points is the same after it is written and read again.
 #include "tests/fuzz/fuzz.h"
 
 #include "base/json.h"

@@ -1,4 +1,5 @@
-// A trainer's definition is read whole or refused with the place of each mistake. What is read is applied to a log.
+// A trainer's definition is read whole, or refused with the place of each mistake. A definition that was read is
+// applied to a log.
 #include "tests/fuzz/fuzz.h"
 
 #include "trainers/reading.h"

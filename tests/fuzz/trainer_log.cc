@@ -1,4 +1,4 @@
-// What a trainer printed, any bytes at all: read in whatever parts it comes, with the same answer.
+// A trainer's output may be any bytes. Reading it gives the same answer whatever the parts in which it comes.
 #include "tests/fuzz/fuzz.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What lies beside weights to start from: their model's configuration, and the index of their files. Each is taken or
-// refused; no file of an index lies outside of its folder, where there is none.
+// The files beside weights to start from: their model's configuration, and the index of their files. Each is accepted
+// or refused. An index names only files in its folder, and this one has none, so every index is refused.
 #include "engine/step/program.h"
 #include "engine/train/model_config.h"
 #include "engine/train/weights_folder.h"
