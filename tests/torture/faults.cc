@@ -1,6 +1,6 @@
-// Is preloaded into a program (LD_PRELOAD), between it and the C library. Disks fail or are read-only, writes are cut
-// short, no process or thread starts, and the wall clock jumps, as faults.h says. Trainers are spared: how they handle
-// a bad disk is their own affair, and a point's result.
+// A library that is preloaded into a program (LD_PRELOAD), between it and the C library. Disks fail or are read-only,
+// writes are cut short, no process or thread starts, and the wall clock jumps, as faults.h says. Trainers get no
+// faults: how they handle a bad disk is their own responsibility, and shows in a point's result.
 #include "tests/torture/faults.h"
 
 #include <dlfcn.h>
@@ -151,7 +151,7 @@ int open64(const char* path, int flags, ...) {
   va_end(more);
   return Open(AT_FDCWD, path, flags, mode);
 }
-// What _FORTIFY_SOURCE makes of a call without a mode.
+// _FORTIFY_SOURCE turns a call without a mode into this.
 int OpenWithoutMode(const char* path, int flags) __asm__("__open_2");
 int OpenWithoutMode(const char* path, int flags) { return Open(AT_FDCWD, path, flags, 0); }
 int OpenWithoutMode64(const char* path, int flags) __asm__("__open64_2");

@@ -1,4 +1,4 @@
-// What commands do when threads do not start, as with a low `ulimit -u`.
+// Commands end properly when threads do not start, for example with a low `ulimit -u`.
 #include <gmock/gmock.h>
 
 #include "tests/torture/torture.h"
@@ -31,7 +31,7 @@ TEST(NoThreads, ServeSaysWhatDoesNotStart) {
     Child server = cli.Start({"serve", "--listen", "127.0.0.1:0"});
     const auto said = [&] { return ReadFileIfThere(cli.dir.path() / "out").value_or(""); };
     EXPECT_TRUE(Eventually([&] { return server.Poll() || said().find("Ctrl-C") != std::string::npos; }));
-    if (per_mille < 1000U) server.Signal(SIGTERM);  // which may strike while it ends by itself
+    if (per_mille < 1000U) server.Signal(SIGTERM);  // the server may be ending by itself already
     const Cli::Output served = cli.Finish(server);
     EXPECT_NE(served.status.signal, SIGABRT) << served.err;
     EXPECT_THAT(served.err, Not(HasSubstr("a fault of its own")));

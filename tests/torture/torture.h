@@ -1,6 +1,6 @@
-// Sweeps that are struck at random moments, and what must hold afterwards for every launcher. A seed determines a
-// round: which blows fall, and when. Plays $RIDGELINE_TORTURE_ROUNDS rounds. The first has seed
-// $RIDGELINE_TORTURE_SEED, and each next one the next number.
+// Strikes sweeps at random moments, and checks what must hold afterwards for every launcher. A seed determines a round:
+// which blows fall, and when. Plays $RIDGELINE_TORTURE_ROUNDS rounds. The first has seed $RIDGELINE_TORTURE_SEED, and
+// each next one the next number.
 #pragma once
 
 #include <fcntl.h>
@@ -70,7 +70,7 @@ inline std::vector<pid_t> ChildrenOf(pid_t parent) {
   return children;
 }
 
-// Faults for the programs that are started with Prefix(), only in files below `folder`.
+// Puts faults into the programs that are started with Prefix(), only in files below `folder`.
 class FaultyMachine {
  public:
   explicit FaultyMachine(const std::filesystem::path& folder) {
@@ -225,7 +225,7 @@ class Round {
         it_.machine->faults().not_starting = 0;
         return;
       case Blow::kClockJump:
-        // As far as a node's clock may be off. Beyond that, no point of its jobs begins.
+        // A node's clock may be off by this much. Beyond that, no point of its jobs begins.
         it_.machine->faults().clock_ahead_ns = (static_cast<int64_t>(random_() % 800) - 400) * 1'000'000'000;
         return;
     }
@@ -340,7 +340,7 @@ class Round {
     if (blow != Blow::kKillHelper) ++kills_;
   }
 
-  // Nothing strikes any more. Points without a result that stands are measured again.
+  // No blow falls any more. Points without a valid result are measured again.
   void Settle() {
     std::string said;
     for (int i = 0; i < kTries; ++i) {
@@ -375,7 +375,7 @@ class Round {
   std::mt19937_64 random_;
   std::optional<Child> driver_;
   std::vector<std::string> story_;
-  bool may_be_silent_ = false;  // whether the driver's or a command's words may have met a disk that takes none
+  bool may_be_silent_ = false;  // whether a full or read-only disk may have lost the driver's or a command's messages
   int64_t kills_ = 0;           // kills that may have made a point end badly
   std::map<std::string_view, int64_t> hits_;
 };
