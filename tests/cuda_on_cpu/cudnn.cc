@@ -1,6 +1,6 @@
-// cuDNN's backend, as far as attention uses it. Descriptors store what was set. A plan computes its graph's operations
-// one after another by their definitions. A value between two operations is rounded to its type and takes no memory.
-// This fake accepts any graph, so it does not show that real cuDNN supports one.
+// The part of cuDNN's backend that attention uses. Descriptors store their settings. A plan computes its graph's
+// operations one after another by their definitions. A value between two operations is rounded to its type and takes no
+// memory. This fake accepts any graph, so it does not show that real cuDNN supports one.
 #include "cuda_on_cpu/cudnn.h"
 
 #include <cudnn_graph.h>

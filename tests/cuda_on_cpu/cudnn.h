@@ -11,7 +11,7 @@ struct CudnnOptions {
   int64_t workspace_bytes = 256;
   bool first_fails = false;                // to be built
   bool first_is_nondeterministic = false;  // as its engine notes
-  std::vector<double> ms = {};             // what a run of each proposal takes; the last one's holds for the rest
+  std::vector<double> ms = {};             // the time of a run of each proposal; the last one holds for the rest
 };
 // Forgets all earlier requests.
 void ResetCudnn(const CudnnOptions& options = {});

@@ -73,7 +73,7 @@ struct Machine {
   unsigned device_flags = 0;      // of cudaInitDevice
   bool event_sleeps = false;      // the event that was made last
   std::string failure;
-  cudaError_t sticky = cudaSuccess;  // after a failure the machine does nothing any more
+  cudaError_t sticky = cudaSuccess;  // after a failure the machine does nothing
   int64_t calls = 0;                 // of the runtime, as MayFail counts them
   int64_t failing_call = 0;          // 0: none
   cudaError_t failing_error = cudaSuccess;
@@ -90,8 +90,8 @@ extern thread_local cudaError_t last_error;
 
 // Notes an error for cudaGetLastError, and returns it.
 cudaError_t Said(cudaError_t error);
-// The error that FailCall and FailAllocation request for this call. Each function of the runtime that may fail calls it
-// once. `takes`: whether the function allocates memory, or makes something that does.
+// Returns the error that FailCall and FailAllocation request for this call. Each function of the runtime that may fail
+// calls it once. `takes`: whether the function allocates memory, or makes something that does.
 cudaError_t MayFail(bool takes = false);
 constexpr bool kTakes = true;
 
@@ -104,8 +104,8 @@ bool Advance(Machine& m);
 // Runs all work that can run until `done`. Other threads may have to bring what it waits for.
 cudaError_t RunUntil(Machine& m, Lock& lock, const std::function<bool()>& done);
 cudaError_t Finish(Machine& m, Lock& lock, CUstream_st& stream);
-// Whether a stream is recorded into a graph that forbids this thread calls which no graph can hold: of its device, by
-// this thread, or of any device by anybody in the global mode.
+// Returns whether a recording into a graph forbids this thread the calls that no graph can hold. The recording is on
+// its device by this thread, or on any device by any thread in the global mode.
 bool Records(const Machine& m);
 cudaError_t FinishDevice(Machine& m, Lock& lock);
 // Appends work to the stream, or to the graph that it records.

@@ -76,7 +76,7 @@ TEST(Streams, PinnedMemoryIsReadWhenTheCopysTurnComes) {
   EXPECT_EQ(x.Read()[5], 60);
 }
 
-// Whether NaN, written by one stream, is what remains of 0, written by another.
+// Returns whether the final value is NaN, which one stream writes, and not 0, which another writes.
 bool SecondIsLast(bool with_event, uint64_t seed) {
   ResetMachine({.seed = seed});
   const CudaStream first = NewCudaStream();

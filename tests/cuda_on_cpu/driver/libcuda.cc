@@ -1,10 +1,10 @@
-// A driver for machines without a GPU, as far as cuDNN's run-time compiler needs one. Kernels are compiled and
-// "loaded", so that plans can be made for a device that is described but not present. Nothing can run.
+// A driver for machines without a GPU, with what cuDNN's run-time compiler needs. Kernels are compiled and "loaded", so
+// that plans can be made for a device that is described but not present. Nothing can run.
 
 namespace {
 constexpr int kSuccess = 0;
 constexpr int kNotSupported = 801;  // CUDA_ERROR_NOT_SUPPORTED
-char object;                        // what every handle points to
+char object;                        // every handle points to this
 }  // namespace
 
 #define RIDGELINE_ENTRY(name, ...) extern "C" __attribute__((visibility("default"))) int name(__VA_ARGS__)
