@@ -1,4 +1,4 @@
-# The commands that people type. They call CMake's presets (CMakePresets.json); each builds in its own folder.
+# The project's commands. They call CMake's presets (CMakePresets.json), each of which builds in its own folder.
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 # SECONDS: how long `make fuzz` runs each target. LAUNCHER and ROUNDS: where `make torture` runs, and how many rounds.
@@ -24,11 +24,11 @@ packages:
 # AUTO, ON or OFF: build the CUDA device if the toolkit is installed, always or never.
 CUDA = AUTO
 PRESET = cmake --preset release -DRIDGELINE_CUDA=$(CUDA)
-# The architectures that nvcc, if installed, compiles each kernel for. An installation and CI take all of them, which is
-# four times as slow.
+# The architectures for which nvcc, if installed, compiles each kernel. An installation and CI compile for all of them,
+# which is four times as slow.
 ARCHITECTURES ?= 90
-# Sources compiled as one. A full build, as in CI, takes an eighth less time with 32 than with 8; a build after a change
-# takes longer.
+# The number of sources that are compiled as one. A full build, as in CI, takes an eighth less time with 32 than with 8.
+# A build after a change takes longer.
 UNITY ?= 8
 configure: packages
 	@$(PRESET) -DRIDGELINE_TESTS=ON '-DRIDGELINE_CUDA_ARCHITECTURES=$(ARCHITECTURES)' \
@@ -148,7 +148,7 @@ SUITES ?= bullseye bookworm trixie focal jammy noble
 test-bundle: bundle ## Run the bundle on Debian 11-13 and Ubuntu 20.04-24.04, through Slurm too (as root, by debootstrap)
 	tests/install/other-systems.sh ridgeline-*-$(shell uname -m).tar.xz $(SUITES)
 
-test-bundle-bytes: packages ## Build the last commit in two folders, and ask that both bundles are the same bytes
+test-bundle-bytes: packages ## Build the last commit in two folders, and require that both bundles have the same bytes
 	tests/install/same-bytes.sh
 
 release: bundle ## Make release/: the bundle and its checksum; and the container images, by podman, buildah or docker

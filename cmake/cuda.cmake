@@ -1,4 +1,4 @@
-# NVIDIA's CUDA toolkit, which no package of packages.txt brings. Without it, everything but the CUDA device is built.
+# NVIDIA's CUDA toolkit, which is in no package of packages.txt. Without it, everything but the CUDA device is built.
 # Sets RIDGELINE_WITH_CUDA and, if that is on, defines
 #   cuda_toolkit                 its headers, cuDNN's and NCCL's, for code of the host
 #   cudart                       its runtime, linked statically, so that a program with it starts on machines without a GPU
@@ -71,12 +71,13 @@ target_include_directories(cuda_toolkit SYSTEM INTERFACE
 add_library(cudart INTERFACE)
 target_link_libraries(cudart INTERFACE ${RIDGELINE_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
 
-# What ptxas says of each kernel (registers, shared memory) lies beside its object, in NAME.ptxas. Nothing but quantize_nv.cu
-# asks whether it is compiled for sm_100 or sm_120, so that both have the same PTX, and it is made once. That source uses an
-# instruction of either family; its code runs on the whole family, as the others' does. nvcc knows families from 12.9 on.
-# What a kernel computes does not hang on which products and sums nvcc contracts, which differs between forms of one kernel:
-# it fuses those that are written fmaf, as every other compiler of these sources does.
-# nvcc hashes the path of a source into its kernels' names. Each is given a path that is the same in every clone, so that
+# rl_cuda_objects(OUT SOURCES…): the report of ptxas on each kernel (registers, shared memory) is beside its object, in
+# NAME.ptxas. Only quantize_nv.cu depends on whether it is compiled for sm_100 or sm_120. So all other sources have the same
+# PTX for both, and it is made once. quantize_nv.cu uses an instruction that needs one of these families. Its code runs on
+# the whole family, like that of the other sources. nvcc supports families since 12.9.
+# nvcc may contract products and sums differently in different forms of a kernel, which must not change results. So it fuses
+# only those that are written as fmaf, like every other compiler of these sources.
+# nvcc hashes the path of a source into its kernels' names. Each source gets a path that is the same in every clone, so that
 # two builds of a commit have the same bytes.
 function(rl_cuda_objects out)
   set(codes_of_any "")

@@ -2,10 +2,10 @@
 # installed under PREFIX:
 #   bin/ridgeline  bin/ridgeline-train  bin/ridgeline-train-cuda (if the CUDA toolkit was there)
 #   lib/ridgeline/{plugins,libraries}/  share/ridgeline/{reports,sweeps,profiles,trainers,devices,frameworks,metrics,docs}/
-#   share/ridgeline/{LICENSE,NOTICE,libraries.txt,licenses/}: what it is linked with, and under which licences
+#   share/ridgeline/{LICENSE,NOTICE,libraries.txt,licenses/}: the libraries that it is linked with, and their licences
 #   share/ridgeline/{README.md,CHANGELOG.md,CONTRIBUTING.md}
 #   share/{bash-completion/completions/ridgeline,zsh/site-functions/_ridgeline,fish/vendor_completions.d/ridgeline.fish}
-#   share/ridgeline/kubernetes/: manifests that a cluster's administrators apply, and what makes an image of a bundle
+#   share/ridgeline/kubernetes/: manifests that a cluster's administrators apply, and the Containerfile for a bundle
 foreach(data reports sweeps profiles trainers devices frameworks metrics docs)
   if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${data})
     file(MAKE_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
@@ -14,7 +14,7 @@ foreach(data reports sweeps profiles trainers devices frameworks metrics docs)
   endif()
 endforeach()
 
-# These pages lie beside docs/ as in the sources, so links to and from them hold.
+# These pages are beside docs/ as in the sources, so links to and from them work.
 install(FILES LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION share/ridgeline)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/plugins/kubernetes/deploy ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/kubernetes SYMBOLIC)
 
@@ -25,7 +25,7 @@ foreach(program ridgeline ridgeline-train ridgeline-train-cuda)
   endif()
 endforeach()
 
-# The image for CPUs is built from the sources, so its Containerfile stays there. That for GPUs takes a bundle alone.
+# The image for CPUs is built from the sources, so its Containerfile stays there. The image for GPUs needs only a bundle.
 install(DIRECTORY plugins/kubernetes/deploy/ DESTINATION share/ridgeline/kubernetes
         FILES_MATCHING PATTERN "*.yaml" PATTERN "Containerfile.cuda")
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Compiles one source of kernels. Writes to REPORT what ptxas prints for each kernel, and from PTX the most threads of a
-# block that each was compiled for. Spilled registers and stacks, which lie in memory, are errors.
+# Compiles one source of kernels. Writes to REPORT the output of ptxas for each kernel, and from PTX the most threads of a
+# block for which it was compiled. Spilled registers and stacks, which are in memory, are errors.
 #   nvcc.sh REPORT NVCC ARGUMENTS…
 report=$1
 shift

@@ -7,7 +7,7 @@ target_compile_options(rl_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict
 target_compile_options(rl_flags INTERFACE
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,14>>:-Wno-maybe-uninitialized>)
 if(RIDGELINE_SANITIZE)
-  # For tests of things that a sanitizer changes: memory outside the plan, and who allocates.
+  # Tests of memory outside the plan, and of which code allocates, read this, because a sanitizer changes both.
   target_compile_definitions(rl_flags INTERFACE RIDGELINE_SANITIZED)
   # Under sanitizers GCC 12 warns that std::regex's own members are uninitialized.
   target_compile_options(rl_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
@@ -20,9 +20,9 @@ endif()
 target_compile_options(rl_flags INTERFACE "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 # RIDGELINE_QUICK_TO_COMPILE is a property of targets that compute little, and whose compilation takes longer than their runs.
 if(RIDGELINE_SANITIZE STREQUAL "address")
-  # AddressSanitizer finds the use of a pointer that is null or past its end, and no object here is used as another class's.
+  # AddressSanitizer finds the use of a pointer that is null or past its end, and no object is used as one of another class.
   # Checking these three before every access takes a third of the compiler's time, and two thirds for a kernel.
-  # A launcher of an earlier ABI is called as one of today's, to be refused; its table has another type.
+  # A launcher of an earlier ABI is called like a current one, and then refused. Its table has another type.
   target_compile_options(rl_flags INTERFACE -fsanitize=address,undefined -fno-sanitize=null,vptr,pointer-overflow -fno-sanitize-recover=all
                          $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>
                          -fno-omit-frame-pointer -g1
@@ -47,8 +47,8 @@ else()
   target_link_options(rl_flags INTERFACE -Wl,-z,relro,-z,now)
 endif()
 
-# The compiler's checks in rooms, launchers and programs, for the same reason: stack canaries, the C library's checks of
-# buffer sizes, and landing pads for indirect jumps. bench/hardening.sh measures what they cost. Tests are not optimized, and
+# The compiler's checks in rooms, launchers and programs have the same reason: stack canaries, the C library's checks of
+# buffer sizes, and landing pads for indirect jumps. bench/hardening.py measures what they cost. Tests are not optimized, and
 # the C library refuses its checks then.
 add_library(rl_hardened_flags INTERFACE)
 target_link_libraries(rl_hardened_flags INTERFACE rl_flags)
@@ -61,8 +61,8 @@ if(RIDGELINE_HARDEN AND NOT RIDGELINE_SANITIZE)
   endif()
 endif()
 
-# rl_precompile(target HEADERS…|REUSE_FROM TARGET): reads the headers that nearly every source of a target includes once for
-# all of them, as they take most of its compile time. Reusing another target's costs nothing. For a target with only a few
+# rl_precompile(target HEADERS…|REUSE_FROM TARGET): precompiles the headers that nearly every source of a target includes, as
+# they take most of its compile time. Reusing another target's headers costs nothing. For a target with only a few
 # sources, its own headers cost more than they save. `make lint` does not precompile, so it finds a missing include.
 option(RIDGELINE_PRECOMPILE "Precompile the headers of libraries" ON)
 function(rl_precompile target)
