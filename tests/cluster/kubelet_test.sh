@@ -27,13 +27,13 @@ said_by() { # said_by COMMAND…: prints its output and its exit code
 }
 
 if [ "$(id -u)" -ne 0 ]; then
-  expect "who is not root hears it" 'skipped:*  root: *\[77\]' "$(said_by "$here/kubelet-node" check machine)"
+  expect "without root, check names root" 'skipped:*  root: *\[77\]' "$(said_by "$here/kubelet-node" check machine)"
   exit $((failures > 0 ? 1 : 77))
 fi
 "$here/kubelet-node" check # ends with 77 if no kubelet can run
-expect "who is not root hears it" 'skipped:*  root: *\[77\]' \
+expect "without root, check names root" 'skipped:*  root: *\[77\]' \
   "$(said_by setpriv --reuid=65534 --clear-groups "$here/kubelet-node" check machine)"
-expect "a machine without control groups hears it" 'skipped:*  control groups *: cpu cpuacct cpuset memory*\[77\]' \
+expect "without control groups, check names them" 'skipped:*  control groups *: cpu cpuacct cpuset memory*\[77\]' \
   "$(said_by unshare --mount sh -c "umount --recursive /sys/fs/cgroup && exec '$here/kubelet-node' check machine")"
 work=$(mktemp -d)
 chmod 755 "$work"
@@ -44,7 +44,7 @@ clean_up() {
 }
 trap clean_up EXIT
 mkdir "$work/empty"
-expect "a machine without a program hears it" "skipped:*  programs: */bridge */host-local *\\[77\\]" \
+expect "without programs, check names them" "skipped:*  programs: */bridge */host-local *\\[77\\]" \
   "$(said_by unshare --mount sh -c "mount --bind '$work/empty' /usr/lib/cni && exec '$here/kubelet-node' check")"
 
 # --- A node and its end
@@ -89,11 +89,11 @@ chmod 755 "$work/image/hello"
 cluster start --bin="$bin" --until=$$
 cluster node 127.0.0.3 start --kubelet --image="$work/image=/opt/image" --image-path=/opt/image
 group=$("$here/kubelet-node" group "$work/k8s/nodes/127.0.0.3")
-expect "a node's control groups are the folder's own" "*/memory/$group*" "$(traces)"
+expect "a node's control groups have the folder's name" "*/memory/$group*" "$(traces)"
 run hello 'hello; exit 3'
 expect "a pod runs" ok "$(within 120 ended hello && echo ok)"
-expect "it ends as it says" 3 "$(kubectl get pod hello --output=jsonpath='{..terminated.exitCode}')"
-expect "its log is heard" 'hello from the image' "$(kubectl logs hello)"
+expect "its exit code is reported" 3 "$(kubectl get pod hello --output=jsonpath='{..terminated.exitCode}')"
+expect "its log can be read" 'hello from the image' "$(kubectl logs hello)"
 run ticking 'while :; do echo >>/host/ticks; sleep 0.1; done'
 expect "another runs" ok "$(within 120 ticked_since 0 && echo ok)"
 cluster node 127.0.0.3 orphan

@@ -87,12 +87,12 @@ expect "both nodes offer GPUs" "8 8" "$(kubectl get nodes -o 'jsonpath={.items[*
 echo "# Rights"
 cluster user driver
 driver=(kubectl --kubeconfig "$work/k8s/driver.kubeconfig")
-expect "a user may nothing" no "$("${driver[@]}" auth can-i create jobs 2>/dev/null || true)"
+expect "a new user has no rights" no "$("${driver[@]}" auth can-i create jobs 2>/dev/null || true)"
 kubectl create role driver --verb=create,get --resource=jobs >/dev/null
 kubectl create rolebinding driver --role=driver --user=driver >/dev/null
-eventually "a user may what a role says" yes "${driver[@]}" auth can-i create jobs
+eventually "a role gives a user its rights" yes "${driver[@]}" auth can-i create jobs
 
-echo "# A Job whose configMap comes late; not as root; nothing but its volumes to write to"
+echo "# A Job whose configMap comes late, not as root, that may write only to its volumes"
 kubectl create -f - >/dev/null <<'YAML'
 apiVersion: batch/v1
 kind: Job
@@ -177,12 +177,12 @@ eventually "no image" ImagePullBackOff pod imagepull "$state.waiting.reason"
 code_and_log() { echo "$(pod rotated "$state.terminated.exitCode") ($(kubectl logs rotated))"; }
 eventually "logs are rotated away" "4 ()" code_and_log
 eventually "past its deadline" "DeadlineExceeded Failed" pod deadline ".status.reason} {.status.phase"
-eventually "root where none may be" CreateContainerConfigError pod noroot "$state.waiting.reason"
+eventually "root is forbidden" CreateContainerConfigError pod noroot "$state.waiting.reason"
 eventually "no such program" "128 StartError *exec: \"no-such-program\": executable file not found in \$PATH*" \
   pod missing "$state.terminated.exitCode} {$state.terminated.reason} {$state.terminated.message"
 eventually "an ordinary end" "Succeeded Completed" pod unknown ".status.phase} {$state.terminated.reason"
 
-echo "# Two that look for each other"
+echo "# Two pods that look for each other"
 kubectl create -f - >/dev/null <<'YAML'
 ---
 {apiVersion: v1, kind: Service, metadata: {name: gang},
@@ -231,28 +231,28 @@ kubectl create -f - >/dev/null <<YAML
 YAML
 eventually "the pod runs" Running pod once .status.phase
 cluster apiserver kill
-expect "nobody answers" "*refused*" "$(kubectl get nodes 2>&1 || true)"
+expect "the API server does not answer" "*refused*" "$(kubectl get nodes 2>&1 || true)"
 sleep 4
 cluster apiserver start
-eventually "its end is told" Succeeded pod once .status.phase
+eventually "its end is reported" Succeeded pod once .status.phase
 expect "it ran once" start "$(cat "$work/host/starts")"
 
-echo "# A slow etcd, an API server with no memory"
+echo "# A slow etcd, and an API server that has forgotten changes"
 etcd_stat=$({ grep -lzxF "RIDGELINE_TEST_DAEMON=$work/k8s etcd" /proc/[0-9]*/environ 2>/dev/null || true; } |
   sed s/environ/stat/)
 etcd_state() { sed -E 's/.*\) (.).*/\1/' "$etcd_stat"; }
 cluster etcd slow
-eventually "etcd slow: it does nothing at times" T etcd_state
-eventually "and works at times" "[SR]" etcd_state
+eventually "slow etcd: at times it is stopped" T etcd_state
+eventually "and at times it works" "[SR]" etcd_state
 expect "requests are answered" "configmap/slow created" "$(kubectl create configmap slow)"
 cluster etcd normal
 sleep 1
-expect "as it was" "[SR]" "$(etcd_state)"
+expect "etcd works as before" "[SR]" "$(etcd_state)"
 version=$(kubectl get --raw '/api/v1/namespaces/default/pods?limit=1' |
   sed -nE 's/.*"resourceVersion":"([0-9]+)","continue.*/\1/p')
 kubectl create configmap later >/dev/null
 cluster apiserver compact
-expect "a watch from before" '*"code":410*' \
+expect "a watch from before is refused" '*"code":410*' \
   "$(kubectl get --raw "/api/v1/namespaces/default/pods?watch=1&timeoutSeconds=5&resourceVersion=$version" 2>&1)"
 
 echo "# A node that dies"

@@ -130,21 +130,22 @@ def life(client):
     seen = client.cli('sagemaker', 'create-training-job', '--cli-input-json', 'file://life.json')
     expect('aws creates a job', 'training-job/rl-life' in seen, seen)
     seen = client.cli('sagemaker', 'create-training-job', '--cli-input-json', 'file://life.json')
-    expect('a name is there once', 'ResourceInUse' in seen, seen)
+    expect('a name exists once', 'ResourceInUse' in seen, seen)
     client.ended('rl-life')
     seen = json.loads(client.cli('sagemaker', 'describe-training-job', '--training-job-name', 'rl-life', '--output', 'json'))
     path = [one['Status'] for one in seen['SecondaryStatusTransitions']]
-    expect('it goes its way', path == ['Starting', 'Downloading', 'Training', 'Uploading', 'Completed'], path)
+    expect('it passes through all states', path == ['Starting', 'Downloading', 'Training', 'Uploading', 'Completed'], path)
     lines = [line for _, line in client.lines('rl-life')]
     expect('its lines are in the log', {'args train', '{"points": 1}', 'step 3'} <= set(lines), lines)
     seen = client.cli('s3', 'ls', '--recursive', 's3://bench/out/')
     expect('its output is in S3', 'out/rl-life/output/output.tar.gz' in seen, seen)
     seen = client.cli('sagemaker', 'list-training-jobs', '--name-contains', 'rl-', '--output', 'json')
     expect('it is listed', 'rl-life' in seen, seen)
-    expect('it has no twin elsewhere', 'not found' in str(client.describe('rl-other')), client.describe('rl-other'))
-    expect('ended, it is not stopped', 'ValidationException' in str(client.call('StopTrainingJob', {'TrainingJobName': 'rl-life'})))
+    expect('another name is not found', 'not found' in str(client.describe('rl-other')), client.describe('rl-other'))
+    expect('a job that has ended cannot be stopped',
+           'ValidationException' in str(client.call('StopTrainingJob', {'TrainingJobName': 'rl-life'})))
     client.call('DeleteTrainingJob', {'TrainingJobName': 'rl-life'})
-    expect('deleted, its name is free', 'TrainingJobArn' in client.create('rl-life'))
+    expect('the name of a deleted job is free', 'TrainingJobArn' in client.create('rl-life'))
 
 
 def ends(client):
@@ -152,32 +153,39 @@ def ends(client):
     client.began('rl-stop')
     client.cli('sagemaker', 'stop-training-job', '--training-job-name', 'rl-stop')
     seen = client.ended('rl-stop')
-    expect('stopped, it had SIGTERM', (seen['TrainingJobStatus'], seen['SecondaryStatus']) == ('Stopped', 'Stopped') and any(
+    expect('a stopped job got SIGTERM',
+           (seen['TrainingJobStatus'], seen['SecondaryStatus']) == ('Stopped', 'Stopped') and any(
         'told to stop' in line for _, line in client.lines('rl-stop')), seen)
     expect('and its checkpoint is there', 'saved' in client.cli('s3', 'ls', '--recursive', 's3://bench/checkpoints/rl-stop/'))
     client.create('rl-deaf', {'STEPS': '500', 'DEAF': '1'})
     client.began('rl-deaf')
     client.call('StopTrainingJob', {'TrainingJobName': 'rl-deaf'})
     began = time.time()
-    expect('deaf, it is killed after the grace', client.ended('rl-deaf')['TrainingJobStatus'] == 'Stopped' and time.time() - began > 1)
+    expect('a job that ignores SIGTERM is killed after the grace',
+           client.ended('rl-deaf')['TrainingJobStatus'] == 'Stopped' and time.time() - began > 1)
     client.create('rl-long', {'STEPS': '500'}, stopping={'MaxRuntimeInSeconds': 60})
-    expect('too long, it is MaxRuntimeExceeded', client.ended('rl-long')['SecondaryStatus'] == 'MaxRuntimeExceeded')
+    expect('a job that takes too long is MaxRuntimeExceeded',
+           client.ended('rl-long')['SecondaryStatus'] == 'MaxRuntimeExceeded')
     client.create('rl-fail', {'FAIL': '1'})
     seen = client.ended('rl-fail')
-    expect('failed, it says why', seen['FailureReason'] == 'AlgorithmError: layer 3 is out of memory\n, exit code: 7', seen)
+    expect('a failed job says why',
+           seen['FailureReason'] == 'AlgorithmError: layer 3 is out of memory\n, exit code: 7', seen)
     def takes(prefix):
         return {'InputDataConfig': [{'ChannelName': 'job', 'DataSource': {'S3DataSource': {'S3DataType': 'S3Prefix', 'S3Uri': prefix}}}]}
-    expect('no input is told at once', 'no S3 objects' in str(client.create('rl-none', **takes('s3://bench/nothing/'))))
+    expect('missing input is refused at once',
+           'no S3 objects' in str(client.create('rl-none', **takes('s3://bench/nothing/'))))
     client.double(capacity={'ml.m5.large': 0})
     client.cli('s3', 'cp', 'job.json', 's3://bench/gone/job.json')
     client.create('rl-gone', resources={'InstanceType': 'ml.m5.large'}, **takes('s3://bench/gone/'))
     client.cli('s3', 'rm', 's3://bench/gone/job.json')
     client.double(capacity={'ml.m5.large': 1})
-    expect('input that goes is the client\'s error', client.ended('rl-gone').get('FailureReason', '').startswith('ClientError'))
+    expect('input that disappears is the client\'s error',
+           client.ended('rl-gone').get('FailureReason', '').startswith('ClientError'))
     client.create('rl-broken', {'STEPS': '500'})
     client.until('rl-broken', lambda seen: seen.get('SecondaryStatus') == 'Training')
     client.double(**{'break': {'job': 'rl-broken'}})
-    expect('broken, it is InternalServerError', client.ended('rl-broken')['FailureReason'].startswith('InternalServerError'))
+    expect('a fault of the platform is InternalServerError',
+           client.ended('rl-broken')['FailureReason'].startswith('InternalServerError'))
 
 
 def spot(client):
@@ -194,7 +202,7 @@ def spot(client):
     seen = client.ended('rl-spot')
     lines = client.lines('rl-spot')
     starts = [int(line.split()[-1]) for _, line in lines if line.startswith('from step')]
-    expect('interrupted twice, it went on', seen['TrainingJobStatus'] == 'Completed' and len(starts) == 3
+    expect('after two interruptions it continued', seen['TrainingJobStatus'] == 'Completed' and len(starts) == 3
            and 0 < starts[1] < starts[2], (starts, seen))
     expect('each start has a stream', len({stream for stream, _ in lines}) == 3)
     expect('it was billed less than it took', seen['BillableTimeInSeconds'] < seen['TrainingTimeInSeconds'], seen)
@@ -214,16 +222,17 @@ def capacity(client):
     expect('and runs when there is some', client.ended('rl-late')['TrainingJobStatus'] == 'Completed')
     client.double(quota={'ml.p5.48xlarge': 0})
     seen = client.create('rl-quota', resources={'InstanceType': 'ml.p5.48xlarge'})
-    expect('a quota is told at once', seen.get('__type') == 'ResourceLimitExceeded', seen)
+    expect('a job beyond the quota is refused at once', seen.get('__type') == 'ResourceLimitExceeded', seen)
     client.double(plans={'blackwell': {'status': 'Scheduled', 'type': 'ml.p6-b200.48xlarge', 'instances': 1}})
     plan = {'InstanceType': 'ml.p6-b200.48xlarge', 'TrainingPlanArn': 'arn:aws:sagemaker:us-west-2:123456789012:training-plan/blackwell'}
     client.create('rl-plan-1', resources=plan)
     client.create('rl-plan-2', resources=plan)
     seen = client.until('rl-plan-1', lambda seen: seen['SecondaryStatus'] == 'Pending')
-    expect('a scheduled plan is waited for', seen['SecondaryStatus'] == 'Pending', seen)
+    expect('a job waits for a scheduled plan', seen['SecondaryStatus'] == 'Pending', seen)
     client.double(plans={'blackwell': {'status': 'Active', 'type': 'ml.p6-b200.48xlarge', 'instances': 1}})
     one, two = client.ended('rl-plan-1'), client.ended('rl-plan-2')
-    expect('one after another they run', one['TrainingJobStatus'] == two['TrainingJobStatus'] == 'Completed' and (
+    expect('the jobs of a plan run one after another',
+           one['TrainingJobStatus'] == two['TrainingJobStatus'] == 'Completed' and (
         max(one['TrainingStartTime'], two['TrainingStartTime']) >= min(one['TrainingEndTime'], two['TrainingEndTime'])), (one, two))
 
 
@@ -243,29 +252,32 @@ def trouble(client):
     fault('sagemaker:CreateTrainingJob', do='drop_after')
     seen = client.create('rl-lost')
     expect('an answer is lost', 'text' in seen, seen)
-    expect('the job is there all the same', client.create('rl-lost').get('__type') == 'ResourceInUse')
+    expect('the job exists all the same', client.create('rl-lost').get('__type') == 'ResourceInUse')
     fault('sagemaker:CreateTrainingJob', do='drop_before')
     client.create('rl-never')
     expect('a request is lost', 'not found' in str(client.describe('rl-never')))
     fault('sagemaker:DescribeTrainingJob', do='garbage')
-    expect('somebody else answers', '<html>' in str(client.describe('rl-lost')))
+    expect('an answer is not the service\'s', '<html>' in str(client.describe('rl-lost')))
     client.double(rates={'sagemaker:ListTrainingJobs': 1})
     seen = [client.call('ListTrainingJobs', {}).get('__type') for _ in range(6)]
-    expect('too many are throttled', seen[0] is None and 'ThrottlingException' in seen, seen)
+    expect('too many requests are throttled', seen[0] is None and 'ThrottlingException' in seen, seen)
     client.double(clock_skew_s=1200)
-    expect('a wrong clock is told', 'InvalidSignature' in str(client.describe('rl-lost')) and 'RequestTimeTooSkewed' in client.curl(
+    expect('a wrong clock is refused',
+           'InvalidSignature' in str(client.describe('rl-lost')) and 'RequestTimeTooSkewed' in client.curl(
         's3', '-H', 'x-amz-content-sha256: UNSIGNED-PAYLOAD', client.url + '/bench/in/job.json'))
     client.double(clock_skew_s=0, expire='AKIDOUBLE')
-    expect('expired credentials are told', client.describe('rl-lost').get('__type') == 'ExpiredTokenException')
+    expect('expired credentials are refused', client.describe('rl-lost').get('__type') == 'ExpiredTokenException')
     client.double(renew='AKIDOUBLE', deny=['sagemaker:StopTrainingJob'])
-    expect('a right that lacks is told', 'AccessDenied' in str(client.call('StopTrainingJob', {'TrainingJobName': 'rl-lost'})))
+    expect('a missing right is refused',
+           'AccessDenied' in str(client.call('StopTrainingJob', {'TrainingJobName': 'rl-lost'})))
     client.double(deny=[])
     ask = {'TrainingJobName': 'rl-lost'}
-    expect('another region is told', 'scoped' in str(client.call('DescribeTrainingJob', ask, region='eu-west-1')))
-    expect('a wrong secret is told', 'does not hold' in str(client.call('DescribeTrainingJob', ask, user='AKIDOUBLE:other')))
+    expect('another region is refused', 'scoped' in str(client.call('DescribeTrainingJob', ask, region='eu-west-1')))
+    expect('a wrong secret is refused',
+           'does not hold' in str(client.call('DescribeTrainingJob', ask, user='AKIDOUBLE:other')))
     seen = client.create('rl-bad-', {'A-B': 'x' * 600}, Colour='blue')
-    expect('a wrong request is told whole', '4 validation errors' in str(seen), seen)
-    expect('a role that is not there', 'assume role' in str(client.create('rl-role', RoleArn=ROLE + '2')))
+    expect('all faults of a request are reported', '4 validation errors' in str(seen), seen)
+    expect('a role that does not exist is refused', 'assume role' in str(client.create('rl-role', RoleArn=ROLE + '2')))
 
 
 def logs_and_objects(client):
@@ -332,7 +344,7 @@ def main():
             server.wait()
     left = processes_with(script)
     expect('nothing is left', not left, left)
-    print(f'{len(failed)} failed' if failed else 'all holds')
+    print(f'{len(failed)} failed' if failed else 'all tests passed')
     return 1 if failed else 0
 
 
