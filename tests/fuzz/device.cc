@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Device device = ParseDevice(fuzz::TextOf(data, size), "mine.yaml", {});
     fuzz::Require(device.name == "mine", "a device has its file's name");
     for (const DeviceFigureKind& kind : DeviceFigureKinds()) {
-      if (kind.required) fuzz::Require(device.At(std::string(kind.name)) > 0, "what a GPU must have is there");
+      if (kind.required) fuzz::Require(device.At(std::string(kind.name)) > 0, "a GPU has its required figures");
     }
   });
   fuzz::Takes([&] {

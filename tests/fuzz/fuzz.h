@@ -33,7 +33,7 @@ bool Takes(Read read) {
     read();
     return true;
   } catch (const Error& e) {
-    Require(e.kind() == ErrorKind::kInvalidInput, "what is wrong with an input is the input's fault");
+    Require(e.kind() == ErrorKind::kInvalidInput, "a refusal blames the input");
     Require(!e.message().empty(), "a refusal says what is wrong");
     return false;
   }

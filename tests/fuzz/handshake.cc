@@ -29,6 +29,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Require(state != Answer::State::kProved, "nobody guesses a proof");
   std::array<char, 4096> heard{};
   const ssize_t answered = ::recv(stranger.fd(), heard.data(), heard.size(), MSG_DONTWAIT);
-  fuzz::Require(answered <= 64, "one nonce and one proof are all that is said");
+  fuzz::Require(answered <= 64, "the answer is at most one nonce and one proof");
   return 0;
 }

@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       again.pop_back();
       fuzz::Require(ParseJobLine(again) == line, "a line is read as written");
       const auto joined = joiner.Join(*line);
-      fuzz::Require(line->kind == kPieceLine || joined == line, "a line that is no piece is whole");
+      fuzz::Require(line->kind == kPieceLine || joined == line, "a line that is not a piece is whole");
     }
     offset += static_cast<int64_t>(text.size()) + 1;
     if (--left < 3)

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool taken = fuzz::Takes([&] {
     const Manifest manifest = ReadManifest(folder.path());
     for (const SavedFile& saved : manifest.files) {
-      fuzz::Require((folder.path() / saved.name).parent_path() == folder.path(), "a file lies in its folder");
+      fuzz::Require((folder.path() / saved.name).parent_path() == folder.path(), "a file is in its folder");
     }
     const std::string text = EncodeManifest(manifest);
     folder.Write(kManifestName, text);

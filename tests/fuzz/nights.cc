@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Require(nights.size() + problems.size() == 1, "a record is read or refused");
   if (!nights.empty()) {
     fuzz::Require(!NightAnswer(nights[0]).empty(), "a night has an answer");
-    fuzz::Require(NightWords(nights[0]).size() <= nights[0].words.size(), "its words are part of what it says");
+    fuzz::Require(NightWords(nights[0]).size() <= nights[0].words.size(), "the shortened words are not longer");
     NightAt(nights, "nights", 1'770'000'000'000'000'000);
     VoidOf(nights);
     LeftOutOf(nights);

@@ -39,8 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const std::vector<std::string>& payloads :
        {std::vector<std::string>{said}, std::vector<std::string>{first_part, said}}) {
     const auto whole = CompleteResult(first, payloads, /*last=*/true);
-    fuzz::Require(whole && !AwaitsNodes(*whole), "the last word is one");
-    fuzz::Require(fuzz::Takes([&] { DecodeResult(EncodeResult(*whole), "it"); }), "it is a result as any other");
+    fuzz::Require(whole && !AwaitsNodes(*whole), "the last part completes the result");
+    fuzz::Require(fuzz::Takes([&] { DecodeResult(EncodeResult(*whole), "it"); }), "the result is a normal one");
   }
   return 0;
 }

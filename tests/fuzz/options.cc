@@ -21,7 +21,7 @@ void ReadOption(Read read, int64_t least, int64_t most) {
     const int64_t value = read();
     Require(value >= least && value <= most, "a setting lies within its bounds");
   } catch (const plugin::Failure& e) {
-    Require(e.kind() == plugin::Failure::Kind::kInvalidInput, "a setting that is wrong is the sweep's fault");
+    Require(e.kind() == plugin::Failure::Kind::kInvalidInput, "an error blames the sweep");
   }
 }
 

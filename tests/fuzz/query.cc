@@ -23,11 +23,11 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const Table table = database.Select(std::string(fuzz::TextOf(data, size)), {{"campaign", "night-1"}});
     fuzz::Require(!table.columns.empty(), "an answer has columns");
-    for (const auto& row : table.rows) fuzz::Require(row.size() == table.columns.size(), "a row has all of them");
+    for (const auto& row : table.rows) fuzz::Require(row.size() == table.columns.size(), "a row has all columns");
   } catch (const Error& e) {
     const auto says = [&](const char* words) { return e.message().find(words) != std::string::npos; };
     fuzz::Require(e.kind() == ErrorKind::kUsage || says("took too long") || says("an answer of more than"),
-                  "what is wrong with a question is the question's fault");
+                  "an error blames the question");
   }
   fuzz::Require(state() == before, "a question changes nothing");
   static const auto files = [] {

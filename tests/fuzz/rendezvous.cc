@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       std::string_view body = message->body;
       TakeNumber(body);
       TakeNumber(body);
-      fuzz::Require(TakeText(body).size() + body.size() <= message->body.size(), "a text lies in its body");
+      fuzz::Require(TakeText(body).size() + body.size() <= message->body.size(), "a text is inside its body");
       DecodeError(message->body);
     }
   }

@@ -15,13 +15,13 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   AcceptsGzip(text);
   const auto asked = ParsePlainRequest(text);
   if (!asked) return 0;
-  fuzz::Require(asked->head.ends_with("\r\n\r\n"), "what is kept has an end");
-  fuzz::Require(asked->head.find('\0') == std::string::npos, "what is kept has no NUL");
-  fuzz::Require(asked->path().starts_with('/'), "what is asked for is a path");
+  fuzz::Require(asked->head.ends_with("\r\n\r\n"), "a kept request ends with an empty line");
+  fuzz::Require(asked->head.find('\0') == std::string::npos, "a kept request has no NUL");
+  fuzz::Require(asked->path().starts_with('/'), "a kept request asks for a path");
   // The kept request may be 8 bytes longer: it is HTTP/1.1 whatever the version was, gets an empty line if it had none,
   // and a header Host in place of a URL's host.
-  fuzz::Require(asked->head.size() <= text.size() + 8, "what is kept does not grow");
+  fuzz::Require(asked->head.size() <= text.size() + 8, "a kept request grows by 8 bytes at most");
   const auto again = ParsePlainRequest(asked->head);
-  fuzz::Require(again && again->head == asked->head, "what is kept is kept again");
+  fuzz::Require(again && again->head == asked->head, "a kept request is kept again");
   return 0;
 }

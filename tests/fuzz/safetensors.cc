@@ -32,7 +32,7 @@ class Resuming {
     folder.Write(kManifestName, EncodeManifest(manifest));
     const std::string before = State();
     if (!Takes([&] { Load(OpenSaved(folder.path()), program_.spec, state_); })) {
-      Require(State() == before, "what is refused changes nothing");
+      Require(State() == before, "a refused file changes nothing");
     }
   }
 
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const auto& tensor : tensors.entries()) {
       const SafetensorsFile::Entry& entry = tensor.second;
       std::vector<std::byte> bytes(static_cast<size_t>(entry.end - entry.begin));
-      fuzz::Require(bytes.size() <= size, "a tensor lies in its file");
+      fuzz::Require(bytes.size() <= size, "a tensor is inside its file");
       tensors.ReadBytes(entry, 0, bytes);
       fuzz::Takes([&] { tensors.Floats(tensor.first); });
       fuzz::Takes([&] { tensors.Integers(tensor.first); });

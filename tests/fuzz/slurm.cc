@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   }
   if (const auto tasks = ParseTasks(text)) {
-    fuzz::Require(!tasks->empty(), "what names tasks names one");
+    fuzz::Require(!tasks->empty(), "a text that names tasks names at least one");
     if (std::is_sorted(tasks->begin(), tasks->end())) {
       fuzz::Require(ParseTasks(FormatTasks(*tasks)) == tasks, "tasks are read as written");
     }

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Reading reading = ReadLog(trainer, log, {});
     for (const FoundMetric& found : reading.found) {
       fuzz::Require(found.metric != nullptr && (!found.values.empty() || !found.text.empty()),
-                    "what is found is something");
+                    "a found metric has a value");
     }
   });
   return 0;
