@@ -8,8 +8,8 @@
 #                                                      table. If a stage fails, the next one runs. BUNDLE: the file, or
 #                                                      the folder it was unpacked to. A second call with the same OUT
 #                                                      continues, and does not measure points again
-#   bench/gpu.sh run BUNDLE OUT --call N               runs the stages for a card that is available for minutes only: of
-#                                                      the first call (1) or the second (2)
+#   bench/gpu.sh run BUNDLE OUT --call N               runs the stages for a card that is available for five minutes:
+#                                                      those of the first call (1), or then of the second (2)
 #   bench/gpu.sh stages [--call N]                     prints the stages' names, and the seconds that each may take
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

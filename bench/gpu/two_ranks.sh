@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # two_ranks.sh OUT GPU: tests two ranks on one card, over NCCL's sockets (docs/gpu.md). NCCL refuses two ranks of one host
-# on a GPU, and identifies a host by NCCL_HOSTID. With an own value each rank is a host, and their kernels take turns on the
-# card. The test shows whether NCCL is called correctly. It shows nothing about speed. GPU: the card's name in a spec, or
+# on a GPU, and identifies a host by NCCL_HOSTID. With a value for each rank they are two hosts, whose kernels take turns on
+# the card. The test shows whether NCCL is called correctly. It shows nothing about speed. GPU: the card's name in a spec, or
 # cpu, which rehearses the test with Gloo. Ends with 1 if a check fails.
 set -uo pipefail
 out=$1 gpu=$2

@@ -80,7 +80,7 @@ class Objects:
         with self.lock:
             return any(key.startswith(prefix) for key in self.buckets.get(bucket, {}))
 
-    # --- Requests of clients. Returns status, headers, body.
+    # --- Requests of clients. `answer` returns status, headers, body.
     def answer(self, method, target, headers, body):
         path, _, query = target.partition('?')
         bucket, _, key = urllib.parse.unquote(path.lstrip('/')).partition('/')

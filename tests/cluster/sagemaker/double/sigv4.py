@@ -25,7 +25,7 @@ def sha256(data):
 
 def canonical(method, target, headers, signed, payload, s3):
     path, _, query = target.partition('?')
-    # S3 decodes a path and encodes it once. All other services encode the path once more, as it was sent.
+    # S3 decodes a path and encodes it once. All other services encode the sent path a second time.
     uri = encode(urllib.parse.unquote(path, errors='surrogateescape') if s3 else path, '/')
     pairs = [part.partition('=')[::2] for part in query.split('&') if part]
     pairs = sorted((encode(urllib.parse.unquote(key)), encode(urllib.parse.unquote(value))) for key, value in pairs)
