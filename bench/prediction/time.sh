@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks how well the step model predicts steps on this machine. Calibrates it, measures the 90 points of time.yaml, which the
-# calibration does not use, predicts them, and compares both. It measures the points in three rounds, and each point's
+# Checks how well the step model predicts steps on this machine. Calibrates it, measures the 90 points of time.yaml, which
+# the calibration does not use, predicts them, and compares both. It measures the points in three rounds, and each point's
 # median counts, because from one minute to the next the same step differs by more than the intended error. Takes about
 # 7 minutes on two cores. Load from other programs makes the result worse, so it prints the load.
 #   bench/prediction/time.sh [BUILD_FOLDER] [FOLDER]

@@ -15,8 +15,8 @@
 namespace ridgeline {
 namespace {
 
-// Views.cc adds, from the field table, a column of `points` for each field of RunSpec, and the views' columns. A point of
-// a sweep has a setup of its own if it differs from the sweep's.
+// Views.cc adds, from the field table, a column of `points` for each field of RunSpec, and the views' columns. A point
+// of a sweep has a setup of its own if it differs from the sweep's.
 constexpr std::string_view kVersion5 = R"sql(
 CREATE TABLE sweeps (
   name            TEXT PRIMARY KEY,
