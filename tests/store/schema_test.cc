@@ -170,31 +170,6 @@ TEST_F(SchemaTest, AMigrationThatFailsChangesNothing) {
   EXPECT_THAT(store.Check(), IsEmpty());
 }
 
-TEST_F(SchemaTest, ResultsOfTheFirstVersionStayAndKnowNoSkippedSteps) {
-  const std::vector<Point> points = samples::Points(1);
-  {
-    Store store = Store::Open(file_, Store::Mode::kReadWrite);
-    store.PutSweep(samples::Sweep("s"), points);
-    samples::RunJob(store, "rl-1", "s", points, RunStatus::kOk);
-  }
-  Sql(kDropViews +
-      "ALTER TABLE results DROP COLUMN skipped_steps; ALTER TABLE jobs DROP COLUMN started_unix_ns;"
-      "DROP INDEX results_by_measurement; ALTER TABLE results DROP COLUMN reason;"
-      "ALTER TABLE results DROP COLUMN campaign;"
-      "ALTER TABLE results DROP COLUMN setup; ALTER TABLE jobs DROP COLUMN campaign; ALTER TABLE jobs DROP COLUMN "
-      "setup;"
-      "ALTER TABLE sweep_points DROP COLUMN setup; ALTER TABLE sweeps DROP COLUMN campaign; ALTER TABLE sweeps DROP "
-      "COLUMN setup;"
-      "ALTER TABLE environments DROP COLUMN machine; ALTER TABLE environments DROP COLUMN version;"
-      "PRAGMA user_version = 1;"
-      "CREATE VIEW latest AS SELECT * FROM results AS r "
-      "WHERE r.attempt = (SELECT max(attempt) FROM results WHERE point_id = r.point_id)");
-  Store store = Store::Open(file_, Store::Mode::kReadWrite);
-  EXPECT_EQ(Value(store, "SELECT loss || ifnull(skipped_steps, ' unknown') FROM runs"), Cell("[9.5,9.25,9.0] unknown"));
-  EXPECT_EQ(Value(store, "SELECT count(*) FROM series"), Cell(int64_t{9}));
-  EXPECT_THAT(store.Check(), IsEmpty());
-}
-
 TEST_F(SchemaTest, AFieldThatIsNewBecomesAColumnWithItsValues) {
   const std::vector<Point> points = samples::Points(3);
   {
