@@ -190,7 +190,7 @@ TEST_P(CudaSteps, GiveTheSameBitsWhereAdamRunsBesideProducts) {
 
 // The plan gives a gradient's bytes to others soon after its weight is updated. All the same, most updates end before
 // that: docs/gpu.md has the share of Adam's time that the second stream can save, by the least times of all calls.
-TEST(AdamBesideProducts, FindsProductsThatDoNotWaitForItInThePlan) {
+TEST(CudaAdamBesideProducts, FindsProductsThatDoNotWaitForItInThePlan) {
   const DeviceSpeed speed = *SpeedOf("h200");
   for (const char* policy : {"none", "full"}) {
     const StepProgram program = BuildStep(SpecFrom({{"model", "llama-8b"},
