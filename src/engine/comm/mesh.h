@@ -26,8 +26,9 @@ inline constexpr size_t kAxisCount = 4;
 class MeshAxes {
  public:
   constexpr MeshAxes() = default;
-  constexpr MeshAxes(MeshAxis axis)
-      : bits_(static_cast<uint8_t>(1U << static_cast<unsigned>(axis))) {}  // NOLINT(*-explicit-*)
+  // Implicit: an axis is a set of one.
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  constexpr MeshAxes(MeshAxis axis) : bits_(static_cast<uint8_t>(1U << static_cast<unsigned>(axis))) {}
   static constexpr MeshAxes All() {
     MeshAxes all;
     all.bits_ = (1U << kAxisCount) - 1;
