@@ -40,7 +40,7 @@ TEST(SlurmFaults, WhereANodeOfTwoCrashesTheOtherTrainersCrashIsTheNodes) {
   const std::string script = fmt::format(
       "cd {0}; if [ -e lost ]; then [ $RANK = 0 ] || exit 0; exec {1} ok \"$@\"; fi; "
       "if [ $RANK = 1 ]; then echo $SLURMD_NODENAME >second; exec sleep infinity; fi; "
-      "until [ -e lost ]; do sleep 0.1; done; echo the other is gone; exit 7",
+      "echo >first; until [ -e lost ]; do sleep 0.1; done; echo the other is gone; exit 7",
       folder, testing::FakeProgram("fake_trainer").string());
   Child run = cli.Start(
       {"run", cli.WriteText(fmt::format("name: test\n"
@@ -48,7 +48,11 @@ TEST(SlurmFaults, WhereANodeOfTwoCrashesTheOtherTrainersCrashIsTheNodes) {
                                         "launch: {{launcher: slurm, cpus: 1, trainer: [/bin/sh, -c, {}, other], "
                                         "slurm: {{client: tools, nodes: 2}}}}\n",
                                         DumpJson(script)))});
-  ASSERT_TRUE(Eventually([&] { return ReadFileIfThere(cli.dir / "second").value_or("").ends_with('\n'); }));
+  const auto both_wait = [&] {
+    return std::filesystem::exists(cli.dir / "first") &&
+           ReadFileIfThere(cli.dir / "second").value_or("").ends_with('\n');
+  };
+  ASSERT_TRUE(Eventually(both_wait));
   const std::string second = ReadFile(cli.dir / "second");
   slurm.Node(second.substr(0, second.size() - 1), "crash");
   WriteFileAtomic(cli.dir / "lost", "");
