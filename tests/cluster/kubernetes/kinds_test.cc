@@ -8,6 +8,7 @@ namespace ridgeline {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using testing::Eventually;
 using ::testing::HasSubstr;
 using testing::Kubernetes;
@@ -86,7 +87,10 @@ TEST_P(KubernetesKinds, ItsEndsAreThoseOfJobs) {
   ASSERT_TRUE(cli.WaitForStarts(1));
   cli.Kubectl({"delete", "pods", "--all", "--wait=false"});
   cli.ExpectOk(cli.Finish(run));
-  EXPECT_EQ(cli.Ends(), "ok preempted");
+  // A PyTorchJob's operator makes a new pod if the old one is gone before the operator has seen it fail.
+  const bool may_go_on = GetParam().kind == "pytorchjob";
+  EXPECT_THAT(cli.Ends(), AnyOf("ok preempted", may_go_on ? "ok" : "ok preempted"));
+  EXPECT_EQ(cli.Starts(), 2);
   cli.ExpectOneFinalResultEach(1, 1);
 }
 
