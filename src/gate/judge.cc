@@ -9,13 +9,13 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/table.h"
+#include "gate/night_records.h"
 #include "gate/sides.h"
 #include "regress/accepted.h"
 #include "regress/gate_forms.h"
 #include "regress/measurements.h"
 #include "regress/nightly.h"
 #include "regress/nights.h"
-#include "session/say.h"
 #include "session/session.h"
 #include "store/store.h"
 
@@ -23,15 +23,6 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kMostPinned = 1000;  // measurements per cell
-
-// Reads the nights that are recorded in a folder.
-std::vector<Night> NightsOf(const std::string& folder) {
-  if (folder.empty()) return {};
-  std::vector<std::string> problems;
-  std::vector<Night> nights = ReadNights(folder, &problems);
-  for (const std::string& problem : problems) SayAside("warning: {}\n", problem);
-  return nights;
-}
 
 std::vector<MeasuredCell> ReadGateSide(const NamedSide& side, int64_t before_unix_ns, int64_t most,
                                        std::vector<LeftOutMeasurements> left_out = {}) {
@@ -80,7 +71,7 @@ GateSides ReadSides(const GateRequest& request) {
     throw Error(ErrorKind::kUsage, "gate: head and baseline are the same",
                 "name another baseline, or none: all before");
   }
-  const std::vector<Night> nights = NightsOf(request.records);
+  const std::vector<Night> nights = request.records.empty() ? std::vector<Night>() : NightsIn(request.records);
   constexpr auto kMost = static_cast<int64_t>(kBaseNights + kWindowNights);
   sides.baseline = ReadGateSide(baseline, is_one ? 0 : first_end, kMost, LeftOutOf(nights));
   if (!is_one) sides.recent = ReadGateSide(baseline, first_end, kMost, VoidOf(nights));

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "gate/night_records.h"
 #include "regress/nights.h"
 #include "session/say.h"
 
@@ -22,9 +23,7 @@ constexpr size_t kMostReasonBytes = 1000;
 constexpr size_t kMostAuthorBytes = 200;
 
 Night FindNight(const AcceptOptions& options, const std::filesystem::path& folder, const std::string& shown) {
-  std::vector<std::string> problems;
-  std::vector<Night> nights = ReadNights(folder, &problems);
-  for (const std::string& problem : problems) SayAside("warning: {}\n", problem);
+  std::vector<Night> nights = NightsIn(folder);
   const auto night = std::ranges::find(nights, options.night, &Night::name);
   if (night != nights.end()) return std::move(*night);
   std::vector<std::string> names;

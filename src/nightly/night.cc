@@ -18,6 +18,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "gate/judge.h"
+#include "gate/night_records.h"
 #include "nightly/metrics.h"
 #include "regress/gate.h"
 #include "regress/gate_forms.h"
@@ -35,13 +36,6 @@ namespace fs = std::filesystem;
 constexpr int64_t kStopDelayNs = 200'000'000;  // passes on a request to stop after this time at the latest
 
 int64_t NowUnixS() { return SystemClock().UnixNs() / 1'000'000'000; }
-
-std::vector<Night> NightsIn(const fs::path& folder) {
-  std::vector<std::string> problems;
-  std::vector<Night> nights = ReadNights(folder, &problems);
-  for (const std::string& problem : problems) SayAside("warning: {}\n", problem);
-  return nights;
-}
 
 // How a command of `ridgeline` ended.
 struct Ended {
