@@ -90,7 +90,7 @@ TEST_P(KubernetesKinds, ItsEndsAreThoseOfJobs) {
   // A PyTorchJob's operator makes a new pod if the old one is gone before the operator has seen it fail.
   const bool may_go_on = GetParam().kind == "pytorchjob";
   EXPECT_THAT(cli.Ends(), AnyOf("ok preempted", may_go_on ? "ok" : "ok preempted"));
-  EXPECT_EQ(cli.Starts(), 2);
+  EXPECT_GE(cli.Starts(), 2) << "a Job's controller may start a pod of its own before the launcher deletes the Job";
   cli.ExpectOneFinalResultEach(1, 1);
 }
 
