@@ -42,15 +42,15 @@ int CheckStore(const std::string& file) {
         "SELECT (SELECT count(*) FROM sweeps), (SELECT count(*) FROM points), (SELECT count(*) FROM jobs), "
         "(SELECT count(*) FROM results)");
     const auto count = [&](size_t column, const char* noun) {
-      const std::string number = CellText(counts.rows[0][column]);
-      return fmt::format("{} {}{}", number, noun, number == "1" ? "" : "s");
+      return CountOf(std::get<int64_t>(counts.rows[0][column]), noun);
     };
     Say("{} is sound: {}, {}, {}, {}\n", file, count(0, "sweep"), count(1, "point"), count(2, "job"),
-        count(3, "result"));
+        count(3, "measurement"));
     return 0;
   }
   for (const std::string& problem : problems) Say("{}\n", problem);
-  throw Error(ErrorKind::kInvalidInput, fmt::format("{} has {} problems, listed above", file, problems.size()),
+  throw Error(ErrorKind::kInvalidInput,
+              fmt::format("{} has {}, listed above", file, CountOf(problems.size(), "problem")),
               "copy the file first; `sqlite3 FILE .recover` saves what can be read");
 }
 
@@ -58,9 +58,9 @@ int Merge(const std::string& file, const std::string& other) {
   const DriverLock lock = DriverLock::Take(file, "db merge");
   Store store = OpenStore(file, Store::Mode::kReadWrite);
   const MergeSummary merged = store.Merge(other);
-  Say("{} has {} new results of {} jobs, {} new points and {} new sweeps from {}", file, merged.results, merged.jobs,
-      merged.points, merged.sweeps, other);
-  if (merged.known_results > 0) Say("; {} were here already", merged.known_results);
+  Say("{} has {} of {}, {} and {} from {}", file, CountOf(merged.results, "new measurement"),
+      CountOf(merged.jobs, "job"), CountOf(merged.points, "new point"), CountOf(merged.sweeps, "new sweep"), other);
+  if (merged.known_results > 0) Say("; it already had {}", CountOf(merged.known_results, "measurement"));
   Say("\n");
   return 0;
 }

@@ -530,9 +530,9 @@ TEST(Db, MergeBringsTwoDatabasesTogether) {
   ASSERT_EQ(cli.Run({"run", sweep, "--db", "other.db", "--to", "other"}).status.exit_code, 0);
   const auto merged = cli.Run({"db", "merge", "other.db"});
   EXPECT_EQ(merged.status.exit_code, 0) << merged.err;
-  EXPECT_THAT(merged.out, HasSubstr("ridgeline.db has 2 new results of 2 jobs"));
+  EXPECT_THAT(merged.out, HasSubstr("ridgeline.db has 2 new measurements of 2 jobs"));
   EXPECT_EQ(cli.Count("SELECT count(*) FROM measurements"), 4);
-  EXPECT_THAT(cli.Run({"db", "merge", "other.db"}).out, HasSubstr("0 new results of 0 jobs"));
+  EXPECT_THAT(cli.Run({"db", "merge", "other.db"}).out, HasSubstr("0 new measurements of 0 jobs"));
   EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 were already measured"));
   EXPECT_TRUE(cli.Run({"db", "check"}).status.ok());
   EXPECT_EQ(cli.Run({"db", "merge", "nowhere.db"}).status.exit_code, 2);
