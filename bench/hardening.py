@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What the compiler's checks (rl_hardened_flags in cmake/options.cmake) cost.
+"""Measures the cost of the compiler's checks (rl_hardened_flags in cmake/options.cmake).
 
   hardening.py PLAIN HARDENED [ROUNDS]
 
-PLAIN, HARDENED: bin folders of two builds of the same sources, configured with -DRIDGELINE_HARDEN=OFF and ON. Each
-program below runs in turns with both builds, ROUNDS (15) times. Prints the median ratio of their processor times, plain
-to hardened, with its quartiles: 0.99 means that the hardened build takes 1 % more.
+PLAIN, HARDENED: bin folders of two builds of the same sources, configured with -DRIDGELINE_HARDEN=OFF and ON. The script
+runs each program below with both builds in turns, ROUNDS (15) times. It prints the median ratio of their processor times,
+plain to hardened, with its quartiles: 0.99 means that the hardened build takes 1 % more.
 """
 import os
 import statistics

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What `ridgeline serve` takes of a large database, and how it answers beside strangers who say half.
+"""Measures the memory of `ridgeline serve` with a large database, and its answer times beside idle clients.
 
-  serve.py PROGRAM DB [PAGES [STRANGERS]]
+  serve.py PROGRAM DB [PAGES [CLIENTS]]
 
-PROGRAM: ridgeline. DB: a database of 100,000 measurements, as many_runs_db makes it. Asks for PAGES (200) heavy pages,
-first each for the first time, then as often as it takes; STRANGERS (1,000) then connect and say half a request, all of
-them at all times, while /metrics is scraped 200 times. Prints the server's resident memory and times.
+PROGRAM: ridgeline. DB: a database of 100,000 measurements, which many_runs_db makes. The script first requests each
+expensive page on its own: a first time, then three times more. It then requests PAGES (200) of them, four at a time. Then
+CLIENTS (1,000) stay connected and send half a request each, while the script scrapes /metrics 200 times. It prints the
+server's resident memory and the times.
 """
 import os
 import re
@@ -18,10 +19,10 @@ import time
 
 program, db = sys.argv[1:3]
 pages = int(sys.argv[3]) if len(sys.argv) > 3 else 200
-strangers = int(sys.argv[4]) if len(sys.argv) > 4 else 1000
+clients = int(sys.argv[4]) if len(sys.argv) > 4 else 1000
 repository = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-HEAVY = ["/reports/history", "/history", "/reports/activation-checkpointing", "/runs?status=ok", "/reports/scaling",
-         "/compare?base=night-1&head=night-400", "/reports/history.csv", "/reports/history.md"]
+EXPENSIVE = ["/reports/history", "/history", "/reports/activation-checkpointing", "/runs?status=ok", "/reports/scaling",
+             "/compare?base=night-1&head=night-400", "/reports/history.csv", "/reports/history.md"]
 SCRAPES = 200
 
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -32,7 +33,7 @@ port = int(re.search(r":(\d+)/", server.stdout.readline()).group(1))
 
 
 def get(path, timeout=300, encoding="gzip"):
-    """The answer's status, its bytes, and the seconds that it took."""
+    """Returns the answer's status, its bytes, and the seconds that it took."""
     began = time.monotonic()
     with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: {encoding}\r\n\r\n".encode())
@@ -44,6 +45,7 @@ def get(path, timeout=300, encoding="gzip"):
 
 
 def resident_mb():
+    """Returns the server's resident memory, now and at most, in MB."""
     with open(f"/proc/{server.pid}/status", encoding="ascii") as status:
         text = status.read()
     return [int(re.search(name + r":\s+(\d+)", text).group(1)) / 1000 for name in ("VmRSS", "VmHWM")]
@@ -55,11 +57,11 @@ def percentile(values, share):
 
 try:
     print(f"at rest: {resident_mb()[0]:.0f} MB")
-    for path in HEAVY:
+    for path in EXPENSIVE:
         status, size, first = get(path)
         again = min(get(path)[2] for _ in range(3))
         print(f"{path}: {status}, {size / 1e6:.2f} MB as sent, {first:.2f} s at first, {again:.3f} s again")
-    # Four at once, as several people would.
+    # Four threads request pages at once, like several people.
     left = list(range(pages))
     statuses = []
     lock = threading.Lock()
@@ -70,9 +72,10 @@ try:
                 if not left:
                     return
                 number = left.pop()
-            # Every second one is asked in a way that no cache knows.
-            fresh = f"{'&' if '?' in HEAVY[number % len(HEAVY)] else '?'}number={number}" if number % 2 else ""
-            statuses.append(get(HEAVY[number % len(HEAVY)] + fresh)[0])
+            # Every second request has an address of its own, so the cache of pages does not have its answer.
+            path = EXPENSIVE[number % len(EXPENSIVE)]
+            fresh = f"{'&' if '?' in path else '?'}number={number}" if number % 2 else ""
+            statuses.append(get(path + fresh)[0])
 
     began = time.monotonic()
     threads = [threading.Thread(target=ask) for _ in range(4)]
@@ -81,13 +84,13 @@ try:
     for thread in threads:
         thread.join()
     rss, most = resident_mb()
-    print(f"{pages} heavy pages, four at once: {time.monotonic() - began:.0f} s, {pages - statuses.count(200)} failed; "
+    print(f"{pages} expensive pages, four at once: {time.monotonic() - began:.0f} s, {pages - statuses.count(200)} failed; "
           f"{rss:.0f} MB after, {most:.0f} MB at most")
 
     ended = threading.Event()
 
-    def be_strange(count):
-        """So many connections with half a request, each opened anew where the server has closed it."""
+    def hold_half_requests(count):
+        """Keeps `count` connections open that have sent half a request. Reopens each one that the server closes."""
         held = []
         while not ended.is_set():
             for connection in list(held):
@@ -115,7 +118,7 @@ try:
 
     took = [get("/metrics")[2] for _ in range(20)]
     print(f"a scrape alone: median {percentile(took, 0.5):.3f} s")
-    crowd = [threading.Thread(target=be_strange, args=(strangers // 4,)) for _ in range(4)]
+    crowd = [threading.Thread(target=hold_half_requests, args=(clients // 4,)) for _ in range(4)]
     for thread in crowd:
         thread.start()
     time.sleep(2)
@@ -132,7 +135,7 @@ try:
     ended.set()
     for thread in crowd:
         thread.join()
-    print(f"{len(took)} scrapes beside {strangers} strangers: median {percentile(took, 0.5):.3f} s, "
+    print(f"{len(took)} scrapes beside {clients} idle clients: median {percentile(took, 0.5):.3f} s, "
           f"p99 {percentile(took, 0.99):.3f} s, {failed} failed")
 finally:
     server.terminate()

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Prints what the pages say of an H200, from the results in bench/results/h200, and checks that they say it.
+"""Computes the H200's figures from the results in bench/results/h200, and checks that the pages have them.
 
-  bench/gpu/figures.py [TRAINER]   TRAINER: a ridgeline-train. With it, also what is computed from a step's shapes:
-                                   what a pass saves, and a step's time beside the least one. It needs no GPU.
+  bench/gpu/figures.py [TRAINER]   TRAINER: a ridgeline-train; it needs no GPU. With it, the script also checks the figures
+                                   that follow from a step's shapes: how much time a pass saves, and how a step's time
+                                   compares with the least possible time.
 
-Each line has a page and a text that the page has. The exit code is 1 if a page lacks one. Time is of the median step.
-MFU is the model's FLOPs of a step, recomputation not counted, over its time and the card's dense peak.
+Each printed line has a page and a text that the page must contain. The exit code is 1 if a page lacks one. A step's time
+is that of the median step. MFU is the model's FLOPs of a step, without recomputation, divided by the step's time and the
+card's dense peak.
 """
 import pathlib
 import re
@@ -15,17 +17,19 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench/results/h200"
-PEAK_TFLOPS = 989  # of an H200 in bf16 (src/engine/device/speed.cc)
-MEMORY_TB_S = 4.3  # what --budget takes for an H200's memory
+PEAK_TFLOPS = 989  # an H200's peak in bf16 (src/engine/device/speed.cc)
+MEMORY_TB_S = 4.3  # the memory bandwidth that --budget assumes for an H200
 GPU_PAGE = "docs/gpu.md"
 
 
 def text_of(page):
-    """A page's text with each run of spaces and line ends as one space."""
+    """Returns a page's text, with each run of spaces and line ends as one space."""
     return " ".join((ROOT / page).read_text(encoding="utf-8").split())
 
 
 class Claims:
+    """Checks that pages contain texts, prints each check, and counts the texts that are missing."""
+
     def __init__(self):
         self.pages = {}
         self.missing = 0
@@ -39,14 +43,17 @@ class Claims:
 
 
 class Run:
+    """A row of runs(), with the columns as members."""
+
     def __init__(self, row):
         self.__dict__.update(dict(row))
         self.ms = self.step_ns / 1e6
-        # Energy is that of the measured steps, which are the last.
+        # The energy covers only the measured steps, which are the last ones.
         self.measured_s = sum(self.all_ns[-self.steps:]) / 1e9
 
 
 def runs():
+    """Returns the successful runs with bf16 state, in the order in which they were measured."""
     store = sqlite3.connect(f"file:{RESULTS / 'gpu.db'}?mode=ro&immutable=1", uri=True)
     store.row_factory = sqlite3.Row
     rows = store.execute("""SELECT r.number, p.spec ->> '$.model' AS model, p.spec ->> '$.batch_size' AS batch,
@@ -72,13 +79,13 @@ def eval_numbers(text):
 
 
 def one(found, model, policy, precision, by, last=False):
-    """The first run of these, or the last: that of the call in which both trainers ran."""
+    """Returns the first of the matching runs, or the last, or None. Both trainers ran in the call that gave the last."""
     matching = [r for r in found if (r.model, r.policy, r.precision, r.by) == (model, policy, precision, by)]
     return matching[-1 if last else 0] if matching else None
 
 
 def seconds_of_stages(*call):
-    """How long the stages of bench/gpu.sh may take: those beside each other as long as the longest."""
+    """Returns the total time limit of bench/gpu.sh's stages. Stages that run at the same time count as the longest one."""
     lines = subprocess.run([ROOT / "bench/gpu.sh", "stages", *call], check=True, capture_output=True, text=True).stdout
     total = beside = 0
     for line in lines.splitlines():
@@ -91,11 +98,13 @@ def seconds_of_stages(*call):
 
 
 def between(values, form, unit=""):
+    """Returns "LOW to HIGH", the values' range in the given format, or one number if both look the same."""
     low, high = form.format(min(values)), form.format(max(values))
     return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
 
 
 def side_by_side(claims, found):
+    """Checks the comparison with PyTorch, the targets, the power and the losses."""
     of = lambda *which, **more: one(found, *which, **more)
     whole, full = of("llama-8b", "none", "bf16", "ours"), of("llama-8b", "full", "bf16", "ours")
     torch = of("llama-8b", "full", "bf16", "compile")
@@ -115,7 +124,7 @@ def side_by_side(claims, found):
         ours, compiled = of(model, policy, precision, "ours"), of(model, policy, precision, "compile")
         eager = of(model, policy, precision, "eager")
         again = of(model, policy, precision, "ours", last=True)
-        # The second call measured both again where the first had no torch.compile.
+        # If the first call had no torch.compile run of a point, the second call measured both trainers again.
         note = " ¹" if compiled and again is not ours and compiled.number > ours.number + 8 else ""
         beside = again if note else ours
         row = f"| {model}, {batch}, {policy}, {precision} | {ours.tokens_per_s:,.0f} | {ours.peak / 1e9:.1f} | "
@@ -160,7 +169,7 @@ def side_by_side(claims, found):
     claims.says(GPU_PAGE, f"{of('stack-1b', 'none', 'bf16', 'ours').power_w:.0f} W for stack-1b")
     assert all("sw_power_cap" in run.limits for run in ours)
 
-    # What repeats: the numbers of the steps are from 1 on.
+    # The first steps at which losses differ. Steps count from 1.
     losses = {p: of("llama-8b", p, "bf16", "ours").loss for p in ("none", "selective", "full")}
     part = lambda series: next(i + 1 for i, step in enumerate(zip(*series)) if len(set(step)) > 1)
     claims.says(GPU_PAGE, f"llama-8b's loss at step {part(losses.values())} is {losses['none'][1]:.6f} with `none`, "
@@ -170,6 +179,7 @@ def side_by_side(claims, found):
 
 
 def texts(claims):
+    """Checks the figures that come from the text files: parity.txt, facts.txt and the stages of bench/gpu.sh."""
     parity, facts = (RESULTS / "parity.txt").read_text(), (RESULTS / "facts.txt").read_text()
     first = parity.split("# of the second")[0]
     failed = len(re.findall(r"^\[  FAILED  \]", first, re.M))
@@ -189,6 +199,8 @@ def texts(claims):
 
 
 class Op:
+    """A line of a table that `ridgeline-train --profile` printed."""
+
     def __init__(self, line):
         name, calls, number, unit, _, tflops, speed = line.split()
         self.name, self.calls = name, int(calls)
@@ -198,7 +210,7 @@ class Op:
 
 
 def profiles():
-    """The tables of profile.txt: bf16 and fp8 before, bf16 and fp8 after."""
+    """Returns the four tables of profile.txt: bf16 and fp8 before the changes, then bf16 and fp8 after them."""
     tables = []
     for line in (RESULTS / "profile.txt").read_text().splitlines():
         if line.startswith("op "):
@@ -210,17 +222,18 @@ def profiles():
 
 
 def kernels(claims):
+    """Checks the speeds of kernels, from profile.txt and ceilings.txt."""
     before, before_8, after, after_8 = profiles()
     by_host = re.findall(r"tokens/s  ([0-9.]+) (ms|us)$", (RESULTS / "profile.txt").read_text(), re.M)[:5]
     slowest = max(float(number) for number, unit in by_host if unit == "ms")
     fastest = min(float(number) for number, unit in by_host if unit == "us")
     claims.says(GPU_PAGE, f"one step of an H200's took {slowest:.0f} ms and one {fastest:.0f} µs")
     ceilings = (RESULTS / "ceilings.txt").read_text().split("\n")[1:]
-    last = ceilings[4:]  # the third call's
+    last = ceilings[4:]  # the lines of the third call
     copies = {2 * int(b): float(s) for b, s in re.findall(r"copy (\d+) bytes: ([0-9.]+)", "\n".join(last))}
     product = float(re.search(r"bf16: ([0-9.]+) TFLOP", last[-2] if last[-1] == "" else last[-1]).group(1))
 
-    # A copy as large: its time is taken to grow evenly between the sizes that were copied, each way.
+    # A kernel is compared with a copy of as many bytes. Between the measured sizes, a copy's time is interpolated linearly.
     sizes = sorted(copies)
     seconds = [size / copies[size] for size in sizes]
 
@@ -263,11 +276,10 @@ def kernels(claims):
     claims.says(GPU_PAGE, f"({product:.0f} TFLOP/s)")
     attention = after["attention_forward"].ms + after["attention_backward"].ms
     assert 0.3 < attention / sum(op.ms for op in after.values()) < 0.36  # "a third of a step of llama-1b"
-    return product, after["adam"].speed
 
 
 def budget(trainer, *fields):
-    """The least time of a step in ms, and each line's GB and calls."""
+    """Returns the least time of a step in ms, and (GB, calls) of each line of `ridgeline-train --budget`."""
     out = subprocess.run([trainer, "--budget", "--device", "meta", "--gpu", "h200", "--state-precision", "bf16",
                           "--dropout", "0", *fields], check=True, capture_output=True, text=True).stdout
     lines = {(name, phase): (float(gb), int(calls))
@@ -275,17 +287,18 @@ def budget(trainer, *fields):
     return float(re.search(r"^step +([0-9.]+) ms", out, re.M).group(1)), lines
 
 
-def of_shapes(claims, trainer, found, adam_speed):
+def from_shapes(claims, trainer, found):
+    """Checks the figures that follow from a step's shapes, as `ridgeline-train --budget` computes them."""
     saved_ms = lambda gb: gb / MEMORY_TB_S
     long = ("--seq-length", "8192")
-    # The steps were measured when SwiGLU's gradient in fp8 was stored and read again.
+    # When these steps were measured, the engine still stored SwiGLU's gradient in fp8 and read it again.
     ratios = {}
     for run in (r for r in found if r.by == "ours"):
         least, lines = budget(trainer, "--model", run.model, "--batch-size", str(run.batch), "--checkpointing",
                               run.policy, "--precision", run.precision, *long)
         if run.precision == "fp8":
             gb, calls = lines["swiglu_backward_quantize", "backward"]
-            # Per element of the gradient: 2 bytes are read of gate_up, 1 of dy, and 2 of codes are written.
+            # For each element of the gradient, the pass reads 2 bytes of gate_up and 1 of dy, and writes 2 bytes of codes.
             least += saved_ms(gb * 4 / 5)
         ratios.setdefault((run.model, run.precision, run.policy), run.ms / least)
     for page in (GPU_PAGE, "src/engine/cli/print_budget.cc"):
@@ -302,13 +315,13 @@ def of_shapes(claims, trainer, found, adam_speed):
     codes = fp8["swiglu_backward_quantize", "backward"][0] * 4 / 5
     claims.says(GPU_PAGE, f"This saves {codes:.0f} GB of a step of llama-8b (one sequence of 8192, fp8), which is "
                           f"{saved_ms(codes):.0f} of {step['fp8']:.0f} ms")
-    # A norm that makes its input reads two tensors and writes two.
+    # A norm that computes its own input reads two tensors and writes two.
     gb = bf16["residual_rms_norm", "forward"][0] / 4
     claims.says(GPU_PAGE, f"This saves {gb:.1f} GB of a step of llama-8b (one sequence of 8192, bf16), which is "
                           f"{saved_ms(gb):.1f} of {step['bf16']:.0f} ms")
     claims.says(GPU_PAGE, f"| llama-8b, one sequence of 8192, bf16 | {gb:.1f} GB | {saved_ms(gb):.1f} of "
                           f"{step['bf16']:.0f} ms |")
-    # The residual's gradient: its numbers (2 bytes) need not be read, but its codes (1) are, to be transposed.
+    # The numbers of the residual's gradient (2 bytes each) need not be read. The transpose still reads its codes (1 byte).
     gb = bf16["residual_rms_norm", "forward"][0] / 8
     claims.says(GPU_PAGE, f"twice a layer: {gb:.1f} GB of a step of llama-8b in fp8, {saved_ms(gb):.1f} of "
                           f"{step['fp8']:.0f} ms")
@@ -322,9 +335,9 @@ def of_shapes(claims, trainer, found, adam_speed):
                           f"{sums:.1f} GB, {saved_ms(sums):.1f} ms")
     gb = bf16["adam", "optimizer"][0]
     claims.says(GPU_PAGE, f"Adam takes {saved_ms(gb):.0f} ms of a step of llama-8b")
-    # The head's gradient, read and written by each chunk of llama-1b, and the logits of a chunk.
+    # Each chunk of llama-1b reads and writes the head's gradient and the chunk's logits.
     _, small = budget(trainer, "--model", "llama-1b", *long)
-    logits = small["cross_entropy", "forward"][0] / 2 / 8192  # GB a token: read and written in place
+    logits = small["cross_entropy", "forward"][0] / 2 / 8192  # GB a token; the budget counts a read and a write
     head = 2 * 128256 * 2048 * 2 / 1e9
     claims.says(GPU_PAGE, f"reads and writes the head's gradient: {head:.2f} GB for llama-1b. By the bytes, 2 chunks of 4096 "
                           f"instead of 8 of 1024 save {saved_ms(6 * head):.1f} ms, for {3072 * logits:.1f} GB more of logits")
@@ -335,9 +348,9 @@ def main():
     found = runs()
     side_by_side(claims, found)
     texts(claims)
-    _, adam_speed = kernels(claims)
+    kernels(claims)
     if len(sys.argv) > 1:
-        of_shapes(claims, sys.argv[1], found, adam_speed)
+        from_shapes(claims, sys.argv[1], found)
     print(f"{claims.missing} missing")
     return claims.missing > 0
 

@@ -1,8 +1,12 @@
-"""Compares predictions with measurements: `ridgeline predict` and `ridgeline query` of the same points, in JSON.
+"""Compares predictions with measurements: compare.py PREDICTED MEASURED, two files in JSON for the same points.
 
-The median counts if a point was measured several times. Prints the mean absolute error, its 90th percentile,
-Kendall's tau of throughput, how many of the 90 % intervals hold (and how many of all single measurements lie in theirs),
-by how much the measurements differ from their own median, and the bias by what the points differ in.
+PREDICTED is the output of `ridgeline predict`, MEASURED that of `ridgeline query`. If a point was measured several times,
+its median counts. Prints
+- the mean absolute error of step times, and its 90th percentile;
+- Kendall's tau of throughput;
+- the share of 90 % intervals that contain the point's median, and the share of single measurements in their interval;
+- how far measurements lie from their own median;
+- the median of predicted / measured for each family, precision, checkpointing policy, number of ranks and sharding.
 """
 import json
 import math
@@ -10,6 +14,7 @@ import sys
 
 
 def kendall(pairs):
+    """Returns Kendall's tau-a of the pairs: 1 if both sides rank all points alike, -1 if they rank them in reverse."""
     concordant = discordant = 0
     for i, (a, b) in enumerate(pairs):
         for c, d in pairs[:i]:
@@ -19,7 +24,8 @@ def kendall(pairs):
     return (concordant - discordant) / max(concordant + discordant, 1)
 
 
-def holds(p, m):
+def contains(p, m):
+    """Returns whether the predicted interval contains the measured step time."""
     return p["step_low_ns"] <= m["step_ns"] <= p["step_high_ns"]
 
 
@@ -35,8 +41,8 @@ def main():
     if not points:
         sys.exit("no point was both predicted and measured")
     errors = sorted(abs(p["step_ns"] / m["step_ns"] - 1) for p, m in points)
-    held = sum(holds(p, m) for p, m in points)
-    held_of_runs = sum(holds(predicted[row["point_id"]], row) for row in runs)
+    held = sum(contains(p, m) for p, m in points)
+    held_of_runs = sum(contains(predicted[row["point_id"]], row) for row in runs)
     apart = sorted(abs(row["step_ns"] / rows[len(rows) // 2]["step_ns"] - 1)
                    for rows in rounds.values() if len(rows) > 1 for row in rows)
     print(f"points                  {len(points)}, measured {len(runs)} times")
@@ -45,12 +51,12 @@ def main():
     print(f"worst                   {100 * errors[-1]:.1f} %")
     tau = kendall([(p["steady_tokens_per_s"], m["steady_tokens_per_s"]) for p, m in points])
     print(f"Kendall's tau           {tau:.3f}   (>= 0.9)")
-    print(f"90 % intervals that hold {100 * held / len(points):.0f} %   (>= 85)")
-    print(f"  of single measurements {100 * held_of_runs / len(runs):.0f} %")
+    print(f"medians in their 90 % interval {100 * held / len(points):.0f} %   (>= 85)")
+    print(f"measurements in their interval {100 * held_of_runs / len(runs):.0f} %")
     if apart:
-        print(f"measurements from their middle  {100 * sum(apart) / len(apart):.1f} %, "
+        print(f"distance from the own median {100 * sum(apart) / len(apart):.1f} %, "
               f"90th percentile {100 * apart[len(apart) * 9 // 10]:.1f} %")
-    print("predicted / measured, the middle of each:")
+    print("median of predicted / measured:")
     for field in ("family", "precision", "checkpointing", "ranks", "shard"):
         by = {}
         for p, m in points:

@@ -82,7 +82,7 @@ class Ridgeline:
 
 
 def computable(precisions):
-    """Returns those that this processor computes. Without bf16 instructions PyTorch takes minutes for one product."""
+    """Returns the precisions that this processor has. Without bf16 instructions, PyTorch takes minutes for one product."""
     flags = set(pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
     if "bf16" in precisions and not flags & {"avx512_bf16", "amx_bf16", "bf16"}:
         print("bf16 is left out: this processor has no instructions for it (avx512_bf16, amx_bf16)", flush=True)
@@ -102,7 +102,7 @@ def torch_gemm_gflops(precisions):
 
 
 def choose_blas_core():
-    """OpenBLAS mistakes a processor that is newer than itself for an old one. Sets the faster kind."""
+    """Sets OpenBLAS's kind of processor if that makes it faster. OpenBLAS takes processors newer than itself for old ones."""
     detected = torch_gemm_gflops(["fp32"])["fp32"]
     TORCH_ENVIRONMENT["OPENBLAS_CORETYPE"] = "SkylakeX"
     try:
@@ -112,7 +112,7 @@ def choose_blas_core():
     if told < 1.1 * detected:
         del TORCH_ENVIRONMENT["OPENBLAS_CORETYPE"]
         return
-    print(f"OpenBLAS is told that this is a SkylakeX: {told:.0f} GFLOP/s in fp32 in place of {detected:.0f}", flush=True)
+    print(f"OpenBLAS uses the kernels for SkylakeX: {told:.0f} GFLOP/s in fp32 instead of {detected:.0f}", flush=True)
 
 
 def words(way):
@@ -123,7 +123,7 @@ def words(way):
 
 
 class Way:
-    """The figures of one way of PyTorch."""
+    """The figures of one run of PyTorch, in one of its ways."""
 
     def __init__(self, spec, way, taken):
         measured = taken["step_ns"][spec["warmup_steps"]:]
@@ -252,15 +252,15 @@ def print_tables(results, peak):
               f"| {gib(r['ridgeline_rss_bytes'])} | {gib(r['ridgeline_same_state_rss_bytes'])} "
               f"| {gib(r['torch_rss_bytes'])} | {r['ridgeline_same_state_rss_bytes'] / r['torch_rss_bytes']:.2f} |")
     print("\nspeed: ridgeline / PyTorch, the median of the rounds' ratios. memory: the resident peaks' ratio, both with the "
-          "state PyTorch's way keeps (pure bf16: no fp32 master weights and moments). GFLOP/s: the model's FLOPs (causal), "
-          "in brackets of the machine's fastest square product "
+          "state PyTorch's way keeps (pure bf16: no fp32 master weights and moments). GFLOP/s: the model's FLOPs (causal); "
+          "in brackets, the share of the machine's fastest square product "
           f"({', '.join(f'{name} {value:.0f} GFLOP/s' for name, value in sorted(peak.items()))}).\n")
     for r in results:
         print(f"{r['name']}, PyTorch's ways:")
         if "torch_way" in r and not r["torch_ways"]:
-            print(f"  {r['torch_way']}, as with the first sizes")
+            print(f"  {r['torch_way']}, the fastest with the first sizes")
         for way in r.get("torch_ways", []):
-            chosen = " <- met ridgeline" if way["way"] == r["torch_way"] else ""
+            chosen = " <- compared with ridgeline" if way["way"] == r["torch_way"] else ""
             print(f"  {way['way']}: {way['tokens_per_s']:.1f} tokens/s, {gib(way['rss_bytes'])}{chosen}")
         for failure in r["failed"]:
             print(f"  failed: {failure}")
@@ -274,10 +274,10 @@ def main():
     parser.add_argument("--precision", default="bf16,fp32", help="(%(default)s)")
     parser.add_argument("--seq", default="512,1024", help="sequence lengths (%(default)s)")
     parser.add_argument("--batch", default="1,4,8", help="batch sizes (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="pairs of runs a configuration (%(default)s)")
-    parser.add_argument("--warmup", type=int, default=1, help="steps a run that do not count (%(default)s)")
-    parser.add_argument("--steps", type=int, default=3, help="steps a run that do (%(default)s)")
-    parser.add_argument("--quick", action="store_true", help="llama-25m at 1 x 512, two rounds")
+    parser.add_argument("--rounds", type=int, default=3, help="pairs of runs for each configuration (%(default)s)")
+    parser.add_argument("--warmup", type=int, default=1, help="warm-up steps of a run, which do not count (%(default)s)")
+    parser.add_argument("--steps", type=int, default=3, help="measured steps of a run (%(default)s)")
+    parser.add_argument("--quick", action="store_true", help="only llama-25m at 1 x 512, in two rounds")
     parser.add_argument("--json", help="write every figure into this file, too")
     args = parser.parse_args()
     if args.quick:
@@ -289,7 +289,7 @@ def main():
     if args.json:
         # chroot changed the working folder, but PWD keeps its name on the machine.
         figures = HOST / pathlib.Path(os.environ["PWD"], args.json).relative_to("/")
-        try:  # fails now, not after an hour of measuring; the old contents stay until there are newer ones
+        try:  # fails now, not after an hour of measuring; the file keeps its old contents until then
             figures.open("a", encoding="utf-8").close()
         except OSError as error:
             parser.error(f"--json {args.json}: {error.strerror}")
@@ -298,7 +298,7 @@ def main():
         work = pathlib.Path("/") / pathlib.Path(folder).relative_to(HOST)
         ridgeline = Ridgeline(args.build, work)
         choose_blas_core()
-        peaks = [ridgeline.gemm_gflops(precisions)]  # before and after, by both libraries: the largest is the peak
+        peaks = [ridgeline.gemm_gflops(precisions)]  # measured before and after, with both libraries; the largest counts
         results, searches = [], {}
         for spec in ridgeline.specs(args):
             results.append(compare(spec, ridgeline, work, args.rounds, searches))

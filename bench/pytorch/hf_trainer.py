@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Trains a llama or gpt on random tokens with Hugging Face's own Trainer, and prints that trainer's output.
 
-A sweep whose trainer is hf-trainer (hf-trainer.yaml) starts it inside the folder that has PyTorch. The flags are those
-of TrainingArguments, and the model's shape.
+A sweep whose trainer is hf-trainer (hf-trainer.yaml) starts it inside the folder that has PyTorch. Its flags are those
+of TrainingArguments and those for the model's shape.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def model_of(args):
 
 def arguments():
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("--build", help="the build folder; not asked for here")
+    parser.add_argument("--build", help="the build folder, which inside.sh passes; unused")
     parser.add_argument("--family", choices=["llama", "gpt"])
     for name in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "positions", "block_size", "max_steps",
                  "per_device_train_batch_size", "gradient_accumulation_steps", "warmup_steps", "seed"):

@@ -2,15 +2,15 @@
 """Trains the llama or gpt model of a RunSpec with PyTorch on the CPU and prints its figures as one JSON line.
 
 The shapes, the optimizer and the work of a step are ridgeline-train's: fused q, k, v and gate, up products, RMSNorm and
-rotary halves for llama, LayerNorm, biases and tanh GELU for gpt, a tied or an own head, AdamW on every parameter, the
+rotary halves for llama, LayerNorm, biases and tanh GELU for gpt, a tied or a separate head, AdamW on every parameter, the
 loss over every token. `--numbers` says how a bf16 run keeps its numbers:
 
   autocast  fp32 parameters and moments, bf16 products (torch.autocast)
   pure      parameters, gradients and moments in bf16. This favours PyTorch: half of ridgeline's state, and no fp32
             master weights.
 
-`--attention` is PyTorch's fused scaled_dot_product_attention (sdpa), or two batched products around a softmax (plain).
-Plain exists because PyTorch's fused kernel for CPUs multiplies bf16 without the CPU's bf16 instructions.
+`--attention sdpa` is PyTorch's fused scaled_dot_product_attention. `--attention plain` is two batched products around a
+softmax. It exists because PyTorch's fused kernel for CPUs multiplies bf16 without the CPU's bf16 instructions.
 """
 
 import argparse
@@ -128,7 +128,7 @@ class Model(nn.Module):
 
 
 def loss_and_backward(body, head_loss, ids, targets, chunk, autocast):
-    """Returns the mean loss and adds the gradients. With `chunk`, logits live for that many tokens, as in ridgeline."""
+    """Returns the mean loss and adds the gradients. With `chunk`, logits exist for that many tokens, as in ridgeline."""
     with autocast:
         hidden = body(ids).flatten(0, 1)
         targets = targets.flatten()
@@ -183,7 +183,7 @@ def main():
     parser.add_argument("--numbers", choices=["fp32", "autocast", "pure"], required=True)
     parser.add_argument("--compile", action="store_true", help="torch.compile the model and the loss")
     parser.add_argument("--attention", choices=["plain", "sdpa"], default="plain")
-    parser.add_argument("--chunk", type=int, default=0, help="tokens whose logits live at a time; 0: all")
+    parser.add_argument("--chunk", type=int, default=0, help="the number of tokens whose logits exist at a time; 0: all")
     args = parser.parse_args()
     with open(args.spec, encoding="utf-8") as file:
         spec = json.load(file)

@@ -21,7 +21,7 @@ try:
     import torch
     import transformers
 except ImportError as missing:  # an earlier install.sh made the folder
-    sys.exit(f"weights.py: {missing} in the folder that bench/pytorch/install.sh printed; remove it to have it made anew")
+    sys.exit(f"weights.py: {missing} in the folder that bench/pytorch/install.sh printed; remove the folder and run again")
 
 HOST = pathlib.Path("/host")
 SEQUENCES, TOKENS, STEPS = 3, 29, 3
@@ -78,7 +78,7 @@ class Trainer:
 
 
 def stored(folder):
-    """Returns the tensors as the files have them."""
+    """Returns the tensors of the folder's files, by name, in fp32."""
     tensors = {}
     for file in sorted(folder.glob("model*.safetensors")):
         tensors |= {name: tensor.float() for name, tensor in safetensors.torch.load_file(file).items()}
@@ -86,7 +86,7 @@ def stored(folder):
 
 
 def loaded(folder):
-    """Returns the model; no tensor may be missing or left over."""
+    """Returns the folder's model. Ends the program if a tensor is missing or left over."""
     model, info = transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
     amiss = {what: list(names) for what, names in info.items() if names}
@@ -151,12 +151,12 @@ def main():
     parser = argparse.ArgumentParser(prog="weights.sh", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--model", default=",".join(MODELS), help="of these (%(default)s)")
+    parser.add_argument("--model", default=",".join(MODELS), help="the models to try (%(default)s)")
     args = parser.parse_args()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    print(f"transformers {transformers.__version__}, PyTorch {torch.__version__}; errors are relative, bounds 1e-5 of "
-          f"logits and loss and 1e-4 of gradients", flush=True)
+    print(f"transformers {transformers.__version__}, PyTorch {torch.__version__}; errors are relative; the limit is 1e-5 "
+          f"for logits and loss, and 1e-4 for gradients", flush=True)
     with tempfile.TemporaryDirectory(dir=HOST / "tmp") as work:
         trainer = Trainer(pathlib.Path(args.build).resolve(), pathlib.Path("/") / pathlib.Path(work).relative_to(HOST))
         same = [travel(name, MODELS[name], trainer) for name in args.model.split(",")]

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Runs the steps of the CI files that ship, as their runners would, with the programs of a build; and reads what
-`ridgeline nightly install --kubernetes` writes.
+"""Runs the steps of the shipped CI files like their runners, with the programs of a build. Also checks the output of
+`ridgeline nightly install --kubernetes`.
 
   ci_steps.py BIN DOCS
 
-BIN: the folder with ridgeline; DOCS: that with ci/. In place of the repository there is a folder with a sweep of two
-points, and the folder of the nights that the files name is in it, too. Each file is run thrice: a first night, a second
-that has the first as its baseline, and a third that does not have the second, which found both points worse.
+BIN: the folder with ridgeline. DOCS: the folder with ci/. A folder with a sweep of two points takes the repository's place,
+and also holds the nights' folder that the files name. Each file runs three times. The second night has the first as its
+baseline. The third night does not have the second in its baseline, because the second found both points worse.
 """
 
 import json
@@ -44,7 +44,7 @@ def github(path, folder, environment):
     job = yaml.safe_load(path.read_text())
     job = job.get("jobs", job)["gate"]
     steps = [(step["name"], step["run"]) for step in job["steps"] if "run" in step]
-    check(len(steps) == 2, "steps of GitHub's file")
+    check(len(steps) == 2, f"GitHub's file has {len(steps)} steps that run commands, not 2")
     summary = folder / "summary.md"
     summary.write_text("")
     environment |= {"GITHUB_STEP_SUMMARY": str(summary)}
@@ -52,8 +52,8 @@ def github(path, folder, environment):
     for name, code, output in run(steps, folder, environment):
         check(code == 0, f"GitHub: {name} ended with {code}")
         said += output
-    check("\n::warning title=INCONCLUSIVE" in said, "no annotations")
-    check("INCONCLUSIVE" in summary.read_text(), "no summary")
+    check("\n::warning title=INCONCLUSIVE" in said, "GitHub: the steps printed no annotation")
+    check("INCONCLUSIVE" in summary.read_text(), "GitHub: the steps wrote no summary")
     paths = next(step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", ""))
     for path in paths.splitlines():
         check(list(folder.glob(path.replace("${{ env.RIDGELINE_NIGHTS }}", "nights"))), f"GitHub: no artifact {path}")
@@ -65,20 +65,20 @@ def gitlab(path, folder, environment):
     for name, code, _ in run([(line, line) for line in job["script"] + job["after_script"]], folder, environment):
         check(code in (0, allowed), f"GitLab: {name} ended with {code}")
     for kind, file in job["artifacts"]["reports"].items():
-        check((folder / file).stat().st_size > 0, f"no {kind} report")
+        check((folder / file).stat().st_size > 0, f"GitLab: the {kind} report is empty")
     for path in job["artifacts"]["paths"]:
         check((folder / path / "index.html").exists(), f"GitLab: no artifact {path}")
 
 
 def found_worse(record, findings):
-    """As if the night had found its points worse, which this machine's noise would decide."""
+    """Changes the night's record as if its points had got worse. A real run would leave that to this machine's noise."""
     night = json.loads(record.read_text())
     night["worse"] = [[each["point_id"], each["setup"]] for each in findings]
     record.write_text(json.dumps(night))
 
 
 def kubernetes(binaries):
-    """The sweep that a pod gets is the one that was given, whatever its first lines look like."""
+    """Checks that the pod gets exactly the given sweep, whatever its first lines look like."""
     with tempfile.TemporaryDirectory(prefix="ridgeline-ci-") as name:
         sweep = pathlib.Path(name) / "sweep.yaml"
         for text in (SWEEP, "  # a comment, indented\n" + SWEEP, SWEEP.replace("\n", "\r\n")):
@@ -86,8 +86,10 @@ def kubernetes(binaries):
             done = subprocess.run([binaries / "ridgeline", "nightly", "install", sweep, "--kubernetes"], text=True,
                                   check=True, stdout=subprocess.PIPE)
             documents = list(yaml.safe_load_all(done.stdout))
-            check([each["kind"] for each in documents] == ["ConfigMap", "PersistentVolumeClaim", "CronJob"], "kinds")
-            check(documents[0]["data"]["sweep.yaml"].strip("\n") == text.replace("\r", "").strip("\n"), "the sweep")
+            check([each["kind"] for each in documents] == ["ConfigMap", "PersistentVolumeClaim", "CronJob"],
+                  f"the documents have other kinds: {[each['kind'] for each in documents]}")
+            check(documents[0]["data"]["sweep.yaml"].strip("\n") == text.replace("\r", "").strip("\n"),
+                  f"the ConfigMap has another sweep: {documents[0]['data']['sweep.yaml']}")
 
 
 def main():
@@ -102,7 +104,7 @@ def main():
                 steps(docs / "ci" / file, folder, environment)
                 findings = json.loads((folder / "nights/last/gate.json").read_text())["findings"]
                 check([each["base_runs"] for each in findings] == [runs_before] * len(findings),
-                      f"the baseline is not of {runs_before} nights: {findings}")
+                      f"the baseline does not have {runs_before} nights: {findings}")
                 if runs_before == 1:
                     found_worse(folder / "nights/last/night.json", findings)
         finally:

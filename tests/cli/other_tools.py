@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Runs the programs of docs/store.md that put an export into MLflow, Weights & Biases and TensorBoard. Stand-ins with
-the signatures that the tools document take the calls.
+"""Runs the programs of docs/store.md that put an export into MLflow, Weights & Biases and TensorBoard. Stand-ins for the
+tools, with the signatures from their documentation, record the calls.
 
   other_tools.py BIN DOCS
 
@@ -128,7 +128,8 @@ def main():
     section = page.split("\n## Other tools\n")[1].split("\n## ")[0]
     programs = {re.search(r"\w+\.py", block)[0] if "to_" in block else "export.py": block
                 for block in re.findall(r"```python\n(.*?)```", section, re.S)}
-    check(set(programs) == {"export.py", "to_mlflow.py", "to_wandb.py", "to_tensorboard.py"}, list(programs))
+    check(set(programs) == {"export.py", "to_mlflow.py", "to_wandb.py", "to_tensorboard.py"},
+          f"the page has other programs: {list(programs)}")
     with tempfile.TemporaryDirectory() as folder:
         here = pathlib.Path(folder)
         (here / "torch/utils").mkdir(parents=True)
@@ -144,10 +145,10 @@ def main():
             (here / "calls.jsonl").unlink(missing_ok=True)
             subprocess.run([sys.executable, name], input=lines, cwd=here, check=True)
             calls = [json.loads(line) for line in (here / "calls.jsonl").read_text().splitlines()]
-            check([call[0] for call in calls].count("run") == 1, f"{name}: {calls}")
+            check([call[0] for call in calls].count("run") == 1, f"{name} does not start exactly one run: {calls}")
             check(["param", "model", "llama-5m"] in calls, f"{name} logs no model")
             check(["metric", "steady_tokens_per_s", run["steady_tokens_per_s"]] in calls, f"{name} logs no throughput")
-            check([call[2] for call in calls if call[1] == "loss"] == run["loss"], f"{name} logs not every loss")
+            check([call[2] for call in calls if call[1] == "loss"] == run["loss"], f"{name} does not log every loss")
 
 
 main()

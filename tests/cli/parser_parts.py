@@ -1,4 +1,4 @@
-"""What stand-ins for programs' own parsers have in common."""
+"""The common parts of the stand-ins for programs' own parsers."""
 
 import argparse
 
@@ -8,14 +8,14 @@ def refuse(message):
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises where argparse would end the program."""
+    """A parser that raises ValueError for an error, while argparse would end the program."""
 
     def error(self, message):
         refuse(message)
 
 
 def torchrun(argv):
-    """The options of torchrun that definitions use; gives the script and what is behind it."""
+    """Parses the options of torchrun that definitions use. Returns the script and its arguments."""
     parser = Parser(prog="torchrun", allow_abbrev=True)
     parser.add_argument("--nnodes", type=str, default="1:1")
     parser.add_argument("--nproc-per-node", "--nproc_per_node", type=str, default="1")

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Gives what `ridgeline plan --commands` says of definitions that ship to stand-ins of the programs' own parsers.
+"""Checks the commands of shipped definitions with stand-ins for the programs' own parsers.
 
   parsers.py RIDGELINE TRAINERS
 
-RIDGELINE: the program; TRAINERS: the folder with the definitions. The options, their types and their choices are facts
-of the sources that the definitions name.
+RIDGELINE: the program. TRAINERS: the folder with the definitions. `ridgeline plan --commands` prints the commands. The
+stand-ins' options, types and choices come from the sources that the definitions name.
 """
 
 import ast
@@ -129,7 +129,7 @@ zip:
 
 
 def one_of(names):
-    """A type that raises for a name that it does not know."""
+    """Returns a type for options that raises ValueError for an unknown name."""
     return lambda text: text.lower() if text.lower() in names.split() else refuse(f"{text} is none of {names}")
 
 
@@ -171,7 +171,7 @@ NANOGPT = {
 
 
 def nanogpt(command):
-    """configurator.py: a value is a literal where it can be one, and must be of the type of what train.py has."""
+    """Does what configurator.py does: it reads a value as a literal if possible, which must have train.py's type."""
     argv = command["argv"]
     script, words = (argv[1], argv[2:]) if argv[0] == "python3" else torchrun(argv[1:])
     assert script == "train.py", script
@@ -185,7 +185,7 @@ def nanogpt(command):
         assert type(attempt) is type(NANOGPT[key[2:]]), f"{word} is of another type than {NANOGPT[key[2:]]}"
 
 
-# run_clm.py's, as HfArgumentParser makes options of its dataclasses and of TrainingArguments: `bool` takes a value or
+# The options that HfArgumentParser makes from run_clm.py's dataclasses and TrainingArguments. A `bool` takes one value or
 # none.
 HF = {
     str: "config_name tokenizer_name train_file dataset_name dataset_config_name output_dir",
@@ -233,7 +233,7 @@ FOUNDRY_MAY = set(
 
 
 def llm_foundry(command):
-    """train.py: a key of the configuration that it does not know is an error, as is a number that is text."""
+    """Does what train.py does: an unknown key of the configuration is an error, and so is a number that is text."""
     config = yaml.safe_load(command["files"]["<OUTPUT_DIR>/train.yaml"])
     assert FOUNDRY_MUST <= config.keys(), FOUNDRY_MUST - config.keys()
     assert config.keys() <= FOUNDRY_MUST | FOUNDRY_MAY, f"Unused parameter {config.keys() - FOUNDRY_MUST - FOUNDRY_MAY}"
@@ -243,7 +243,7 @@ def llm_foundry(command):
     assert all(type(beta) is float for beta in config["optimizer"]["betas"])
 
 
-# Config of src/nanotron/config: dacite reads it strictly, so a key that is not there is an error.
+# The Config of src/nanotron/config. dacite reads it strictly, so an unknown key is an error.
 NANOTRON = {
     "checkpoints": "checkpoints_path checkpoint_interval save_initial_state save_final_state resume_checkpoint_path "
     "load_lr_scheduler load_optimizer checkpoints_path_is_shared_file_system",
@@ -267,7 +267,7 @@ NANOTRON = {
 
 
 def nanotron(command):
-    """get_config_from_file and what the configuration's own checks ask."""
+    """Does what get_config_from_file does, and what the configuration's own checks require."""
     config = yaml.safe_load(command["files"]["<OUTPUT_DIR>/nanotron.yaml"])
     for where, keys in NANOTRON.items():
         section = config
@@ -282,23 +282,24 @@ def nanotron(command):
     schedule = config["optimizer"]["learning_rate_scheduler"]
     assert schedule["lr_decay_style"] in ("linear", "cosine", "1-sqrt")
     assert all(type(schedule[key]) is float for key in ("learning_rate", "min_decay_lr"))
-    assert config["data_stages"][0]["data"]["dataset"] is None, "its own checks fail with a data set of another format"
+    assert config["data_stages"][0]["data"]["dataset"] is None, "nanotron's checks refuse a data set of another format"
     assert config["checkpoints"]["save_final_state"] is False
 
 
 def llm_c(command):
-    """main() of train_gpt2.cu: pairs of a flag of one or two letters and its value; what atoi does not read is 0."""
+    """Does what main() of train_gpt2.cu does: reads pairs of a flag with one or two letters and its value. atoi reads other
+    text as 0."""
     kinds = {str: "i j e o k", int: "lg n nk nm y b t d x u v m s g h a f w ge z r", float: "l q c sl sg"}
     types = {name: kind for kind, names in kinds.items() for name in names.split()}
     words = command["argv"][command["argv"].index("./train_gpt2cu") + 1 :]
     assert len(words) % 2 == 0 and all(word[0] == "-" and word[1:] in types for word in words[::2]), words
     found = {flag[1:]: types[flag[1:]](value) for flag, value in zip(words[::2], words[1::2])}
     assert found["t"] <= 1024 and found["e"] in ("d6", "d12", "d24", "d36", "d48")
-    assert found["d"] == found["b"] * found["t"] * 8 * 2, "tokens of all ranks and micro-steps"
-    assert found["s"] == 0, "it would sample after its last step"
+    assert found["d"] == found["b"] * found["t"] * 8 * 2, "-d is not the tokens of all ranks and micro-steps"
+    assert found["s"] == 0, "llm.c would generate samples after its last step"
 
 
-# megatron/arguments.py of Megatron-DeepSpeed, and what deepspeed.add_config_arguments adds.
+# The options of Megatron-DeepSpeed's megatron/arguments.py, and those that deepspeed.add_config_arguments adds.
 MEGATRON_DEEPSPEED = {
     int: "tensor-model-parallel-size pipeline-model-parallel-size ds-sequence-parallel-size num-layers hidden-size "
     "ffn-hidden-size num-attention-heads num-key-value-heads kv-channels rotary-position-embeddings-theta seq-length "
@@ -336,7 +337,7 @@ def deepspeed(command):
     assert command["environment"]["CUDA_DEVICE_MAX_CONNECTIONS"] == "1", "sequence parallelism asks for it"
 
 
-# megatron/training/arguments.py of Megatron-LM, and the options that it makes of TransformerConfig.
+# The options of Megatron-LM's megatron/training/arguments.py, and those that it makes from TransformerConfig.
 MEGATRON_LM = {
     int: "num-layers hidden-size ffn-hidden-size num-attention-heads kv-channels num-query-groups rotary-base num-experts "
     "moe-router-topk moe-ffn-hidden-size seq-length max-position-embeddings micro-batch-size global-batch-size train-iters "
@@ -364,7 +365,7 @@ MEGATRON_LM_CHOICES = {
 
 
 def megatron_lm(command):
-    """Its parser, and what validate_args refuses."""
+    """Does what Megatron-LM's parser does, and what its validate_args refuses."""
     parser = Parser(allow_abbrev=False)
     for kind, names in MEGATRON_LM.items():
         for name in names.split():
@@ -390,7 +391,7 @@ def megatron_lm(command):
     assert command["environment"].get("CUDA_DEVICE_MAX_CONNECTIONS") == ("1" if asks else None)
 
 
-# Those fields of ConfigContainer's dataclasses (training/config.py, models/gpt_provider.py) that are set.
+# The fields of ConfigContainer's dataclasses (training/config.py, models/gpt_provider.py) that the definition sets.
 NEMO = {
     "model": "num_layers hidden_size ffn_hidden_size num_attention_heads num_query_groups kv_channels position_embedding_type "
     "rotary_base normalization layernorm_epsilon activation_func gated_linear_unit add_bias_linear hidden_dropout "
@@ -414,7 +415,7 @@ NEMO = {
 
 
 def nemo(command):
-    """run_recipe.py's options, and overrides of fields that there are."""
+    """Does what run_recipe.py does: reads its options, and overrides of existing fields."""
     parser = Parser(allow_abbrev=False)
     parser.add_argument("--recipe")
     parser.add_argument("--mode", choices=["pretrain", "sft", "lora", "dora"])
@@ -434,7 +435,7 @@ def nemo(command):
     assert command["environment"].get("CUDA_DEVICE_MAX_CONNECTIONS") == ("1" if asks else None)
 
 
-# MaxTextConfig of src/maxtext/configs/types.py.
+# The fields of MaxTextConfig in src/maxtext/configs/types.py.
 MAXTEXT = {
     str: "run_name base_output_directory model_name",
     int: "steps base_num_decoder_layers base_emb_dim base_mlp_dim base_num_query_heads base_num_kv_heads head_dim "
@@ -463,11 +464,11 @@ MAXTEXT_CHOICES = {
 
 
 def maxtext(command):
-    """pyconfig.py: the file, then each key once with a value that pydantic takes for the key's type."""
+    """Does what pyconfig.py does: reads the file, then each key once, with a value that pydantic accepts for its type."""
     words = command["argv"][command["argv"].index("maxtext.trainers.pre_train.train") + 1 :]
     assert words[0].endswith(".yml"), words[0]
     found = dict(word.split("=", 1) for word in words[1:])
-    assert len(found) == len(words) - 1, "a key stands twice"
+    assert len(found) == len(words) - 1, "a key appears twice"
     types = {name: kind for kind, names in MAXTEXT.items() for name in names.split()}
     for key, value in found.items():
         if key in MAXTEXT_CHOICES:
@@ -479,11 +480,11 @@ def maxtext(command):
     assert not (found.get("quantization") == "fp8" and found["gradient_accumulation_steps"] > 1)
     shared = found["ici_tensor_parallelism"] * found["ici_tensor_sequence_parallelism"] * found["ici_context_parallelism"]
     assert found["per_device_batch_size"] * shared == command["fields"]["batch_size"]
-    assert ("model_name" in found) != ("base_emb_dim" in found), "a model's own file and these exclude each other"
+    assert ("model_name" in found) != ("base_emb_dim" in found), "model_name and the sizes of a model exclude each other"
 
 
 def nanochat(command):
-    """scripts/base_train.py, and what it asserts of its batch."""
+    """Does what scripts/base_train.py does, with its assertions about the batch."""
     parser = Parser()
     for name in "depth max-seq-len num-iterations device-batch-size total-batch-size warmup-steps".split():
         parser.add_argument("--" + name, type=int)
@@ -523,7 +524,8 @@ AUTOMODEL = {
 
 
 def automodel(command):
-    """load_yaml_config and the classes of its sections: targets are of these packages alone, keys are their arguments."""
+    """Does what load_yaml_config and the sections' classes do: targets are from these packages only, and keys are their
+    arguments."""
     script, words = torchrun([word for word in command["argv"][1:] if word != "--module"])
     assert script == "nemo_automodel.cli.app" and words == ["<OUTPUT_DIR>/automodel.yaml"], words
     config, fields = yaml.safe_load(command["files"][words[0]]), command["fields"]
@@ -543,7 +545,7 @@ def automodel(command):
 
 
 def numbers_that_are_text(value, where=""):
-    """Where a file of YAML has a number that its reader takes for text."""
+    """Yields each place of a YAML file that has a number which its reader would take for text."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from numbers_that_are_text(inner, f"{where}.{key}")

@@ -1,4 +1,4 @@
-"""Stand-ins for the loaders of torchtitan's releases, whose fields are facts of their sources."""
+"""Stand-ins for the configuration loaders of torchtitan's releases. Their fields come from torchtitan's sources."""
 
 import ast
 import tomllib
@@ -44,8 +44,8 @@ matrix:
 """,
 }
 
-# JobConfig of torchtitan/config_manager.py at f7084fc78, and what torchtitan/config/job_config.py has otherwise at 29624e37f and at
-# 73a0e6979: a key that is not there is a ValueError, a value of another type is an error of tyro's.
+# JobConfig of torchtitan/config_manager.py at f7084fc78, and the differences of torchtitan/config/job_config.py at 29624e37f
+# and at 73a0e6979. An unknown key is a ValueError. tyro refuses a value of another type.
 TITAN = {
     "job": {"dump_folder": str},
     "model": {"name": {"llama3"}, "flavor": {"8B", "70B", "405B"}, "tokenizer_path": str, "converters": list},
@@ -134,8 +134,8 @@ def torchtitan(command, seed="training", older=False):
     assert not ("recipe_name" in float8 and float8["enable_fsdp_float8_all_gather"]), "not supported with recipe_name"
 
 
-# The fields of Trainer.Config (torchtitan/trainer.py) and of what stands in it, at b5bcd76c6: dataclasses, so another keyword is a
-# TypeError.
+# The fields of Trainer.Config (torchtitan/trainer.py) and of its members, at b5bcd76c6. They are dataclasses, so an unknown
+# keyword is a TypeError.
 TITAN_MAIN = {
     "Trainer.Config": "model_spec hf_assets_path dump_folder loss metrics optimizer lr_scheduler training dataloader parallelism "
     "activation_checkpoint compile debug",

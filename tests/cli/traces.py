@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Reads the traces that `ridgeline predict` and `ridgeline-train` export, with readers that are not ours: Google's protobuf
-over a schema written down here from MLCommons Chakra's fields, and Python's json by the rules of Chrome's trace events.
+"""Reads the traces that `ridgeline predict` and `ridgeline-train` export with independent readers. Google's protobuf reads
+Chakra's traces by a schema that is written here from MLCommons Chakra's fields. Python's json reads Chrome's trace events.
 
   traces.py BIN
 
@@ -30,7 +30,7 @@ def check(condition, words):
 
 
 def messages():
-    """GlobalMetadata and Node, with those of their fields that a step needs."""
+    """Returns the classes of GlobalMetadata and Node, with the fields that a step needs."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="et.proto", package="ChakraProtoMsg", syntax="proto3")
 
@@ -75,7 +75,7 @@ def varint(data, at):
 
 
 def read_chakra(path):
-    """The metadata and the nodes of a file of messages, each behind its length; no field of them unknown."""
+    """Returns the metadata and the nodes of a file, in which each message follows its length. No field may be unknown."""
     metadata, node = messages()
     data = path.read_bytes()
     read = []
@@ -85,7 +85,7 @@ def read_chakra(path):
         one = (node if read else metadata)()
         check(at + size <= len(data), f"{path}: the last message is cut off")
         check(one.ParseFromString(data[at:at + size]) == size, f"{path}: message {len(read)}")
-        check(len(one.UnknownFields()) == 0, f"{path}: message {len(read)} has fields that Chakra has not")
+        check(len(one.UnknownFields()) == 0, f"{path}: message {len(read)} has fields that Chakra lacks")
         at += size
         read.append(one)
     return read[0], read[1:]
@@ -96,18 +96,18 @@ def value(attribute):
 
 
 def check_chakra(path, ranks, device):
-    """What ASTRA-sim's feeder asks for: ids, dependencies on nodes that are there, in no circle, and sizes."""
+    """Checks what ASTRA-sim's feeder requires: ids, dependencies on existing nodes without a cycle, and sizes."""
     metadata, nodes = read_chakra(path)
     check(metadata.version == "0.0.4", f"{path}: version {metadata.version}")
     facts = {attribute.name: value(attribute) for attribute in metadata.attr}
-    check(facts["device"] == device or device in facts["device"], f"{path}: of {facts}")
+    check(facts["device"] == device or device in facts["device"], f"{path}: the device is not {device}: {facts}")
     ids = {node.id for node in nodes}
     check(len(ids) == len(nodes) > 0 and 0 not in ids, f"{path}: ids")
     done = set()
     end = {}
     kinds = set()
     check(sum(not node.data_deps for node in nodes) <= 2, f"{path}: nodes that wait for nothing")  # the first of each row
-    for node in nodes:  # a node after those that it waits for: so there is no circle
+    for node in nodes:  # nodes come after those that they wait for, so there is no cycle
         waits = set(node.data_deps)
         check(not node.ctrl_deps and waits <= done, f"{path}: node {node.id} waits for {waits - done}")
         check(all(end[each] <= node.start_time_micros for each in waits), f"{path}: node {node.id} begins too soon")
@@ -131,7 +131,7 @@ def check_chakra(path, ranks, device):
 
 
 def check_chrome(path):
-    """Events by Chrome's rules, a row a stream, on which nothing overlaps."""
+    """Checks the events by Chrome's rules. Each stream is a row, on which no events overlap."""
     trace = json.loads(path.read_text())
     rows = {}
     ends = {}
@@ -144,7 +144,7 @@ def check_chrome(path):
             continue
         events += 1
         check(event["tid"] in rows and event["dur"] >= 0 and isinstance(event["name"], str), f"{path}: {event}")
-        check(event["ts"] >= ends.get(event["tid"], 0) - 0.002, f"{path}: {event} begins in another")
+        check(event["ts"] >= ends.get(event["tid"], 0) - 0.002, f"{path}: {event} begins before the one before it ends")
         ends[event["tid"]] = event["ts"] + event["dur"]
     check(rows == {0: "compute", 1: "communication"}, f"{path}: rows {rows}")
     return events, max(ends.values()) / 1e6
@@ -176,8 +176,8 @@ def main():
             run(*predict, "--point", point["point"], "--export-trace", file)
         seconds = check_both(folder, 16, "p5")
         check(abs(seconds * 1e9 / point["step_ns"] - 1) < 0.01, f"{seconds} s of {point['step_ns']} ns")
-        check("needs one point" in run(*predict, "--export-trace", "step.et", code=2).stderr, "of two points")
-        check("X.json or X.et" in run(*predict, "--export-trace", "step.pb", code=2).stderr, "another name")
+        check("needs one point" in run(*predict, "--export-trace", "step.et", code=2).stderr, "two points: another message")
+        check("X.json or X.et" in run(*predict, "--export-trace", "step.pb", code=2).stderr, "another suffix: another message")
 
         train = ("ridgeline-train", "--family", "gpt", "--layers", "2", "--hidden", "32", "--heads", "2", "--ffn", "64",
                  "--vocab", "64", "--positions", "32", "--seq-length", "32", "--batch-size", "2", "--steps", "2")
@@ -196,7 +196,7 @@ def main():
 
 
 def check_both_measured(folder, ranks):
-    # Two runs, so their times differ.
+    # The files are from two runs, so their times differ, and only one is checked.
     nodes, _ = check_chakra(folder / "step.et", ranks, "")
     events, seconds = check_chrome(folder / "step.json")
     check(events == len(nodes), f"{events} events, {len(nodes)} nodes")

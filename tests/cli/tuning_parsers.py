@@ -1,4 +1,4 @@
-"""Stand-ins for the parsers of programs that fine-tune with transformers, whose options are facts of their sources."""
+"""Stand-ins for the parsers of programs that fine-tune with transformers. Their options come from the programs' sources."""
 
 import json
 
@@ -71,7 +71,7 @@ CHOICES = {
     "report_to": "none all tensorboard wandb",
 }
 
-# transformers' TrainingArguments, as files of options set them.
+# The fields of transformers' TrainingArguments that files of options set.
 TRAINING = {
     str: "output_dir deepspeed lr_scheduler_type optim ddp_backend log_level save_strategy report_to",
     int: "max_steps per_device_train_batch_size gradient_accumulation_steps seed ddp_timeout warmup_steps logging_steps",
@@ -93,7 +93,7 @@ LLAMA_FACTORY = {
 
 
 def training_file(command, name, *tables):
-    """A file of options: none that the tables lack, each of their type, and rows that make the point's tokens."""
+    """Checks a file of options: all are in the tables and have their type, and the rows make the point's tokens."""
     types = {key: kind for table in (TRAINING, *tables) for kind, keys in table.items() for key in keys.split()}
     values = yaml.safe_load(command["files"][f"<OUTPUT_DIR>/{name}"])
     for key, value in values.items():
@@ -112,7 +112,7 @@ def training_file(command, name, *tables):
 
 
 def made_data(command):
-    """The words behind the program that makes the data, which compiles."""
+    """Returns the words after the program that makes the data. Checks that this program compiles."""
     python, flag, code, folder, node, vocab, length, step, steps, seed, *words = command["argv"]
     compile(code, "data", "exec")
     assert (python, flag, folder, node, seed) == ("python3", "-c", "<OUTPUT_DIR>", "0", "1234")
@@ -215,7 +215,7 @@ def axolotl(command):
     assert values["reinit_weights"] == (values["base_model"] == ".") == ("model_type" in config)
     assert config.get("dtype", "float32") == {"fp32": "float32", "bf16": "bfloat16"}[fields["state_precision"]] or fields["family"] == "other"
     assert values["sequence_len"] % 64 == 0
-    # A set with these three columns is taken as it is, and so needs no type; every sequence is padded to the same length.
+    # A data set with these three columns is used as it is, so it needs no type. Every sequence is padded to the same length.
     assert values["datasets"][0]["path"] == "parquet" and values["datasets"][0]["type"] is None
     assert all(column in command["argv"][2] for column in ('"input_ids"', '"attention_mask"', '"labels"'))
     assert values["pad_to_sequence_len"] and not values["sample_packing"] and values["logging_steps"] == 1

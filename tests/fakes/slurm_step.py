@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Slurm's steps and what starts containers, as far as `ridgeline exec` sees them. Arguments are parsed as srun of Slurm 22.05
-does, with the options of pyxis 0.24, and as `apptainer exec` of Apptainer 1.3 does. Nobody has run the real ones here but srun.
+"""Stand-ins for Slurm's steps and for the programs that start containers, as far as `ridgeline exec` uses them.
 
-  stepd          the node's slurmstepd: starts what srun asks for, outside of whoever called srun
-  srun, enroot, apptainer, by these names
+They parse arguments like srun of Slurm 22.05 with the options of pyxis 0.24, and like `apptainer exec` of Apptainer 1.3.
+Nobody has run the real pyxis, enroot and Apptainer with Ridgeline; the real srun has run.
 
-$STAND_IN is a folder: the stepd's socket, `calls` with what was called, `images` with a folder for each that there is,
-`containers` with those that pyxis keeps. An image's `env` has the variables that it sets, `slow` how long it takes to begin.
+  slurm_step.py             the node's slurmstepd: starts the tasks that srun requests, not as srun's child processes
+  srun, enroot, apptainer   the program of that name
+
+$STAND_IN is a folder. It has the stepd's socket; `calls`, a list of the calls; `images`, with a folder for each image; and
+`containers`, with those that pyxis keeps. An image's file `env` has the variables that it sets, and `slow` the seconds that
+it takes to start.
 """
 
 import argparse
@@ -42,7 +45,7 @@ def has_image(image):
 
 
 def inside(image, environment):
-    """What a process of the image has: its own variables go before those of the host."""
+    """Returns the environment of a process in the image. The image's variables replace the host's."""
     return environment | dict(line.split("=", 1) for line in of_image(image, "env").splitlines())
 
 
@@ -68,7 +71,7 @@ def parse_srun(words):
 
 
 def pyxis(options, environment, log):
-    """The environment of the task; exits as slurmstepd does where pyxis fails."""
+    """Returns the environment of the task. Exits like slurmstepd if pyxis fails."""
     def fail(*lines):
         for line in lines:
             print("slurmstepd: error: pyxis: " + line, file=log)
@@ -96,7 +99,7 @@ def pyxis(options, environment, log):
 
 
 def srun(words):
-    if ":" in words:  # what parts the components of a heterogeneous job
+    if ":" in words:  # srun separates the components of a heterogeneous job by this
         print("srun: fatal: No command given to execute.", file=sys.stderr)
         sys.exit(1)
     options = parse_srun(words)
@@ -145,7 +148,7 @@ def serve(step):
 
 
 def stepd():
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever started the tests in the background
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell that runs the tests in the background ignores it
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(SOCKET)
     listener.listen()

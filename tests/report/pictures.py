@@ -1,19 +1,19 @@
 #!/usr/bin/python3
-"""Pictures of pages, beside those that are kept.
+"""Compares pictures of pages with the stored ones.
 
-  pictures.py compare SEEN KEPT     ends with 1 where they differ by more than fonts and browsers do
-  pictures.py keep SEEN KEPT        writes KEPT anew
+  pictures.py compare SEEN KEPT     ends with 1 if the pictures differ by more than fonts and browsers do
+  pictures.py keep SEEN KEPT        replaces KEPT
 
-Compared are grey pictures of a quarter of the width and height: what moved, came or went is seen in them, and how an edge
-is smoothed is not.
+It compares grey pictures with a quarter of the width and height. They show what moved, appeared or disappeared, but not how
+an edge is smoothed.
 """
 
 import sys
 
 from PIL import Image, ImageChops
 
-MOST_CHANGED = 0.01  # of all pixels
-CHANGED = 48  # of 255
+MOST_CHANGED = 0.01  # the largest share of pixels that may change
+CHANGED = 48  # a pixel has changed if its grey value, 0 to 255, differs by this much
 
 
 def shrunk(path, size):
@@ -23,12 +23,12 @@ def shrunk(path, size):
 def compare(seen, kept):
     sizes = [Image.open(path).size for path in (seen, kept)]
     if sizes[0] != sizes[1]:
-        sys.exit(f"{seen} has the size {sizes[0]}, and {kept} {sizes[1]}")
+        sys.exit(f"{seen} has the size {sizes[0]}, but {kept} has {sizes[1]}")
     difference = ImageChops.difference(shrunk(seen, sizes[0]), shrunk(kept, sizes[0]))
     changed = sum(difference.histogram()[CHANGED:]) / (difference.width * difference.height)
     print(f"{changed:.4%} of the picture changed")
     if changed > MOST_CHANGED:
-        sys.exit(f"{seen} differs from {kept}: {changed:.2%} of it changed, and {MOST_CHANGED:.0%} is the limit")
+        sys.exit(f"{seen} differs from {kept}: {changed:.2%} of it changed; the limit is {MOST_CHANGED:.0%}")
 
 
 def keep(seen, kept):

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""Prints axe-core as Chromium has it: in the Lighthouse of its developer tools, as a template literal of JavaScript.
+"""Prints the axe-core that Chromium contains, as a template literal of JavaScript: axe_core.py RESOURCES
 
-axe_core.py RESOURCES, which is Chromium's resources.pak: a table of numbers and offsets, and what is behind them, part
-of it compressed with Brotli behind a header of 8 bytes. An error where there is no axe-core in it.
+RESOURCES is Chromium's resources.pak. axe-core is in it as a part of Lighthouse, one of the developer tools. The file has
+a table of numbers and offsets, and then the resources. Brotli has compressed some of them, behind a header of 8 bytes.
+Fails if the file contains no axe-core.
 """
 import struct
 import sys
@@ -27,7 +28,7 @@ def resources(pack):
 
 
 def literal(script, begin):
-    """Up to the backtick that ends it: those inside are behind a backslash."""
+    """Returns the literal that begins there, to its last backtick. Backticks inside it follow a backslash."""
     at = begin + 1
     while script[at] != ord("`"):
         at += 2 if script[at] == ord("\\") else 1

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Trains a llama or stack model of a RunSpec with PyTorch on one GPU, and says how long each step took.
+"""Trains a llama or stack model of a RunSpec with PyTorch on one GPU, and prints the time of each step.
 
-Its tokens are Ridgeline's, new ones at every step. It runs steps for measure.warmup_seconds first, and throws them
-away, and measures blocks of `steps` steps until measure.seconds have passed, as Ridgeline does on a GPU.
+Every step trains on new tokens, the same as Ridgeline's. Like Ridgeline on a GPU, the program first runs steps for
+measure.warmup_seconds and discards them. Then it measures blocks of `steps` steps until measure.seconds have passed.
 
-Written to be as fast as PyTorch goes without another library: q, k and v, and gate and up, are one product each; attention
-is one kernel for grouped heads; AdamW is fused; logits live for some rows at a time, and their gradients are made with
-them; blocks are compiled once and used for all. Weights, gradients and moments are bf16, as with state_precision: bf16.
-fp8 is by one scale a tensor, of its own largest number, in the blocks' products (torch._scaled_mm).
+The program is written to be as fast as PyTorch is without another library. q, k and v are one product, and so are gate and up.
+Attention is one kernel for grouped heads. AdamW is fused. Logits exist for ROWS_OF_LOGITS rows at a time, and the same pass
+computes their gradients. One block is compiled, and all blocks use the result. Weights, gradients and moments are bf16, as
+with state_precision: bf16. In fp8, the blocks' products (torch._scaled_mm) use one scale a tensor, from its own largest
+number.
 """
 import argparse
 import ctypes
@@ -25,14 +26,14 @@ ROWS_OF_LOGITS = 4096
 
 
 def to_codes(x, dtype):
-    """Codes of x with one scale, and the factor that gives their numbers back."""
+    """Returns x as codes with one scale, and the factor that turns codes back into numbers."""
     top = torch.finfo(dtype).max
     factor = x.abs().amax().float().clamp(min=1e-12) / top
     return (x.float() / factor).clamp(-top, top).to(dtype), factor
 
 
 class ProductOfCodes(torch.autograd.Function):
-    """x (N, K), weight (M, K) -> (N, M). _scaled_mm takes its left side by rows and its right side by columns."""
+    """Maps x (N, K), weight (M, K) to (N, M). _scaled_mm needs its left operand row-major and its right column-major."""
 
     @staticmethod
     def forward(ctx, x, weight):
@@ -95,7 +96,7 @@ class Block(nn.Module):
 
 
 def loss_of_rows(logits, targets, scale):
-    """Their share of the mean loss, and the gradient of their logits."""
+    """Returns these rows' share of the mean loss, and the gradient of their logits."""
     logits = logits.float()
     total = logits.logsumexp(dim=-1, keepdim=True)
     loss = (total - logits.gather(1, targets[:, None])).sum() * scale
@@ -104,7 +105,7 @@ def loss_of_rows(logits, targets, scale):
 
 
 class HeadLoss(torch.autograd.Function):
-    """x (N, C), weight (V, C), targets (N) -> the mean cross-entropy. Gradients are made on the way forward."""
+    """Maps x (N, C), weight (V, C), targets (N) to the mean cross-entropy. The forward pass computes the gradients, too."""
 
     @staticmethod
     def forward(ctx, x, weight, targets, rows_loss):
@@ -143,7 +144,8 @@ class Model(nn.Module):
             self.cos, self.sin = angle.cos().bfloat16(), angle.sin().bfloat16()  # (T, 1, D / 2)
 
     @torch.no_grad()
-    def begin_anew(self):
+    def reset(self):
+        """Draws new random weights."""
         for module in self.modules():
             if isinstance(module, (nn.RMSNorm, nn.LayerNorm)):
                 module.reset_parameters()
@@ -174,13 +176,13 @@ WORD = 0xFFFFFFFF
 
 
 def product(a, by):
-    """Of 32-bit numbers, by tensors or one by one: the upper and the lower 32 bits."""
+    """Returns the upper and the lower 32 bits of the product of 32-bit numbers, which may be tensors or ints."""
     low, high = (a & 0xFFFF) * by, (a >> 16) * by
     return (high + (low >> 16)) >> 16 & WORD, low + ((high & 0xFFFF) << 16) & WORD
 
 
 def random_words(seed, step, stream, group):
-    """Four random words (Philox 4x32-10, src/engine/ops/philox.h)."""
+    """Returns four random words (Philox 4x32-10, src/engine/ops/philox.h)."""
     x = [group & WORD, group >> 32, stream + 0 * group, step + 0 * group]
     key = [seed & WORD, seed >> 32]
     for _ in range(10):
@@ -192,7 +194,7 @@ def random_words(seed, step, stream, group):
 
 
 def tokens_of(spec, step, device):
-    """Ridgeline's synthetic tokens of a step (src/engine/train/data.cc), and those that follow each."""
+    """Returns Ridgeline's synthetic tokens of a step (src/engine/train/data.cc), and the token that follows each."""
     each = spec["seq_length"] + 1
     sequence = torch.arange(spec["batch_size"], device=device)[:, None]
     place = torch.arange(0, each, 4, device=device)[None, :]
@@ -205,43 +207,43 @@ def batches_of(spec, first, count, device):
     if spec["family"] == "llama":
         return [tokens_of(spec, step, device) for step in range(first, first + count)]
     shape = (spec["batch_size"], spec["seq_length"], spec["hidden"])
-    # Its gradient is wanted, so that every block is compiled alike.
+    # The first block's input requires a gradient, too. Otherwise that block would be compiled a second time.
     return [(torch.rand(*shape, device=device, dtype=torch.bfloat16).requires_grad_(), None) for _ in range(count)]
 
 
 class Watch:
-    """What the card draws and its clock, by NVML, ten times a second. Without NVML it says nothing."""
+    """Prints the card's mean power and clock, which NVML reports. Reads the clock ten times a second. Needs NVML to print."""
 
     def __init__(self):
         self.power, self.clock, self.over = [], [], threading.Event()
         try:
             self.nvml, self.card = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
             begun = self.nvml.nvmlInit_v2() == 0
-            self.said = begun and self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.card)) == 0
+            self.works = begun and self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.card)) == 0
         except OSError:
-            self.said = False
-        self.thread = threading.Thread(target=self.look, daemon=True)
+            self.works = False
+        self.thread = threading.Thread(target=self.read_clock, daemon=True)
 
     def energy(self):
-        """In joules, since the driver was loaded."""
+        """Returns the card's energy in joules since the driver was loaded."""
         millijoules = ctypes.c_ulonglong()
         self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.card, ctypes.byref(millijoules))
         return millijoules.value * 1e-3
 
-    def look(self):
+    def read_clock(self):
         mhz = ctypes.c_uint()
         while not self.over.wait(0.1):
             if self.nvml.nvmlDeviceGetClockInfo(self.card, 1, ctypes.byref(mhz)) == 0:
                 self.clock.append(mhz.value)
 
     def __enter__(self):
-        if self.said:
+        if self.works:
             self.begin, self.before = time.perf_counter(), self.energy()
             self.thread.start()
         return self
 
     def __exit__(self, *_):
-        if not self.said:
+        if not self.works:
             return
         seconds, joules = time.perf_counter() - self.begin, self.energy() - self.before
         self.over.set()
@@ -266,9 +268,10 @@ def train(spec, compiled, attention, device):
     if compiled:
         model.compile_blocks()
 
-    def begin_anew():
+    def reset():
+        """Starts training from the beginning. Returns a new optimizer."""
         torch.manual_seed(spec["seed"])
-        model.begin_anew()
+        model.reset()
         return torch.optim.AdamW(model.parameters(), lr=spec["learning_rate"], betas=(spec["beta1"], spec["beta2"]),
                                  eps=spec["epsilon"], weight_decay=spec["weight_decay"], fused=True)
 
@@ -282,15 +285,15 @@ def train(spec, compiled, attention, device):
         return loss.detach()
 
     measure = spec.get("measure", {})
-    begin, optimizer = time.perf_counter(), begin_anew()
+    begin, optimizer = time.perf_counter(), reset()
     while cuda and time.perf_counter() - begin < measure.get("warmup_seconds", 5):
         for batch in batches_of(spec, 1, 2, device):
             step(optimizer, batch)
         torch.cuda.synchronize()
     del optimizer
-    optimizer = begin_anew()
+    optimizer = reset()
 
-    # Warming up waits for each step; the measured ones queue behind each other, as in training.
+    # The program waits for each warm-up step. The measured steps queue behind each other, as in training.
     warm, block = spec["warmup_steps"], spec["steps"] * spec["repeats"]
     ms, losses = [], []
     for batch in batches_of(spec, 1, warm, device):
@@ -326,13 +329,13 @@ def main():
     parser.add_argument("--spec", required=True, help="a canonical RunSpec (JSON)")
     parser.add_argument("--attention", choices=["flash", "cudnn"], default="flash")
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: to try the program itself")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: for a test of this program")
     args = parser.parse_args()
     with open(args.spec, encoding="utf-8") as file:
         spec = json.load(file)
     print("torch", torch.__version__, flush=True)
     if args.device == "cuda" and not torch.cuda.is_available():
-        sys.exit("no such device: PyTorch sees no GPU")
+        sys.exit("no such device: PyTorch finds no GPU")
     train(spec, args.compile, args.attention, args.device)
 
 

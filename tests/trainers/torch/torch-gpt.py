@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A small GPT in nanoGPT's manner: its arguments (--name=value), its iter line, a checkpoint file in --out_dir.
+"""Trains a small GPT, with nanoGPT's arguments (--name=value), its iter line, and a checkpoint file in --out_dir.
 
 The model is ridgeline's gpt: learned positions, LayerNorm, biases, GELU (tanh), a head that shares the embedding's
 weights. It trains on random tokens.
