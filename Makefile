@@ -117,8 +117,9 @@ test-trixie: ## Build and test on Debian 13, in its own folder (as root)
 test-newest-slurm: ## Run the launcher's tests on Debian testing's Slurm, in its own folder (as root)
 	scripts/in-debian.sh testing slurm
 
-lint: packages ## Run clang-format, clang-tidy, shellcheck and prose.py, warnings as errors; TIDY=each: source by source
+lint: packages ## Run prose.py, docs.sh, clang-format, shellcheck and clang-tidy, warnings as errors; TIDY=each: source by source
 	scripts/prose.py .
+	scripts/docs.sh check
 	clang-format --dry-run -Werror $(SOURCES)
 	shellcheck $(SCRIPTS)
 	@cmake --preset lint
@@ -158,7 +159,7 @@ picture: demo ## Draw docs/report.png, the README's picture, from the demo's rep
 	scripts/picture.sh
 
 docs: programs ## Build the documentation's site, build/docs/site/index.html; needs no network
-	@scripts/install-packages.sh docs
+	@scripts/install-packages.sh
 	cmake --build build -j $(JOBS) --target ridgeline ridgeline-train ridgeline-launcher-local
 	scripts/docs.sh build
 

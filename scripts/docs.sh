@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# Makes the documentation's site, build/docs/site, from README.md and docs/ (docs/site/mkdocs.yml), with all reports in its
-# gallery.
-#   scripts/docs.sh BUILD     BUILD: the build folder, whose programs draw the reports
+# Makes the documentation's site from README.md and docs/ (docs/site/mkdocs.yml). A broken link is an error.
+#   scripts/docs.sh BUILD     writes it to build/docs/site, with all reports in its gallery. BUILD: the build folder, whose
+#                             programs draw the reports
+#   scripts/docs.sh check     only checks the pages, without the reports; takes seconds, and needs no build
 set -euo pipefail
 cd "$(dirname "$0")/.."
-PATH=$(realpath "$1")/bin:$PATH
 sources=$PWD
-pages=$PWD/build/docs/pages
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+folder=$PWD/build/docs
+if [ "$1" = check ]; then folder=$work/docs; fi
+pages=$folder/pages
 
-rm -rf build/docs
+rm -rf "$folder"
 mkdir -p "$pages/gallery"
 cp -r docs/*.md docs/*.json docs/*.png docs/ci docs/site/gallery.* CONTRIBUTING.md CHANGELOG.md "$pages/"
 cp README.md "$pages/index.md"
@@ -19,6 +21,19 @@ cp README.md "$pages/index.md"
 sed -i -E -e 's,\]\((docs/|\.\./),](,g' -e 's,\]\(README\.md,](index.md,g' \
   -e 's,^```console exact$,```console,' -e 's,^```([a-z]+) ([^ ]+)$,```\1 title="\2",' "$pages"/*.md
 
+make_site() {
+  RIDGELINE_DOCS_PAGES=$pages RIDGELINE_DOCS_SITE=$folder/site \
+    mkdocs build --config-file docs/site/mkdocs.yml >"$work/mkdocs.log" 2>&1 || { cat "$work/mkdocs.log" >&2 && return 1; }
+}
+
+if [ "$1" = check ]; then
+  # Empty files take the places of the reports.
+  grep -oE 'gallery/[a-z-]+\.(html|png)' docs/site/gallery.md | sort -u | (cd "$pages" && xargs touch)
+  make_site
+  exit
+fi
+
+PATH=$(realpath "$1")/bin:$PATH
 # draw DATABASE REPORT [OPTION…]: writes the report's page, and a picture of it.
 draw() {
   local page=$pages/gallery/$2
@@ -45,5 +60,5 @@ draw "$work/ridgeline.db" convergence --sweep "$sources/docs/site/gallery.yaml" 
 draw "$work/ridgeline.db" regression --input "$work/gate.json"
 draw "$work/formats.db" formats-by-size
 
-mkdocs build --quiet --config-file docs/site/mkdocs.yml
+make_site
 echo "build/docs/site/index.html: $(find build/docs/site -name '*.html' | wc -l) pages"

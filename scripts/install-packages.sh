@@ -1,16 +1,14 @@
 #!/usr/bin/env bash
 # Installs the packages of packages.txt that this machine lacks. Prints nothing if none is missing.
 #   install-packages.sh            all above "Cluster tests"
-#   install-packages.sh docs       the same, and those under "Documentation"
 #   install-packages.sh cluster    all above "Kubelet tests"; does not start the services among them
-#   install-packages.sh kubelet    all but those under "Documentation"; does not start services either
+#   install-packages.sh kubelet    all; does not start services either
 #   install-packages.sh build      only those for compiling: those above "Tests and benchmarks"
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1-} in
-  docs) without="/^# Cluster tests\$/,/^# Documentation\$/d" ;;
-  kubelet) without="/^# Documentation\$/,\$d" ;;
+  kubelet) without="" ;;
   cluster) without="/^# Kubelet tests\$/,\$d" ;;
   build) without="/^# Tests and benchmarks\$/,\$d" ;;
   *) without="/^# Cluster tests\$/,\$d" ;;

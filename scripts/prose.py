@@ -2,7 +2,8 @@
 """Checks the prose of the documentation and of comments, as CONTRIBUTING.md asks for it: prose.py FOLDER.
 
 Prints each sentence of a page with more than 35 words, each line of a page with more than 120 columns (tables, links and
-code may be longer), and each comment that begins with a riddle ("Of ", "What is no "). Returns 1 if there is one.
+code may be longer), each link to a heading that does not exist, each comment that begins with a riddle ("Of ", "What is
+no "), and a README of 120 lines or more. Returns 1 if it prints something.
 """
 
 import pathlib
@@ -11,6 +12,7 @@ import sys
 
 MOST_WORDS = 35
 MOST_COLUMNS = 120
+MOST_README_LINES = 119
 RIDDLES = re.compile(r"^\s*//+ (Of |What is no |What has no |Where there is |None of )")
 
 
@@ -46,6 +48,21 @@ def sentences(text):
     return re.split(r"(?<=[.!?:;·])\)?\s+", text)
 
 
+def anchors(page):
+    """Returns the addresses of a page's headings."""
+    text = re.sub(r"^```.*?^```", "", page, flags=re.M | re.S)
+    titles = [re.sub(r"\]\([^)]*\)", "", title) for title in re.findall(r"^#+ (.*)$", text, flags=re.M)]
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def dead_anchors(file, page):
+    """Yields each link of the page to a heading that its own or another page lacks. mkdocs looks only for the pages."""
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*)#([^)\s]+)\)", page):
+        other = file.parent / target if target else file
+        if other.suffix == ".md" and other.exists() and anchor not in anchors(other.read_text()):
+            yield f"no heading for the link to {target}#{anchor}"
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     faults = []
@@ -53,6 +70,9 @@ def main():
     for file in pages:
         page = without_generated(file.read_text())
         name = file.relative_to(root)
+        faults += [f"{name}: {fault}" for fault in dead_anchors(file, page)]
+        if file.name == "README.md" and page.count("\n") > MOST_README_LINES:
+            faults.append(f"{name}: {page.count(chr(10))} lines; at most {MOST_README_LINES}")
         for number, text in blocks(page):
             for sentence in sentences(text):
                 if len(sentence.split()) > MOST_WORDS:
