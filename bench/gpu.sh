@@ -49,19 +49,20 @@ report 60'
 calls='1 two-ranks 60 beside
 1 changed 60 beside
 1 bits-of-long 35
-1 pytorch-cudnn 65
+1 pytorch-cudnn 75
 1 sustained 50
 1 fp32-state 15
 1 batches 25
-1 virtual 35
+1 virtual 30
 1 report 10
 2 choices 150
 2 kernels 50
 2 nanogpt 60
 2 hf-trainer 60
 2 megatron 60
+2 pytorch-cudnn 60
 2 products 80
-2 against-pytorch 120
+2 against-pytorch 60
 2 report 20'
 
 usage() {
