@@ -13,7 +13,10 @@ import sys
 MOST_WORDS = 35
 MOST_COLUMNS = 120
 MOST_README_LINES = 119
-RIDDLES = re.compile(r"^\s*//+ (Of |What is no |What has no |Where there is |None of )")
+RIDDLES = re.compile(r"^\s*(//+|#+|\"\"\") ?(Of |What is no |What has no |Where (there|it|they) |None of |Whoever |Who may |As if "
+                     r"|(Nothing|None|Empty|False|True|0),? where )")
+COMMENT = re.compile(r"^\s*(//|#)")
+CODE = (".h", ".cc", ".cu", ".cuh", ".py", ".sh")
 
 
 def blocks(page):
@@ -82,13 +85,13 @@ def main():
             code = code != line.lstrip().startswith("```")
             if len(line) > MOST_COLUMNS and not code and not line.startswith(("|", "    ")) and "](" not in line:
                 faults.append(f"{name}:{number}: a line of {len(line)} columns")
-    for folder in ("include", "src", "plugins", "tests", "bench"):
+    for folder in ("include", "src", "plugins", "tests", "bench", "scripts", "cmake"):
         for file in sorted((root / folder).rglob("*")):
-            if file.suffix not in (".h", ".cc", ".cu", ".cuh"):
+            if file.suffix not in CODE:
                 continue
             before = ""
             for number, line in enumerate(file.read_text().splitlines(), 1):
-                if RIDDLES.match(line) and not before.lstrip().startswith("//"):
+                if RIDDLES.match(line) and not COMMENT.match(before):
                     faults.append(f"{file.relative_to(root)}:{number}: begins with a riddle: {line.strip()}")
                 before = line
     print("\n".join(faults))

@@ -1,5 +1,5 @@
-// What a launcher must still know after any end: a folder of entries, one file each. Whoever is killed at any moment,
-// the next launcher knows what was begun.
+// A launcher's journal: a folder of entries, one file each. If the launcher is killed at any moment, the next one still
+// knows which jobs were begun.
 #pragma once
 
 #include <filesystem>

@@ -32,8 +32,8 @@ class Launcher {
   virtual ~Launcher() = default;
   virtual Capabilities Can() const = 0;
   virtual Availability Probe() = 0;
-  // Returns for each job, in order, why the scheduler would refuse it. Submits nothing. Nothing where it would take the
-  // job, or if this launcher cannot ask.
+  // Returns for each job, in order, why the scheduler would refuse it. An entry is empty if the scheduler would take
+  // the job, or if this launcher cannot ask. Submits nothing.
   virtual std::vector<std::optional<Failure>> WhyRefused(const Json& jobs) {
     return std::vector<std::optional<Failure>>(jobs.size());
   }

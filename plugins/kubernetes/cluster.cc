@@ -16,7 +16,7 @@ using plugin::Json;
 constexpr std::chrono::seconds kAfterOutage{60};
 constexpr int64_t kTooManyRequests = 429;
 constexpr int64_t kMostRetryAfterS = 300;
-constexpr const char* kNamespaceHint = "namespace: names one that there is: `kubectl create namespace NAME` makes it";
+constexpr const char* kNamespaceHint = "set namespace: to an existing one; `kubectl create namespace NAME` creates it";
 
 }  // namespace
 

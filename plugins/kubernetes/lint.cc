@@ -180,7 +180,7 @@ void LintMounts(const std::string& where, const Json& mounts, const std::set<std
       Refuse(where, sub_path, "a path inside the volume");
     }
     if (!volumes.contains(Words(mount.value("name", Json())))) {
-      Refuse(where, mount, "of a volume that there is", "volumes: " + Json(volumes).dump());
+      Refuse(where, mount, "the name of one of `volumes:`", "volumes: " + Json(volumes).dump());
     }
   }
 }

@@ -102,8 +102,8 @@ void CheckKind(const Response& served, const Kind& kind, Cluster& cluster) {
                 "kind: names what the cluster has; docs/kubernetes.md says which it is for");
 }
 
-// A runtime that starts failed pods again would bias measurements without anybody's notice. Who may not read it is not
-// told.
+// Refuses a runtime that restarts failed pods, because that would bias measurements unnoticed. If you have no right to
+// read the runtime, this check is left out.
 void CheckRuntime(Cluster& cluster, const Options& options) {
   const Runtime runtime = ParseRuntime(options.runtime);
   const Response found = cluster.Call({"GET", runtime.Path(cluster.name_space()), {}});

@@ -49,7 +49,7 @@ std::optional<Wait> OfNoNode(const PodView& pod) {
   if (IsWithoutNode(pod.unschedulable)) {
     return Wait{"start", pod.unschedulable, "`kubectl get nodes` says which are there, and how they are", false, true};
   }
-  return Wait{"start", pod.unschedulable, "it starts when a node has room; where no node is that large, ask for less"};
+  return Wait{"start", pod.unschedulable, "it starts when a node has room; if no node is that large, ask for less"};
 }
 
 // The container is being made. Only events say how far that is.

@@ -80,8 +80,8 @@ Trouble TroubleOf(int64_t code, std::string_view words);
 // Joins such lines into one for people. Leaves out the tools' names, and lines that add nothing to another sentence.
 std::string WordsOf(std::string_view lines);
 
-// Returns a sentence if these words say that this machine lacks what Slurm's calls need: slurm.conf, or munge. Else
-// empty.
+// Returns a sentence if these words say that this machine lacks what Slurm's calls need: slurm.conf, or munge. Returns
+// an empty text otherwise.
 std::string_view MissingHere(std::string_view words);
 
 // Returns whether these words refuse a job because of how many jobs its own user may have in the queue.

@@ -194,7 +194,7 @@ class SlurmLauncher final : public plugin::Launcher {
     if (!cluster.empty() && options_.client == ClientKind::kAgent) {
       throw Failure(Failure::Kind::kInvalidInput,
                     fmt::format("ridgeline-slurm-agent speaks to this machine's own cluster, and not to {}", cluster),
-                    "leave client: out, or say client: tools; where SLURM_CLUSTERS says it, unset that");
+                    "remove client:, or set client: tools; if SLURM_CLUSTERS names the cluster, unset it");
     }
     const fs::path agent = plugin::ProgramBesideUs("ridgeline-slurm-agent");
     std::error_code ec;

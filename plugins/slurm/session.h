@@ -86,8 +86,8 @@ class Session {
   // For an array without an id that neither the controller nor the accounting just knew: returns whether it is certain
   // by now that Slurm does not have it.
   bool CertainlyNot(const Array& array);
-  // Returns nothing if Slurm has the array, or certainly not (then it is forgotten). Else returns why that is not known
-  // yet.
+  // Finds out whether Slurm has the array. If it certainly does not, forgets the array. Returns nothing in both cases.
+  // Otherwise returns why this is not known yet.
   std::optional<plugin::Failure> Resolve(Array& array);
   // `none_lived`: the user had no job in the queue before this.
   std::optional<plugin::Failure> SubmitArray(BatchJob batch, bool none_lived = false);

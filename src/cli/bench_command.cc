@@ -51,7 +51,7 @@ std::vector<std::string> SplitValues(std::string_view text) {
   }
 }
 
-// Returns the value as a sweep has it: without quotes where that says the same.
+// Returns the value as a sweep has it. Omits quotes if the meaning is the same without them.
 std::string SweepValue(const Field& field, const std::string& value) {
   constexpr std::string_view kPlain = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_./+-";
   const bool is_plain = !value.empty() && value.find_first_not_of(kPlain) == std::string::npos &&

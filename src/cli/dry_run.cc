@@ -40,7 +40,7 @@ void ShowDryRun(Sweep sweep, const DriverOptions& options, Store& copy) {
 
   const std::vector<std::string> finished = copy.FinishedPoints(sweep.name);
   std::set<std::string> taken(finished.begin(), finished.end());
-  for (const auto& [id, by] : copy.PredictedNotToFit(sweep.name)) taken.erase(id);  // judged anew
+  for (const auto& [id, by] : copy.PredictedNotToFit(sweep.name)) taken.erase(id);  // they are judged again
   const size_t have_results = taken.size();
   for (const JobRecord& job : copy.LiveJobs(sweep.name)) {
     for (const JobRecord::Point& point : job.points) {

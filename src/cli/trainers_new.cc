@@ -133,9 +133,10 @@ std::pair<const CLI::App*, std::function<int()>> AddTrainersNew(CLI::App& traine
       ->type_name("FILE")
       ->required();
   self->add_option("--to", options->to, "the file to write, NAME.yaml; default: trainers/NAME.yaml")->type_name("FILE");
-  self->add_option("--rates", options->answers.rates, "what tokens/s are of, where the log does not say")
+  self->add_option("--rates", options->answers.rates,
+                   "whether tokens/s are of all ranks or one GPU, if the log does not say")
       ->check(CLI::IsMember({"all", "gpu"}));
-  self->add_option("--memory", options->answers.memory, "what memory is, where the log does not say")
+  self->add_option("--memory", options->answers.memory, "what the memory figure is, if the log does not say")
       ->check(CLI::IsMember({"device_peak", "device_reserved", "device_used", "host_peak"}));
   self->add_option("--gb", options->answers.gb, "what the program divides by for GB and MB")
       ->check(CLI::IsMember({"1000", "1024"}));

@@ -105,7 +105,7 @@ class JobReading {
     return found;
   }
 
-  // What was read is in the store.
+  // The store has everything that was read so far.
   void Commit() {
     read_.offset = lines_.offset();
     read_.broken += lines_.broken();
@@ -237,7 +237,7 @@ class JobReading {
         if (Wanted().contains(line.point_id)) read_.parts.Take(std::move(line));
       });
     } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kInvalidInput) throw;  // else the parts are missing
+      if (e.kind() != ErrorKind::kInvalidInput) throw;  // a malformed part counts as missing
     }
   }
 

@@ -71,7 +71,7 @@ std::optional<Poller::Outcome> Poller::Poll(JobTable& jobs) {
 // A withdrawn job ended because it was withdrawn, and its points are run later.
 std::map<std::string, std::string> Poller::EvidenceOf(const LiveJob& job, const JobState& answer) {
   if (!job.gang_ended.empty() && job.withdrawn.empty()) {
-    // How a job ended that we ended says nothing about the cause.
+    // We ended this job, so its end says nothing about the cause.
     std::map<std::string, std::string> evidence = answer.evidence;
     for (const char* ours : {said::kEnd, said::kReason, said::kMessage, said::kHint}) {
       evidence.erase(ours);

@@ -75,7 +75,7 @@ class Sessions {
   bool kept_ = false;
 };
 
-// False where it was interrupted.
+// Returns false if it was interrupted.
 bool MeasureSession(Turns& turns, const fs::path& folder, size_t runs) {
   Sessions sessions(turns, folder);
   const int64_t session = sessions.Begin();

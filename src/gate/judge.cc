@@ -65,7 +65,7 @@ GateSides ReadSides(const GateRequest& request) {
   const int64_t first_end = FirstEnd(sides.head);
   NamedSide baseline{request.db, {}, {}};
   if (!request.baseline.empty()) baseline = FindSide(request.baseline, request.db, "gate", SideNames::kOneOrMany);
-  // A single named baseline counts regardless of its time. Of several, only those before head count.
+  // A single named baseline counts regardless of its time. If there are several, only those before head count.
   const bool is_one = IsOneCampaignOrCommit(baseline);
   if (is_one && baseline.db == head.db && baseline.campaign == head.campaign && baseline.commit == head.commit) {
     throw Error(ErrorKind::kUsage, "gate: head and baseline are the same",

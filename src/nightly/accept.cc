@@ -71,7 +71,7 @@ void CheckText(const char* option, const std::string& text, size_t most_bytes) {
   if (!is_blank && text.size() <= most_bytes && PrintableLine(text) == text) return;
   throw Error(ErrorKind::kUsage,
               fmt::format("nightly: {} takes one line of text, {} bytes at most", option, most_bytes),
-              "it stands beside the point on every page of the gate");
+              "every page of the gate shows it beside the point");
 }
 
 std::string PointsAre(size_t count) { return fmt::format("{} point{}", count, count == 1 ? " is" : "s are"); }

@@ -28,7 +28,8 @@ std::string NightlyMetrics(std::vector<Night> nights, const Night& last) {
           static_cast<double>(good->ended_unix_s));
   }
   gauge("ridgeline_nightly_last_exit_code", "",
-        "Of the last night: 0 pass, 1 regressed, 2 refused, 3 infrastructure, 4 inconclusive.", last.exit_code);
+        "Exit code of the last night: 0 pass, 1 regressed, 2 refused, 3 infrastructure, 4 inconclusive.",
+        last.exit_code);
   if (last.was_gated || !last.lost.empty()) {
     gauge("ridgeline_nightly_last_lost_points", "", "Points of the last night without a result.",
           static_cast<double>(last.lost.size()));

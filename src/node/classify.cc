@@ -75,13 +75,14 @@ Ending OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
                           FormatBytes(job.memory_limit_bytes)),
               "raise the memory limit, use more activation checkpointing, or a smaller batch"};
     case StopReason::kSaidEnd:
-      return {RunStatus::kCrashed, "its log told of an end, and it had to be ended", kSeeLog};
+      return {RunStatus::kCrashed, "its log reported an end, but it kept running until it was ended", kSeeLog};
     case StopReason::kElsewhere:
-      return {RunStatus::kCrashed, "it was ended, as the point had failed on another node", kSeeLog};
+      return {RunStatus::kCrashed, "it was ended because the point had failed on another node", kSeeLog};
     case StopReason::kOthersEnded:
-      return {InfrastructureReason::kNode, "it went on long after rank 0 had ended well, and was ended", kSeeLog};
+      return {InfrastructureReason::kNode, "it kept running long after rank 0 had ended well, so it was ended",
+              kSeeLog};
     case StopReason::kStepsDone:
-      return {RunStatus::kCrashed, "its steps were done, and it had to be ended", kSeeLog};
+      return {RunStatus::kCrashed, "its steps were done, but it kept running until it was ended", kSeeLog};
     case StopReason::kPreempted:
       return {kPreempted, fmt::format("told to leave; the trainer ended with {}", Describe(watched.status)),
               "run it again: it continues from its newest checkpoint files, if it has any"};

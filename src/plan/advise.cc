@@ -167,7 +167,7 @@ class Adviser {
     return configurations_.SpecOf(way, batch, other);
   }
 
-  // Whose step the times are of.
+  // Returns the trainer whose steps are timed.
   std::string StepsTrainer() const {
     return framework_.is_ours() ? "Ridgeline's own trainer"
                                 : fmt::format("{} (estimated)", PrintableLine(framework_.name));

@@ -234,7 +234,7 @@ class FrameworkReader : public SourcedReader {
     for (const auto& [key, to] :
          {std::pair{"time", &framework.time_evidence}, {"memory", &framework.memory_evidence}}) {
       if (!map.contains(key)) {
-        Wrong(node, fmt::format("evidence has no '{}': say assumed where no published row backs it", key));
+        Wrong(node, fmt::format("evidence has no '{}': write `assumed` if no published row supports it", key));
         continue;
       }
       const YamlNode& of = *map[key];

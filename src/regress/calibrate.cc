@@ -122,7 +122,7 @@ std::string SessionOf(const MeasuredRuns& measured) {
   return measured.campaign.substr(0, measured.campaign.rfind("-run-"));
 }
 
-// Empty where nothing says it.
+// Returns the runs' build; empty if they do not say it.
 std::string BuildOf(const MeasuredRuns& measured) {
   return measured.commit == measured.campaign ? "" : measured.commit;
 }
@@ -254,16 +254,18 @@ std::string CalibrationWords(std::span<const CalibratedCell> cells) {
   if (all.nights == 0) return "";
   std::string words =
       RateWords(all.suspects, all.nights,
-                "nights of a point were suspects beside their session, with nothing changed") +
-      RateWords(all.confirmed, all.verdicts, "verdicts on base and head in turns were REGRESSED, with nothing changed");
+                "nights of a point were suspects compared with their session, although nothing had changed") +
+      RateWords(all.confirmed, all.verdicts,
+                "verdicts on base and head in turns were REGRESSED, although nothing had changed");
   if (all.sessions < 2) {
     return words +
            "One session knows no variance between sessions: nights may differ by more than this says. To add a "
            "session,\n"
            "run the same command again, on another day, after a reboot or on another node.\n";
   }
-  words += fmt::format("{} of {} sessions of a point were suspects beside the other sessions, with nothing changed\n",
-                       all.apart, apart_of);
+  words += fmt::format(
+      "{} of {} sessions of a point were suspects compared with the other sessions, although nothing had changed\n",
+      all.apart, apart_of);
   if (all.builds.size() > 1) {
     words += fmt::format("The runs are of {} builds ({}): their differences count as differences of sessions.\n",
                          all.builds.size(), Join({all.builds.begin(), all.builds.end()}, ", "));

@@ -34,10 +34,10 @@ struct CalibratedCell {
   double most_between = 0;        // what that is at most, at 95 %
   double detectable = 0;          // a slowdown of this share is a suspect in 80 of 100 nights
   int64_t nights = 0;
-  int64_t suspects = 0;          // of the nights: each a false alarm of the screening
-  int64_t apart = 0;             // of the sessions, each a night that the others are the baseline of: suspects
-  int64_t verdicts = 0;          // runs taken for base and head in turns, as if a suspect were measured again
-  int64_t confirmed = 0;         // of those, REGRESSED: a false alarm of the gate where the screening raises one, too
+  int64_t suspects = 0;   // of the nights: each a false alarm of the screening
+  int64_t apart = 0;      // of the sessions, each a night that the others are the baseline of: suspects
+  int64_t verdicts = 0;   // runs taken for base and head in turns, as if a suspect were measured again
+  int64_t confirmed = 0;  // verdicts that say REGRESSED: a false alarm of the gate, if the screening raises one, too
   std::set<std::string> builds;  // of the runs, as far as known
 };
 

@@ -104,7 +104,7 @@ void Decide(const Judgement& judgement, bool is_discovery, const SuspectCell& ce
       finding.answer = is_discovery ? GateAnswer::kRegressed : GateAnswer::kInconclusive;
       finding.words =
           is_discovery ? fmt::format("measured again in turns: {} in two rounds", grown)
-                       : fmt::format("measured again in turns: {}, as one of so many suspects may be by chance", grown);
+                       : fmt::format("measured again in turns: {}; among so many suspects, this can be chance", grown);
       break;
     case Decision::kInconclusive:
       // It looked slower than most nights do, as some nights always do.

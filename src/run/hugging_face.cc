@@ -39,7 +39,7 @@ Json ShapeOfMpt(const Json& config, const std::function<bool(const char*)>& has,
   const Json attention = has("attn_config") ? config.at("attn_config") : Json::object();
   if (!attention.is_object()) throw refuse("'attn_config' is not a mapping");
   if (attention.contains("alibi") && attention.at("alibi") != true) {
-    throw refuse("'attn_config' has no alibi: learned or rotary positions are none of type mpt here");
+    throw refuse("'attn_config' has no alibi: Ridgeline knows no other positions for type mpt");
   }
   for (const char* key : {"kv_n_heads", "qk_ln", "qk_gn"}) {
     const Json value = attention.value(key, Json());
@@ -144,7 +144,7 @@ Json ShapeOfConfig(const Json& config, const std::string& source) {
     if (type == foreign.type) throw refuse(fmt::format("a model of type '{}' {}", foreign.type, foreign.what));
   }
   throw refuse(fmt::format(
-      "a model of type {} has layers that are none of ours",
+      "a model of type {} has layers that Ridgeline does not know",
       type.is_string() ? "'" + PrintableLine(ShortenToBytes(type.get<std::string>(), 80)) + "'" : "that is not said"));
 }
 

@@ -63,8 +63,8 @@ std::string SizeProblem(const RunSpec& s) {
   constexpr double kMostTokens = 1e15;
   if (of_a_step > kMostTokens) {
     return fmt::format(
-        "batch_size {} x seq_length {} x grad_accumulation {} x {} {} are {:.2g} tokens a step, of which "
-        "{:.0g} are the most",
+        "batch_size {} x seq_length {} x grad_accumulation {} x {} {} are {:.2g} tokens a step; the limit "
+        "is {:.0g}",
         s.batch_size, s.seq_length, s.grad_accumulation, data_parallel == s.ranks ? "ranks" : "data-parallel ranks",
         data_parallel, of_a_step, kMostTokens);
   }

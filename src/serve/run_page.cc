@@ -204,7 +204,7 @@ PageAnswer RunPage(Store& store, const Links& to, const std::string& name) {
     }
     if (run.Has(0, "disturbed_by_others")) {
       answer =
-          fmt::format("Others held {} of its cores, so nothing is said of its time. It had {} {}.",
+          fmt::format("Others held {} of its cores, so reports draw no conclusion from its times. It had {} {}.",
                       FormatValue(ValueStyle::kFraction, run.At(0, "disturbed_by_others")), answer, kDisturbedMark);
     }
   }

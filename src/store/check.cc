@@ -183,17 +183,17 @@ std::vector<std::string> CheckStore(Database& database) {
     AddRows(database, "SELECT id FROM environments WHERE NOT json_valid(environment)", "environment ", " is not JSON",
             problems);
     AddRows(database, fmt::format("SELECT point_id FROM results WHERE status NOT IN ({})", Quoted(StatusNames())),
-            "result of point ", ": its status is none of the contract's", problems);
+            "result of point ", ": its status is not one of the trainer contract's", problems);
     AddRows(database,
             fmt::format(
                 "SELECT point_id FROM results WHERE iif(status = 'infrastructure', reason NOT IN ({}), reason <> '')",
                 Quoted(ReasonNames())),
-            "result of point ", ": its reason is none that its status has", problems);
+            "result of point ", ": its reason does not go with its status", problems);
     AddRows(database,
             fmt::format("SELECT point_id FROM results WHERE provenance NOT IN ('{}', '{}', '{}')",
                         ProvenanceName(Provenance::kMeasured), ProvenanceName(Provenance::kPredicted),
                         ProvenanceName(Provenance::kPublished)),
-            "result of point ", ": its provenance is none of the contract's", problems);
+            "result of point ", ": its provenance is not one of the trainer contract's", problems);
     AddRows(database, "SELECT point_id FROM latest GROUP BY point_id, setup HAVING count(*) <> 1", "point ",
             " has more than one latest result", problems);
     AddRows(database,

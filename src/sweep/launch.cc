@@ -217,8 +217,8 @@ class LaunchReader {
     }
     if (name == "start_limit") {
       Add(value.place,
-          "start_limit is what a job of kubernetes: may take to start, and stands there; what the ranks of a point may "
-          "take to meet is meet_limit");
+          "start_limit, the time that a job may take to start, belongs under kubernetes:; meet_limit is the time that "
+          "the ranks of a point may take to meet");
       return;
     }
     Names near_to = OfTheSweep();

@@ -26,10 +26,10 @@ Json ReadProfile(const fs::path& file) {
     const YamlNode node = ParseYaml(ReadFile(file));
     settings = ToJsonValue(node, faults);
     if (node.kind != YamlNode::Kind::kMap || settings.contains(kProfile)) {
-      faults.push_back(
-          {node.place, fmt::format("a profile is {}", node.kind != YamlNode::Kind::kMap
-                                                          ? "a mapping of a launcher's settings"
-                                                          : "none of another: list both where they are used")});
+      faults.push_back({node.place, fmt::format("a profile is {}",
+                                                node.kind != YamlNode::Kind::kMap
+                                                    ? "a mapping of a launcher's settings"
+                                                    : "not based on another profile: list both where they are used")});
     }
   } catch (const Fault& fault) {
     faults.push_back(fault);

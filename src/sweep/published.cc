@@ -47,7 +47,7 @@ class PublishedReader {
     if (!sourced) Add(map.place, "published figures need a source: who published them, and where");
     if (published.when.empty()) Add(map.place, "published figures need `when`: the points that they belong to");
     if (published.cold_tokens_per_s == 0 && published.steady_tokens_per_s == 0 && published.peak_bytes == 0) {
-      Add(map.place, "published figures have none of cold_tokens_per_s, steady_tokens_per_s and peak_memory");
+      Add(map.place, "published figures need cold_tokens_per_s, steady_tokens_per_s or peak_memory");
     }
     if (faults_.size() == faults_before) sweep_.published.push_back(std::move(published));
   }

@@ -94,7 +94,7 @@ std::optional<LogEnd> EndOfSignal(int signal) {
   const std::string how = "it ended with " + Describe({0, signal, 0});
   if (signal == SIGTERM) {
     return LogEnd{InfrastructureReason::kPreempted, how + ", which was not sent from here",
-                  "somebody told it to leave: its scheduler, or whoever drains the node", 0, kCodeAlone};
+                  "somebody told it to leave: its scheduler, or a person who drains the node", 0, kCodeAlone};
   }
   if (signal == SIGBUS) {
     return LogEnd{InfrastructureReason::kNode, how + ", as where shared memory is full",

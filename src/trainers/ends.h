@@ -25,13 +25,13 @@ struct LogEnd {
   EndWeight weight = EndWeight::kCodeAlone;
 };
 
-// Returns the first cause among the ends that the logs of one run tell. What a rank says of itself goes before what it
-// was told of another, and words go before an exit code. Among equals the first counts. Each log must have been read
-// with the exit code of its own process, if known. Nothing if no log tells an end.
+// Returns the first cause among the ends that the logs of one run tell; nothing if no log tells an end. A rank's words
+// about itself go before its words about another rank, and words go before an exit code. Among equals the first counts.
+// REQUIRES: each log was read with the exit code of its own process, if known.
 std::optional<LogEnd> FirstCause(std::span<const std::optional<LogEnd>> ends);
 
-// What a signal from outside says about the end of a process: SIGTERM, it was told to stop; SIGBUS, it lacked shared
-// memory. Nothing for signals that only say that it crashed.
+// Returns what a signal from outside says about the end of a process. SIGTERM: it was told to stop. SIGBUS: it lacked
+// shared memory. Returns nothing for signals that only say that it crashed.
 std::optional<LogEnd> EndOfSignal(int signal);
 
 // Looks for ends in a log's lines. The words with the greatest weight decide (EndWeight); among equals the first line.

@@ -11,8 +11,8 @@ namespace ridgeline {
 // configuration (base/user_folders.h), the shipped ones.
 std::vector<std::filesystem::path> TrainerFolders(std::vector<std::filesystem::path> own);
 
-// All definitions, sorted by name; of several files NAME.yaml that of the first folder. Files of other kinds, such as a
-// sweep with the same name, are skipped.
+// Returns all definitions, sorted by name. If several folders have a file NAME.yaml, the first folder's counts. Skips
+// files of other kinds, such as a sweep with the same name.
 std::vector<std::filesystem::path> FindTrainers(const std::vector<std::filesystem::path>& folders);
 
 // Finds the definition of a name, in the first folder that has one: the file of that name, else its highest numbered

@@ -22,7 +22,7 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kMostNodes = 1 << 16;
-// A node may fail before the first one has started, and their clocks may differ, by at most this much.
+// A node may fail before the first one has started, and their clocks may differ. Both together are at most this long.
 constexpr int64_t kEarlierNs = 60'000'000'000;
 
 std::string NameOf(const NodePart& part) { return part.name.empty() ? fmt::format("node {}", part.node) : part.name; }
@@ -238,7 +238,7 @@ FoundMetric* LongestOf(Reading& reading) {
   return longest;
 }
 
-// Whether a node never ended its part by itself, and no other says why; `part`: that node's, where it told one.
+// Whether a node never ended its part by itself, and no other part says why. `part`: that node's part, if it sent one.
 bool IsHung(const std::vector<NodePart>& parts, int64_t nodes, const NodePart** part) {
   int64_t well = 0;
   for (const NodePart& told : parts) {
@@ -370,11 +370,11 @@ std::optional<RunResult> CompleteResult(const RunResult& first, const std::vecto
   if (told == ToldBy::kUs && first.status == RunStatus::kOk && IsHung(parts, nodes, &hung)) {
     return HungElsewhere(std::move(alone), hung == nullptr ? "" : NameOf(*hung));
   }
-  // Without what node 0 says the others' figures mean nothing: what it has stands, and says what is missing.
+  // The other nodes' figures mean nothing without node 0's part. Then node 0's own result stands.
   if (parts.empty() || parts.front().node != 0 || !common.spec) return alone;
   const Trainer* trainer = common.trainer ? &*common.trainer : nullptr;
   try {
-    // Whatever pods say is checked like any result.
+    // Pods are not trusted, so their result is checked like any other.
     const RunResult whole = ResultOfNodes(trainer, *common.spec, nodes, std::move(parts));
     return DecodeResult(EncodeResult(whole), "its nodes' reports together");
   } catch (const Error&) {

@@ -1,6 +1,6 @@
-// What each of several nodes says of its part in a run, how its ranks ended there and what their logs held, and what
-// the parts of all nodes come to. Nodes that share the job's folder leave them there for the first; of pods that share
-// none, lines in their logs carry them to whoever collects (ridgeline/job_line.h).
+// The parts of a run on several nodes, and the one result that they make. Each node reports its part: how its ranks
+// ended, and what their logs held. Nodes that share the job's folder write the parts there, for the first node. Pods
+// that share no folder print them as lines of their logs, for the collector (ridgeline/job_line.h).
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,9 @@
 
 namespace ridgeline {
 
-// How much a node knows of why it ended. Of those that did not end well the lowest decides, and of equals the one that
-// ended first. Of what its log says it is that of the words (EndWeight).
+// How much a node's report tells about the cause of the end; a lower number tells more. Among the nodes that did not
+// end well, the one with the lowest weight decides, and among equals the one that ended first. If a log gives the end,
+// the weight is that of its words (EndWeight).
 namespace weight {
 inline constexpr int kStopped = -1;  // a person or a scheduler ended it
 inline constexpr int kCause = static_cast<int>(EndWeight::kCause);
@@ -32,26 +33,26 @@ inline constexpr int kEnded = kCodeAlone + 2;  // we ended it, because another n
 struct NodePart {
   int64_t node = 0;
   std::string name;  // as its scheduler calls it
-  // How its ranks ended there, when they ran, and what was seen of them. Of a trainer whose logs are read without the
-  // figures that these hold.
+  // How its ranks ended there, when they ran, and what was observed. If the trainer's logs are read, their figures are
+  // in `reading` instead.
   RunResult end;
   int weight = weight::kCodeAlone;
-  std::optional<Reading> reading;  // of a trainer whose logs are read
+  std::optional<Reading> reading;  // nothing for a trainer that writes its own result
   bool ran = true;                 // false: the node can run none of its job's points
 };
 
-// The end that a log tells of, as a result without figures; crashed where it tells of none.
+// Returns the end that the log tells, as a result without figures. If the log tells none, the run has crashed.
 RunResult EndAlone(const Reading& reading);
 
-// What all nodes' parts come to: `parts` are of a run of `spec` on so many nodes, sorted, the first of them node 0's.
-// The first cause of all decides how the run ended. The figures are of all logs together, metric by metric. Where a
-// part is missing, the result says so, and what was only there is missing; where that is all that says how fast the run
-// was, the run is lost. `trainer`: whose logs are read; null: the result is node 0's own.
+// Returns the result of a run of `spec` on `nodes` nodes from its parts. REQUIRES: `parts` are sorted by node, and the
+// first is node 0's. The part that decides (weight) says how the run ended. Figures are merged from all logs, metric by
+// metric. If a part is missing, the result says so, and lacks the figures that only that part had. If these were all
+// figures of the run's speed, the run is lost. `trainer`: the trainer whose logs are read; nullptr: the result is node
+// 0's own.
 RunResult ResultOfNodes(const Trainer* trainer, const RunSpec& spec, int64_t nodes, std::vector<NodePart> parts);
 
-// The payload of a part's line. Where it would be longer than `most` bytes it lacks series, the longest first, whole,
-// and says so. Node 0 says with its own what all of them are of: `spec`, and of a trainer whose logs are read its
-// `definition`.
+// Returns the payload of a part's line. If it would be longer than `most` bytes, whole series are left out, the longest
+// first, and the payload says so. Node 0's part also has the `spec` and, if logs are read, the trainer's `definition`.
 std::string EncodePart(const Trainer* trainer, const NodePart& part, size_t most = kMaxPartBytes,
                        const RunSpec* spec = nullptr, std::string_view definition = {});
 // Decodes the part of a node. `trainer` is the trainer whose logs are read; nullptr: one that writes its own result.
@@ -59,34 +60,35 @@ std::string EncodePart(const Trainer* trainer, const NodePart& part, size_t most
 NodePart DecodePart(const Trainer* trainer, std::string_view payload);
 // Returns the node of a payload; nothing if it is no part.
 std::optional<int64_t> NodeOfPart(std::string_view payload);
-// Whether a node had not ended a minute before the first began, as that says: else it is of an earlier attempt, which
-// was cut off.
+// Whether the part is of the attempt whose first node reports `first`. A part that ended more than a minute before the
+// first node began is of an earlier attempt, which was cut off.
 bool IsOfAttempt(const NodePart& part, const RunResult& first);
 
-// The name of the evidence of a result that node 0 gave without the parts of other nodes: how it ended there.
+// The name of the evidence that marks a result which node 0 made without the other nodes' parts.
 inline constexpr const char* kAwaitsNodesEvidence = "awaits_nodes";
 inline bool AwaitsNodes(const RunResult& result) { return result.evidence.contains(kAwaitsNodesEvidence); }
 // The name of the evidence, a sentence, of a result that lacks nodes' parts.
 inline constexpr const char* kMissingPartsEvidence = "missing_parts";
 
-// Who ended the nodes that say that they were told to leave.
+// Who ended the nodes that report that they were told to leave.
 enum class ToldBy {
-  kOthers,  // a person or a scheduler: that is how the point ended
-  kUs,      // because another node had failed, or hung: that one decides
+  kOthers,  // a person or a scheduler; this is how the point ended
+  kUs,      // Ridgeline, because another node had failed or hung; that node decides
 };
 
-// The result of a point that ended well on its first node, which says `first`, while another never ended its part.
-// `node`: its name; empty: not known.
+// Returns the result of a point that ended well on its first node with the result `first`, while another node never
+// ended its part. `node`: that node's name; empty: not known.
 RunResult HungElsewhere(RunResult first, const std::string& node);
 
-// What such a result comes to with the payloads of its point's parts. What is no part of it counts as missing. Nothing
-// where one is missing, unless `last`: no more will come. Where we ended the nodes, and none says why one failed, the
-// missing hung.
+// Completes node 0's result `first` with the payloads of the point's parts. A payload that is not a part of this run
+// counts as missing. Returns nothing if a part is missing, unless `last` says that no more will come. If we ended the
+// nodes and no part says why one failed, a node whose part is missing hung.
 std::optional<RunResult> CompleteResult(const RunResult& first, const std::vector<std::string>& payloads, bool last,
                                         ToldBy told = ToldBy::kOthers);
 
-// The first of these parts, of a point that node 0 says nothing of, that failed by itself, as a result without figures;
-// nothing where none did. Parts that ended before `since_unix_ns` are of an earlier attempt.
+// Returns the first part that failed by itself, as a result without figures; nothing if none did. For a point about
+// which node 0 reports nothing. Ignores parts that ended before `since_unix_ns`, because they are of an earlier
+// attempt.
 std::optional<RunResult> FirstFailure(const std::vector<std::string>& payloads, int64_t since_unix_ns);
 
 }  // namespace ridgeline

@@ -32,8 +32,8 @@ struct Proposal {
   std::vector<std::string> notes;       // numbers that look like a figure and are none, a sentence each
 };
 
-// Finds the repeated lines with losses, times, rates and memory. What a log leaves open becomes a question, and no
-// figure that counts. Reads a log of any length in bounded memory.
+// Finds the repeated lines with losses, times, rates and memory. If a log leaves open what a figure means, the figure
+// becomes a question and does not count. Reads a log of any length in bounded memory.
 Proposal ProposeMetrics(const LogSource& log, const ProposalAnswers& answers);
 
 // The definition as a file. A metric with a question stands there as a comment. `command` may be empty.

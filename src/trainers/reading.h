@@ -39,8 +39,8 @@ struct FoundMetric {
 // The sentence that some matching lines hold no number.
 std::string UnreadText(const FoundMetric& found);
 
-// What a log holds. A metric that is not in `found` is unknown: neither 0 nor a guess. Of several metrics of one name,
-// the first that found something counts.
+// The content of a log. A metric that is not in `found` is unknown: neither 0 nor a guess. If several metrics have one
+// name, the first that found something counts.
 struct Reading {
   std::vector<FoundMetric> found;
   std::vector<std::string> missing;         // names of metrics, each once

@@ -36,7 +36,7 @@ TEST_F(Cores, AreThoseOfOurAffinity) {
   EXPECT_EQ(allowed.count(), CPU_COUNT(&set));
 }
 
-TEST_F(Cores, AreASubsetWhereTheMachineHasMore) {
+TEST_F(Cores, AreASubsetIfTheMachineHasMore) {
   const auto ours = static_cast<int64_t>(CoresAllowed(root_.path()).ids.size());
   Write("sys/devices/system/cpu/online", "0-" + std::to_string(ours - 1) + "\n");
   EXPECT_FALSE(CoresAllowed(root_.path()).subset);
@@ -81,7 +81,7 @@ TEST_F(Cores, AreAsManyAsAreNotHeldBack) {
   }
 }
 
-TEST_F(Cores, OfTheFingerprintAreWithinTheQuota) {
+TEST_F(Cores, TheFingerprintCountsCoresWithinTheQuota) {
   Write("proc/self/cgroup", "0::/\n");
   Write("sys/fs/cgroup/cpu.max", "150000 100000\n");
   EXPECT_EQ(MachineFacts(root_.path()).at("cores"), "1");

@@ -14,7 +14,7 @@ TEST(NetworkFileSystem, IsKnownByItsNumber) {
   }
 }
 
-TEST(NetworkFileSystem, OfAPathThatIsNotThereIsThatOfItsFolder) {
+TEST(NetworkFileSystem, AMissingPathHasTheFileSystemOfItsFolder) {
   EXPECT_EQ(NetworkFileSystemOf("/proc/none/of/these"), "");
   EXPECT_EQ(NetworkFileSystemOf("none-here"), NetworkFileSystemOf("."));
 }

@@ -67,7 +67,7 @@ void KillAndReap(pid_t pid) {
   ::waitpid(pid, nullptr, 0);
 }
 
-TEST(WriteFile, WhoReadsMeanwhileHasTheOldBytesWhole) {
+TEST(WriteFile, AReaderMeanwhileGetsTheWholeOldContent) {
   const TempDir dir;
   for (const auto& write : {WriteFile, WriteFileAtomic}) {
     write(dir / "file", "old bytes");
@@ -80,7 +80,7 @@ TEST(WriteFile, WhoReadsMeanwhileHasTheOldBytesWhole) {
 }
 
 // A file that is mounted by itself must be written so.
-TEST(WritePrivateFile, IsItsOwnersAloneWhateverWasThere) {
+TEST(WritePrivateFile, IsReadableByItsOwnerAloneWhateverWasThereBefore) {
   const TempDir dir;
   const mode_t before = ::umask(0);
   WriteFile(dir / "f", "all may read");

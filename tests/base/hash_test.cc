@@ -34,12 +34,12 @@ TEST(Hash, EveryByteCounts) {
   }
 }
 
-TEST(Hash, IsOfBytesNotOfTheirPlace) {
+TEST(Hash, DependsOnTheBytesAndNotOnTheirAlignment) {
   const std::string text = "xllama-124m";
   EXPECT_EQ(Hash(std::string_view(text).substr(1)), Hash("llama-124m"));
 }
 
-TEST(Hasher, OfPartsIsTheHashOfTheWhole) {
+TEST(Hasher, HashingPartsGivesTheHashOfTheWhole) {
   std::string bytes;
   for (int i = 0; i < 100'000; ++i) bytes += static_cast<char>(i * 7);
   for (const size_t part : {size_t{1}, size_t{999}, bytes.size()}) {

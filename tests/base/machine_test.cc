@@ -23,7 +23,7 @@ TEST(MachineFacts, AreReadFromTheKernel) {
   EXPECT_GE(std::stoi(facts.at("cores")), 1);
 }
 
-TEST(MachineFacts, AreEmptyWhereNothingCanBeRead) {
+TEST(MachineFacts, AreEmptyIfNothingCanBeRead) {
   const TempDir root;
   const auto facts = MachineFacts(root.path());
   EXPECT_EQ(facts.at("cpu") + facts.at("cpu_flags") + facts.at("memory"), "");

@@ -32,7 +32,7 @@ TEST_F(UserFolders, LieWhereTheEnvironmentSays) {
   EXPECT_EQ(CacheFolder(), "/var/ada/ridgeline");
 }
 
-TEST_F(UserFolders, AreNowhereWhereNoWholePathIsSaid) {
+TEST_F(UserFolders, AreUnknownIfNoVariableHasAnAbsolutePath) {
   ::setenv("XDG_CACHE_HOME", "cache", 1);
   ::setenv("HOME", "/home/ada", 1);
   EXPECT_EQ(CacheFolder(), "/home/ada/.cache/ridgeline");

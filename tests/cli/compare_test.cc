@@ -74,7 +74,7 @@ TEST_F(Compare, RefusesASideThatIsNone) {
   EXPECT_EQ(cli_.Run({"compare", "monday"}).status.exit_code, 2);
 }
 
-TEST_F(Compare, IsInfrastructureWhereNothingIsAlike) {
+TEST_F(Compare, EndsWith3IfNothingCanBeCompared) {
   MeasureCampaign("ridgeline.db", "monday", 100);
   Store::Open(cli_.dir.path() / "empty.db", Store::Mode::kReadWrite);
   const auto shown = cli_.Run({"compare", "monday", "empty.db"});

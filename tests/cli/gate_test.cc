@@ -267,7 +267,7 @@ TEST_F(GateConfirms, ASlowdownOfTheBuild) {
   EXPECT_EQ(cli_.Run(confirm).status.exit_code, 1) << "what was measured is not measured again";
 }
 
-TEST_F(GateConfirms, AFalseAlarmIsNone) {
+TEST_F(GateConfirms, ClearsAFalseAlarm) {
   const std::string base = Build("base", 90);  // the machine is slower tonight, for both
   MeasureNights(base);
   const auto shown =
@@ -326,7 +326,7 @@ TEST_F(GateConfirms, OnlyPointsOfTheSweepByProgramsThatAreThere) {
   EXPECT_THAT(other.err, HasSubstr("the suspect seed=2 is not a point of sweep.yaml"));
 }
 
-TEST_F(GateConfirms, WhoInterruptsItGoesOnWithTheSameCommand) {
+TEST_F(GateConfirms, TheSameCommandResumesAnInterruptedGate) {
   const std::string head = Build("head", 90);
   MeasureNights(head);
   const auto base = cli_.dir.path() / "base";
@@ -367,7 +367,7 @@ TEST_F(GateConfirms, HowOftenItIsWrongIsMeasuredBySameAgainstSame) {
   EXPECT_EQ(second.status.exit_code, 0) << second.err << second.out;
   EXPECT_THAT(second.err, HasSubstr("session-002: run 23 of 23, of 2 points"));
   EXPECT_THAT(second.out, HasSubstr("\nsession-002 "));
-  EXPECT_THAT(second.out, HasSubstr("0 of 4 sessions of a point were suspects beside the other sessions"));
+  EXPECT_THAT(second.out, HasSubstr("0 of 4 sessions of a point were suspects compared with the other sessions"));
   const auto again = with("0");
   EXPECT_EQ(again.err, "");
   EXPECT_EQ(again.out, second.out);

@@ -82,7 +82,7 @@ TEST_F(GivenOptions, RenderedJobsAreCollectedAsGiven) {
   EXPECT_EQ(cli_.Count("SELECT count(*) FROM sweep_points"), 1) << collected.err;
 }
 
-TEST_F(GivenOptions, AreToldInWhatToTypeNext) {
+TEST_F(GivenOptions, AreRepeatedInTheSuggestedNextCommand) {
   const auto left = cli_.Run({"run", cli_.WriteSweep(2, "segfault").string(), "-S", "steps=3", "--only", "seed<2"});
   EXPECT_THAT(left.err, AllOf(HasSubstr("-S steps=3 --only 'seed<2' --retry failed"), HasSubstr("1 of 1 points")));
 }

@@ -93,7 +93,7 @@ TEST_F(Nightly, ASweepThatIsWrongIsRefusedAndToldOf) {
 }
 
 // An unavailable cluster costs a night. That night does not count, and is resumed on the same day.
-TEST_F(Nightly, WhatTheInfrastructureCostsIsNoNightAndIsGoneOnWith) {
+TEST_F(Nightly, ANightThatTheInfrastructureBrokeDoesNotCountAndIsResumed) {
   const std::string sweep = cli_.WriteSweep(2, "ok");
   MakeDirs(cli_.dir / "nights of mine/last");  // a folder in the link's place is no reason to lose a night
   WriteFile(cli_.dir / "nights of mine/runs", "where the jobs' folders should be");
@@ -113,7 +113,7 @@ TEST_F(Nightly, WhatTheInfrastructureCostsIsNoNightAndIsGoneOnWith) {
 }
 
 // A run that fails by chance is repeated before anybody is alerted. A run that fails twice is reported.
-TEST_F(Nightly, WhatFailsIsRunAgainBeforeItIsRed) {
+TEST_F(Nightly, RunsAFailedPointAgainBeforeTheNightIsRed) {
   const std::string usual = testing::FakeProgram("fake_trainer").string();
   WriteFile(cli_.dir / "trainer",
             "#!/bin/sh\ncd \"$(dirname \"$0\")\"\nif [ -e once ] || [ -e always ]; then rm -f once; exit 1; fi\ncd "
@@ -151,7 +151,7 @@ TEST_F(Nightly, AGateThatCannotCompareIsNoAnswer) {
   EXPECT_EQ(std::get<int64_t>(store.Query("SELECT count(*) FROM results").rows.at(0).at(0)), 1);
 }
 
-// Whoever takes a night's files must not get those of an attempt before it.
+// A reader of a night's files must not get those of an earlier attempt.
 TEST_F(Nightly, ARefusedNightHasNoGateOfAnAttemptBefore) {
   const std::string sweep = cli_.WriteSweep(1, "ok");
   WriteFile(cli_.dir / "sweep.yaml.good", ReadFile(sweep));
@@ -169,7 +169,7 @@ TEST_F(Nightly, ARefusedNightHasNoGateOfAnAttemptBefore) {
 }
 
 // Nothing of a night that is told to stop runs on, where it would be in the way of the next.
-TEST_F(Nightly, WhoStopsItStopsItsSweepAndGoesOnThatDay) {
+TEST_F(Nightly, StoppingANightStopsItsSweepAndTheSameDayResumesIt) {
   const std::string mode = cli_.dir / "mode";
   WriteFile(mode, "sleep");
   const std::string sweep = cli_.WriteSweep(1, "as=" + mode);

@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 
 constexpr const char* kThreeRepeats = "measure: {warmup_steps: 1, steps: 1, repeats: 3}\n";
 
-TEST(Repeats, GoRoundAndAreSaid) {
+TEST(Repeats, RunInRoundsAndAreReported) {
   Cli cli;
   const auto sweep = cli.WriteSweep(2, "ok", kThreeRepeats);
   EXPECT_THAT(cli.Run({"plan", sweep}).err, HasSubstr("3 repeats of each point"));

@@ -55,7 +55,7 @@ TEST_F(Setup, IsInterruptedWithoutAPointStarted) {
   EXPECT_EQ(cli_.Count("SELECT count(*) FROM jobs"), 0);
 }
 
-TEST_F(Setup, ThatFailsStartsNoPointAndShowsWhatItSaid) {
+TEST_F(Setup, AFailedSetupStartsNoPointAndShowsItsOutput) {
   const auto said = cli_.Run({"run", Sweep("[[bash, -c, 'echo no such wheel; exit 7'], [touch, never]]")});
   EXPECT_EQ(said.status.exit_code, 3);
   EXPECT_THAT(said.err,
@@ -78,7 +78,7 @@ TEST_F(Setup, IsShownByADryRunAndByPlanAndRendered) {
   EXPECT_FALSE(std::filesystem::exists(cli_.dir.path() / "a b"));
 }
 
-TEST_F(Setup, ThatIsNoListOfCommandsIsRefusedAtItsPlace) {
+TEST_F(Setup, RefusesWhatIsNoListOfCommandsAtItsPlace) {
   EXPECT_THAT(cli_.Run({"plan", Sweep("pip install torch")}).err, HasSubstr("setup is a list of commands"));
   EXPECT_THAT(cli_.Run({"plan", Sweep("['pip install torch']")}).err, HasSubstr("each a word of its own"));
   EXPECT_THAT(cli_.Run({"plan", Sweep("[[sleep, 3]]")}).err, HasSubstr("write a number in quotes"));

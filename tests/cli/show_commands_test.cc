@@ -63,7 +63,7 @@ constexpr const char* kFields =
     "files: {a.yaml: \"rate: {{learning_rate}}\\nname: {{word}}\\nEND\\n\"}\n"
     "fields: {word: {type: text, default: plain}}\nenv: {ODD: \"it's {{word}}\"}\n";
 
-TEST_F(ShownCommands, OfADefinitionCanBePasted) {
+TEST_F(ShownCommands, CommandsOfADefinitionCanBePasted) {
   WriteMine(kFields);
   const auto sweep = Write("sweep.yaml", std::string(kMineSweep) +
                                              "matrix: {word: [\"a 'b' $(c) \\\\ \\\"d\\\"\", \"x\\e[31m\\ny\"]}\n"
@@ -102,7 +102,7 @@ TEST_F(ShownCommands, SayInWhichContainerALauncherStartsThem) {
                   .is_null());
 }
 
-TEST_F(ShownCommands, OfOurTrainerCanBePastedAndTrains) {
+TEST_F(ShownCommands, CommandsOfOurTrainerCanBePastedAndTrain) {
   const auto sweep = Write("sweep.yaml",
                            "name: test\ndefaults: {layers: 1, hidden: 32, heads: 2, ffn: 64, vocab: 64, family: llama, "
                            "seq_length: 8}\nmeasure: {warmup_steps: 0, steps: 2}\n");
@@ -161,7 +161,7 @@ TEST_F(ShownCommands, APointIsNamedByItsIdsBeginning) {
   EXPECT_THAT(cli_.Run({"trainers", "show", "nanogpt", "--point", sweep}).err, HasSubstr("--point is SWEEP.yaml:ID"));
 }
 
-TEST_F(ShownCommands, OfManyPointsSomeAreTextAndAllAreLines) {
+TEST_F(ShownCommands, TextShowsSomeOfManyPointsAndJsonLinesShowAll) {
   const auto sweep = cli_.WriteSweep(300, "ok").string();
   const auto text = cli_.Run({"plan", sweep, "--commands"});
   EXPECT_EQ(text.status.exit_code, 0);
@@ -171,7 +171,7 @@ TEST_F(ShownCommands, OfManyPointsSomeAreTextAndAllAreLines) {
   EXPECT_THAT(lines.err, Not(HasSubstr("not shown")));
 }
 
-TEST_F(ShownCommands, WhatDoesNotGoWithThemIsRefused) {
+TEST_F(ShownCommands, RefuseOptionsThatDoNotGoWithThem) {
   const auto sweep = cli_.WriteSweep(1, "ok").string();
   for (const std::vector<std::string>& more :
        {std::vector<std::string>{"-o", "csv"}, {"--expand-only"}, {"--largest", "batch_size"}}) {

@@ -39,7 +39,7 @@ TEST_F(TrainerOutputTest, IsToldInWholeLinesAsItComes) {
   EXPECT_EQ(output.Next(true), "");
 }
 
-TEST_F(TrainerOutputTest, OfAFloodTheNewestIsToldAndHowMuchWasLeftOut) {
+TEST_F(TrainerOutputTest, AFloodIsCutToTheNewestLinesAndTheCutIsReported) {
   TrainerOutput output(dir_ / "log");
   for (int i = 0; i < 100'000; ++i) Say("line " + std::to_string(i) + "\n");
   const std::string told = output.Next(false);
@@ -59,7 +59,7 @@ TEST_F(TrainerOutputTest, ALineWithoutEndIsCut) {
   EXPECT_THAT(output.Next(true), HasSubstr("| end\n"));
 }
 
-TEST_F(TrainerOutputTest, ThatIsNoFileIsNone) {
+TEST_F(TrainerOutputTest, AMissingFileOrAFolderGivesNoOutput) {
   EXPECT_EQ(TrainerOutput(dir_ / "nowhere").Next(true), "");
   EXPECT_EQ(TrainerOutput(dir_.path()).Next(true), "");
 }

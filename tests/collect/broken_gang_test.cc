@@ -58,7 +58,7 @@ TEST_F(CollectBrokenGang, ANodeThatFailsIsKnownWhileTheOthersGoOn) {
   EXPECT_EQ(FailedPart(), "oom_device: n2 (node 2 of 4): because");
 }
 
-TEST_F(CollectBrokenGang, OfAnEarlierAttemptItDoesNotCount) {
+TEST_F(CollectBrokenGang, PartsOfAnEarlierAttemptDoNotCount) {
   job_.started_unix_ns = 5000 * kSecond;
   Tell(Part(2, RunStatus::kOomDevice, weight::kCause, 950));
   EXPECT_EQ(FailedPart(), "");
@@ -80,7 +80,7 @@ TEST_F(CollectBrokenGang, TheFirstThatExplainsIsTheResultHoweverTheOthersWereEnd
   EXPECT_EQ(Of(0, "evidence ->> '$.log_tail'"), Cell("the log of n2"));
 }
 
-TEST_F(CollectBrokenGang, WhoseFirstNodeSaidNothingIsAResultAllTheSame) {
+TEST_F(CollectBrokenGang, IsAResultEvenIfItsFirstNodeReportedNothing) {
   Tell(Part(2, RunStatus::kOomDevice, weight::kCause, 950));
   EXPECT_THAT(EndGang(), SizeIs(1));
   EXPECT_EQ(Of(0, "status"), Cell("oom_device"));
@@ -110,20 +110,20 @@ TEST_F(CollectHungGang, APointThatAwaitsNodesIsKnown) {
   EXPECT_EQ(results_.awaiting, "");
 }
 
-TEST_F(CollectHungGang, WhoSaysNothingHung) {
+TEST_F(CollectHungGang, ANodeThatReportsNothingHung) {
   for (const int node : {1, 3}) Tell(Part(node, RunStatus::kOk, weight::kCause, 950));
   EXPECT_EQ(EndGang().at(0).end, InfrastructureReason::kNode);
   EXPECT_THAT(std::get<std::string>(Of(0, "message")), HasSubstr("another is gone, or hangs"));
 }
 
-TEST_F(CollectHungGang, WhoSaysThatItWasToldIsNamed) {
+TEST_F(CollectHungGang, ANodeThatReportsThatItWasToldToLeaveIsNamed) {
   for (const int node : {1, 3}) Tell(Part(node, RunStatus::kOk, weight::kCause, 950));
   Tell(Part(2, InfrastructureReason::kPreempted, weight::kStopped, 1600));
   EXPECT_EQ(EndGang().at(0).end, InfrastructureReason::kNode);
   EXPECT_THAT(std::get<std::string>(Of(0, "message")), HasSubstr("n2 is gone, or hangs"));
 }
 
-TEST_F(CollectHungGang, WhoEndsWellInTheLastMomentIsBelieved) {
+TEST_F(CollectHungGang, ANodeThatEndsWellAtTheLastMomentCounts) {
   for (const int node : {1, 2, 3}) Tell(Part(node, RunStatus::kOk, weight::kCause, 1600));
   EXPECT_EQ(EndGang().at(0).end, RunEnd(RunStatus::kOk));
 }
@@ -149,7 +149,7 @@ TEST_F(CollectHungGang, HalfTheNodesMakeNoResultOfAJobThatDidNotEndWell) {
   }
 }
 
-TEST_F(CollectBrokenGang, WhatAPersonEndedIsNoBrokenGang) {
+TEST_F(CollectBrokenGang, AGangThatAPersonEndedIsNotBroken) {
   Tell(Part(2, RunStatus::kOomDevice, weight::kCause, 950));
   EXPECT_EQ(End(job_, {{"end", "cancelled"}}).at(0).end, RunEnd(RunStatus::kCancelled));
 }

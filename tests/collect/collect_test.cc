@@ -49,7 +49,7 @@ TEST_F(CollectTest, WholeLinesBecomeResultsOnce) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
-TEST_F(CollectTest, OfALiveJobOnlyFinalResultsAreTaken) {
+TEST_F(CollectTest, TakesOnlyFinalResultsFromALiveJob) {
   const JobRecord job = Submit("rl-1", points_);
   WriteResult(job, samples::Result(points_[0].id));
   WriteResult(job, samples::Result(points_[1].id, RunStatus::kCancelled));  // exec may run it again
@@ -239,7 +239,7 @@ TEST_F(CollectTest, AnInterruptedPointOfAnEndedJobIsKeptAndRunAgain) {
   EXPECT_EQ(store_.Attempts("s").at(points_[0].id), 1);
 }
 
-TEST_F(CollectTest, WhatIsNotThisPointsResultIsTheStoragesDoingAndStays) {
+TEST_F(CollectTest, ABadResultIsAStorageFaultAndStays) {
   const JobRecord job = Submit("rl-1", points_);
   const std::string whole = DumpJson(EncodeResult(samples::Result(points_[0].id)));
   const std::string cut = whole.substr(0, whole.size() / 2);
@@ -388,7 +388,7 @@ TEST_F(CollectTest, AFileThatCannotBeReadEndsNothing) {
 
 // If a job replaces its results file by something else, collecting must not wait, use much memory, or affect other
 // jobs.
-TEST_F(CollectTest, WhatIsNoResultsFileIsSaidOfItsPointsAndOfNoOthers) {
+TEST_F(CollectTest, AFileThatIsNoResultsFileConcernsOnlyItsOwnPoints) {
   const std::pair<std::string, std::function<void(const std::filesystem::path&)>> cases[] = {
       {"is a named pipe, not a regular file", [](const auto& path) { ::mkfifo(path.c_str(), 0600); }},
       {"is a folder, not a regular file", [](const auto& path) { MakeDirs(path); }},
@@ -424,7 +424,7 @@ TEST_F(CollectTest, WhatIsNoResultsFileIsSaidOfItsPointsAndOfNoOthers) {
   EXPECT_EQ(Of(2, "reason"), Cell("storage")) << "where the scheduler says nothing";
 }
 
-TEST_F(CollectTest, WhatIsNoResultOfAnEarlierVersionCannotBeUsed) {
+TEST_F(CollectTest, DamagedResultsOfAnEarlierVersionCannotBeUsed) {
   const JobRecord job = Submit("rl-1", {points_[0], points_[1], points_[2]});
   MakeDirs(ResultFile(job.job_dir, points_[0].id));
   ASSERT_EQ(::mkfifo(ResultFile(job.job_dir, points_[1].id).c_str(), 0600), 0);
@@ -458,7 +458,7 @@ TEST_F(CollectTest, ADamagedLineIsToldOfWhereItsResultIsMissing) {
                                    HasSubstr("results that were not read, of 1 point")));
 }
 
-TEST_F(CollectTest, WhatIsNotReadIsCountedAndAFolderThatCannotBeReadIsAnError) {
+TEST_F(CollectTest, CountsUnreadLinesAndFailsForAnUnreadableFolder) {
   TempDir dir;
   for (const char* name : {"1", "2", "3", "4", "5", "6", "sweep.yaml", "rl-1.0.log"}) WriteFile(dir / name, "");
   EXPECT_THAT(CollectJobFolders(store_, dir.path(), {}).problems,

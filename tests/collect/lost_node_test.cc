@@ -26,7 +26,7 @@ RunResult OnTwoNodes(const Point& point, const RunEnd& end) {
   return result;
 }
 
-TEST_F(CollectLostNode, WhereANodeIsLostTheCrashThatAnotherSawIsThatNodes) {
+TEST_F(CollectLostNode, IfANodeIsLostItCausedTheCrashThatAnotherSaw) {
   const JobRecord job = Submit("rl-1", {points_[0], points_[1], points_[2]});
   WriteResult(job, OnTwoNodes(points_[0], RunStatus::kCrashed));
   WriteResult(job, OnTwoNodes(points_[1], RunStatus::kTimeout));

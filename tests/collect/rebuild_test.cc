@@ -98,7 +98,7 @@ TEST_F(RebuildTest, JobsWithAllTheirResultsHaveEnded) {
 }
 
 // Nobody knows before the next run what a search would choose next.
-TEST_F(RebuildTest, OfASearchThePointsAreThoseThatItRan) {
+TEST_F(RebuildTest, ASearchHasThePointsThatItRan) {
   KeepSweep(out_, ParseSweep(std::string(kSweep) + "search: {maximize: fit, budget: 2}\n", "s.yaml"));
   const Job job = Submit("rl-1", {points_[0], points_[2]});
   Measured(job, points_[0]);
@@ -141,7 +141,7 @@ TEST_F(RebuildTest, AJobThatALaterOneHasAPointOfIsLost) {
   EXPECT_EQ(store_.Progress("s").ok, 1);
 }
 
-TEST_F(RebuildTest, OfSeveralThatEndedEarlyTheLastMayStillRun) {
+TEST_F(RebuildTest, IfSeveralJobsEndedEarlyTheLastMayStillRun) {
   Submit("rl-1", {points_[0]});
   Submit("rl-2", {points_[0]});
   EXPECT_EQ(Rebuild().live, 1);
@@ -149,7 +149,7 @@ TEST_F(RebuildTest, OfSeveralThatEndedEarlyTheLastMayStillRun) {
 }
 
 // A file server may show what a node wrote after the run has stopped waiting for it.
-TEST_F(RebuildTest, OfAJobThatEndedWhatCameSinceIsTaken) {
+TEST_F(RebuildTest, TakesResultsThatCameSinceAJobEnded) {
   const Job job = Submit("rl-1", {points_[0], points_[1]});
   Measured(job, points_[0]);
   Rebuild();
@@ -164,7 +164,7 @@ TEST_F(RebuildTest, OfAJobThatEndedWhatCameSinceIsTaken) {
   EXPECT_EQ(store_.Progress("s").ok, 2);
 }
 
-TEST_F(RebuildTest, WhatCannotRunAnyMoreOrIsOfNoSweepIsLost) {
+TEST_F(RebuildTest, JobsThatCannotRunOrHaveNoSweepAreLost) {
   Submit("rl-1", {points_[0]}, "default", "");  // a person submitted it
   const Job told = Submit("rl-2", {points_[1]});
   WriteFile(CancelFile(told.job_dir), "");
@@ -180,7 +180,7 @@ TEST_F(RebuildTest, WhatCannotRunAnyMoreOrIsOfNoSweepIsLost) {
   EXPECT_THAT(store_.LiveJobs(), IsEmpty());
 }
 
-TEST_F(RebuildTest, WhatALauncherWasAskedForComesBackToo) {
+TEST_F(RebuildTest, RebuildsTheSettingsThatALauncherGot) {
   // On Slurm, although the file names no launcher: `run --launcher slurm`.
   sweep_ = ParseSweep(std::string(kSweep) + "launch: {slurm: {gpus: 8, container: 'a:1'}}\n", "s.yaml");
   KeepSweep(out_, sweep_);

@@ -35,7 +35,7 @@ class CollectTimeouts : public CollectTest {
   }
 };
 
-TEST_F(CollectTimeouts, OfAJobWhosePointHadNotItsTimeIsAStart) {
+TEST_F(CollectTimeouts, ATimeoutBeforeThePointHadItsTimeIsAStart) {
   const std::vector<Collected> ends = End(Began(1540), TimeoutAt(1560));
   EXPECT_EQ(ends.at(0).end, RunEnd(InfrastructureReason::kStart));
   EXPECT_EQ(ends.at(0).message,
@@ -43,18 +43,18 @@ TEST_F(CollectTimeouts, OfAJobWhosePointHadNotItsTimeIsAStart) {
             "s of the 1 min 40 s that this point may take; the point began 9 min 00 s after its job");
 }
 
-TEST_F(CollectTimeouts, OfAJobWhosePointHadItsTimeIsThePoints) {
+TEST_F(CollectTimeouts, ATimeoutAfterThePointHadItsTimeIsThePoints) {
   EXPECT_EQ(End(Began(1005), TimeoutAt(1160)).at(0).end, RunEnd(RunStatus::kTimeout));
 }
 
 // As in a pod, whose folder is not here: the point began with its job at the earliest.
-TEST_F(CollectTimeouts, OfAPointThatDidNotSayWhenItBeganCountFromItsJobsStart) {
+TEST_F(CollectTimeouts, APointWithoutABeginCountsFromItsJobsStart) {
   const JobRecord job = Began(1540);
   std::filesystem::remove(PointDir(job.job_dir, points_[0].id) / SpecName(0));
   EXPECT_EQ(End(job, TimeoutAt(1080)).at(0).end, RunEnd(InfrastructureReason::kStart));
 }
 
-TEST_F(CollectTimeouts, OfAPointThatDidNotSayWhenItBeganAreThePointsWhereItMayHaveHadItsTime) {
+TEST_F(CollectTimeouts, APointWithoutABeginThatMayHaveHadItsTimeTimedOut) {
   const JobRecord job = Began(1540);
   std::filesystem::remove(PointDir(job.job_dir, points_[0].id) / SpecName(0));
   EXPECT_EQ(End(job, TimeoutAt(1100)).at(0).end, RunEnd(RunStatus::kTimeout));
@@ -64,7 +64,7 @@ TEST_F(CollectTimeouts, WhoseTimesAreUnknownAreThePoints) {
   EXPECT_EQ(End(Began(1540), {{"end", "timeout"}}).at(0).end, RunEnd(RunStatus::kTimeout));
 }
 
-TEST_F(CollectTimeouts, OfAPointThatWasToldToEndInItsTimeIsAStart) {
+TEST_F(CollectTimeouts, APointThatWasToldToEndWithinItsTimeIsAStart) {
   const JobRecord job = Began(1540);
   RunResult told = samples::Result(points_[0].id);
   SetEnd(InfrastructureReason::kPreempted, told);

@@ -87,7 +87,7 @@ TEST(Kernels, TwoBlocksThatWriteToOnePlaceAreSeen) {
   EXPECT_EQ(LastFailure(), "");
 }
 
-TEST(Kernels, WhatCannotMeetIsNamed) {
+TEST(Kernels, NamesThreadsThatCannotMeetAtABarrier) {
   EXPECT_THAT(Failure(BarriersInTwoPlaces), HasSubstr("for others that wait in __syncthreads at faulty.cu:"));
   EXPECT_THAT(Failure(ShuffleWithLanesThatReturned), HasSubstr("32 threads wait in __shfl_xor_sync at faulty.cu:"));
   EXPECT_THAT(Failure(ShuffleByLanesOutsideOfTheMask), HasSubstr("the mask does not name the calling lane"));

@@ -51,7 +51,7 @@ TEST(Memory, CopiesStayInOneAllocation) {
       << "the wrong direction";
 }
 
-TEST(Streams, WhatIsReadTooEarlyIsNotThereYet) {
+TEST(Streams, AReadBeforeTheCopyGetsOldContent) {
   ResetMachine();
   const ridgeline::PinnedBuffer pinned = ridgeline::NewPinnedBuffer(kNumbersBytes);
   const auto* values = reinterpret_cast<const float*>(pinned.get());

@@ -28,7 +28,7 @@ TEST(BatchSize, GrowsWhileCallsAreQuickAndShrinksWhenTheyAreSlow) {
   EXPECT_EQ(size.jobs(), 1U);
 }
 
-TEST(BatchSize, OfALauncherThatWorksInBulkIsEverything) {
+TEST(BatchSize, ALauncherThatWorksInBulkGetsAllJobs) {
   BatchSize size(/*bulk=*/true);
   EXPECT_EQ(size.jobs(), kMostAtOnce);
   size.Took(size.jobs(), 10 * kSlowCallNs);

@@ -128,7 +128,7 @@ TEST(DriverCampaign, AnIntentOfAnotherTrainerIsNotMadeAgainWithThisOne) {
   EXPECT_EQ(world.Count("SELECT count(*) FROM runs WHERE status = 'ok' AND trainer = 'train.sh'"), 1);
 }
 
-TEST(DriverCampaign, WhatIsPredictedNotToFitIsSaidOnceInEach) {
+TEST(DriverCampaign, RecordsPointsThatCannotFitOnceInEach) {
   World world(1);
   world.forecast = [](const RunSpec&) { return int64_t{1} << 40; };
   world.options.node = {1'000'000'000, "free here"};

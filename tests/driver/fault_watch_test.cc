@@ -53,7 +53,7 @@ TEST_F(FaultWatchTest, ANodeIsLeftOutFromItsSecondFailureOn) {
   EXPECT_THAT(watch_.avoid(), ElementsAre("n1"));
 }
 
-TEST_F(FaultWatchTest, WhereNoOtherIsLeftANodeIsUsedAgainForGoodTheLastOneFirst) {
+TEST_F(FaultWatchTest, IfNoNodeIsLeftTheLastOneSetAsideIsUsedAgainForGood) {
   for (const char* node : {"bad", "bad", "n2", "n2"}) Failed(node, "no disk");
   FaultWatch::Finding found = watch_.UseAgain("none\nthere");
   EXPECT_EQ(found.note, "n2 is used again, as no other node can take its jobs: none\\nthere");
@@ -88,7 +88,7 @@ TEST_F(FaultWatchTest, PointsOfOneJobAreOneFailure) {
 }
 
 // If an image is missing, a disk is full or a program is not installed, the next node has the same problem.
-TEST_F(FaultWatchTest, WhatIsTheSweepsOwnSetsNoNodeAsideAndCountsEachTime) {
+TEST_F(FaultWatchTest, TheSweepsOwnFaultsSetNoNodeAsideAndCountEachTime) {
   using enum InfrastructureReason;
   for (const InfrastructureReason reason : {kStart, kStorage, kImage, kLimit, kRights}) {
     FaultWatch watch(3, trainer_);
@@ -104,14 +104,14 @@ TEST_F(FaultWatchTest, WhatIsTheSweepsOwnSetsNoNodeAsideAndCountsEachTime) {
   EXPECT_THAT(watch_.avoid(), ElementsAre("n1"));
 }
 
-TEST_F(FaultWatchTest, WhereThereIsOneMachineItIsNeverSetAside) {
+TEST_F(FaultWatchTest, NeverSetsTheOnlyMachineAside) {
   watch_.HaveOneMachine();
   for (int i = 0; i < 3; ++i) Failed("here");
   EXPECT_EQ(watch_.SetAside(), "");
   EXPECT_THAT(watch_.given_up(), HasSubstr("3 jobs in a row failed alike"));
 }
 
-TEST_F(FaultWatchTest, OfSeveralNodesAndOfNoneNobodyIsBlamed) {
+TEST_F(FaultWatchTest, BlamesNoNodeIfSeveralOrNoneAreNamed) {
   int i = 0;
   for (const char* node : {"n1 n2", "n1 n2", "", ""}) EXPECT_THAT(Failed(node, i++ % 2 == 0 ? "a" : "b"), IsEmpty());
   EXPECT_THAT(watch_.avoid(), IsEmpty());
@@ -175,7 +175,7 @@ TEST_F(FaultWatchTest, JobsThatASchedulerForgotStopNothing) {
   EXPECT_EQ(watch_.given_up(), "");
 }
 
-TEST_F(FaultWatchTest, WhoIsToldToLeaveHasNotFailed) {
+TEST_F(FaultWatchTest, AJobThatWasToldToLeaveHasNotFailed) {
   for (int i = 0; i < 9; ++i) {
     watch_.PointEnded("rl-" + std::to_string(i), Ended(InfrastructureReason::kPreempted, "n1"));
     watch_.PointEnded("rl-c" + std::to_string(i), Ended(RunStatus::kCancelled, "n1"));

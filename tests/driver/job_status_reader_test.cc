@@ -83,7 +83,7 @@ TEST_F(JobStatusReaderTest, LeavesTheLauncherAloneAsLongAsItWishes) {
   EXPECT_EQ(opened_, 2);
 }
 
-TEST_F(JobStatusReaderTest, WhatHasEndedIsSoAndWhatIsMissingMayYetTurnUp) {
+TEST_F(JobStatusReaderTest, AnEndedJobIsEndedAndAMissingOneMayStillAppear) {
   phase_ = JobPhase::kEnded;
   std::vector<JobRecord> jobs = Jobs();
   onlooker_.Look(jobs);

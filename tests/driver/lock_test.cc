@@ -66,7 +66,7 @@ TEST(DriverLock, SaysWhoseItIsAndOnWhichHost) {
   EXPECT_THAT(driver->Text(), HasSubstr("on " + HostName() + ", of " + driver->user));
 }
 
-TEST(DriverLock, OfAnotherHostIsRespectedOnANetworkFileSystemAlone) {
+TEST(DriverLock, AnotherHostsLockCountsOnlyOnANetworkFileSystem) {
   const TempDir dir;
   std::ofstream(DriverLockFile(dir / "a.db")) << "7\ntheirs\nlogin1\nanother-boot\nada\n";
   EXPECT_FALSE(RunningDriver(dir / "a.db")) << "on a disk of this host: it was called otherwise before";
@@ -87,7 +87,7 @@ TEST(DriverLock, OfAnotherHostIsRespectedOnANetworkFileSystemAlone) {
   network_folder.clear();
 }
 
-TEST(DriverLock, OfWhoMayNotWriteIsSaidToBeAnothers) {
+TEST(DriverLock, SaysWhoseTheFileIsIfYouMayNotWriteIt) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another";
   const TempDir dir;
   std::filesystem::permissions(dir.path(), std::filesystem::perms(0755));
@@ -134,7 +134,7 @@ TEST(DriverLock, WaitsForAForkedChildOfADriverThatWasKilled) {
   ::close(ready[1]);
 }
 
-TEST(DriverLock, WaitsForWhoOnlyLooksAndIsNoDriver) {
+TEST(DriverLock, WaitsForAProcessThatOnlyLooksAndIsNoDriver) {
   const TempDir dir;
   std::optional<DriverLock> looking = DriverLock::TakeForAMoment(dir / "a.db");
   ASSERT_TRUE(looking);

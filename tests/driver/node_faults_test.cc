@@ -76,7 +76,7 @@ void TakeJobsBackAndDie(World& world, bool before) {
   EXPECT_THAT(world.launcher.cancelled, SizeIs(10));
 }
 
-TEST(NodeFaults, WhatADriverTookBackIsNotCancelledToTheNext) {
+TEST(NodeFaults, AJobThatADriverWithdrewIsNotCancelledForTheNext) {
   for (const bool before : {true, false}) {
     World world(12);
     TakeJobsBackAndDie(world, before);
@@ -113,7 +113,7 @@ void OneNodeThatFails(World& world, int failures) {
   };
 }
 
-TEST(NodeFaults, WhereEveryNodeIsSetAsideTheLastOneIsUsedAgain) {
+TEST(NodeFaults, IfEveryNodeIsSetAsideTheLastOneIsUsedAgain) {
   World world(6);
   OneNodeThatFails(world, 2);
   const RunSummary summary = world.Run();
@@ -124,7 +124,7 @@ TEST(NodeFaults, WhereEveryNodeIsSetAsideTheLastOneIsUsedAgain) {
   ExpectEveryPointWasMeasuredInTheEnd(world, 6);
 }
 
-TEST(NodeFaults, WhereEveryNodeIsSetAsideAndFailsOnTheRunEndsAndNothingIsLost) {
+TEST(NodeFaults, IfEveryNodeKeepsFailingTheRunEndsAndNothingIsLost) {
   World world(6);
   world.yaml += "launch: {retry: {node: 9}}\n";
   OneNodeThatFails(world, 1000);
@@ -164,7 +164,7 @@ void NoNodeFor(World& world, int polls, int64_t pause_ns) {
   };
 }
 
-TEST(NodeFaults, WhoWaitsForMoreThanNodesThatFailedIsLetWait) {
+TEST(NodeFaults, AJobThatAlsoWaitsForSomethingElseKeepsWaiting) {
   World world(1);
   NoNodeFor(world, 100, 60'000'000'000);
   EXPECT_EQ(world.Run().ok, 1);

@@ -179,7 +179,7 @@ TEST(DriverRecovery, AnInterruptWhileItPlansCancelsTheJobsThatItAdopted) {
 }
 
 // When a login ends, systemd sends SIGTERM and at once SIGHUP. SIGTERM alone would cancel the jobs.
-TEST(DriverRecovery, WhoIsLoggedOutLeavesTheJobs) {
+TEST(DriverRecovery, ALogoutLeavesTheJobsRunning) {
   World world(1);
   world.launcher.max_jobs = 10;
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
@@ -190,7 +190,7 @@ TEST(DriverRecovery, WhoIsLoggedOutLeavesTheJobs) {
 }
 
 // For example when a terminal is closed, or on a second Ctrl-C.
-TEST(DriverRecovery, WhoLeavesLeavesTheJobsAsTheyAreAndTheNextRunFollowsThem) {
+TEST(DriverRecovery, ADriverThatLeavesKeepsItsJobsAndTheNextRunFollowsThem) {
   World world(3);
   world.launcher.max_jobs = 10;
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
@@ -210,7 +210,7 @@ TEST(DriverRecovery, WhoLeavesLeavesTheJobsAsTheyAreAndTheNextRunFollowsThem) {
   EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
 }
 
-TEST(DriverRecovery, WhoDetachesHandsOverWhatThereIsToDoAndFollowsNothing) {
+TEST(DriverRecovery, DetachSubmitsEverythingAndFollowsNothing) {
   World world(3);
   world.launcher.max_jobs = 10;
   world.options.detach = true;
@@ -269,7 +269,7 @@ TEST(DriverRecovery, ARefusalOfManyJobsIsSaidOnce) {
   EXPECT_THAT(world.observer.notes, SizeIs(::testing::Le(2)));
 }
 
-TEST(DriverRecovery, WhatAPointMeasuredBeforeTheInterruptIsKept) {
+TEST(DriverRecovery, KeepsRepeatsThatAPointMeasuredBeforeAnInterrupt) {
   World world(2);
   world.yaml += "launch: {bundle: 2}\n";
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
@@ -447,7 +447,7 @@ TEST(CancelJobs, GivesUpOnAJobThatDoesNotEnd) {
 }
 
 // As on NFS, whose clients show old content for up to a minute.
-TEST(LateResults, OfAJobThatEndedWellAreWaitedFor) {
+TEST(LateResults, AJobThatEndedWellIsGivenTimeForItsResults) {
   World world(2);
   world.launcher.max_jobs = 100;
   world.launcher.poll_pause_ns = 1'000'000'000;
@@ -468,7 +468,7 @@ TEST(LateResults, OfAJobThatEndedWellAreWaitedFor) {
   EXPECT_EQ(world.Count("SELECT count(*) FROM jobs WHERE state = 'ended'"), 2);
 }
 
-TEST(LateResults, ThatNeverComeAreLostAndThePointRunsAgain) {
+TEST(LateResults, APointWithoutItsResultIsLostAndRunsAgain) {
   World world(1);
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
     if (world.launcher.jobs.size() > 1) return world.Finish(entry);
@@ -503,7 +503,7 @@ class AwayForAMoment {
   int looks_ = 0;
 };
 
-TEST(LateResults, ThatCannotBeReadNowAreReadLater) {
+TEST(LateResults, UnreadableResultsAreReadLater) {
   World world(2);
   world.launcher.max_jobs = 100;
   AwayForAMoment away;
@@ -517,7 +517,7 @@ TEST(LateResults, ThatCannotBeReadNowAreReadLater) {
   EXPECT_EQ(world.launcher.jobs.size(), 2);
 }
 
-TEST(LateResults, OfAnEarlierRunAndOfJobsThatAreCancelledTheSame) {
+TEST(LateResults, TheSameHoldsForEarlierRunsAndCancelledJobs) {
   World world(2);
   world.launcher.max_jobs = 100;
   AwayForAMoment away;

@@ -30,7 +30,7 @@ class DriverRepeats : public ::testing::Test {
   std::vector<std::pair<int64_t, int64_t>> turns_;  // seed, repeat
 };
 
-TEST_F(DriverRepeats, GoRound) {
+TEST_F(DriverRepeats, RunInRounds) {
   const RunSummary summary = world_.Run();
   EXPECT_EQ(summary.ok, 3);
   EXPECT_THAT(turns_, ElementsAre(Pair(1, 1), Pair(2, 1), Pair(3, 1), Pair(1, 2), Pair(2, 2), Pair(3, 2), Pair(1, 3),
@@ -58,7 +58,7 @@ TEST_F(DriverRepeats, NoneBeginsItsNextWhileOneOfTheRoundStillRuns) {
                                   Pair(2, 3), Pair(3, 3)));
 }
 
-TEST_F(DriverRepeats, AreTakenUpWhereARunWasKilled) {
+TEST_F(DriverRepeats, ContinueAfterARunWasKilled) {
   world_.step = [&] {
     if (turns_.size() >= 5) throw Killed();
   };

@@ -46,7 +46,7 @@ TEST_F(PointRetriesTest, AsOftenAsTheSweepSaysAfterEachEnd) {
   EXPECT_TRUE(retries_.RunAgainAfterNs("another", InfrastructureReason::kPreempted, true));
 }
 
-TEST_F(PointRetriesTest, NotAfterAnEndThatStands) {
+TEST_F(PointRetriesTest, DoNotRepeatAFinalEnd) {
   EXPECT_FALSE(retries_.RunAgainAfterNs("p", RunStatus::kOk, true));
   EXPECT_FALSE(retries_.RunAgainAfterNs("p", RunStatus::kCrashed, true));
 }

@@ -20,7 +20,7 @@ Json KeptTo7(const std::string& launcher, const Json& own) {
   return launch.config.contains(launcher) ? launch.config[launcher] : Json();
 }
 
-TEST(TurnsOfOneNode, AreAskedForAsTheLauncherHasIt) {
+TEST(TurnsOfOneNode, PinAJobInTheLaunchersOwnWay) {
   EXPECT_EQ(KeptTo7("slurm", Json()), Json({{"nodelist", "node-7"}}));
   EXPECT_EQ(KeptTo7("slurm", {{"partition", "gpu"}}), Json({{"nodelist", "node-7"}, {"partition", "gpu"}}));
   EXPECT_EQ(KeptTo7("kubernetes", {{"node_selector", {{"pool", "a"}}}}),
@@ -29,7 +29,7 @@ TEST(TurnsOfOneNode, AreAskedForAsTheLauncherHasIt) {
   EXPECT_EQ(KeptTo7("scripted", {{"ram", "1GB"}}), Json({{"ram", "1GB"}, {"host", "node-7"}})) << "of any launcher";
 }
 
-TEST(TurnsOfOneNode, AreNotWhereTheSweepSaysANode) {
+TEST(TurnsOfOneNode, DoNotPinAJobWhoseSweepNamesANode) {
   EXPECT_EQ(KeptTo7("slurm", {{"nodelist", "node-1"}}), Json({{"nodelist", "node-1"}}));
   EXPECT_EQ(KeptTo7("kubernetes", {{"node_selector", {{"kubernetes.io/hostname", "node-1"}}}}),
             Json({{"node_selector", {{"kubernetes.io/hostname", "node-1"}}}}));
@@ -40,7 +40,7 @@ TEST(TurnsOfOneNode, AreNotWhereTheSweepSaysANode) {
   EXPECT_FALSE(launch.config.contains("slurm"));
 }
 
-TEST(TurnsOfOneNode, AreRefusedByALauncherThatCanKeepNothingOnANode) {
+TEST(TurnsOfOneNode, AreRefusedIfTheLauncherCannotPinJobs) {
   Launch launch;
   launch.launcher = "scripted";
   launch.config = {{"scripted", {{"anywhere", true}}}};
@@ -48,7 +48,7 @@ TEST(TurnsOfOneNode, AreRefusedByALauncherThatCanKeepNothingOnANode) {
   EXPECT_FALSE(KeepToNode(launch, "node-7"));
 }
 
-TEST(TurnsOfOneRun, AreTheSamePointOtherwise) {
+TEST(TurnsOfOneRun, HaveTheIdOfTheSamePointWithOneRepeat) {
   std::vector<Problem> problems;
   RunSpec spec = BuildSpec({{"model", "llama-10m"}, {"repeats", 3}}, problems);
   ASSERT_TRUE(problems.empty());

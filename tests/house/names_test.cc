@@ -25,13 +25,13 @@ std::vector<std::string> TypesOf(const std::string& text) {
   return types;
 }
 
-TEST(Names, OfTypesAreReadFromHeaders) {
+TEST(Names, ReadsTheNamesOfTypesFromHeaders) {
   EXPECT_THAT(TypesOf("class A {\nstruct B final : public A {\nenum class C {\n  struct Inner {\nstruct D::Impl {\n"
                       "class E;\nstruct F : G {\n"),
               ::testing::ElementsAre("A", "B", "C", "F"));
 }
 
-TEST(Names, OfTypesStandInOneHeaderEach) {
+TEST(Names, EachTypeNameIsInOneHeader) {
   std::map<std::string, std::string> first;
   size_t types = 0;
   for (const std::string& file : FilesBelow("src", {".h"})) {

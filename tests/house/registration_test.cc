@@ -163,7 +163,7 @@ TEST(Registration, EveryTestIsRunByCTest) {
   }
 }
 
-TEST(Registration, WhatTheToolkitAddsIsNamedAndCounted) {
+TEST(Registration, TheListOfTheToolkitsTestsIsRight) {
 #ifdef RIDGELINE_SANITIZED
   GTEST_SKIP() << "under sanitizers CTest runs programs, not cases";
 #endif

@@ -36,7 +36,7 @@ TEST(Sources, AreOneIdeaLong) {
 }
 
 // A launcher describes its jobs itself (include/ridgeline/launcher.h), so a new one gets right answers everywhere.
-TEST(Sources, OfSrcKnowNoLauncher) {
+TEST(Sources, SrcNamesNoLauncher) {
   const std::regex names("\"(slurm|local|kubernetes)\"|\\bnodelist\\b|kubernetes\\.io|\\bgres\\b");
   const std::set<std::string> allowed = {
       "src/sweep/sweep.h",               // the default
@@ -169,6 +169,18 @@ TEST(Papers, TheHousePageNamesEveryRoom) {
       if (!entry.is_directory()) continue;
       EXPECT_THAT(page, HasSubstr("`" + folder + "/" + entry.path().filename().string() + "`"));
     }
+  }
+}
+
+TEST(Papers, ThePageOfReportsAndTheGalleryHaveEachReport) {
+  const std::string page = ReadFile(SourceDir() / "docs/reports.md");
+  const std::string gallery = ReadFile(SourceDir() / "docs/site/gallery.md");
+  const std::string script = ReadFile(SourceDir() / "scripts/docs.sh");
+  for (const auto& entry : std::filesystem::directory_iterator(SourceDir() / "reports")) {
+    const std::string name = entry.path().filename().string();
+    EXPECT_THAT(page.substr(page.find("\n## Which reports there are\n")), HasSubstr("`" + name + "`"));
+    EXPECT_THAT(gallery, HasSubstr("\n### " + name + "\n"));
+    EXPECT_THAT(script, testing::ContainsRegex("[ \"]" + name + "[^a-z-]")) << "make docs draws it";
   }
 }
 

@@ -127,7 +127,7 @@ TEST_F(MetricsTest, SayWhatRunsAndHowLongItWaited) {
   ExpectPromtoolTakes(text);
 }
 
-TEST_F(MetricsTest, AreOfTheGpuWhereThereIsOne) {
+TEST_F(MetricsTest, DescribeTheGpuIfThereIsOne) {
   RunSpec spec = FamilyDefaults("llama");
   ApplyPreset(*FindPreset("llama-10m"), spec);
   spec.device = "cuda";
@@ -153,7 +153,7 @@ TEST_F(MetricsTest, AreOfTheGpuWhereThereIsOne) {
   ExpectPromtoolTakes(text);
 }
 
-TEST_F(MetricsTest, OfAHostileStoreAreStillMetrics) {
+TEST_F(MetricsTest, AHostileStoreStillGivesValidMetrics) {
   const std::vector<Point> points = samples::Points(1);
   SweepRecord sweep = samples::Sweep("a\"} 1\nridgeline_build_info{x=\"\\ \xff");
   store_.PutSweep(sweep, points);
@@ -179,7 +179,7 @@ TEST_F(MetricsTest, AreBoundedHoweverManyPointsThereAre) {
   EXPECT_THAT(text, HasSubstr("point=\"" + points.back().id)) << "the newest";
 }
 
-TEST_F(MetricsTest, OfNothingSayTheBuild) {
+TEST_F(MetricsTest, AnEmptyStoreGivesOnlyTheBuild) {
   EXPECT_THAT(MetricsOfNothing(MetricsFormat::kPrometheus), HasSubstr("\nridgeline_build_info{version=\""));
   ExpectPromtoolTakes(MetricsOfNothing(MetricsFormat::kPrometheus));
 }

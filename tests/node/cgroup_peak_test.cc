@@ -34,7 +34,7 @@ class CgroupPeakTest : public ::testing::Test {
   TempDir root_;
 };
 
-TEST_F(CgroupPeakTest, IsWhatTheKernelCountedSinceItWasAskedToBeginAnew) {
+TEST_F(CgroupPeakTest, IsThePeakSinceTheLastReset) {
   Say("sys/fs/cgroup/job/memory.peak", "9000000\n");
   const CgroupPeak peak(root_.path());
   EXPECT_EQ(ReadFile(root_ / "sys/fs/cgroup/job/memory.peak").substr(0, 2), "0\n") << "it was not asked";
@@ -42,7 +42,7 @@ TEST_F(CgroupPeakTest, IsWhatTheKernelCountedSinceItWasAskedToBeginAnew) {
   EXPECT_EQ(peak.Bytes(), 5'000'000);
 }
 
-TEST_F(CgroupPeakTest, OfAnOlderKernelCountsWhereItRose) {
+TEST_F(CgroupPeakTest, OnAnOlderKernelThePeakCountsIfItRose) {
   Say("sys/fs/cgroup/job/memory.peak", "9000000\n");
   const CgroupPeak peak(root_.path(), /*resets=*/false);
   EXPECT_EQ(peak.Bytes(), 0) << "it may be of the point before";
@@ -50,7 +50,7 @@ TEST_F(CgroupPeakTest, OfAnOlderKernelCountsWhereItRose) {
   EXPECT_EQ(peak.Bytes(), 9'500'000);
 }
 
-TEST_F(CgroupPeakTest, OfTheFirstVersionIsTakenWhereTheSecondHasNone) {
+TEST_F(CgroupPeakTest, ReadsVersion1IfVersion2HasNoPeak) {
   Say("sys/fs/cgroup/memory/container/memory.max_usage_in_bytes", "100\n");
   const CgroupPeak peak(root_.path());
   EXPECT_EQ(peak.Bytes(), 0);
@@ -58,7 +58,7 @@ TEST_F(CgroupPeakTest, OfTheFirstVersionIsTakenWhereTheSecondHasNone) {
   EXPECT_EQ(peak.Bytes(), 300);
 }
 
-TEST_F(CgroupPeakTest, IsUnknownWhereOthersAreInItOrBelowIt) {
+TEST_F(CgroupPeakTest, IsUnknownIfOtherProcessesAreInItOrBelowIt) {
   Say("sys/fs/cgroup/job/memory.peak", "100\n");
   SpawnOptions options;
   options.die_with_parent = true;
@@ -78,7 +78,7 @@ TEST_F(CgroupPeakTest, IsUnknownWhereOthersAreInItOrBelowIt) {
   other.Wait();
 }
 
-TEST_F(CgroupPeakTest, IsUnknownWhereTheKernelDoesNotSay) {
+TEST_F(CgroupPeakTest, IsUnknownIfTheKernelDoesNotReportIt) {
   EXPECT_EQ(CgroupPeak(root_.path()).Bytes(), 0);
   Say("sys/fs/cgroup/job/memory.peak", "max\n");
   EXPECT_EQ(CgroupPeak(root_.path(), false).Bytes(), 0);

@@ -74,7 +74,7 @@ TEST_F(Classified, AFailureTheTrainerExplainsKeepsItsWords) {
   EXPECT_EQ(result.evidence.at("log_tail"), "last words");
 }
 
-TEST_F(Classified, AResultThatTheDiskDoesNotGiveIsNoWordOfTheTrainers) {
+TEST_F(Classified, AResultThatTheDiskCannotReadIsNotTheTrainers) {
   end_.own_problem = end_.storage_problem = "cannot read result.json: Input/output error";
   const RunResult result = Result();
   EXPECT_EQ(EndOf(result), InfrastructureReason::kStorage);
@@ -118,7 +118,7 @@ TEST_F(Classified, OkFromATrainerThatThenFailedIsACrash) {
   EXPECT_TRUE(result.loss.empty());
 }
 
-TEST_F(Classified, WhatATrainerCannotKnowIsNotBelieved) {
+TEST_F(Classified, DoesNotBelieveWhatATrainerCannotKnow) {
   for (const RunEnd end :
        std::initializer_list<RunEnd>{RunStatus::kTimeout, InfrastructureReason::kImage, RunStatus::kCancelled,
                                      InfrastructureReason::kLost, RunStatus::kSkippedPredictedOom}) {

@@ -131,7 +131,7 @@ TEST_F(InContainer, ApptainerStartsItAsAChildOfOurs) {
   EXPECT_THAT(Said(job), HasSubstr("both ours"));
 }
 
-TEST_F(InContainer, ItsStartIsNoneOfThePointsTime) {
+TEST_F(InContainer, ItsStartDoesNotCountAsThePointsTime) {
   WriteFile(dir_ / "stand-in/images/torch/slow", "1.5");
   Job job = MakeDefined(kInside);
   job.points[0].time_limit_s = 1;
@@ -186,7 +186,7 @@ TEST_F(InContainer, SignalsReachTheTrainerPastSrun) {
   EXPECT_TRUE(NothingIsLeft());
 }
 
-TEST_F(InContainer, WhatIgnoresThemIsKilledAndNothingOfItIsLeft) {
+TEST_F(InContainer, ATrainerThatIgnoresSignalsIsKilledWithAllItsProcesses) {
   Job job = MakeDefined("trap '' TERM INT\nsleep 61 &\nwhile true; do sleep 0.1; done\n");
   job.points[0].time_limit_s = 1;
   EXPECT_EQ(RunIn(job, Pyxis()).status, RunStatus::kTimeout);
@@ -217,7 +217,7 @@ TEST_F(InContainer, ItsMemoryIsLimited) {
 }
 
 // Like Slurm's steps, it descends from another process.
-TEST(MarkedProcesses, WhatAnotherStartsForUsIsCountedByItsMark) {
+TEST(MarkedProcesses, CountsProcessesThatOthersStartForUsByTheirMark) {
   const std::string mark = std::to_string(::getpid());
   ProcessTree ours;
   ProcessTree tree(mark);

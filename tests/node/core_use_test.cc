@@ -59,7 +59,7 @@ TEST_F(CoreUseTest, AKernelThatCountsNothingIsNoFault) {
   EXPECT_EQ(result.cores.busy_share, 0);
 }
 
-TEST_F(CoreUseTest, WhatIsNotOursIsOthers) {
+TEST_F(CoreUseTest, TimeThatIsNotOursCountsForOthers) {
   const int64_t second = ::sysconf(_SC_CLK_TCK);
   const CoreUse before{100, 1000, 5'000'000'000, 2};
   RunResult result;
@@ -73,7 +73,7 @@ TEST_F(CoreUseTest, WhatIsNotOursIsOthers) {
   EXPECT_EQ(result.cores.others_share, 0);
 }
 
-TEST_F(CoreUseTest, OfAMomentItTellsWhatNoRoundingMakes) {
+TEST_F(CoreUseTest, ReportsOnlyDifferencesLargerThanRounding) {
   const int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);
   const CoreUse before{100, 1000, 0, 0};
   RunResult result;
@@ -85,7 +85,7 @@ TEST_F(CoreUseTest, OfAMomentItTellsWhatNoRoundingMakes) {
 }
 
 // As on a node whose cores several jobs share: what others have beside us takes nothing from us.
-TEST_F(CoreUseTest, OfSharedCoresOthersTakeOnlyWhatIsOurs) {
+TEST_F(CoreUseTest, OnSharedCoresOthersCountOnlyWithinOurShare) {
   const int64_t second = ::sysconf(_SC_CLK_TCK);
   const CoreUse before{0, 0, 0, 0};
   RunResult result;
@@ -109,7 +109,7 @@ TEST_F(CoreUseTest, LooksOnlyWhereTheLoadSaysThatItMustLook) {
   EXPECT_GT(clock.MonotonicNs(), FakeClock().MonotonicNs());
 }
 
-TEST(CoreUse, OfThisMachineGrows) {
+TEST(CoreUse, GrowsOnThisMachine) {
   const CoreUse before = ReadCoreUse({});
   volatile double sum = 0;
   for (int i = 0; i < 50'000'000; ++i) sum = sum + i;

@@ -166,7 +166,7 @@ TEST_F(Defined, ItRunsInTheFolderThatItsDefinitionNames) {
   EXPECT_THAT(ResultOf(job).message, HasSubstr("elsewhere' does not exist on this node"));
 }
 
-TEST_F(Defined, WhereItEndedWellItsOutputGoesWithItsLog) {
+TEST_F(Defined, RemovesItsFolderAndLogIfItEndedWell) {
   const Job job = MakeDefined("echo x >\"$2/weights\"\n" + std::string(kFiveSteps));
   EXPECT_EQ(RunDefined(job).status, RunStatus::kOk);
   EXPECT_FALSE(IsThere(DirOf(job)));
@@ -238,7 +238,7 @@ TEST_F(Defined, AResultFileIsReadWhereItSaysSo) {
   EXPECT_EQ(result.step_ns.median_ns, 100'000'000);
 }
 
-TEST_F(Defined, AFileOfAnEarlierRunIsNoneOfThisOne) {
+TEST_F(Defined, IgnoresAResultFileOfAnEarlierRun) {
   const std::string file = (dir_.path() / "metrics.json").string();
   const auto run = [&](const std::string& script) {
     WriteFile(file, R"({"time": 0.5})"
@@ -311,7 +311,7 @@ TEST_F(Defined, RanksAreOursOrItsOwn) {
   EXPECT_FALSE(IsThere(DirOf(its) / "log.1.txt"));
 }
 
-TEST_F(Defined, OfRanksThatWeStartTheOneThatFailsSaysWhy) {
+TEST_F(Defined, TheFailedRankGivesTheReasonForRanksThatWeStart) {
   const Job job =
       MakeDefined("if [ $RANK = 1 ]; then echo 'RuntimeError: CUDA out of memory.'; exit 1; fi\nsleep 600\n",
                   "processes: ours\n", {{"ranks", 2}});

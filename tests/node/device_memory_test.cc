@@ -56,7 +56,7 @@ TEST_F(DeviceMemoryOf, IsThatOfOurDescendantsTogether) {
   EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(tree_), 7 * kGiB);
 }
 
-TEST_F(DeviceMemoryOf, IsUnknownWhereTheDriverKnowsNoneOfThemOrDoesNotSay) {
+TEST_F(DeviceMemoryOf, IsUnknownIfTheDriverReportsNoneOfThem) {
   EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(tree_), 0);
   card_.processes = {Holds(5 * kGiB, ::getppid())};
   EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(tree_), 0);
@@ -72,7 +72,7 @@ TEST_F(DeviceMemoryOf, IsUnknownWhereTheDriverKnowsNoneOfThemOrDoesNotSay) {
   EXPECT_EQ(DeviceMemory(Load).MostHeldOfOne(tree_), 0);
 }
 
-TEST_F(DeviceMemoryOf, OfARunIsTheMostThatWasSeen) {
+TEST_F(DeviceMemoryOf, KeepsTheLargestValueOfARun) {
   Trainer trainer;
   RunSpec spec;
   spec.device = "cuda";

@@ -138,9 +138,11 @@ TEST_F(ExecNodesOfOthers, ANodeThatComesLateIsWaitedFor) {
   ExpectWhole(ResultOf(job));
 }
 
-TEST_F(ExecNodesOfOthers, OfRanksThatWeStartLikewise) { ExpectWhole(RunBoth(MakeNodes(kFirst, kSteps, "ours"))); }
+TEST_F(ExecNodesOfOthers, FiguresOfTheLastNodeCountAlsoForRanksThatWeStart) {
+  ExpectWhole(RunBoth(MakeNodes(kFirst, kSteps, "ours")));
+}
 
-TEST_F(ExecNodesOfOthers, OfACommandThatStartsOnceTheFirstNodeSaysAll) {
+TEST_F(ExecNodesOfOthers, ForACommandThatStartsOnceTheFirstNodesReportIsWhole) {
   ExpectWhole(RunBoth(MakeNodes(std::string(kFirst) + kSteps, "exit 1", "one")));
 }
 
@@ -213,7 +215,7 @@ TEST_F(ExecNodesOfOthers, ANodeThatCanRunNoneOfItsPointsSaysWhy) {
   EXPECT_THAT(result.message, AllOf(HasSubstr("n1 (node 1 of 2"), HasSubstr("NEEDED")));
 }
 
-TEST_F(ExecNodesOfOthers, WhoIsToldToLeaveWhileAnotherIsAtItIsPreempted) {
+TEST_F(ExecNodesOfOthers, ANodeThatMustLeaveWhileAnotherRunsIsPreempted) {
   const Job job = MakeNodes(kFirst, "sleep 600");
   std::vector<Child> nodes;
   for (const int node : {0, 1}) nodes.push_back(StartNode(job, node));
@@ -255,7 +257,7 @@ TEST_F(ExecNodesOfOthers, RanksThatNeverStartAreEndedButNotThoseThatCompute) {
   }
 }
 
-TEST_F(ExecNodesOfOthers, PartsOfAnEarlierAttemptAreNone) {
+TEST_F(ExecNodesOfOthers, IgnoresPartsOfAnEarlierAttempt) {
   const Job job = MakeNodes(kFirst, kSteps);
   NodePart part;
   part.node = 1;

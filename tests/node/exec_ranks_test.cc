@@ -155,7 +155,7 @@ TEST_F(ExecRanks, RanksHaveCoresOfTheirOwn) {
   EXPECT_TRUE(distinct.size() == all.size() || all.size() == 2) << "more cores than ranks, and they share one";
 }
 
-TEST_F(ExecRanks, APointOfOneRankIsNobodysPeer) {
+TEST_F(ExecRanks, APointOfOneRankIgnoresRanksInItsEnvironment) {
   SpawnOptions options;
   const Job job = MakeFake("environment", 1);
   EXPECT_EQ(Start(job, {{"RANK", "7"}, {"WORLD_SIZE", "8"}}).Wait().exit_code, 0);
@@ -260,7 +260,7 @@ TEST_F(ExecRanks, TheTimeLimitCountsFromWhenTheyHaveMet) {
   EXPECT_GE(result.ended_unix_ns - result.started_unix_ns, 2'500'000'000);
 }
 
-TEST_F(ExecRanks, WhatEndsBeforeTheyHaveMetIsNoCrashOfTheirs) {
+TEST_F(ExecRanks, AnEndBeforeTheRanksHaveMetIsNoCrash) {
   Job job = MakeFake("exit=3", 2);
   job.meet_limit_s = 600;
   EXPECT_EQ(EndOf(Run(job)), InfrastructureReason::kStart);
@@ -379,7 +379,7 @@ TEST_F(ExecNodes, ARankThatDiesOnAnotherNodeIsACrash) {
   EXPECT_EQ(ResultOf(job).evidence.at(kNodesEvidence), "2");
 }
 
-TEST_F(ExecNodes, WhoIsToldToLeaveMeanwhileIsPreempted) {
+TEST_F(ExecNodes, ANodeThatMustLeaveIsPreempted) {
   const Job job = LongJob();
   std::vector<Child> nodes = StartBoth(job);
   nodes[1].Signal(SIGKILL);

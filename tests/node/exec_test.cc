@@ -301,7 +301,7 @@ TEST_F(Exec, LeavesAsManyFilesForManyPointsAsForOne) {
   EXPECT_EQ(files_after("exit=1", 3, false), 4 + 2 * 3);  // the same if it did not end well
 }
 
-TEST_F(Exec, WhatAKilledOneLeftIsTidiedUpByTheNext) {
+TEST_F(Exec, CleansUpAfterAKilledExec) {
   const Job job = MakeJob({"ok"});
   EXPECT_EQ(Run(job), 0);
   EXPECT_FALSE(IsThere(DirOf(job)));
@@ -345,7 +345,7 @@ TEST_F(Exec, TakesNothingOfAnEarlierAttemptForItsOwn) {
   EXPECT_EQ(ResultOf(job).status, RunStatus::kCrashed);
 }
 
-// As if a scheduler lost sight of the node that runs it.
+// The scheduler has lost sight of the node that runs it.
 TEST_F(Exec, AJobThatRunsAlreadyIsWaitedForAndNotRunTwice) {
   const Job job = MakeJob({"slow=50"});
   WriteJob(job);
@@ -359,7 +359,7 @@ TEST_F(Exec, AJobThatRunsAlreadyIsWaitedForAndNotRunTwice) {
 
 // Anything that a trainer leaves in the place of its result leads to a message, without waiting and without much
 // memory.
-TEST_F(Exec, WhatIsNoResultFileIsACrashAndASentence) {
+TEST_F(Exec, ABadResultFileIsACrashWithASentence) {
   const std::pair<const char*, const char*> cases[] = {
       {"pipe", "its result is a named pipe, not a regular file"},
       {"link", "its result is a symbolic link, not a regular file"},
@@ -384,7 +384,7 @@ TEST_F(Exec, WhatIsNoResultFileIsACrashAndASentence) {
 }
 
 // The same for its log and its progress. What an attempt left so does not affect the next one.
-TEST_F(Exec, WhatIsNoLogIsReadByNobody) {
+TEST_F(Exec, DoesNotReadALogThatIsNoRegularFile) {
   for (const char* what : {"pipe", "link", "folder", "giant"}) {
     const Job job = MakeJob({std::string("files-are=") + what, "ok"}, 2);
     std::filesystem::remove_all(job.job_dir);

@@ -66,7 +66,7 @@ class Hanging : public ::testing::Test {
   std::optional<HangWatch> watch_;
 };
 
-TEST_F(Hanging, OfOneRankWithoutMemoryTheOthersWaitAMinute) {
+TEST_F(Hanging, IfOneRankRunsOutOfMemoryTheOthersHaveAMinute) {
   Watched();
   Print(kOom);
   EXPECT_EQ(After(60), StopReason::kNone);
@@ -106,7 +106,7 @@ TEST_F(Hanging, ASilentStartEndsAndABusyOneDoesNot) {
   EXPECT_EQ(After(3 * kUsualQuietStartS), StopReason::kNone) << "it has begun";
 }
 
-TEST_F(Hanging, WhatGoesOnHasOvercomeIt) {
+TEST_F(Hanging, ARunThatContinuesHasRecovered) {
   Watched();
   Step(1);
   Print(kOom, "log.1.txt");
@@ -130,14 +130,14 @@ TEST_F(Hanging, LongStepsHaveMoreTime) {
   EXPECT_EQ(After(10), StopReason::kSaidEnd);
 }
 
-TEST_F(Hanging, WhatIsRaisedBeforeTheFirstStepMayBeNothing) {
+TEST_F(Hanging, AnErrorBeforeTheFirstStepMayBeHarmless) {
   Watched();
   Print(kCrash);
   EXPECT_EQ(After(600), StopReason::kNone);
   EXPECT_EQ(watch_->AtTimeLimit(), StopReason::kTimeLimit);
 }
 
-TEST_F(Hanging, ACrashCountsWhereNothingIsPrintedAnyMore) {
+TEST_F(Hanging, ACrashCountsIfNothingIsPrintedAnyMore) {
   Watched();
   Step(1);
   Print(kCrash);
@@ -174,7 +174,7 @@ TEST_F(Hanging, StepsThatAreDoneAreFollowedByTheEnd) {
   }
 }
 
-TEST_F(Hanging, WhoSavesOrEvaluatesIsNotDone) {
+TEST_F(Hanging, ARunThatSavesOrEvaluatesIsNotDone) {
   Watched();
   for (int64_t i = 1; i <= 5; ++i) Step(i);
   for (int i = 0; i < 100; ++i) {
@@ -188,7 +188,7 @@ TEST_F(Hanging, WhoSavesOrEvaluatesIsNotDone) {
   EXPECT_EQ(After(65), StopReason::kStepsDone);
 }
 
-TEST_F(Hanging, WhatWasSaidByTheTimeLimitCounts) {
+TEST_F(Hanging, AnErrorLoggedBeforeTheTimeLimitCounts) {
   Watched();
   Print(kOom);
   EXPECT_EQ(watch_->AtTimeLimit(), StopReason::kSaidEnd);
@@ -238,7 +238,7 @@ class ExecHanging : public Exec {
 const std::string kFive = "for i in 1 2 3 4 5; do echo \"step $i: $((100 - i)) ms\"; done\n";
 const std::string kPrintsOom = "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.'\n";
 
-TEST_F(ExecHanging, WhatItsLogSaysIsItsEndHoweverItIsEnded) {
+TEST_F(ExecHanging, TheLogDecidesTheEndOfARunThatWasKilled) {
   for (const char* at_the_end : {"trap 'exit 0' TERM\n", "trap 'echo Received SIGTERM; exit 143' TERM\n"}) {
     const RunResult result = ResultOfIt(at_the_end + kPrintsOom + "while :; do sleep 0.1; done\n");
     EXPECT_EQ(result.status, RunStatus::kOomDevice) << at_the_end << result.message;
@@ -247,14 +247,14 @@ TEST_F(ExecHanging, WhatItsLogSaysIsItsEndHoweverItIsEnded) {
   }
 }
 
-TEST_F(ExecHanging, WhatHasDoneItsStepsStands) {
+TEST_F(ExecHanging, ARunThatHasDoneItsStepsKeepsItsResult) {
   const RunResult result = ResultOfIt(kFive + "sleep 600\n");
   EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
   EXPECT_EQ(result.step_ns.median_ns, 96'500'000);
   EXPECT_THAT(result.evidence.at("hung"), HasSubstr("did not end"));
 }
 
-TEST_F(ExecHanging, OfSeveralNodesEachEndsItsPart) {
+TEST_F(ExecHanging, EachNodeEndsItsPart) {
   const Job job = MakeDefined("if [ \"$RANK\" = 1 ]; then " + kPrintsOom + "fi\nsleep 600\n", "ours", 2);
   const auto node = [&](int rank) {
     return StartIt(job, {{"RIDGELINE_NNODES", "2"},

@@ -36,7 +36,7 @@ TEST_F(OomKillsTest, AreThoseOfOurOwnCgroupAndNoOthers) {
   EXPECT_EQ(watch.Since().count, 2);
 }
 
-TEST_F(OomKillsTest, OfTheFirstVersionAreCountedToo) {
+TEST_F(OomKillsTest, CountsKillsInCgroupsOfVersion1) {
   // In a container, with the host's path.
   Write("proc/self/cgroup", "9:cpuset:/x\n4:memory:/kubepods/pod/container\n0::/\n");
   Write("proc/vmstat", "oom_kill 4\n");
@@ -46,7 +46,7 @@ TEST_F(OomKillsTest, OfTheFirstVersionAreCountedToo) {
   EXPECT_EQ(watch.Since().count, 1);
 }
 
-TEST_F(OomKillsTest, AreOursAloneWhereNobodyElseIsInTheCgroup) {
+TEST_F(OomKillsTest, AreOursIfNoOtherProcessIsInTheCgroup) {
   Write("proc/self/cgroup", "0::/job\n");
   Write("sys/fs/cgroup/job/memory.events", "oom_kill 0\n");
   const auto alone = [&](const std::string& processes) {
@@ -70,7 +70,7 @@ TEST_F(OomKillsTest, AreOursAloneWhereNobodyElseIsInTheCgroup) {
   other.Wait();
 }
 
-TEST_F(OomKillsTest, OfTheMachineAreNeverOursAlone) {
+TEST_F(OomKillsTest, KillsOfTheWholeMachineAreNotOurs) {
   Write("proc/vmstat", "pgfault 9\noom_kill 4\n");
   const OomWatch watch(root_.path());
   Write("proc/vmstat", "pgfault 9\noom_kill 5\n");

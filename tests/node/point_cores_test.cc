@@ -12,7 +12,7 @@ using ::testing::IsEmpty;
 const AllowedCores kWholeMachine{{0, 1, 2, 3}, 0, false};
 const AllowedCores kPart{{4, 5, 6}, 0, true};
 
-TEST(PointCores, OfAWholeMachineAreOnlyCounted) {
+TEST(PointCores, CoresOfAWholeMachineAreCountedAndNotPinned) {
   const PointCores two = CoresFor(2, kWholeMachine, "");
   EXPECT_EQ(two.ids.size(), 2U);
   EXPECT_FALSE(two.own) << "another pod of the node would be pinned to the same two";
@@ -24,7 +24,7 @@ TEST(PointCores, OfAWholeMachineAreOnlyCounted) {
   EXPECT_EQ(all.share(), 1);
 }
 
-TEST(PointCores, ThatALauncherGaveAreOurs) {
+TEST(PointCores, CoresFromALauncherAreOurs) {
   const PointCores two = CoresFor(2, kWholeMachine, "0,1,2,3");
   EXPECT_TRUE(two.own);
   EXPECT_THAT(two.ids, ElementsAre(0, 1));
@@ -50,7 +50,7 @@ TEST(PointCores, AreNeverMoreThanTheQuota) {
   EXPECT_EQ(CoresFor(2, cores, "").ids.size(), 1U);
 }
 
-TEST(PointCores, AreNoneWhereNobodySays) {
+TEST(PointCores, AreUnknownIfNothingTellsThem) {
   const PointCores none = CoresFor(2, {}, "");
   EXPECT_THAT(none.ids, IsEmpty());
   EXPECT_FALSE(none.own);

@@ -84,7 +84,7 @@ TEST_F(PreflightTest, TooManyOpenFilesAreALimitAndNoFaultOfTheDisk) {
   EXPECT_THAT(unfit->hint, HasSubstr("ulimit -n"));
 }
 
-TEST_F(PreflightTest, NobodyElsesFileIsWrittenOver) {
+TEST_F(PreflightTest, OverwritesNoFileOfOthers) {
   std::ofstream(dir_ / "elsewhere") << "precious";
   fs::create_symlink(dir_ / "elsewhere", job_.job_dir / ExecCheckName(0));
   ExpectUnfit(InfrastructureReason::kStorage, "cannot write in");

@@ -78,7 +78,7 @@ TEST_F(PreviewTest, RanksThatWeStartSayWhatTheOthersHaveElse) {
                             Pair("OMP_NUM_THREADS", "<OMP_NUM_THREADS>"), Pair("WORLD_SIZE", "8")}));
 }
 
-TEST_F(PreviewTest, OfTorchrunANodeIsOneProcess) {
+TEST_F(PreviewTest, TorchrunIsOneProcessANode) {
   Job job = JobOf({{"model", "llama-10m"}, {"ranks", 8}});
   job.nodes = 2;
   const Preview preview = Defined(

@@ -155,7 +155,7 @@ TEST(Advise, TriesTheFormatsThatTheDeviceMultiplies) {
   EXPECT_EQ(Configurations(trained, ShippedDevice("a100"), ours).precisions(), Formats{"bf16"});
 }
 
-TEST(Advise, OfALoneGpuSaysNothingOfMoreThanItsDomain) {
+TEST(Advise, ForASingleGpuSaysNothingBeyondItsDomain) {
   const Advice advice = Advise(AboutTwoLayers(8, 65'536), ShippedDevice("a100"));
   EXPECT_EQ(Says(advice, "GPUs"), "") << "16 of them need a network, and it has none";
   EXPECT_EQ(Says(advice, "tokens").find("USD"), std::string::npos);

@@ -86,7 +86,7 @@ TEST(Largest, SaysWhatItNeeds) {
 }
 
 // Another trainer's memory is its framework's, as `plan` and `predict` say.
-TEST(Largest, OfAnotherTrainerIsWhatItsFrameworkEstimates) {
+TEST(Largest, ForAnotherTrainerUsesItsFrameworksEstimate) {
   const std::filesystem::path files = RIDGELINE_SOURCE_DIR;
   const Frameworks frameworks({files / "frameworks"});
   const Sweep sweep = ParseSweep(

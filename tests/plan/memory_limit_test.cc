@@ -58,7 +58,7 @@ TEST(SlabLimit, RanksOfANodeShare) {
   EXPECT_EQ(limit.basis, "memory_limit 8.00 GB, shared by 4 ranks");
 }
 
-TEST(SlabLimit, WhatAnotherTrainerTakesBesideItsTensorsIsItsOwnAffair) {
+TEST(SlabLimit, ReservesNothingBesideAnotherTrainersTensors) {
   EXPECT_EQ(LimitOf("memory_limit: 8GB, trainer: [python3, train.py]", {}, ", ranks: 4").bytes, 2 * kGigabyte);
   EXPECT_EQ(LimitOf("memory_limit: 8GB, trainer: [/opt/bin/ridgeline-train]").bytes, 8 * kGigabyte - kProcessBaseBytes);
 }

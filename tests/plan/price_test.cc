@@ -69,7 +69,7 @@ PriceParts Measured(const std::string& more = {}) {
 
 constexpr const char* kTwo = "defaults: {model: llama-10m}\nmatrix: {batch_size: [1, 4]}\n";
 
-TEST(PricePoints, OfWhatNobodyMeasuredNothingIsKnown) {
+TEST(PricePoints, UnmeasuredPointsHaveNoPrice) {
   const Priced priced = Price(kTwo);
   EXPECT_EQ(priced.prices[0].basis, kUnknown);
   EXPECT_THAT(priced.Summary(), IsEmpty());
@@ -92,7 +92,7 @@ TEST(PricePoints, MeasurementsScaleWithTheCost) {
             "measurements");
 }
 
-TEST(PricePoints, OfFewMeasurementsTheIntervalIsWide) {
+TEST(PricePoints, FewMeasurementsGiveAWideInterval) {
   PriceParts parts;
   parts.times.Took(Expand(ParseText("defaults: {model: llama-10m}"))[0].spec, 10);
   const Priced priced = Price("defaults: {model: llama-10m}", parts);
@@ -100,7 +100,7 @@ TEST(PricePoints, OfFewMeasurementsTheIntervalIsWide) {
   EXPECT_DOUBLE_EQ(priced.prices[0].interval->high_s, 20);
 }
 
-TEST(PricePoints, WhatAProcessorTookSaysNothingOfAGpu) {
+TEST(PricePoints, TimesOnAProcessorSayNothingAboutAGpu) {
   EXPECT_EQ(Price("defaults: {model: llama-10m, device: cuda, gpu: h100}", Measured()).prices[0].basis, kUnknown);
   const Priced on_gpu =
       Price("defaults: {model: llama-10m, device: cuda, gpu: h100}", Measured(", device: cuda, gpu: h100"));
@@ -113,7 +113,7 @@ TEST(PricePoints, ATimeLimitIsTheMostThatAPointTakes) {
   EXPECT_DOUBLE_EQ(priced.prices[1].seconds, 25);
 }
 
-TEST(PricePoints, WhatIsFinishedOrCannotFitIsInNoSum) {
+TEST(PricePoints, SumsLeaveOutFinishedPointsAndThoseThatCannotFit) {
   PriceParts parts = Measured();
   const Priced all = Price(kTwo, parts, 2 * kMegabyte);
   EXPECT_TRUE(all.prices[0].runs);
@@ -279,7 +279,7 @@ link: {bandwidth: {value: 4 GB/s, source: me}, latency: {value: 20 us, source: m
                      "here.yaml", {});
 }
 
-TEST(Predictions, OfProcessorsAreOfThePointsThemselves) {
+TEST(Predictions, OnProcessorsAreOfThePointsThemselves) {
   const Sweep sweep = ParseText("defaults: {model: llama-10m}\nmatrix: {ranks: [1, 4], batch_size: [1, 4096]}\n");
   const std::vector<Point> points = Expand(sweep);
   const Device device = Processors();

@@ -61,7 +61,7 @@ TEST(Answers, NameEachKeyInTheOrderAsked) {
 
 // ---- evidence
 
-TEST(EvidenceOfAnEnd, IsTheSameWhoeverGivesIt) {
+TEST(EvidenceOfAnEnd, IsTheSameFromEveryLauncher) {
   Evidence evidence;
   AddExit(3, 0, evidence);
   AddQueueWait(10, 0, evidence);
@@ -87,7 +87,7 @@ TEST(EvidenceOfAnEnd, KeepsTheEndOfALog) {
 
 // ---- programs
 
-TEST(Programs, ThatCannotBeRunAreRefusedBeforeTheyAreStarted) {
+TEST(Programs, RefusesProgramsThatCannotBeRunBeforeTheyStart) {
   EXPECT_NO_THROW(CheckProgram({"/bin/sh"}));
   const auto refusal = [](const std::vector<std::string>& argv) {
     try {

@@ -283,7 +283,7 @@ TEST(KubernetesJudge, APodThatTookItsTimeLimitToStartDidNotStart) {
             "start");
 }
 
-TEST(KubernetesJudge, OfItsContainersOursAloneDecides) {
+TEST(KubernetesJudge, OnlyOurContainerDecides) {
   const auto beside = [](Json pod, const Json& state) {
     pod["status"]["containerStatuses"].push_back({{"name", "istio-proxy"}, {"state", state}});
     return pod;
@@ -310,7 +310,7 @@ TEST(KubernetesJudge, EveryRanksPodNodeAndEndAreEvidence) {
   EXPECT_FALSE(one.evidence.contains("pods"));
 }
 
-TEST(KubernetesJudge, OfSeveralPodsTheOneThatFailedDecides) {
+TEST(KubernetesJudge, TheFailedPodDecides) {
   const Json deleted = {{"name", "rl-1-0"}, {"deletionTimestamp", "2026-01-01T00:30:00Z"}};
   const Json failed = {{"name", "rl-1-1"}, {"annotations", {{kIndexAnnotation, "1"}}}};
   const Judgement judgement =
@@ -339,7 +339,7 @@ TEST(KubernetesJudge, APodThatReplacedAnotherCountsInsteadOfIt) {
 
 // Rank 0 saw a crash, and its pod has ended. The other pod is on its node for ever. The Job's controller says that the
 // Job failed, and nobody waits until that pod should have been gone.
-TEST(KubernetesJudge, WhereANodeOfAGangIsLostThatNodeAloneFailed) {
+TEST(KubernetesJudge, OnlyTheLostNodeOfAGangFailed) {
   const Json deleted = {{"deletionTimestamp", "2026-01-01T01:00:20Z"}};
   const Json not_ready = {{"conditions", {{{"type", "Ready"}, {"status", "False"}}}}};
   Json silent = PodObject("Running", Running(), not_ready, deleted);

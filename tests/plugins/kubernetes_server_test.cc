@@ -39,7 +39,7 @@ TEST_F(KubernetesServer, TheTimeIsTheServersWhateverOurClockSays) {
   EXPECT_EQ(State(*session), "ended");
 }
 
-TEST_F(KubernetesServer, IsLeftAloneForAsLongAsItSays) {
+TEST_F(KubernetesServer, IsLeftAloneForAsLongAsRetryAfterSays) {
   const auto session = Open();
   world_.create_code = kTooManyRequests;
   world_.retry_after_s = 7;

@@ -40,7 +40,7 @@ TEST_F(KubernetesSession, FollowsAJobAndBringsItsResultHomeBeforeItDeletesIt) {
   EXPECT_EQ(Poll(*Open()), ended);  // as it was recorded
 }
 
-TEST_F(KubernetesSession, WhoOnlyLooksTakesNoLogKeepsNoEndAndDeletesNothing) {
+TEST_F(KubernetesSession, AReaderTakesNoLogKeepsNoEndAndDeletesNothing) {
   Submitted();
   SayResult();
   EndLog();
@@ -334,7 +334,7 @@ TEST_F(KubernetesSession, AsksWhyAJobGetsNoPodAndGivesUpWhereNoWaitingHelps) {
   EXPECT_THAT(ended.at("evidence").at("hint"), HasSubstr("priority_class"));
 }
 
-TEST_F(KubernetesSession, WhoMayNotReadEventsWaitsOn) {
+TEST_F(KubernetesSession, WithoutTheRightToReadEventsAJobStillWaits) {
   const auto session = Submitted();
   world_.events_code = kForbidden;
   State(*session);

@@ -74,7 +74,7 @@ TEST(KubernetesJob, ItsOwnConfigurationIsWhatItIsMadeOf) {
   EXPECT_FALSE(Make({}).job.at("spec").contains("completions"));
 }
 
-TEST(KubernetesJob, OfAnotherClusterOrNamespaceIsRefused) {
+TEST(KubernetesJob, RefusesAJobForAnotherClusterOrNamespace) {
   for (const Json& other : {Json{{"namespace", "other"}}, Json{{"context", "other"}}, Json{{"nodes", 2}},
                             Json{{"start_limit", "5m"}}, Json{{"idle_limit", "5m"}}}) {
     Json settings = {{"image", kImage}};
@@ -372,7 +372,7 @@ TEST(KubernetesManifest, IsTheGoldenOne) {
 
 // Each shipped profile as the only setting of a point on two nodes. The check of all goldens (tests/cluster) shows what
 // a current server says about them.
-TEST(KubernetesManifest, OfEveryProfileIsTheGoldenOne) {
+TEST(KubernetesManifest, EveryProfileGivesTheGoldenManifest) {
   const auto shipped = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "profiles";
   int profiles = 0;
   for (const auto& entry : std::filesystem::directory_iterator(shipped / "kubernetes")) {

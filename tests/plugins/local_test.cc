@@ -233,7 +233,7 @@ TEST_F(Local, CancelNeverSignalsAProcessThatIsNotTheJobs) {
   options.new_process_group = true;
   options.die_with_parent = true;
   Child innocent = Child::Spawn({"/bin/sleep", "600"}, options);
-  // As if the job's process number was given to another process: the lock is held, and the start time differs.
+  // Another process has the job's process number: the lock is held, and the start time differs.
   const auto lock = local::Lock::Try(JobFolder("rl-1") / "lock");
   ASSERT_TRUE(lock);
   std::ofstream(JobFolder("rl-1") / "started") << local::FormatStarted({innocent.pid(), 1, "0"});

@@ -53,7 +53,7 @@ TEST(PrintedLines, AreNoLongerThanServicesKeepAndAreJoinedAgain) {
   EXPECT_EQ(FormatPrintedLines({"result", "a", "{}"}), FormatJobLine({"result", "a", "{}"})) << "short ones are whole";
 }
 
-TEST(PrintedLines, OfTwoNodesMayComeMixedAndOfOneMayComeAgain) {
+TEST(PrintedLines, LinesOfTwoNodesMayBeMixedAndThoseOfOneMayRepeat) {
   const std::vector<std::string> of_a = LinesOf(FormatPrintedLines(LongLine("a")));
   const std::vector<std::string> of_b = LinesOf(FormatPrintedLines(LongLine("b")));
   JobLineJoiner joiner;
@@ -69,7 +69,7 @@ TEST(PrintedLines, OfTwoNodesMayComeMixedAndOfOneMayComeAgain) {
   EXPECT_THAT(joined, ElementsAre("a", "b"));
 }
 
-TEST(PrintedLines, WithoutOneOfTheirPiecesAreNone) {
+TEST(PrintedLines, ALineThatLacksAPieceIsIgnored) {
   const std::vector<std::string> lines = LinesOf(FormatPrintedLines(LongLine()));
   JobLineJoiner joiner;
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -104,7 +104,7 @@ TEST_F(RemoteJob, KeepsALongResultOnceAsOneLine) {
   EXPECT_EQ(ReadFile(ResultsFile(dir_.path())), FormatJobLine(line));
 }
 
-TEST_F(RemoteJob, ThatEndedWithoutAResultSaysWhyNobodyKnows) {
+TEST_F(RemoteJob, AJobThatEndedWithoutAResultSaysWhyItsEndIsUnknown) {
   JobOutput output = Output();
   output.TakeLine(Line("a", "{}"));
   output.TakeLine("last words");
@@ -116,7 +116,7 @@ TEST_F(RemoteJob, ThatEndedWithoutAResultSaysWhyNobodyKnows) {
   EXPECT_TRUE(std::filesystem::exists(PointDir(dir_.path(), "b"))) << "it may have begun";
 }
 
-TEST_F(RemoteJob, ThatHasAllResultsNeedsNoExplanation) {
+TEST_F(RemoteJob, AJobWithAllResultsNeedsNoExplanation) {
   JobOutput output = Output();
   for (const char* id : {"a", "b"}) output.TakeLine(Line(id, "{}"));
   Evidence evidence = {{"exit_code", "0"}};
@@ -135,7 +135,7 @@ TEST_F(RemoteJob, WaitsSomeTimeForItsLastOutput) {
   EXPECT_FALSE(last.MayCome(false)) << "it will not come";
 }
 
-TEST_F(RemoteJob, IsStartedWithWhatIsThere) {
+TEST_F(RemoteJob, GetsThePathsOfTheOtherMachine) {
   const Json job = {{"exec", {"/here/ridgeline", "exec", "/here/job.json"}}, {"job_file", "/here/job.json"}};
   EXPECT_TRUE(ReadsJobFile(job));
   EXPECT_THAT(
@@ -146,7 +146,7 @@ TEST_F(RemoteJob, IsStartedWithWhatIsThere) {
   EXPECT_THAT(ExecThere(other, {{"/bin/sh"}, "/job", "/work", ""}), ElementsAre("/bin/sh", "-c", "true"));
 }
 
-TEST_F(RemoteJob, WhoseFileOfResultsIsNoneHasNone) {
+TEST_F(RemoteJob, AJobWithABadResultsFileHasNoResults) {
   ASSERT_EQ(::mkfifo(ResultsFile(dir_.path()).c_str(), 0600), 0);
   EXPECT_FALSE(Output().HasAll());
   std::filesystem::remove(ResultsFile(dir_.path()));

@@ -90,7 +90,7 @@ TEST_F(SlurmCancelled, AnArrayWhoseLastTaskANodeRefusedNobodyCancelled) {
   EXPECT_EQ(reasons(), (std::vector<std::string>{"cancelled", "cancelled", "cancelled"})) << "its script had begun";
 }
 
-TEST_F(SlurmCancelled, WhatWeWereToldToCancelAPersonDidHoweverSlurmEndsIt) {
+TEST_F(SlurmCancelled, AJobThatWeWereToldToCancelWasCancelledByAPerson) {
   const auto session = Open();
   session->Submit(Jobs({"rl-a", "rl-b"}));
   session->Cancel(Jobs({"rl-a"}));
@@ -122,7 +122,7 @@ TEST_F(SlurmCancelled, ATwinThatWeCancelledIsNeverTheArray) {
 }
 
 // Slurm may have heard the request all the same, and keeps no record of a task that had not begun.
-TEST_F(SlurmCancelled, WhatWasGivenUpIsNobodysCancellingThoughSlurmDoesNotAnswer) {
+TEST_F(SlurmCancelled, AJobThatWasGivenUpIsNotCancelledEvenIfSlurmIsSilent) {
   const auto session = Open();
   session->Submit(Jobs({"rl-a", "rl-b"}));
   slurm_.rows.front().reason = "InvalidAccount";
@@ -150,7 +150,7 @@ TEST_F(SlurmCancelled, ATaskThatLeftTheQueueWhileNobodyAskedMayHaveRun) {
 
 // A person cancels a job when it has a node and its script has not begun. Nodes, which run as root, report a cancelled
 // job the same way.
-TEST_F(SlurmCancelled, WhoCancelledAJobTheAccountingKnowsALittleLater) {
+TEST_F(SlurmCancelled, AsksTheAccountingLaterWhoCancelledAJob) {
   slurm_.facts.accounting = true;
   const auto session = Open();
   session->Submit(Jobs({"rl-a", "rl-b", "rl-c"}));

@@ -90,7 +90,7 @@ TEST(SlurmMeaning, TellsWhereNoNodeIsLeft) {
 }
 
 // Slurm shows the reason of the partition that it looked at last.
-TEST(SlurmMeaning, OfSeveralPartitionsTheReasonOfOneIsNoReasonToGiveUp) {
+TEST(SlurmMeaning, AnObstacleInOneOfSeveralPartitionsIsNoReasonToGiveUp) {
   for (const char* of_one : {"PartitionTimeLimit", "AccountNotAllowed", "BadConstraints", "QOSMaxCpuPerJobLimit",
                              "uid 1 not in group permitted to use this partition (p)."}) {
     EXPECT_TRUE(IsHopeless(*WaitOf(of_one), "a")) << of_one;

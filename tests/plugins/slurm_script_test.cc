@@ -328,7 +328,7 @@ TEST_F(SlurmScript, OurOwnTrainerIsInNoContainer) {
             2U);
 }
 
-TEST_F(SlurmScript, AnImagesTimeIsNoneOfThePoints) {
+TEST_F(SlurmScript, AnImagesTimeDoesNotCountAsThePoints) {
   const auto minutes = [&](const Json& slurm) {
     const std::string text = ScriptOf(slurm, JobHere({{"time_limit_s", 600}}));
     return text.substr(text.find("--time=") + 7, 2);

@@ -246,7 +246,7 @@ TEST_F(SlurmSession, AFullJobTableIsAskedAgainWithSmallerArrays) {
 }
 
 // MaxSubmitJobs=0, in the words of 22.05.
-TEST_F(SlurmSession, WhoMaySubmitNoJobAtAllIsToldAtOnce) {
+TEST_F(SlurmSession, AUserWhoMaySubmitNoJobIsToldAtOnce) {
   slurm_.on_submit = [](const BatchJob&) {
     throw SlurmError(Trouble::kBusy, "QOSMaxSubmitJobPerUserLimit; Job violates accounting/QOS policy");
   };

@@ -272,7 +272,7 @@ TEST(SlurmRender, AJobOfAnotherClientIsRefused) {
   }
 }
 
-TEST(SlurmRender, NamesShowTheSweepAndThePartAndAreNobodyElses) {
+TEST(SlurmRender, NamesShowTheSweepAndThePartAndAreUnique) {
   const auto submissions = Bundle(
       Json::array({Job("rl-a", {{"sweep", "night, of 7|8"}}), Job("rl-b", {{"sweep", "night, of 7|8"}, {"cpus", 4}})}),
       {}, {}, "/work", "/logs", 3);

@@ -111,7 +111,7 @@ TEST(DeviceFile, EveryFaultIsSaidAtItsLine) {
   EXPECT_THAT(faults, HasSubstr("some/mine.yaml:10:29: no source 't' stands under sources"));
 }
 
-TEST(DeviceFile, WhatItsGpuMultipliesHasAPeak) {
+TEST(DeviceFile, HasAPeakForEachFormatThatItsGpuMultiplies) {
   EXPECT_THAT(RefusalOfDevice(Changed("  fp8: {value: 733 TFLOP/s, source: sheet, note: dense}\n", "")),
               HasSubstr("some/mine.yaml:6:3: peaks.fp8 is missing: L40S multiplies that"));
   EXPECT_THAT(RefusalOfDevice(Changed("  bf16: {value: 362 TFLOP/s, source: sheet}\n", "")),
@@ -131,7 +131,7 @@ TEST(DeviceFile, FiguresThatNeedEachOtherCome) {
   EXPECT_THAT(RefusalOfDevice(whole + "fan: {}\n"), HasSubstr("unknown key 'fan'"));
 }
 
-TEST(DeviceFile, WhatNoDeviceCanBeIsRefused) {
+TEST(DeviceFile, RefusesImpossibleFigures) {
   EXPECT_THAT(RefusalOfDevice(Changed("power: {value: 350 W", "power: {value: 1 W")),
               HasSubstr("chip.power is 1 W, which no device has: it is from 10 W to 10000 W"));
   EXPECT_THAT(
@@ -152,7 +152,7 @@ TEST(DeviceFile, WhatNoDeviceCanBeIsRefused) {
   }
 }
 
-TEST(DeviceFile, OfThisNameThereMustBeOne) {
+TEST(DeviceFile, SuggestsTheNearestName) {
   try {
     FindDevice("p6-b20", {kShipped});
     FAIL();

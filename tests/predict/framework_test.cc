@@ -62,7 +62,7 @@ TEST(TeFsdp, HasThePeaksThatAwsPublished) {
 // For 14B to 64B AWS published that peaks were 87 to 171 GB, and that most points without checkpointing ran out of
 // memory, but not the batches. Of the batches published for 1B, and 4 between them, the largest that fit are in the
 // range. A batch of 8 of 64B would also fit, and is above the range.
-TEST(TeFsdp, OfLargeModelsTheLargestOfTheSweepsBatchesIsInTheRangeThatAwsPublished) {
+TEST(TeFsdp, LargeModelsAtTheLargestBatchAreInTheRangeThatAwsPublished) {
   const double usable_gb = AwsDevice().At("memory.size") / 1e9;
   int out_of_memory = 0;
   for (const char* model : {"stack-14b", "stack-32b", "stack-64b"}) {

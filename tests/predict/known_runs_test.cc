@@ -65,7 +65,7 @@ TEST(KnownRuns, WhatSomebodyTypedIsAssumed) {
   EXPECT_THAT(framework.Basis("h100"), HasSubstr("by 1 run (typed), assumed"));
 }
 
-TEST(KnownRuns, OfAnotherGpuOrBeyondAFrameworkTeachNothing) {
+TEST(KnownRuns, OnAnotherGpuOrOutsideAFrameworkTeachNothing) {
   const Device device = H100();
   Framework framework = FindFramework("llm-foundry", {kFiles / "frameworks"});
   EXPECT_FALSE(Correct(framework, device,

@@ -61,7 +61,7 @@ TEST(CallModel, GoesBetweenWhatWasMeasured) {
   EXPECT_NEAR(far.ns / LawNs(true, {512, 1024, 768 * 8}), 1, 0.3);
 }
 
-TEST(CallModel, OfOneCallKnowsItsRate) {
+TEST(CallModel, KnowsTheRateOfASingleCall) {
   const CallModel model("gelu fp32 fp32", {{{1 << 20, 512, 0}, 100'000}});
   EXPECT_NEAR(model.At({1 << 20, 512, 0}).ns, 100'000, 1000);
   EXPECT_GT(model.At({1 << 22, 512, 0}).ns, 250'000);
@@ -225,7 +225,7 @@ TEST(Calibration, MakesAnEntryThatPredictsOtherSteps) {
   EXPECT_GT(other.extrapolated, 0) << "dropout was not measured";
 }
 
-TEST(Calibration, OfRanksThatShareCoresTakesLonger) {
+TEST(Calibration, TakesLongerForRanksThatShareCores) {
   const CalibrationRun run = DecodeCalibration(CalibrationByLaw(), "test");
   const CalibratedDevice made = MakeDevice({.name = "here", .about = "a", .date = "d"}, {run}, {});
   const std::string link =
@@ -239,7 +239,7 @@ TEST(Calibration, OfRanksThatShareCoresTakesLonger) {
   EXPECT_FALSE(shared.calibrated) << "two ranks were not measured";
 }
 
-TEST(Calibration, OfAMachineThatWasTakenAwayIsRefused) {
+TEST(Calibration, RefusesAMachineThatWasBusy) {
   Json document = CalibrationByLaw();
   for (Json& program : document["programs"]) program["step_ns"] = 20 * program["step_ns"].get<double>();
   try {
@@ -251,7 +251,7 @@ TEST(Calibration, OfAMachineThatWasTakenAwayIsRefused) {
   }
 }
 
-TEST(Calibration, OfADocumentThatIsNoneIsRefused) {
+TEST(Calibration, RefusesADocumentThatIsNoCalibration) {
   const auto refusal = [](const Json& document) {
     try {
       MakeDevice({.name = "here", .about = "a", .date = "d"}, {DecodeCalibration(document, "seen.json")}, {});

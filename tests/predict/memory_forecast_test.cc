@@ -30,7 +30,7 @@ matrix: {batch_size: [1, 3], gpu: [none, h100]}
 defaults: {device: meta, layers: 3, hidden: 64, heads: 2, ffn: 96, seq_length: 40}
 )";
 
-TEST(PredictMemory, OfManyMicroStepsIsThatOfTheStepItself) {
+TEST(PredictMemory, ManyMicroStepsHaveTheMemoryOfTheStepItself) {
   int steps = 0;
   for (const Point& point : Expand(ParseSweep(kSteps, "steps.yaml"))) {
     for (const int64_t micro_steps : {3, 4, 11}) {
@@ -46,7 +46,7 @@ TEST(PredictMemory, OfManyMicroStepsIsThatOfTheStepItself) {
   EXPECT_EQ(steps, 3 * 120);
 }
 
-TEST(PredictMemory, OfAStepThatNobodyWaitsForIsRefused) {
+TEST(PredictMemory, RefusesAStepThatIsTooLargeToTrace) {
   const std::string sweep = R"(
 name: endless
 defaults: {device: meta, layers: 4096, hidden: 64, heads: 2, ffn: 96, vocab: 96, ranks: 2, grad_accumulation: 4096}

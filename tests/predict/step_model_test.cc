@@ -177,7 +177,7 @@ TEST(Forecast, PowerHoldsClocksDown) {
   EXPECT_GT(held.compute_ns, 1.05 * full.compute_ns);
 }
 
-TEST(PredictStep, OfSomeLayersIsThatOfAll) {
+TEST(PredictStep, AFewTracedLayersGiveTheStepOfAllLayers) {
   for (const char* fields :
        {"model: llama-8b, precision: bf16",
         "model: llama-8b, precision: fp8, ranks: 8, shard: full, checkpointing: full",
@@ -206,7 +206,7 @@ TEST(PredictStep, OfSomeLayersIsThatOfAll) {
 }
 
 // This engine spares storing the gradient of SwiGLU and reading it again. The steps that shares were fitted to did not.
-TEST(Forecast, OfOthersQuantizesTheGradientOfSwiGluInAPassOfItsOwn) {
+TEST(Forecast, OtherFrameworksQuantizeTheGradientOfSwiGluInASeparatePass) {
   const Device device = Shipped("h200");
   const auto step_ns = [&](const std::string& fields, bool apart) {
     Framework framework;
@@ -220,7 +220,7 @@ TEST(Forecast, OfOthersQuantizesTheGradientOfSwiGluInAPassOfItsOwn) {
   EXPECT_TRUE(FindFramework("megatron", {fs::path(RIDGELINE_SOURCE_DIR) / "frameworks"}).quantizes_apart);
 }
 
-TEST(Forecast, OfAFormatWithoutAPeakIsAnError) {
+TEST(Forecast, AFormatWithoutAPeakIsAnError) {
   for (const std::string format : {"fp8", "tf32"}) {
     Device device = Shipped("h100");
     device.figures.erase("peaks." + format);

@@ -36,7 +36,7 @@ TEST(TimeModel, KnowsNothingAtFirst) {
   EXPECT_EQ(times.LeftNs(5, 0, 1), 0);
 }
 
-TEST(TimeModel, WhatIsAssumedCountsUntilSomethingIsMeasured) {
+TEST(TimeModel, AssumptionsCountUntilSomethingIsMeasured) {
   TimeModel times;
   times.Assume(1, 10);
   times.Assume(1, 30);
@@ -88,7 +88,7 @@ TEST(TimeModel, ForgetsTheOldest) {
   EXPECT_DOUBLE_EQ(times.SecondsPerCost(), 3);
 }
 
-TEST(TimeModel, WhatCannotBeTeachesNothing) {
+TEST(TimeModel, IgnoresImpossibleTimes) {
   TimeModel times;
   times.Took(10, 0);
   times.Took(10, -1);

@@ -54,7 +54,7 @@ TEST(Calibration, TellsOfAMachineThatIsNot) {
   EXPECT_THAT(CalibrationWords({&cell, 1}), HasSubstr(std::to_string(cell.suspects) + " of 200 nights"));
 }
 
-TEST(Calibration, OfFewRunsHasNoNights) {
+TEST(Calibration, FewRunsGiveNoNights) {
   const CalibratedCell cell = OneSession(RunsOfMachine(kHistoryRuns + 2, 0.01));
   EXPECT_EQ(cell.nights, 0);
   EXPECT_EQ(cell.verdicts, 0);

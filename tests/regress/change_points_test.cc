@@ -38,7 +38,7 @@ TEST(ChangePoints, AreDatedToTheFirstCommitAfterThem) {
   EXPECT_NEAR(changes[0].change, 0.03, 0.01);
 }
 
-TEST(ChangePoints, OfOneHistoryAreAllFound) {
+TEST(ChangePoints, FindsAllChangesOfAHistory) {
   const std::vector<ChangePoint> changes = ChangePoints(History(60, {{20, 0.05}, {40, -0.04}}));
   ASSERT_EQ(changes.size(), 2);
   EXPECT_EQ(changes[0].commit, "20");
@@ -58,7 +58,7 @@ TEST(ChangePoints, OneRunFarOutIsNone) {
   EXPECT_TRUE(ChangePoints(history).empty());
 }
 
-TEST(ChangePoints, OfOneCommitAreNone) {
+TEST(ChangePoints, OneCommitHasNoChanges) {
   std::vector<HistoryRun> history = History(30, {{15, 0.05}});
   for (HistoryRun& run : history) run.commit = "same";
   EXPECT_TRUE(ChangePoints(history).empty());

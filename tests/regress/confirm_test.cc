@@ -79,7 +79,7 @@ GateFinding Faint(const std::string& point) {
   return finding;
 }
 
-TEST_F(Confirmed, WhatIsFaintIsMeasuredOnAsLongAsItIsSlower) {
+TEST_F(Confirmed, KeepsMeasuringAFaintSlowdownWhileItLasts) {
   gate_.findings = {Faint("a"), Faint("b")};
   MeasureAll({0.0, 0.05});
   EXPECT_THAT(turns_, SizeIs(2 * kPairsOfRound));
@@ -101,7 +101,7 @@ TEST_F(Confirmed, AFalseAlarmIsAPassThatSaysWhatItDetects) {
   EXPECT_THAT(cells_[1].step_times, SizeIs(2));
 }
 
-TEST_F(Confirmed, WhatStaysOpenSaysHowManyRunsWouldDecide) {
+TEST_F(Confirmed, AnOpenVerdictSaysHowManyRunsWouldDecide) {
   gate_.findings = {Suspect("a")};
   MeasureAll({0.01});
   EXPECT_EQ(gate_.answer, GateAnswer::kInconclusive);
@@ -147,7 +147,7 @@ TEST_F(Confirmed, MemoryIsJudgedByItsOwnTolerance) {
   }
 }
 
-TEST_F(Confirmed, WhatGaveNoResultIsNoPair) {
+TEST_F(Confirmed, RunsWithoutAResultMakeNoPair) {
   SuspectCell cell;
   cell.step_times.emplace_back();
   cell.device_peaks.emplace_back();
@@ -172,7 +172,7 @@ TEST_F(Confirmed, WhatGaveNoResultIsNoPair) {
 }
 
 // A base build from before an accepted change counts as if it had the change. Other base builds count unchanged.
-TEST_F(Confirmed, WhatWasAcceptedIsTakenOffTheBaseBuildThatDoesNotHaveIt) {
+TEST_F(Confirmed, SubtractsAcceptedChangesFromABaseBuildThatLacksThem) {
   const auto answer_of = [&](double slower, const std::string& base_build) {
     gate_.findings = {Suspect("a")};
     AcceptedChange& change = gate_.findings[0].accepted.emplace_back();
@@ -228,7 +228,7 @@ TEST_F(Confirmed, AFailureIsRunAgainInTurns) {
   }
 }
 
-TEST_F(Confirmed, WhoIsInterruptedDecidesNothing) {
+TEST_F(Confirmed, AnInterruptedConfirmationDecidesNothing) {
   gate_.findings = {Suspect("a")};
   cells_ = SuspectsOf(gate_);
   EXPECT_FALSE(MeasureInTurns(gate_, cells_, [](size_t, size_t, bool, std::span<SuspectCell* const>) {

@@ -163,7 +163,7 @@ TEST(GateJunit, ARegressionIsAFailureAndWhatIsMissingAnError) {
   EXPECT_THAT(xml, HasSubstr("<system-out>base: 1.00 GB;")) << "what passes says what it detects";
 }
 
-TEST(GateMarkdown, IsATableThatMentionsNobody) {
+TEST(GateMarkdown, IsATableThatNotifiesNoGitHubUser) {
   const std::string page = GateMarkdown(ExampleGate(), kMostSummaryBytes);
   EXPECT_THAT(page, StartsWith("### Ridgeline gate: REGRESSED\n\nREGRESSED: 1 regressed"));
   EXPECT_THAT(page, HasSubstr("| REGRESSED | batch_size=1 | step time | 100 ms |"));
@@ -224,7 +224,7 @@ TEST(GateAnnotations, AreNoMoreThanGitHubShows) {
   EXPECT_THAT(lines.back(), StartsWith("::error title=ridgeline gate::16 more: "));
 }
 
-TEST(GateForms, OfAHugeGateAreNoLargerThanWhoReadsThemTakes) {
+TEST(GateForms, AHugeGateFitsTheSizeLimitsOfEachForm) {
   const Gate gate = HugeGate();
   const std::string summary = GateMarkdown(gate, kMostSummaryBytes);
   EXPECT_LE(summary.size(), size_t{1024} * 1024) << "GitHub refuses the summary of a step that is larger";

@@ -63,7 +63,7 @@ TEST_F(Gated, ANightLikeTheOthersPassesAndSaysWhatItWouldHaveSeen) {
   EXPECT_NEAR(*step->base, 1e8, 1e5);
 }
 
-TEST_F(Gated, WhatIsSlowerIsASuspectUntilItIsMeasuredAgain) {
+TEST_F(Gated, ASlowerCellIsASuspectUntilItIsMeasuredAgain) {
   nights_.AddSeveral(kEnoughNights);
   AddTonight([](const Point& point) { return Timed(point, testing::ThreeRuns(105)); });
   const Gate gate = GateOf("tonight");
@@ -102,7 +102,7 @@ TEST_F(Gated, NightsThatOthersDisturbedAreNoBaselineWhereThereAreEnoughOthers) {
   EXPECT_NEAR(*Find(gate, "seed=0", kStepTime)->base, 1e8, 1e5);
 }
 
-TEST_F(Gated, WhereEveryNightIsDisturbedThatIsTheUsual) {
+TEST_F(Gated, IfEveryNightIsDisturbedThatIsNormal) {
   const auto disturbed = [](double ms) {
     return [ms](const Point& point) { return Disturbed(Timed(point, testing::ThreeRuns(ms))); };
   };
@@ -205,7 +205,7 @@ TEST_F(Gated, ALargeSlowdownIsRedTheSameNight) {
   EXPECT_THAT(gate.findings[0].words, HasSubstr("more than 10 %"));
 }
 
-TEST_F(Gated, WhatIsLostHidesNoRegression) {
+TEST_F(Gated, ALostPointHidesNoRegression) {
   nights_.AddSeveral(kEnoughNights);
   nights_.Add("tonight", [&](const Point& point) {
     return point.id == nights_.points()[0].id ? samples::Result(point.id, InfrastructureReason::kNode)
@@ -272,7 +272,7 @@ TEST_F(Gated, AFailureIsASuspectUntilItFailsAgain) {
 }
 
 // Accepted changes are subtracted: earlier measurements count as if they had them.
-TEST_F(Gated, WhatWasAcceptedIsTakenOff) {
+TEST_F(Gated, SubtractsAcceptedChanges) {
   nights_.AddSeveral(kEnoughNights);
   nights_.Add("night-8", 105);
   const Gate worse = GateOf("night-8");
@@ -339,7 +339,7 @@ TEST_F(Gated, AFailureThatWasRunAgainAndWentWellIsNone) {
   EXPECT_EQ(MakeGate(sides).answer, kInconclusive) << "it is the last word";
 }
 
-TEST_F(Gated, WhatTheInfrastructureCostIsMissingAndNoPass) {
+TEST_F(Gated, APointLostToTheInfrastructureIsMissingAndNoPass) {
   nights_.AddSeveral(kEnoughNights);
   AddTonight([](const Point& point) { return samples::Result(point.id, InfrastructureReason::kNode); });
   const Gate gate = GateOf("tonight");
@@ -354,7 +354,7 @@ TEST_F(Gated, WhatTheInfrastructureCostIsMissingAndNoPass) {
   EXPECT_EQ(GateCounts(GateOf("tonight")), "2 pass") << "what a sweep has no more is not missing, though it was lost";
 }
 
-TEST_F(Gated, WhatItsSweepHasAndNobodyMeasuredIsMissing) {
+TEST_F(Gated, APointOfTheSweepWithoutAMeasurementIsMissing) {
   nights_.AddSeveral(kEnoughNights);
   nights_.Add("tonight", 100);
   SweepRecord sweep = samples::Sweep("test");
@@ -367,7 +367,7 @@ TEST_F(Gated, WhatItsSweepHasAndNobodyMeasuredIsMissing) {
   EXPECT_EQ(GateOf("tonight").answer, kPass) << "what a sweep has no more is not expected";
 }
 
-TEST_F(Gated, OfNoSweepIsExpectedWhatTheBaselineHas) {
+TEST_F(Gated, WithoutASweepThePointsOfTheBaselineAreExpected) {
   nights_.AddSeveral(kEnoughNights);
   GateSides sides = nights_.Sides("night-7");
   EXPECT_TRUE(sides.expected.is_whole);

@@ -34,7 +34,7 @@ TEST_F(Measurements, AreTheOldestFirst) {
   EXPECT_THAT(CampaignsOf(newest), ElementsAre("night-3"));
 }
 
-TEST_F(Measurements, OfCampaignsThatBeginAlike) {
+TEST_F(Measurements, DistinguishesCampaignsThatBeginAlike) {
   nights_.AddSeveral(2);
   nights_.Add("change-17", 100);
   MeasurementChoice choice;
@@ -46,7 +46,7 @@ TEST_F(Measurements, OfCampaignsThatBeginAlike) {
   EXPECT_THAT(CampaignsOf(choice), ElementsAre());
 }
 
-TEST_F(Measurements, WhatIsLeftOutTakesNobodysPlace) {
+TEST_F(Measurements, ExcludedRunsTakeNoPlaceInTheWindow) {
   nights_.AddSeveral(4);
   const MeasuredCell cell = ReadMeasurements(store_, {}).at(0);
   MeasurementChoice choice;
@@ -94,7 +94,7 @@ TEST_F(Measurements, SayTheirBuildAndTheirHost) {
   EXPECT_EQ(cell.measurements[1].commit, "night-2") << "of a build that nothing says";
 }
 
-TEST_F(Measurements, AreWhereTheSchedulerSaysTheyWere) {
+TEST_F(Measurements, NameTheNodeThatTheSchedulerReports) {
   nights_.Add("night-1", [](const Point& point) {
     RunResult result = testing::Timed(point, {100});
     result.environment["hostname"] = "a-pod";

@@ -47,7 +47,7 @@ TEST(Nightly, OnALoudMachineTheNoiseIs) {
   EXPECT_FALSE(Screen(std::vector<double>{-0.5, -0.5}, {0, 0.01, 20}).suspect) << "faster is no suspect";
 }
 
-TEST(Nightly, WhatAllRunsOfANightShareIsNoiseToo) {
+TEST(Nightly, NoiseThatAllRunsOfANightShareCountsToo) {
   const std::vector<double> runs = History(0.01);
   std::vector<double> nights;
   for (size_t i = 0; i < kSigmaNights; ++i) nights.push_back(i % 2 == 0 ? 0.02 : -0.02);

@@ -191,7 +191,7 @@ TEST(Nights, NightsThatShowedARegressionTogetherAreInNoBaseline) {
   EXPECT_THAT(LeftOutNames(nights), ElementsAre("1 a")) << "the baseline begins with the first of them";
 }
 
-TEST(Nights, WhatWasNoNightIsInNoBaseline) {
+TEST(Nights, FailedNightsAreInNoBaseline) {
   EXPECT_THAT(LeftOutNames({NightOf("passed", 0, 1, 2), NightOf("regressed", 1, 1, 2), NightOf("refused", 2, 1, 2),
                             NightOf("failed", 3, 1, 2), NightOf("inconclusive", 4, 1, 2), NightOf("stopped", 130, 1, 2),
                             NightOf("cut short", 0, 1, 0)}),
@@ -254,7 +254,7 @@ TEST(Nights, WhatWasAcceptedIsTakenOffWithItsFigures) {
   EXPECT_EQ(AcceptedWords(nights[4]), "accepted by ada: why (1 point)");
 }
 
-TEST(Nights, WhatIsWorseIsWhatTheRollingBaselineFoundAndNobodyCleared) {
+TEST(Nights, ListsWhatTheRollingBaselineFoundWorseAndNobodyCleared) {
   Gate gate;
   const auto add = [&](GateAnswer answer, GateMetric metric, bool suspect, const std::string& point) {
     GateFinding& finding = gate.findings.emplace_back();

@@ -23,7 +23,7 @@ testing::MachineNoise Noise(double between_runs) {
 
 class QuietNights : public ::testing::TestWithParam<double> {};
 
-TEST_P(QuietNights, OfA100CellsAreNotRed) {
+TEST_P(QuietNights, AQuietNightOf100CellsIsNotRed) {
   const testing::NightCounts counts = testing::MachineSimulation(Noise(GetParam()), 1).CountRedNights(300);
   EXPECT_LE(counts.red, counts.nights / 100) << "1 %";
   EXPECT_GT(counts.suspects, 0) << "a machine that nobody suspects proves nothing";

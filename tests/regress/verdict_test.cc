@@ -64,7 +64,7 @@ TEST(Verdict, SaysHowManyRunsWouldDecide) {
   EXPECT_EQ(Judge(Rounds{Round(std::log1p(kTolerance), 0.01)}).further_runs, kMostRuns) << "on the edge";
 }
 
-TEST(Verdict, OfNoPairsIsOpen) {
+TEST(Verdict, IsOpenWithoutPairs) {
   EXPECT_EQ(Judge({}).decision, Decision::kInconclusive);
   EXPECT_EQ(Judge(Rounds{Round(-0.5, 0, 1)}).decision, Decision::kInconclusive) << "one pair has no interval";
   EXPECT_EQ(Judge({}).further_runs, 12);

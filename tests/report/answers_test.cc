@@ -105,7 +105,7 @@ TEST_F(Answers, SayADifferenceOnlyWhereThereIsOne) {
   }
 }
 
-TEST_F(Answers, OfTooFewStepsAreOfMemoryAlone) {
+TEST_F(Answers, WithTooFewStepsAreAboutMemoryAlone) {
   for (const Compared& compared : kCompared) {
     SCOPED_TRACE(compared.report);
     const std::vector<std::string> said = Of(compared, 2, 3);
@@ -144,13 +144,13 @@ TEST_F(Answers, WithoutAPlanAreOfWhatWasMeasured) {
   EXPECT_THAT(said(kCompared[3])[0], EndsWith("and takes 50.0\xC2\xA0% less measured memory."));
 }
 
-TEST_F(Answers, WhatCannotBeIsADisturbedRun) {
+TEST_F(Answers, AnImpossibleSpeedIsADisturbedRun) {
   const std::vector<std::string> said = Of(kCompared[0], 9, 0.6);
   EXPECT_THAT(said.at(0), StartsWith("A run was disturbed: with full activation checkpointing"));
   EXPECT_THAT(said.at(1), HasSubstr("Measure again on a quiet machine"));
 }
 
-TEST_F(Answers, OfADisturbedGpuSaySo) {
+TEST_F(Answers, SayThatAGpuWasDisturbed) {
   const auto disturbed = [](RunResult& run) {
     run.gpu.throttled_share = 0.25;
     run.gpu.others = 2;
@@ -204,7 +204,7 @@ TEST(DisturbedTimes, MakeNoSentence) {
 }
 
 // In a comparison both runs count: the disturbed one may be the reference.
-TEST(DisturbedTimes, OfTheOtherRunMakeNoSentenceEither) {
+TEST(DisturbedTimes, ADisturbedReferenceMakesNoSentenceEither) {
   for (const double slower : {1.0, 1.3}) {
     const TempDir dir;
     Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
@@ -230,7 +230,7 @@ TEST(DisturbedTimes, OfTheOtherRunMakeNoSentenceEither) {
   }
 }
 
-TEST(DisturbedTimes, OfAllRunsAreSaidOnce) {
+TEST(DisturbedTimes, OneLineSaysThatAllRunsWereDisturbed) {
   for (const Compared& compared : kCompared) {
     const std::string markdown = Disturbed(compared, 0.78, ReportFormat::kMarkdown, /*both=*/true);
     EXPECT_THAT(markdown, HasSubstr("; all disturbed: others held more than 20 % of the cores")) << compared.report;

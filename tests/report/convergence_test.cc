@@ -205,7 +205,7 @@ TEST_F(ConvergenceTest, AFormatWithoutASeedInCommonIsNeitherWithinTheNoiseNorBey
               ElementsAre(HasSubstr("Another seed changes fp32's final loss by")));
 }
 
-TEST_F(ConvergenceTest, WhereNothingIsComparedTheAnswerSaysWhy) {
+TEST_F(ConvergenceTest, TheAnswerSaysWhyNothingIsCompared) {
   const auto answer = [&] {
     const Rows rows = Answer();
     const std::vector<std::string> said = Conclude(report_, rows, MakePanels(rows)[0].rows);
@@ -241,7 +241,7 @@ TEST_F(ConvergenceTest, ShortRunsAndSyntheticOnesAreLeftOutAndSayWhy) {
   EXPECT_EQ(sweep.Text(1, "outcome"), "left out: synthetic tokens hold nothing to learn");
 }
 
-TEST_F(ConvergenceTest, WhatChangesTheLearningIsAnotherPanel) {
+TEST_F(ConvergenceTest, SettingsThatChangeTheLearningHaveTheirOwnPanel) {
   Runs runs(store_);
   const Json base = kFp32;
   for (const Json& change :

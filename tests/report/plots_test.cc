@@ -68,7 +68,7 @@ TEST(ForestChart, AnIntervalThatGoesFarBeyondTheFiguresIsCutWithAnArrow) {
   EXPECT_THAT(svg, HasSubstr("out of memory</text>"));
 }
 
-TEST(ForestChart, OfFailuresAloneNothingIsWrong) {
+TEST(ForestChart, DrawsFailuresAlone) {
   ForestChart chart = SampleForest();
   chart.rows = {chart.rows.back()};
   chart.at.reset();
@@ -95,7 +95,7 @@ TEST(HeatMap, IsReadableInEveryRoom) {
   for (const svg::Room& room : kRooms) ExpectReadable(RenderHeatMap(SampleMap(), room));
 }
 
-TEST(HeatMap, IsTheDarkerTheMoreAndHollowWhereNothingWasMeasured) {
+TEST(HeatMap, IsDarkerForLargerValuesAndHollowWithoutAMeasurement) {
   std::vector<double> fills;
   size_t crosses = 0;
   for (const auto& shape : ParseXml(RenderHeatMap(SampleMap(), svg::kWide)).shapes) {

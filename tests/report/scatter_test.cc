@@ -97,7 +97,7 @@ TEST(ScatterChart, MarksStandWhereTheirFiguresAre) {
   EXPECT_NEAR(log[0].second - log[1].second, 2 * (log[0].second - log[2].second), 0.2);
 }
 
-TEST(ScatterChart, OfOneMarkAndOfManyAtOnePlaceNothingIsWrong) {
+TEST(ScatterChart, DrawsOneMarkAndManyAtOnePlace) {
   for (const auto& figures : std::vector<std::vector<std::pair<double, double>>>{
            {{5, 0}}, {{0, 0}, {0, 0}}, {{1e-9, 1e12}, {1e-9, 1e12}, {-3, -1e12}}}) {
     ExpectReadable(RenderScatterChart(Dots(figures), svg::kNarrow));
@@ -185,7 +185,7 @@ TEST_F(ScatterOfRows, ALogarithmHasNoPlaceForZero) {
   EXPECT_THAT(Make().groups[0].points, SizeIs(1));
 }
 
-TEST_F(ScatterOfRows, OfManyRunsThoseOfTheLineAreNotLeftOut) {
+TEST_F(ScatterOfRows, IfThereAreManyRunsThoseOnTheLineAreDrawn) {
   for (size_t i = 0; i < 2 * kMaxMarks; ++i) Add("none", static_cast<int64_t>(i), 1.0);
   Add("none", int64_t{7}, 9.0, 1);
   const ScatterChart chart = Make();
@@ -194,7 +194,7 @@ TEST_F(ScatterOfRows, OfManyRunsThoseOfTheLineAreNotLeftOut) {
   EXPECT_TRUE(chart.groups[0].points[0].on_line);
 }
 
-TEST(ScatterChart, IsReadFromAReportAndWhatItLacksIsSaid) {
+TEST(ScatterChart, IsReadFromAReportAndMissingKeysAreReported) {
   TempDir dir;
   const std::filesystem::path folder = dir / "trade";
   std::filesystem::create_directory(folder);

@@ -190,7 +190,7 @@ constexpr char kThreeThatAreAlike[] =
 
 // The best few are measured again for separate campaigns, by a separate sweep. The search's sweep has each point once,
 // and keeps its campaign.
-TEST(Rounds, WhatIsMeasuredAgainIsKeptBesideTheFirst) {
+TEST(Rounds, KeepsASecondMeasurementBesideTheFirst) {
   SearchWorld world;
   world.yaml = kThreeThatAreAlike;
   std::map<int64_t, int64_t> runs;
@@ -247,7 +247,7 @@ TEST(Rounds, APointThatRunsOutOfMemoryTeaches) {
   EXPECT_EQ(result.summary.out_of_memory, 2);
 }
 
-TEST(Rounds, WhereNothingFitsThatIsTheAnswer) {
+TEST(Rounds, TheAnswerMayBeThatNothingFits) {
   SearchWorld world;
   world.yaml = std::string(kBatches) + "launch: {memory_limit: 97MB}\n";
   world.forecast = [](const RunSpec& spec) { return spec.batch_size * 2'000'000; };
@@ -258,7 +258,7 @@ TEST(Rounds, WhereNothingFitsThatIsTheAnswer) {
   EXPECT_EQ(result.summary.out_of_memory, 1) << "the smallest says so";
 }
 
-TEST(Rounds, WhatWasMeasuredBeforeCostsNothing) {
+TEST(Rounds, EarlierMeasurementsCostNoBudget) {
   SearchWorld world;
   world.run = [](const RunSpec& spec) { return Giving(static_cast<double>(spec.batch_size)); };
   world.name = "another";
@@ -273,7 +273,7 @@ TEST(Rounds, WhatWasMeasuredBeforeCostsNothing) {
   EXPECT_THAT(result.answer.at(0), HasSubstr("3 points tried, 0 runs by this search"));
 }
 
-TEST(Rounds, OfAClusterSeveralRunTogether) {
+TEST(Rounds, OnAClusterSeveralPointsRunTogether) {
   const MeasuredGrid grid;
   SearchWorld world;
   world.yaml = kGrid;

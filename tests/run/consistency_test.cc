@@ -55,7 +55,7 @@ std::string Of(const Change& change, const RunSpec& spec = Spec()) {
   return Contradiction(spec, result);
 }
 
-TEST(Sense, WhatIsRightIsTaken) {
+TEST(Sense, AcceptsConsistentFigures) {
   EXPECT_EQ(Of([](RunResult&) {}), "");
   EXPECT_EQ(MissingOfOk(Spec(), Right()), "");
 }
@@ -110,7 +110,7 @@ TEST(Sense, EachContradictionIsASentenceThatNamesBoth) {
   for (const auto& [change, says] : cases) EXPECT_THAT(Of(change), HasSubstr(says));
 }
 
-TEST(Sense, WhatWasNotSaidContradictsNothing) {
+TEST(Sense, AMissingFigureContradictsNothing) {
   const std::vector<Change> cases = {
       [](RunResult& r) { r.step_ns.all_ns.clear(); },
       [](RunResult& r) {
@@ -185,7 +185,7 @@ TEST(Sense, AThroughputMayBeRounded) {
   EXPECT_NE(Of([](RunResult& r) { r.throughput.steady_tokens_per_s *= 1.06; }), "");
 }
 
-TEST(Sense, OfARunThatDidNotEndWellTheRestMayBeMissing) {
+TEST(Sense, ARunThatFailedMayLackOtherFigures) {
   EXPECT_EQ(Of([](RunResult& r) {
               r.status = RunStatus::kDiverged;
               r.step_ns.all_ns.resize(3);

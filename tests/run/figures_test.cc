@@ -64,7 +64,7 @@ std::string Refusal(const std::string& key, const Json& value) {
   }
 }
 
-TEST(Figures, OfAnotherTypeAreRefusedByName) {
+TEST(Figures, RefusesAFigureOfAnotherTypeByName) {
   for (const Figure& figure : Figures()) {
     const std::string key(figure.key);
     EXPECT_NE(Refusal(key, Json::array({Json::array()})), "accepted") << key;
@@ -84,7 +84,7 @@ TEST(Figures, OutsideTheirRangeAreRefusedWithBoth) {
 }
 
 // A number that is cut to an integer would be a different figure.
-TEST(Figures, ThatCountAreWrittenAsWholeNumbers) {
+TEST(Figures, WritesCountsAsWholeNumbers) {
   const auto refusal = [](const std::string& text) {
     try {
       DecodeResult(ParseJson(R"({"version": 1, "status": "ok", )" + text + "}", "x"), "x");
@@ -109,7 +109,7 @@ TEST(Figures, ThatCountAreWrittenAsWholeNumbers) {
   EXPECT_EQ(refusal(R"("throughput": {"steady_tokens_per_s": 3})"), "accepted") << "a number may be whole";
 }
 
-TEST(Figures, ThatAreNormsHaveNoSign) {
+TEST(Figures, NormsHaveNoSign) {
   EXPECT_THAT(Refusal("grad_norm", Json{0.5, -0.5}), HasSubstr("grad_norm is -0.5, which is not from 0"));
 }
 

@@ -72,7 +72,7 @@ TEST(Kept, AJobAResultAndItsLinesOfAnEarlierVersionAreRead) {
   EXPECT_EQ(reader.broken(), 0);
 }
 
-TEST(Flips, OfAResultOfOurTrainerAreFound) {
+TEST(Flips, FindsAFlippedBitInAResult) {
   const RunSpec spec = KeptJob().points.at(0).spec;
   const std::string text = SealedText(EncodeResult(KeptResult())) + "\n";
   ExpectFlipsFound("result.json", text, kFlips, [&](const std::string& flipped) {
@@ -80,7 +80,7 @@ TEST(Flips, OfAResultOfOurTrainerAreFound) {
   });
 }
 
-TEST(Flips, OfAJobsFileAreFound) {
+TEST(Flips, FindsAFlippedBitInAJobFile) {
   ExpectFlipsFound("job.json", JobText(KeptJob()), kFlips, [&](const std::string& flipped) {
     return Became([&] { return DumpJson(EncodeJob(DecodeJob(ParseJson(flipped, "job.json"), "job.json"))); });
   });
@@ -88,7 +88,7 @@ TEST(Flips, OfAJobsFileAreFound) {
 
 // A line is read unchanged, or it is none and counts as broken; then the point's outcome is unknown. If the end of the
 // last line is changed, that line is not complete yet, as while it is written.
-TEST(Flips, OfLinesOfResultsAreFound) {
+TEST(Flips, FindsAFlippedBitInALineOfResults) {
   const TempDir dir;
   for (const char* id : {"first", "second", "third"}) {
     RunResult result = KeptResult();
@@ -125,7 +125,7 @@ TEST(Flips, OfLinesOfResultsAreFound) {
   });
 }
 
-TEST(Flips, OfARecordOfOneLineAreFound) {
+TEST(Flips, FindsAFlippedBitInARecordOfOneLine) {
   ExpectFlipsFound("a line", SealedLine("signal 9"), kFlips, [&](const std::string& flipped) {
     const auto record = Unsealed(flipped);
     // Without its mark it looks like a record of an earlier version, whose form the reader knows.
@@ -135,7 +135,7 @@ TEST(Flips, OfARecordOfOneLineAreFound) {
   EXPECT_EQ(Unsealed("signal 9\n"), "signal 9") << "of an earlier version";
 }
 
-TEST(Seal, IsOfWhatADocumentSaysAndNotOfHow) {
+TEST(Seal, DependsOnTheContentAndNotOnTheLayout) {
   const Json document = {{"b", {1, 2.5, nullptr}}, {"a", "é \xff"}};
   const Json sealed = ParseJson(SealedText(document), "x");
   EXPECT_TRUE(IsWhole(sealed));

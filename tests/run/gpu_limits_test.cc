@@ -17,7 +17,7 @@ TEST(GpuLimits, HaveABitAndANameEach) {
   }
 }
 
-TEST(GpuLimits, ThatThrottleAreSaidMostFrequentFirst) {
+TEST(GpuLimits, NamesThrottlingLimitsTheMostFrequentFirst) {
   GpuFigures gpu;
   EXPECT_EQ(WhatThrottled(gpu), "");
   gpu.clock_limits = {{"gpu_idle", 90}, {"sync_boost", 5}, {"sw_power_cap", 9}, {"hw_slowdown", 0}, {"of_another", 7}};

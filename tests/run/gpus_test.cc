@@ -28,7 +28,7 @@ TEST(Gpus, AreKnownByTheDriversVeryName) {
   }
 }
 
-TEST(Gpus, OfAnotherNameSayWhatItIs) {
+TEST(Gpus, NamesAnotherGpu) {
   EXPECT_EQ(WhyNoGpu("NVIDIA H200 MIG 1g.18gb"),
             "'NVIDIA H200 MIG 1g.18gb' is a slice (MIG) of a GPU, with a part of its memory and multiprocessors");
   EXPECT_EQ(

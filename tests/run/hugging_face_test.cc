@@ -50,7 +50,7 @@ TEST(HuggingFaceConfig, IsTheModelThatItNames) {
 }
 
 // The config.json of mosaicml/mpt-7b.
-TEST(HuggingFaceConfig, OfMpt) {
+TEST(HuggingFaceConfig, ReadsMpt) {
   const Json mpt7b = {{"model_type", "mpt"},  {"d_model", 4096},
                       {"n_layers", 32},       {"n_heads", 32},
                       {"expansion_ratio", 4}, {"max_seq_len", 2048},
@@ -117,11 +117,11 @@ TEST(HuggingFaceConfig, ParametersAreThePublishedOnes) {
   }
 }
 
-TEST(HuggingFaceConfig, OfAnotherModelIsRefused) {
+TEST(HuggingFaceConfig, RefusesAnotherModel) {
   EXPECT_EQ(RefusalOfConfig({{"model_type", "qwen3_moe"}}),
             "config.json: a model of type 'qwen3_moe' is a mixture of experts, whose steps cannot be priced yet");
   EXPECT_EQ(RefusalOfConfig({{"model_type", "mamba"}}),
-            "config.json: a model of type 'mamba' has layers that are none of ours");
+            "config.json: a model of type 'mamba' has layers that Ridgeline does not know");
   for (const auto& [key, value] : {std::pair<const char*, Json>{"attention_bias", true},
                                    {"mlp_bias", true},
                                    {"num_local_experts", 8},
@@ -131,7 +131,7 @@ TEST(HuggingFaceConfig, OfAnotherModelIsRefused) {
     EXPECT_NE(RefusalOfConfig(other).find(std::string("'") + key + "'"), std::string::npos) << key;
   }
   EXPECT_EQ(RefusalOfConfig(Json::array()),
-            "config.json: a model of type that is not said has layers that are none of ours");
+            "config.json: a model of type that is not said has layers that Ridgeline does not know");
   Json config = Llama8b();
   config["num_hidden_layers"] = -1;
   EXPECT_EQ(RefusalOfConfig(config), "config.json: 'num_hidden_layers' is not a whole number above 0");

@@ -78,7 +78,7 @@ TEST(Presets, ModelsThatPeopleBenchmarkHaveTheirParameters) {
   }
 }
 
-TEST(Presets, OfAMixtureOfExpertsATokenTakesAFew) {
+TEST(Presets, ATokenUsesAFewExpertsOfAMixture) {
   const auto active = [](const char* name) { return ActiveParameters(SpecOf(*FindPreset(name))); };
   EXPECT_EQ(active("mixtral-8x7b"), 46702792704 - 32LL * 6 * 3 * 4096 * 14336);
   EXPECT_EQ(active("qwen3-30b-a3b"), 30532122624 - 48LL * 120 * 3 * 2048 * 768);
@@ -138,7 +138,7 @@ TEST(Presets, FlopsAreOfWhatATokenTakes) {
   EXPECT_DOUBLE_EQ(ModelFlops(named).model_non_causal, 700);
 }
 
-TEST(Presets, WhatPeopleCallTheSameShapeIsTheSamePoint) {
+TEST(Presets, TwoNamesOfOneShapeAreTheSamePoint) {
   for (const auto& [other, name] : {std::pair("llama3-8b", "llama-8b"),
                                     {"llama3.1-405b", "llama3-405b"},
                                     {"llama3.2-1b", "llama-1b"},

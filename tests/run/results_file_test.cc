@@ -67,7 +67,7 @@ TEST(ResultsFile, ALineThatWasCutStaysALineOfItsOwn) {
   EXPECT_THAT(NewIn(reader), ElementsAre("a", "c"));
 }
 
-TEST(ResultsFile, WhatIsLongerThanAnyLineIsPassedOver) {
+TEST(ResultsFile, SkipsLinesThatAreTooLong) {
   const TempDir dir;
   const std::filesystem::path path = ResultsFile(dir.path());
   std::ofstream(path) << ResultLine("a");
@@ -97,7 +97,7 @@ std::string Refusal(const std::filesystem::path& job_dir) {
   return "taken";
 }
 
-TEST(ResultsFile, ThatIsNoneIsNamedAtOnce) {
+TEST(ResultsFile, NamesAFileThatIsNoResultsFileAtOnce) {
   const TempDir dir;
   const std::filesystem::path path = ResultsFile(dir.path());
   std::filesystem::create_symlink("/dev/zero", path);

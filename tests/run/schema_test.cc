@@ -148,9 +148,9 @@ void ExpectCommitted(const std::string& name, const Json& schema) {
   EXPECT_EQ(text, ReadFile(file)) << "RIDGELINE_UPDATE_GOLDENS=1 writes what it is now";
 }
 
-TEST(Schema, OfARunSpecIsWhatTheTableOfFieldsSays) { ExpectCommitted("run-spec.schema.json", SpecSchema()); }
+TEST(Schema, TheRunSpecsSchemaFollowsTheTableOfFields) { ExpectCommitted("run-spec.schema.json", SpecSchema()); }
 
-TEST(Schema, OfARunResultIsWhatTheTableOfFiguresSays) { ExpectCommitted("run-result.schema.json", ResultSchema()); }
+TEST(Schema, TheRunResultsSchemaFollowsTheTableOfFigures) { ExpectCommitted("run-result.schema.json", ResultSchema()); }
 
 TEST(Schema, EveryKeyOfAResultIsInIt) {
   const Json schema = ResultSchema();

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 std::string MeantByField(const std::string& name) { return Meant(name, SettableNames()); }
 
-TEST(Synonyms, OfOtherFrameworksAreAnswered) {
+TEST(Synonyms, SuggestsOurNameForAnotherFrameworksField) {
   EXPECT_EQ(MeantByField("lr"), ", here 'learning_rate'");
   EXPECT_EQ(MeantByField("tp"), ", here 'tensor_parallel'");
   EXPECT_EQ(MeantByField("dtype"), ", here 'precision'");
@@ -35,7 +35,7 @@ TEST(Synonyms, ASlipOrAnotherCaseIsAnsweredAsBefore) {
   EXPECT_EQ(MeantByField("Seq_Length"), ", did you mean 'seq_length'?");
 }
 
-TEST(Synonyms, OfValuesAreAnsweredToo) {
+TEST(Synonyms, SuggestsOurNameForAnotherFrameworksValue) {
   const auto said = [](const char* field, const char* value) -> std::string {
     RunSpec spec;
     const auto problems = SetField(spec, field, Json(value));

@@ -86,7 +86,7 @@ TEST(TrainerResult, ARefusalSaysWhereTheContractLies) {
   std::filesystem::remove_all(home);
 }
 
-TEST(TrainerResult, WhatIsTheTrainersOwnHasItsPlaces) {
+TEST(TrainerResult, KeepsATrainersOwnEvidenceEnvironmentAndCategories) {
   const RunResult r = Parse(
       R"(, "evidence": {"mine": "x"}, "environment": {"torch": "2.9"}, "memory": {"by_category": {"kv cache": 7}})");
   EXPECT_EQ(r.evidence.at("mine"), "x");
@@ -135,7 +135,7 @@ TEST(TrainerResult, FiguresOfStepsAreDerivedFromTheirTimes) {
   EXPECT_DOUBLE_EQ(r.throughput.cold_tokens_per_s, 250'000);
 }
 
-TEST(TrainerResult, WhatTheTrainerSaysStands) {
+TEST(TrainerResult, KeepsTheTrainersFigures) {
   const RunResult r = Parse(R"(, "tokens_per_step": 10, "step_ns": {"all": [9, 9, 1, 4, 2], "median": 3},
                              "throughput": {"cold_tokens_per_s": 2e9})");
   EXPECT_EQ(r.tokens_per_step, 10);
@@ -145,7 +145,7 @@ TEST(TrainerResult, WhatTheTrainerSaysStands) {
   EXPECT_DOUBLE_EQ(r.throughput.steady_tokens_per_s, 10 / 3e-9);
 }
 
-TEST(TrainerResult, WhatCannotBeTrueIsRefused) {
+TEST(TrainerResult, RefusesImpossibleFigures) {
   EXPECT_EQ(RefusalOfMembers(R"(, "step_ns": {"all": [9, 9, 1, 4]})"),
             "its result cannot be true: step_ns.all has 4 numbers, and the point has 5 steps, warm-up included");
   // It also contradicts what follows from its own figures.
@@ -155,7 +155,7 @@ TEST(TrainerResult, WhatCannotBeTrueIsRefused) {
               HasSubstr("throughput.steady_tokens_per_s is 5, and 1000 tokens in 2e-09 s are 5e+11"));
 }
 
-TEST(TrainerResult, AnOkWithoutTheFiguresOfOneIsNone) {
+TEST(TrainerResult, AnOkThatLacksItsFiguresIsRefused) {
   EXPECT_EQ(RefusalOfMembers(R"(, "step_ns": {}, "loss": [2.5, 2.25])"),
             "its result says 'ok' without a figure that an ok needs: step_ns.all, step_ns.median, "
             "throughput.steady_tokens_per_s or throughput.cold_tokens_per_s");
@@ -194,7 +194,7 @@ TEST(TrainerResult, ItsOwnWordsAreCounted) {
       << "nor is a key quoted at length";
 }
 
-TEST(TrainerResult, WhoUsedItsCoresNoTrainerSays) {
+TEST(TrainerResult, ATrainerCannotSayWhoUsedItsCores) {
   EXPECT_EQ(Parse(R"(, "cores": {"busy_share": 0.5, "throttles": 7})").cores.throttles, 0);
 }
 
@@ -253,7 +253,7 @@ TEST(StepFigures, AnEvenNumberOfStepsHasTheMeanOfTheMiddleTwo) {
   EXPECT_EQ(r.step_ns.p95_ns, 9);
 }
 
-TEST(StepFigures, OfTheLargestNumbersOverflowNothing) {
+TEST(StepFigures, TheLargestNumbersDoNotOverflow) {
   RunResult r;
   FillStepFigures({9'000'000'000'000'000'000, 9'000'000'000'000'000'000}, r);
   EXPECT_EQ(r.step_ns.median_ns, 9'000'000'000'000'000'000);

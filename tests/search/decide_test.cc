@@ -156,7 +156,7 @@ TEST(Decide, SeveralAtOnceFindItToo) {
   EXPECT_GE(within, 27);
 }
 
-TEST(Decide, TheSameIsDecidedOfTheSame) {
+TEST(Decide, TheSameInputsGiveTheSameDecision) {
   const SearchSpace space = GridOf({6, 3, 4}, 0.18, Likely);
   const auto order = [&](Trials trials) {
     Truth truth(space, 7, 0.3, 0.1, 0);
@@ -207,7 +207,7 @@ TEST(Decide, ItEndsWhereNothingCouldWellBeBetter) {
   EXPECT_EQ(decision.promising, 0);
 }
 
-TEST(Decide, WhatRanOutOfMemoryTakesWithItWhatNeedsAsMuch) {
+TEST(Decide, APointOutOfMemoryExcludesPointsThatNeedAsMuch) {
   SearchSpace space = GridOf({6}, 0.2, [](const auto& levels) { return 100.0 * (levels[0] + 1); });
   for (size_t i = 0; i < 6; ++i) space.points[i].share = 0.2 * static_cast<double>(i + 1);
   space.points[5].fits = false;

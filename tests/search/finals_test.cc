@@ -88,7 +88,7 @@ TEST(Finals, ADifferenceIsJudgedByWhatPointsAndTurnsDoNotExplain) {
   EXPECT_FALSE(could_be_best(half - std::log(kWorthLooking) + 1e-5));
 }
 
-TEST(Finals, WhoHasHadATurnWaitsForTheOthers) {
+TEST(Finals, APointThatHadItsTurnWaitsForTheOthers) {
   const Finals finals = JudgeFinals({{0, {100, 80}}, {1, {92}}, {2, {91, 75}}}, 9);
   EXPECT_THAT(finals.run, ElementsAre(1));
   EXPECT_EQ(finals.next_turn, 1);
@@ -126,7 +126,7 @@ TEST(Finals, ASearchEndsWithThem) {
   EXPECT_THAT(lines.at(2), HasSubstr("it ended as no point is left"));
 }
 
-TEST(Finals, WhatFailsInThemIsNotTheBest) {
+TEST(Finals, APointThatFailsInTheFinalsIsNotTheBest) {
   const SearchSpace space = GridOf({4}, 0.5, [](const auto& levels) { return 100.0 + levels[0]; });
   Trials trials;
   const SearchDecision decision = HeldFinals(space, 16, trials, [](size_t point, size_t turn) {
@@ -140,7 +140,7 @@ TEST(Finals, WhatFailsInThemIsNotTheBest) {
               HasSubstr("1 point failed when measured again, and so cannot be the best"));
 }
 
-TEST(Finals, WhereOneIsFarAheadTheRunsThatWereKeptLookOn) {
+TEST(Finals, IfOnePointIsFarAheadTheKeptRunsTryOtherPoints) {
   const SearchSpace space = GridOf({3, 4}, 2, [](const auto&) { return 100.0; });
   Trials trials;
   const SearchDecision decision =

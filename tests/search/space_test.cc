@@ -116,7 +116,7 @@ TEST(SearchSpace, EverySlipIsSaidWithItsPlace) {
               HasSubstr("s.yaml:4:9: search: there are 40000 points, and a search takes up to 20000"));
 }
 
-TEST(SearchSpace, IsToldInWords) {
+TEST(SearchSpace, IsDescribedInWords) {
   const Sweep sweep = ParseSweep(std::string(kModel) +
                                      "matrix: {batch_size: [1, 2], seed: [1, 2]}\n"
                                      "search: {maximize: tokens_per_s, over: [batch_size], budget: 3}\n",

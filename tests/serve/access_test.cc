@@ -109,7 +109,7 @@ TEST(Access, ABasePathIsAPathAndNothingElse) {
   }
 }
 
-TEST(Gzip, IsTakenByThoseWhoTakeItAndComesBackAsItWas) {
+TEST(Gzip, IsSentToClientsThatAcceptItAndUnpacksToTheSameBytes) {
   for (const char* header : {"gzip", "br, gzip;q=0.5", "deflate , gzip", "*", "gzip;q=1.0, *;q=0"}) {
     EXPECT_TRUE(AcceptsGzip(header)) << header;
   }

@@ -431,7 +431,7 @@ TEST(PageCache, KeepsTheLastAskedForWhileItsStampIsTheSame) {
   EXPECT_TRUE(cache.Find("first", "1"));
 }
 
-TEST(StampOf, IsAnotherForFilesThatChangedAndNoneForThoseThatStillMay) {
+TEST(StampOf, ChangesWithTheFileAndIsEmptyForAFileThatMayStillChange) {
   TempDir dir;
   const std::filesystem::path file = dir / "file";
   const std::string missing = StampOf({file});

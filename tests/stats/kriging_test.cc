@@ -28,7 +28,7 @@ TEST(Kriging, OneValueTellsOfAnotherByTheirCorrelation) {
   EXPECT_NEAR(guess.deviation, 0.2 * std::sqrt(1 - 0.64 * 0.64), 1e-9);
 }
 
-TEST(Kriging, WhereItWasMeasuredItSaysSo) {
+TEST(Kriging, ReturnsTheMeasurementAtAMeasuredPoint) {
   const Kriging known({{0, 0.1, 1e-4}, {4, -0.2, 1e-4}, {9, 0.05, 1e-4}}, 0, OnALine);
   EXPECT_NEAR(known.At(4).mean, -0.2, 1e-3);
   EXPECT_LT(known.At(4).deviation, 1e-3);

@@ -81,7 +81,7 @@ TEST(Median, IsThatOfAllValues) {
   EXPECT_DOUBLE_EQ(EstimateMedian(std::vector<std::vector<double>>{{7, 1, 2, 3, 100}})->value, 3);
 }
 
-TEST(Median, NothingIsSaidOfTooLittle) {
+TEST(Median, TooFewValuesHaveNoInterval) {
   using Runs = std::vector<std::vector<double>>;
   EXPECT_FALSE(EstimateMedian(Runs{}));
   EXPECT_FALSE(EstimateMedian(Runs{{1, 2, 3}}));

@@ -33,7 +33,7 @@ TEST(WarmUp, IsAtMostHalf) {
   EXPECT_LE(WarmUp(values), 50);
 }
 
-TEST(WarmUp, OfAFewOrOfWhatNeverVariesIsNone) {
+TEST(WarmUp, FewOrConstantValuesHaveNoWarmUp) {
   std::vector<double> values(19, 1.0);
   values[0] = 50;
   EXPECT_EQ(WarmUp(values), 0);
@@ -62,7 +62,7 @@ TEST(SteadySteps, AreThoseAfterTheWarmUp) {
   EXPECT_DOUBLE_EQ(steady->effective_size, 30 / steady->correlation_time);
 }
 
-TEST(SteadySteps, AreNoneOfTimesThatAreNone) {
+TEST(SteadySteps, InvalidTimesHaveNoSteadySteps) {
   EXPECT_FALSE(FindSteadySteps({}));
   EXPECT_FALSE(FindSteadySteps(std::vector<double>{1, 0, 2}));
   EXPECT_FALSE(FindSteadySteps(std::vector<double>{1, NAN}));

@@ -108,7 +108,7 @@ class CreationTest : public testing::TestWithParam<bool> {
 };
 INSTANTIATE_TEST_SUITE_P(LastWriteWholeOrHalf, CreationTest, testing::Bool());
 
-TEST_P(CreationTest, IsTakenUpWhereverItWasKilled) {
+TEST_P(CreationTest, ContinuesWhereverItWasKilled) {
   int n = 1;
   for (; n < 1000; ++n) {
     SCOPED_TRACE(n);
@@ -122,7 +122,7 @@ TEST_P(CreationTest, IsTakenUpWhereverItWasKilled) {
 }
 
 // Killed again and again, each time one change later.
-TEST_P(CreationTest, IsTakenUpHoweverOftenItIsKilled) {
+TEST_P(CreationTest, ContinuesHoweverOftenItIsKilled) {
   Begin();
   for (int n = 1; n < 30; ++n) MakeUntilKilled(file_, n, GetParam());
   ExpectTaken();

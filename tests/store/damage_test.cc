@@ -140,7 +140,7 @@ TEST_F(DamageTest, CheckFindsWhatSqliteCannotKnow) {
       {set("all_steps_ns = '[-1]'"), "its all_steps_ns is not of the type 'integers'"},
       {set("planned_bytes_by_category = '{\"a\": 1.5}'"), "its planned_bytes_by_category is not of the type 'amounts'"},
       {set("planned_bytes_by_category = '[1]'"), "its planned_bytes_by_category is not of the type 'amounts'"},
-      {set("provenance = 'guessed'"), "its provenance is none of the contract's"},
+      {set("provenance = 'guessed'"), "its provenance is not one of the trainer contract's"},
       {set("ended_unix_ns = started_unix_ns - 1"), "it ended before it began"},
       {set("step_p95_ns = step_median_ns - 1"), "its step_p95_ns is below its step_median_ns"},
       {set("repeat = 2"), "its repeat is beyond those of its point"},

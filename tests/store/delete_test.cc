@@ -96,7 +96,7 @@ TEST_F(DeleteTest, ACampaignGoesFromEverySweep) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
-TEST_F(DeleteTest, WhatLivesStays) {
+TEST_F(DeleteTest, KeepsSweepsWithLiveJobs) {
   store_.PutSweep(samples::Sweep("a"), points_);
   JobRecord job = samples::Job("rl-1", "a", points_);
   job.measured_as = store_.Progress("a").sweep.measured_as;

@@ -34,7 +34,7 @@ class LockTest : public testing::Test {
   std::vector<std::string> said_;
 };
 
-TEST_F(LockTest, IsWaitedForWithAWord) {
+TEST_F(LockTest, ReportsThatItWaitsForALock) {
   Database other(file_, Database::Access::kReadWrite);
   Database ours(file_, Database::Access::kReadWrite, Waiting(50ms, 60s));
   other.Begin();
@@ -47,7 +47,7 @@ TEST_F(LockTest, IsWaitedForWithAWord) {
   EXPECT_THAT(said_, ElementsAre(file_.string() + " is locked by another process, which is waited for"));
 }
 
-TEST_F(LockTest, IsNotSpokenOfWhereItIsShort) {
+TEST_F(LockTest, DoesNotReportAShortWait) {
   Database other(file_, Database::Access::kReadWrite);
   Database ours(file_, Database::Access::kReadWrite, Waiting(60s, 60s));
   other.Begin();
@@ -76,7 +76,7 @@ TEST_F(LockTest, EndsInWordsWhereItIsNotGivenBack) {
 }
 
 // Other programs on a slow disk hold the lock for 20 s and more.
-TEST_F(LockTest, IsWaitedForAsLongAsOthersTake) {
+TEST_F(LockTest, WaitsAsLongAsOthersHoldALock) {
   EXPECT_GE(Patience().give_up_after, 40s);
   EXPECT_LE(Patience().note_after, 2s);
 }

@@ -92,7 +92,7 @@ TEST_P(MigrationTest, LeavesTheFileAsItIsForAReader) {
 
 INSTANTIATE_TEST_SUITE_P(EveryVersion, MigrationTest, testing::Values(size_t{5}));
 
-TEST(Migrations, OfEveryVersionThatIsReadAStoreIsKept) {
+TEST(Migrations, TestsKeepAStoreOfEveryVersionThatIsRead) {
   for (size_t version = 1; version < Migrations().size(); ++version) {
     EXPECT_EQ(std::filesystem::exists(Kept(version)), !Migrations()[version].empty()) << version;
   }

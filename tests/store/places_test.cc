@@ -97,7 +97,7 @@ TEST_F(PlacesTest, OnANetworkFileSystemARollbackJournalIsUsedAndElsewhereALog) {
   EXPECT_EQ(JournalOf(file_), "wal");
 }
 
-TEST_F(PlacesTest, WhoOpensADatabaseAgainKeepsTheLocksThatItHas) {
+TEST_F(PlacesTest, OpeningADatabaseAgainKeepsItsLocks) {
   network_folder = dir_.path();
   Store::Open(file_, Store::Mode::kReadWrite);
   Database ours(file_, Database::Access::kReadWrite);
@@ -113,7 +113,7 @@ TEST_F(PlacesTest, WhoOpensADatabaseAgainKeepsTheLocksThatItHas) {
               HasSubstr("another process has kept it locked"));
 }
 
-TEST_F(PlacesTest, WhoMayNotWriteReads) {
+TEST_F(PlacesTest, AUserWithoutWriteAccessCanRead) {
   {
     Store store = Store::Open(file_, Store::Mode::kReadWrite);
     store.PutSweep(samples::Sweep("first"), {});

@@ -112,7 +112,7 @@ TEST_F(RepeatsTest, ARunThatIsFoundAgainIsNoRepeat) {
   EXPECT_THAT(store_.RepeatsSoFar("s"), ElementsAre(Pair(point_.id, 2)));
 }
 
-TEST_F(RepeatsTest, OfAnotherMachineAreNotMixed) {
+TEST_F(RepeatsTest, RepeatsOnAnotherMachineAreNotMixedIn) {
   Add(Next({900, 100, 120}));
   Add(Next({800, 300, 300}, "another processor"));
   EXPECT_EQ(Shown("step_median_ns"), Cell(int64_t{300}));
@@ -136,7 +136,7 @@ TEST_F(RepeatsTest, OneThatFailsEndsItsPointUntilItIsTriedAgain) {
   EXPECT_EQ(Shown("all_steps_ns"), Cell("[900,100,120,140,160]"));
 }
 
-TEST_F(RepeatsTest, OfAnEarlierVersionAreAllInOneRun) {
+TEST_F(RepeatsTest, RepeatsOfAnEarlierVersionAreInOneRun) {
   NewResult all = Next({900, 100, 120, 140, 160, 180, 200});
   all.result.repeat = 0;
   EXPECT_EQ(Add(all), 1);

@@ -56,7 +56,7 @@ TEST(Expand, DefaultsAloneAreOnePoint) {
   EXPECT_EQ(points[0].id, PointId(points[0].spec));
 }
 
-TEST(Expand, OfSomePointsAlone) {
+TEST(Expand, ExpandsOnlyTheSelectedPoints) {
   Sweep sweep = ParseSweep("name: test\ndefaults: {model: llama-10m}\nmatrix: {seed: [1, 2, 3]}", "s.yaml");
   const std::vector<Point> all = Expand(sweep);
   ASSERT_THAT(all, SizeIs(3));
@@ -368,7 +368,7 @@ TEST(SpecEncoder, TellsNothingSaidFromFalse) {
   }
 }
 
-TEST(SpecEncoder, IsEncodeSpecInWhateverOrder) {
+TEST(SpecEncoder, GivesTheSameTextAsEncodeSpecInAnyOrder) {
   SpecEncoder encoder;
   std::vector<RunSpec> specs;
   for (const Point& point : ExpandText("matrix: {model: [llama-10m, gpt-10m, stack-1b], batch_size: [1, 64, 7]}\n"

@@ -79,7 +79,7 @@ TEST(Formula, WithoutAWholeValueRefusesThePointWithItsPlace) {
       << FormulaFaults("defaults: {seq_length: 512, batch_size: '{{512 - seq_length}}'}\n");
 }
 
-TEST(Formula, IsRefusedWhereItIsNone) {
+TEST(Formula, RefusesWhatIsNoFormula) {
   const auto of = [](const std::string& value) { return FormulaFaults("defaults: {batch_size: '" + value + "'}\n"); };
   EXPECT_EQ(of("{{4096 / seq_lenght}}"),
             "formulas.yaml:2:24: the formula '{{4096 / seq_lenght}}': seq_lenght is a text, and no number to count "
@@ -102,7 +102,7 @@ TEST(GlobalBatch, SetsTheAccumulation) {
   EXPECT_EQ(Batches("matrix: {global_batch: 8..32*2}\ndefaults: {batch_size: 4}\n"), (Pairs{{4, 2}, {4, 4}, {4, 8}}));
 }
 
-TEST(GlobalBatch, IsRefusedWhereItIsNoMultiple) {
+TEST(GlobalBatch, IsRefusedIfItIsNoMultipleOfTheBatch) {
   EXPECT_EQ(
       FormulaFaults("matrix: {batch_size: [2, 3]}\ndefaults: {global_batch: 32}\n"),
       "formulas.yaml:3:26: global_batch: 32: it is not a multiple of batch_size 3 x 1 data-parallel ranks (in the "

@@ -160,7 +160,7 @@ TEST(Given, OnlyMayBeAFormulaThatStandsAlone) {
   EXPECT_THAT(GivenRefusal(kGrid + std::string("only: {batch_size: 2}\n"), given), HasSubstr("is the only condition"));
 }
 
-TEST(Given, IsToldByItsOption) {
+TEST(Given, ErrorsNameTheOption) {
   EXPECT_EQ(GivenRefusal(kGrid, {{"batch_sise=4"}, {}}), "-S: unknown field 'batch_sise', did you mean 'batch_size'?");
   EXPECT_THAT(GivenRefusal(kGrid, {{"batch_size=many"}, {}}), StartsWith("-S: batch_size "));
   EXPECT_THAT(GivenRefusal(kGrid, {{"hidden=100"}, {}}), StartsWith("-S: head_dim 25 is odd"));

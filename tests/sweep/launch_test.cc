@@ -183,7 +183,7 @@ launch: {cpus: 2, max_parallel: 3, ranks_per_node: 8, rules: [{when: {ranks: 8},
       << "the others take all there are";
 }
 
-TEST(SetupOf, IsOfWhatThePointItselfAsksFor) {
+TEST(SetupOf, ContainsThePointsOwnSettings) {
   const Sweep sweep = SweepOf(std::string(kThreeRanks) + R"(
 launch: {rules: [{when: {ranks: 8}, set: {time_limit: 1h}}, {when: {ranks: 16}, set: {cpus: 4, nodes: 2, environment: {A: b}}}]})");
   const std::vector<Launch> launches = Launches(sweep);
@@ -192,7 +192,7 @@ launch: {rules: [{when: {ranks: 8}, set: {time_limit: 1h}}, {when: {ranks: 16}, 
   EXPECT_EQ(SetupOf(launches[2]), SetupOf({}, 4, 2, {{"A", "b"}}));
 }
 
-TEST(SetupOf, IsOfWhatTheLaunchersOwnSettingsAskForToo) {
+TEST(SetupOf, ContainsTheLaunchersOwnSettings) {
   const auto of = [](const std::string& launch) {
     return SetupOf(Launches(SweepOf("defaults: {model: llama-10m}\nlaunch: {" + launch + "}\n")).at(0));
   };
@@ -206,7 +206,7 @@ TEST(SetupOf, IsOfWhatTheLaunchersOwnSettingsAskForToo) {
   EXPECT_EQ(of("launcher: kubernetes, kubernetes: {node_selector: {zone: a}, namespace: b}"), DefaultSetup());
 }
 
-TEST(SetupOf, IsOfTheSoftwareThatThePointRunsIn) {
+TEST(SetupOf, ContainsTheSoftwareThatThePointRunsIn) {
   const auto of = [](const std::string& launch) {
     return SetupOf(Launches(SweepOf("defaults: {model: llama-10m}\nlaunch: {" + launch + "}\n")).at(0));
   };

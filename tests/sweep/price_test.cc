@@ -30,7 +30,7 @@ std::string RefusalOfSection(const std::string& section) {
   return "accepted";
 }
 
-TEST(ReadPrice, OfADeviceOrOfANode) {
+TEST(ReadPrice, ReadsThePriceOfADeviceOrOfANode) {
   EXPECT_EQ(SweepWith("price: {device: p5}").price.device, "p5");
   const SweepPrice price = SweepWith("price: {node: 31.50 USD/h, date: 2026-03, power: 5.6 kW}").price;
   EXPECT_DOUBLE_EQ(price.node_usd_per_hour, 31.5);
@@ -40,7 +40,7 @@ TEST(ReadPrice, OfADeviceOrOfANode) {
   EXPECT_EQ(SweepWith("").price.node_usd_per_hour, 0);
 }
 
-TEST(ReadPrice, WhatIsNoPriceIsToldAtItsPlace) {
+TEST(ReadPrice, ReportsWhatIsNoPriceAtItsPlace) {
   EXPECT_THAT(RefusalOfSection("price: 31.50"), HasSubstr("s.yaml:3:8: price is a mapping such as"));
   EXPECT_THAT(RefusalOfSection("price: {node: -3 USD/h, date: 2026}"),
               HasSubstr("s.yaml:3:15: node of price must not be negative"));
@@ -77,12 +77,12 @@ published:
   EXPECT_DOUBLE_EQ(sweep.published[1].cold_tokens_per_s, 48000);
 }
 
-TEST(ReadPublished, WhatLacksItsSourceOrItsPointsIsToldAtItsPlace) {
+TEST(ReadPublished, ReportsAMissingSourceOrMissingPointsAtTheirPlace) {
   const auto one = [](const std::string& figures) { return RefusalOfSection("published: [" + figures + "]"); };
   EXPECT_THAT(one("{when: {batch_size: 1}, peak_memory: 1GB}"),
               HasSubstr("s.yaml:3:13: published figures need a source"));
   EXPECT_THAT(one("{source: x, peak_memory: 1GB}"), HasSubstr("need `when`"));
-  EXPECT_THAT(one("{source: x, when: {batch_size: 1}}"), HasSubstr("have none of cold_tokens_per_s"));
+  EXPECT_THAT(one("{source: x, when: {batch_size: 1}}"), HasSubstr("need cold_tokens_per_s"));
   EXPECT_THAT(one("{source: x, when: {batch_size: 1}, cold_tokens_per_s: -1}"),
               HasSubstr("cold_tokens_per_s is a number of tokens a second, of all ranks, not -1"));
   EXPECT_THAT(one("{source: x, when: {batch_size: 1}, peak_memory: lots}"), HasSubstr("peak_memory is a size such as"));

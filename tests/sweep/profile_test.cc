@@ -70,12 +70,12 @@ TEST_F(ProfileTest, ARuleHasItsOwn) {
   EXPECT_EQ(of_rule.at("memory"), "64GB");
 }
 
-TEST_F(ProfileTest, OfAnotherLauncherIsLeftAlone) {
+TEST_F(ProfileTest, LeavesAnotherLaunchersProfileAlone) {
   const Sweep sweep = Read("  other: {profile: nothing}\n");
   EXPECT_EQ(sweep.launch.config.at("other"), Json({{"profile", "nothing"}}));
 }
 
-TEST_F(ProfileTest, WhatIsNoneIsSaidWithItsPlace) {
+TEST_F(ProfileTest, ReportsAWrongProfileAtItsPlace) {
   EXPECT_THAT(Refusal("{profile: nett}"), AllOf(HasSubstr("sweep.yaml:5:"), HasSubstr("no profile 'nett'"),
                                                 HasSubstr("did you mean 'net'"), HasSubstr("more, net")));
   EXPECT_THAT(Refusal("{profile: ./nowhere.yaml}"), HasSubstr("nowhere.yaml"));
@@ -84,7 +84,7 @@ TEST_F(ProfileTest, WhatIsNoneIsSaidWithItsPlace) {
   Write("list.yaml", "- gpus: 8\n");
   EXPECT_THAT(Refusal("{profile: ./list.yaml}"), AllOf(HasSubstr("list.yaml:1:1"), HasSubstr("a mapping")));
   Write("nested.yaml", "profile: net\n");
-  EXPECT_THAT(Refusal("{profile: ./nested.yaml}"), HasSubstr("none of another"));
+  EXPECT_THAT(Refusal("{profile: ./nested.yaml}"), HasSubstr("not based on another profile"));
   Write("broken.yaml", "gpus: [\n");
   EXPECT_THAT(Refusal("{profile: ./broken.yaml}"), HasSubstr("broken.yaml:"));
 }

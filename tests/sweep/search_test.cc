@@ -47,7 +47,7 @@ TEST(SweepSearch, IsRead) {
   EXPECT_EQ(sweep.search->place.line, 3);
 }
 
-TEST(SweepSearch, IsOverEveryAxisWhereNoneIsNamed) {
+TEST(SweepSearch, UsesEveryAxisIfNoneIsNamed) {
   EXPECT_THAT(NamesOf(Searching("{maximize: fit, budget: 1}").search->over),
               ElementsAre("batch_size", "checkpointing"));
 }

@@ -31,7 +31,7 @@ std::string RefusalOfSettings(const std::string& text) {
   return "accepted";
 }
 
-TEST(SettingAxes, OfAVariableIsPartOfItsPointsAndOfTheirEnvironment) {
+TEST(SettingAxes, AVariableIsPartOfItsPointsAndTheirEnvironment) {
   const Sweep sweep = SweepOfSettings(
       "matrix: {environment.NCCL_ALGO: [Ring, Tree]}\nlaunch: {environment: {NCCL_ALGO: none, A: b}}\n");
   const std::vector<Point> points = Expand(sweep);
@@ -49,7 +49,7 @@ TEST(SettingAxes, OfAVariableIsPartOfItsPointsAndOfTheirEnvironment) {
   EXPECT_EQ(FieldText(points[1].spec, *VaryingFields(sweep).front()), "Tree");
 }
 
-TEST(SettingAxes, OfALauncherOverridesItsMappingAndEveryRule) {
+TEST(SettingAxes, ALaunchersAxisOverridesItsMappingAndEveryRule) {
   const Sweep sweep = SweepOfSettings(
       "matrix: {slurm.container: [a.sqsh, b.sqsh]}\n"
       "launch:\n  launcher: slurm\n  slurm: {partition: p, container: c.sqsh}\n"
@@ -63,7 +63,7 @@ TEST(SettingAxes, OfALauncherOverridesItsMappingAndEveryRule) {
   EXPECT_THAT(containers, ElementsAre("a.sqsh", "b.sqsh"));
 }
 
-TEST(SettingAxes, OfWholeNumbersTakeRangesAndComparisons) {
+TEST(SettingAxes, AxesOfWholeNumbersTakeRangesAndComparisons) {
   const Sweep sweep = SweepOfSettings(
       "matrix: {environment.OMP_NUM_THREADS: 1..8*2}\nexclude: [{environment.OMP_NUM_THREADS: '>4'}]\n");
   std::vector<std::string> threads;
@@ -87,7 +87,7 @@ TEST(SettingAxes, KeepTheIdsOfSweepsWithoutThem) {
   EXPECT_TRUE(Expand(plain).front().spec.own.empty());
 }
 
-TEST(SettingAxes, ThatChangeNoFiguresOrAreWrongAreRefusedAtTheirPlace) {
+TEST(SettingAxes, RefuseSettingsThatAreWrongOrChangeNoFiguresAtTheirPlace) {
   EXPECT_THAT(RefusalOfSettings("matrix: {slurm.partition: [a, b]}\n"),
               HasSubstr("s.yaml:2:10: slurm.partition cannot be an axis"));
   EXPECT_THAT(RefusalOfSettings("matrix: {environment.7UP: [a]}\n"), HasSubstr("the name of a variable"));

@@ -319,7 +319,7 @@ TEST(Sweep, ProductsThatOverflowAreErrorsAtTheirFactor) {
       "  communicator: virtual, seq_length: 8192}\n";
   EXPECT_THAT(Refusal(tokens), AllOf(HasSubstr("s.yaml:2:41: batch_size 1048576 x seq_length 8192 x grad_accumulation "
                                                "4096 x ranks 65536 are 2.3e+18 tokens a step"),
-                                     HasSubstr("1e+15 are the most")));
+                                     HasSubstr("the limit is 1e+15")));
   EXPECT_THAT(Refusal("defaults: {model: llama-64b, batch_size: 1048576, seq_length: 67108864}"),
               HasSubstr("s.yaml:2:42: batch_size 1048576 x seq_length 67108864 tokens through 72 layers"));
 }
@@ -525,8 +525,7 @@ TEST(Sweep, TheTimeToSaveIsADuration) {
   EXPECT_EQ(Parse("launch: {meet_limit: 20m}").launch.meet_limit_s, 1200);
   EXPECT_EQ(Parse("launch: {}").launch.meet_limit_s, 0);
   EXPECT_THAT(Refusal("launch: {meet_limit: soon}"), HasSubstr("meet_limit is a duration"));
-  const char* two =
-      "start_limit is what a job of kubernetes: may take to start, and stands there; what the ranks of a ";
+  const char* two = "start_limit, the time that a job may take to start, belongs under kubernetes:; meet_limit is the ";
   EXPECT_THAT(Refusal("launch: {start_limit: 20m}"), HasSubstr(two));
   EXPECT_THAT(Refusal("launch: {rules: [{when: {ranks: 2}, set: {start_limit: 20m}}]}"), HasSubstr(two));
   EXPECT_FALSE(Parse("launch: {}").launch.keep_logs);

@@ -93,7 +93,7 @@ TEST(Amount, WhatIsNotFiniteIsNaN) {
   }
 }
 
-TEST(Amount, WhatIsNoAmountIsNone) {
+TEST(Amount, RefusesWhatIsNoAmount) {
   for (const char* text : {"", "-", "+", ".", "x", "1x", "1 ", "1,2", "1,23.4", ",123", "1.2,345", "1e", "0x10", "nanx",
                            "--1", "+-1", "1.2.3", "1e999"}) {
     EXPECT_EQ(Amount(text, kPlain), std::nullopt) << text;
@@ -104,7 +104,7 @@ TEST(Amount, WhatIsNoAmountIsNone) {
   EXPECT_EQ(Amount("0", kTime, "it/s"), std::nullopt) << "no step would ever end";
 }
 
-TEST(Amount, WhatOverflowsIsNone) {
+TEST(Amount, RefusesAmountsThatOverflow) {
   EXPECT_EQ(Amount("9007199254740992", kTime, "ns"), 9007199254740992.0);
   EXPECT_EQ(Amount("9007199254740994", kTime, "ns"), std::nullopt);
   EXPECT_EQ(Amount("9007200", kTime, "s"), std::nullopt);

@@ -64,7 +64,7 @@ exit_codes: {137: oom_host, 3: {end: infrastructure, reason: storage, hint: full
   EXPECT_EQ(EndName(trainer.exit_codes.at(3).end), "infrastructure (storage)");
 }
 
-TEST(Definition, OfAResultFileHasPointers) {
+TEST(Definition, ADefinitionWithAResultFileHasPointers) {
   const Trainer trainer = Parse(
       "name: mine\nabout: a\nversion: v\ntested: log\nresult: file\nmetrics: [{name: loss, json: /train/loss}]\n");
   EXPECT_EQ(trainer.result, Trainer::Result::kFile);

@@ -57,7 +57,7 @@ std::string Elastic(int rank, int local_rank, const std::string& exit_code, cons
 }
 
 constexpr const char* kNoTraceback = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html";
-TEST(EndsOfTrainers, OfTheDevicesMemory) {
+TEST(EndsOfTrainers, RunningOutOfDeviceMemory) {
   ExpectAll({
       {"PyTorch 2.5",
        Raised("[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. If "
@@ -140,7 +140,7 @@ TEST(EndsOfTrainers, OfTheDevicesMemory) {
   });
 }
 
-TEST(EndsOfTrainers, OfTheHostsMemory) {
+TEST(EndsOfTrainers, RunningOutOfHostMemory) {
   const std::string cgroup = "Some of the step tasks have been OOM Killed.\n";
   ExpectAll({
       {"torchrun", kSteps + Elastic(5, 5, "-9", "Signal 9 (SIGKILL) received by PID 4187"), 1, "oom_host",
@@ -200,7 +200,7 @@ TEST(EndsOfTrainers, OfTheHostsMemory) {
 
 // The messages of PyTorch 2.7's CUDACachingAllocator.cpp and alloc_cpu.cpp, and of NumPy, about a size that was
 // computed wrong.
-TEST(EndsOfTrainers, ASizeThatNoMachineHasIsNoWantOfMemory) {
+TEST(EndsOfTrainers, AnImpossibleAllocationIsNotOutOfMemory) {
   ExpectAll({
       {"a device's",
        Raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory.", "[rank0]: "), 1,
@@ -282,7 +282,7 @@ TEST(EndsOfTrainers, AQuotedOrOvercomeEndIsNone) {
   });
 }
 
-TEST(EndsOfTrainers, OfWhatTheyStandOn) {
+TEST(EndsOfTrainers, FailuresOfTheInfrastructure) {
   const auto nccl = [](const std::string& what, const std::string& line) {
     return Raised("[rank5]: torch.distributed.DistBackendError: NCCL error in: ../NCCLUtils.hpp:268, " + what +
                       ", NCCL version 2.21.5",
@@ -440,7 +440,7 @@ TEST(EndsOfTrainers, OfWhatTheyStandOn) {
   });
 }
 
-TEST(EndsOfTrainers, OfTheirOwnDoing) {
+TEST(EndsOfTrainers, FailuresOfTheProgramItself) {
   ExpectAll({
       {"a key", kSteps + Raised("KeyError: 'lr'", "[rank0]: ") + Elastic(0, 0, "1", kNoTraceback), 1, "crashed",
        "KeyError: 'lr'; rank 0 (local rank 0) on node-0, exit code 1"},
@@ -547,7 +547,7 @@ TEST(EndsOfTrainers, OfTheirOwnDoing) {
   });
 }
 
-TEST(EndsOfTrainers, OfNumbersThatAreNone) {
+TEST(EndsOfTrainers, LossesThatAreNotFinite) {
   ExpectAll({
       {"Megatron-LM", Raised("RuntimeError: rank 3, iteration 5: found NaN in local forward loss calculation"), 1,
        "diverged", "found NaN"},

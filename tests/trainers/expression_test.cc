@@ -60,7 +60,7 @@ TEST(Expression, NamesAreThoseInItOnce) {
   EXPECT_TRUE(Expression("{{tp}} == 1").is_condition());
 }
 
-TEST(Expression, WhatHasNoValueIsSaid) {
+TEST(Expression, ReportsNamesWithoutAValue) {
   EXPECT_EQ(Refused("{{ranks}} / 3"), "64 / 3 is not a whole number");
   EXPECT_EQ(Refused("{{ranks}} / {{zero}}"), "64 is divided by 0");
   EXPECT_EQ(Refused("{{most}} * 2"), "it is beyond 64 bits");
@@ -71,7 +71,7 @@ TEST(Expression, WhatHasNoValueIsSaid) {
   EXPECT_EQ(Refused("{{none}}"), "none has no value here");
 }
 
-TEST(Expression, WhatIsNoneIsRefused) {
+TEST(Expression, RefusesWhatIsNoExpression) {
   EXPECT_EQ(Refused(""), "it ends where a value is missing");
   EXPECT_EQ(Refused("1 +"), "it ends where a value is missing");
   EXPECT_EQ(Refused("1 2"), "'2' does not belong here");

@@ -9,7 +9,7 @@ namespace ridgeline {
 namespace {
 
 // The logs of several ranks or nodes.
-TEST(FirstCauseOfEnds, OfSeveralLogsTheFirstCauseIsWhatARankSaysOfItself) {
+TEST(FirstCauseOfEnds, TheFirstCauseIsWhatARankSaysAboutItself) {
   const auto told = EndOfText(Raised("RuntimeError: Connection reset by peer"), 1);
   const auto oom = EndOfText(Raised("torch.OutOfMemoryError: CUDA out of memory."), std::nullopt);
   const auto crash = EndOfText(Raised("KeyError: 'a'"), 1);
@@ -58,7 +58,7 @@ TEST(FirstCauseOfEnds, WhileARunGoesOnWhatItHasOvercomeIsNoEnd) {
 }
 
 // In one log of ranks that wait for others to start, a rank that did not wait never arrived.
-TEST(FirstCauseOfEnds, OfRanksThatWaitedTheOneThatNeverCameSaysWhy) {
+TEST(FirstCauseOfEnds, ARankThatNeverCameIsTheCauseForThoseThatWaited) {
   const std::string waited =
       "torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. 1/3 "
       "clients joined.";
@@ -76,7 +76,7 @@ TEST(FirstCauseOfEnds, OfRanksThatWaitedTheOneThatNeverCameSaysWhy) {
   EXPECT_EQ(end(kWatchdog + Raised("KeyError: 'x'", "[rank1]: ")).end, start) << "all ranks had a time-out";
 }
 
-TEST(FirstCauseOfEnds, ASizeThatNoMachineHasIsNoWantOfMemory) {
+TEST(FirstCauseOfEnds, AnImpossibleAllocationIsNotOutOfMemory) {
   const std::string absurd = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory.";
   EXPECT_EQ(EndOfText(Raised(absurd), 1).value().end, RunStatus::kCrashed);
   EXPECT_EQ(EndOfText(kWatchdog + Raised(absurd), 1).value().end, RunStatus::kCrashed) << "and no time-out";
@@ -118,7 +118,7 @@ TEST(FirstCauseOfEnds, ASignalSaysWhatItCan) {
 }
 
 // A log's contents must not cost more memory than allowed.
-TEST(FirstCauseOfEnds, OfHostileLogsLittleIsKept) {
+TEST(FirstCauseOfEnds, KeepsLittleOfHostileLogs) {
   LogEnds ends(Stepping());
   for (int64_t i = 0; i < 5000; ++i) {
     ends.Line(i + 1, "[rank" + std::to_string(i) + "]: Traceback (most recent call last):");
@@ -132,7 +132,7 @@ TEST(FirstCauseOfEnds, OfHostileLogsLittleIsKept) {
 }
 
 // Endings as people posted them, in other forms than the words that identify most ends.
-TEST(FirstCauseOfEnds, OfEndingsThatPeoplePosted) {
+TEST(FirstCauseOfEnds, FindsTheCauseInEndingsThatPeoplePosted) {
   struct Posted {
     std::string log;
     RunEnd end;

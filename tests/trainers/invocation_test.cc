@@ -162,7 +162,7 @@ TEST(Invocation, AVariableThatComesOutEmptyIsLeftOut) {
   EXPECT_EQ(invoked.environment, (std::map<std::string, std::string>{{"B", ""}, {"C", "12"}}));
 }
 
-TEST(Invocation, WhatOnlyTheNodeKnowsStandsAsAPlaceholderInWhatIsShown) {
+TEST(Invocation, APreviewHasPlaceholdersForValuesThatOnlyTheNodeKnows) {
   const Trainer trainer = ParseMine("command: [bash, -c, 'x {{env.SURELY_NOT_SET}} {{output_dir}} {{layers}}']\n");
   ProcessPlace place;
   place.output_dir = Placeholder("output_dir");
@@ -283,7 +283,7 @@ RunSpec NamedSpec(const Json& more) {
   return Spec(values);
 }
 
-TEST(Invocation, WhatNobodyKnowsOfAModelHasNoValue) {
+TEST(Invocation, UnknownPropertiesOfAModelHaveNoValue) {
   const auto why_not = [](const std::string& more, const Json& values) {
     const Trainer trainer = ParseMine(more);
     std::vector<Problem> problems = WhyRefused("mine", *trainer.invocation, NamedSpec(values));

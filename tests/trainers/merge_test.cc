@@ -46,7 +46,7 @@ const FoundMetric& Of(const Reading& reading, std::string_view name) {
   throw std::string(name) + " is not found";
 }
 
-TEST(MergeReadings, WhatOneLogLacksIsTheOthers) {
+TEST(MergeReadings, FiguresThatOneLogLacksComeFromTheOther) {
   const Reading reading = Merge("v1.2\nmem 5 MB\n", "step 1 took 5 ms loss 2\nstep 2 took 4 ms loss 1\n");
   EXPECT_THAT(Of(reading, "step_time").values, ElementsAre(5e6, 4e6));
   EXPECT_THAT(Of(reading, "device_peak").values, ElementsAre(5e6));
@@ -55,7 +55,7 @@ TEST(MergeReadings, WhatOneLogLacksIsTheOthers) {
   EXPECT_EQ(reading.lines, 4);
 }
 
-TEST(MergeReadings, OfEachStepTheSlowestTimeTheLowestRateAndTheFirstLossCount) {
+TEST(MergeReadings, EachStepHasTheSlowestTimeTheLowestRateAndTheFirstLoss) {
   const Reading reading = Merge("step 1 took 5 ms loss 2\nstep 2 took 4 ms loss 1\nrate 7\nrate 9\nmem 1 MB\n",
                                 "step 2 took 6 ms loss 8\nstep 3 took 3 ms loss 7\nrate 8\nrate 8\nmem 2 MB\n");
   EXPECT_THAT(Of(reading, "step_time").steps, ElementsAre(1, 2, 3));
@@ -69,7 +69,7 @@ TEST(MergeReadings, SumsAreAdded) {
   EXPECT_THAT(Of(Merge("5 parameters\n", "5 parameters\n7 parameters\n"), "parameters").values, ElementsAre(17));
 }
 
-TEST(MergeReadings, OfOneNameTheFirstOfTheDefinitionCounts) {
+TEST(MergeReadings, AmongMetricsOfOneNameTheFirstOfTheDefinitionCounts) {
   const Reading reading = Merge("mean 9 ms\n", "step 1 took 5 ms\n");
   EXPECT_EQ(Of(reading, "step_time").metric, MergeTrainer().metrics.data());
   EXPECT_EQ(Of(Merge("step 1 took 5 ms\n", "mean 9 ms\n"), "step_time").metric, MergeTrainer().metrics.data());
@@ -94,7 +94,7 @@ TEST(Reading, GoesThroughJsonUnchanged) {
 }
 
 // A metric with one value as its median also keeps all values, with their steps.
-TEST(Reading, OfWhichOneValueIsTakenGoesThroughJson) {
+TEST(Reading, AReadingWithOneTakenValueGoesThroughJson) {
   const Trainer trainer = ParseTrainer(
       "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
       "  - {name: step_time, regex: 'step (?P<step>\\d+) took (?P<value>\\S+) ms', unit: ms, take: median}\n",
@@ -107,7 +107,7 @@ TEST(Reading, OfWhichOneValueIsTakenGoesThroughJson) {
   EXPECT_THAT(back.found[0].steps, ElementsAre(1, 2, 3));
 }
 
-TEST(Reading, OfJsonThatIsNoneIsRefused) {
+TEST(Reading, RefusesJsonThatIsNoReading) {
   const Json good = EncodeReading(MergeTrainer(), ReadOne("step 1 took 5 ms\n"));
   EXPECT_NO_THROW(DecodeReading(MergeTrainer(), good));
   const auto refused = [&](const char* pointer, const Json& value) {

@@ -77,7 +77,7 @@ TEST(Reading, AVersionIsText) {
   EXPECT_EQ(Read(Mine("  - {name: version, regex: 'v(\\S+)', take: first}\n"), "v1.0\nv1.1\n").found.at(0).text, "1.0");
 }
 
-TEST(Reading, WhatIsNotSaidIsMissing) {
+TEST(Reading, FiguresThatTheLogLacksAreMissing) {
   const Reading reading = Read(Plain(), "step 1 loss 2.5\nx time soon ms\n");
   EXPECT_EQ(reading.found.size(), 1U);
   EXPECT_THAT(reading.missing, ElementsAre("step_time"));
@@ -87,7 +87,7 @@ TEST(Reading, WhatIsNotSaidIsMissing) {
   EXPECT_THAT(Read(optional, "a\n").missing, ElementsAre("loss")) << "its group took no part";
 }
 
-TEST(Reading, OfOneNameTheFirstThatFindsSomethingCounts) {
+TEST(Reading, AmongMetricsOfOneNameTheFirstWithAValueCounts) {
   const Trainer trainer = Mine("  - {name: loss, regex: 'new (.)'}\n  - {name: loss, regex: 'old (.)'}\n");
   EXPECT_THAT(Read(trainer, "old 1\n").found.at(0).values, ElementsAre(1));
   const Reading both = Read(trainer, "old 1\nnew 2\n");
@@ -227,7 +227,7 @@ TEST(Ends, ATracebackIsACrashWithItsLastLine) {
   EXPECT_EQ(EndOfLog("Traceback (most recent call last):\n  File \"t.py\"\n"), "") << "it was cut off";
 }
 
-TEST(Ends, OfAChainOfTracebacksTheLastCounts) {
+TEST(Ends, TheLastOfAChainOfTracebacksCounts) {
   const std::string chain =
       "Traceback (most recent call last):\n  File\nKeyError: 'a'\n\nDuring handling of the above exception, another "
       "exception occurred:\n\nTraceback (most recent call last):\n  File\nRuntimeError: b\n";

@@ -103,7 +103,7 @@ TEST(RunResultOfALog, AValueAStepIsTheSeries) {
   EXPECT_EQ(result.flops.model_causal, ModelFlops(TestedSpec()).model_causal);
 }
 
-TEST(RunResultOfALog, WhereItLogsSomeStepsTheWarmUpIsLeftOutByTheirNumbers) {
+TEST(RunResultOfALog, IfOnlySomeStepsAreLoggedTheWarmUpIsLeftOutByNumber) {
   RunSpec spec = TestedSpec();
   spec.steps = 8;  // ten steps in all
   const RunResult even =
@@ -155,7 +155,7 @@ TEST(RunResultOfALog, AMeanOfAllStepsSaysNothingOfTheSteadyOnes) {
   EXPECT_EQ(result.step_ns.median_ns, 0);
 }
 
-TEST(RunResultOfALog, AnOkWithoutATimeIsNone) {
+TEST(RunResultOfALog, AnOkWithoutATimeIsInvalid) {
   const RunResult result = ResultFrom("loss 3\n");
   EXPECT_EQ(result.status, RunStatus::kInvalid);
   EXPECT_THAT(result.message, HasSubstr("its log does not say how fast it was"));

@@ -30,7 +30,7 @@ std::vector<std::string> ArgvOfShipped(const std::string& name, const Json& valu
 }
 
 // Only a few of the shipped trainers can be started here. For the others, the test checks what their sources accept.
-TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
+TEST(Invocation, ShippedDefinitionsGiveWhatTheProgramsTake) {
   using ::testing::Contains;
   using ::testing::Not;
   const Json on_h100 = {{"device", "cuda"}, {"gpu", "h100"}, {"ranks", 8}};
@@ -92,7 +92,7 @@ TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
   EXPECT_EQ(ParseJson(config, "config.json").at("resid_pdrop"), 0.1);
 }
 
-TEST(Invocation, OfWhatShipsTorchtitansRateIsThePoints) {
+TEST(Invocation, ShippedTorchtitanUsesThePointsSchedule) {
   for (const char* titan : {"torchtitan@0.1.0", "torchtitan@0.2.0", "torchtitan@0.2.2", "torchtitan@main"}) {
     SCOPED_TRACE(titan);
     Json values = {{"model", "llama-8b"}, {"device", "cuda"}, {"gpu", "h100"}, {"ranks", 8}, {"shard", "full"}};
@@ -106,7 +106,7 @@ TEST(Invocation, OfWhatShipsTorchtitansRateIsThePoints) {
   }
 }
 
-TEST(Invocation, OfWhatShipsRanksShareAModelAsThePointSays) {
+TEST(Invocation, ShippedDefinitionsShareAModelAsThePointSays) {
   using ::testing::AllOf;
   using ::testing::Contains;
   using ::testing::Not;
@@ -167,7 +167,7 @@ TEST(Invocation, OfWhatShipsRanksShareAModelAsThePointSays) {
   }
 }
 
-TEST(Invocation, OfWhatShipsRanksThatCannotShareAModelAreRefused) {
+TEST(Invocation, ShippedDefinitionsRefuseRanksThatCannotShareAModel) {
   const auto why = [](const std::string& name, Json values) {
     values.update({{"model", "llama-8b"}, {"device", "cuda"}, {"gpu", "h100"}, {"grad_clip", 1}});
     values.emplace("ranks", 64);
@@ -209,7 +209,7 @@ TEST(Invocation, OfWhatShipsRanksThatCannotShareAModelAreRefused) {
               ::testing::Contains(HasSubstr("would ignore tensor_parallel: 2")));
 }
 
-TEST(Invocation, OfWhatShipsTheStateIsSplitAsThePointSays) {
+TEST(Invocation, ShippedDefinitionsSplitTheStateAsThePointSays) {
   Json values = {{"model", "llama-8b"}, {"device", "cuda"}, {"gpu", "h100"},
                  {"ranks", 64},         {"shard", "full"},  {"shard_ranks", 8}};
   for (const char* titan : {"torchtitan", "torchtitan@0.1", "torchtitan@main"}) {
@@ -234,7 +234,7 @@ TEST(Invocation, OfWhatShipsTheStateIsSplitAsThePointSays) {
 }
 
 // Both programs were started here. A point that they would run differently than it says is refused.
-TEST(Invocation, OfNanoGptAndLlmCWhatTheyWouldNotDoIsRefused) {
+TEST(Invocation, NanoGptAndLlmCRefuseWhatTheyWouldNotDo) {
   const auto nanogpt = [](const Json& more) {
     Json values = {{"model", "gpt-10m"}, {"precision", "fp32"}};
     values.update(more);
@@ -268,7 +268,7 @@ TEST(Invocation, OfNanoGptAndLlmCWhatTheyWouldNotDoIsRefused) {
   EXPECT_THAT(llm_c({{"ranks", 2}}), ElementsAre(HasSubstr("would ignore ranks: 2")));
 }
 
-TEST(Invocation, OfWhatShipsAndIsConfiguredByFilesTheyAreWhole) {
+TEST(Invocation, ShippedDefinitionsWriteWholeConfigurationFiles) {
   using ::testing::AllOf;
   using ::testing::Contains;
   using ::testing::Not;
@@ -333,7 +333,7 @@ TEST(Invocation, OfWhatShipsAndIsConfiguredByFilesTheyAreWhole) {
 }
 
 // Models keep their architecture's features: a llama has no such biases, norms and experts.
-TEST(Invocation, OfWhatShipsOtherFamiliesAreToldAsTheyAre) {
+TEST(Invocation, ShippedDefinitionsNameOtherFamiliesCorrectly) {
   using ::testing::AllOf;
   using ::testing::Contains;
   using ::testing::Not;
@@ -371,7 +371,7 @@ TEST(Invocation, OfWhatShipsOtherFamiliesAreToldAsTheyAre) {
               Contains("trainer deepspeed takes family: llama, gpt, not qwen3"));
 }
 
-TEST(Invocation, OfWhatShipsThePageNamesReleaseAndTest) {
+TEST(Invocation, ThePageNamesReleaseAndTestOfEachShippedDefinition) {
   const std::filesystem::path root = RIDGELINE_SOURCE_DIR;
   const std::string page = ReadFile(root / "docs/trainers.md");
   for (const auto& file : std::filesystem::directory_iterator(root / "trainers")) {
@@ -385,7 +385,7 @@ TEST(Invocation, OfWhatShipsThePageNamesReleaseAndTest) {
 }
 
 // A log that is not listed as a run's counts as composed: the list names only logs of runs.
-TEST(Invocation, OfWhatShipsTheLogsOfRunsAreListed) {
+TEST(Invocation, TheLogsOfRunsOfShippedDefinitionsAreListed) {
   const std::filesystem::path logs = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/trainers/logs";
   const std::string readme = ReadFile(logs / "README.md");
   int listed = 0;

@@ -14,7 +14,7 @@ std::optional<int64_t> Ns(std::string_view text, std::string_view format) {
   return stamp ? std::optional(stamp->ns) : std::nullopt;
 }
 
-TEST(Stamp, OfTheFormsThatTrainersPrint) {
+TEST(Stamp, ReadsTheFormsThatTrainersPrint) {
   const int64_t moment = 1'762'161'250 * kSecond;  // 2025-11-03 09:14:10 UTC
   EXPECT_EQ(Ns("2025-11-03 09:14:10,114", "%Y-%m-%d %H:%M:%S,%f"), moment + 114'000'000);
   EXPECT_EQ(Ns("2025-11-03T09:14:10.114256Z", "%FT%T.%f%z"), moment + 114'256'000);
@@ -36,7 +36,7 @@ TEST(Stamp, SaysWhatItLacksAndHowFineItIs) {
   EXPECT_EQ(ReadStamp("09:14:10.25", "%T.%f")->resolution_ns, 10'000'000);
 }
 
-TEST(Stamp, WhatIsNoneIsNone) {
+TEST(Stamp, RefusesWhatIsNoStamp) {
   for (const char* text : {"", "09:14", "09:14:10 ", "24:00:00", "09:60:00", "x", "-9:14:10"}) {
     EXPECT_EQ(Ns(text, "%T"), std::nullopt) << text;
   }

@@ -57,7 +57,7 @@ TEST(Yaml, EveryNodeKnowsItsPlace) {
   EXPECT_EQ(node.entries[1].value.items[1].place.column, 5);
 }
 
-TEST(Yaml, WhatIsNoDocumentIsAFaultWithAPlace) {
+TEST(Yaml, ReportsWhatIsNoDocumentAtItsPlace) {
   EXPECT_THAT(FaultOf("a: [1,\nb"), HasSubstr("f.yaml:2:"));
   EXPECT_THAT(FaultOf("a: 1\n---\nb: 2\n"), HasSubstr("f.yaml:2:1: a second document begins here"));
   // In these the library reads one document after another, and never ends.

@@ -114,7 +114,7 @@ RunSpec SpecOf(const Json& values) {
   return spec;
 }
 
-// The name of the card that is here, for whoever says --device cuda and not which.
+// Returns the name of this machine's card. Used if --device cuda is given without --gpu.
 std::string GpuHere() {
   const GpusHere here = FindGpusHere();
   if (here.names.empty()) {
@@ -131,7 +131,7 @@ std::string GpuHere() {
                         : "say which with --gpu, and choose it with CUDA_VISIBLE_DEVICES");
 }
 
-// What is calibrated: a device, and by how many ranks. Which steps is not for a person to say.
+// Returns the spec that names what is calibrated: a device, and the number of ranks. You cannot choose the steps.
 RunSpec CalibrationBase(const std::map<std::string_view, std::string>& given) {
   Json values = {{"model", "llama-25m"}};
   for (const auto& [name, text] : given) {
@@ -239,7 +239,7 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
 
   command.device.algorithms = AlgorithmsOf(algorithms);
   if (command.device.algorithms.empty() && load->count() + plans->count() > 0) {
-    throw Error(ErrorKind::kUsage, "there is no file to keep choices in: --algorithms is off, or no home is known",
+    throw Error(ErrorKind::kUsage, "no file keeps the choices: --algorithms is off, or HOME is not set",
                 "name a file with --algorithms, or leave out --choose-under-load and --all-plans");
   }
   if (!command.export_trace.empty()) RequireTraceName(command.export_trace);

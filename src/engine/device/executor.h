@@ -51,8 +51,7 @@ class Executor {
   virtual void Zero(const Tensor& tensor) = 0;
   // All that was written reads as zeros again, as before the first step.
   virtual void Clear() = 0;
-  // Has the device write the numbers from the `first` on to a contiguous tensor. False where it leaves that to the
-  // host.
+  // Has the device write the numbers from the `first` on to a contiguous tensor. Returns false if the host must do it.
   virtual bool WriteNormal(const Tensor& /*to*/, int64_t /*first*/, const NormalNumbers& /*numbers*/) { return false; }
   template <typename T>
   void Read(const Tensor& from, int64_t first, std::span<T> to) const {

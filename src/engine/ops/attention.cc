@@ -77,9 +77,11 @@ bool ForCudnn(const DeviceDescription& device, std::initializer_list<Tensor> ten
 }
 Tensor Workspace(Trace& trace, int64_t bytes) { return trace.Temporary(DType::kU8, 1, bytes, Category::kWorkspace); }
 
-// What the plans of cuDNN 9.19 want, or more: up to 256 bytes; where heads share keys, dk and dv of every head in 16
-// bits; from 10.0 on, for short sequences, dq of rows in groups of 8 in fp32; and where dq is to repeat to the bit, the
-// scores' gradients in 16 bits, in whole tiles. A plan that wants more is not taken.
+// The workspace for cuDNN's plans, at least as much as those of cuDNN 9.19 want. A plan that wants more is not used.
+// - All plans: 256 bytes.
+// - If heads share keys: dk and dv of every head, in 16 bits.
+// - From compute capability 10.0 on, for short sequences: dq of rows in groups of 8, in fp32.
+// - If dq must repeat to the bit: the scores' gradients in 16 bits, in whole tiles.
 constexpr int64_t kForwardWorkspaceBytes = 256;
 int64_t BackwardWorkspaceBytes(const DeviceDescription& device, const AttentionShape& s) {
   constexpr int64_t kShort = 128;

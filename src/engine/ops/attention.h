@@ -35,9 +35,8 @@ struct AttentionBackwardOperands {
     Tensor dq, dk, dv;
   } writes;
   struct {
-    Tensor delta;  // (batch*heads, seq) fp32: the sums of o * d_o over a head
-    Tensor
-        dq_sum;  // (batch*heads*seq, head_dim) fp32: dq summed over blocks of keys; undefined where no device needs it
+    Tensor delta;      // (batch*heads, seq) fp32: the sums of o * d_o over a head
+    Tensor dq_sum;     // (batch*heads*seq, head_dim) fp32: dq summed over blocks of keys; undefined if not needed
     Tensor workspace;  // as the forward call's
   } scratch;
 };
@@ -52,10 +51,10 @@ extern const Op<AttentionBackwardOperands, AttentionShape> kAttentionBackward;
 // FLOPs counted as executed: 4 * batch * heads * head_dim * seq * (seq + 1) / 2.
 void AttentionForward(Trace& trace, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, const AttentionShape& shape);
 
-// Writes dq, dk, dv (views as q, k, v; overwritten, not accumulated) from d_o. Takes what workspace it needs from the
-// trace, its size independent of the number of threads. dq, dk, dv may not alias q, k, v. Deterministic, but for dq by
-// cuDNN where `shape.repeats` is false: several blocks add its terms, in no fixed order. Where it is true cuDNN keeps
-// the scores' gradients, (batch*heads, seq, seq) in 16 bits, and sums dq of them by itself.
+// Writes dq, dk, dv (views as q, k, v; overwritten, not accumulated) from d_o. Takes its workspace from the trace; the
+// size does not depend on the number of threads. dq, dk, dv may not alias q, k, v. The result is deterministic, except
+// for cuDNN's dq if `shape.repeats` is false: several blocks then add its terms, in no fixed order. If it is true,
+// cuDNN keeps the scores' gradients, (batch*heads, seq, seq) in 16 bits, from which one block sums each number of dq.
 void AttentionBackward(Trace& trace, Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor dq,
                        Tensor dk, Tensor dv, const AttentionShape& shape);
 

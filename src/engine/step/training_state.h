@@ -25,7 +25,7 @@ struct StateTensor {
   int64_t element_bytes() const { return dtype == "F32" || dtype == "I32" ? 4 : dtype == "U8" ? 1 : 2; }
   int64_t bytes() const { return elements() * element_bytes(); }
 
-  // Where it lies in the slab. It belongs to a larger tensor, and begins at element `offset` of that. `high` (and
+  // Its place in the slab. It belongs to a larger tensor, and begins at element `offset` of that. `high` (and
   // `master`, which keeps the master weight besides it) hold that tensor's elements from `first` on. `whole`, if
   // defined, has all of its weights as they are multiplied. If only `codes`, which are state of their own, hold a
   // weight, it has their values, which are read and never written.

@@ -48,8 +48,8 @@ class TrainingDevice {
   // Returns how long steps have waited so far for other ranks and their data; nothing if the device does not know.
   virtual std::optional<int64_t> WaitedNs() const { return std::nullopt; }
 
-  // What this process has taken so far of memory that is the device's own, in bytes, and what that counts
-  // (MemoryFigures::device_peak_kind); 0 where it has none.
+  // Returns how many bytes of the device's own memory this process has taken so far, and what the number counts
+  // (MemoryFigures::device_peak_kind). 0 if the device has no memory of its own.
   virtual std::pair<int64_t, std::string> Taken() const { return {}; }
 };
 
@@ -59,8 +59,8 @@ struct DeviceOptions {
   // For a GPU: the file of the products' fastest algorithms (engine/device/algorithm_file.h). Empty: each product takes
   // the algorithm that the library names first.
   std::filesystem::path algorithms;
-  // For a GPU: chooses them as a step would, after so many seconds of load, with cold caches and random operands. 0: at
-  // once. No card has shown yet that this is faster.
+  // For a GPU: chooses them under the conditions of a step: after this many seconds of load, with cold caches and
+  // random operands. 0: at once. No card has shown yet that this is faster.
   double load_seconds = 0;
   bool all_plans = false;        // for a GPU: times all of cuDNN's plans of attention, instead of taking its first
   bool beside_products = false;  // for a GPU: runs passes such as Adam's beside products, on a second stream
@@ -69,7 +69,7 @@ struct DeviceOptions {
 
 using DeviceMaker = std::function<std::unique_ptr<TrainingDevice>(const RunSpec& spec, const DeviceOptions& options)>;
 
-// What a program with a CUDA device provides for it; empty in one without.
+// The functions of a program's CUDA device; empty in a program without one.
 struct CudaSupport {
   DeviceMaker open;
   std::function<std::string()> describe;  // describes in lines the GPUs here and what uses them; never throws

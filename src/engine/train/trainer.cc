@@ -171,8 +171,8 @@ class Training {
 
   double Since(int64_t begin_ns) const { return static_cast<double>(clock_.MonotonicNs() - begin_ns) * 1e-9; }
 
-  // Another block of steps, where too little was measured. Of a run that was continued, what is left is too little to
-  // tell.
+  // Whether another block of steps may follow, because too little was measured. A continued run has too few steps left
+  // to decide that, so it gets none.
   bool MayMeasureOn() {
     if (options_.measured_seconds <= 0) return false;
     const bool measures = measuring_since_ns_ != 0 && saved_step_ == 0;

@@ -96,7 +96,7 @@ TEST_F(Kubelet, AContainerThatTheKernelEndsForItsMemoryIsAResult) {
   cli.ExpectOneFinalResultEach(1, 0);
 }
 
-TEST_F(Kubelet, AContainerThatIsOutOfMemoryBeforeItsPointBeganIsNobodysResult) {
+TEST_F(Kubelet, AContainerOutOfMemoryBeforeItsPointBeganIsNoResult) {
   KubernetesCli cli(cluster_);
   WriteProgram(cli, kGreed);
   cli.ExpectUnmeasured(cli.Run(
@@ -139,7 +139,7 @@ TEST_F(Kubelet, ATrainerThatIgnoresItsDeadlineIsATimeout) {
   cli.ExpectNothingLeft();
 }
 
-TEST_F(Kubelet, AnImageThatDoesNotComeIsNobodysResult) {
+TEST_F(Kubelet, AnImageThatCannotBePulledIsNoResult) {
   KubernetesCli cli(cluster_);
   const auto run = cli.Run(
       {"run", cli.Write({.kubernetes = "image: 127.0.0.1:9/absent:1, idle_limit: 8s", .launch = "retry: {image: 0}"})});
@@ -172,7 +172,7 @@ TEST_F(Kubelet, APodThatFillsItsNodesDiskIsOfStorage) {
 
 // A kubelet that ended leaves its pods running. The point is measured elsewhere, and the first pod's output is never
 // read.
-TEST_F(Kubelet, ANodeThatIsLostIsNobodysResultAndThePointIsRunAgain) {
+TEST_F(Kubelet, ALostNodeIsNoResultAndThePointRunsAgain) {
   const Kubernetes cluster = Kubernetes::Own({"--node-grace=8"});
   cluster.StartNode("127.0.1.1", {"--kubelet"});
   KubernetesCli cli(cluster);

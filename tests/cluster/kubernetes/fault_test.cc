@@ -64,7 +64,7 @@ TEST_F(KubernetesFaults, ARegistryThatIsAwayIsWaitedFor) {
   cli.ExpectEachRanOnce(1);
 }
 
-TEST_F(KubernetesFaults, AnImageThatDoesNotComeIsNobodysResult) {
+TEST_F(KubernetesFaults, AnImageThatCannotBePulledIsNoResult) {
   KubernetesCli cli(cluster_);
   const auto run = cli.Run({"run", cli.Write({.kubernetes = "idle_limit: 3s, " + KubernetesCli::Fault("imagepull"),
                                               .launch = "retry: {image: 0}"})});
@@ -158,7 +158,7 @@ TEST_F(KubernetesFaults, AJobPastItsDeadlineIsATimeout) {
   cli.ExpectNothingLeft();
 }
 
-TEST_F(KubernetesFaults, OfALogThatWasRotatedAwayTheHeadlinesAreLeft) {
+TEST_F(KubernetesFaults, HeadlinesRemainOfALogThatWasRotatedAway) {
   KubernetesCli cli(cluster_);
   cli.ExpectOk(cli.Run({"run", cli.Write({.kubernetes = KubernetesCli::Fault("logs-rotated")})}));
   EXPECT_EQ(cli.Statuses(), "ok");
@@ -278,7 +278,7 @@ TEST_F(KubernetesFaults, RightsThatAreLostUnderASweepEndIt) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM latest WHERE status = 'ok'"), 2);
 }
 
-TEST_F(KubernetesFaults, ANamespaceThatIsDeletedUnderASweepIsNobodysCancelling) {
+TEST_F(KubernetesFaults, ADeletedNamespaceDoesNotCancelPoints) {
   KubernetesCli cli(cluster_);
   Child run = cli.Start({"run", cli.Write({.trainer = "sleep", .launch = "launcher_timeout: 5s"})});
   ASSERT_TRUE(cli.WaitForStarts(1));
@@ -409,7 +409,7 @@ TEST_F(KubernetesFaults, ANodeThatIsLostIsANodeFailureAndThePointIsRunAgain) {
   EXPECT_THAT(cli.OfEnd("hint", "node"), HasSubstr("kubectl get node"));
 }
 
-TEST_F(KubernetesFaults, WhereEveryNodeIsSetAsideTheRunEndsAndNamesThem) {
+TEST_F(KubernetesFaults, IfEveryNodeIsSetAsideTheRunEndsAndNamesThem) {
   const Kubernetes cluster = Kubernetes::Own();
   for (const char* node : {"n1", "n2"}) cluster.StartNode(node);
   KubernetesCli cli(cluster);

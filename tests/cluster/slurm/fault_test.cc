@@ -33,7 +33,7 @@ TEST(SlurmFaults, ANodeThatCrashesIsANodeFailureAndThePointIsRunAgain) {
 }
 
 // A crash is all that a node sees of another node that is lost. Slurm learns later that it was lost.
-TEST(SlurmFaults, WhereANodeOfTwoCrashesTheOtherTrainersCrashIsTheNodes) {
+TEST(SlurmFaults, IfOneOfTwoNodesIsLostItCausedTheOthersCrash) {
   const Slurm slurm;
   SlurmCli cli;
   const std::string folder = cli.dir.path();
@@ -391,7 +391,7 @@ TEST(SlurmFaults, AnOutputFolderThatIsGoneIsStorageAndThePointIsMeasuredAgain) {
 // Both ways to run a prolog.
 class SlurmProlog : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(SlurmProlog, OfTheSitesThatFailsIsAStart) {
+TEST_P(SlurmProlog, AFailedPrologOfTheSiteIsAStart) {
   const TempDir site;
   WriteFile(site / "prolog", "#!/bin/sh\n[ -e " + (site / "mended").string() + " ]\n");
   std::filesystem::permissions(site / "prolog", std::filesystem::perms(0755));
@@ -424,7 +424,7 @@ std::string UnlessBad(const SlurmCli& cli) {
                      (cli.dir / "bad").string());
 }
 
-TEST(SlurmFaults, WhereEveryNodeIsSetAsideTheRunEndsAndNamesThem) {
+TEST(SlurmFaults, IfEveryNodeIsSetAsideTheRunEndsAndNamesThem) {
   const Slurm slurm({"--nodes=2"});
   SlurmCli cli;
   WriteFileAtomic(cli.dir / "bad", "");

@@ -81,7 +81,7 @@ TEST_F(Handshake, AnotherSecretOrPurposeProvesNothingToEither) {
   }
 }
 
-TEST_F(Handshake, WhatWasOverheardProvesNothingAgain) {
+TEST_F(Handshake, AnOverheardProofIsUseless) {
   const Overheard heard = Overhear(terms_);
   ASSERT_EQ(heard.proof.size(), testing::kProofBytes);
   Connection to_listener;
@@ -100,7 +100,7 @@ TEST_F(Handshake, TheListenersOwnProofIsNotTheCallers) {
   EXPECT_EQ(state.get(), Answer::State::kRefused);
 }
 
-TEST_F(Handshake, WhoClosesOrSaysSomethingElseIsRefusedAtOnce) {
+TEST_F(Handshake, ACallerThatClosesOrSaysSomethingElseIsRefusedAtOnce) {
   for (const std::string& said : {std::string("G"), std::string("ridgeline ranks?"), std::string(100'000, 'x')}) {
     Connection ends;
     Say(ends.caller, said);
@@ -140,7 +140,7 @@ TEST(SecretFile, BelongsToItsOwnerAlone) {
   EXPECT_EQ(known(1000, 0604), "can be read by all (mode 0604)");
 }
 
-TEST_F(Handshake, WhatIsNoSecretIsSaid) {
+TEST_F(Handshake, SaysWhyAFileIsNoSecret) {
   const std::filesystem::path file = dir_ / "file";
   const auto refused = [&](const std::filesystem::path& path) -> std::string {
     try {

@@ -61,7 +61,7 @@ TEST(Mesh, EachRankIsInOneGroupOfAGrouping) {
   }
 }
 
-TEST(Mesh, OfOneLargeAxisHasOneGrouping) {
+TEST(Mesh, OneAxisLargerThanOneGivesOneGrouping) {
   EXPECT_THAT(Mesh({.data = 8}).Groupings(), ElementsAre(MeshAxes::All()));
   EXPECT_TRUE(Mesh().Groupings().empty());
 }

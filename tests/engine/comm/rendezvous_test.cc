@@ -179,7 +179,7 @@ TEST(Rendezvous, ARankWithAnotherSecretIsToldSoAndCounted) {
   }
 }
 
-TEST(Rendezvous, WhoHasAnotherSecretIsNamedAlthoughItHasLeft) {
+TEST(Rendezvous, ARankWithAnotherSecretIsNamedEvenAfterItLeft) {
   const Socket listener = Listen("127.0.0.1", 0);
   std::atomic<bool> done = false;
   std::thread other([&] {

@@ -90,7 +90,7 @@ TEST_F(AlgorithmFileTest, WritesBesideWhatOthersWroteMeanwhile) {
   EXPECT_EQ(Open().Find("z"), "2");
 }
 
-TEST_F(AlgorithmFileTest, IsWholeWhoeverWritesAtOnce) {
+TEST_F(AlgorithmFileTest, IsWholeAlthoughSeveralWriteAtOnce) {
   std::atomic<int> refused = 0;
   const auto write = [&](const std::string& name) {
     for (int i = 0; i < 50; ++i) {

@@ -50,7 +50,7 @@ TEST_P(DelayedScales, StayWhereTheHistoryIsOfNoUse) {
   EXPECT_EQ(ScalesAfter({1e-39F}, 2), (std::vector<float>{std::numeric_limits<float>::max()}));
 }
 
-TEST_P(DelayedScales, OfEverySlot) {
+TEST_P(DelayedScales, UpdatesEverySlot) {
   constexpr int64_t kSlots = 200;
   OpRunner runner;
   std::vector<float> amaxes(kSlots);

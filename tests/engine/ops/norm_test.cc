@@ -303,7 +303,7 @@ void CheckSum(const OpKernels& table, bool center, DType dtype, const LongCase& 
   }
   EXPECT_EQ(of[0], of[1]);
 }
-TEST_P(Norm, OfASumIsToTheBitThatOfASumMadeBefore) {
+TEST_P(Norm, ANormThatMakesItsSumHasTheBitsOfASumMadeBefore) {
   for (const bool center : {false, true}) {
     CheckSum(table_, center, DType::kBF16, kManyRows, 0.3, SumGoes::kOverTheBranch);
     for (const DType dtype : kFloats) {

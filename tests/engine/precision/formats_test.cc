@@ -165,7 +165,7 @@ TEST(Formats, E8M0OfTheEnds) {
 }
 
 // Compares with the two neighbours among numbers of 11 significant bits, in double precision.
-TEST(Tf32, IsTheNearestAndFromTheMiddleTheLarger) {
+TEST(Tf32, RoundsToNearestAndTiesAwayFromZero) {
   const float step = std::ldexp(1.0F, -10);
   EXPECT_EQ(RoundToTf32(1 + step), 1 + step);
   EXPECT_EQ(RoundToTf32(1 + step / 2), 1 + step);

@@ -38,7 +38,7 @@ TEST(Program, TheSlabIsWithinThreePercentOfTheLargestLiveSum) {
   }
 }
 
-TEST(Program, OfTf32IsThatOfFp32ButForWhatProductsMultiply) {
+TEST(Program, Tf32DiffersFromFp32OnlyInTheOperandsOfProducts) {
   for (const char* gpu : {"none", "a100", "b200"}) {
     for (const std::string& family : kFamilies) {
       Json values = TinyModel(family);

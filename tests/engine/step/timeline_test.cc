@@ -123,12 +123,12 @@ TEST(MeasuredTimeline, NeedsTheTimeOfEachCall) {
   EXPECT_THROW(MeasuredTimeline(program.trace, {}), Error);
 }
 
-TEST(TraceFile, OfNothingIsAListOfNames) {
+TEST(TraceFile, AnEmptyTraceHasOnlyNames) {
   EXPECT_EQ(ParseJson(ChromeTrace({}, {"nothing", "measured", {}}), "trace").at("traceEvents").size(), 3U);
   EXPECT_GT(ChakraTrace({}, {"nothing", "measured", {}}).size(), 1U) << "its metadata";
 }
 
-TEST(TraceFile, IsOfOneOfTwoKinds) {
+TEST(TraceFile, HasOneOfTwoFormats) {
   EXPECT_NO_THROW(RequireTraceName("a/step.json"));
   EXPECT_NO_THROW(RequireTraceName("step.et"));
   try {

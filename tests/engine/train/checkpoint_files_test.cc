@@ -375,7 +375,7 @@ TEST_F(CheckpointFilesTest, DamagedOnesArePassedOverOrNamed) {
   damage([&] { WriteFileAtomic(Step(20) / "manifest.json", R"({"format":"another"})"); }, "not a manifest of ours");
 }
 
-TEST_F(CheckpointFilesTest, WhatIsNoFileIsPassedOverOrNamed) {
+TEST_F(CheckpointFilesTest, SkipsOrNamesWhatIsNotAFile) {
   const auto becomes = [&](const fs::path& file, const std::function<void()>& make, const std::string& says) {
     fs::remove_all(dir_ / "ck");
     Save({10, 20});
@@ -442,7 +442,7 @@ TEST_F(CheckpointFilesTest, AHeaderLongerThanAnyIsRefused) {
   EXPECT_THAT(Refusal([&] { SafetensorsFile tensors(file); }), HasSubstr("its header is longer than any"));
 }
 
-TEST_F(CheckpointFilesTest, WhereAllAreDamagedNothingBeginsAnew) {
+TEST_F(CheckpointFilesTest, DoesNotStartOverIfAllFilesAreDamaged) {
   Save({10, 20});
   fs::remove(Weights(10));
   fs::remove(Weights(20));

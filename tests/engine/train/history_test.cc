@@ -42,7 +42,7 @@ TEST(History, StepsOfAnotherMachineDoNotCount) {
   EXPECT_THAT(SteadySteps(WarmUp(1), Carried(8, {{1, "a"}, {4, "b"}})), ElementsAre(5, 6, 7, 8));
 }
 
-TEST(History, WhereAllIsColdItIsAllPastTheWarmUp) {
+TEST(History, IfAllStepsAreColdAllPastTheWarmUpCount) {
   EXPECT_THAT(SteadySteps(WarmUp(2), Carried(5, {{1, "a"}, {3, "a"}, {5, "a"}})), ElementsAre(3, 4, 5));
   // Continued at the very end, on another machine.
   EXPECT_THAT(SteadySteps(WarmUp(2), Carried(4, {{1, "a"}, {5, "b"}})), ElementsAre(3, 4));

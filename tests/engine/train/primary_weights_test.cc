@@ -214,7 +214,7 @@ std::vector<double> LossesOfRanks(Json values) {
   return result.loss;
 }
 
-TEST(PrimaryWeights, OfRanksAreThoseOfHighPrecisionToTheBit) {
+TEST(PrimaryWeights, ShardedWeightsHaveTheBitsOfHighPrecision) {
   for (const char* shard : {"optimizer", "none"}) {
     for (const Kind& recipe : {kAll[2], kAll[4]}) {
       Json model = TinyModel("llama");
@@ -228,7 +228,7 @@ TEST(PrimaryWeights, OfRanksAreThoseOfHighPrecisionToTheBit) {
 }
 
 // Random numbers belong to elements, whichever rank updates them. Ranks change only how gradients are rounded.
-TEST(PrimaryWeights, OfRanksWithoutMasterAreThoseOfOneProcess) {
+TEST(PrimaryWeights, ShardedWeightsWithoutMasterAreThoseOfOneProcess) {
   omp_set_num_threads(1);
   for (const Kind& recipe : {kAll[0], kAll[4]}) {
     Json model = TinyModel("llama");

@@ -175,7 +175,7 @@ void WaitForSteps(const RankProcesses& ranks) {
   ASSERT_TRUE(testing::Eventually([&] { return ranks.Log(0).find("step 3/") != std::string::npos; })) << ranks.Log(0);
 }
 
-TEST(LostRank, ThatIsKilledEndsTheOthersByName) {
+TEST(LostRank, IfKilledEndsTheOthersAndIsNamed) {
   for (const size_t lost : {0, 2}) {
     RankProcesses ranks;
     ranks.StartAll(LongRun("full"));
@@ -195,7 +195,7 @@ TEST(LostRank, ThatIsKilledEndsTheOthersByName) {
   }
 }
 
-TEST(LostRank, ThatIsStoppedEndsTheOthersByName) {
+TEST(LostRank, IfStoppedEndsTheOthersAndIsNamed) {
   for (const size_t lost : {0, 1}) {
     RankProcesses ranks(std::map<std::string, std::string>{{"RIDGELINE_COMM_TIMEOUT_S", "10"}});
     ranks.StartAll(LongRun("none"));
@@ -210,7 +210,7 @@ TEST(LostRank, ThatIsStoppedEndsTheOthersByName) {
   }
 }
 
-TEST(LostRank, ThatCannotGoOnTellsTheOthersWhy) {
+TEST(LostRank, IfItCannotContinueTellsTheOthersWhy) {
   const RunSpec spec = [] {
     Json values = TinyRun("llama");
     values.update({{"ranks", 3}, {"vocab", 256}, {"data", "text.txt"}});
@@ -233,7 +233,7 @@ TEST(LostRank, ThatCannotGoOnTellsTheOthersWhy) {
   EXPECT_THAT(ranks.Log(2), HasSubstr("rank 1 on "));
 }
 
-TEST(RanksHere, ThatDoNotFitTogetherAreOutOfMemory) {
+TEST(RanksHere, RanksThatDoNotFitTogetherAreOutOfMemory) {
   Json values = {{"model", "llama-64b"}, {"ranks", 2}};
   RankProcesses ranks;
   ranks.StartAll(SpecFrom(values));

@@ -141,7 +141,7 @@ TEST_F(ConnectionsTest, HoldsNoMoreOfAnswersThanItMay) {
   EXPECT_EQ(whole, 2) << "one gives way";
 }
 
-TEST_F(ConnectionsTest, TakesAnAnswerOfAnotherThreadAndOfNobodyItKnows) {
+TEST_F(ConnectionsTest, TakesAnAnswerOfAnotherThreadAndDropsOneForAClosedConnection) {
   reply_ = {Kind::kLater, ""};
   const int waiting = Connect(1, kRequest);
   while (asked_.empty()) connections_.Turn(kTurn);

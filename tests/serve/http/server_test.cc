@@ -108,7 +108,7 @@ TEST(SiteServer, ChangesNothingWhateverIsAsked) {
   }
 }
 
-TEST(SiteServer, IsKnownByAddressesAndByTheNamesThatItIsGiven) {
+TEST(SiteServer, AnswersToAddressesAndToItsNames) {
   ServerOptions options;
   options.names = {"bench.example.org"};
   Served served(options);

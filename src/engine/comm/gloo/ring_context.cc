@@ -34,8 +34,8 @@ namespace {
 constexpr int64_t kCallAgainNs = 10'000'000;
 constexpr int kComesMs = 10'000;
 
-// Returns an address of the loopback network, 127.0.0.0/8, all of whose addresses are this machine. Of two pairs, Gloo
-// lets the one with the higher address connect.
+// Returns an address of the loopback network, 127.0.0.0/8, all of whose addresses are this machine. The pair with the
+// higher address connects to the other one.
 enum class Half { kLower, kHigher };
 std::string RandomLoopbackAddress(Half half) {
   std::array<char, 3> random;

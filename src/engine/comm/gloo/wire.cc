@@ -70,7 +70,7 @@ std::string AddressOf(const Socket& socket, int (*ask)(int, sockaddr*, socklen_t
 // Returns nothing if the address is none of this machine's.
 Socket ListenAt(const addrinfo& at, int64_t port) {
   Socket socket(::socket(at.ai_family, at.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at.ai_protocol));
-  // Whoever chose the port may still hold it for us, or the kernel may remember it from a run that just ended.
+  // The process that chose the port may still hold it for us, or the kernel may remember it from a run that just ended.
   SetOption(socket.fd(), SOL_SOCKET, SO_REUSEADDR);
   if (socket && ::bind(socket.fd(), at.ai_addr, at.ai_addrlen) == 0 && ::listen(socket.fd(), kBacklog) == 0) {
     return socket;

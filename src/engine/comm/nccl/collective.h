@@ -12,9 +12,9 @@ namespace ridgeline {
 
 void AddCollectivesCuda(CudaKernelTable& table);
 
-// Connects this thread's current device with those of the communicator's other ranks; a virtual rank's with none.
-// Nothing for a single rank, whose programs have no collectives. Throws as LoadNccl and ConnectNccl. Tests supply their
-// own NCCL.
+// Connects this thread's current device with those of the communicator's other ranks. A virtual rank's device is
+// connected with none. Returns nothing for a single rank, whose programs have no collectives. Throws what LoadNccl and
+// ConnectNccl throw. Tests supply their own NCCL.
 std::unique_ptr<CudaCollectives> MakeCudaCollectives(Communicator& ranks, const Nccl& (*nccl)() = LoadNccl);
 
 }  // namespace ridgeline

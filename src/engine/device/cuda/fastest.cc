@@ -50,7 +50,7 @@ std::vector<float> OneAfterTheOther(size_t ways, const Queue& queue, cudaStream_
   return least_ms;
 }
 
-// The middle time of each way, or kNever. Where clocks change with the load, the least time is chance.
+// Returns the middle time of each way, or kNever. Clocks change with the load, so the least time would be chance.
 std::vector<float> InTurns(size_t ways, const Queue& queue, cudaStream_t stream, StepLoad& load) {
   std::vector<size_t> can_run;
   for (size_t way = 0; way < ways; ++way) {

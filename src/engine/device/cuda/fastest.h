@@ -9,18 +9,18 @@
 
 namespace ridgeline {
 
-// The conditions of a step, for whoever measures outside of one: a device that has been busy for a while, so that its
-// clocks are those of a step, and whose caches hold other data.
+// The conditions of a step, for measurements outside of a step: the device has been busy for a while, so that its
+// clocks are those of a step, and its caches hold other data.
 struct StepLoad {
-  double seconds = 0;                     // how long the device is still to be busy before anything is timed
+  double seconds = 0;                     // how long the device must still be busy before anything is timed
   std::function<void()> take_other_data;  // queues work that fills its caches; is not timed
 };
 
 // Runs each of `ways` a few times on the stream, and waits for them. `queue` queues one run of a way, or returns false
-// if it cannot run. Ways within 2 % of the fastest count as equally fast, because that is noise. Of those the first is
-// chosen, so that the choice does not change between measurements. Nothing if none can run. Throws as CheckCuda.
-// With `load`, the ways run in turns under it, and the middle of a way's times counts. Otherwise one way runs after the
-// other, and the least of its times counts. REQUIRES: the stream is not being captured.
+// if it cannot run. Ways within 2 % of the fastest count as equally fast, because that is noise. The first of those is
+// chosen, so that the choice does not change between measurements. Returns nothing if none can run. Throws what
+// CheckCuda throws. With `load`, the ways run in turns under it, and the middle of a way's times counts. Otherwise one
+// way runs after the other, and the least of its times counts. REQUIRES: the stream is not being captured.
 std::optional<size_t> Fastest(size_t ways, const std::function<bool(size_t way)>& queue, cudaStream_t stream,
                               StepLoad* load = nullptr);
 

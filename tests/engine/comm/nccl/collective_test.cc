@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(All, Collectives,
                                   std::to_string(std::get<2>(info.param));
                          });
 
-TEST(Collectives, OfAVirtualRankAreItsOwnDataAsOnTheCpu) {
+TEST(Collectives, AVirtualRankGetsItsOwnDataAsOnTheCpu) {
   cuda_on_cpu::ResetMachine({.seed = 1});
   const auto ranks = MakeVirtualCommunicator(Mesh({.data = 4}));
   const auto want = OnCpu(*ranks, 35);
@@ -139,7 +139,7 @@ TEST(Collectives, OfAVirtualRankAreItsOwnDataAsOnTheCpu) {
   }
 }
 
-TEST(Collectives, OfOneRankAreNone) { EXPECT_EQ(MakeCudaCollectives(*MakeSelfCommunicator()), nullptr); }
+TEST(Collectives, ASingleRankHasNone) { EXPECT_EQ(MakeCudaCollectives(*MakeSelfCommunicator()), nullptr); }
 
 // Sums along each axis of a mesh, in both dtypes, and a mean that is accumulated. Values are exact in bf16.
 std::vector<Tensor> RecordAlongAxes(Program& program, const Mesh& mesh, int64_t rank) {
@@ -194,7 +194,7 @@ TEST(Collectives, AreAmongTheRanksOfTheirAxis) {
   EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0);
 }
 
-TEST(Collectives, OfAVirtualRanksGroupsAreItsOwnDataAsOnTheCpu) {
+TEST(Collectives, GroupsOfAVirtualRankGetItsOwnDataAsOnTheCpu) {
   cuda_on_cpu::ResetMachine({.seed = 1});
   const auto ranks = MakeVirtualCommunicator(Mesh({.tensor = 2, .data = 2}));
   Program on_cpu;

@@ -18,7 +18,7 @@ class GpusFound : public ::testing::Test {
   FakeCard card_;
 };
 
-TEST_F(GpusFound, AreSaidWithWhatTellsWhetherTheyAreSound) {
+TEST_F(GpusFound, AreListedWithTheSignsOfTheirHealth) {
   GpuCards found = FindGpuCards(FakeNvml);
   EXPECT_EQ(found.problem, "");
   EXPECT_EQ(found.driver, "580.65.06");

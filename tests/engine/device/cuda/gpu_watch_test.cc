@@ -157,7 +157,7 @@ TEST_F(GpuWatched, SaysWhoWasThereBefore) {
   EXPECT_EQ(watch.Figures().others_bytes, 5LL << 30);
 }
 
-TEST_F(GpuWatched, WhatADriverLacksIsNotTaken) {
+TEST_F(GpuWatched, FiguresThatADriverLacksAreNotRead) {
   const GpuFigures gpu = Measured(OldNvml);
   EXPECT_EQ(gpu.power_w, std::nullopt);
   EXPECT_EQ(gpu.energy_j, std::nullopt);
@@ -172,7 +172,7 @@ TEST_F(GpuWatched, WhatADriverLacksIsNotTaken) {
   EXPECT_EQ(gpu.others_bytes, std::nullopt);
 }
 
-TEST_F(GpuWatched, WhatACardRefusesIsNotTakenAndTheRestIs) {
+TEST_F(GpuWatched, FiguresThatACardRefusesAreLeftOutAndTheRestIsRead) {
   card_.says = {{"energy", kNvmlNotSupported}, {"ecc", kNvmlNotSupported}, {"processes", kNvmlNoPermission}};
   GpuFigures gpu = Measured();
   EXPECT_EQ(gpu.power_w, 500);
@@ -188,7 +188,7 @@ TEST_F(GpuWatched, WhatACardRefusesIsNotTakenAndTheRestIs) {
   EXPECT_EQ(gpu.sm_clock_mhz, 1800);
 }
 
-TEST_F(GpuWatched, OfAnInstanceWhatOthersTakePartInIsNotTaken) {
+TEST_F(GpuWatched, OnAMigInstanceSharedFiguresAreNotRead) {
   card_.mig = true;
   card_.others = 6;
   const GpuFigures gpu = Measured();
@@ -234,7 +234,7 @@ TEST_F(GpuWatched, AShortRunIsSeenAtItsEndsAtLeast) {
   EXPECT_EQ(watch.Figures().throttled_share, 0);
 }
 
-TEST_F(GpuWatched, WhatIsMissingIsSaidAndNothingIsTaken) {
+TEST_F(GpuWatched, ReportsAMissingNvmlAndReadsNothing) {
   const auto problem = [&](const std::string& bus_id, const Nvml& (*load)()) {
     GpuWatch watch(bus_id, load, kSoon);
     watch.Begin();
@@ -254,7 +254,7 @@ TEST_F(GpuWatched, WhatIsMissingIsSaidAndNothingIsTaken) {
 }
 
 // Most machines that build this have no driver. If there is one, it must have these functions.
-TEST(LoadedNvml, IsThereOrSaysWhatToInstall) {
+TEST(LoadedNvml, LoadsOrSaysWhatToInstall) {
   try {
     EXPECT_NE(LoadNvml().nvmlInit_v2, nullptr);
   } catch (const Error& e) {
