@@ -2,7 +2,8 @@
 
 namespace ridgeline {
 
-DelayedScales::DelayedScales(Trace& trace, const RunSpec& spec, const Recipe& recipe) : trace_(trace) {
+DelayedScales::DelayedScales(Trace& trace, const ModelShape& shape, const RunSpec& spec, const Recipe& recipe)
+    : trace_(trace) {
   if (!recipe.delayed()) return;
   const auto add = [&](Format format, int64_t tensors) {
     DelayedScaling state;
@@ -12,8 +13,8 @@ DelayedScales::DelayedScales(Trace& trace, const RunSpec& spec, const Recipe& re
     state.amax = trace.Persistent(DType::kF32, tensors, 1, Category::kData);
     states_.push_back(state);
   };
-  add(recipe.linear->x_fprop.format, 2 * kLinearLayers * spec.layers);
-  add(recipe.linear->dy_dgrad.format, kLinearLayers * spec.layers);
+  add(recipe.linear->x_fprop.format, 2 * shape.linears);
+  add(recipe.linear->dy_dgrad.format, shape.linears);
 }
 
 DelayedScale DelayedScales::Slot(size_t state, int64_t row) const {

@@ -62,12 +62,12 @@ Tensor EmbeddingAndHead::LossAndGradient(int64_t micro_step, const ResidualStrea
   const Tensor normed = trace_.Temporary(compute_, tokens_, spec_.hidden, Category::kActivations);
   const Tensor rstd = trace_.Temporary(DType::kF32, 1, tokens_, Category::kActivations);
   Tensor mean;
-  const Tensor weight = parameters_.Weight(shape_.final_norm);
-  if (shape_.final_norm_bias < 0) {
+  const Tensor weight = parameters_.Weight(shape_.final_norm.weight);
+  if (shape_.final_norm.bias < 0) {
     RmsNorm(trace_, x, weight, normed, rstd, spec_.norm_eps, sum);
   } else {
     mean = trace_.Temporary(DType::kF32, 1, tokens_, Category::kActivations);
-    LayerNorm(trace_, x, weight, parameters_.Weight(shape_.final_norm_bias), normed, mean, rstd, spec_.norm_eps, sum);
+    LayerNorm(trace_, x, weight, parameters_.Weight(shape_.final_norm.bias), normed, mean, rstd, spec_.norm_eps, sum);
   }
 
   // A chunk's logits become their own gradient. The weight's gradient and that of the chunk's input follow from it; the
@@ -94,15 +94,15 @@ Tensor EmbeddingAndHead::LossAndGradient(int64_t micro_step, const ResidualStrea
   }
   if (shape_.head != shape_.embedding) parameters_.GradientDone(shape_.head);
 
-  const auto dweight = parameters_.NextGradient(shape_.final_norm);
-  if (shape_.final_norm_bias < 0) {
+  const auto dweight = parameters_.NextGradient(shape_.final_norm.weight);
+  if (shape_.final_norm.bias < 0) {
     RmsNormBackward(trace_, normed, x, weight, rstd, d, true, dweight.tensor, dweight.accumulate);
   } else {
-    const auto dbias = parameters_.NextGradient(shape_.final_norm_bias);
+    const auto dbias = parameters_.NextGradient(shape_.final_norm.bias);
     LayerNormBackward(trace_, normed, x, weight, mean, rstd, d, true, dweight.tensor, dbias.tensor, dweight.accumulate);
-    parameters_.GradientDone(shape_.final_norm_bias);
+    parameters_.GradientDone(shape_.final_norm.bias);
   }
-  parameters_.GradientDone(shape_.final_norm);
+  parameters_.GradientDone(shape_.final_norm.weight);
   return d;
 }
 

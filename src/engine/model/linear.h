@@ -51,30 +51,26 @@ class Linears {
   // must have kernels for it, and the scales must be known before.
   bool TakesCodes() const;
   // The storages of a layer's rows and columns, and its scale.
-  QuantizedTensor NewRows(LinearLayer which, int64_t tokens);
-  QuantizedTensor NewColumns(LinearLayer which, int64_t tokens);
-  DelayedScale InputScale(LinearLayer which) const { return scales_.Input(trace_.layer(), which); }
+  QuantizedTensor NewRows(const LinearParameters& linear, int64_t tokens);
+  QuantizedTensor NewColumns(const LinearParameters& linear, int64_t tokens);
+  DelayedScale InputScale(const LinearParameters& linear) const { return scales_.Input(linear); }
 
   // Likewise of the gradient of the output, if it is that of SwiGLU's input. Not with a bias, whose gradient is summed
   // from the numbers.
-  bool TakesGradientCodes(LinearLayer which) const;
-  LinearGradient NewGradientCodes(LinearLayer which, int64_t tokens);
-  DelayedScale GradientScale(LinearLayer which) const { return scales_.Gradient(trace_.layer(), which); }
+  bool TakesGradientCodes(const LinearParameters& linear) const;
+  LinearGradient NewGradientCodes(const LinearParameters& linear, int64_t tokens);
+  DelayedScale GradientScale(const LinearParameters& linear) const { return scales_.Gradient(linear); }
 
   // y (tokens, outputs) = x Wᵀ + b. If the layer is quantized and `keep` is set, the same pass over x also makes the
   // columns that the backward pass reads. They replace x in `input`.
-  Tensor Forward(LinearLayer which, LinearInput& input, bool keep);
+  Tensor Forward(const LinearParameters& linear, LinearInput& input, bool keep);
 
   // Records the gradients of the weight and of the bias, and returns dx (tokens, inputs).
-  Tensor Backward(LinearLayer which, int64_t micro_step, const LinearGradient& of_y, const LinearInput& input);
+  Tensor Backward(const LinearParameters& linear, int64_t micro_step, const LinearGradient& of_y,
+                  const LinearInput& input);
 
  private:
-  struct Weights {
-    int weight, bias;
-    int64_t inputs, outputs;
-  };
-  Weights WeightsOf(LinearLayer which) const;
-  QuantizedTensor WeightOperand(LinearLayer which, const Quantizer& quantizer, bool outputs_first);
+  QuantizedTensor WeightOperand(const LinearParameters& linear, const Quantizer& quantizer, bool outputs_first);
   Tensor New(int64_t rows, int64_t cols) {
     return trace_.Temporary(recipe_.compute, rows, cols, Category::kActivations);
   }

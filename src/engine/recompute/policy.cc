@@ -23,11 +23,11 @@ ResidualStream LayerRunner::Forward(int64_t micro_step, Tensor x) {
     SavedLayer& saved = saved_[static_cast<size_t>(layer)];
     stream = block_.Forward(layer, micro_step, stream, saved, {.saved = policy_.kind == RecomputePolicy::Kind::kNone});
     if (policy_.kind == RecomputePolicy::Kind::kSelective) {
-      saved.norm1 = saved.norm2 = saved.act = {};
+      block_.DropCheap(layer, saved);
     } else if (policy_.kind == RecomputePolicy::Kind::kFull) {
-      const Tensor input = saved.x;
-      saved = {};
-      if (layer % policy_.layers_per_group == 0) saved.x = input;
+      const Tensor input = saved.front().x;
+      saved.clear();
+      if (layer % policy_.layers_per_group == 0) saved.emplace_back().x = input;
     }
     parameters_.EndUse();
   }
@@ -45,7 +45,7 @@ void LayerRunner::Backward(int64_t micro_step, Tensor d) {
 void LayerRunner::BackwardGroup(int64_t micro_step, int64_t first, int64_t last, Tensor d) {
   if (policy_.kind == RecomputePolicy::Kind::kFull) {
     trace_.SetPhase(Phase::kRecompute);
-    ResidualStream stream = {saved_[static_cast<size_t>(first)].x};
+    ResidualStream stream = {saved_[static_cast<size_t>(first)].front().x};
     for (int64_t layer = first; layer <= last; ++layer) {
       stream = block_.Forward(layer, micro_step, stream, saved_[static_cast<size_t>(layer)], {.output = layer < last});
       if (layer < last) parameters_.EndUse();

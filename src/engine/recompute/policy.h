@@ -1,7 +1,8 @@
 // Activation checkpointing: which activations a layer keeps for its backward pass, and which it computes again.
 //
 //   none       everything is kept
-//   selective  the norms' outputs and the MLP's activation are computed again: elementwise work, no matrix products
+//   selective  what needs no matrix product is computed again (Sublayer::DropCheap): the norms' outputs, and the MLP's
+//              activation
 //   full/K     K layers keep one input; their forward passes run again, as a group, before their backward passes.
 //              The last layer's final product is not run again: nothing reads its output.
 //

@@ -79,7 +79,7 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
   if (recipe.loss_scaled()) {
     tensors.loss_scale = options.loss_scale = trace.Persistent(DType::kF32, 1, kLossScaleState, Category::kData);
   }
-  DelayedScales scales(trace, s, recipe);
+  DelayedScales scales(trace, program.shape, s, recipe);
   options.quantized = QuantizedWeights(program.shape, s, recipe, scales);
   ParameterStore parameters(trace, program.shape, recipe, options);
 
@@ -96,7 +96,7 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
   }
 
   const int64_t place = options.mesh.PlaceOf(rank, MeshAxis::kData);
-  Block block(trace, parameters, program.shape, s, recipe, scales, tensors.rope_table, place);
+  Block block({trace, parameters, program.shape, s, recipe, scales, tensors.rope_table, place});
   EmbeddingAndHead embedding_and_head(trace, parameters, program.shape, s, recipe, tensors, place);
   LayerRunner layers(trace, parameters, block, s.layers, RecomputePolicy::Parse(s.checkpointing));
   // The last micro-step ends after the updates, which quantize weights that are kept as codes.

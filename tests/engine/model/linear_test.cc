@@ -102,7 +102,7 @@ void CheckLinear(const std::string& family, const RecipeCase& c, bool keep) {
   const ModelShape shape = ShapeOf(spec);
   OpRunner runner;
   PlainAccess access(runner, shape);
-  DelayedScales scales(runner.trace, spec, recipe);
+  DelayedScales scales(runner.trace, shape, spec, recipe);
   Linears linears(runner.trace, access, shape, spec, recipe, scales);
   for (const DelayedScaling& state : scales.states()) {  // they are persistent tensors of their own
     Fill(runner.trace, state.scale, 1);
@@ -111,26 +111,29 @@ void CheckLinear(const std::string& family, const RecipeCase& c, bool keep) {
   }
   constexpr int64_t kLayer = 1;
   runner.trace.SetLayer(kLayer);
-  const auto weight = static_cast<size_t>(shape.layers[kLayer].up);
+  const LinearParameters& linear = shape.layers[kLayer].back().in;
+  const auto weight = static_cast<size_t>(linear.weight);
   const Parameter& parameter = shape.parameters[weight];
-  const int64_t inputs = shape.weights_in_out ? parameter.rows : parameter.cols;
-  const int64_t outputs = shape.weights_in_out ? parameter.cols : parameter.rows;
+  const auto [inputs, outputs] = std::pair(linear.inputs, linear.outputs);
+  ASSERT_EQ(inputs, shape.weights_in_out ? parameter.rows : parameter.cols);
+  ASSERT_EQ(outputs, shape.weights_in_out ? parameter.cols : parameter.rows);
   const Tensor x = runner.Normal(DType::kBF16, kTokens, inputs, 100);
   const Tensor dy = runner.Normal(DType::kBF16, kTokens, outputs, 101, 0.01F);
   LinearInput input{.x = x};
-  const Tensor y = linears.Forward(LinearLayer::kUp, input, keep);
+  const Tensor y = linears.Forward(linear, input, keep);
   EXPECT_EQ(input.x.defined(), !keep);
-  const Tensor dx = linears.Backward(LinearLayer::kUp, 0, {dy}, input);
+  const Tensor dx = linears.Backward(linear, 0, {dy}, input);
   scales.EndMicroStep();
   runner.Run(CpuKernels(), kInputs);
 
   const Matrix mx{kTokens, inputs, runner.Read(x)};
   const Matrix mdy{kTokens, outputs, runner.Read(dy)};
   Matrix w{parameter.rows, parameter.cols, runner.Read(access.weights[weight])};
-  if (shape.weights_in_out) w = w.Transposed();  // (outputs, inputs)
-  const auto stream = static_cast<uint32_t>(kFirstRoundingStream + kLayer * kLinearLayers + 2);
+  if (shape.weights_in_out) w = w.Transposed();       // (outputs, inputs)
+  constexpr int64_t kLinearsBefore = 4 * kLayer + 2;  // four in each layer
+  const auto stream = static_cast<uint32_t>(kFirstRoundingStream + kLinearsBefore);
   Matrix without_bias{kTokens, outputs, runner.Read(y)};
-  if (const int bias = shape.layers[kLayer].up_bias; bias >= 0) {
+  if (const int bias = linear.bias; bias >= 0) {
     const std::vector<float> b = runner.Read(access.weights[static_cast<size_t>(bias)]);
     for (size_t i = 0; i < without_bias.values.size(); ++i) {
       without_bias.values[i] -= b[i % static_cast<size_t>(outputs)];

@@ -43,8 +43,9 @@ TEST(ModelShape, ALayersParametersAreOneGroupAndEachOtherOneIsAlone) {
     int64_t layers = 0;
     for (const std::vector<int>& group : shape.groups) {
       all.insert(all.end(), group.begin(), group.end());
-      const bool is_layer = std::any_of(shape.layers.begin(), shape.layers.end(), [&](const LayerParameters& layer) {
-        return layer.norm1 == group.front() && std::max(layer.down, layer.down_bias) == group.back();
+      const bool is_layer = std::any_of(shape.layers.begin(), shape.layers.end(), [&](const auto& sublayers) {
+        const LinearParameters& last = sublayers.back().out;
+        return sublayers.front().norm.weight == group.front() && std::max(last.weight, last.bias) == group.back();
       });
       EXPECT_TRUE(is_layer || group.size() == 1);
       layers += is_layer ? 1 : 0;
@@ -53,6 +54,40 @@ TEST(ModelShape, ALayersParametersAreOneGroupAndEachOtherOneIsAlone) {
     std::vector<int> expected(shape.parameters.size());
     std::iota(expected.begin(), expected.end(), 0);
     EXPECT_EQ(all, expected);
+  }
+}
+
+// Ranks that share a layer split the outputs of its first products and the inputs of its last ones.
+TEST(ModelShape, EveryParameterHasTheRoleOfItsPlace) {
+  for (const char* model : {"llama-10m", "gpt-10m", "stack-1b"}) {
+    std::vector<Problem> problems;
+    const RunSpec spec = BuildSpec({{"model", model}}, problems);
+    const ModelShape shape = ShapeOf(spec);
+    std::vector<Role> expected(shape.parameters.size(), Role::kReplicated);
+    const auto expect = [&](int parameter, Role role) {
+      if (parameter >= 0) expected[static_cast<size_t>(parameter)] = role;
+    };
+    expect(shape.embedding, Role::kVocabulary);
+    expect(shape.head, Role::kVocabulary);
+    int64_t linears = 0;
+    int64_t sublayers = 0;
+    for (const auto& layer : shape.layers) {
+      for (const SublayerParameters& sublayer : layer) {
+        EXPECT_EQ(sublayer.number, sublayers++);
+        EXPECT_EQ(sublayer.in.number, linears++);
+        EXPECT_EQ(sublayer.out.number, linears++);
+        EXPECT_EQ(sublayer.in.inputs, spec.hidden);
+        EXPECT_EQ(sublayer.out.outputs, spec.hidden);
+        expect(sublayer.in.weight, Role::kColumnParallel);
+        expect(sublayer.in.bias, Role::kColumnParallel);
+        expect(sublayer.out.weight, Role::kRowParallel);
+      }
+    }
+    EXPECT_EQ(shape.sublayers, sublayers);
+    EXPECT_EQ(shape.linears, linears);
+    for (size_t p = 0; p < expected.size(); ++p) {
+      EXPECT_EQ(shape.parameters[p].role, expected[p]) << shape.parameters[p].parts.front().name;
+    }
   }
 }
 

@@ -289,7 +289,7 @@ TEST_F(CheckpointFilesTest, QuantizedWeightsAreSavedAsNumbersToo) {
     const Machine trained(Numbered("gpt", numbers), 1);
     CheckpointDir(dir, 2, clock_, *alone_).Save(trained.state, trained.At(1));
     const auto weights = ReadSafetensors(dir / "step-00000001/model-00001-of-00001.safetensors");
-    const auto p = static_cast<size_t>(trained.program.shape.layers[0].up);
+    const auto p = static_cast<size_t>(trained.program.shape.layers[0].back().in.weight);
     const Parameter& parameter = trained.program.shape.parameters[p];
     const auto& [entry, data] = weights.at("h.0.mlp.c_fc.weight");
     const bool master = numbers.state == "fp32";

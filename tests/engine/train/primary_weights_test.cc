@@ -96,7 +96,7 @@ TEST(PrimaryWeights, UpdatesBelowAStepOfTheFormatAreNotLost) {
   CpuExecutor executor(program.trace, program.layout, CpuKernels());
   ModelState model(program, executor);
   model.Initialize();
-  const auto p = static_cast<size_t>(program.shape.layers[1].up);
+  const auto p = static_cast<size_t>(program.shape.layers[1].back().in.weight);
   const ParameterPart all{"", 0, program.shape.parameters[p].rows};
   const std::vector<float> before = model.Weight(p, all);
   executor.Step({1, kRate, 5});
@@ -142,7 +142,9 @@ int64_t CodeBytes(const std::string& precision, int64_t rows, int64_t cols) {
 // The figures of the documentation's table, from the shapes only.
 Bytes Expected(const ModelShape& shape, const std::string& precision, bool master, int64_t ranks) {
   std::set<int> quantized;
-  for (const LayerParameters& l : shape.layers) quantized.insert({l.qkv, l.out, l.up, l.down});
+  for (const auto& layer : shape.layers) {
+    for (const SublayerParameters& sublayer : layer) quantized.insert({sublayer.in.weight, sublayer.out.weight});
+  }
   Bytes bytes;
   const auto add = [&](const std::vector<int>& group, bool codes) {
     int64_t size = 0;
