@@ -17,13 +17,6 @@
 namespace ridgeline {
 namespace {
 
-// Returns the family of ours with the nearest step: other biases and norms, and a missing position table, take almost
-// no time.
-std::string NearestOfOurs(const RunSpec& spec) {
-  const Family& family = FindFamily(spec.family);
-  return family.ours ? spec.family : family.gated ? "llama" : "gpt";
-}
-
 // Weights of a factor of e in each size, beside 1 for what differs at the same size.
 constexpr double kWidensByTokens = 1.2;
 constexpr double kWidensByRanks = 0.4;
@@ -125,8 +118,7 @@ double Framework::Spread(const std::string& gpu, const StepSize& size) const {
 
 std::string NotEstimated(const Framework& framework, const RunSpec& spec) {
   if (framework.is_ours()) return {};
-  const Family& family = FindFamily(spec.family);
-  if (family.name == kAnyFamily || family.latent || spec.experts > 0) {
+  if (!FindFamily(spec.family).priced || spec.experts > 0) {
     return fmt::format("{} is a model whose layers cannot be priced yet",
                        spec.model.empty() ? spec.family : spec.model);
   }
@@ -169,13 +161,13 @@ std::pair<RunSpec, Framework> AsPriced(const Framework& framework, const RunSpec
   step.trainer = kOurTrainer;
   step.device = "meta";  // a point is priced for any device, whatever its own `device`
   step.own.clear();
-  step.family = NearestOfOurs(spec);
+  step.family = FindFamily(spec.family).priced_as;
   step.checkpointing = as.again.any() ? "full" : "none";
   if (step.family != spec.family) {
     step.model.clear();
     step.parameters = step.active_parameters = 0;
     step.flops_per_token = 0;
-    if (step.family == "gpt") step.positions = std::max(step.positions, step.seq_length);
+    if (FindFamily(step.family).learned_positions) step.positions = std::max(step.positions, step.seq_length);
   }
   if (IsQuantized(step) == false) step.scaling = "none";
   step.communicator.clear();

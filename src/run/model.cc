@@ -108,21 +108,27 @@ std::vector<Problem> OfTheShape(const RunSpec& s) {
     if (s.rope_theta != 0) add("rope_theta", fmt::format("{} has no rotary embedding", s.family), {"family"});
   }
   if (!family.embeds) {
-    if (s.vocab != 0) add("vocab", "stack has no embedding and no head: vocab must be 0", {"family"});
-    if (s.tied_head) add("tied_head", "stack has no head to tie", {"family"});
-    if (s.logits_chunk != RunSpec().logits_chunk) add("logits_chunk", "stack has no head, and no logits", {"family"});
-    if (s.data != "synthetic") add("data", "stack trains on random input: data must be synthetic", {"family"});
-    if (s.init_from != "seed") add("init_from", "stack's first weights come from the seed alone", {"family"});
+    if (s.vocab != 0)
+      add("vocab", fmt::format("{} has no embedding and no head: vocab must be 0", s.family), {"family"});
+    if (s.tied_head) add("tied_head", fmt::format("{} has no head to tie", s.family), {"family"});
+    if (s.logits_chunk != RunSpec().logits_chunk)
+      add("logits_chunk", fmt::format("{} has no head, and no logits", s.family), {"family"});
+    if (s.data != "synthetic")
+      add("data", fmt::format("{} trains on random input: data must be synthetic", s.family), {"family"});
+    if (s.init_from != "seed")
+      add("init_from", fmt::format("{}'s first weights come from the seed alone", s.family), {"family"});
   } else {
     if (s.vocab <= 0) add("vocab", fmt::format("vocab is not given; {} needs one", s.family), {"family"});
     if (s.data != "synthetic" && s.vocab > 0 && s.vocab < 256)
       add("vocab", "text is read as bytes: vocab must be at least 256", {"family", "data"});
   }
-  if (s.family == "gpt") {
+  if (family.learned_positions) {
     if (s.positions <= 0)
-      add("positions", "positions is not given; gpt needs the longest sequence it can take", {"family"});
+      add("positions", fmt::format("positions is not given; {} needs the longest sequence it can take", s.family),
+          {"family"});
     if (s.positions > 0 && s.seq_length > s.positions) {
-      add("seq_length", fmt::format("seq_length {} is beyond this gpt's {} positions", s.seq_length, s.positions),
+      add("seq_length",
+          fmt::format("seq_length {} is beyond this {}'s {} positions", s.seq_length, s.family, s.positions),
           {"family", "positions"});
     }
   } else if (s.positions != 0) {

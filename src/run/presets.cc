@@ -128,59 +128,10 @@ std::string NearStem(std::string_view stem) {
 
 double Number(int64_t value) { return static_cast<double>(value); }
 
-// What a layer has: all its weights and other parameters, and those that multiply a token there.
-struct Counts {
-  double all = 0;
-  double multiplied = 0;
-};
-
-Counts OfAttention(const RunSpec& s, const Family& family) {
-  const double hidden = Number(s.hidden);
-  const double q = Number(s.heads) * Number(s.head_dim);
-  const double kv = Number(s.kv_heads) * Number(s.head_dim);
-  if (family.latent) {
-    // DeepSeek V3's attention: queries through 1536; keys and values of 512, and 64 that rotate; heads of 128, and 64
-    // that rotate.
-    const double heads = Number(s.heads);
-    const double products =
-        hidden * 1536 + 1536 * heads * 192 + hidden * (512 + 64) + 512 * heads * 256 + heads * 128 * hidden;
-    return {products + 1536 + 512, products};
-  }
-  const double products = 2 * hidden * q + 2 * hidden * kv;
-  const double biases = family.biases ? q + 2 * kv + hidden : family.qkv_biases ? q + 2 * kv : 0;
-  return {products + biases + (family.qk_norms ? 2 * Number(s.head_dim) : 0), products};
-}
-
-Counts OfMlp(const RunSpec& s, const Family& family, int64_t width) {
-  const double products = (family.gated ? 3 : 2) * Number(s.hidden) * Number(width);
-  return {products + (family.biases ? Number(width) + Number(s.hidden) : 0), products};
-}
-
 // The counts of the whole model from its shape, with this number of experts per layer.
-Counts OfShape(const RunSpec& s, int64_t experts) {
+ModelCounts OfShape(const RunSpec& s, int64_t experts) {
   const Family& family = FindFamily(s.family);
-  if (family.name == kAnyFamily) return {};
-  const double hidden = Number(s.hidden);
-  const double norm = hidden * (family.biases ? 2 : 1);
-  const Counts attention = OfAttention(s, family);
-  const Counts dense = OfMlp(s, family, s.ffn);
-  const double layers = Number(s.layers);
-  const double dense_layers = s.experts == 0 ? layers : family.latent ? std::min(layers, 3.0) : 0;
-  const double mixed_layers = layers - dense_layers;
-  Counts counts{layers * (attention.all + family.norms * norm) + dense_layers * dense.all,
-                layers * attention.multiplied + dense_layers * dense.multiplied};
-  if (mixed_layers > 0) {
-    // DeepSeek's layers have one more expert, which every token takes, and a bias for each expert to choose from.
-    const Counts expert = OfMlp(s, family, s.expert_ffn);
-    const double taken = Number(experts) + (family.latent ? 1 : 0);
-    const double router = hidden * Number(s.experts);
-    counts.all += mixed_layers * (taken * expert.all + router + (family.latent ? Number(s.experts) : 0));
-    counts.multiplied += mixed_layers * (taken * expert.multiplied + router);
-  }
-  const double vocabulary = Number(s.vocab) * hidden;
-  counts.multiplied += vocabulary;
-  counts.all += vocabulary * (s.tied_head ? 1 : 2) + Number(s.positions) * hidden + (family.embeds ? norm : 0);
-  return counts;
+  return family.count == nullptr ? ModelCounts{} : family.count(s, experts);
 }
 
 // Converts a count in floating point: exact below 2^53, and never more than an integer holds.
@@ -308,10 +259,9 @@ FlopFigures ModelFlops(const RunSpec& s, int64_t data_parallel) {
   const double of_shape = OfShape(s, s.experts_per_token).multiplied;
   const double multiplied = of_shape > 0 ? of_shape : Number(ActiveParameters(s));
   if (multiplied == 0) return flops;
-  // q k^T and p v, with 2 FLOPs per multiply-add. DeepSeek V3's heads have 192 numbers in the first, and 128 in the
-  // second.
-  const double of_a_head = FindFamily(s.family).latent ? (192.0 + 128) / 2 : Number(s.head_dim);
-  const double attended = Number(s.heads) * of_a_head;
+  // q k^T and p v, with 2 FLOPs per multiply-add.
+  const Family& family = FindFamily(s.family);
+  const double attended = family.attended == nullptr ? Number(s.heads) * Number(s.head_dim) : family.attended(s);
   const double per_pair = 4 * Number(s.layers) * (attended > 0 ? attended : Number(s.hidden));
   const auto seq = static_cast<double>(s.seq_length);
   flops.model_causal = 3 * tokens * (2 * multiplied + per_pair * (seq + 1) / 2);

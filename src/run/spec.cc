@@ -243,15 +243,10 @@ bool KeepsFp32State(const RunSpec& spec) {
 RunSpec FamilyDefaults(std::string_view family) {
   RunSpec spec;
   spec.family = family;
-  spec.rope_theta = FindFamily(family).rope_theta;
-  spec.tied_head = FindFamily(family).tied_head;
-  if (family == "stack") {
-    spec.dropout = 0.1;
-    spec.optimizer = "adam";
-    spec.learning_rate = 1e-4;
-    spec.beta2 = 0.999;
-    spec.weight_decay = 0;
-  }
+  const Family& row = FindFamily(family);
+  spec.rope_theta = row.rope_theta;
+  spec.tied_head = row.tied_head;
+  if (row.set_defaults != nullptr) row.set_defaults(spec);
   return spec;
 }
 
@@ -319,7 +314,7 @@ void Canonicalize(RunSpec& spec) {
     spec.head_dim = spec.hidden / spec.heads;
   }
   if (spec.state_precision.empty())
-    spec.state_precision = spec.family == "stack" && !KeepsFp32State(spec) ? "bf16" : "fp32";
+    spec.state_precision = FindFamily(spec.family).state_as_precision && !KeepsFp32State(spec) ? "bf16" : "fp32";
   if (spec.scaling.empty()) {
     spec.scaling = spec.precision == "fp8" ? "delayed" : spec.precision == "mxfp8" ? "round_up" : "none";
   }

@@ -1,7 +1,12 @@
 #include "engine/model/parameter.h"
 
+#include <algorithm>
 #include <cassert>
+#include <iterator>
+#include <string_view>
 #include <utility>
+
+#include "base/error.h"
 
 namespace ridgeline {
 namespace {
@@ -159,6 +164,13 @@ void BuildStack(const RunSpec& s, ModelShape& shape) {
   }
 }
 
+// A row for each family of ours (run/families.h).
+struct FamilyShape {
+  std::string_view family;
+  void (*build)(const RunSpec& spec, ModelShape& shape);
+};
+constexpr FamilyShape kFamilyShapes[] = {{"llama", BuildLlama}, {"gpt", BuildGpt}, {"stack", BuildStack}};
+
 std::vector<std::vector<int>> GroupsOf(const std::vector<Parameter>& parameters) {
   std::vector<std::vector<int>> groups;
   for (size_t p = 0; p < parameters.size(); ++p) {
@@ -176,9 +188,10 @@ std::vector<int64_t> ShapeOfPart(const Parameter& parameter, const ParameterPart
 }
 
 ModelShape ShapeOf(const RunSpec& s) {
+  const auto* family = std::ranges::find(kFamilyShapes, s.family, &FamilyShape::family);
+  if (family == std::end(kFamilyShapes)) throw Error(ErrorKind::kInternal, "no shape of family " + s.family);
   ModelShape shape;
-  const auto build = s.family == "llama" ? BuildLlama : s.family == "gpt" ? BuildGpt : BuildStack;
-  build(s, shape);
+  family->build(s, shape);
   shape.groups = GroupsOf(shape.parameters);
   return shape;
 }

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "engine/comm/collective.h"
 #include "engine/ops/elementwise.h"
+#include "run/families.h"
 #include "run/gpus.h"
 #include "run/spec.h"
 
@@ -46,7 +47,6 @@ Sizes SizesFor(const RunSpec& base, bool small) {
 }
 
 constexpr std::string_view kPrecisions[] = {"bf16", "fp32", "fp8", "mxfp8", "nvfp4", "fp16", "tf32"};
-constexpr std::string_view kFamilies[] = {"llama", "gpt", "stack"};
 
 RunSpec SpecOf(const Json& values) {
   std::vector<Problem> problems;
@@ -55,26 +55,29 @@ RunSpec SpecOf(const Json& values) {
   throw Error(ErrorKind::kInternal, fmt::format("a step to calibrate by cannot be: {}", problems.front().message));
 }
 
-Json StepOf(const RunSpec& base, const Sizes& sizes, size_t shape_number, std::string_view family,
+std::vector<const Family*> FamiliesToCalibrate(bool with_vocabulary) {
+  std::vector<const Family*> ours;
+  for (const Family& family : Families()) {
+    if (family.ours && (family.embeds || !with_vocabulary)) ours.push_back(&family);
+  }
+  return ours;
+}
+
+Json StepOf(const RunSpec& base, const Sizes& sizes, size_t shape_number, const Family& family,
             std::string_view precision) {
   const Shape& shape = sizes.shapes[shape_number % sizes.shapes.size()];
   const int64_t larger = sizes.larger;
   // On GPUs, heads are fewer and larger, as in real models.
   const int64_t heads = larger == 1 ? shape.heads : shape.heads * larger / 2;
   const int64_t kv_heads = larger == 1 ? shape.kv_heads : shape.kv_heads * larger / 2;
-  Json values = {{"family", family},
-                 {"layers", 2},
-                 {"hidden", shape.hidden * larger},
-                 {"heads", heads},
-                 {"ffn", shape.ffn * larger},
-                 {"precision", precision},
-                 {"batch_size", shape.batch},
-                 {"seq_length", shape.seq * larger},
-                 {"device", base.device},
-                 {"gpu", base.gpu}};
-  if (family == "llama") values["kv_heads"] = kv_heads;
-  if (family != "stack") values["vocab"] = shape.vocab * larger;
-  if (family == "gpt") values["positions"] = shape.seq * larger;
+  Json values = {{"family", family.name},           {"layers", 2},
+                 {"hidden", shape.hidden * larger}, {"heads", heads},
+                 {"ffn", shape.ffn * larger},       {"precision", precision},
+                 {"batch_size", shape.batch},       {"seq_length", shape.seq * larger},
+                 {"device", base.device},           {"gpu", base.gpu}};
+  if (family.rope_theta > 0) values["kv_heads"] = kv_heads;
+  if (family.embeds) values["vocab"] = shape.vocab * larger;
+  if (family.learned_positions) values["positions"] = shape.seq * larger;
   return values;
 }
 
@@ -135,18 +138,19 @@ void RecordCollectives(const RunSpec& spec, const Sizes& sizes, Trace& trace) {
 
 std::vector<RunSpec> CalibrationSteps(const RunSpec& base, bool small) {
   const Sizes sizes = SizesFor(base, small);
+  const std::vector<const Family*> families = FamiliesToCalibrate(false);
   std::vector<RunSpec> specs;
   for (size_t shape = 0; shape < sizes.shapes.size(); ++shape) {
     for (size_t p = 0; p < std::size(kPrecisions); ++p) {
-      const std::string_view family = kFamilies[(shape + p) % std::size(kFamilies)];
+      const Family& family = *families[(shape + p) % families.size()];
       Json values = StepOf(base, sizes, shape, family, kPrecisions[p]);
       const size_t turn = shape + p / 2;
       if (turn % 3 == 1) values["grad_clip"] = 1;
       if (turn % 4 == 2) values["grad_accumulation"] = 2;
       const bool either_state = kPrecisions[p] != "fp16" && kPrecisions[p] != "fp32" && kPrecisions[p] != "tf32";
-      if (turn % 4 == 3 && either_state) values["state_precision"] = family == "stack" ? "fp32" : "bf16";
-      if (turn % 5 == 4 && family != "stack") values["tied_head"] = true;
-      if (turn % 5 == 2 && family != "stack") values["dropout"] = 0.1;
+      if (turn % 4 == 3 && either_state) values["state_precision"] = family.state_as_precision ? "fp32" : "bf16";
+      if (turn % 5 == 4 && family.embeds) values["tied_head"] = true;
+      if (turn % 5 == 2 && family.embeds) values["dropout"] = 0.1;
       specs.push_back(SpecOf(values));
     }
   }
@@ -158,10 +162,11 @@ std::vector<RunSpec> CalibrationRankSteps(const RunSpec& base, bool small) {
   constexpr std::pair<size_t, std::string_view> kOf[] = {
       {0, "bf16"}, {4, "fp32"}, {2, "bf16"}, {9, "fp8"}, {1, "bf16"}};
   constexpr std::string_view kShards[] = {"full", "optimizer", "none"};
+  const std::vector<const Family*> families = FamiliesToCalibrate(true);
   std::vector<RunSpec> specs;
   for (size_t i = 0; i < std::size(kOf); ++i) {
     for (size_t s = 0; s < std::size(kShards); ++s) {
-      Json values = StepOf(base, sizes, kOf[i].first, kFamilies[i % 2], kOf[i].second);
+      Json values = StepOf(base, sizes, kOf[i].first, *families[i % families.size()], kOf[i].second);
       values["layers"] = 3;
       values["ranks"] = base.ranks;
       values["shard"] = kShards[s];

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "engine/train/attempts.h"
 #include "engine/train/state_files.h"
+#include "run/families.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
@@ -190,7 +191,8 @@ void CheckpointDir::Save(const TrainingState& state, Manifest manifest) {
 
 void CheckpointDir::Commit(const TrainingState& state, const fs::path& folder, Manifest& manifest) {
   manifest.files.push_back(WriteStateIndex(state, folder));
-  if (manifest.spec.family != "stack") manifest.files.push_back(WriteModelConfig(state, manifest.spec, folder));
+  if (FindFamily(manifest.spec.family).config != nullptr)
+    manifest.files.push_back(WriteModelConfig(state, manifest.spec, folder));
   WriteSynced(folder / kManifestName, EncodeManifest(manifest));
   SyncFolder(folder);
 

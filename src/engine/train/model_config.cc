@@ -9,56 +9,19 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "ridgeline/limits.h"
+#include "run/families.h"
 
 namespace ridgeline {
 namespace {
 
 constexpr size_t kValueBytes = 80;  // of a value that differs
 
-// A setting that changes a model's logits, or the shape of its weights.
-struct Setting {
-  std::string_view key;
-  Json value;                   // this run's
-  Json unsaid = nullptr;        // transformers' value if a file has none
-  std::string_view field = {};  // the RunSpec field, if there is one
-};
-
-std::vector<Setting> LlamaSettings(const RunSpec& s) {
-  return {{"hidden_size", s.hidden, nullptr, "hidden"},
-          {"intermediate_size", s.ffn, nullptr, "ffn"},
-          {"num_hidden_layers", s.layers, nullptr, "layers"},
-          {"num_attention_heads", s.heads, nullptr, "heads"},
-          {"num_key_value_heads", s.kv_heads, s.heads, "kv_heads"},
-          {"head_dim", s.head_dim, s.hidden / s.heads, "head_dim"},
-          {"vocab_size", s.vocab, nullptr, "vocab"},
-          {"tie_word_embeddings", s.tied_head, false, "tied_head"},
-          {"rms_norm_eps", s.norm_eps, 1e-6, "norm_eps"},
-          {"rope_theta", s.rope_theta, 1e4, "rope_theta"},
-          {"rope_scaling", nullptr},
-          {"hidden_act", "silu", "silu"},
-          {"attention_bias", false, false},
-          {"mlp_bias", false, false}};
-}
-
-std::vector<Setting> GptSettings(const RunSpec& s) {
-  return {{"n_embd", s.hidden, nullptr, "hidden"},
-          {"n_inner", s.ffn, 4 * s.hidden, "ffn"},
-          {"n_layer", s.layers, nullptr, "layers"},
-          {"n_head", s.heads, nullptr, "heads"},
-          {"n_positions", s.positions, nullptr, "positions"},
-          {"vocab_size", s.vocab, nullptr, "vocab"},
-          {"tie_word_embeddings", s.tied_head, true, "tied_head"},
-          {"layer_norm_epsilon", s.norm_eps, 1e-5, "norm_eps"},
-          {"activation_function", "gelu_new", "gelu_new"},
-          {"scale_attn_weights", true, true},
-          {"scale_attn_by_inverse_layer_idx", false, false}};
-}
-
-std::vector<Setting> SettingsOf(const RunSpec& s) {
-  const bool llama = s.family == "llama";
-  std::vector<Setting> settings = llama ? LlamaSettings(s) : GptSettings(s);
-  settings.insert(settings.begin(), {"model_type", llama ? "llama" : "gpt2", nullptr, "family"});
-  return settings;
+HubConfig ConfigOf(const RunSpec& spec) {
+  const Family& family = FindFamily(spec.family);
+  if (family.config == nullptr) throw Error(ErrorKind::kInternal, "no config.json of family " + spec.family);
+  HubConfig config = family.config(spec);
+  config.settings.insert(config.settings.begin(), {"model_type", config.type, nullptr, "family"});
+  return config;
 }
 
 // Newer files have all of the rotary embedding in a mapping, and older ones only its scaling. Leaves the scaling's
@@ -82,19 +45,15 @@ std::string Show(const Json& value) {
 }  // namespace
 
 std::string EncodeModelConfig(const RunSpec& spec, std::string_view dtype) {
-  const bool llama = spec.family == "llama";
-  Json config = {{"architectures", {llama ? "LlamaForCausalLM" : "GPT2LMHeadModel"}},
+  const HubConfig of = ConfigOf(spec);
+  Json config = {{"architectures", {of.architecture}},
                  {"torch_dtype", dtype == "F32"    ? "float32"
                                  : dtype == "BF16" ? "bfloat16"
                                                    : "float16"},
                  {"bos_token_id", nullptr},
                  {"eos_token_id", nullptr}};
-  for (const Setting& setting : SettingsOf(spec)) config[setting.key] = setting.value;
-  if (llama) {
-    config.update({{"max_position_embeddings", spec.seq_length}, {"attention_dropout", 0.0}});
-  } else {
-    config.update({{"resid_pdrop", spec.dropout}, {"embd_pdrop", 0.0}, {"attn_pdrop", 0.0}});
-  }
+  for (const ConfigSetting& setting : of.settings) config[setting.key] = setting.value;
+  config.update(of.others);
   return DumpJson(config, 2) + "\n";
 }
 
@@ -110,7 +69,7 @@ void CheckModelConfig(const std::filesystem::path& folder, const RunSpec& spec) 
   if (!config.is_object()) throw Error(ErrorKind::kInvalidInput, path.string() + ": not a model's configuration");
   FlattenRope(config);
   std::vector<std::string> differences;
-  for (const Setting& setting : SettingsOf(spec)) {
+  for (const ConfigSetting& setting : ConfigOf(spec).settings) {
     Json there = config.value(setting.key, Json());
     if (there.is_null()) there = setting.unsaid;
     if (there == setting.value) continue;

@@ -1,5 +1,5 @@
 // The config.json with a model's weights, from which Hugging Face transformers knows the model.
-// Keys: https://huggingface.co/docs/transformers/model_doc/llama and .../model_doc/gpt2
+// Its settings: run/families.h.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace ridgeline {
 
 inline constexpr char kModelConfigName[] = "config.json";
 
-// For a llama or gpt whose weights are stored as `dtype`, in safetensors' words.
+// For a model of a family that has a config, whose weights are stored as `dtype`, in safetensors' words.
 std::string EncodeModelConfig(const RunSpec& spec, std::string_view dtype);
 
 // Throws Error(kInvalidInput), naming everything that differs, unless the folder's config.json describes the model that

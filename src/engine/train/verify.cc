@@ -16,6 +16,7 @@
 #include "engine/train/safetensors.h"
 #include "engine/train/trainer.h"
 #include "ridgeline/json_fault.h"
+#include "run/families.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -96,8 +97,8 @@ RunSpec SpecOfCase(const Json& document, const SafetensorsFile& tensors, const V
                  {"weight_decay", optimizer.at("weight_decay")},
                  {"warmup_steps", 0},
                  {"steps", document.at("losses").size()}};
-  if (family == "llama") values["rope_theta"] = model.at("rope_theta");
-  if (family == "gpt") values["positions"] = model.at("max_seq");
+  if (FindFamily(family).rope_theta > 0) values["rope_theta"] = model.at("rope_theta");
+  if (FindFamily(family).learned_positions) values["positions"] = model.at("max_seq");
   std::vector<Problem> problems;
   RunSpec spec = BuildSpec(values, problems);
   if (!problems.empty()) throw Error(ErrorKind::kInvalidInput, source + ": " + problems.front().message);

@@ -8,6 +8,7 @@
 
 #include "run/presets.h"
 #include "run/spec.h"
+#include "tests/engine/train/specs.h"
 
 namespace ridgeline {
 namespace {
@@ -31,6 +32,15 @@ TEST(ModelShape, HasExactlyTheParametersOfEveryPreset) {
       EXPECT_EQ(rows, parameter.rows);
     }
     EXPECT_EQ(elements, preset.parameters) << preset.name;
+  }
+}
+
+TEST(ModelShape, HasTheParametersThatAreCountedInEveryFamily) {
+  for (const std::string& family : kFamilies) {
+    const RunSpec spec = SpecFrom(TinyModel(family));
+    int64_t elements = 0;
+    for (const Parameter& parameter : ShapeOf(spec).parameters) elements += parameter.elements();
+    EXPECT_EQ(elements, CountParameters(spec)) << family;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "run/families.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -21,9 +22,10 @@ inline RunSpec SpecFrom(const Json& values) {
 inline Json TinyModel(const std::string& family) {
   Json values = {{"family", family}, {"layers", 3},     {"hidden", 48},    {"heads", 4},
                  {"ffn", 104},       {"batch_size", 2}, {"seq_length", 37}};
-  if (family != "stack") values["vocab"] = 131;
-  if (family == "llama") values["kv_heads"] = 2;
-  if (family == "gpt") values["positions"] = 64;
+  const Family& row = FindFamily(family);
+  if (row.embeds) values["vocab"] = 131;
+  if (row.rope_theta > 0) values["kv_heads"] = 2;
+  if (row.learned_positions) values["positions"] = 64;
   return values;
 }
 
@@ -47,7 +49,13 @@ inline const std::vector<Numbers> kNumbers = {{"fp32", "fp32"},
                                               {"fp8", "bf16", "quantized"},
 
                                               {"nvfp4", "bf16", "quantized"}};
-inline const std::vector<std::string> kFamilies = {"llama", "gpt", "stack"};
+inline const std::vector<std::string> kFamilies = [] {
+  std::vector<std::string> ours;
+  for (const Family& family : Families()) {
+    if (family.ours) ours.emplace_back(family.name);
+  }
+  return ours;
+}();
 inline const std::vector<std::string> kPolicies = {"none", "selective", "full", "full/2"};
 
 // Calls `fn` with the values of each family in all number formats under every policy.
