@@ -79,7 +79,7 @@ Action GateCommand(CLI::App& self) {
                   "a campaign or commit that stays the baseline, to detect slow creep")
       ->type_name("BASE");
   self.add_option("--records", options->request.records,
-                  "the nights of `nightly`; what failed or got worse in them is no baseline")
+                  "the folder of `nightly`; its failed nights and worse points are no baseline")
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory);
   self.add_option("--detect", options->request.detect,

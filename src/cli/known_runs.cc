@@ -89,7 +89,7 @@ KnownRun TypedRun(const std::string& said, const Sweep& sweep, const Device& dev
   const auto time = equals == std::string::npos ? std::nullopt : ParseAmount(said.substr(equals + 1), kTimes);
   if (!time || *time < 1 || id.empty()) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("predict: --known is a file that is there, or a point and what its step takes, not '{}'",
+                fmt::format("predict: --known takes an existing file, or a point and the time of its step, not '{}'",
                             PrintableLine(ShortenToBytes(said, 80))),
                 "such as --known runs.db, or --known 3f2a=930ms");
   }

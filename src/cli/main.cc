@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
     ridgeline::WriteAside("ridgeline: " + ridgeline::PrintableText(ridgeline::SystemErrorWords(e)) + "\n");
     return ridgeline::ExitCode(ErrorKind::kInfrastructure);
   } catch (const std::exception& e) {
-    ridgeline::SayAside("ridgeline: a fault of its own: {}\n", e.what());
+    ridgeline::SayAside("ridgeline: internal error: {}\n", e.what());
     return ridgeline::ExitCode(ErrorKind::kInternal);
   }
 }

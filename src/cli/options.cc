@@ -37,8 +37,8 @@ std::string FormOf(const std::string& format, const std::string& to, std::initia
   for (const char* form : forms) {
     if (ending == fmt::format(".{}", form)) return form;
   }
-  throw Error(ErrorKind::kUsage, fmt::format("the ending of '{}' does not say in which form it is to be written", to),
-              fmt::format("say it with -o: {}; or end the name so",
+  throw Error(ErrorKind::kUsage, fmt::format("the ending of '{}' does not name a format", to),
+              fmt::format("name the format with -o: {}; or change the ending",
                           Join(std::vector<std::string>(forms.begin(), forms.end()), ", ")));
 }
 

@@ -96,7 +96,7 @@ int Predict(const PredictArguments& arguments) {
     if (forecasts.front().verdict == Verdict::kNotPredicted) {
       throw Error(ErrorKind::kInvalidInput,
                   fmt::format("predict: point {} is not predicted: {}", points[0].id, forecasts.front().why_not),
-                  "--export-trace is of points that are");
+                  "--export-trace needs a point that is predicted");
     }
     const Framework* framework = frameworks.Of(forecasts.front().as);
     if (framework == nullptr) framework = frameworks.Of(points.front().spec.trainer);

@@ -328,7 +328,7 @@ int Run(const RunOptions& options) {
   if (summary.interrupted) {
     Say("interrupted: {}\n", EndsText(store.Progress(sweep.name)));
     if (summary.live_jobs > 0) {
-      Say("{} told to end, and not seen to have ended: the next run finds out how {} did\n",
+      Say("{} told to end, but the end was not seen: the next run finds out how {} ended\n",
           summary.live_jobs == 1 ? "1 job was" : fmt::format("{} jobs were", summary.live_jobs),
           summary.live_jobs == 1 ? "it" : "they");
     }

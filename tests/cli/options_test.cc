@@ -54,7 +54,7 @@ TEST(Output, TheFormIsWhatIsSaidElseTheFilesEndingElseTheFirst) {
       EXPECT_EQ(e.kind(), ErrorKind::kUsage);
       EXPECT_EQ(std::string(e.what()),
                 std::string("the ending of '") + to +
-                    "' does not say in which form it is to be written\n  say it with -o: md, json; or end the name so");
+                    "' does not name a format\n  name the format with -o: md, json; or change the ending");
     }
   }
 }
@@ -68,8 +68,8 @@ TEST(Output, AReportAndAnExportArePrintedOrWritten) {
             "page.txt: 1 run in 1 panel: 1 ok.\n");
   EXPECT_THAT(ReadFile(cli.dir.path() / "page.txt"), StartsWith("<!DOCTYPE html>"));
   EXPECT_EQ(cli.Run({"report", "activation-checkpointing", "--to", "page.txt"}).err,
-            "ridgeline: the ending of 'page.txt' does not say in which form it is to be written\n"
-            "  say it with -o: md, html, csv, json, text; or end the name so\n");
+            "ridgeline: the ending of 'page.txt' does not name a format\n"
+            "  name the format with -o: md, html, csv, json, text; or change the ending\n");
   WriteFile(cli.dir.path() / "gate.json", R"({"head": "h", "findings": [{"metric": "result", "answer": "MISSING"}]})");
   EXPECT_THAT(cli.Run({"report", "regression", "--input", "gate.json"}).out,
               HasSubstr("1 finding in 1 panel: 1 MISSING."));

@@ -70,7 +70,7 @@ TEST_F(PredictCommandTest, IsCorrectedByWhatIsKnown) {
   }
   const auto nothing = predict({"--known", "there-is-no-such.db"});
   EXPECT_EQ(nothing.status.exit_code, 2);
-  EXPECT_THAT(nothing.err, HasSubstr("a file that is there, or a point and what its step takes"));
+  EXPECT_THAT(nothing.err, HasSubstr("an existing file, or a point and the time of its step"));
 }
 
 // A run counts for the GPU that it ran on, whatever its spec names.

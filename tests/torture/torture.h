@@ -158,7 +158,7 @@ class Round {
   void ExpectToldWhy(const ExitStatus& status, const std::string& err, const std::string& out) const {
     EXPECT_TRUE(status.signal == 0 && status.exit_code <= 3) << Describe(status) << "; " << Story() << "\n"
                                                              << err << out;
-    EXPECT_EQ(err.find("a fault of its own"), std::string::npos) << Story() << "\n" << err;
+    EXPECT_EQ(err.find("internal error"), std::string::npos) << Story() << "\n" << err;
     EXPECT_TRUE(status.exit_code <= 1 || may_be_silent_ || !err.empty()) << "no word why; " << Story() << "\n" << out;
   }
 
