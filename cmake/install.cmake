@@ -5,6 +5,7 @@
 #   share/ridgeline/{LICENSE,NOTICE,libraries.txt,licenses/}: the libraries that it is linked with, and their licences
 #   share/ridgeline/{README.md,CHANGELOG.md,CONTRIBUTING.md}
 #   share/{bash-completion/completions/ridgeline,zsh/site-functions/_ridgeline,fish/vendor_completions.d/ridgeline.fish}
+#   share/ridgeline/sagemaker/: policies for AWS's identities
 #   share/ridgeline/kubernetes/: manifests that a cluster's administrators apply, and the Containerfile for a bundle
 foreach(data reports sweeps profiles trainers devices frameworks metrics docs)
   if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${data})
@@ -28,6 +29,8 @@ endforeach()
 # The image for CPUs is built from the sources, so its Containerfile stays there. The image for GPUs needs only a bundle.
 install(DIRECTORY plugins/kubernetes/deploy/ DESTINATION share/ridgeline/kubernetes
         FILES_MATCHING PATTERN "*.yaml" PATTERN "Containerfile.cuda")
+
+install(DIRECTORY plugins/sagemaker/deploy/ DESTINATION share/ridgeline/sagemaker FILES_MATCHING PATTERN "*.json")
 
 get_property(plugins GLOBAL PROPERTY RIDGELINE_PLUGINS)
 foreach(plugin IN LISTS plugins)

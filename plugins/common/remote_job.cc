@@ -117,6 +117,7 @@ std::vector<std::string> ExecThere(const Json& job, const Elsewhere& there) {
     }
     words.emplace_back("--print-results");
     if (!there.summary.empty()) words.insert(words.end(), {"--summary", there.summary});
+    for (const std::string& dir : there.lines_dirs) words.insert(words.end(), {"--lines", dir});
     words.insert(words.end(), {"--job-dir", there.job_dir, there.job_file});
   }
   return words;

@@ -52,7 +52,8 @@ struct Elsewhere {
   std::vector<std::string> program;  // the words that start `ridgeline` there
   std::string job_file;              // or the folder of its parts
   std::string job_dir;
-  std::string summary;  // the file for the headlines; empty: none
+  std::string summary;                       // the file for the headlines; empty: none
+  std::vector<std::string> lines_dirs = {};  // folders for copies of the lines that exec prints
 };
 
 // Returns whether the command of a job, as in a launcher request, reads the job file.

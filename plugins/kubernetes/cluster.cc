@@ -121,13 +121,4 @@ Failure Cluster::ToFailure(const Response& response, const std::string& what) {
   return {Failure::Kind::kNotNow, message, "`kubectl get --raw /readyz` says whether the cluster is there"};
 }
 
-std::string UrlEncode(std::string_view text) {
-  std::string encoded;
-  for (const unsigned char c : text) {
-    const bool plain = c < 0x80 && (std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '~');
-    encoded += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
-  }
-  return encoded;
-}
-
 }  // namespace ridgeline::kubernetes

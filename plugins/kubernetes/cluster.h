@@ -122,7 +122,4 @@ struct Resource {
 };
 Resource ResourceOf(const plugin::Json& object);
 
-// Encodes for a query: everything except letters, digits and -_.~ becomes %XX.
-std::string UrlEncode(std::string_view text);
-
 }  // namespace ridgeline::kubernetes

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "common/url.h"
 #include "kubernetes/manifest.h"
 
 namespace ridgeline::kubernetes {
@@ -255,7 +256,7 @@ void Observer::AskForRefusals() {
   const Kind& kind = cluster_.kind();
   for (const RefusalEvent& of : kind.refusals) {
     if (of.kind == nullptr || !may_read_events_) continue;
-    const std::string selector = UrlEncode(fmt::format("involvedObject.kind={},reason={}", of.kind, of.reason));
+    const std::string selector = plugin::UrlEncode(fmt::format("involvedObject.kind={},reason={}", of.kind, of.reason));
     const Response response = cluster_.Call({"GET", cluster_.CorePath("events") + "?fieldSelector=" + selector, {}});
     may_read_events_ = response.code != kForbidden;
     if (!response.ok()) continue;
@@ -291,7 +292,7 @@ void Observer::AskForPodEvents(Followed& followed, const Pods& pods) {
   std::vector<std::string> of;
   for (const auto& [key, pod] : pods) {
     if (pod.HasBegun() || pod.node.empty()) continue;
-    const std::string selector = UrlEncode("involvedObject.uid=" + pod.uid);
+    const std::string selector = plugin::UrlEncode("involvedObject.uid=" + pod.uid);
     requests.push_back({"GET", cluster_.CorePath("events") + "?fieldSelector=" + selector, {}});
     of.push_back(pod.name);
   }

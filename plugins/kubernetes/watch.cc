@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "common/url.h"
+
 namespace ridgeline::kubernetes {
 namespace {
 
@@ -22,7 +24,7 @@ Watch::Watch(Cluster& cluster, const plugin::Clock& clock, std::string path, con
     : cluster_(cluster),
       clock_(clock),
       path_(std::move(path)),
-      selector_(UrlEncode(selector)),
+      selector_(plugin::UrlEncode(selector)),
       handler_(std::move(handler)) {}
 
 void Watch::Refresh() {
@@ -58,7 +60,7 @@ void Watch::List() {
   std::string more;
   do {
     std::string path = fmt::format("{}?labelSelector={}&limit={}", path_, selector_, kPageObjects);
-    if (!more.empty()) path += "&continue=" + UrlEncode(more);
+    if (!more.empty()) path += "&continue=" + plugin::UrlEncode(more);
     const Response response = cluster_.Call({"GET", path, {}});
     if (response.code == kGone && !more.empty()) {  // the list changed too much while it was read
       more.clear();
@@ -78,7 +80,7 @@ void Watch::List() {
 void Watch::Open() {
   stream_ = cluster_.Open(
       fmt::format("{}?labelSelector={}&watch=1&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}", path_,
-                  selector_, kWatchS, UrlEncode(version_)));
+                  selector_, kWatchS, plugin::UrlEncode(version_)));
   opened_ = clock_.Now();
 }
 

@@ -1,6 +1,11 @@
+#include <fcntl.h>
+
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <map>
@@ -9,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -21,10 +27,14 @@
 #include "cli/trainer_output.h"
 #include "node/carried.h"
 #include "node/exec.h"
+#include "node/ranks.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
+#include "ridgeline/line_file.h"
+#include "ridgeline/lines_file.h"
 #include "run/figures.h"
 #include "run/result.h"
+#include "run/sagemaker.h"
 #include "session/say.h"
 
 namespace ridgeline {
@@ -39,6 +49,8 @@ struct ExecArguments {
   std::string job_dir;
   bool print_results = false;
   std::string summary;
+  std::vector<std::string> lines;
+  int64_t node = 0;  // the number of this node
   std::string carry_to;
 };
 
@@ -86,15 +98,19 @@ class PointReporter {
     const std::lock_guard lock(mutex_);
     EndOutput();
     PrintResult(result);
-    if (arguments_.print_results) PrintLine({std::string(kResultLine), result.point_id, EncodeLine(result)});
+    const JobLine line{std::string(kResultLine), result.point_id, EncodeLine(result)};
+    if (arguments_.print_results) PrintLine(line);
     std::fflush(stdout);
+    KeepLine(line);
     AddToSummary(result);
   }
 
   void Told(const std::string& point_id, const std::string& part) {
     const std::lock_guard lock(mutex_);
     EndOutput();
-    PrintLine({std::string(kPartLine), point_id, part});
+    const JobLine line{std::string(kPartLine), point_id, part};
+    PrintLine(line);
+    KeepLine(line);
   }
 
   void Had(const RunResult& result) {
@@ -105,6 +121,17 @@ class PointReporter {
   static void PrintLine(const JobLine& line) {
     Write(FormatPrintedLines(line));
     std::fflush(stdout);
+  }
+
+  // A folder that cannot be written costs the copy alone: the line was printed, and is in the job's folder.
+  void KeepLine(const JobLine& line) const {
+    for (const std::string& dir : arguments_.lines) {
+      const Fd file(::open((fs::path(dir) / LinesFileName(arguments_.node)).c_str(),
+                           O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
+      if (file.get() < 0 || !AppendLineSynced(file.get(), FormatJobLine(line))) {
+        SayAside("ridgeline: cannot write a line of {} to {}: {}\n", line.point_id, dir, std::strerror(errno));
+      }
+    }
   }
 
   void EndOutput() {
@@ -148,7 +175,9 @@ class PointReporter {
   std::jthread printer_;  // last member, so that it ends before the members that it uses
 };
 
-int RunJob(const ExecArguments& arguments) {
+int RunJob(ExecArguments arguments) {
+  UseSageMakerNodes();
+  arguments.node = NodesFromEnvironment().rank;
   ExecOptions options;
   options.job_dir = arguments.job_dir.empty() ? fs::path() : fs::absolute(arguments.job_dir).lexically_normal();
   std::unique_ptr<PointReporter> reporter;
@@ -174,6 +203,7 @@ int RunJob(const ExecArguments& arguments) {
       summary.stopped ? "; stopped before the end, run it again to continue" : "");
   if (summary.unfit) {
     SayAside("ridgeline: this node cannot run the job: {}\n  {}\n", summary.unfit->message, summary.unfit->hint);
+    WriteSageMakerFailure(fmt::format("this node cannot run the job: {}", summary.unfit->message));
   }
   return ExecExitCode(summary);
 }
@@ -187,6 +217,7 @@ int Exec(const ExecArguments& arguments) {
     }
     return RunJob(arguments);
   } catch (const std::exception& e) {
+    WriteSageMakerFailure(e.what());
     const auto* error = dynamic_cast<const Error*>(&e);
     if (error != nullptr && error->kind() != ErrorKind::kInternal && error->kind() != ErrorKind::kOutOfMemory) throw;
     SayAside("ridgeline: {}\n", e.what());
@@ -214,6 +245,8 @@ Action ExecCommand(CLI::App& self) {
                 "print trainers' output, and results in lines that a launcher reads");
   self.add_option("--summary", arguments->summary, "keep the main figures of the results in this file, in 4096 bytes")
       ->type_name("FILE");
+  self.add_option("--lines", arguments->lines, "also append this node's lines to DIR/lines.nodeN.log; may be repeated")
+      ->type_name("DIR");
   self.footer(
       "Runs the job's points one after another, each in a process of its own with its limits of time and "
       "memory. Writes a line for each point to JOB_DIR/results.log. Points that have a result are skipped, "

@@ -540,9 +540,11 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
       }
       summary.unfit = runner.WhyUnfit(left, job_file);
     }
-    const RunResult result = summary.unfit ? runner.NotRun(point, *summary.unfit) : runner.RunPoint(point);
-    if (summary.unfit) runner.TellUnfit(point, result);
-    if (!summary.unfit) ++summary.ran;
+    std::optional<Unfit> unfit = summary.unfit;
+    if (!unfit) unfit = runner.WhyTooLate(point);
+    const RunResult result = unfit ? runner.NotRun(point, *unfit) : runner.RunPoint(point);
+    if (unfit) runner.TellUnfit(point, result);
+    if (!unfit) ++summary.ran;
     if (!results) {  // node 0 knows how it ended
       left_there.emplace_back(&point, result.status);
       tidy_up_left(false);

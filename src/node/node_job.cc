@@ -31,6 +31,11 @@ void Remove(const fs::path& path) {
   if (ec) throw Error(ErrorKind::kInfrastructure, fmt::format("cannot remove {}: {}", path.string(), ec.message()));
 }
 
+// The name of the folder that a point's state has where the sweep names none.
+std::string FolderOfState(const JobPoint& point) {
+  return point.repeat > 1 ? fmt::format("{}-repeat-{}", point.id, point.repeat) : point.id;
+}
+
 // Adds temporary files beside `file` (base/files.h) whose writer was killed before it renamed them. If the folder
 // cannot be read, they stay, which harms nobody: the point has its result.
 void AddTemporariesOf(const fs::path& file, std::vector<fs::path>& temporaries) {
@@ -93,6 +98,16 @@ std::optional<Unfit> NodeJob::WhyUnfit(const std::vector<const JobPoint*>& point
   return Preflight(started, job_file, runs, nodes_.rank, clock_, start.directory);
 }
 
+std::optional<Unfit> NodeJob::WhyTooLate(const JobPoint& point) const {
+  const int64_t end_unix_s = SageMakerPlanEndUnixS();
+  const int64_t left_s = end_unix_s - clock_.UnixNs() / kNsPerSecond;
+  if (end_unix_s == 0 || point.time_limit_s == 0 || left_s >= point.time_limit_s) return std::nullopt;
+  return Unfit{InfrastructureReason::kPreempted,
+               fmt::format("its training plan takes the instances away in {} s, and the point may take {} s", left_s,
+                           point.time_limit_s),
+               "extend the plan, or lower time_limit"};
+}
+
 RunResult NodeJob::NotRun(const JobPoint& point, const Unfit& why) const {
   RunResult result;
   result.point_id = point.id;
@@ -118,7 +133,7 @@ RunResult NodeJob::Complete(const JobPoint& point, RunResult result) const {
 RunSpec NodeJob::SpecHere(const JobPoint& point) const {
   RunSpec here = SpecOfRun(point);
   if (!here.checkpoint_dir.empty()) here.checkpoint_dir = PointDir(job_.job_dir, point.id) / here.checkpoint_dir;
-  UseSageMakerCheckpointDir(point.repeat > 1 ? fmt::format("{}-repeat-{}", point.id, point.repeat) : point.id, here);
+  UseSageMakerCheckpointDir(FolderOfState(point), here);
   return here;
 }
 
@@ -236,6 +251,11 @@ void NodeJob::TidyUp(const JobPoint& point, RunStatus status) const {
   std::error_code ignored;
   for (const fs::path& file : files) fs::remove(file, ignored);
   if (defined_ && IsFirst() && ok && !job_.keep_logs) fs::remove_all(dir / kOutputName, ignored);
+  // Nobody asked for this state: it was for an interruption. SageMaker would upload it, and its bucket keep it.
+  if (status != RunStatus::kInfrastructure && status != RunStatus::kCancelled) {
+    const fs::path state = SageMakerCheckpointDir(FolderOfState(point), SpecHere(point).checkpoint_dir);
+    if (!state.empty()) fs::remove_all(state, ignored);
+  }
   ::rmdir(dir.c_str());  // fails if anything is left in it
 }
 

@@ -48,6 +48,8 @@ class NodeJob {
   // What prevents this node from running these points.
   std::optional<Unfit> WhyUnfit(const std::vector<const JobPoint*>& points,
                                 const std::filesystem::path& job_file) const;
+  // Why the point, which has a time limit, is not begun: its job's training plan may end before it does.
+  std::optional<Unfit> WhyTooLate(const JobPoint& point) const;
   RunResult NotRun(const JobPoint& point, const Unfit& why) const;
 
   // Removes what an earlier attempt left, and writes the input of the processes here. Other nodes may share the folder.

@@ -93,6 +93,7 @@ constexpr Synonym kSynonyms[] = {
     {"resources", "launch"},
     {"slurm", "launch", ": {launcher: slurm, slurm: {…}}"},
     {"kubernetes", "launch", ": {launcher: kubernetes, kubernetes: {…}}"},
+    {"sagemaker", "launch", ": {launcher: sagemaker, sagemaker: {…}}"},
 };
 
 }  // namespace

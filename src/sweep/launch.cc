@@ -37,10 +37,10 @@ constexpr std::array<std::pair<std::string_view, int64_t Launch::*>, 7> kNumbers
 // The launcher's own settings that change figures: how much of a machine a point uses, how it is bound to it, and which
 // software it runs in. Where it runs (a partition, a selector of nodes) is not among them, because its result names the
 // machine.
-constexpr std::array kShape = {"cpus",  "cpu",           "gpus",      "gres",          "nodes",     "ntasks",
-                               "efa",   "devices",       "hugepages", "gpu_bind",      "exclusive", "srun",
-                               "image", "trainer_image", "container", "shared_memory", "modules",   "prolog",
-                               "env"};
+constexpr std::array kShape = {"cpus",          "cpu",     "gpus",    "gres",          "nodes",
+                               "ntasks",        "efa",     "devices", "hugepages",     "gpu_bind",
+                               "exclusive",     "srun",    "image",   "trainer_image", "container",
+                               "shared_memory", "modules", "prolog",  "env",           "instance_type"};
 
 const Names& OfPoints() {
   static const Names names = [] {

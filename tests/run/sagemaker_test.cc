@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
+#include <vector>
 
+#include "base/files.h"
 #include "tests/base/temp_dir.h"
 
 namespace ridgeline {
@@ -44,6 +47,70 @@ TEST_F(SageMaker, WhatIsNamedIsUsed) {
   EXPECT_EQ(DirOf("", "", "meta"), "");
   std::filesystem::remove(Dir());
   EXPECT_EQ(DirOf(), "");
+}
+
+TEST(SageMakerHosts, AreInTheOrderOfTheirNumbers) {
+  const auto hosts = ParseSageMakerHosts(
+      R"({"current_host": "algo-10", "hosts": ["algo-1", "algo-10", "algo-2"], "network_interface_name": "eth0"})");
+  ASSERT_TRUE(hosts);
+  EXPECT_EQ(hosts->names, (std::vector<std::string>{"algo-1", "algo-2", "algo-10"}));
+  EXPECT_EQ(hosts->here, 2U);
+  EXPECT_EQ(hosts->interface, "eth0");
+  for (const char* text :
+       {"", "[]", "{}", R"({"current_host": "x", "hosts": ["algo-1"]})", R"({"current_host": 1, "hosts": "algo-1"})"}) {
+    EXPECT_FALSE(ParseSageMakerHosts(text)) << text;
+  }
+}
+
+class SageMakerNode : public SageMaker {
+ protected:
+  SageMakerNode() {
+    ::setenv("TRAINING_JOB_NAME", "x", 1);
+    std::filesystem::create_directories(root_ / "opt/ml/input/config");
+    std::filesystem::create_directories(root_ / "opt/ml/output");
+    std::filesystem::create_directories(root_ / "tmp");
+  }
+  ~SageMakerNode() override {
+    for (const char* name :
+         {"RIDGELINE_NNODES", "RIDGELINE_NODE_RANK", "RIDGELINE_NODE", "RIDGELINE_SECRET_FILE", "MASTER_ADDR",
+          "MASTER_PORT", "NCCL_SOCKET_IFNAME", "SAGEMAKER_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP"}) {
+      ::unsetenv(name);
+    }
+  }
+};
+
+TEST_F(SageMakerNode, FindsTheOthersAndTakesASecretOfItsOwn) {
+  WriteFile(root_ / "opt/ml/input/config/resourceconfig.json",
+            R"({"current_host": "localhost", "hosts": ["localhost", "algo-2"], "network_interface_name": "lo"})");
+  const auto secret = root_ / "opt/ml/input/secret";
+  WriteFile(secret, "0123");
+  ::setenv("RIDGELINE_SECRET_FILE", secret.c_str(), 1);
+  UseSageMakerNodes(root_.path());
+  EXPECT_STREQ(std::getenv("RIDGELINE_NNODES"), "2");
+  EXPECT_STREQ(std::getenv("RIDGELINE_NODE_RANK"), "0");
+  EXPECT_STREQ(std::getenv("MASTER_ADDR"), "localhost");
+  const std::filesystem::path own = std::getenv("RIDGELINE_SECRET_FILE");
+  EXPECT_NE(own, secret);
+  EXPECT_EQ(ReadFile(own), "0123");
+  EXPECT_EQ(std::filesystem::status(own).permissions(), std::filesystem::perms(0600));
+}
+
+TEST_F(SageMakerNode, TellsItsFailureInFewCharacters) {
+  WriteSageMakerFailure(std::string(2000, 'x'), root_.path());
+  EXPECT_EQ(ReadFile(root_ / "opt/ml/output/failure"), std::string(1024, 'x'));
+}
+
+TEST_F(SageMakerNode, RemovesOnlyTheStateThatNobodyNamed) {
+  EXPECT_EQ(SageMakerCheckpointDir("p", Dir() / "p", root_.path()), Dir() / "p");
+  EXPECT_EQ(SageMakerCheckpointDir("p", "/mine", root_.path()), "");
+}
+
+TEST_F(SageMakerNode, KnowsWhenItsPlanEnds) {
+  EXPECT_EQ(SageMakerPlanEndUnixS(), 0);
+  ::setenv("SAGEMAKER_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP", "1700000000123", 1);
+  EXPECT_EQ(SageMakerPlanEndUnixS(), 1700000000);
+  ::setenv("SAGEMAKER_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP", "soon", 1);
+  EXPECT_EQ(SageMakerPlanEndUnixS(), 0);
 }
 
 }  // namespace

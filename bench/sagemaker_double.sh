@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Runs jobs that do nothing on the double of SageMaker, with the rates that it assumes of AWS. Prints the time, the calls
+# a job, the driver's processor time, and whether each point has exactly one result. Needs root and python3-botocore.
+#   bench/sagemaker_double.sh BUILD_DIR [JOBS [POLL_PAUSE]]
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(cd "$1" && pwd)
+jobs=${2:-200} pause=${3:-10s}
+double=$here/../tests/cluster/sagemaker/sagemaker-double
+role=arn:aws:iam::123456789012:role/SageMaker
+image=123456789012.dkr.ecr.us-west-2.amazonaws.com/worker@sha256:aa
+
+[ "$(id -u)" -eq 0 ] || {
+  echo "skipped: the double's containers need root" >&2
+  exit 0
+}
+work=$(mktemp -d)
+service=
+finish() {
+  [ -z "$service" ] || kill "$service" 2>/dev/null || true
+  wait
+  rm -rf "$work"
+}
+trap finish EXIT
+cat >"$work/images.json" <<JSON
+{"$image": {"entrypoint": ["ridgeline"], "environment": {"PATH": "$build/bin:/usr/bin:/bin"}}}
+JSON
+"$double" --root "$work/root" --images "$work/images.json" --port-file "$work/port" --role $role --with-parent &
+service=$!
+until [ -e "$work/port" ]; do sleep 0.1; done
+"$double" --tell "$(cat "$work/port")" '{"buckets": ["bench"]}' >/dev/null
+AWS_ENDPOINT_URL=http://127.0.0.1:$(cat "$work/port")
+export AWS_ENDPOINT_URL AWS_REGION=us-west-2
+export AWS_ACCESS_KEY_ID=AKIDOUBLE AWS_SECRET_ACCESS_KEY=secret
+cat >"$work/sweep.yaml" <<YAML
+name: many
+defaults: {model: gpt-10m, seq_length: 64}
+matrix: {seed: 1..$jobs+1}
+launch:
+  launcher: sagemaker
+  cpus: 1
+  time_limit: 5m
+  max_parallel: $jobs
+  trainer: ["$build/tests/fakes/fake_trainer", ok]
+  sagemaker: {role: "$role", image: "$image", instance_type: ml.m5.large, output: "s3://bench/sweeps", poll_pause: $pause}
+YAML
+cd "$work"
+export TIMEFORMAT='%R s from start to the last result, of which the driver computed %U s, and %S s in the kernel'
+time "$build/bin/ridgeline" run sweep.yaml >said 2>&1
+tail -n 1 said
+python3 - "$jobs" root/requests.jsonl <<'PYTHON'
+import collections
+import json
+import sys
+
+calls = [json.loads(line) for line in open(sys.argv[2], encoding='utf-8')]
+count = collections.Counter(call['op'] for call in calls)
+print(f'{len(calls) / int(sys.argv[1]):.2f} calls a job: ' + ', '.join(f'{op} {n}' for op, n in count.most_common()))
+print('refused for their rate:', sum(call['status'] in (400, 503) for call in calls))
+created = [call['at'] for call in calls if call['op'] == 'sagemaker:CreateTrainingJob' and call['status'] == 200]
+print(f'created within {created[-1] - created[0]:.1f} s')
+PYTHON
+"$build/bin/ridgeline" query "SELECT count(*) AS results, count(DISTINCT point_id) AS points FROM results WHERE status = 'ok'"

@@ -1,0 +1,55 @@
+// SageMaker's answers about training jobs, as far as a launcher needs them. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/failure.h"
+
+namespace ridgeline::sagemaker {
+
+// Whether `words` stand anywhere in a text of the service's.
+inline bool Holds(std::string_view text, std::string_view words) { return text.find(words) != std::string_view::npos; }
+
+// A row of ListTrainingJobs.
+struct JobRow {
+  std::string name;
+  std::string status, secondary;
+  double modified_unix_s = 0;
+  bool operator==(const JobRow&) const = default;
+};
+
+// A job as DescribeTrainingJob answers.
+struct JobView {
+  struct Transition {
+    std::string status, message;
+    int64_t start_unix_s = 0, end_unix_s = 0;
+  };
+
+  std::string name, arn;
+  std::string status, secondary;  // "InProgress", "Training"
+  std::string failure_reason;
+  std::string hash;  // of its Environment; empty: it is not ours
+  std::string instance_type, training_plan;
+  int64_t instances = 1;
+  bool spot = false;
+  std::vector<Transition> transitions;
+  int64_t created_unix_s = 0, started_unix_s = 0, ended_unix_s = 0;  // 0: not yet
+  int64_t max_run_s = 0;
+  int64_t training_s = -1, billable_s = -1;  // -1: not told
+  std::string warm_pool;                     // its status; empty: none
+  int64_t warm_pool_billable_s = -1;
+
+  bool HasEnded() const;
+  int64_t Interruptions() const;
+  // The service's last words on the state.
+  std::string Message() const;
+};
+
+std::vector<JobRow> ParseRows(const plugin::Json& document);
+// Throws JSON's exceptions if the document is none of a training job.
+JobView ParseJob(const plugin::Json& document);
+
+}  // namespace ridgeline::sagemaker

@@ -1,0 +1,83 @@
+// The session with one account and region: it creates, follows, collects and stops training jobs.
+//
+// A poll lists the jobs of each sweep, describes those that changed, and reads the log of all. At a job's end, what the
+// log lacks is read from S3.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/answers.h"
+#include "common/clock.h"
+#include "common/remote_job.h"
+#include "sagemaker/aws.h"
+#include "sagemaker/config.h"
+#include "sagemaker/journal.h"
+#include "sagemaker/logs.h"
+#include "sagemaker/parse.h"
+#include "sagemaker/submit.h"
+
+namespace ridgeline::sagemaker {
+
+class Session {
+ public:
+  // Throws Failure.
+  Session(const std::filesystem::path& state_dir, Options options, std::unique_ptr<Aws> aws,
+          const plugin::Clock& clock);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Returns "SageMaker in us-west-2, as arn:…". Throws Failure if SageMaker, S3 or the log refuse us.
+  std::string Description();
+
+  // These return one answer for each job, in order. They throw Failure if the service does not answer.
+  std::vector<plugin::Submission> Submit(const plugin::Json& jobs, std::chrono::milliseconds within) {
+    return submitter_.Submit(jobs, within);
+  }
+  // Poll asks the service no more often than poll_pause says. In between it repeats what was last seen. The driver's
+  // own pause follows from how long answers take, and that is the way to AWS here, and no load on anybody.
+  std::vector<plugin::JobState> Poll(const std::vector<std::string>& keys);
+  // The same, but takes no output and records no end.
+  std::vector<plugin::JobState> Look(const std::vector<std::string>& keys);
+  std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys);
+
+ private:
+  // A job that has not ended.
+  struct Live {
+    std::optional<JobRow> row;  // as it was listed when it was last described
+    std::optional<JobView> job;
+    bool deleted = false;  // SageMaker had it, and does not know it any more
+    std::unique_ptr<plugin::JobOutput> output;
+    std::optional<plugin::Clock::Time> ended_at;      // when its end was first seen
+    std::optional<plugin::Clock::Time> unread_since;  // since when S3 does not let us read its output
+  };
+
+  std::optional<std::vector<plugin::JobState>> LastSaid(const std::vector<std::string>& keys);
+  std::vector<plugin::JobState> Ask(const std::vector<std::string>& keys);
+  void Refresh(const std::vector<std::string>& keys);
+  std::map<std::string, JobRow> ListAll(const std::vector<Record*>& records);
+  void Observe(Record& record, const std::map<std::string, JobRow>& rows);
+  void ReadLogs(const std::vector<Record*>& records);
+  plugin::JobOutput& OutputOf(const Record& record);
+  plugin::JobState StateOf(const Record& record);
+  plugin::JobState Follow(Record& record);
+  // Whether all that the job left was read, or will not come.
+  bool TakeRest(const Record& record, Live& live, std::string& problem);
+
+  const Options options_;
+  Journal journal_;
+  const std::unique_ptr<Aws> aws_;
+  const plugin::Clock& clock_;
+  Submitter submitter_;
+  std::map<std::string, Live> live_;              // by key
+  std::map<std::string, SweepLog> logs_;          // by prefix
+  std::map<std::string, plugin::JobState> said_;  // the last answers to polls, by key
+  std::optional<plugin::Clock::Time> asked_at_;
+};
+
+}  // namespace ridgeline::sagemaker
