@@ -16,7 +16,8 @@ Candidate OnADouble() {
   candidate.bad_exec = {};
   candidate.skip = WhyNoSageMaker();
   candidate.world = []() -> std::shared_ptr<void> {
-    auto service = std::make_shared<SageMaker>();
+    // A shell as process 1 ignores SIGTERM, and has 120 s by the service's clock.
+    auto service = std::make_shared<SageMaker>(std::vector<std::string>{"--speed", "60"});
     // Each poll of the suite is a new driver, without a pause.
     service->Tell({{"rates", {{"sagemaker:ListTrainingJobs", 0}, {"sagemaker:DescribeTrainingJob", 0}}}});
     return service;
