@@ -92,7 +92,11 @@ class NcclCommunicator final : public DeviceCommunicator {
     return ids.front();
   }
 
-  // NCCL's calls return at once and are polled for completion, so that they can be aborted.
+  // NCCL's calls return at once and are polled for completion, so that they can be aborted, also while a step is
+  // recorded. NCCL queues a collective from a thread of its own then (ncclGroupEndInternal). That is recorded like work
+  // from this thread, because CUDA records streams, and capture forbids only this thread to take memory (executor.cc).
+  // ncclCommAbort waits for NCCL's thread (ncclCommEnsureReady). In a communicator that blocks, it would free what a
+  // blocked call of this thread still uses, and NCCL allows only one thread at a time in a communicator.
   void Connect(const ncclUniqueId& id) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
