@@ -137,8 +137,8 @@ struct Framework {
   Efficiency efficiency = kEfficiencyHere;
   std::string efficiency_from = "what they got of an H200";  // in words
   double passes = 1;  // its memory traffic outside products and attention / this engine's
-  // Whether the gradient of SwiGLU is quantized in a pass of its own: in the runs of this engine that shares were
-  // fitted to, and in all published rows, as their shares were.
+  // Whether the gradients of SwiGLU and GELU are quantized in passes of their own: in the runs of this engine that
+  // shares were fitted to, and in all published rows, as their shares were.
   bool quantizes_apart = false;
   double straggle = kStraggle;
   double eager_passes = 0;                       // the same without compilation; 0: as `passes`

@@ -71,15 +71,21 @@ QuantizedTensor Linears::NewColumns(const LinearParameters& linear, int64_t toke
 }
 
 bool Linears::TakesGradientCodes(const LinearParameters& linear) const {
-  if (!trace_.device().cuda() || !Quantizes(spec_, recipe_, trace_.layer()) || linear.bias >= 0) return false;
+  if (!trace_.device().cuda() || !Quantizes(spec_, recipe_, trace_.layer())) return false;
   const LinearQuantizers& q = *recipe_.linear;
-  return q.dy_dgrad == q.dy_wgrad && MakesGradientCodes(q.dy_dgrad, linear.outputs / 2);
+  if (q.dy_dgrad != q.dy_wgrad) return false;
+  if (shape_.activation == MlpActivation::kGelu) return MakesGradientCodes(q.dy_dgrad);
+  return linear.bias < 0 && MakesGateGradientCodes(q.dy_dgrad, linear.outputs / 2);
 }
 
 LinearGradient Linears::NewGradientCodes(const LinearParameters& linear, int64_t tokens) {
   const LinearQuantizers& q = *recipe_.linear;
   return {.rows = NewQuantized(trace_, q.dy_dgrad, tokens, linear.outputs, Category::kActivations),
           .columns = NewQuantized(trace_, q.dy_wgrad, linear.outputs, tokens, Category::kActivations)};
+}
+
+ParameterAccess::Gradient Linears::BiasGradient(const LinearParameters& linear) {
+  return linear.bias < 0 ? ParameterAccess::Gradient{} : parameters_.NextGradient(linear.bias);
 }
 
 Tensor Linears::Forward(const LinearParameters& linear, LinearInput& input, bool keep) {
@@ -111,8 +117,8 @@ Tensor Linears::Backward(const LinearParameters& linear, int64_t micro_step, con
   ParameterAccess::Gradient db;
   // Runs just before the weight's gradient, which reads the same numbers, so that a library may compute both at once.
   const auto sum_bias = [&] {
-    if (linear.bias < 0) return;
-    db = parameters_.NextGradient(linear.bias);
+    if (linear.bias < 0 || has_codes) return;
+    db = BiasGradient(linear);
     ColumnSum(trace_, dy, db.tensor, db.accumulate);
   };
   if (!Quantizes(spec_, recipe_, trace_.layer())) {

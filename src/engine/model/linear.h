@@ -23,7 +23,7 @@ struct LinearInput {
 };
 
 // The gradient of a linear layer's output: as numbers, or quantized for both products if the op that makes it writes
-// its codes.
+// its codes. Such an op also sums the gradient of the bias.
 struct LinearGradient {
   Tensor dy = {};                // (tokens, outputs)
   QuantizedTensor rows = {};     // (tokens, outputs)
@@ -55,10 +55,11 @@ class Linears {
   QuantizedTensor NewColumns(const LinearParameters& linear, int64_t tokens);
   DelayedScale InputScale(const LinearParameters& linear) const { return scales_.Input(linear); }
 
-  // Likewise of the gradient of the output, if it is that of SwiGLU's input. Not with a bias, whose gradient is summed
-  // from the numbers.
+  // Likewise of the gradient of the output of an MLP's first layer, that is, of the activation's input.
   bool TakesGradientCodes(const LinearParameters& linear) const;
   LinearGradient NewGradientCodes(const LinearParameters& linear, int64_t tokens);
+  // Where the gradient of the layer's bias goes, once for each micro-step. Undefined without a bias.
+  ParameterAccess::Gradient BiasGradient(const LinearParameters& linear);
   DelayedScale GradientScale(const LinearParameters& linear) const { return scales_.Gradient(linear); }
 
   // y (tokens, outputs) = x Wᵀ + b. If the layer is quantized and `keep` is set, the same pass over x also makes the

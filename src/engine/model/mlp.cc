@@ -22,14 +22,21 @@ LinearInput MlpSublayer::Activation(const SublayerParameters& p, Tensor up, Want
 }
 
 LinearGradient MlpSublayer::ActivationBackward(const SublayerParameters& p, Tensor d_act, Tensor up) {
-  if (shape_.activation == MlpActivation::kGelu) {
-    GeluBackward(trace_, d_act, up, d_act);
-    return {d_act};
-  }
+  const bool gated = shape_.activation == MlpActivation::kSwiGlu;
   if (linears_.TakesGradientCodes(p.in)) {
     const LinearGradient d_up = linears_.NewGradientCodes(p.in, tokens_);
-    SwiGluBackwardQuantize(trace_, d_act, up, d_up.rows, d_up.columns, linears_.GradientScale(p.in));
+    const DelayedScale scale = linears_.GradientScale(p.in);
+    if (gated) {
+      SwiGluBackwardQuantize(trace_, d_act, up, d_up.rows, d_up.columns, scale);
+    } else {
+      const auto db = linears_.BiasGradient(p.in);
+      GeluBackwardQuantize(trace_, d_act, up, d_up.rows, d_up.columns, scale, db.tensor, db.accumulate);
+    }
     return d_up;
+  }
+  if (!gated) {
+    GeluBackward(trace_, d_act, up, d_act);
+    return {d_act};
   }
   SwiGluBackward(trace_, d_act, up, up);
   return {up};

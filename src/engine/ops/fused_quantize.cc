@@ -10,6 +10,8 @@ const Op<SwiGluBackwardQuantizeOperands> kSwiGluBackwardQuantize{
     OpDef::Pass("swiglu_backward_quantize", kBetweenProducts)};
 const Op<SwiGluBackwardQuantizeMxOperands, ScaleRule> kSwiGluBackwardQuantizeMx{
     OpDef::Pass("swiglu_backward_quantize_mx", kBetweenProducts)};
+const Op<GeluBackwardQuantizeOperands, GeluBackwardQuantizeAttrs> kGeluBackwardQuantize{
+    OpDef::Pass("gelu_backward_quantize", kBetweenProducts)};
 const Op<NormQuantizeOperands, NormAttrs> kRmsNormQuantize{OpDef::Pass("rms_norm_quantize", kBetweenProducts)};
 const Op<NormQuantizeOperands, NormAttrs> kLayerNormQuantize{OpDef::Pass("layer_norm_quantize", kBetweenProducts)};
 const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualRmsNormQuantize{
@@ -91,7 +93,7 @@ void SwiGluBackwardQuantize(Trace& trace, Tensor dy, Tensor gate_up, const Quant
                             const QuantizedTensor& col, DelayedScale delayed) {
   const auto& op = kSwiGluBackwardQuantize;
   Require(Is(dy, DType::kBF16, dy.rows, dy.cols) && Is(gate_up, DType::kBF16, dy.rows, 2 * dy.cols) &&
-              MakesGradientCodes(row.quantizer, dy.cols) && AreCodes(row, dy.rows, 2 * dy.cols, row.quantizer) &&
+              MakesGateGradientCodes(row.quantizer, dy.cols) && AreCodes(row, dy.rows, 2 * dy.cols, row.quantizer) &&
               AreCodes(col, 2 * dy.cols, dy.rows, row.quantizer),
           op,
           "dy must be (tokens, ffn) and gate_up (tokens, 2 ffn), both bf16, and the codes those of delayed scaling in "
@@ -106,6 +108,32 @@ void SwiGluBackwardQuantize(Trace& trace, Tensor dy, Tensor gate_up, const Quant
   }
   RequireScale(op, delayed);
   trace.Call(op, {{dy, gate_up, delayed.scale, delayed.amax}, {row.stored(), col.stored(), delayed.amax}}, cost);
+}
+
+void GeluBackwardQuantize(Trace& trace, Tensor dy, Tensor x, const QuantizedTensor& row, const QuantizedTensor& col,
+                          DelayedScale delayed, Tensor dbias, bool accumulate) {
+  const auto& op = kGeluBackwardQuantize;
+  Require(Is(x, DType::kBF16, x.rows, x.cols) && IsLike(dy, x) && MakesGradientCodes(row.quantizer) &&
+              AreCodes(row, x.rows, x.cols, row.quantizer) && AreCodes(col, x.cols, x.rows, row.quantizer) &&
+              (!dbias.defined() || (IsFloat(dbias) && Is(dbias, dbias.dtype, 1, x.cols))),
+          op,
+          "dy and x must be (tokens, ffn) bf16, the codes those of delayed scaling in E5M2 or of mxfp8, of x's shape, "
+          "and dbias (1, ffn)",
+          {{"dy", dy}, {"x", x}, {"row", row.codes}, {"col", col.codes}, {"dbias", dbias}});
+  const bool blocks = HasBlocks(row.quantizer.scaling);
+  if (!blocks) RequireScale(op, delayed);
+  Tensor parts;
+  if (dbias.defined()) {
+    const int64_t tiles = (x.rows + kQuantizeTileRows - 1) / kQuantizeTileRows;
+    parts = trace.Temporary(DType::kF32, tiles, PaddedCols(x.cols), Category::kWorkspace);
+  }
+  // Separate passes would write the gradient, and read it for the codes and for the bias.
+  const Cost cost = {.spared_bytes = static_cast<double>(x.bytes()) * (dbias.defined() ? 3 : 2)};
+  const Tensor scale = blocks ? Tensor{} : delayed.scale;
+  const Tensor amax = blocks ? Tensor{} : delayed.amax;
+  trace.Call(op,
+             {{dy, x, scale, amax, accumulate ? dbias : Tensor{}}, {row.stored(), col.stored(), amax, dbias}, {parts}},
+             cost, {row.quantizer, accumulate});
 }
 
 void RmsNormQuantize(Trace& trace, Tensor x, Tensor weight, const QuantizedTensor& y, Tensor rstd, double eps,

@@ -58,16 +58,47 @@ struct SwiGluBackwardQuantizeMxOperands {
 };
 extern const Op<SwiGluBackwardQuantizeMxOperands, ScaleRule> kSwiGluBackwardQuantizeMx;
 
-// Whether SwiGluBackwardQuantize makes these codes of (tokens, 2 * ffn). Blocks of 32 must not cross from gates to ups.
-constexpr bool MakesGradientCodes(const Quantizer& quantizer, int64_t ffn) {
-  return quantizer == kFusedGradientQuantizer ||
-         (quantizer == MxGradientQuantizer(quantizer.scale_rule) && ffn % BlockOf(Scaling::kBlock32) == 0);
+// Whether the ops below make these codes.
+constexpr bool MakesGradientCodes(const Quantizer& quantizer) {
+  return quantizer == kFusedGradientQuantizer || quantizer == MxGradientQuantizer(quantizer.scale_rule);
+}
+// Likewise of (tokens, 2 * ffn), whose blocks of 32 must not cross from gates to ups.
+constexpr bool MakesGateGradientCodes(const Quantizer& quantizer, int64_t ffn) {
+  return MakesGradientCodes(quantizer) && (!HasBlocks(quantizer.scaling) || ffn % BlockOf(Scaling::kBlock32) == 0);
 }
 
 // Quantizes d_gate_up of SwiGluBackward, from dy (tokens, ffn) and gate_up (tokens, 2 * ffn) bf16, to row (tokens, 2 *
-// ffn) and col (2 * ffn, tokens), both by one quantizer for which MakesGradientCodes. Blocks need no `delayed`.
+// ffn) and col (2 * ffn, tokens), both by one quantizer for which MakesGateGradientCodes. Blocks need no `delayed`.
 void SwiGluBackwardQuantize(Trace& trace, Tensor dy, Tensor gate_up, const QuantizedTensor& row,
                             const QuantizedTensor& col, DelayedScale delayed);
+
+struct GeluBackwardQuantizeOperands {
+  struct {
+    Tensor dy, x;
+    Tensor delayed_scale, delayed_amax;
+    Tensor dbias;  // the gradient that is added to
+  } reads;
+  struct {
+    StoredCodes row, col;
+    Tensor delayed_amax;
+    Tensor dbias;
+  } writes;
+  struct {
+    Tensor parts;  // of dbias
+  } scratch;
+};
+struct GeluBackwardQuantizeAttrs {
+  Quantizer quantizer;
+  bool accumulate = false;
+};
+extern const Op<GeluBackwardQuantizeOperands, GeluBackwardQuantizeAttrs> kGeluBackwardQuantize;
+
+// Quantizes dx of GeluBackward, from dy and x (tokens, ffn) bf16, to row (tokens, ffn) and col (ffn, tokens), both by
+// one quantizer for which MakesGradientCodes. dbias (1, ffn), floating, becomes the sums of dx's columns [+ dbias if
+// `accumulate`], as ColumnSum's, but in an order of its own. Only shapes decide this order. dbias may be undefined.
+// Blocks need no `delayed`.
+void GeluBackwardQuantize(Trace& trace, Tensor dy, Tensor x, const QuantizedTensor& row, const QuantizedTensor& col,
+                          DelayedScale delayed, Tensor dbias, bool accumulate);
 
 struct NormQuantizeOperands {
   struct {

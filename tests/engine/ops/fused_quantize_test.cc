@@ -62,6 +62,16 @@ TEST(FusedQuantizing, RefusesOtherThanDelayedE4m3OfTheirShape) {
   refused([&] { SwiGluBackwardQuantize(runner.trace, contiguous, x, rows, columns, {}); });
   const QuantizedTensor crossing = of_gradient(4, 16, MxGradientQuantizer(ScaleRule::kRoundUp));
   refused([&] { SwiGluBackwardQuantize(runner.trace, contiguous, x, crossing, columns, {}); });
+  const auto gelu = [&](const Tensor& d, const QuantizedTensor& row, const QuantizedTensor& col,
+                        const DelayedScale& delayed, const Tensor& dbias) {
+    refused([&] { GeluBackwardQuantize(runner.trace, d, x, row, col, delayed, dbias, false); });
+  };
+  gelu(contiguous, rows, columns, half.delayed, {});
+  gelu(x, rows, rows, half.delayed, {});
+  gelu(x, whole.row, whole.col, half.delayed, {});
+  gelu(x, rows, columns, {}, {});
+  gelu(x, rows, columns, half.delayed, stats);
+  gelu(x, crossing, columns, half.delayed, {});
   refused([&] { RmsNormQuantize(runner.trace, x, weight, current, stats, kEps, whole.delayed); });
   refused([&] { RmsNormQuantize(runner.trace, x, stats, whole.row, stats, kEps, whole.delayed); });
   refused([&] { RmsNormQuantize(runner.trace, x, weight, whole.row, stats, kEps, {}); });
@@ -124,6 +134,8 @@ class FusedQuantizing : public EveryTarget {
 };
 RIDGELINE_ON_TARGETS(Targets, FusedQuantizing, WithCuda({}));
 
+constexpr Quantizer kGradientQuantizers[] = {kFusedGradientQuantizer, MxGradientQuantizer(ScaleRule::kRoundUp),
+                                             MxGradientQuantizer(ScaleRule::kFloor)};
 constexpr Shape kShapes[] = {{1, 1}, {3, 7}, {17, 33}, {40, 104}, {5, 24}, {129, 257}, {200, 40}};
 
 TEST_P(FusedQuantizing, ActivationsAreThoseThatWereStoredBefore) {
@@ -176,6 +188,64 @@ TEST_P(FusedQuantizing, GradientsOfGatesAreThoseThatWereStoredBefore) {
     for (const ScaleRule rule : {ScaleRule::kRoundUp, ScaleRule::kFloor}) {
       expect_same(shape, MxGradientQuantizer(rule));
       if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(FusedQuantizing, GradientsOfGeluAreThoseThatWereStoredBefore) {
+  for (const Quantizer& quantizer : kGradientQuantizers) {
+    for (const Shape& shape : kShapes) {
+      const auto record = [&](OpRunner& runner, const Codes& codes, bool fused) {
+        const Tensor dy = runner.Normal(DType::kBF16, shape.rows, shape.cols, 2);
+        const Tensor x = Input(runner, shape.rows, shape.cols);
+        if (fused) {
+          GeluBackwardQuantize(runner.trace, dy, x, codes.row, codes.col, codes.delayed, {}, false);
+        } else {
+          GeluBackward(runner.trace, dy, x, x);
+          Quantize(runner.trace, x, &codes.row, &codes.col, codes.delayed, {});
+        }
+        return std::vector<Tensor>{};
+      };
+      ExpectSameBits(shape, {true, true}, record, quantizer);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(FusedQuantizing, BiasesOfGeluGetTheSumsOfTheRoundedGradient) {
+  struct Case {
+    Shape shape;
+    DType dtype;
+    bool accumulate;
+  };
+  for (const Quantizer& quantizer : kGradientQuantizers) {
+    for (const Case& of :
+         {Case{{1, 1}, DType::kF32, false}, Case{{129, 257}, DType::kF32, true}, Case{{300, 40}, DType::kBF16, false},
+          Case{{256, 160}, DType::kF32, false}, Case{{288, 96}, DType::kF32, true}}) {
+      const auto& [rows, cols] = of.shape;
+      SCOPED_TRACE(testing::Message() << rows << " x " << cols);
+      OpRunner runner;
+      const Codes codes(runner, rows, cols, quantizer);
+      const Tensor dy = runner.Normal(DType::kBF16, rows, cols, 2);
+      const Tensor x = runner.Normal(DType::kBF16, rows, cols, 3);
+      const Tensor dx = runner.Empty(DType::kBF16, rows, cols);
+      const Tensor dbias = runner.Make(of.dtype, 1, cols, std::vector<float>(static_cast<size_t>(cols), 2.0F));
+      GeluBackward(runner.trace, dy, x, dx);
+      GeluBackwardQuantize(runner.trace, dy, x, codes.row, codes.col, codes.delayed, dbias, of.accumulate);
+      runner.Run(table_);
+      const std::vector<float> gradients = runner.Read(dx);
+      const std::vector<float> sums = runner.Read(dbias);
+      for (int64_t c = 0; c < cols; ++c) {
+        double sum = of.accumulate ? 2 : 0;
+        double size = sum;
+        for (int64_t r = 0; r < rows; ++r) {
+          const double value = gradients[static_cast<size_t>(r * cols + c)];
+          sum += value;
+          size += std::abs(value);
+        }
+        ASSERT_NEAR(sums[static_cast<size_t>(c)], sum, size * (of.dtype == DType::kF32 ? 1e-6 : 4e-3))
+            << "column " << c;
+      }
     }
   }
 }

@@ -107,7 +107,9 @@ TEST(Budget, CodesOfAScaleThatIsKnownAreWrittenByWhatMakesTheNumbers) {
   calls = calls_of("gpt", "h200", "delayed", "none");
   EXPECT_EQ(calls["residual_layer_norm_quantize"], 2 * 2);
   EXPECT_EQ(calls["gelu_quantize"], 2);
-  EXPECT_EQ(calls["gelu_backward"], 3) << "the bias's gradient is summed from its numbers";
+  EXPECT_EQ(calls["gelu_backward_quantize"], 2);
+  EXPECT_EQ(calls["gelu_backward"], 1);
+  EXPECT_EQ(calls["column_sum"], 3 * 3 + 1) << "the quantized layers' biases are summed with GELU's gradient";
   for (const auto& [gpu, scaling] : {std::pair{"", "delayed"}, {"h200", "current"}}) {
     calls = calls_of("llama", gpu, scaling, "none");
     EXPECT_EQ(calls["residual_rms_norm_quantize"] + calls["swiglu_quantize"], 0) << gpu << scaling;

@@ -17,6 +17,16 @@ __device__ inline float GeluOf(float x) {
   return __fdividef(x, 1.0F + ExpOfMinus(u));
 }
 
+// d: the gradient of GeluOf(x).
+__device__ inline float GeluGradient(float d, float x) {
+  const float squared = x * x;
+  const float u = x * fmaf(squared, kGeluCubic, kGeluLinear);
+  const float slope_of_u = fmaf(squared, 3 * kGeluCubic, kGeluLinear);
+  const float e = ExpOfMinus(u);
+  const float s = __fdividef(1.0F, 1.0F + e);
+  return d * fmaf(x * s * (e * s), slope_of_u, s);  // 1 - s = e s
+}
+
 __device__ inline float SwiGluOf(float gate, float up) { return __fdividef(gate, 1.0F + ExpOfMinus(gate)) * up; }
 // d: the gradient of SwiGluOf(gate, up).
 __device__ inline void SwiGluGradient(float d, float gate, float up, float& d_gate, float& d_up) {

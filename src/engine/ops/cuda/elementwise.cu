@@ -48,16 +48,7 @@ struct GeluOp {
 struct GeluBackwardOp {
   template <int kVec>
   __device__ Floats<kVec> operator()(int64_t /*i*/, const Floats<kVec>& dy, const Floats<kVec>& x) const {
-    return ForEach(
-        [](float d, float v) {
-          const float squared = v * v;
-          const float u = v * fmaf(squared, kGeluCubic, kGeluLinear);
-          const float slope_of_u = fmaf(squared, 3 * kGeluCubic, kGeluLinear);
-          const float e = ExpOfMinus(u);
-          const float s = __fdividef(1.0F, 1.0F + e);
-          return d * fmaf(v * s * (e * s), slope_of_u, s);  // 1 - s = e s
-        },
-        dy, x);
+    return ForEach([](float d, float v) { return GeluGradient(d, v); }, dy, x);
   }
 };
 struct CopyOp {
