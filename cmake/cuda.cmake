@@ -78,7 +78,7 @@ target_link_libraries(cudart INTERFACE ${RIDGELINE_CUDART} Threads::Threads ${CM
 # nvcc may contract products and sums differently in different forms of a kernel, which must not change results. So it fuses
 # only those that are written as fmaf, like every other compiler of these sources.
 # nvcc hashes the path of a source into its kernels' names. Each source gets a path that is the same in every clone, so that
-# two builds of a commit have the same bytes.
+# two builds of a commit have the same bytes. If CMake starts compilers by ccache, ccache keeps these objects and reports.
 function(rl_cuda_objects out)
   set(codes_of_any "")
   set(codes_of_families "")
@@ -94,6 +94,10 @@ function(rl_cuda_objects out)
     list(APPEND codes_of_any -gencode arch=compute_${ptx},code=sm_${architecture})
     list(APPEND codes_of_families -gencode arch=compute_${family},code=sm_${family})
   endforeach()
+  set(ccache "")
+  if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache$")
+    set(ccache ${CMAKE_CXX_COMPILER_LAUNCHER})
+  endif()
   set(objects "")
   foreach(source IN LISTS ARGN)
     cmake_path(GET source STEM name)
@@ -107,7 +111,7 @@ function(rl_cuda_objects out)
     set(report ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.ptxas)
     file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
     add_custom_command(OUTPUT ${object} BYPRODUCTS ${report}
-      COMMAND ${PROJECT_SOURCE_DIR}/cmake/nvcc.sh ${report}
+      COMMAND ${PROJECT_SOURCE_DIR}/cmake/nvcc.sh ${report} "${ccache}"
               ${RIDGELINE_NVCC} -std=c++20 -O3 --fmad=false -Xcompiler=-fPIC --Werror all-warnings ${codes}
               -frandom-seed=${named} -Xcudafe=--orig_src_path_name=/${named}
               -Xcicc=--orig_src_path_name -Xcicc=/${named}
