@@ -38,12 +38,11 @@ inline std::string SealedLine(std::string_view record) {
   return std::string(record) + std::string(kLineSeal) + Checksum(record) + '\n';
 }
 
-// Returns the record of a sealed line, or nothing if it is damaged. Earlier versions wrote lines without a checksum;
-// such a line is returned whole, without its line end.
+// Returns the record of a sealed line, or nothing if it is damaged.
 inline std::optional<std::string_view> Unsealed(std::string_view line) {
   if (!line.empty() && line.back() == '\n') line.remove_suffix(1);
   const size_t seal = line.find(kLineSeal);
-  if (seal == std::string_view::npos) return line;
+  if (seal == std::string_view::npos) return std::nullopt;
   const std::string_view record = line.substr(0, seal);
   if (line.substr(seal + kLineSeal.size()) != Checksum(record)) return std::nullopt;
   return record;

@@ -22,8 +22,6 @@
 // room. The first final line of a point counts. Without a final one its last line counts: it was cancelled or
 // preempted, and may run again. If a point crashed on several nodes, the end of the job tells more, because a node may
 // have been lost. A line that a kill cut short is ignored; the next line begins after it.
-//
-// Jobs of earlier versions left one RunResult a file, results/<point id>.json. These are still collected.
 #ifndef RIDGELINE_JOB_DIR_H_
 #define RIDGELINE_JOB_DIR_H_
 
@@ -82,12 +80,6 @@ inline std::filesystem::path JobFile(const std::filesystem::path& job_dir) { ret
 inline std::filesystem::path ResultsFile(const std::filesystem::path& job_dir) { return job_dir / "results.log"; }
 
 inline std::filesystem::path PartsFile(const std::filesystem::path& job_dir) { return job_dir / "parts.log"; }
-
-// Results of earlier versions.
-inline std::filesystem::path ResultsDir(const std::filesystem::path& job_dir) { return job_dir / "results"; }
-inline std::filesystem::path ResultFile(const std::filesystem::path& job_dir, const std::string& point_id) {
-  return ResultsDir(job_dir) / (point_id + ".json");
-}
 
 // Written before a job is told to end because a person cancelled it. Without this file, a signal comes from the
 // scheduler, which takes the node away, and the trainer saves its state first.

@@ -26,8 +26,8 @@ inline std::string SealedText(const nlohmann::json& document) {
   return text;
 }
 
-// Returns false if the document carries a checksum that does not match. A document without one is whole: people, other
-// programs and earlier versions write such documents.
+// Returns false if the document carries a checksum that does not match. A document without one is whole: people and
+// other programs write such documents.
 inline bool IsWhole(const nlohmann::json& document) {
   if (!document.is_object()) return true;
   const auto checksum = document.find(kChecksumKey);
@@ -39,6 +39,12 @@ inline bool IsWhole(const nlohmann::json& document) {
   return *checksum == Checksum(text + '}');
 }
 inline constexpr std::string_view kNotWhole = "was changed since it was written: its checksum is of something else";
+
+// For a document that only Ridgeline writes: what is wrong with it, "has no checksum"; empty: nothing is.
+inline std::string_view SealProblem(const nlohmann::json& document) {
+  if (!document.is_object() || !document.contains(kChecksumKey)) return "has no checksum";
+  return IsWhole(document) ? "" : kNotWhole;
+}
 
 }  // namespace ridgeline
 

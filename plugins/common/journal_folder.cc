@@ -56,13 +56,13 @@ std::optional<std::string> JournalFolder::Text(const std::string& name) const {
 }
 
 Json JournalFolder::Checked(const std::string& name, Json document) const {
-  if (const auto version = document.value("version", int64_t{1}); version != kVersion) {
+  if (const auto version = document.at("version").get<int64_t>(); version != kVersion) {
     throw Failure(Failure::Kind::kInfrastructure,
                   fmt::format("{} is of version {}, and this launcher knows version {}; it was left as it is",
                               FileOf(name).string(), version, kVersion),
                   "use the Ridgeline that wrote it, or: " + remedy_);
   }
-  if (!IsWhole(document)) RefuseDamaged(name, "it " + std::string(kNotWhole));
+  if (const auto problem = SealProblem(document); !problem.empty()) RefuseDamaged(name, fmt::format("it {}", problem));
   return document;
 }
 

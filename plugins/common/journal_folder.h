@@ -16,9 +16,8 @@ namespace ridgeline::plugin {
 // Removes a file, if it is there. Throws Error.
 void RemoveFile(const std::filesystem::path& path);
 
-// Files carry a version and a checksum. A file without them is older than both, and of version 1. A damaged file, or
-// one of a newer version, is refused and left as it is; `remedy` says what to do about its jobs. All functions but
-// Names throw Error.
+// Files carry a version and a checksum. A damaged file, or one of another version, is refused and left as it is;
+// `remedy` says what to do about its jobs. All functions but Names throw Error.
 class JournalFolder {
  public:
   JournalFolder(std::filesystem::path dir, std::string remedy);

@@ -37,7 +37,7 @@ Record Decode(const Json& document) {
   Record record;
   document.at("key").get_to(record.key);
   document.at("hash").get_to(record.hash);
-  record.kind = document.value("kind", JobKind().setting);  // older records are all of Jobs
+  document.at("kind").get_to(record.kind);
   document.at("uid").get_to(record.uid);
   document.at("job_dir").get_to(record.job_dir);
   document.at("points").get_to(record.points);

@@ -63,7 +63,7 @@ std::string FormatRequest(const plugin::Json& job) { return SealedText(job); }
 
 std::optional<plugin::Json> ParseRequest(const std::string& text) {
   plugin::Json job = plugin::Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return job.is_object() && IsWhole(job) ? std::optional(std::move(job)) : std::nullopt;
+  return SealProblem(job).empty() ? std::optional(std::move(job)) : std::nullopt;
 }
 
 std::optional<int64_t> ParseStartTicks(std::string_view stat) {

@@ -1,5 +1,5 @@
 // The launcher's records on disk, as text. One process writes them, and another may read them days later. Each has a
-// checksum, except those of earlier versions.
+// checksum.
 #pragma once
 
 #include <sys/types.h>

@@ -21,16 +21,11 @@ Json Encode(const Array& array) {
 }
 
 Array Decode(const Json& document) {
-  const auto name = document.at("name").get<std::string>();
-  return {name,
-          document.at("keys").get<std::vector<std::string>>(),
-          document.at("is_array").get<bool>(),
-          document.at("id").get<int64_t>(),
-          document.at("recorded_unix_s").get<int64_t>(),
-          document.value("cancelled", std::set<size_t>()),
-          document.value("job_name", name),  // earlier versions used the name alone
-          document.value("twins", std::set<int64_t>()),
-          document.value("submitted_unix_s", int64_t{0})};
+  return {document.at("name").get<std::string>(),        document.at("keys").get<std::vector<std::string>>(),
+          document.at("is_array").get<bool>(),           document.at("id").get<int64_t>(),
+          document.at("recorded_unix_s").get<int64_t>(), document.at("cancelled").get<std::set<size_t>>(),
+          document.at("job_name").get<std::string>(),    document.at("twins").get<std::set<int64_t>>(),
+          document.at("submitted_unix_s").get<int64_t>()};
 }
 
 }  // namespace

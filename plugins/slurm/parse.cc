@@ -91,7 +91,7 @@ bool AddHosts(std::string_view word, std::vector<std::string>& hosts) {
 
 std::string_view KeyIn(std::string_view job_name) {
   const size_t dot = job_name.rfind('.');
-  const std::string_view key = dot == std::string_view::npos ? job_name : job_name.substr(dot + 1);
+  const std::string_view key = dot == std::string_view::npos ? "" : job_name.substr(dot + 1);
   return key.starts_with("rl-") ? key : std::string_view();
 }
 

@@ -12,7 +12,7 @@
 namespace ridgeline::slurm {
 
 // Returns the key in a job name, LABEL.KEY; empty if it is none of our names. The label is for people who look at the
-// queue. The key is unique. (Earlier versions used the key alone.)
+// queue. The key is unique.
 std::string_view KeyIn(std::string_view job_name);
 
 // One record of the queue or of the accounting: an array task, several pending ones, or a job that is no array.

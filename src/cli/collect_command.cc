@@ -67,7 +67,7 @@ std::map<std::string, std::string> SetupsOfJobs(const fs::path& jobs_dir) {
     try {
       const std::optional<Job> job = ReadJobFile(folder.path());
       if (!job) return;
-      for (const JobPoint& point : job->points) setups.emplace(point.id, SetupOf(*job));
+      for (const JobPoint& point : job->points) setups.emplace(point.id, job->setup);
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInvalidInput) throw;
       WarnOfProblems({e.message()});

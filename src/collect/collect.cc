@@ -82,8 +82,6 @@ class JobReading {
     read_.lacks_lines = false;
     wanted_count_ = static_cast<size_t>(std::ranges::count(from.job.points, false, &JobRecord::Point::has_result));
     any_began_ = wanted_count_ < from.job.points.size();
-    std::error_code ec;
-    has_files_ = std::filesystem::exists(ResultsDir(from.job.job_dir), ec);
   }
 
   bool done() const { return lines_done_ && next_ == from_.job.points.size(); }
@@ -97,7 +95,7 @@ class JobReading {
     if (!lines_done_) ReadLines(most, found);
     if (!lines_done_) return found;
     const auto& points = from_.job.points;
-    if (live_ && !has_files_) next_ = points.size();
+    if (live_) next_ = points.size();  // `ridgeline exec` may run an interrupted point again
     for (; next_ < points.size() && found.size() < most; ++next_) {
       if (!Wanted().contains(points[next_].id)) continue;
       if (std::optional<RunResult> result = WithoutFinalLine(points[next_].id)) Keep(*std::move(result), found);
@@ -221,7 +219,7 @@ class JobReading {
 
   // The result of a point whose first node was ended before it reported anything.
   std::optional<RunResult> OfFailedPart(const std::string& point_id) {
-    if (live_ || Told() == ToldBy::kOthers) return std::nullopt;
+    if (Told() == ToldBy::kOthers) return std::nullopt;
     LookForParts();
     std::optional<RunResult> failed = FirstFailure(read_.parts.Of(point_id), SinceUnixNs());
     if (!failed) return std::nullopt;
@@ -253,41 +251,32 @@ class JobReading {
     }
   }
 
-  // Returns nothing while the job lives: `ridgeline exec` may run an interrupted point again.
+  // The result of a point of an ended job. Returns nothing if lines of the job may still come.
   std::optional<RunResult> WithoutFinalLine(const std::string& point_id) {
-    std::filesystem::path source = lines_.path();
     try {
-      std::optional<std::string> text;
-      if (const auto it = read_.unfinished.find(point_id); it != read_.unfinished.end()) {
-        text = it->second;
-      } else if (has_files_) {
-        source = ResultFile(from_.job.job_dir, point_id);
-        text = ReadForeignFile(source, kMaxJobLineBytes);
-      }
-      if (!text) {
+      const auto line = read_.unfinished.find(point_id);
+      if (line == read_.unfinished.end()) {
         if (std::optional<RunResult> failed = OfFailedPart(point_id)) return failed;
+        if (from_.lines_may_come && no_lines_.empty()) read_.lacks_lines = true;
+        return read_.lacks_lines ? std::nullopt : std::optional(Missing(point_id));
       }
-      if (!text && !live_ && from_.lines_may_come && no_lines_.empty()) read_.lacks_lines = true;
-      if (!text) return live_ || read_.lacks_lines ? std::nullopt : std::optional(Missing(point_id));
-      RunResult result = DecodeOf(point_id, *text, source.string());
-      if (live_ && !Stands(result)) return std::nullopt;
+      RunResult result = DecodeOf(point_id, line->second, lines_.path().string());
       if (AwaitsNodes(result)) {
         LookForParts();
         result = *CompleteResult(result, read_.parts.Of(point_id), /*last=*/true, Told());
       }
-      if (!live_ && (MayBeOfALostNode(result) || LacksParts(result))) {
+      if (MayBeOfALostNode(result) || LacksParts(result)) {
         CorrectEndOfSeveral(from_, result);
-      } else if (!live_) {
+      } else {
         CorrectEnd(from_, result);
       }
       return result;
     } catch (const Error& e) {
       // If a file exists and cannot be read, the disk is at fault, not the point. The caller handles that.
       if (e.kind() == ErrorKind::kInfrastructure) throw;
-      if (live_) return std::nullopt;
       RunResult result = WithoutResult(from_, point_id, InfrastructureReason::kStorage,
                                        "its result cannot be used: " + e.message(), "the file was kept", now_unix_ns_);
-      SayFile(source, e.message(), result);
+      SayFile(lines_.path(), e.message(), result);
       return result;
     }
   }
@@ -351,7 +340,6 @@ class JobReading {
   std::map<std::string_view, const JobRecord::Point*> wanted_;  // points without a result; filled on first use
   size_t wanted_count_ = 0;
   bool any_began_ = false;
-  bool has_files_ = false;  // result files of an earlier version
   bool lines_done_ = false;
   std::string no_lines_;  // why the results file is unusable
   size_t next_ = 0;       // index of the next point, once the lines are done
@@ -497,16 +485,6 @@ void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const 
   if (std::string broken = BrokenLines(results.path(), results.broken()); !broken.empty()) {
     found.problems.push_back(std::move(broken));
   }
-  ForEachEntry(ResultsDir(job_dir), [&](const auto& file) {
-    const auto point = points.find(file.path().stem().string());
-    if (file.path().extension() != ".json" || point == points.end()) return;
-    OrProblem(found, [&] {
-      const auto text = ReadForeignFile(file.path(), kMaxJobLineBytes);
-      if (text) {
-        AddFound(store, point->first, *text, file.path().string(), point->second, parts, found);
-      }
-    });
-  });
 }
 
 // Reports once what was passed over.

@@ -114,9 +114,8 @@ class Rebuild {
       return std::tie(a.created_unix_ns, a.key) < std::tie(b.created_unix_ns, b.key);
     });
     if (without_campaign > 0 && campaign_.empty()) {
-      rebuilt_.problems.push_back(
-          fmt::format("{} of an earlier version, without a campaign: taken for `{}`, unless --campaign names another",
-                      CountOf(without_campaign, "job"), kDefaultCampaign));
+      rebuilt_.problems.push_back(fmt::format("{} without a campaign: taken for `{}`, unless --campaign names another",
+                                              CountOf(without_campaign, "job"), kDefaultCampaign));
     }
   }
 
@@ -150,13 +149,13 @@ class Rebuild {
     std::map<std::string, std::string> setups;
     for (const Job* job : jobs) {
       for (const JobPoint& point : job->points) {
-        if (setups.insert_or_assign(point.id, SetupOf(*job)).second) of_jobs.push_back({point.id, point.spec});
+        if (setups.insert_or_assign(point.id, job->setup).second) of_jobs.push_back({point.id, point.spec});
       }
     }
     SweepRecord record;
     record.name = name;
     record.created_unix_ns = jobs.front()->created_unix_ns;
-    record.measured_as = {jobs.back()->campaign, SetupOf(*jobs.back())};
+    record.measured_as = {jobs.back()->campaign, jobs.back()->setup};
     const std::optional<Sweep> sweep = SweepAsRun(name, jobs.back()->launcher);
     const auto known = known_sweeps_.find(name);
     if (known != known_sweeps_.end()) {
@@ -192,7 +191,7 @@ class Rebuild {
     record.launcher = job.launcher;
     record.job_dir = job.job_dir;
     record.created_unix_ns = job.created_unix_ns;
-    record.measured_as = {job.campaign, SetupOf(job)};
+    record.measured_as = {job.campaign, job.setup};
     for (const JobPoint& point : job.points) record.points.push_back({point.id});
     store_.RecordIntents({&record, 1});
     added_.push_back(job.key);
@@ -234,7 +233,7 @@ class Rebuild {
 
   void TakeWhatCame(const Job& job) {
     MeasuredAs points;
-    for (const JobPoint& point : job.points) points.emplace(point.id, MeasurementKey{job.campaign, SetupOf(job)});
+    for (const JobPoint& point : job.points) points.emplace(point.id, MeasurementKey{job.campaign, job.setup});
     FolderCollection found;
     CollectJobFolder(store_, job.job_dir, points, found);
     rebuilt_.results += found.added;

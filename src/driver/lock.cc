@@ -25,16 +25,14 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-// Reads "pid\nsweep\nhost\nboot\nuser\n", or "pid\nsweep\n" of earlier versions. Returns nothing if the holder has not
-// written it yet.
+// Reads "pid\nsweep\nhost\nboot\nuser\n". Returns nothing if the holder has not written it yet.
 std::optional<DriverIdentity> ReadIdentity(const fs::path& file) {
   const std::string text = ReadTail(file, 1 << 16);
   if (!text.ends_with('\n')) return std::nullopt;
   std::vector<std::string> lines;
   std::istringstream each(text);
   for (std::string line; std::getline(each, line);) lines.push_back(line);
-  if (lines.size() < 2) return std::nullopt;
-  lines.resize(5);
+  if (lines.size() != 5) return std::nullopt;
   DriverIdentity identity{0, lines[1], lines[2], lines[3], lines[4]};
   const char* end = lines[0].data() + lines[0].size();
   const auto [at, error] = std::from_chars(lines[0].data(), end, identity.pid);
@@ -103,11 +101,10 @@ Error InUse(const fs::path& db, const std::optional<DriverIdentity>& holder) {
 
 }  // namespace
 
-bool DriverIdentity::is_here() const { return boot.empty() || boot == BootId(); }
+bool DriverIdentity::is_here() const { return boot == BootId(); }
 
 std::string DriverIdentity::Text() const {
-  return fmt::format("process {}{}{}, sweep {}", pid, host.empty() ? "" : " on " + host,
-                     user.empty() ? "" : ", of " + user, sweep);
+  return fmt::format("process {} on {}, of {}, sweep {}", pid, host, user, sweep);
 }
 
 DriverLock DriverLock::Take(const fs::path& db, const std::string& sweep) {

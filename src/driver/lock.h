@@ -14,7 +14,7 @@ namespace ridgeline {
 struct DriverIdentity {
   pid_t pid = 0;
   std::string sweep;
-  std::string host;  // empty in files of earlier versions, as are the next two
+  std::string host;
   std::string boot;  // boot id of that host; tells two hosts of the same name apart
   std::string user;
 

@@ -9,7 +9,7 @@
 namespace ridgeline {
 
 std::string NightlyMetrics(std::vector<Night> nights, const Night& last) {
-  std::erase_if(nights, [&](const Night& night) { return !IsOfSweep(night, last.sweep_name); });
+  std::erase_if(nights, [&](const Night& night) { return night.sweep_name != last.sweep_name; });
   MetricsText text(MetricsFormat::kPrometheus);
   using enum MetricsText::Kind;
   const std::optional<Night> good = LastGoodNight(nights);

@@ -208,7 +208,7 @@ std::string SweepNameOf(const NightOptions& options, const std::vector<Night>& n
   try {
     return LoadSweepFor(options.sweep, options.launcher, options.trainers).name;
   } catch (const Error&) {
-    if (!nights.empty() && !nights.back().sweep_name.empty()) return nights.back().sweep_name;
+    if (!nights.empty()) return nights.back().sweep_name;
     return options.sweep.stem();
   }
 }

@@ -501,10 +501,6 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
   std::optional<ResultsWriter> results;
   if (nodes.rank == 0) results.emplace(job.job_dir);
   finished.Look(had);
-  std::error_code ec;
-  if (fs::exists(ResultsDir(job.job_dir), ec)) {
-    for (const JobPoint& point : job.points) finished.LookForFile(point.id, had);
-  }
   const auto is_left = [&](const JobPoint& point) {
     return !finished.End(point.id) && !finished.IsOver(point.id) && runner.HasPartIn(point);
   };

@@ -1,10 +1,7 @@
 #include "node/finished.h"
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/json.h"
-#include "ridgeline/job_dir.h"
-#include "ridgeline/limits.h"
 #include "run/result.h"
 
 namespace ridgeline {
@@ -22,17 +19,6 @@ void Finished::Look(const std::function<void(const RunResult&)>& found) {
     return true;
   });
   has_looked_ = true;
-}
-
-void Finished::LookForFile(const std::string& point_id, const std::function<void(const RunResult&)>& found) {
-  try {
-    const auto text = ReadForeignFile(ResultFile(job_dir_, point_id), kMaxJobLineBytes);
-    if (!text) return;
-    const RunResult result = DecodeResult(ParseJson(*text, "a result"), "a result");
-    if (Stands(result, point_id) && ends_.emplace(point_id, result.status).second) found(result);
-  } catch (const Error&) {
-    // Damaged, or from another version, so the point is run again.
-  }
 }
 
 std::optional<RunStatus> Finished::End(const std::string& point_id) const {

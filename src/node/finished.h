@@ -15,12 +15,10 @@ namespace ridgeline {
 // The points of a job that need not be run again: they have a complete result that is not from an interrupted run.
 class Finished {
  public:
-  explicit Finished(const std::filesystem::path& job_dir) : job_dir_(job_dir), results_(job_dir) {}
+  explicit Finished(const std::filesystem::path& job_dir) : results_(job_dir) {}
 
   // Passes on the results that are new since the last call.
   void Look(const std::function<void(const RunResult&)>& found);
-  // Jobs of earlier versions have one file per result.
-  void LookForFile(const std::string& point_id, const std::function<void(const RunResult&)>& found);
   // How the point ended; nothing if it is still to be run.
   std::optional<RunStatus> End(const std::string& point_id) const;
   // Whether the point has ended, in any way, since the first call of Look: for a node whose first node runs it, too.
@@ -31,7 +29,6 @@ class Finished {
  private:
   static bool Stands(const RunResult& result, const std::string& point_id);
 
-  std::filesystem::path job_dir_;
   ResultsReader results_;
   std::map<std::string, RunStatus> ends_;
   bool has_looked_ = false;

@@ -62,16 +62,13 @@ double ShareOf(const Json& json, const char* key) {
   throw Error(ErrorKind::kInvalidInput, fmt::format("'{}' is not a share from {} to {}", key, kLeast, kMost));
 }
 
-// Earlier versions recorded only the cell, or no metrics.
 WorseCell ParseWorse(const Json& json) {
-  if (json.is_array()) return {.cell = ParseCell(json)};
   WorseCell worse{.cell = ParseCell(json.at("cell")),
                   .point = json.at("point").get<std::string>(),
                   .is_open = json.at("open").get<bool>(),
-                  .since = json.at("since").get<std::string>()};
-  worse.base_build = json.value("base_build", "");
-  const Json metrics = json.value("metrics", Json::object());
-  for (const auto& [name, figures] : metrics.items()) {
+                  .since = json.at("since").get<std::string>(),
+                  .base_build = json.at("base_build").get<std::string>()};
+  for (const auto& [name, figures] : json.at("metrics").items()) {
     const auto metric = FindMetric(name);
     if (!metric) continue;
     WorseMetric& of_metric = worse.metrics[*metric] = {ShareOf(figures, "up")};
@@ -91,17 +88,9 @@ Json WorseJson(const WorseCell& worse) {
           {"since", worse.since},         {"metrics", std::move(metrics)}, {"base_build", worse.base_build}};
 }
 
-// Earlier versions accepted everything that was worse, and recorded no reason.
-void ParseAccepted(const Json& json, Night& night) {
-  if (!json.contains("acceptances")) {
-    if (!json.value("accepted", false)) return;
-    for (const WorseCell& worse : night.worse) night.accepted.push_back({.cell = worse.cell});
-    return;
-  }
-  for (const Json& each : json.at("acceptances")) {
-    night.accepted.push_back({ParseCell(each.at("cell")), each.at("reason").get<std::string>(),
-                              each.at("author").get<std::string>(), IntegerOf(each, "unix_s", kLastUnixS)});
-  }
+AcceptedCell ParseAccepted(const Json& json) {
+  return {ParseCell(json.at("cell")), json.at("reason").get<std::string>(), json.at("author").get<std::string>(),
+          IntegerOf(json, "unix_s", kLastUnixS)};
 }
 
 Json AcceptedJson(const Night& night) {
@@ -121,17 +110,17 @@ Night ParseNight(const Json& json) {
   Night night;
   night.name = json.at("night").get<std::string>();
   night.sweep = json.at("sweep").get<std::string>();
-  night.sweep_name = json.value("sweep_name", "");
+  night.sweep_name = json.at("sweep_name").get<std::string>();
   night.started_unix_s = IntegerOf(json, "started_unix_s", kLastUnixS);
   night.ended_unix_s = IntegerOf(json, "ended_unix_s", kLastUnixS);
   night.run_exit = static_cast<int>(IntegerOf(json, "run_exit", kMaxExitCode));
   night.exit_code = static_cast<int>(IntegerOf(json, "exit_code", kMaxExitCode));
   night.words = json.at("words").get<std::string>();
-  night.was_gated = json.value("was_gated", night.exit_code != ExitCode(ErrorKind::kInfrastructure));
-  for (const Json& cell : json.value("worse", Json::array())) night.worse.push_back(ParseWorse(cell));
-  for (const Json& cell : json.value("lost", Json::array())) night.lost.push_back(ParseCell(cell));
-  for (const Json& cell : json.value("absent", Json::array())) night.absent.push_back(ParseCell(cell));
-  ParseAccepted(json, night);
+  night.was_gated = json.at("was_gated").get<bool>();
+  for (const Json& cell : json.at("worse")) night.worse.push_back(ParseWorse(cell));
+  for (const Json& cell : json.at("lost")) night.lost.push_back(ParseCell(cell));
+  for (const Json& cell : json.at("absent")) night.absent.push_back(ParseCell(cell));
+  for (const Json& cell : json.at("accepted")) night.accepted.push_back(ParseAccepted(cell));
   return night;
 }
 
@@ -186,7 +175,7 @@ std::vector<Acceptance> AcceptancesOf(const std::vector<Night>& nights) {
       const WorseCell* worse = FindWorse(nights[i], said.cell);
       if (worse == nullptr) continue;
       const auto is_known = [&](const Acceptance& other) {
-        return other.said->cell == said.cell && other.said->unix_s > 0 && other.said->unix_s <= nights[i].ended_unix_s;
+        return other.said->cell == said.cell && other.said->unix_s <= nights[i].ended_unix_s;
       };
       size_t earliest = 0;
       for (const Acceptance& other : acceptances) {
@@ -292,8 +281,7 @@ void WriteNight(const Night& night, const fs::path& folder) {
                      {"worse", std::move(worse)},
                      {"lost", cells_json(night.lost)},
                      {"absent", cells_json(night.absent)},
-                     {"accepted", !night.accepted.empty()},
-                     {"acceptances", AcceptedJson(night)}};
+                     {"accepted", AcceptedJson(night)}};
   MakeDirs(folder / night.name);
   WriteFileAtomic(folder / night.name / kRecord, DumpJson(json) + "\n");
 }
@@ -302,7 +290,7 @@ std::string NightAt(const std::vector<Night>& nights, const std::string& sweep_n
   const auto is_to_resume = [&](const Night& night) {
     const bool is_whole =
         night.is_over() && night.lost.empty() && night.exit_code != ExitCode(ErrorKind::kInfrastructure);
-    return !is_whole && night.accepted.empty() && IsOfSweep(night, sweep_name);
+    return !is_whole && night.accepted.empty() && night.sweep_name == sweep_name;
   };
   const std::string first = "night-" + FormatUnixTime(unix_ns).substr(0, 10);
   std::string name = first;
@@ -312,10 +300,6 @@ std::string NightAt(const std::vector<Night>& nights, const std::string& sweep_n
     if (same == nights.end() || is_to_resume(*same)) return name;
     name = fmt::format("{}-{}", first, i);
   }
-}
-
-bool IsOfSweep(const Night& night, const std::string& sweep_name) {
-  return night.sweep_name.empty() || night.sweep_name == sweep_name;
 }
 
 std::optional<Night> LastGoodNight(const std::vector<Night>& nights) {

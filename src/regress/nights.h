@@ -49,7 +49,7 @@ struct AcceptedCell {
   NightCell cell;
   std::string reason = {};
   std::string author = {};
-  int64_t unix_s = 0;  // the time; 0: unknown, from an earlier version
+  int64_t unix_s = 0;  // the time
 
   bool operator==(const AcceptedCell&) const = default;
 };
@@ -57,7 +57,7 @@ struct AcceptedCell {
 struct Night {
   std::string name;        // also the campaign's name: "night-2026-02-01"
   std::string sweep;       // the file
-  std::string sweep_name;  // as in every metric; empty: an earlier version's record
+  std::string sweep_name;  // as in every metric
   int64_t started_unix_s = 0;
   int64_t ended_unix_s = 0;            // 0: it is running, or was cut short
   int run_exit = 0;                    // of `ridgeline run`
@@ -123,9 +123,6 @@ void WriteNight(const Night& night, const std::filesystem::path& folder);
 // the infrastructure ended (exit code 3), or that lost points to it, unless a person accepted what it found: its record
 // stays. Otherwise returns a name that no night has.
 std::string NightAt(const std::vector<Night>& nights, const std::string& sweep_name, int64_t unix_ns);
-
-// Whether the night is of this sweep, or may be: earlier versions recorded no name.
-bool IsOfSweep(const Night& night, const std::string& sweep_name);
 
 // The last good night.
 std::optional<Night> LastGoodNight(const std::vector<Night>& nights);

@@ -38,10 +38,6 @@ bool IsOurTrainer(const std::vector<std::string>& trainer) {
   return trainer.empty() || fs::path(trainer.front()).filename() == "ridgeline-train";
 }
 
-std::string SetupOf(const Job& job) {
-  return job.setup.empty() ? SetupOf(job.trainer, job.cpus, job.nodes, job.environment) : job.setup;
-}
-
 int64_t MeetLimitS(const Job& job, const JobPoint& point) {
   if (!HasSeveralProcesses(point.spec)) return 0;
   if (job.meet_limit_s > 0) return job.meet_limit_s;
@@ -92,6 +88,7 @@ Json EncodeJob(const Job& job) {
                    {"campaign", job.campaign},
                    {"launcher", job.launcher},
                    {"created_unix_ns", job.created_unix_ns},
+                   {"setup", job.setup},
                    {"job_dir", job.job_dir.string()},
                    {"trainer", job.trainer},
                    {"nodes", job.nodes},
@@ -104,8 +101,6 @@ Json EncodeJob(const Job& job) {
                    {"environment", job.environment},
                    {"config", job.config},
                    {"points", points}};
-  // Left out if it is not set, so that a file of an earlier version keeps its hash when it is written again.
-  if (!job.setup.empty()) document["setup"] = job.setup;
   if (!job.definition.empty()) document["definition"] = job.definition;
   return document;
 }
@@ -124,33 +119,31 @@ Job DecodeJob(const Json& document, const std::string& source) {
     Job job;
     document.at("key").get_to(job.key);
     document.at("sweep").get_to(job.sweep);
-    job.campaign = document.value("campaign", job.campaign);
-    job.launcher = document.value("launcher", job.launcher);
-    job.created_unix_ns = document.value("created_unix_ns", job.created_unix_ns);
-    job.setup = document.value("setup", job.setup);
-    job.definition = document.value("definition", job.definition);
-    if (!job.setup.empty() && !ParseJson(job.setup, source + ": setup").is_object()) {
+    document.at("campaign").get_to(job.campaign);
+    document.at("launcher").get_to(job.launcher);
+    document.at("created_unix_ns").get_to(job.created_unix_ns);
+    document.at("setup").get_to(job.setup);
+    job.definition = document.value("definition", "");
+    if (!ParseJson(job.setup, source + ": setup").is_object()) {
       throw Error(ErrorKind::kInvalidInput, source + ": setup is not a setup");
     }
     job.job_dir = document.at("job_dir").get<std::string>();
     document.at("trainer").get_to(job.trainer);
-    if (document.contains("nodes")) job.nodes = WholeOf(document, "nodes", 1, kLargestCount, source);
+    job.nodes = WholeOf(document, "nodes", 1, kLargestCount, source);
     job.cpus = WholeOf(document, "cpus", 0, kLargestCount, source);
-    if (document.contains("gpus")) job.gpus = WholeOf(document, "gpus", 0, kLargestCount, source);
+    job.gpus = WholeOf(document, "gpus", 0, kLargestCount, source);
     job.memory_limit_bytes = WholeOf(document, "memory_limit_bytes", 0, kMostBytes, source);
-    if (document.contains("meet_limit_s")) {
-      job.meet_limit_s = WholeOf(document, "meet_limit_s", 0, kMostSeconds, source);
-    }
-    if (document.contains("save_time_s")) job.save_time_s = WholeOf(document, "save_time_s", 0, kMostSeconds, source);
-    job.keep_logs = document.value("keep_logs", job.keep_logs);
-    job.environment = document.value("environment", job.environment);
-    job.config = document.value("config", Json());
+    job.meet_limit_s = WholeOf(document, "meet_limit_s", 0, kMostSeconds, source);
+    job.save_time_s = WholeOf(document, "save_time_s", 0, kMostSeconds, source);
+    document.at("keep_logs").get_to(job.keep_logs);
+    document.at("environment").get_to(job.environment);
+    job.config = document.value("config", Json());  // a launcher leaves it out for a node that does not need it
     for (const Json& entry : document.at("points")) {
       JobPoint point;
       entry.at("id").get_to(point.id);
       point.spec = DecodeSpec(entry.at("spec"), source + ": point " + point.id);
       point.time_limit_s = WholeOf(entry, "time_limit_s", 0, kMostSeconds, source);
-      if (entry.contains("repeat")) point.repeat = WholeOf(entry, "repeat", 0, kLargestCount, source);
+      point.repeat = WholeOf(entry, "repeat", 0, kLargestCount, source);
       job.points.push_back(std::move(point));
     }
     return job;

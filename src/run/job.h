@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/run.h"
+#include "run/measurement.h"
 
 namespace ridgeline {
 
@@ -39,11 +40,11 @@ struct Job {
   std::string key;    // deterministic and unique; safe as a file name and as a Kubernetes name: "rl-" + hexadecimal
   std::string sweep;  // the sweep's name
   // Identifies the submission, so that a lost database can be rebuilt from its folder. The node does not use it.
-  std::string campaign;              // the campaign of its points; empty: unknown
-  std::string launcher;              // empty: a person submits the job
-  int64_t created_unix_ns = 0;       // 0: unknown
-  std::string setup;                 // the setup of its points; empty: unknown
-  std::filesystem::path job_dir;     // absolute
+  std::string campaign;                // the campaign of its points; empty: `ridgeline collect` chooses it
+  std::string launcher;                // empty: a person submits the job
+  int64_t created_unix_ns = 0;         // 0: a person submits the job
+  std::string setup = DefaultSetup();  // the setup of its points (run/measurement.h)
+  std::filesystem::path job_dir;       // absolute
   std::vector<std::string> trainer;  // argv, to which --spec and --result are added; empty: the node's ridgeline-train
   std::string definition;            // another trainer's definition (src/trainers) as text, in place of `trainer`
   int64_t nodes = 1;                 // nodes that run each point together
@@ -61,10 +62,6 @@ struct Job {
 // Whether it is ridgeline-train, whose behaviour is known. `trainer`: argv, as a job or a sweep names it.
 bool IsOurTrainer(const std::vector<std::string>& trainer);
 inline bool IsOurTrainer(const Job& job) { return job.definition.empty() && IsOurTrainer(job.trainer); }
-
-// The setup of its points (run/measurement.h). A job of an earlier version does not state it; then it follows from the
-// job's parts as far as possible.
-std::string SetupOf(const Job& job);
 
 // How long the point's ranks may take to meet after they are started. The point's time limit counts from then on. 0:
 // the point begins when it is started. That holds for a single process, and for ranks of another trainer, which need

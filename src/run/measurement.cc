@@ -30,7 +30,7 @@ std::string SetupOf(const std::vector<std::string>& trainer, int64_t cpus, int64
   if (argv.empty()) argv = {"ridgeline-train"};
   argv.front() = std::filesystem::path(argv.front()).filename().string();
   Json setup = {{"trainer", argv}, {"cpus", cpus}};
-  // Left out if it is not set, so that such a setup equals the one in stores of older versions.
+  // Left out if it is not set, which keeps usual setups short.
   if (nodes > 1) setup["nodes"] = nodes;
   if (!environment.empty()) setup["environment"] = environment;
   return DumpJson(setup);

@@ -43,13 +43,6 @@ constexpr std::array<std::pair<InfrastructureReason, std::string_view>, 9> kReas
     {InfrastructureReason::kLost, "lost"},
 }};
 
-// Statuses of earlier versions, and short forms that a trainer may use.
-constexpr std::array<std::pair<std::string_view, InfrastructureReason>, 3> kStatusesThatAreReasons = {{
-    {"preempted", InfrastructureReason::kPreempted},
-    {"node_failed", InfrastructureReason::kNode},
-    {"lost", InfrastructureReason::kLost},
-}};
-
 // The names of a table, without empty ones.
 template <typename Table>
 std::vector<std::string> NamesOf(const Table& table) {
@@ -268,11 +261,7 @@ std::string EndName(const RunEnd& end) {
 }
 
 RunEnd EndFromNames(std::string_view status, std::string_view reason) {
-  for (const auto& [name, its_reason] : kStatusesThatAreReasons) {
-    if (name == status && (reason.empty() || reason == ReasonName(its_reason))) {
-      return {RunStatus::kInfrastructure, its_reason};
-    }
-  }
+  if (status == "preempted" && reason.empty()) return InfrastructureReason::kPreempted;
   const RunStatus known = StatusFromName(status);
   const auto given = ReasonFromName(reason);
   if (given.has_value() != (known == RunStatus::kInfrastructure) || given.has_value() == reason.empty()) {

@@ -26,9 +26,9 @@ const std::vector<std::string>& ReasonNames();  // without kNone's empty name
 
 // "ok", "infrastructure (node)".
 std::string EndName(const RunEnd& end);
-// The end that a document states: `status`, and with "infrastructure" the `reason`. "preempted", and "node_failed" and
-// "lost" of earlier versions, are ends of the infrastructure by themselves. Throws Error(kInvalidInput) for unknown
-// names, and if one of the two is missing or superfluous.
+// The end that a document states: `status`, and with "infrastructure" the `reason`. "preempted" is an end of the
+// infrastructure by itself: a trainer may call it a status. Throws Error(kInvalidInput) for unknown names, and if one of
+// the two is missing or superfluous.
 RunEnd EndFromNames(std::string_view status, std::string_view reason);
 
 std::string_view ProvenanceName(Provenance provenance);

@@ -413,7 +413,6 @@ std::string SetupOf(const Launch& launch, const std::vector<std::string>& traine
   for (const char* name : kShape) {
     if (own != launch.config.end() && own->is_object() && own->contains(name)) shape[name] = own->at(name);
   }
-  // Left out if empty, so that such a setup equals that in stores of older versions.
   if (shape.empty()) return setup;
   Json whole = ParseJson(setup, "a setup");
   whole[launch.launcher] = std::move(shape);

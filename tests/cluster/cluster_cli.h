@@ -73,7 +73,7 @@ class ClusterCli : public Cli {
     const auto* text = std::get_if<std::string>(&rows.at(0).at(0));
     return text == nullptr ? "no text" : *text;
   }
-  // The statuses of all results, sorted: "node_failed ok ok".
+  // The statuses of all results, sorted: "infrastructure ok ok".
   std::string Statuses() {
     std::vector<std::string> statuses;
     for (const auto& row : OpenStore().Query("SELECT status FROM results ORDER BY status").rows) {

@@ -50,11 +50,6 @@ class CollectTest : public ::testing::Test {
   static void WriteLine(const JobRecord& job, const std::string& id, const std::string& payload) {
     std::ofstream(ResultsFile(job.job_dir), std::ios::app) << FormatJobLine({std::string(kResultLine), id, payload});
   }
-  // The form of earlier versions, whose jobs had one file for each result.
-  static void WriteFileOf(const JobRecord& job, const std::string& id, const std::string& text) {
-    MakeDirs(ResultsDir(job.job_dir));
-    WriteFileAtomic(ResultFile(job.job_dir, id), text);
-  }
   static void WriteLog(const JobRecord& job, const std::string& id, const std::string& text) {
     MakeDirs(PointDir(job.job_dir, id));
     WriteFileAtomic(PointDir(job.job_dir, id) / "log.txt", text);

@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <atomic>
 #include <fstream>
 #include <functional>
-#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -211,25 +209,6 @@ TEST_F(CollectTest, AFileThatIsCutAnywhereGivesWhatIsWholeAndNothingElse) {
   }
 }
 
-TEST_F(CollectTest, JobsOfEarlierVersionsHaveAFileAResult) {
-  const JobRecord job = Submit("rl-1", points_);
-  const auto text = [&](size_t point, RunStatus status) {
-    return DumpJson(EncodeResult(samples::Result(points_[point].id, status)), 1);
-  };
-  WriteFileOf(job, points_[0].id, text(0, RunStatus::kOk));
-  WriteFileOf(job, points_[1].id, text(1, RunStatus::kCancelled));
-  WriteFileOf(job, points_[2].id, "{\"version\": 1, \"sta");
-  const JobToCollect live{job, State::kRunning, {}};
-  EXPECT_THAT(Collect(store_, {&live, 1}, 1), SizeIs(1));
-  EXPECT_THAT(Collect(store_, {&live, 1}, 1), IsEmpty());
-  WriteResult(job, samples::Result(points_[3].id));  // after an update in between
-  EXPECT_THAT(End(Live("rl-1")), SizeIs(4));
-  const std::pair<size_t, const char*> ends[] = {
-      {0, "ok"}, {1, "cancelled"}, {2, "infrastructure storage"}, {3, "ok"}, {4, "infrastructure lost"}};
-  for (const auto& [point, end] : ends) EXPECT_EQ(Of(point, "rtrim(status || ' ' || reason)"), Cell(end)) << point;
-  EXPECT_THAT(store_.Check(), IsEmpty());
-}
-
 TEST_F(CollectTest, AnInterruptedPointOfAnEndedJobIsKeptAndRunAgain) {
   const JobRecord job = Submit("rl-1", {points_[0]});
   WriteResult(job, samples::Result(points_[0].id, InfrastructureReason::kPreempted));
@@ -243,23 +222,19 @@ TEST_F(CollectTest, ABadResultIsAStorageFaultAndStays) {
   const JobRecord job = Submit("rl-1", points_);
   const std::string whole = DumpJson(EncodeResult(samples::Result(points_[0].id)));
   const std::string cut = whole.substr(0, whole.size() / 2);
-  WriteFileOf(job, points_[0].id, cut);
-  WriteFileOf(job, points_[1].id, "");
+  WriteLine(job, points_[0].id, cut);
+  WriteLine(job, points_[1].id, "");
   WriteLine(job, points_[2].id, R"({"version": 99, "status": "ok"})");
   WriteLine(job, points_[3].id, whole);
   WriteLine(job, points_[4].id,
             R"({"version": 1, "status": "ok", "point_id": ")" + points_[4].id + R"(", "loss": "low"})");
   WriteLog(job, points_[0].id, std::string(9000, 'x') + "the last words\n");
   EXPECT_THAT(End(job, {{"exit_code", "3"}}), SizeIs(5));
-  const auto unusable = [&](const std::string& file) {
-    return Value(store_,
-                 "SELECT count(*) FROM runs WHERE reason = 'storage' AND evidence ->> 'exit_code' = '3' AND "
-                 "evidence ->> 'result_file' LIKE '%' || " +
-                     file);
-  };
-  EXPECT_EQ(unusable("point_id || '.json'"), Cell(int64_t{2}));
-  EXPECT_EQ(unusable("'/rl-1/results.log'"), Cell(int64_t{3}));
-  EXPECT_EQ(ReadFile(ResultFile(job.job_dir, points_[0].id)), cut);
+  EXPECT_EQ(Value(store_,
+                  "SELECT count(*) FROM runs WHERE reason = 'storage' AND evidence ->> 'exit_code' = '3' AND "
+                  "evidence ->> 'result_file' LIKE '%/rl-1/results.log'"),
+            Cell(int64_t{5}));
+  EXPECT_THAT(ReadFile(ResultsFile(job.job_dir)), HasSubstr(cut));
   const auto text = [&](size_t point, const std::string& column) { return std::get<std::string>(Of(point, column)); };
   EXPECT_THAT(text(0, "evidence ->> 'log_tail'"), HasSubstr("the last words"));
   EXPECT_EQ(text(0, "evidence ->> 'log_tail'").size(), 4096U);
@@ -279,7 +254,6 @@ TEST_F(CollectTest, ResultsThatAreMissingGetTheSchedulersWord) {
       {"cancelled", "", "cancelled"},
       {"infrastructure", "node", "infrastructure node"},
       {"infrastructure", "image", "infrastructure image"},
-      {"node_failed", "", "infrastructure node"},
       {"preempted", "", "infrastructure preempted"},
       {"infrastructure", "bad luck", "infrastructure lost"},
       {"a new state", "", "infrastructure lost"},
@@ -357,22 +331,6 @@ TEST_F(CollectTest, AFolderThatOnlyANodeLacksIsTheNodesFault) {
   EXPECT_EQ(End(gone, said).at(0).end, InfrastructureReason::kStorage);
 }
 
-TEST_F(CollectTest, AFileThatComesAndGoesWhileItIsReadIsNoError) {
-  const JobRecord job = Submit("rl-1", {points_[0]});
-  const std::filesystem::path file = ResultFile(job.job_dir, points_[0].id);
-  std::atomic<bool> through = false;
-  std::thread exec([&] {
-    while (!through) {
-      WriteFileOf(job, points_[0].id,  // not final, so it stays and is read again
-                  DumpJson(EncodeResult(samples::Result(points_[0].id, RunStatus::kCancelled))));
-      std::filesystem::remove(file);
-    }
-  });
-  for (int i = 0; i < 2000; ++i) EXPECT_NO_THROW(EXPECT_THAT(End(job, {}, State::kSubmitted), IsEmpty()));
-  through = true;
-  exec.join();
-}
-
 TEST_F(CollectTest, AFileThatCannotBeReadEndsNothing) {
   const JobRecord one = Submit("rl-1", {points_[0], points_[1]});
   WriteResult(one, samples::Result(points_[0].id));
@@ -424,21 +382,6 @@ TEST_F(CollectTest, AFileThatIsNoResultsFileConcernsOnlyItsOwnPoints) {
   EXPECT_EQ(Of(2, "reason"), Cell("storage")) << "where the scheduler says nothing";
 }
 
-TEST_F(CollectTest, DamagedResultsOfAnEarlierVersionCannotBeUsed) {
-  const JobRecord job = Submit("rl-1", {points_[0], points_[1], points_[2]});
-  MakeDirs(ResultFile(job.job_dir, points_[0].id));
-  ASSERT_EQ(::mkfifo(ResultFile(job.job_dir, points_[1].id).c_str(), 0600), 0);
-  WriteFileOf(job, points_[2].id, DumpJson(EncodeResult(samples::Result(points_[2].id))));
-  const JobToCollect live{job, State::kRunning, {}};
-  EXPECT_THAT(Collect(store_, {&live, 1}, 1), SizeIs(1));
-  const std::vector<Collected> ends = End(Live("rl-1"));
-  ASSERT_THAT(ends, SizeIs(2));
-  for (const size_t point : {0, 1}) EXPECT_EQ(Of(point, "reason"), Cell("storage"));
-  EXPECT_THAT(ends[0].message, HasSubstr("its result cannot be used: "));
-  EXPECT_THAT(ends[0].message, HasSubstr(".json is a folder, not a regular file"));
-  EXPECT_THAT(ends[1].message, HasSubstr(".json is a named pipe, not a regular file"));
-}
-
 TEST_F(CollectTest, ADamagedLineIsToldOfWhereItsResultIsMissing) {
   const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
   WriteResult(job, samples::Result(points_[0].id));
@@ -474,12 +417,12 @@ TEST_F(CollectTest, FoldersAndLogsThatAreNoneAreProblemsAndNoEnd) {
   const auto jobs = dir_ / "by hand";
   for (const char* job : {"a", "b", "c"}) MakeDirs(jobs / job);
   ASSERT_EQ(::mkfifo(ResultsFile(jobs / "a").c_str(), 0600), 0);
-  MakeDirs(ResultFile(jobs / "b", points_[0].id));
+  MakeDirs(ResultsFile(jobs / "b"));
   ResultsWriter(jobs / "c").Append(samples::Result(points_[1].id));
   const FolderCollection found = CollectJobFolders(store_, jobs, MeasuredAsDefault());
   EXPECT_EQ(found.added, 1);
   EXPECT_THAT(found.problems,
-              testing::UnorderedElementsAre(HasSubstr("is a named pipe"), HasSubstr(".json is a folder")));
+              testing::UnorderedElementsAre(HasSubstr("is a named pipe"), HasSubstr("results.log is a folder")));
   WriteFile(dir_ / "pods.log", "");
   std::filesystem::resize_file(dir_ / "pods.log", std::uintmax_t{1} << 40);
   EXPECT_THAT(CollectLogs(store_, dir_.path(), MeasuredAsDefault()).problems,
@@ -565,11 +508,10 @@ TEST_F(CollectTest, FoldersOfJobsThatNobodyRecordedAreCollectedOnce) {
       one, samples::Result(points_[1].id, InfrastructureReason::kPreempted));  // continues when it is submitted again
   WriteResult(one, samples::Result("not-of-this-sweep", RunStatus::kOk));
   WriteLine(one, points_[2].id, "{\"half\": 1}");
-  WriteFileOf(one, points_[3].id, "{\"half");  // from an earlier version
-  WriteFileOf(one, points_[4].id, DumpJson(EncodeResult(samples::Result(points_[4].id))));
+  WriteResult(one, samples::Result(points_[4].id));
   const FolderCollection found = CollectJobFolders(store_, jobs, MeasuredAsDefault());
   EXPECT_EQ(found.added, 2);
-  EXPECT_THAT(found.problems, testing::ElementsAre(HasSubstr("results.log"), HasSubstr(points_[3].id),
+  EXPECT_THAT(found.problems, testing::ElementsAre(HasSubstr("results.log"),
                                                    HasSubstr("1 point that is not the sweep's: not-of-this-sweep")));
   EXPECT_EQ(CollectJobFolders(store_, jobs, MeasuredAsDefault()).added, 0);
   EXPECT_EQ(Of(0, "status"), Cell("ok"));

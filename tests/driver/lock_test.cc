@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/machine.h"
 #include "driver/places.h"
 #include "tests/base/network_folder.h"
@@ -174,9 +175,10 @@ TEST(RunningDriver, FindsADriverOfAnotherProcess) {
 TEST(RunningDriver, NeverTakesAnotherProgramForADriver) {
   const TempDir dir;
   EXPECT_FALSE(RunningDriver(dir / "a.db"));
-  for (const std::string& text :
-       {std::to_string(::getppid()) + "\nsweep\n", std::string("1\nsweep\n"), std::string("0\nsweep\n"),
-        std::string("-1\nsweep\n"), std::string("x\ny\n"), std::string(), std::string("12"), std::string("12\n")}) {
+  const std::string others = "\nsweep\n" + HostName() + "\n" + ReadFile("/proc/sys/kernel/random/boot_id") + "ada\n";
+  const std::string parent = std::to_string(::getppid());
+  for (const std::string& text : {parent + others, "1" + others, "0" + others, "-1" + others, "x" + others,
+                                  parent + "\nsweep\n", std::string(), std::string("12"), std::string("12\n")}) {
     std::ofstream(DriverLockFile(dir / "a.db")) << text;
     EXPECT_FALSE(RunningDriver(dir / "a.db")) << text;
   }

@@ -270,20 +270,6 @@ TEST_F(Exec, SkipsFinishedPointsAndMakesWholeTheOthers) {
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(ResultOf(job, i).point_id, job.points[i].id);
 }
 
-TEST_F(Exec, SkipsWhatAnEarlierVersionFinished) {
-  const Job job = MakeJob({"ok"}, 2);
-  EXPECT_EQ(Run(job), 0);
-  const std::string first = DumpJson(EncodeResult(ResultOf(job)));
-  std::filesystem::remove(ResultsFile(job.job_dir));
-  MakeDirs(ResultsDir(job.job_dir));
-  WriteFileAtomic(ResultFile(job.job_dir, job.points[0].id), first);
-  WriteFileAtomic(ResultFile(job.job_dir, job.points[1].id), first.substr(0, 100));
-  EXPECT_EQ(Run(job), 0);
-  EXPECT_THAT(Log(), HasSubstr("ran 1 skipped 1"));
-  EXPECT_FALSE(FindResult(job, 0));
-  EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kOk);
-}
-
 // Shared file systems run out of files before they run out of space.
 TEST_F(Exec, LeavesAsManyFilesForManyPointsAsForOne) {
   const auto files_after = [&](const std::string& mode, int64_t points, bool keep_logs) {

@@ -135,7 +135,6 @@ TEST(JobDir, NamesTheFilesOfNodesAndRanks) {
   EXPECT_EQ(SpecName(2), "spec.node2.json");
   EXPECT_EQ(ExecLockName(0), "exec.lock");
   EXPECT_EQ(ExecLockName(1), "exec.node1.lock");
-  EXPECT_EQ(ResultFile("/j", "p"), "/j/results/p.json");
   EXPECT_EQ(ProgressFile("/j", "p"), "/j/points/p/progress");
 }
 

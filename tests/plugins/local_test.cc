@@ -456,28 +456,16 @@ TEST(LocalParse, RecordsAreReadBackAndNothingElseIs) {
   EXPECT_EQ(started->pid, 1234);
   EXPECT_EQ(started->start_ticks, 5678);
   EXPECT_EQ(started->cores, "0,1");
-  for (const char* text : {"", "0 5 0\n", "1 5 0\n", "-1 5 0\n", "x 5 0\n", "12"}) {
-    EXPECT_FALSE(local::ParseStarted(text)) << text;  // a group of 0, 1 or -1 would be ourselves, or everybody
+  for (const char* text : {"", "0 5 0", "1 5 0", "-1 5 0", "x 5 0", "12"}) {
+    // A group of 0, 1 or -1 would be ourselves, or everybody.
+    EXPECT_FALSE(local::ParseStarted(SealedLine(text))) << text;
   }
-  EXPECT_EQ(local::ParseExit("exit_code 3\n")->exit_code, 3);
-  EXPECT_EQ(local::ParseExit("signal 9\n")->signal, 9);
-  for (const char* text : {"", "exit_code\n", "exit_code x\n", "left 3\n"}) EXPECT_FALSE(local::ParseExit(text));
-}
-
-// As the version before checksums wrote them.
-TEST(LocalParse, RecordsOfAnEarlierVersionAreRead) {
-  const std::filesystem::path kept = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/plugins/kept";
-  const auto started = local::ParseStarted(ReadFile(kept / "started"));
-  ASSERT_TRUE(started);
-  EXPECT_EQ(started->pid, 6706);
-  EXPECT_EQ(started->start_ticks, 224895);
-  EXPECT_EQ(started->cores, "0,1");
-  const auto exit = local::ParseExit(ReadFile(kept / "exit"));
-  ASSERT_TRUE(exit);
-  EXPECT_TRUE(exit->ok());
-  const auto request = local::ParseRequest(ReadFile(kept / "request"));
-  ASSERT_TRUE(request);
-  EXPECT_EQ(request->at("sweep"), "kept");
+  EXPECT_EQ(local::ParseExit(SealedLine("exit_code 3"))->exit_code, 3);
+  EXPECT_EQ(local::ParseExit(SealedLine("signal 9"))->signal, 9);
+  for (const char* text : {"", "exit_code", "exit_code x", "left 3"}) {
+    EXPECT_FALSE(local::ParseExit(SealedLine(text))) << text;
+  }
+  for (const char* text : {"exit_code 3\n", ""}) EXPECT_FALSE(local::ParseExit(text)) << "no checksum";
 }
 
 TEST(LocalParse, EveryBitThatIsAnotherIsFound) {

@@ -25,6 +25,7 @@ Night NightOf(const std::string& name, int exit_code, int64_t started_unix_s, in
   Night night;
   night.name = name;
   night.sweep = "/sweeps/it's \"one\".yaml";
+  night.sweep_name = "nights";
   night.exit_code = exit_code;
   night.started_unix_s = started_unix_s;
   night.ended_unix_s = ended_unix_s;
@@ -44,8 +45,8 @@ Night NightThatSuspected(const std::string& name, const NightCell& cell) {
   return night;
 }
 
-// Accepts everything that it found worse.
-void Accept(Night& night, int64_t unix_s = 0) {
+// Accepts everything that it found worse, after all nights by default.
+void Accept(Night& night, int64_t unix_s = 1000) {
   for (const WorseCell& worse : night.worse) night.accepted.push_back({worse.cell, "why", "ada", unix_s});
 }
 
@@ -64,7 +65,6 @@ TEST(Nights, AreReadAsTheyWereWrittenInTheOrderOfTheirStarts) {
   written.worse = {{{"point", "{\"setup\": 1}"}, "seed=0", true, "night-0"}, {.cell = {"other", ""}}};
   written.lost = {{"lost", ""}};
   written.absent = {{"absent", ""}};
-  written.sweep_name = "nights";
   written.was_gated = true;
   written.worse[0].metrics = {{GateMetric::kStepTime, {0.05, 0.04}}, {GateMetric::kPinnedPeakMemory, {0.1}}};
   written.worse[0].base_build = "v1 in /base";
@@ -127,25 +127,6 @@ TEST(Nights, AForgedRecordIsRefusedWithItsPlace) {
   std::filesystem::create_symlink("/dev/zero", file);
   std::vector<std::string> problems;
   EXPECT_THAT(ReadNights(dir.path(), &problems), IsEmpty()) << "it has no end";
-}
-
-TEST(Nights, ARecordOfAnEarlierVersionIsRead) {
-  const TempDir dir;
-  MakeDirs(dir.path() / "night-a");
-  WriteFile(dir.path() / "night-a/night.json",
-            R"({"version": 1, "night": "night-a", "sweep": "/s.yaml", "started_unix_s": 1, "ended_unix_s": 2,
-                "run_exit": 0, "exit_code": 1, "words": "REGRESSED: 1 regressed"})");
-  std::vector<std::string> problems;
-  const std::vector<Night> nights = ReadNights(dir.path(), &problems);
-  EXPECT_THAT(problems, IsEmpty());
-  ASSERT_THAT(nights, SizeIs(1));
-  EXPECT_THAT(nights[0].worse, IsEmpty());
-  EXPECT_EQ(NightWords(nights[0]), "1 regressed") << "its answer is said beside it";
-  WriteFile(dir.path() / "night-a/night.json",
-            R"({"version": 1, "night": "night-a", "sweep": "/s.yaml", "started_unix_s": 1, "ended_unix_s": 2,
-                "run_exit": 0, "exit_code": 1, "words": "", "worse": [["point", "setup"]], "accepted": true})");
-  EXPECT_THAT(ReadNights(dir.path(), &problems).at(0).worse, ElementsAre(WorseCell{.cell = {"point", "setup"}}));
-  EXPECT_THAT(ReadNights(dir.path(), &problems).at(0).accepted, ElementsAre(AcceptedCell{.cell = {"point", "setup"}}));
 }
 
 TEST(Nights, WhatWasLostIsSaidBesideTheWorst) {
@@ -308,7 +289,6 @@ TEST(Nights, OneThatIsNotOverOrThatTheInfrastructureCostIsGoneOnWithThatDay) {
   EXPECT_EQ(NightAt({NightOf("night-2026-02-02", 0, 1, 2), NightOf("night-2026-02-02-2", 3, 3, 4)}, "nights", kNoonNs),
             "night-2026-02-02-2");
   Night night = NightOf("night-2026-02-02", 3, 1, 2);
-  night.sweep_name = "nights";
   EXPECT_EQ(NightAt({night}, "nights", kNoonNs), "night-2026-02-02");
   EXPECT_EQ(NightAt({night}, "others", kNoonNs), "night-2026-02-02-2") << "another sweep's night is not its";
   night.lost = {{"lost", ""}};

@@ -104,19 +104,8 @@ TEST(Job, RanksThatSayWhenTheyHaveMetHaveAMeetLimit) {
 
 TEST(Job, SaysAsWhatItsPointsAreMeasured) {
   Job job = SomeJob();
-  EXPECT_EQ(SetupOf(job), job.setup);
-  EXPECT_TRUE(EncodeJob(job).contains("setup"));
-  job.setup.clear();
-  EXPECT_EQ(SetupOf(job), SetupOf(job.trainer, job.cpus, job.nodes, job.environment)) << "an earlier version's";
-  EXPECT_FALSE(EncodeJob(job).contains("setup")) << "whose file must not change when it is written again";
-}
-
-TEST(Job, AnOlderFileHasTheUsualTimeToSave) {
-  Json document = EncodeJob(SomeJob());
-  document.erase("save_time_s");
-  document.erase("keep_logs");
-  EXPECT_EQ(DecodeJob(document, "job.json").save_time_s, Job().save_time_s);
-  EXPECT_FALSE(DecodeJob(document, "job.json").keep_logs);
+  EXPECT_EQ(DecodeJob(EncodeJob(job), "job.json").setup, job.setup);
+  EXPECT_EQ(Job().setup, DefaultSetup());
 }
 
 TEST(Job, CarriesTheSettingsOfItsPoints) {
@@ -130,7 +119,6 @@ TEST(Job, CarriesTheSettingsOfItsPoints) {
 TEST(Job, FilesLieInItsFolder) {
   EXPECT_EQ(JobFile(SomeJob()), "/a/b c/job.json");
   EXPECT_EQ(ResultsFile("/d"), "/d/results.log");
-  EXPECT_EQ(ResultFile("/d", "p"), "/d/results/p.json");
   EXPECT_EQ(PointDir("/d", "p"), "/d/points/p");
   EXPECT_EQ(ProgressFile("/d", "p"), "/d/points/p/progress");
 }
@@ -145,7 +133,7 @@ TEST(Job, ItsFileKnowsWhetherItWasChanged) {
   Json document = ReadJsonFile(JobFile(dir.path()));
   document["cpus"] = 3;
   EXPECT_THAT(Refusal(document), HasSubstr("job.json was changed since it was written"));
-  document.erase("checksum");  // as in files by people or by an earlier version
+  document.erase("checksum");  // as in files by people
   EXPECT_EQ(DecodeJob(document, "job.json").cpus, 3);
 }
 

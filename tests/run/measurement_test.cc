@@ -11,7 +11,7 @@ TEST(Setup, IsTheProgramsNameItsArgumentsAndTheCores) {
   EXPECT_EQ(SetupOf({}, 0), R"({"cpus":0,"trainer":["ridgeline-train"]})");
   EXPECT_EQ(SetupOf({"/usr/bin/ridgeline-train"}, 0), SetupOf({}, 0)) << "wherever it lies";
   EXPECT_NE(SetupOf({}, 2), SetupOf({}, 0));
-  EXPECT_EQ(SetupOf({}, 2, 1, {}), SetupOf({}, 2)) << "as stores of older versions have it";
+  EXPECT_EQ(SetupOf({}, 2, 1, {}), SetupOf({}, 2)) << "one node is not named";
   EXPECT_NE(SetupOf({}, 2, 4), SetupOf({}, 2));
   EXPECT_NE(SetupOf({}, 2, 1, {{"A", "b"}}), SetupOf({}, 2));
   EXPECT_NE(SetupOf({"a", "b c"}, 0), SetupOf({"a", "b", "c"}, 0));

@@ -238,13 +238,11 @@ TEST(Result, OnlyInfrastructureHasAReasonAndAlwaysOne) {
   }
 }
 
-TEST(Result, StatusesOfEarlierVersionsAreReasonsNow) {
+TEST(Result, ATrainerMayCallAPreemptionAStatus) {
   EXPECT_EQ(EndFromNames("preempted", ""), InfrastructureReason::kPreempted);
-  EXPECT_EQ(EndFromNames("node_failed", ""), InfrastructureReason::kNode);
-  EXPECT_EQ(EndFromNames("lost", ""), InfrastructureReason::kLost);
-  const RunResult old = DecodeResult({{"version", 1}, {"status", "node_failed"}}, "old.json");
-  EXPECT_EQ(EndOf(old), InfrastructureReason::kNode);
-  EXPECT_EQ(EndOf(DecodeResult(EncodeResult(old), "new.json")), InfrastructureReason::kNode);
+  const RunResult told = DecodeResult({{"version", 1}, {"status", "preempted"}}, "theirs.json");
+  EXPECT_EQ(EndOf(told), InfrastructureReason::kPreempted);
+  EXPECT_EQ(EndOf(DecodeResult(EncodeResult(told), "ours.json")), InfrastructureReason::kPreempted);
 }
 
 TEST(Result, ExitCodesAndEndsAgree) {

@@ -95,7 +95,7 @@ Manifest ReadManifest(const fs::path& folder) {
         (!history.grad_norm.empty() && history.grad_norm.size() != steps)) {
       throw bad(fmt::format("it is of step {}, and its history is not", manifest.step));
     }
-    if (!IsWhole(document)) throw bad("it " + std::string(kNotWhole));
+    if (const auto problem = SealProblem(document); !problem.empty()) throw bad(fmt::format("it {}", problem));
     return manifest;
   } catch (const Json::exception& e) {
     throw bad(JsonFault(e));
