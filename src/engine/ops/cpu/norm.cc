@@ -42,82 +42,10 @@ HWY_NOINLINE void MakeRow(const ResidualRows<T>& rows, int64_t row, int64_t cols
   if (rows.dropout.p == 0) return AddRow(rows, first, cols, AddOp());
   AddRow(rows, first, cols, MakeDropout<T>(rows.inputs, rows.dropout, first));
 }
-template <typename T>
-ResidualRows<T> ResidualRowsOf(const OpCall& call, const CpuRun& run,
-                               const Op<ResidualNormOperands, ResidualNormAttrs>& op) {
-  const ResidualNormOperands on = call.operands(op);
-  return {run.Data<T>(on.reads.branch), run.Data<T>(on.reads.residual), run.Data<T>(on.writes.x),
-          call.attrs(op).dropout, run.Inputs(on.reads.inputs)};
-}
 
-// Rows are read more than once: first from memory, then from the cache. While the last pass over a row computes, the
-// next row is fetched.
+// Both norms. kCenter: the additional parts of LayerNorm, the mean and the bias.
 template <typename T>
-struct RmsRows {
-  const T* x;
-  const T* weight;
-  T* y;
-  float* rstd;
-  int64_t cols;
-  float eps;
-  bool stream;
-  ResidualRows<T> sums = {};
-};
-template <typename T>
-HWY_NOINLINE void RmsNormRange(const RmsRows<T>& rows, int64_t begin, int64_t end) {
-  constexpr bool kSplit = kAnySplit<T>;
-  const int64_t cols = rows.cols;
-  const auto row_bytes = cols * static_cast<int64_t>(sizeof(T));
-  for (int64_t row = begin; row < end; ++row) {
-    const T* x = rows.x + row * cols;
-    T* y = rows.y + row * cols;
-    if (rows.sums.x != nullptr) MakeRow(rows.sums, row, cols);
-    Pair squares = SplatPair(0);
-    ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR {
-      const Pair v = Load<kSplit>(x + i, count);
-      squares = TimesPlus(v, v, squares);
-    });
-    const float rstd = 1.0F / std::sqrt(Sum(squares) / static_cast<float>(cols) + rows.eps);
-    rows.rstd[row] = rstd;
-    ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR {
-      FetchAhead(x + i, row_bytes);
-      const Pair normal = Times(Load<kSplit>(x + i, count), SplatPair(rstd));
-      Store<kSplit>(Times(normal, Load<kSplit>(rows.weight + i, count)), y + i, count, rows.stream);
-    });
-  }
-  if (rows.stream) hwy::FlushStream();
-}
-// Arguments are named as the call's operands. x is read, or written first if `sums` has branches.
-template <typename T, typename Reads, typename Writes>
-void RmsNormRows(const CpuRun& run, const Tensor& x, const Reads& reads, const Writes& writes, double eps,
-                 const ResidualRows<T>& sums) {
-  const RmsRows<T> rows = {run.Data<T>(x),
-                           run.Data<T>(reads.weight),
-                           run.Data<T>(writes.y),
-                           run.Data<float>(writes.rstd),
-                           x.cols,
-                           static_cast<float>(eps),
-                           x.storage != writes.y.storage && Streams(run, writes.y),
-                           sums};
-  ParallelRows(x.rows, x.cols, [&](int64_t begin, int64_t end) { RmsNormRange(rows, begin, end); });
-}
-void RmsNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const auto on = call.operands(kRmsNorm);
-  WithType(on.reads.x.dtype, [&](auto t) {
-    RmsNormRows<decltype(t)>(run, on.reads.x, on.reads, on.writes, call.attrs(kRmsNorm).eps, {});
-  });
-}
-void ResidualRmsNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const auto on = call.operands(kResidualRmsNorm);
-  WithType(on.writes.x.dtype, [&](auto t) {
-    using T = decltype(t);
-    RmsNormRows<T>(run, on.writes.x, on.reads, on.writes, call.attrs(kResidualRmsNorm).eps,
-                   ResidualRowsOf<T>(call, run, kResidualRmsNorm));
-  });
-}
-
-template <typename T>
-struct LayerRows {
+struct NormRows {
   const T* x;
   const T* weight;
   const T* bias;
@@ -127,10 +55,13 @@ struct LayerRows {
   int64_t cols;
   float eps;
   bool stream;
-  ResidualRows<T> sums = {};
+  ResidualRows<T> sums;
 };
-template <typename T>
-HWY_NOINLINE void LayerNormRange(const LayerRows<T>& rows, int64_t begin, int64_t end) {
+
+// Rows are read more than once: first from memory, then from the cache. While the last pass over a row computes, the
+// next row is fetched.
+template <bool kCenter, typename T>
+HWY_NOINLINE void NormRange(const NormRows<T>& rows, int64_t begin, int64_t end) {
   constexpr bool kSplit = kAnySplit<T>;
   const int64_t cols = rows.cols;
   const auto row_bytes = cols * static_cast<int64_t>(sizeof(T));
@@ -139,58 +70,83 @@ HWY_NOINLINE void LayerNormRange(const LayerRows<T>& rows, int64_t begin, int64_
     const T* x = rows.x + row * cols;
     T* y = rows.y + row * cols;
     if (rows.sums.x != nullptr) MakeRow(rows.sums, row, cols);
-    Pair sums = SplatPair(0);
-    ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR { sums = Plus(sums, Load<kSplit>(x + i, count)); });
-    const float mean = Sum(sums) * scale;
+    float mean = 0;
+    if constexpr (kCenter) {
+      Pair sums = SplatPair(0);
+      ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR { sums = Plus(sums, Load<kSplit>(x + i, count)); });
+      mean = Sum(sums) * scale;
+      rows.mean[row] = mean;
+    }
+    const auto centered = [&](int64_t i, auto count) HWY_ATTR {
+      const Pair v = Load<kSplit>(x + i, count);
+      return kCenter ? Minus(v, SplatPair(mean)) : v;
+    };
     Pair squares = SplatPair(0);
     ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR {
-      Pair off = Minus(Load<kSplit>(x + i, count), SplatPair(mean));
-      if constexpr (std::is_same_v<decltype(count), Part>) off = Times(off, OnesWhere<kSplit>(count));
-      squares = TimesPlus(off, off, squares);
+      Pair v = centered(i, count);
+      if constexpr (kCenter && std::is_same_v<decltype(count), Part>) v = Times(v, OnesWhere<kSplit>(count));
+      squares = TimesPlus(v, v, squares);
     });
-    const float rstd = 1.0F / std::sqrt(Sum(squares) * scale + rows.eps);
-    rows.mean[row] = mean;
+    const float square = kCenter ? Sum(squares) * scale : Sum(squares) / static_cast<float>(cols);
+    const float rstd = 1.0F / std::sqrt(square + rows.eps);
     rows.rstd[row] = rstd;
     ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR {
       FetchAhead(x + i, row_bytes);
-      const Pair normal = Times(Minus(Load<kSplit>(x + i, count), SplatPair(mean)), SplatPair(rstd));
-      Store<kSplit>(TimesPlus(normal, Load<kSplit>(rows.weight + i, count), Load<kSplit>(rows.bias + i, count)), y + i,
-                    count, rows.stream);
+      const Pair normal = Times(centered(i, count), SplatPair(rstd));
+      const Pair weight = Load<kSplit>(rows.weight + i, count);
+      if constexpr (kCenter) {
+        Store<kSplit>(TimesPlus(normal, weight, Load<kSplit>(rows.bias + i, count)), y + i, count, rows.stream);
+      } else {
+        Store<kSplit>(Times(normal, weight), y + i, count, rows.stream);
+      }
     });
   }
   if (rows.stream) hwy::FlushStream();
 }
-template <typename T, typename Reads, typename Writes>
-void LayerNormRows(const CpuRun& run, const Tensor& x, const Reads& reads, const Writes& writes, double eps,
-                   const ResidualRows<T>& sums) {
-  const LayerRows<T> rows = {run.Data<T>(x),
-                             run.Data<T>(reads.weight),
-                             run.Data<T>(reads.bias),
-                             run.Data<T>(writes.y),
-                             run.Data<float>(writes.mean),
-                             run.Data<float>(writes.rstd),
-                             x.cols,
-                             static_cast<float>(eps),
-                             x.storage != writes.y.storage && Streams(run, writes.y),
-                             sums};
-  ParallelRows(x.rows, x.cols, [&](int64_t begin, int64_t end) { LayerNormRange(rows, begin, end); });
+// Reads x, or writes it first if `sums` has branches.
+template <bool kCenter, typename T, typename Operands>
+void NormOf(const CpuRun& run, const Tensor& x, const Operands& on, double eps, const ResidualRows<T>& sums) {
+  NormRows<T> rows = {.x = run.Data<T>(x),
+                      .weight = run.Data<T>(on.reads.weight),
+                      .bias = nullptr,
+                      .y = run.Data<T>(on.writes.y),
+                      .mean = nullptr,
+                      .rstd = run.Data<float>(on.writes.rstd),
+                      .cols = x.cols,
+                      .eps = static_cast<float>(eps),
+                      .stream = x.storage != on.writes.y.storage && Streams(run, on.writes.y),
+                      .sums = sums};
+  if constexpr (kCenter) {
+    rows.bias = run.Data<T>(on.reads.bias);
+    rows.mean = run.Data<float>(on.writes.mean);
+  }
+  ParallelRows(x.rows, x.cols, [&](int64_t begin, int64_t end) { NormRange<kCenter>(rows, begin, end); });
 }
-void LayerNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const auto on = call.operands(kLayerNorm);
-  WithType(on.reads.x.dtype, [&](auto t) {
-    LayerNormRows<decltype(t)>(run, on.reads.x, on.reads, on.writes, call.attrs(kLayerNorm).eps, {});
-  });
+template <bool kCenter, typename Operands>
+void Norm(const OpCall& call, const CpuRun& run, const Op<Operands, NormAttrs>& op) {
+  const Operands on = call.operands(op);
+  WithType(on.reads.x.dtype,
+           [&](auto t) { NormOf<kCenter, decltype(t)>(run, on.reads.x, on, call.attrs(op).eps, {}); });
 }
-void ResidualLayerNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const auto on = call.operands(kResidualLayerNorm);
+template <bool kCenter>
+void ResidualNorm(const OpCall& call, const CpuRun& run, const Op<ResidualNormOperands, ResidualNormAttrs>& op) {
+  const ResidualNormOperands on = call.operands(op);
   WithType(on.writes.x.dtype, [&](auto t) {
     using T = decltype(t);
-    LayerNormRows<T>(run, on.writes.x, on.reads, on.writes, call.attrs(kResidualLayerNorm).eps,
-                     ResidualRowsOf<T>(call, run, kResidualLayerNorm));
+    const ResidualRows<T> sums = {run.Data<T>(on.reads.branch), run.Data<T>(on.reads.residual),
+                                  run.Data<T>(on.writes.x), call.attrs(op).dropout, run.Inputs(on.reads.inputs)};
+    NormOf<kCenter, T>(run, on.writes.x, on, call.attrs(op).eps, sums);
   });
 }
+void RmsNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) { Norm<false>(call, run, kRmsNorm); }
+void LayerNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) { Norm<true>(call, run, kLayerNorm); }
+void ResidualRmsNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
+  ResidualNorm<false>(call, run, kResidualRmsNorm);
+}
+void ResidualLayerNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
+  ResidualNorm<true>(call, run, kResidualLayerNorm);
+}
 
-// Both norms' backward passes. kCenter: the additional parts of LayerNorm, the mean and the bias.
 template <typename T>
 struct BackwardRows {
   const T* dy;
@@ -250,67 +206,48 @@ HWY_NOINLINE void NormBackwardRange(const BackwardRows<T>& rows, int64_t begin, 
   }
 }
 
-template <bool kCenter, typename T, typename D>
-void NormBackward(const BackwardRows<T>& rows, int64_t count, float* parts, int64_t part_count, int64_t stride,
-                  D* dweight, D* dbias, bool accumulate) {
-  constexpr bool kSplit = kAnySplit<T, D>;
-  float* dbias_parts = parts + part_count * stride;
-  ParallelFor(part_count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      NormBackwardRange<kCenter, kSplit>(rows, count * p / part_count, count * (p + 1) / part_count, parts + p * stride,
-                                         dbias_parts + p * stride);
-    }
+template <bool kCenter, typename Operands>
+void NormBackward(const OpCall& call, const CpuRun& run, const Op<Operands, NormBackwardAttrs>& op) {
+  const Operands on = call.operands(op);
+  const NormBackwardAttrs& attrs = call.attrs(op);
+  const Tensor& x = on.reads.x;
+  const int64_t stride = on.scratch.parts.cols;
+  const int64_t part_count = on.scratch.parts.rows / (kCenter ? 2 : 1);
+  float* const parts = run.Data<float>(on.scratch.parts);
+  float* const dbias_parts = parts + part_count * stride;
+  WithType(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    BackwardRows<T> rows = {.dy = run.Data<T>(on.reads.dy),
+                            .x = run.Data<T>(x),
+                            .weight = run.Data<T>(on.reads.weight),
+                            .mean = nullptr,
+                            .rstd = run.Data<float>(on.reads.rstd),
+                            .dx = run.Data<T>(on.writes.dx),
+                            .cols = x.cols,
+                            .overwrite_dx = attrs.overwrite_dx};
+    if constexpr (kCenter) rows.mean = run.Data<float>(on.reads.mean);
+    WithType(on.writes.dweight.dtype, [&](auto u) {
+      using D = decltype(u);
+      constexpr bool kSplit = kAnySplit<T, D>;
+      ParallelFor(part_count, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; ++p) {
+          NormBackwardRange<kCenter, kSplit>(rows, x.rows * p / part_count, x.rows * (p + 1) / part_count,
+                                             parts + p * stride, dbias_parts + p * stride);
+        }
+      });
+      const auto add_up = [&](const float* from, const Tensor& to) {
+        AddUpParts<kSplit>(from, part_count, stride, run.Data<D>(to), x.cols, attrs.accumulate);
+      };
+      add_up(parts, on.writes.dweight);
+      if constexpr (kCenter) add_up(dbias_parts, on.writes.dbias);
+    });
   });
-  AddUpParts<kSplit>(parts, part_count, stride, dweight, rows.cols, accumulate);
-  if constexpr (kCenter) AddUpParts<kSplit>(dbias_parts, part_count, stride, dbias, rows.cols, accumulate);
 }
-
 void RmsNormBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const RmsNormBackwardOperands on = call.operands(kRmsNormBackward);
-  const Tensor& x = on.reads.x;
-  const Tensor& dweight = on.writes.dweight;
-  const Tensor& parts = on.scratch.parts;
-  const NormBackwardAttrs& attrs = call.attrs(kRmsNormBackward);
-  WithType(x.dtype, [&](auto t) {
-    using T = decltype(t);
-    const BackwardRows<T> rows = {run.Data<T>(on.reads.dy),
-                                  run.Data<T>(x),
-                                  run.Data<T>(on.reads.weight),
-                                  nullptr,
-                                  run.Data<float>(on.reads.rstd),
-                                  run.Data<T>(on.writes.dx),
-                                  x.cols,
-                                  attrs.overwrite_dx};
-    WithType(dweight.dtype, [&](auto u) {
-      using D = decltype(u);
-      NormBackward<false>(rows, x.rows, run.Data<float>(parts), parts.rows, parts.cols, run.Data<D>(dweight),
-                          static_cast<D*>(nullptr), attrs.accumulate);
-    });
-  });
+  NormBackward<false>(call, run, kRmsNormBackward);
 }
-
 void LayerNormBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const LayerNormBackwardOperands on = call.operands(kLayerNormBackward);
-  const Tensor& x = on.reads.x;
-  const Tensor& dweight = on.writes.dweight;
-  const Tensor& parts = on.scratch.parts;
-  const NormBackwardAttrs& attrs = call.attrs(kLayerNormBackward);
-  WithType(x.dtype, [&](auto t) {
-    using T = decltype(t);
-    const BackwardRows<T> rows = {run.Data<T>(on.reads.dy),
-                                  run.Data<T>(x),
-                                  run.Data<T>(on.reads.weight),
-                                  run.Data<float>(on.reads.mean),
-                                  run.Data<float>(on.reads.rstd),
-                                  run.Data<T>(on.writes.dx),
-                                  x.cols,
-                                  attrs.overwrite_dx};
-    WithType(dweight.dtype, [&](auto u) {
-      using D = decltype(u);
-      NormBackward<true>(rows, x.rows, run.Data<float>(parts), parts.rows / 2, parts.cols, run.Data<D>(dweight),
-                         run.Data<D>(on.writes.dbias), attrs.accumulate);
-    });
-  });
+  NormBackward<true>(call, run, kLayerNormBackward);
 }
 
 }  // namespace HWY_NAMESPACE
