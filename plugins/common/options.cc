@@ -110,4 +110,15 @@ void RefuseUnknown(const std::string& launcher, const std::string& name, const s
                 fmt::format("settings: {}; {}", fmt::join(known, ", "), elsewhere));
 }
 
+void Refusals::ThrowIfAny() const {
+  if (failures_.empty()) return;
+  if (failures_.size() == 1) throw Failure(failures_.front());
+  std::vector<std::string> lines;
+  for (const Failure& failure : failures_) {
+    lines.push_back(failure.hint().empty() ? failure.message()
+                                           : fmt::format("{} ({})", failure.message(), failure.hint()));
+  }
+  throw Failure(Failure::Kind::kInvalidInput, fmt::format("{}", fmt::join(lines, "\n")));
+}
+
 }  // namespace ridgeline::plugin

@@ -70,7 +70,28 @@ auto Into(Member member, Read read) {
 [[noreturn]] void RefuseUnknown(const std::string& launcher, const std::string& name,
                                 const std::vector<std::string>& known, const std::string& elsewhere);
 
-// Reads the mapping named after the launcher. `elsewhere` says where other settings belong. Throws Failure.
+// What is wrong with settings, all of it.
+class Refusals {
+ public:
+  // Keeps the Failure that `read` throws about the user's input.
+  template <typename Read>
+  void Try(const Read& read) {
+    try {
+      read();
+    } catch (const Failure& e) {
+      if (e.kind() != Failure::Kind::kInvalidInput) throw;
+      failures_.push_back(e);
+    }
+  }
+  // Throws the one Failure, or, for several, one whose message has a line for each.
+  void ThrowIfAny() const;
+
+ private:
+  std::vector<Failure> failures_;
+};
+
+// Reads the mapping named after the launcher. `elsewhere` says where other settings belong. Throws one Failure that
+// has everything that is wrong, a line for each setting.
 template <typename Options>
 void ReadSettings(const Json& config, const std::string& launcher, const Settings<Options>& settings,
                   const std::string& elsewhere, Options& to) {
@@ -79,15 +100,20 @@ void ReadSettings(const Json& config, const std::string& launcher, const Setting
   if (!own->is_object()) {
     throw Failure(Failure::Kind::kInvalidInput, "launch: " + launcher + ": is a mapping, not " + own->dump());
   }
-  for (const auto& [name, value] : own->items()) {
-    const auto setting = settings.find(name);
-    if (setting == settings.end()) {
-      std::vector<std::string> known;
-      for (const auto& entry : settings) known.push_back(entry.first);
-      RefuseUnknown(launcher, name, known, elsewhere);
-    }
-    setting->second(Option(launcher + ": " + name, value), to);
+  Refusals refusals;
+  for (const auto& own_setting : own->items()) {
+    refusals.Try([&] {
+      const std::string& name = own_setting.key();
+      const auto setting = settings.find(name);
+      if (setting == settings.end()) {
+        std::vector<std::string> known;
+        for (const auto& entry : settings) known.push_back(entry.first);
+        RefuseUnknown(launcher, name, known, elsewhere);
+      }
+      setting->second(Option(launcher + ": " + name, own_setting.value()), to);
+    });
   }
+  refusals.ThrowIfAny();
 }
 
 }  // namespace ridgeline::plugin

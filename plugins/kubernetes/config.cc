@@ -223,6 +223,7 @@ Options ReadOptions(const Json& config) {
 Options OptionsOf(const Json& job, const Options& session) {
   const auto config = job.find("config");
   Options options = config == job.end() ? session : ReadOptions(*config);
+  plugin::Refusals refusals;
   for (const auto& [name, same] :
        {std::pair{"context", options.context == session.context},
         std::pair{"kubeconfig", options.kubeconfig == session.kubeconfig},
@@ -233,8 +234,9 @@ Options OptionsOf(const Json& job, const Options& session) {
         std::pair{"idle_limit", options.idle_limit_s == session.idle_limit_s},
         std::pair{"ttl", options.ttl_s == session.ttl_s},
         std::pair{"output", options.output_path == session.output_path}}) {
-    if (!same) plugin::RefuseOfTheSession(fmt::format("kubernetes: {}", name));
+    if (!same) refusals.Try([name = name] { plugin::RefuseOfTheSession(fmt::format("kubernetes: {}", name)); });
   }
+  refusals.ThrowIfAny();
   if (options.nodes == 0) options.nodes = std::max<int64_t>(1, job.value("nodes", int64_t{1}));
   return options;
 }

@@ -173,7 +173,11 @@ const plugin::Settings<Options>& Own() {
       {"time", Into(&Options::time_minutes, TimeMinutes)},
       {"exclusive", Into(&Options::exclusive, &Option::Flag)},
       {"requeue", Into(&Options::requeue, &Option::Flag)},
-      {"signal", Into(&Options::signal, &Option::Text)},
+      {"signal",
+       [](const Option& option, Options& to) {
+         to.signal = option.Text();
+         ParseWarning(to.signal);
+       }},
       {"dependency", Into(&Options::dependency, Dependency)},
       {"mail", Into(&Options::mail, Mail)},
       {"modules", Into(&Options::modules, Modules)},
@@ -207,7 +211,6 @@ Options ReadOptions(const Json& config) {
   Options options;
   options.throttle = plugin::CountUnderLaunch(config, "max_parallel");
   plugin::ReadSettings(config, "slurm", Own(), "any other option of sbatch goes under sbatch:", options);
-  if (!options.signal.empty()) ParseWarning(options.signal);
   return options;
 }
 
@@ -215,13 +218,15 @@ Options OptionsOf(const Json& job, const Options& session) {
   const auto config = job.find("config");
   if (config == job.end()) return session;
   Options options = ReadOptions(*config);
+  plugin::Refusals refusals;
   for (const auto& [name, same] :
        {std::pair{"client", options.client == session.client},
         std::pair{"clusters", options.cluster == session.cluster}, std::pair{"mail", options.mail == session.mail},
         std::pair{"max_queued", options.max_queued == session.max_queued},
         std::pair{"poll_interval", options.poll_interval_s == session.poll_interval_s}}) {
-    if (!same) plugin::RefuseOfTheSession(fmt::format("slurm: {}", name));
+    if (!same) refusals.Try([name = name] { plugin::RefuseOfTheSession(fmt::format("slurm: {}", name)); });
   }
+  refusals.ThrowIfAny();
   options.throttle = session.throttle;
   return options;
 }

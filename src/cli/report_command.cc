@@ -61,7 +61,7 @@ int List(const ReportOptions& options) {
     try {
       title = LoadReportFolder(folder).title;
     } catch (const Error& e) {
-      title = "cannot be read: " + e.message();  // the other reports can still be read
+      title = "cannot be read: " + FirstLine(e.message());  // the other reports can still be read
     }
     table.rows.push_back({folder.filename().string(), title, folder.parent_path().string()});
   }

@@ -1,6 +1,7 @@
 #include "launch/check_rules.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -48,7 +49,8 @@ class Checker {
       launcher_.Render({&job, 1});
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInvalidInput) throw;
-      faults_.push_back({sweep_.rules[rules.back()].place, e.message()});
+      const Launch launch = LaunchOf(sweep_, {"", spec, rules});
+      std::ranges::move(RefusedSettings(launch, e, sweep_.rules[rules.back()].place), std::back_inserter(faults_));
       hint_ = e.hint();
       wrong_.insert(rules.back());
     }
@@ -74,6 +76,23 @@ RunSpec SharedBy(const Launch& set) {
   spec.ranks = std::max<int64_t>(set.nodes, 1);
   if (spec.ranks > 1) spec.communicator = "gloo";
   return spec;
+}
+
+// Returns where the sweep's file has the setting that begins a message such as "slurm: partition is …". Returns nothing
+// if it names none of the file's.
+std::optional<Place> PlaceOfSetting(const Launch& launch, std::string_view message) {
+  std::optional<Place> place;
+  size_t longest = 0;  // prefers a setting to its mapping
+  for (const auto& [setting, its_place] : launch.places) {
+    const std::string unknown = fmt::format("there is no setting '{}'", setting.substr(setting.find(' ') + 1));
+    const bool is_it = message.starts_with(setting + " is ") || message.starts_with(setting + ": ") ||
+                       message.find(unknown) != std::string_view::npos;
+    if (is_it && setting.size() > longest) {
+      longest = setting.size();
+      place = its_place;
+    }
+  }
+  return place;
 }
 
 }  // namespace
@@ -113,32 +132,32 @@ void CheckWithScheduler(const Sweep& sweep, Launcher& launcher) {
     const std::optional<Error>& refusal = refusals.at(i++);
     if (!refusal) continue;
     const Place otherwise = rules.empty() ? sweep.launch.place : sweep.rules[rules.back()].place;
-    const Place place = PlaceOfSetting(LaunchOf(sweep, {"", spec, rules}), refusal->message()).value_or(otherwise);
-    const auto is_told = [&](const Fault& fault) {
-      return fault.place.line == place.line && fault.message == refusal->message();
-    };
-    if (std::ranges::none_of(faults, is_told)) faults.push_back({place, refusal->message()});
+    for (Fault& refused : RefusedSettings(LaunchOf(sweep, {"", spec, rules}), *refusal, otherwise)) {
+      const auto is_told = [&](const Fault& fault) {
+        return fault.place.line == refused.place.line && fault.message == refused.message;
+      };
+      if (std::ranges::none_of(faults, is_told)) faults.push_back(std::move(refused));
+    }
     hint = refusal->hint();
   }
   if (!faults.empty()) ThrowFaults(sweep.file, std::move(faults), hint);
 }
 
-std::optional<Place> PlaceOfSetting(const Launch& launch, const std::string& message) {
-  const size_t at = message.find("launch: ");
-  if (at == std::string::npos) return std::nullopt;
-  std::optional<Place> place;
-  const std::string_view rest = std::string_view(message).substr(at + 8);
-  size_t longest = 0;  // prefers a setting to its mapping
-  for (const auto& [setting, its_place] : launch.places) {
-    const std::string unknown = fmt::format("there is no setting '{}'", setting.substr(setting.find(' ') + 1));
-    const bool is_it = rest.starts_with(setting + " is ") || rest.starts_with(setting + ": ") ||
-                       rest.find(unknown) != std::string_view::npos;
-    if (is_it && setting.size() > longest) {
-      longest = setting.size();
-      place = its_place;
-    }
+std::vector<Fault> RefusedSettings(const Launch& launch, const Error& error, const Place& otherwise) {
+  constexpr std::string_view kMark = "launch: ";
+  const std::string_view message = error.message();
+  const size_t begin = message.find(kMark);
+  if (begin == std::string_view::npos) return {{otherwise, error.message()}};
+  const std::string_view launcher = message.substr(0, begin);  // "launcher slurm: "
+  std::vector<Fault> faults;
+  for (size_t at = begin; at < message.size();) {
+    const size_t next = message.find(fmt::format("\n{}", kMark), at);
+    const std::string_view line = message.substr(at, next == std::string_view::npos ? next : next - at);
+    faults.push_back(
+        {PlaceOfSetting(launch, line.substr(kMark.size())).value_or(otherwise), fmt::format("{}{}", launcher, line)});
+    at = next == std::string_view::npos ? next : next + 1;
   }
-  return place;
+  return faults;
 }
 
 }  // namespace ridgeline

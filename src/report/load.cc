@@ -1,6 +1,8 @@
-// Reads report.yaml into a Report. Every fault names the file and the path to the value in it.
+// Reads report.yaml into a Report. Finds every fault, with its line and column.
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 #include "report/intervals.h"
 #include "report/report.h"
 #include "report/rows.h"
+#include "yaml/entries.h"
 #include "yaml/yaml.h"
 
 namespace ridgeline {
@@ -41,38 +44,52 @@ constexpr std::pair<std::string_view, bool> kScales[] = {{"linear", false}, {"lo
 constexpr int64_t kDefaultPoints = 400;  // points of a line
 constexpr int64_t kMostPoints = 100'000;
 
-// One mapping of the file. All requested keys are known; Done() refuses the others.
+// One mapping of the file. Adds faults, with their places, and reads on: what is wrong reads as if it were missing. All
+// requested keys are known; Done() reports the others.
 class Mapping {
  public:
-  Mapping(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json.is_object()) Fail("this must be a mapping");
+  Mapping(const YamlNode& node, std::vector<Fault>& faults)
+      : node_(node), faults_(faults), faults_before_(faults.size()) {
+    if (!is_map()) Fail("this must be a mapping, not " + Describe(node));
   }
 
-  [[noreturn]] void Fail(const std::string& what) const {
-    throw Error(ErrorKind::kInvalidInput, where_ + ": " + what, "docs/reports.md describes report.yaml");
-  }
+  // Whether nothing in it is wrong so far. Otherwise, what its values need of each other is not checked.
+  bool is_sound() const { return faults_.size() == faults_before_; }
+
+  void Fail(std::string message) const { Fail(node_, std::move(message)); }
+  void Fail(const YamlNode& at, std::string message) const { faults_.push_back({at.place, std::move(message)}); }
 
   std::string Text(const char* key, bool required = false) {
-    const Json* value = Find(key, required);
+    const YamlNode* value = Find(key, required);
     if (value == nullptr) return {};
-    if (!value->is_string()) Fail(fmt::format("'{}' must be text", key));
-    return value->get<std::string>();
+    if (value->scalar.is_string()) return value->scalar.get<std::string>();
+    Fail(*value, fmt::format("'{}' must be text", key));
+    return {};
   }
 
   bool Flag(const char* key, bool otherwise = false) {
-    const Json* value = Find(key, false);
+    const YamlNode* value = Find(key, false);
     if (value == nullptr) return otherwise;
-    if (!value->is_boolean()) Fail(fmt::format("'{}' must be true or false", key));
-    return value->get<bool>();
+    if (value->scalar.is_boolean()) return value->scalar.get<bool>();
+    Fail(*value, fmt::format("'{}' must be true or false", key));
+    return otherwise;
   }
 
   int64_t Count(const char* key, int64_t otherwise) {
-    const Json* value = Find(key, false);
+    const YamlNode* value = Find(key, false);
     if (value == nullptr) return otherwise;
-    if (!value->is_number_integer() || *value < 1 || *value > kMostPoints) {
-      Fail(fmt::format("'{}' must be an integer between 1 and {}", key, kMostPoints));
-    }
-    return value->get<int64_t>();
+    const Json& number = value->scalar;
+    if (number.is_number_integer() && number >= 1 && number <= kMostPoints) return number.get<int64_t>();
+    Fail(*value, fmt::format("'{}' must be an integer between 1 and {}", key, kMostPoints));
+    return otherwise;
+  }
+
+  std::optional<double> Number(const char* key) {
+    const YamlNode* value = Find(key, false);
+    if (value == nullptr) return std::nullopt;
+    if (value->scalar.is_number()) return value->scalar.get<double>();
+    Fail(*value, fmt::format("'{}' is a number", key));
+    return std::nullopt;
   }
 
   template <typename T, size_t N>
@@ -84,65 +101,79 @@ class Mapping {
       if (name == text) return value;
       names.emplace_back(name);
     }
-    Fail(fmt::format("unknown {} '{}'{}; there are {}", key, text, DidYouMean(text, names), Join(names, ", ")));
+    Fail(*Find(key, false),
+         fmt::format("unknown {} '{}'{}; there are {}", key, text, DidYouMean(text, names), Join(names, ", ")));
+    return otherwise;
   }
 
-  std::string Where(const char* key) const { return where_ + ": " + key; }
-
-  // The items of a list, each with its path; none if the key is missing.
-  std::vector<std::pair<const Json*, std::string>> Items(const char* key, bool required = false) {
-    std::vector<std::pair<const Json*, std::string>> items;
-    const Json* value = Find(key, required);
+  // The items of a list; none if the key is missing.
+  std::vector<const YamlNode*> Items(const char* key, bool required = false) {
+    std::vector<const YamlNode*> items;
+    const YamlNode* value = Find(key, required);
     if (value == nullptr) return items;
-    if (!value->is_array()) Fail(fmt::format("'{}' must be a list", key));
-    for (size_t i = 0; i < value->size(); ++i) {
-      items.emplace_back(&(*value)[i], fmt::format("{}: {}[{}]", where_, key, i));
-    }
+    if (value->kind != YamlNode::Kind::kList) Fail(*value, fmt::format("'{}' must be a list", key));
+    for (const YamlNode& item : value->items) items.push_back(&item);
     return items;
   }
 
-  // The texts of a list; none if the key is missing.
-  std::vector<std::string> Texts(const char* key, bool required = false) {
+  // The texts of a list; none if the key is missing. `of`: what they are.
+  std::vector<std::string> Texts(const char* key, std::string_view of, bool required = false) {
     std::vector<std::string> texts;
-    for (const auto& [json, where] : Items(key, required)) {
-      if (!json->is_string()) Fail(fmt::format("'{}' must be a list of columns' names", key));
-      texts.push_back(json->get<std::string>());
+    for (const YamlNode* item : Items(key, required)) {
+      if (item->scalar.is_string()) {
+        texts.push_back(item->scalar.get<std::string>());
+      } else {
+        Fail(*item, fmt::format("'{}' must be a list of {}", key, of));
+      }
     }
     return texts;
   }
 
-  // The entries of a mapping, each with its path.
-  std::vector<std::tuple<std::string, const Json*, std::string>> Entries(const char* key) {
-    std::vector<std::tuple<std::string, const Json*, std::string>> entries;
-    const Json* value = Find(key, false);
-    if (value == nullptr) return entries;
-    if (!value->is_object()) Fail(fmt::format("'{}' must be a mapping", key));
-    for (const auto& [name, entry] : value->items()) {
-      entries.emplace_back(name, &entry, fmt::format("{}: {}.{}", where_, key, name));
-    }
-    return entries;
+  // The entries of a mapping; none if the key is missing.
+  std::vector<Entry> EntriesOf(const char* key) {
+    const YamlNode* value = Find(key, false);
+    if (value == nullptr) return {};
+    if (value->kind != YamlNode::Kind::kMap) Fail(*value, fmt::format("'{}' must be a mapping", key));
+    return Entries(*value, "key", {}, faults_);
   }
 
-  const Json* Find(const char* key, bool required) {
+  // Loads the mapping at a key. Returns nothing if the key is missing.
+  template <typename Load>
+  auto At(const char* key, Load load) -> std::optional<decltype(load(*this))> {
+    const YamlNode* value = Find(key, false);
+    return value == nullptr ? std::nullopt : std::optional(load(Mapping(*value, faults_)));
+  }
+
+  // Loads each mapping of a list.
+  template <typename Load>
+  auto Each(const char* key, Load load, bool required = false) -> std::vector<decltype(load(*this))> {
+    std::vector<decltype(load(*this))> all;
+    for (const YamlNode* item : Items(key, required)) all.push_back(load(Mapping(*item, faults_)));
+    return all;
+  }
+
+  // For a mapping below this one.
+  Mapping Below(const YamlNode& node) const { return {node, faults_}; }
+
+  // Null counts as missing.
+  const YamlNode* Find(const char* key, bool required) {
     known_.emplace_back(key);
-    const auto it = json_.find(key);
-    if (it != json_.end() && !it->is_null()) return &*it;
-    if (required) Fail(fmt::format("'{}' is missing", key));
+    for (const auto& [name, value] : node_.entries) {
+      if (name.scalar == key && (value.kind != YamlNode::Kind::kScalar || !value.scalar.is_null())) return &value;
+    }
+    if (required && is_map()) Fail(fmt::format("'{}' is missing", key));
     return nullptr;
   }
 
-  void Done() const {
-    for (const auto& [key, value] : json_.items()) {
-      if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
-        Fail(fmt::format("unknown key '{}'{}", key, DidYouMean(key, known_)));
-      }
-    }
-  }
+  void Done() const { Entries(node_, "key", known_, faults_); }
 
  private:
-  const Json& json_;
-  std::string where_;
-  std::vector<std::string> known_;
+  bool is_map() const { return node_.kind == YamlNode::Kind::kMap; }
+
+  const YamlNode& node_;
+  std::vector<Fault>& faults_;
+  size_t faults_before_;
+  Names known_;
 };
 
 ReportColumn LoadColumn(Mapping map) {
@@ -155,7 +186,7 @@ ReportColumn LoadColumn(Mapping map) {
   column.style = map.Choice("style", kStyles, ValueStyle::kText);
   column.hide = map.Choice("hide", kHides, ReportColumn::Hide::kNever);
   column.key = map.Flag("key");
-  column.steps_of = map.Texts("steps_of");
+  column.steps_of = map.Texts("steps_of", "columns' names");
   if (column.steps_of.size() > 2) map.Fail("'steps_of' names one column with results, or two that are compared");
   map.Done();
   return column;
@@ -172,8 +203,8 @@ ChartBar LoadBar(Mapping map) {
   bar.label = map.Text("label", true);
   bar.light = map.Flag("light");
   const std::string column = map.Text("column");
-  for (const auto& [json, where] : map.Items("stack")) bar.stack.push_back(LoadPart(Mapping(*json, where)));
-  if (column.empty() == bar.stack.empty()) map.Fail("a bar has a 'column' or a 'stack'");
+  bar.stack = map.Each("stack", LoadPart);
+  if (map.is_sound() && column.empty() == bar.stack.empty()) map.Fail("a bar has a 'column' or a 'stack'");
   if (!column.empty()) bar.stack.push_back({bar.label, column});
   map.Done();
   return bar;
@@ -189,14 +220,14 @@ ChartLines LoadLines(Mapping map) {
   lines.log_x = map.Choice("x_scale", kScales, false);
   lines.log = map.Choice("scale", kScales, false);
   lines.along = map.Text("along");
-  if (lines.series.empty() && !lines.along.empty()) map.Fail("'along' belongs to a 'series'");
+  if (map.is_sound() && lines.series.empty() && !lines.along.empty()) map.Fail("'along' belongs to a 'series'");
   lines.x_label = map.Text("x_label");
   lines.marks = map.Text("marks");
   lines.from_zero = map.Flag("from_zero", true);
-  if (lines.x.empty() && !(lines.x_label + lines.marks).empty()) {
+  if (map.is_sound() && lines.x.empty() && !(lines.x_label + lines.marks).empty()) {
     map.Fail("'x_label' and 'marks' belong to lines over a column 'x'");
   }
-  if (lines.x.empty() != lines.y.empty() || lines.series.empty() == lines.x.empty()) {
+  if (map.is_sound() && (lines.x.empty() != lines.y.empty() || lines.series.empty() == lines.x.empty())) {
     map.Fail("lines have a 'series', over steps, or a column 'x' and a column 'y'");
   }
   map.Done();
@@ -206,10 +237,7 @@ ChartLines LoadLines(Mapping map) {
 ChartIntervals LoadIntervals(Mapping map) {
   ChartIntervals intervals;
   intervals.value = map.Text("value", true);
-  if (const Json* at = map.Find("at", false)) {
-    if (!at->is_number()) map.Fail("'at' is a number");
-    intervals.at = at->get<double>();
-  }
+  intervals.at = map.Number("at");
   map.Done();
   return intervals;
 }
@@ -243,7 +271,7 @@ ReportRows LoadRows(Mapping map) {
 ReportSummary LoadSummary(Mapping map) {
   ReportSummary summary;
   summary.by = map.Text("by", true);
-  summary.columns = map.Texts("columns", true);
+  summary.columns = map.Texts("columns", "columns' names", true);
   map.Done();
   return summary;
 }
@@ -262,32 +290,36 @@ ReportChart LoadChart(Mapping map) {
   chart.cluster = map.Text("cluster");
   chart.wanted = map.Text("wanted");
   int kinds = 0;
-  if (ChartBars bars; map.Find("bars", false) != nullptr) {
-    for (const auto& [json, where] : map.Items("bars")) bars.bars.push_back(LoadBar(Mapping(*json, where)));
-    if (!bars.bars.empty()) ++kinds;
+  if (ChartBars bars{map.Each("bars", LoadBar)}; !bars.bars.empty()) {
+    ++kinds;
     chart.kind = std::move(bars);
   }
   const auto load = [&](const char* key, const auto& loader) {
-    const Json* item = map.Find(key, false);
-    if (item == nullptr) return;
+    auto loaded = map.At(key, loader);
+    if (!loaded) return;
     ++kinds;
-    chart.kind = loader(Mapping(*item, map.Where(key)));
+    chart.kind = *std::move(loaded);
   };
   load("lines", LoadLines);
   load("intervals", LoadIntervals);
   load("cells", LoadCells);
   load("scatter", LoadScatter);
-  if (kinds != 1) map.Fail("a chart has 'bars', 'lines', 'intervals', 'cells' or 'scatter'");
+  if (map.is_sound() && kinds != 1) map.Fail("a chart has 'bars', 'lines', 'intervals', 'cells' or 'scatter'");
   map.Done();
   return chart;
 }
 
 RowPick LoadPick(Mapping map) {
   RowPick pick;
-  for (const auto& [column, json, where] : map.Entries("where")) {
-    for (const Json& value : json->is_array() ? *json : Json::array({*json})) {
-      if (value.is_structured()) map.Fail("'where' gives a column a value or a list of values");
-      pick.where[column].push_back(value.is_string() ? value.get<std::string>() : DumpJson(value));
+  for (const auto& [column, values] : map.EntriesOf("where")) {
+    const bool is_list = values->kind == YamlNode::Kind::kList;
+    for (const YamlNode& value : is_list ? std::span(values->items) : std::span(values, 1)) {
+      if (value.kind != YamlNode::Kind::kScalar) {
+        map.Fail(value, "'where' gives a column a value or a list of values");
+        continue;
+      }
+      const Json& scalar = value.scalar;
+      pick.where[column].push_back(scalar.is_string() ? scalar.get<std::string>() : DumpJson(scalar));
     }
   }
   pick.max = map.Text("max");
@@ -299,12 +331,12 @@ RowPick LoadPick(Mapping map) {
 
 Sentence LoadSentence(Mapping map) {
   Sentence sentence;
-  for (const auto& [name, json, where] : map.Entries("picks")) sentence.picks[name] = LoadPick(Mapping(*json, where));
+  for (const auto& [name, pick] : map.EntriesOf("picks")) sentence.picks[name] = LoadPick(map.Below(*pick));
   const std::string text = map.Text("text", true);
-  for (const auto& [json, where] : map.Items("else")) sentence.otherwise.push_back(LoadSentence(Mapping(*json, where)));
+  sentence.otherwise = map.Each("else", LoadSentence);
   map.Done();
   std::string_view rest = text;
-  while (!rest.empty()) {
+  while (map.is_sound() && !rest.empty()) {
     const size_t open = std::min(rest.find('{'), rest.size());
     const size_t close = std::min(rest.find('}'), rest.size());
     Sentence::Piece piece{std::string(rest.substr(0, open)), {}, {}};
@@ -314,6 +346,7 @@ Sentence LoadSentence(Mapping map) {
       piece.pick = inside.substr(0, dot);
       if (close <= open || close == rest.size() || dot == std::string::npos || !sentence.picks.contains(piece.pick)) {
         map.Fail("'text' has '{" + inside + "', but a figure is {pick.column} with one of the sentence's picks");
+        break;
       }
       piece.column = inside.substr(dot + 1);
     }
@@ -323,72 +356,67 @@ Sentence LoadSentence(Mapping map) {
   return sentence;
 }
 
-Json ReadYaml(const fs::path& file) {
-  const auto place = [&](const Fault& fault) { return Error(ErrorKind::kInvalidInput, FaultText(file, fault)); };
-  try {
-    std::vector<Fault> faults;
-    const std::optional<std::string> text = ReadFileIfThere(file, YamlLimits().bytes + 1);
-    if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", file.string()));
-    Json json = ToJsonValue(ParseYaml(*text), faults);
-    if (!faults.empty()) throw place(faults.front());
-    return json;
-  } catch (const Fault& fault) {
-    throw place(fault);
+// Throws Fault if the file is of another version.
+void RequireVersion(Mapping& map) {
+  const YamlNode* version = map.Find("version", true);
+  if (version == nullptr || version->scalar == kReportVersion) return;
+  throw Fault{version->place, fmt::format("version {}, but this program reads {}", Describe(*version), kReportVersion)};
+}
+
+Report LoadYaml(const YamlNode& root, std::vector<Fault>& faults) {
+  Mapping map(root, faults);
+  RequireVersion(map);
+  Report report;
+  report.title = map.Text("title", true);
+  report.description = map.Text("description");
+  report.empty = map.Text("empty");
+  if (auto rows = map.At("rows", LoadRows)) report.rows = *std::move(rows);
+  report.notes = map.Texts("notes", "texts");
+  std::set<std::string> names;
+  for (const YamlNode* item : map.Items("columns", true)) {
+    const ReportColumn loaded = LoadColumn(map.Below(*item));
+    std::vector<ReportColumn> columns = IntervalColumns(loaded);
+    columns.insert(columns.begin(), loaded);
+    for (ReportColumn& column : columns) {
+      if (!column.name.empty() && !names.insert(column.name).second)
+        map.Fail(*item, "the column '" + column.name + "' is given twice");
+      report.columns.push_back(std::move(column));
+    }
   }
+  names.clear();
+  for (const YamlNode* item : map.Items("charts")) {
+    report.charts.push_back(LoadChart(map.Below(*item)));
+    const std::string& id = report.charts.back().id;
+    if (!id.empty() && !names.insert(id).second) map.Fail(*item, "the id '" + id + "' is given twice");
+  }
+  report.summary = map.At("summary", LoadSummary);
+  for (const std::string& name : report.summary ? report.summary->columns : std::vector<std::string>()) {
+    if (FindColumn(report, name) == nullptr) {
+      map.Fail(*map.Find("summary", false), "summary: there is no column '" + name + "'");
+    }
+  }
+  report.changes = map.At("changes", LoadChanges);
+  report.tells = map.Texts("tells", "fields' names");
+  report.conclusion = map.Each("conclusion", LoadSentence);
+  map.Done();
+  return report;
 }
 
 }  // namespace
 
 Report LoadReportFolder(const fs::path& folder) {
   const fs::path file = folder / "report.yaml";
-  const Json json = ReadYaml(file);
-  Mapping map(json, file.string());
-  if (const Json* version = map.Find("version", true); *version != kReportVersion) {
-    map.Fail(fmt::format("version {}, but this program reads {}", DumpJson(*version), kReportVersion));
-  }
+  const std::optional<std::string> text = ReadFileIfThere(file, YamlLimits().bytes + 1);
+  if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", file.string()));
+  std::vector<Fault> faults;
   Report report;
+  try {
+    report = LoadYaml(ParseYaml(*text), faults);
+  } catch (const Fault& fault) {
+    faults = {fault};
+  }
+  if (!faults.empty()) ThrowFaults(file, std::move(faults), "docs/reports.md describes report.yaml");
   report.name = folder.filename().string();
-  report.title = map.Text("title", true);
-  report.description = map.Text("description");
-  report.empty = map.Text("empty");
-  if (const Json* item = map.Find("rows", false)) report.rows = LoadRows(Mapping(*item, map.Where("rows")));
-  for (const auto& [note, where] : map.Items("notes")) {
-    if (!note->is_string()) map.Fail("'notes' must be a list of texts");
-    report.notes.push_back(note->get<std::string>());
-  }
-  std::set<std::string> names;
-  for (const auto& [item, where] : map.Items("columns", true)) {
-    Mapping column(*item, where);
-    const ReportColumn loaded = LoadColumn(column);
-    report.columns.push_back(loaded);
-    for (ReportColumn& end : IntervalColumns(loaded)) report.columns.push_back(std::move(end));
-    for (size_t c = names.size(); c < report.columns.size(); ++c) {
-      const std::string& name = report.columns[c].name;
-      if (!names.insert(name).second) column.Fail("the column '" + name + "' is given twice");
-    }
-  }
-  names.clear();
-  for (const auto& [item, where] : map.Items("charts")) {
-    Mapping chart(*item, where);
-    report.charts.push_back(LoadChart(chart));
-    if (!names.insert(report.charts.back().id).second) chart.Fail("the id is given twice");
-  }
-  if (const Json* item = map.Find("summary", false)) {
-    Mapping summary(*item, map.Where("summary"));
-    report.summary = LoadSummary(summary);
-    for (const std::string& name : report.summary->columns) {
-      if (FindColumn(report, name) == nullptr) summary.Fail("there is no column '" + name + "'");
-    }
-  }
-  if (const Json* item = map.Find("changes", false)) report.changes = LoadChanges(Mapping(*item, map.Where("changes")));
-  for (const auto& [field, where] : map.Items("tells")) {
-    if (!field->is_string()) map.Fail("'tells' must be a list of fields' names");
-    report.tells.push_back(field->get<std::string>());
-  }
-  for (const auto& [item, where] : map.Items("conclusion")) {
-    report.conclusion.push_back(LoadSentence(Mapping(*item, where)));
-  }
-  map.Done();
   report.sql = ReadFile(folder / "query.sql");
   return report;
 }

@@ -44,8 +44,7 @@ std::unique_ptr<Launcher> OpenLauncherFor(const Sweep& sweep, int64_t max_parall
     return OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), max_parallel, db);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInvalidInput || e.message().find("launch: ") == std::string::npos) throw;
-    const Place place = PlaceOfSetting(sweep.launch, e.message()).value_or(sweep.launch.place);
-    throw Error(e.kind(), FaultText(sweep.file, {place, e.message()}), e.hint());
+    ThrowFaults(sweep.file, RefusedSettings(sweep.launch, e, sweep.launch.place), e.hint());
   }
 }
 

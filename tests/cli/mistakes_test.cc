@@ -95,6 +95,11 @@ TEST(Mistakes, ASettingThatALauncherRefusesIsToldAtItsPlace) {
               HasSubstr("s.yaml:7:12: launcher slurm: launch: slurm: nodes is \"many\""));
   EXPECT_THAT(said("    partition: a\n    partitoin: b\n"),
               HasSubstr("s.yaml:7:16: launcher slurm: launch: slurm: there is no setting"));
+  const std::string both = said("    nodes: many\n    partitoin: b\n    signal: USR9\n");
+  EXPECT_THAT(both, HasSubstr("s.yaml:6:12: launcher slurm: launch: slurm: nodes is \"many\""));
+  EXPECT_THAT(both,
+              HasSubstr("s.yaml:7:16: launcher slurm: launch: slurm: there is no setting 'partitoin' (settings: "));
+  EXPECT_THAT(both, HasSubstr("s.yaml:8:13: launcher slurm: launch: slurm: signal is \"USR9\""));
 }
 
 TEST(Mistakes, ASecondFileOfOneNameIsTold) {

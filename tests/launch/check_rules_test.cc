@@ -29,6 +29,9 @@ class PickyLauncher final : public Launcher {
       if (job.nodes > 4) refuse("so many nodes");
       if (job.nodes * job.cpus > 8) refuse("so many cores");
       if (job.config.value("picky", Json::object()).contains("wrong")) refuse("a wrong setting");
+      if (job.config.value("picky", Json::object()).contains("both")) {
+        refuse("launcher picky: launch: picky: both is 1\nlaunch: picky: there is no setting 'neither'");
+      }
     }
     return {};
   }
@@ -93,6 +96,13 @@ TEST(CheckRules, FindsWhatIsWrongOfRulesOnlyTogether) {
             "s.yaml:8:7: so many cores");
   EXPECT_THAT(Wrong("    - {when: {ranks: 16}, set: {cpus: 8}}\n", launcher), HasSubstr("s.yaml:7:7: so many cores"))
       << "with the nodes that follow from its ranks";
+}
+
+TEST(CheckRules, EachSettingThatIsRefusedHasItsPlace) {
+  PickyLauncher launcher;
+  EXPECT_EQ(Wrong("    - when: {ranks: 1}\n      set: {picky: {both: 1, neither: 2}}\n", launcher),
+            "s.yaml:8:27: launcher picky: launch: picky: both is 1\n"
+            "s.yaml:8:39: launcher picky: launch: picky: there is no setting 'neither'");
 }
 
 TEST(CheckRules, AsksNothingOfALauncherThatRendersNothing) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -247,6 +248,20 @@ TEST(LauncherOptions, SayWhatWasWrongAndWhatToWrite) {
   EXPECT_THAT(refused([](const Option& option) { option.Flag(); }, "yes"), HasSubstr("must be true or false"));
   EXPECT_THAT(refused([](const Option& option) { option.Text(); }, "a\nb"), HasSubstr("must be one line of text"));
   EXPECT_EQ(Option("x", 1234).Text(), "1234");
+}
+
+TEST(LauncherOptions, SayAllThatIsWrongAtOnce) {
+  const Json settings = {{"nodes", "many"}, {"signal", "USR9"}, {"time", "1h"}, {"zone", "a"}};
+  try {
+    slurm::ReadOptions({{"slurm", settings}});
+    FAIL() << "taken";
+  } catch (const Failure& e) {
+    EXPECT_THAT(e.message(), StartsWith("launch: slurm: nodes is \"many\", and must be a whole number"));
+    EXPECT_THAT(e.message(), HasSubstr("\nlaunch: slurm: signal is \"USR9\", and must be"));
+    EXPECT_THAT(e.message(), HasSubstr("\nlaunch: slurm: there is no setting 'zone' (settings: "));
+    EXPECT_EQ(std::ranges::count(e.message(), '\n'), 2);
+    EXPECT_EQ(e.hint(), "");
+  }
 }
 
 }  // namespace

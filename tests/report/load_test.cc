@@ -114,16 +114,16 @@ TEST_F(LoadTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(Refusal("version: 1\ntitle: 5\ncolumns: []\n"), HasSubstr("'title' must be text"));
   EXPECT_THAT(Refusal("version: 1\ntitle: T\ncolumns: {}\n"), HasSubstr("'columns' must be a list"));
   EXPECT_THAT(Refusal(head_ + "chart: []\n"), HasSubstr("unknown key 'chart', did you mean 'charts'?"));
-  EXPECT_THAT(Refusal(head_ + "  - {name: a}\n"), HasSubstr("columns[1]: 'label' is missing"));
+  EXPECT_THAT(Refusal(head_ + "  - {name: a}\n"), HasSubstr("report.yaml:5:5: 'label' is missing"));
   EXPECT_THAT(Refusal(head_ + "  - {name: panel, label: Q}\n"),
-              HasSubstr("columns[1]: the column 'panel' is given twice"));
+              HasSubstr("report.yaml:5:5: the column 'panel' is given twice"));
   EXPECT_THAT(Refusal(head_ + "  - {name: a, label: A, style: byte}\n"),
               HasSubstr("unknown style 'byte', did you mean 'bytes'?"));
   const std::string chart = head_ + "charts:\n  - {id: c, title: C, label: panel, ";
   EXPECT_THAT(Refusal(chart + "bars: []}\n"),
-              HasSubstr("charts[0]: a chart has 'bars', 'lines', 'intervals', 'cells' or 'scatter'"));
+              HasSubstr("report.yaml:6:5: a chart has 'bars', 'lines', 'intervals', 'cells' or 'scatter'"));
   EXPECT_THAT(Refusal(chart + "bars: [{label: x, column: y}], lines: {by: a, series: b}}\n"),
-              HasSubstr("charts[0]: a chart has 'bars', 'lines', 'intervals', 'cells' or 'scatter'"));
+              HasSubstr("report.yaml:6:5: a chart has 'bars', 'lines', 'intervals', 'cells' or 'scatter'"));
   EXPECT_THAT(Refusal(chart + "intervals: {value: a, at: one}}\n"), HasSubstr("'at' is a number"));
   EXPECT_THAT(Refusal(chart + "cells: {x: a, y: b}}\n"), HasSubstr("'value' is missing"));
   EXPECT_THAT(Refusal(chart + "lines: {by: a, series: b, points: 0}}\n"),
@@ -133,9 +133,10 @@ TEST_F(LoadTest, SaysWhatIsWrongAndWhere) {
               HasSubstr("summary: there is no column 'panl'"));
   for (const char* lines : {"", ", x: b", ", y: b", ", series: b, x: c, y: d"}) {
     EXPECT_THAT(Refusal(chart + "lines: {by: a" + lines + "}}\n"),
-                HasSubstr("lines: lines have a 'series', over steps, or a column 'x' and a column 'y'"));
+                HasSubstr("report.yaml:6:44: lines have a 'series', over steps, or a column 'x' and a column 'y'"));
   }
-  EXPECT_THAT(Refusal(chart + "bars: [{label: x}]}\n"), HasSubstr("bars[0]: a bar has a 'column' or a 'stack'"));
+  EXPECT_THAT(Refusal(chart + "bars: [{label: x}]}\n"),
+              HasSubstr("report.yaml:6:44: a bar has a 'column' or a 'stack'"));
   EXPECT_THAT(Refusal(head_ + "charts:\n  - {id: 'a b', title: C, label: panel, bars: [{label: x, column: y}]}\n"),
               HasSubstr("'id' may hold"));
   EXPECT_THAT(Refusal(head_ + "  - {name: a, label: A, steps_of: [r, s, t]}\n"),
@@ -144,13 +145,47 @@ TEST_F(LoadTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(Refusal(head_ + "  - {name: a, label: A, steps_of: [r]}\n  - {name: a_low, label: B}\n"),
               HasSubstr("the column 'a_low' is given twice"));
   EXPECT_THAT(Refusal(head_ + "conclusion:\n  - {text: t, else: [{text: '{x.a}'}]}\n"),
-              HasSubstr("conclusion[0]: else[0]: 'text' has '{x.a"));
+              HasSubstr("report.yaml:6:22: 'text' has '{x.a"));
   const std::string sentence = head_ + "conclusion:\n  - {picks: {x: {}}, text: '";
   for (const char* text : {"{y.a}", "{x}", "{x.a", "}{x.", "{"}) {
-    EXPECT_THAT(Refusal(sentence + text + "'}\n"), HasSubstr("conclusion[0]: 'text' has")) << text;
+    EXPECT_THAT(Refusal(sentence + text + "'}\n"), HasSubstr("report.yaml:6:5: 'text' has")) << text;
   }
   EXPECT_THAT(Refusal(head_ + "conclusion:\n  - {picks: {x: {min: a, max: b}}, text: t}\n"),
               HasSubstr("'max' or 'min', not both"));
+}
+
+TEST_F(LoadTest, EveryFaultIsReportedAtItsPlace) {
+  const std::string file = (dir_ / "report.yaml").string();
+  EXPECT_EQ(Refusal("version: 1\n"
+                    "title: [T]\n"
+                    "columns:\n"
+                    "  - {name: panel, label: P, style: byte, key: 1}\n"
+                    "  - panel\n"
+                    "  - {name: panel, label: 2, label: Q}\n"
+                    "charts:\n"
+                    "  - {id: c, title: C, label: panel, bars: [{label: x, stack: [{label: y}]}, {}]}\n"
+                    "notes: [a, 1]\n"
+                    "conclusion:\n"
+                    "  - {picks: {x: {where: {a: [1, [2]]}}}, text: t}\n"
+                    "  - {text: '{x.a}'}\n"
+                    "sumary: {}\n"),
+            file + ":2:8: 'title' must be text\n" +  //
+                file +
+                ":4:36: unknown style 'byte', did you mean 'bytes'?; there are text, integer, count, bytes, "
+                "duration, fraction, percent, signed_percent, factor, flag, number, series, log\n" +
+                file + ":4:47: 'key' must be true or false\n" +                          //
+                file + ":5:5: this must be a mapping, not \"panel\"\n" +                 //
+                file + ":6:5: the column 'panel' is given twice\n" +                     //
+                file + ":6:26: 'label' must be text\n" +                                 //
+                file + ":6:29: 'label' is given twice\n" +                               //
+                file + ":8:63: 'column' is missing\n" +                                  //
+                file + ":8:77: 'label' is missing\n" +                                   //
+                file + ":9:12: 'notes' must be a list of texts\n" +                      //
+                file + ":11:33: 'where' gives a column a value or a list of values\n" +  //
+                file + ":12:5: 'text' has '{x.a', but a figure is {pick.column} with one of the sentence's picks\n" +
+                file + ":13:1: unknown key 'sumary', did you mean 'summary'?");
+  EXPECT_EQ(Refusal("version: 2\ntitel: T\n"), file + ":1:10: version 2, but this program reads 1")
+      << "nothing else is known of another version's file";
 }
 
 TEST_F(LoadTest, AQueryThatLacksAColumnIsNamed) {
