@@ -16,7 +16,7 @@
 #include "report/differences.h"
 #include "report/intervals.h"
 #include "report/rows.h"
-#include "report/said.h"
+#include "report/run_columns.h"
 #include "run/disturbance.h"
 #include "store/views.h"
 #include "sweep/sweep.h"
@@ -66,7 +66,7 @@ std::string ColumnSql(const Field& field) {
 }
 
 // Marks the throughputs that others disturbed; the heading instead if they disturbed all of several.
-void MarkDisturbed(const SaidColumn& disturbed, size_t place, Table& table) {
+void MarkDisturbed(const RunColumn& disturbed, size_t place, Table& table) {
   const auto has_figure = [&](const std::vector<Cell>& row) { return !CellText(row[place]).empty(); };
   const auto figures = std::count_if(table.rows.begin(), table.rows.end(), has_figure);
   if (figures > 1 && figures == std::ssize(disturbed.cells)) {
@@ -81,14 +81,14 @@ void MarkDisturbed(const SaidColumn& disturbed, size_t place, Table& table) {
 // Adds the columns that follow from a run's figures behind its throughput at `place`. Adds the trainers' own figures of
 // memory beside the device's memory, and the others behind the process's. The note is there already. Marks a throughput
 // that other programs disturbed.
-void AddSaid(const std::vector<SaidColumn>& columns, size_t place, Table& table) {
+void AddSaid(const std::vector<RunColumn>& columns, size_t place, Table& table) {
   constexpr size_t kToDevice = 2;  // columns from the throughput: planned, device peak, RSS
   size_t behind_throughput = place + 1;
   size_t beside_device = behind_throughput + kToDevice;
   size_t behind_memory = beside_device + 1;
   const auto peaks = std::find_if(columns.begin(), columns.end(),
-                                  [](const SaidColumn& said) { return said.column.name == "peak_tflops_per_gpu"; });
-  for (const SaidColumn& said : columns) {
+                                  [](const RunColumn& said) { return said.column.name == "peak_tflops_per_gpu"; });
+  for (const RunColumn& said : columns) {
     const ReportColumn& column = said.column;
     if (column.name == report_columns::kDisturbed) {
       MarkDisturbed(said, place, table);
@@ -191,7 +191,7 @@ Table ResultTable(Store& store, const Sweep& sweep) {
     }
   }
   table.columns.resize(first_of_spread);
-  AddSaid(WhatTheySay(store, results), first_figure, table);
+  AddSaid(RunColumnsOf(store, results), first_figure, table);
   const std::vector<std::string> differences = TellApart(store, results, told);
   for (size_t i = 0; i < differences.size(); ++i) {
     if (differences[i].empty()) continue;

@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "base/quoting.h"
 #include "base/text.h"
-#include "driver/progress.h"
 #include "plan/plan.h"
 #include "plan/trainer.h"
 #include "run/job.h"
@@ -221,7 +220,7 @@ void ShowCommands(const Sweep& sweep, const CommandsAsked& asked) {
   for (size_t i = 0; i < shown; ++i) {
     const Preview preview = PreviewOfPoint(sweep, points[i]);
     if (as_text) {
-      const std::string label = PointLabel(points[i].spec, varying);
+      const std::string label = PointName(points[i].spec, varying);
       Write((i > 0 ? "\n" : "") +
             CommandText(fmt::format("point {}: {}", points[i].id.substr(0, kShortId), label), preview));
     } else {

@@ -45,7 +45,7 @@ int64_t Collector::CollectJobs(const std::vector<JobToCollect>& to_collect, cons
 void Collector::PointEnded(const Collected& result, const MeasurementKey& measured_as, int64_t spent_ns, Why why) {
   const Point* point = points_.Find(result.point_id);
   if (point == nullptr) return;  // a point of another sweep, in a job that also holds one of ours
-  const std::string label = points_.Label(*point);
+  const std::string label = points_.NameOf(*point);
   const std::string outcome = OutcomeText(result, point->spec.repeats);
   if (measured_as != points_.KeyOf(*point)) {
     parts_.observer.Note(fmt::format("{}: {}; measured for the campaign {}, as {}", label, outcome,

@@ -87,18 +87,6 @@ std::string EndedOf(const RunProgress& p) {
                           : fmt::format("[{}/{}]", p.done + p.failed, p.total);
 }
 
-std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& varying) {
-  if (varying.empty()) return PrintableLine(spec.model);
-  std::string label;
-  for (const Field* field : varying) {
-    const std::string text = FieldText(spec, *field);
-    if (field->is_own() && text.empty()) continue;  // a field of another trainer
-    if (!label.empty()) label += ' ';
-    label += field->name == "model" ? text : fmt::format("{}={}", field->name, text);
-  }
-  return PrintableLine(label);
-}
-
 std::string QueueText(std::string_view pending, int64_t expected_unix_s) {
   std::string text = PrintableLine(pending);
   if (expected_unix_s <= 0) return text;

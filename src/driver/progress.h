@@ -48,10 +48,6 @@ std::string ProgressLine(const RunProgress& progress, size_t columns);
 // Returns "[3/8]", the points that have ended. If points have several repeats, counts runs instead.
 std::string EndedOf(const RunProgress& progress);
 
-// Returns "batch_size=8 checkpointing=full", or the model's name if no field varies. Shows control characters as
-// escapes.
-std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& varying);
-
 // Returns why a job is queued and when it is expected to start, as in "Priority, from Nov 24 14:32"; empty if neither
 // is known.
 std::string QueueText(std::string_view pending, int64_t expected_unix_s);

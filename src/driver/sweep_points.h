@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "driver/progress.h"
 #include "run/measurement.h"
+#include "run/point_name.h"
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 
@@ -27,7 +27,7 @@ class SweepPoints {
   const Point* Find(const std::string& id) const;     // nullptr if no point has this id
   MeasurementKey KeyOf(const Point& point) const;     // the key under which this run measures it
   const MeasurementKey& key() const { return key_; }  // of points that no rule of the sweep changes
-  std::string Label(const Point& point) const { return PointLabel(point.spec, varying_); }
+  std::string NameOf(const Point& point) const { return PointName(point.spec, varying_); }
 
  private:
   const Sweep& sweep_;

@@ -54,7 +54,7 @@ RunProgress Tally::Now(JobTable& jobs, const SweepPoints& points, int64_t now_ns
     const std::string text = CurrentProgress(job);
     if (job.current == job.record.points.size()) continue;
     if (const Point* point = points.Find(job.record.points[job.current].id)) {
-      progress.live.push_back({points.Label(*point), ParseProgress(text)});
+      progress.live.push_back({points.NameOf(*point), ParseProgress(text)});
     }
   }
   if (left_unknown_ == 0) {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "run/fields.h"
+#include "run/point_name.h"
 #include "run/spec.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
@@ -224,11 +225,8 @@ std::vector<std::string> LargestBatchLines(const Sweep& sweep, const BatchesThat
       break;
     }
     const Largest& largest = answer.largest;
-    std::vector<std::string> where;
-    for (const Field* field : others)
-      where.push_back(fmt::format("{}={}", field->name, FieldText(largest.spec, *field)));
     std::string line = fmt::format("batch_size: max is {}", answer.batch_sizes.back());
-    if (!where.empty()) line += fmt::format(" ({})", PrintableLine(Join(where, " ")));
+    if (!others.empty()) line += fmt::format(" ({})", PointName(largest.spec, others));
     if (answer.batch_sizes.size() > 1) {
       std::vector<std::string> tried;
       for (size_t i = 0; i + 1 < answer.batch_sizes.size(); ++i) tried.push_back(std::to_string(answer.batch_sizes[i]));

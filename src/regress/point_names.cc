@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "base/text.h"
 #include "report/facts.h"
+#include "run/point_name.h"
 
 namespace ridgeline {
 namespace {
@@ -45,11 +45,11 @@ std::vector<std::string> PointNames(std::span<const std::string> specs) {
   if (keys.empty()) keys.emplace_back("model");
   std::vector<std::string> names;
   for (const ShownFacts& point : points) {
-    std::vector<std::string> words;
+    std::vector<NamedValue> values;
     for (const std::string& key : keys) {
-      if (point.contains(key)) words.push_back(key + "=" + point.at(key));
+      if (point.contains(key)) values.emplace_back(key, point.at(key));
     }
-    names.push_back(Join(words, ", "));
+    names.push_back(PointName(values));
   }
   return names;
 }

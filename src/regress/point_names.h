@@ -1,4 +1,4 @@
-// Words that distinguish the points of a list.
+// Names for the points of a list (run/point_name.h).
 #pragma once
 
 #include <span>

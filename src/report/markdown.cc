@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "report/page.h"
-#include "report/said.h"
+#include "report/run_columns.h"
 
 namespace ridgeline {
 namespace {

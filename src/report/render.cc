@@ -14,7 +14,7 @@
 #include "report/page.h"
 #include "report/report.h"
 #include "report/rows.h"
-#include "report/said.h"
+#include "report/run_columns.h"
 #include "report/swept.h"
 #include "store/store.h"
 
@@ -112,7 +112,7 @@ RenderedReport Render(const Report& of_all, Store& store, const RenderOptions& o
   Table rows = store.Query(of_all.sql, parameters);
   Report report = of_all;
   report.measured = MeasuredSentence(store, rows);
-  AddWhatTheySay(report, store, rows);
+  AddRunColumns(report, store, rows);
   const bool for_people = options.format != ReportFormat::kCsv && options.format != ReportFormat::kJson;
   if (for_people) {
     AddDifferences(report, store, rows);

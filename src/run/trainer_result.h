@@ -18,7 +18,7 @@ std::string SeeTrainerContract(std::string_view text);
 // Parses `text`, a RunResult of the point `spec`. JSON has no NaN and Infinity, but Python's json writes them. They are
 // read as null: in a series as a number that is not finite, and in `loss` they turn an `ok` run into a diverged one.
 // Refuses unknown keys. Derives missing figures of steps from step_ns.all. Refuses figures that contradict each other
-// or the point (sense.h), and an `ok` without the figures that it needs. Throws Error(kInvalidInput), which names
+// or the point (consistency.h), and an `ok` without the figures that it needs. Throws Error(kInvalidInput), which names
 // `source` and the key, with the contract's page as its hint. `tokens_per_step` is the point's, and counts if the
 // result has none; 0: as in run/step_figures.h.
 RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const std::string& source,

@@ -13,6 +13,7 @@
 #include "predict/step_model.h"
 #include "run/fields.h"
 #include "run/parallelism.h"
+#include "run/point_name.h"
 #include "run/presets.h"
 #include "run/spec.h"
 #include "run/step_figures.h"
@@ -56,16 +57,6 @@ const Device& SomeProcessor() {
 
 Error Wrong(const Sweep& sweep, const std::string& what, const std::string& hint) {
   return {ErrorKind::kInvalidInput, FaultText(sweep.file, {sweep.search->place, "search: " + what}), hint};
-}
-
-std::string Label(const RunSpec& spec, const std::vector<const Field*>& fields) {
-  std::vector<std::string> parts;
-  for (const Field* field : fields) {
-    if (const std::string text = FieldText(spec, *field); !text.empty()) {
-      parts.push_back(fmt::format("{}={}", field->name, text));
-    }
-  }
-  return PrintableLine(Join(parts, " "));
 }
 
 // Returns the axes that the search does not cover. Each combination of their values is searched by itself.
@@ -136,7 +127,7 @@ std::vector<SearchSpace> SpaceMaker::Make(const Sweep& sweep) {
   std::vector<SearchSpace> spaces;
   std::map<std::string, size_t> by_label;
   for (const Point& point : points) {
-    const std::string label = Label(point.spec, others);
+    const std::string label = others.empty() ? "" : PointName(point.spec, others);
     const auto [at, is_new] = by_label.try_emplace(label, spaces.size());
     if (is_new) spaces.emplace_back().label = label;
     SearchSpace& space = spaces[at->second];
@@ -151,7 +142,7 @@ SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSp
   const RunSpec& spec = point.spec;
   SearchPoint made;
   made.point = point;
-  made.label = Label(spec, sweep.search->over);
+  made.label = PointName(spec, sweep.search->over);
   const Device* device = DeviceOf(sweep, spec);
   const Framework* framework = device == nullptr ? nullptr : EstimatedAs(spec, launch, node_, frameworks_.get());
   const Point whole = framework != nullptr ? point : OfWholeModels(point);
@@ -237,7 +228,8 @@ SpaceMaker::Prediction SpaceMaker::PredictionOf(const Sweep& sweep, const Point&
     // The ranks of a node share its processor.
     if (device == nullptr) at->second.step_ns *= static_cast<double>(on_a_node);
   } catch (const Error& e) {
-    throw Wrong(sweep, fmt::format("the point {}: {}", Label(point.spec, VaryingFields(sweep)), e.message()), e.hint());
+    throw Wrong(sweep, fmt::format("the point {}: {}", PointName(point.spec, VaryingFields(sweep)), e.message()),
+                e.hint());
   }
   return at->second;
 }

@@ -22,7 +22,7 @@ inline constexpr int64_t kMostSearched = 20'000;
 
 struct SearchPoint {
   Point point;
-  std::string label;        // its values on the searched axes: "batch_size=8 checkpointing=none"
+  std::string label;        // its values on the searched axes: "batch_size=8, checkpointing=none"
   double tokens_per_s = 0;  // predicted, steady, of all ranks; 0 for the objective `fit`
   double worth = 1;         // objective = tokens/s * worth; for `fit`: the objective itself
   bool fits = true;         // by predicted memory; true if the available memory is not known

@@ -35,7 +35,7 @@ LiveNow LiveFeed::Look() const {
 }
 
 std::shared_ptr<const LiveNow> LiveFeed::Latest() {
-  const Turnstile::Place place = one_looks_.Enter(kLookPatience);
+  const FairSemaphore::Place place = one_looks_.Enter(kLookPatience);
   if (place == nullptr) {
     LiveNow live;
     live.trouble = "the database " + db_.string() + " does not answer: its disk may hang, or it is locked";

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "metrics/live.h"
-#include "serve/turnstile.h"
+#include "serve/fair_semaphore.h"
 
 namespace ridgeline {
 
@@ -34,7 +34,7 @@ class LiveFeed {
 
   const std::filesystem::path db_;
   const Clock& clock_;
-  Turnstile one_looks_{1};                 // guards the members below
+  FairSemaphore one_looks_{1};             // guards the members below
   std::shared_ptr<const LiveNow> latest_;  // nullptr: no look yet
   int64_t next_ns_ = 0;                    // earliest time of the next look
 };

@@ -1,10 +1,8 @@
 #include "serve/names.h"
 
-#include <fmt/format.h>
-
 #include "base/json.h"
 #include "regress/point_names.h"
-#include "run/parallelism.h"
+#include "run/point_name.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -26,17 +24,7 @@ std::map<std::string, std::string> NamesInSweep(Store& store, const std::string&
 }
 
 std::string NameOfPoint(const std::string& text) {
-  const RunSpec spec = DecodeSpec(ParseJson(text, "a point in the store"), "a point in the store");
-  std::string name = fmt::format("{}, {}, batch {}", spec.model, spec.precision, spec.batch_size);
-  if (spec.grad_accumulation > 1) name += fmt::format(" \xC3\x97 {}", spec.grad_accumulation);
-  name += fmt::format(", sequence {}", spec.seq_length);
-  if (spec.checkpointing != "none") name += ", checkpointing " + spec.checkpointing;
-  if (spec.ranks > 1) name += fmt::format(", {} ranks", spec.ranks);
-  if (const std::string words = ParallelWords(spec); !words.empty()) name += ", " + words;
-  if (spec.shard != "none") name += ", shard " + spec.shard;
-  if (spec.gpu != "none") name += ", " + spec.gpu;
-  if (spec.trainer != "ridgeline") name += ", " + spec.trainer;
-  return name;
+  return PointName(DecodeSpec(ParseJson(text, "a point in the store"), "a point in the store"));
 }
 
 }  // namespace ridgeline

@@ -13,7 +13,7 @@ namespace ridgeline {
 std::map<std::string, std::string> NamesInSweep(Store& store, const std::string& sweep,
                                                 const std::vector<std::string>& ids);
 
-// "llama-25m, bf16, batch 8, sequence 512, checkpointing full": a single point, from its spec (canonical JSON).
+// A single point, from its spec (canonical JSON).
 std::string NameOfPoint(const std::string& spec);
 
 }  // namespace ridgeline

@@ -161,15 +161,15 @@ PageAnswer Site::Route(const PageRequest& request) {
   const std::string& first = parts.front();
   if (parts.size() == 1 && first == "metrics") return Metrics(request);
   if (parts.size() == 1 && first == "healthz") return HealthAnswer();
-  const auto entered = [&](Turnstile& turnstile) {
-    Turnstile::Place place = turnstile.Enter(kReaderPatience);
+  const auto entered = [&](FairSemaphore& semaphore) {
+    FairSemaphore::Place place = semaphore.Enter(kReaderPatience);
     if (place != nullptr) return place;
     throw Error(ErrorKind::kInfrastructure, "other pages take all there is to make pages with",
                 "ask again in a moment");
   };
   const bool is_report = parts.size() == 2 && first == "reports";
-  const Turnstile::Place report = is_report ? entered(reports_) : nullptr;
-  const Turnstile::Place place = entered(readers_);
+  const FairSemaphore::Place report = is_report ? entered(reports_) : nullptr;
+  const FairSemaphore::Place place = entered(readers_);
   const TrimmedMemory trimmed;  // before the next page is made
   Store store = Store::Open(db_, Store::Mode::kReadOnly, {}, kLimits);
   if (parts.size() == 1) {

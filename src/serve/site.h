@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "serve/fair_semaphore.h"
 #include "serve/feed.h"
 #include "serve/health.h"
 #include "serve/http.h"
 #include "serve/page_cache.h"
-#include "serve/turnstile.h"
 #include "store/store.h"
 
 namespace ridgeline {
@@ -59,8 +59,8 @@ class Site {
   LiveFeed feed_;
   Health health_;
   PageCache cache_;
-  Turnstile readers_{kReadersAtOnce};
-  Turnstile reports_{kReportsAtOnce};
+  FairSemaphore readers_{kReadersAtOnce};
+  FairSemaphore reports_{kReportsAtOnce};
 };
 
 }  // namespace ridgeline

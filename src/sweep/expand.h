@@ -15,7 +15,7 @@
 namespace ridgeline {
 
 // The most combinations that are made: those of the grid before `exclude`, with the repetitions and additions of
-// `include`. So a slip in a range does not run for days.
+// `include`. So a mistake in a range does not run for days.
 inline constexpr int64_t kMaxCombinations = 10'000'000;
 
 struct Expansion {

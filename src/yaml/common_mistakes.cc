@@ -37,7 +37,7 @@ std::optional<Fault> JoinedColonIn(std::string_view line, int number) {
   const size_t first = line.find_first_not_of(" -{");
   if (first == std::string_view::npos) return std::nullopt;
   if (NameAndColon(line.substr(first)) > 0) return fault(first, line.find_first_of(" ,}", first));
-  // Within braces, only a list or a mapping behind the colon is a slip: a word there would form one word with the
+  // Within braces, only a list or a mapping behind the colon is a mistake: a word there would form one word with the
   // name.
   for (size_t brace = line.find_first_of("{,"); brace != std::string_view::npos;
        brace = line.find_first_of("{,", brace + 1)) {
@@ -88,18 +88,18 @@ std::optional<Fault> TemplateIn(std::string_view line, int number) {
 
 }  // namespace
 
-std::optional<Fault> SlipAt(std::string_view text, Place stopped) {
+std::optional<Fault> MistakeAt(std::string_view text, Place stopped) {
   const std::string_view line = LineOf(text, stopped.line);
   const std::string_view indentation = line.substr(0, std::min(line.find_first_not_of(" \t"), line.size()));
   if (const size_t tab = indentation.find('\t'); tab != std::string_view::npos) {
     return Fault{{stopped.line, static_cast<int>(tab) + 1},
                  "this line is indented with a tab; YAML is indented with spaces alone"};
   }
-  if (auto slip = ComparisonIn(line, stopped.line)) return slip;
-  if (auto slip = TemplateIn(line, stopped.line)) return slip;
+  if (auto mistake = ComparisonIn(line, stopped.line)) return mistake;
+  if (auto mistake = TemplateIn(line, stopped.line)) return mistake;
   // If a line lacks its space, it runs on into the next one, where the parser stops.
   if (stopped.line > 1) {
-    if (auto slip = JoinedColonIn(LineOf(text, stopped.line - 1), stopped.line - 1)) return slip;
+    if (auto mistake = JoinedColonIn(LineOf(text, stopped.line - 1), stopped.line - 1)) return mistake;
   }
   return JoinedColonIn(line, stopped.line);
 }

@@ -11,7 +11,7 @@ namespace ridgeline {
 
 // The mistake because of which a parser stopped at `stopped`: indentation with a tab, a colon without a space after it,
 // or a comparison or template without quotes. Nothing for any other cause.
-std::optional<Fault> SlipAt(std::string_view text, Place stopped);
+std::optional<Fault> MistakeAt(std::string_view text, Place stopped);
 
 // The comparison with which `rest` of a file begins, such as `>8`. Without quotes YAML reads it as the header of a
 // block of text. Empty if `rest` begins otherwise.

@@ -153,8 +153,8 @@ class Builder final : public YAML::EventHandler {
     // This is how {model:x} is read.
     if (!open_.empty() && open_.back().key_is_plain) {
       const Json& key = open_.back().key->scalar;
-      const std::string slip = key.is_string() ? JoinedColon(key.get_ref<const std::string&>()) : "";
-      if (!slip.empty()) throw Fault{open_.back().key->place, slip};
+      const std::string mistake = key.is_string() ? JoinedColon(key.get_ref<const std::string&>()) : "";
+      if (!mistake.empty()) throw Fault{open_.back().key->place, mistake};
     }
     YamlNode node;
     node.place = PlaceOf(mark);
@@ -338,7 +338,7 @@ YamlNode ParseYaml(std::string_view text, const YamlLimits& limits) {
           JoinHalves(joined, static_cast<size_t>(e.mark.pos), Json::accept(joined))) {
         continue;
       }
-      if (auto slip = SlipAt(text, PlaceOf(e.mark))) throw *std::move(slip);
+      if (auto mistake = MistakeAt(text, PlaceOf(e.mark))) throw *std::move(mistake);
       throw Fault{PlaceOf(e.mark), "not YAML: " + e.msg};
     }
   }

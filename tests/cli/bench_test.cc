@@ -49,8 +49,8 @@ TEST(Bench, TakesAGlobalBatch) {
   Cli cli;
   const auto bench = cli.Run({"bench", "llama-5m", "--batch-size", "1,2", "--global-batch", "4", "--dry-run"});
   EXPECT_EQ(bench.status.exit_code, 0) << bench.err;
-  EXPECT_THAT(bench.out,
-              AllOf(HasSubstr("batch_size=1 grad_accumulation=4\n"), HasSubstr("batch_size=2 grad_accumulation=2\n")));
+  EXPECT_THAT(bench.out, AllOf(HasSubstr("batch_size=1, grad_accumulation=4\n"),
+                               HasSubstr("batch_size=2, grad_accumulation=2\n")));
 }
 
 TEST(Bench, WrongArgumentsAreToldAndLeaveNoFile) {

@@ -72,7 +72,7 @@ TEST(DefinedTrainers, TheirOwnFieldsAreAxesColumnsAndPartOfWhatAPointIs) {
   EXPECT_THAT(plan.err, HasSubstr("2 of a trainer whose memory is not predicted"));
   const auto run = cli.Run({"run", sweep});
   EXPECT_EQ(run.status.exit_code, 0) << run.out << run.err;
-  EXPECT_THAT(run.out, HasSubstr("trainer=mine speed=10: ok"));
+  EXPECT_THAT(run.out, HasSubstr("trainer=mine, speed=10: ok"));
   EXPECT_THAT(run.out, HasSubstr("version 2.1"));
   const auto rows = cli.Run(
       {"query", "SELECT trainer, own, step_median_ns FROM runs WHERE own <> '' ORDER BY step_median_ns", "-o", "csv"});
@@ -95,7 +95,7 @@ TEST(DefinedTrainers, TheirOwnFieldsMayHaveTheNamesOfSqlsWords) {
                 std::string(kSweep) + "matrix: {trainer: [mine], order: [1, 2], group: [3, 4], select: [5, 6]}\n");
   const auto run = cli.Run({"run", sweep});
   EXPECT_EQ(run.status.exit_code, 0) << run.out << run.err;
-  EXPECT_THAT(run.out, HasSubstr("order=2 group=4 select=6: ok"));
+  EXPECT_THAT(run.out, HasSubstr("order=2, group=4, select=6: ok"));
 }
 
 // The definition lies beside the sweep, but not near the rendered files.

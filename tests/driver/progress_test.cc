@@ -3,17 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "run/spec.h"
-
 namespace ridgeline {
 namespace {
-
-RunSpec Spec(const Json& values) {
-  std::vector<Problem> problems;
-  RunSpec spec = BuildSpec(values, problems);
-  EXPECT_TRUE(problems.empty());
-  return spec;
-}
 
 TEST(ParseProgress, ReadsOneWholeLine) {
   const auto progress = ParseProgress("4 17 1234.5\n");
@@ -69,7 +60,7 @@ TEST(ProgressLine, SaysWhyAndUntilWhenJobsWait) {
 TEST(ProgressLine, NeverTakesMoreColumnsThanThereAre) {
   RunProgress progress;
   progress.total = 8;
-  progress.live = {{"ä\xe2\x82\xac batch_size=8 checkpointing=full", PointProgress{4, 17, 1230}}};
+  progress.live = {{"ä\xe2\x82\xac batch_size=8, checkpointing=full", PointProgress{4, 17, 1230}}};
   progress.left_ns = 190'000'000'000;
   for (size_t columns = 1; columns < 100; ++columns) {
     const std::string line = ProgressLine(progress, columns);
@@ -89,18 +80,6 @@ TEST(ProgressLine, ShowsAFigureWholeOrNot) {
   EXPECT_EQ(ProgressLine(progress, 40), "[0/8]  batch_size=8  left 9 s");
   EXPECT_EQ(ProgressLine(progress, 20), "[0/8]  bat  left 9 s") << "a name is cut";
   EXPECT_EQ(ProgressLine(progress, 10), "[0/8]  bat") << "where even the time does not fit";
-}
-
-TEST(PointLabel, NamesWhatVaries) {
-  const RunSpec spec = Spec({{"model", "llama-10m"}, {"batch_size", 8}, {"checkpointing", "full"}});
-  EXPECT_EQ(PointLabel(spec, {}), "llama-10m");
-  EXPECT_EQ(PointLabel(spec, {FindField("model"), FindField("batch_size"), FindField("checkpointing")}),
-            "llama-10m batch_size=8 checkpointing=full");
-}
-
-TEST(PointLabel, LetsNothingThroughThatATerminalObeys) {
-  const RunSpec spec = Spec({{"model", "llama-10m"}, {"data", "a\x1b[31m\nb"}});
-  EXPECT_EQ(PointLabel(spec, {FindField("data")}), "data=a\\x1b[31m\\nb");
 }
 
 TEST(OutcomeText, SaysHowItEnded) {

@@ -55,12 +55,12 @@ std::string Of(const Change& change, const RunSpec& spec = Spec()) {
   return Contradiction(spec, result);
 }
 
-TEST(Sense, AcceptsConsistentFigures) {
+TEST(Consistency, AcceptsConsistentFigures) {
   EXPECT_EQ(Of([](RunResult&) {}), "");
   EXPECT_EQ(MissingOfOk(Spec(), Right()), "");
 }
 
-TEST(Sense, EachContradictionIsASentenceThatNamesBoth) {
+TEST(Consistency, EachContradictionIsASentenceThatNamesBoth) {
   const std::vector<std::pair<Change, std::string>> cases = {
       {[](RunResult& r) { r.step_ns.all_ns.pop_back(); },
        "step_ns.all has 4 numbers, and the point has 5 steps, warm-up included"},
@@ -110,7 +110,7 @@ TEST(Sense, EachContradictionIsASentenceThatNamesBoth) {
   for (const auto& [change, says] : cases) EXPECT_THAT(Of(change), HasSubstr(says));
 }
 
-TEST(Sense, AMissingFigureContradictsNothing) {
+TEST(Consistency, AMissingFigureContradictsNothing) {
   const std::vector<Change> cases = {
       [](RunResult& r) { r.step_ns.all_ns.clear(); },
       [](RunResult& r) {
@@ -143,7 +143,7 @@ TEST(Sense, AMissingFigureContradictsNothing) {
   for (size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(Of(cases[i]), "") << i;
 }
 
-TEST(Sense, MeasuredStepsAreThoseOfThePoint) {
+TEST(Consistency, MeasuredStepsAreThoseOfThePoint) {
   EXPECT_THAT(Of([](RunResult& r) { r.measured_steps = 4; }),
               HasSubstr("measured_steps is 4, and the point has 3 of them"));
   EXPECT_THAT(Of([](RunResult& r) { r.memory.device_peak_kind = "a guess"; }),
@@ -151,7 +151,7 @@ TEST(Sense, MeasuredStepsAreThoseOfThePoint) {
 }
 
 // Steps are measured until measure.seconds have passed.
-TEST(Sense, OnGpusMoreStepsMayBeMeasured) {
+TEST(Consistency, OnGpusMoreStepsMayBeMeasured) {
   RunSpec spec = Spec();
   spec.device = "cuda";
   RunResult result = Right();
@@ -162,7 +162,7 @@ TEST(Sense, OnGpusMoreStepsMayBeMeasured) {
   EXPECT_THAT(Contradiction(spec, result), HasSubstr("step_ns.all has 4 numbers"));
 }
 
-TEST(Sense, FewerMeasuredStepsThanAskedForAreSaid) {
+TEST(Consistency, FewerMeasuredStepsThanAskedForAreSaid) {
   RunSpec spec = Spec();
   spec.min_steps = 3;
   RunResult result = Right();
@@ -179,13 +179,13 @@ TEST(Sense, FewerMeasuredStepsThanAskedForAreSaid) {
   EXPECT_EQ(TooFewSteps(spec, result), "");
 }
 
-TEST(Sense, AThroughputMayBeRounded) {
+TEST(Consistency, AThroughputMayBeRounded) {
   EXPECT_EQ(Of([](RunResult& r) { r.throughput.steady_tokens_per_s *= 1.04; }), "");
   EXPECT_EQ(Of([](RunResult& r) { r.throughput.cold_tokens_per_s *= 0.96; }), "");
   EXPECT_NE(Of([](RunResult& r) { r.throughput.steady_tokens_per_s *= 1.06; }), "");
 }
 
-TEST(Sense, ARunThatFailedMayLackOtherFigures) {
+TEST(Consistency, ARunThatFailedMayLackOtherFigures) {
   EXPECT_EQ(Of([](RunResult& r) {
               r.status = RunStatus::kDiverged;
               r.step_ns.all_ns.resize(3);
@@ -201,7 +201,7 @@ TEST(Sense, ARunThatFailedMayLackOtherFigures) {
 }
 
 // A trainer that knows only its own process's steps.
-TEST(Sense, AContinuedRunMayLeaveOutTheStepsBefore) {
+TEST(Consistency, AContinuedRunMayLeaveOutTheStepsBefore) {
   const auto continued = [](const std::string& after, size_t steps) {
     return Of([&](RunResult& r) {
       r.evidence["resumed_from_step"] = after;
@@ -219,7 +219,7 @@ TEST(Sense, AContinuedRunMayLeaveOutTheStepsBefore) {
 }
 
 // An accelerator's memory is not part of a process's resident set.
-TEST(Sense, ParametersMayLieOnAnAccelerator) {
+TEST(Consistency, ParametersMayLieOnAnAccelerator) {
   EXPECT_EQ(Of([](RunResult& r) {
               r.memory.rss_peak_bytes = 99;
               r.memory.device_peak_bytes = 600;
@@ -228,7 +228,7 @@ TEST(Sense, ParametersMayLieOnAnAccelerator) {
             "");
 }
 
-TEST(Sense, AnOkNeedsToSayHowFastItWas) {
+TEST(Consistency, AnOkNeedsToSayHowFastItWas) {
   const auto missing = [](const Change& change) {
     RunResult r;
     r.status = RunStatus::kOk;
@@ -245,7 +245,7 @@ TEST(Sense, AnOkNeedsToSayHowFastItWas) {
   EXPECT_EQ(missing([](RunResult& r) { r.throughput.steady_tokens_per_s = 1; }), "");
 }
 
-TEST(Sense, AnOkOfAPlanNeedsThePlan) {
+TEST(Consistency, AnOkOfAPlanNeedsThePlan) {
   RunSpec spec = Spec();
   spec.device = "meta";
   RunResult r;

@@ -48,7 +48,7 @@ TEST(SearchSpace, WhatIsNotSearchedIsSearchedEachByItself) {
   EXPECT_EQ(spaces[0].label, "seed=1");
   EXPECT_EQ(spaces[1].label, "seed=2");
   ASSERT_THAT(spaces[1].points, SizeIs(6));
-  EXPECT_EQ(spaces[1].points[3].label, "batch_size=2 checkpointing=full");
+  EXPECT_EQ(spaces[1].points[3].label, "batch_size=2, checkpointing=full");
   EXPECT_THAT(spaces[1].points[3].levels, ElementsAre(1, 0)) << "in doublings; of words the order means nothing";
   EXPECT_THAT(spaces[1].ordered, ElementsAre(true, false));
   EXPECT_GT(spaces[0].points[4].tokens_per_s, spaces[0].points[5].tokens_per_s) << "recomputing takes time";

@@ -1,10 +1,10 @@
-#include "serve/turnstile.h"
+#include "serve/fair_semaphore.h"
 
 #include <algorithm>
 
 namespace ridgeline {
 
-Turnstile::Place Turnstile::Enter(std::chrono::seconds patience) {
+FairSemaphore::Place FairSemaphore::Enter(std::chrono::seconds patience) {
   std::unique_lock lock(mutex_);
   const int64_t number = next_number_++;
   waiting_.push_back(number);
@@ -15,7 +15,7 @@ Turnstile::Place Turnstile::Enter(std::chrono::seconds patience) {
   return Place(entered ? this : nullptr);
 }
 
-void Turnstile::GiveBack() {
+void FairSemaphore::GiveBack() {
   const std::lock_guard lock(mutex_);
   ++free_;
   changed_.notify_all();

@@ -19,7 +19,7 @@ inline constexpr std::string_view kRunColumn = "result";
 
 class Store;
 
-struct SaidColumn {
+struct RunColumn {
   ReportColumn column;
   std::map<size_t, Cell> cells;  // by the index of a result; at least one
 };
@@ -29,13 +29,13 @@ inline constexpr size_t kMostOwnColumns = 64;
 
 // The columns in which any of these results (their numbers in the store) has a value, in the order of a table: those of
 // memory first, `run_note` last. "metric.NAME" is a definition's own figure; in another unit, "metric.NAME (UNIT)".
-std::vector<SaidColumn> WhatTheySay(Store& store, const std::vector<std::optional<int64_t>>& results);
+std::vector<RunColumn> RunColumnsOf(Store& store, const std::vector<std::optional<int64_t>>& results);
 
 // Whether the column of this name concerns a GPU's work: TFLOP/s, tokens/s and MFU per GPU.
 bool IsOfGpu(std::string_view name);
 
 // Adds these columns to a report and its answer, except those that it already has. The column of what memory counts
 // goes beside the memory, and only into reports that have it. An answer without the column `result` is unchanged.
-void AddWhatTheySay(Report& report, Store& store, Table& table);
+void AddRunColumns(Report& report, Store& store, Table& table);
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-#include "report/said.h"
+#include "report/run_columns.h"
 
 #include <algorithm>
 #include <iterator>
@@ -104,8 +104,8 @@ std::vector<FixedColumn> FixedColumns() {
   };
 }
 
-std::vector<SaidColumn> EmptyColumns(const std::vector<FixedColumn>& fixed) {
-  std::vector<SaidColumn> columns;
+std::vector<RunColumn> EmptyColumns(const std::vector<FixedColumn>& fixed) {
+  std::vector<RunColumn> columns;
   for (const FixedColumn& from : fixed) {
     ReportColumn column = Column(std::string(from.name), std::string(from.label), from.style, std::string(from.help));
     column.group = from.group;
@@ -130,7 +130,7 @@ Table Said(Store& store, const std::vector<FixedColumn>& fixed, const std::vecto
                      {{"numbers", DumpJson(numbers)}});
 }
 
-using ByName = std::map<std::string, std::map<std::string, SaidColumn>>;  // by name, then by unit
+using ByName = std::map<std::string, std::map<std::string, RunColumn>>;  // by name, then by unit
 
 void AddOwn(const std::string& json, size_t place, ByName& own) {
   for (const auto& [name, figure] : DecodeOwnFigures(ParseJson(json, "the metrics in the store"))) {
@@ -139,7 +139,7 @@ void AddOwn(const std::string& json, size_t place, ByName& own) {
 }
 
 // Appends each by its name, in the order of these.
-void Append(ByName& own, std::vector<SaidColumn>& columns) {
+void Append(ByName& own, std::vector<RunColumn>& columns) {
   size_t count = 0;
   for (auto& [name, units] : own) {
     for (auto& [unit, said] : units) {
@@ -158,13 +158,13 @@ bool IsOfGpu(std::string_view name) {
   return !name.starts_with("printed_") && (name.find("_per_gpu") != std::string_view::npos || name.starts_with("mfu"));
 }
 
-std::vector<SaidColumn> WhatTheySay(Store& store, const std::vector<std::optional<int64_t>>& results) {
+std::vector<RunColumn> RunColumnsOf(Store& store, const std::vector<std::optional<int64_t>>& results) {
   std::multimap<int64_t, size_t> places;
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i]) places.emplace(*results[i], i);
   }
   const std::vector<FixedColumn> fixed = FixedColumns();
-  std::vector<SaidColumn> columns = EmptyColumns(fixed);
+  std::vector<RunColumn> columns = EmptyColumns(fixed);
   ByName own;
   for (const auto& row : Said(store, fixed, results).rows) {
     const auto [begin, end] = places.equal_range(std::get<int64_t>(row[0]));
@@ -176,15 +176,15 @@ std::vector<SaidColumn> WhatTheySay(Store& store, const std::vector<std::optiona
     }
   }
   // The run's number and the note come last.
-  std::vector<SaidColumn> last(std::make_move_iterator(columns.end() - 2), std::make_move_iterator(columns.end()));
+  std::vector<RunColumn> last(std::make_move_iterator(columns.end() - 2), std::make_move_iterator(columns.end()));
   columns.resize(columns.size() - 2);
   Append(own, columns);
   std::move(last.begin(), last.end(), std::back_inserter(columns));
-  std::erase_if(columns, [](const SaidColumn& said) { return said.cells.empty(); });
+  std::erase_if(columns, [](const RunColumn& said) { return said.cells.empty(); });
   return columns;
 }
 
-void AddWhatTheySay(Report& report, Store& store, Table& table) {
+void AddRunColumns(Report& report, Store& store, Table& table) {
   const auto result = std::find(table.columns.begin(), table.columns.end(), "result") - table.columns.begin();
   if (result == std::ssize(table.columns)) return;
   std::vector<std::optional<int64_t>> results;
@@ -203,7 +203,7 @@ void AddWhatTheySay(Report& report, Store& store, Table& table) {
   };
   // Without a key column of its own, a report's tables fold nothing.
   const bool has_keys = std::ranges::any_of(report.columns, [](const ReportColumn& column) { return column.key; });
-  for (SaidColumn& said : WhatTheySay(store, results)) {
+  for (RunColumn& said : RunColumnsOf(store, results)) {
     said.column.key = said.column.key && has_keys;
     const std::string& name = said.column.name;
     if (at(name) != report.columns.end()) continue;

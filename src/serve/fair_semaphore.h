@@ -11,15 +11,15 @@
 namespace ridgeline {
 
 // Thread safety: all of it.
-class Turnstile {
+class FairSemaphore {
  public:
-  explicit Turnstile(int64_t places) : free_(places) {}
+  explicit FairSemaphore(int64_t places) : free_(places) {}
 
   struct Leave {
-    void operator()(Turnstile* turnstile) const { turnstile->GiveBack(); }
+    void operator()(FairSemaphore* semaphore) const { semaphore->GiveBack(); }
   };
   // A place, held until this is destroyed.
-  using Place = std::unique_ptr<Turnstile, Leave>;
+  using Place = std::unique_ptr<FairSemaphore, Leave>;
 
   // Waits for a place, after earlier callers. Null if none was free within `patience`.
   Place Enter(std::chrono::seconds patience);
