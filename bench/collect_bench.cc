@@ -32,7 +32,7 @@ constexpr size_t kPoints = 100'000;
 constexpr size_t kPointsPerJob = 100;
 
 std::vector<Point> MakePoints() {
-  RunSpec spec = FamilyDefaults("llama");
+  RunSpec spec = FamilyDefaults(ModelFamily::kLlama);
   ApplyPreset(*FindPreset("llama-25m"), spec);
   std::vector<Point> points;
   for (size_t i = 0; i < kPoints; ++i) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "run/measurement.h"
+#include "run/names.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -19,7 +20,7 @@ void Fill(Store& store) {
   for (int64_t i = 0; i < kRuns; ++i) {
     RunSpec spec = base;
     spec.batch_size = 1 + i % 10;
-    spec.checkpointing = kPolicies[i / 10 % 5];
+    spec.checkpointing = *ParseCheckpointing(kPolicies[i / 10 % 5]);
     spec.seq_length = 128 + i / 50;
     points.push_back({PointId(spec), spec});
     RunResult result;

@@ -17,6 +17,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "ridgeline/run_values.h"
+
 namespace ridgeline {
 
 inline constexpr int64_t kRunSpecVersion = 1;
@@ -84,7 +86,7 @@ struct RunSpec {
   // "<family>-<layers>x<hidden>". For family "other" it is the name that another trainer uses, and parts of the shape
   // that are not given are 0.
   std::string model;
-  std::string family = "llama";  // llama | gpt | stack, and families of other trainers
+  ModelFamily family = ModelFamily::kLlama;
   int64_t layers = 0;
   int64_t hidden = 0;
   int64_t heads = 0;
@@ -107,10 +109,10 @@ struct RunSpec {
   double dropout = 0;
 
   // Numbers.
-  std::string precision = "bf16";  // fp32 | tf32 | bf16 | fp16 | fp8 | mxfp8 | nvfp4: what the linear layers multiply
-  std::string scaling;             // fp8: delayed | current; mxfp8: round_up | floor; none elsewhere
-  int64_t amax_history = 0;        // fp8 with delayed scaling: steps that it looks back; 0 elsewhere
-  int64_t bf16_first_layers = 0;   // layers at the beginning, and next at the end, whose products stay bf16
+  Precision precision = Precision::kBf16;  // of what the linear layers multiply
+  std::string scaling;                     // fp8: delayed | current; mxfp8: round_up | floor; none elsewhere
+  int64_t amax_history = 0;                // fp8 with delayed scaling: steps that it looks back; 0 elsewhere
+  int64_t bf16_first_layers = 0;           // layers at the beginning, and next at the end, whose products stay bf16
   int64_t bf16_last_layers = 0;
   std::string state_precision;  // fp32 | bf16: master weights, gradients and moments
   // high_precision: bf16 weights, quantized for each product | quantized: quantized layers keep only their codes
@@ -120,14 +122,14 @@ struct RunSpec {
   std::string attention_backward = "fastest";
 
   // Workload.
-  int64_t batch_size = 1;              // sequences for each data-parallel rank and micro-step
-  int64_t seq_length = 512;            // tokens
-  int64_t grad_accumulation = 1;       // micro-steps for each optimizer step
-  int64_t logits_chunk = 1024;         // tokens whose logits are in memory at a time
-  std::string checkpointing = "none";  // none | selective | full | full/K
+  int64_t batch_size = 1;         // sequences for each data-parallel rank and micro-step
+  int64_t seq_length = 512;       // tokens
+  int64_t grad_accumulation = 1;  // micro-steps for each optimizer step
+  int64_t logits_chunk = 1024;    // tokens whose logits are in memory at a time
+  Checkpointing checkpointing;
 
   // Optimizer.
-  std::string optimizer = "adamw";  // adamw | adam
+  OptimizerKind optimizer = OptimizerKind::kAdamw;
   double learning_rate = 3e-4;
   double beta1 = 0.9;
   double beta2 = 0.95;
@@ -155,8 +157,8 @@ struct RunSpec {
   // Whether tensor-parallel ranks share the sequences of norms. Empty if there are no such ranks. If there are, making
   // the spec canonical turns empty into true.
   std::optional<bool> sequence_parallel;
-  std::string shard = "none";  // none | optimizer (ZeRO-1) | gradients (ZeRO-2) | full (FSDP, ZeRO-3)
-  int64_t shard_ranks = 0;     // ranks that share what is split, if there are several groups (HSDP); 0: all
+  ShardMode shard = ShardMode::kNone;
+  int64_t shard_ranks = 0;  // ranks that share what is split, if there are several groups (HSDP); 0: all
   // self (one rank) | gloo (processes) | nccl (processes with a GPU each) | virtual (rank 0 of `ranks`, moves no
   // bytes); empty: self, gloo or nccl, by `ranks` and `device`
   std::string communicator;

@@ -26,6 +26,7 @@
 #include "run/families.h"
 #include "run/fields.h"
 #include "run/hugging_face.h"
+#include "run/names.h"
 #include "run/presets.h"
 #include "run/spec.h"
 #include "session/say.h"
@@ -167,8 +168,8 @@ Table ChosenTable(const Advice& advice, const Device& device) {
     std::vector<Cell> row = {std::string(what),
                              point.spec.ranks,
                              SplitName(point.spec.shard, point.spec.shard_ranks),
-                             point.spec.precision,
-                             point.spec.checkpointing,
+                             std::string(NameOf(point.spec.precision)),
+                             NameOf(point.spec.checkpointing),
                              point.spec.batch_size,
                              FormatBytes(point.peak_bytes),
                              FormatCount(point.rate())};
@@ -261,7 +262,7 @@ int Advise(const AdviseArguments& arguments) {
   std::vector<Problem> problems;
   const RunSpec shape = BuildSpec(fields, problems);
   if (!problems.empty()) {
-    const bool is_of_others = framework.is_ours() && !FindFamily(shape.family).ours;
+    const bool is_of_others = framework.is_ours() && !FamilyOf(shape).ours;
     throw Error(ErrorKind::kUsage, "advise: " + problems.front().message,
                 is_of_others ? "--framework NAME prices it as another trainer's: docs/frameworks.md lists them" : "");
   }

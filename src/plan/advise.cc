@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "plan/forecast.h"
+#include "run/names.h"
 #include "run/presets.h"
 
 namespace ridgeline {
@@ -97,7 +98,7 @@ class Adviser {
     int64_t paid = 0;      // machines
     int64_t too_many = 0;  // the first number that costs too much; 0: none yet
     const auto is_paid_of = [&](int64_t machines) -> std::optional<bool> {
-      const std::optional<AdvisedPoint> point = configurations_.Quickest(RanksOf(device_, machines), "");
+      const std::optional<AdvisedPoint> point = configurations_.Quickest(RanksOf(device_, machines), std::nullopt);
       if (!point) return std::nullopt;
       const double dollars = DollarsOf(*point);
       if (least == 0 || dollars < least) least = dollars;
@@ -186,24 +187,24 @@ class Adviser {
   void SayFit() {
     const std::string has = FormatBytes(configurations_.limit().bytes);
     // For each format, the largest batch over all ways to split.
-    const auto largest = [&](const std::string& policy) {
+    const auto largest = [&](const Checkpointing& policy) {
       std::vector<std::string> parts;
-      for (const std::string& precision : configurations_.precisions()) {
+      for (const Precision precision : configurations_.precisions()) {
         const TriedWay* most = nullptr;
         for (const TriedWay& way : ways_) {
           if (way.precision != precision || way.checkpointing != policy) continue;
           if (most == nullptr || way.largest > most->largest) most = &way;
         }
         if (most == nullptr) continue;
-        parts.push_back(!most->fits() ? precision + " not at all"
+        parts.push_back(!most->fits() ? fmt::format("{} not at all", precision)
                                       : fmt::format("{} up to batch {}", precision, most->largest));
       }
       return Join(parts, ", ");
     };
-    const TriedWay& plain = LeastOf([](const TriedWay& way) { return way.checkpointing == "none"; });
+    const TriedWay& plain = LeastOf([](const TriedWay& way) { return way.checkpointing == Checkpointing(); });
     if (plain.fits()) {
       Planned("fit",
-              fmt::format("The model fits the {} of a GPU without activation checkpointing: {}", has, largest("none")));
+              fmt::format("The model fits the {} of a GPU without activation checkpointing: {}", has, largest({})));
     } else if (!advice_.fitting.empty()) {
       const TriedWay& needed = LeastOf([&](const TriedWay& way) { return way.fits(); });
       Planned("fit",
@@ -251,7 +252,8 @@ class Adviser {
                                   FormatBytes(least.bytes_of_one + beside)));
   }
   int64_t BytesShared(const TriedWay& least, int64_t ranks) const {
-    return configurations_.BytesOf(configurations_.SpecOf("full", least.precision, least.checkpointing, 1, ranks));
+    return configurations_.BytesOf(
+        configurations_.SpecOf(ShardMode::kFull, least.precision, least.checkpointing, 1, ranks));
   }
   // Returns the fewest ranks: a part of a machine that divides it, else whole machines. A rank holds less with more
   // ranks.
@@ -304,14 +306,15 @@ class Adviser {
   }
 
   void SayFastest() {
-    const AdvisedPoint* bf16 = QuickestOf([](const RunSpec& spec) { return spec.precision == "bf16"; });
+    const AdvisedPoint* bf16 = QuickestOf([](const RunSpec& spec) { return spec.precision == Precision::kBf16; });
     std::vector<std::string> parts;
-    for (const std::string& precision : configurations_.precisions()) {
+    for (const Precision precision : configurations_.precisions()) {
       const AdvisedPoint* point = QuickestOf([&](const RunSpec& spec) { return spec.precision == precision; });
       if (point == nullptr) continue;
-      parts.push_back(fmt::format(
-          "{} {}{}", precision, Rate(*point),
-          bf16 == nullptr || precision == "bf16" ? "" : fmt::format(" ({:.2f} x bf16)", point->rate() / bf16->rate())));
+      parts.push_back(fmt::format("{} {}{}", precision, Rate(*point),
+                                  bf16 == nullptr || precision == Precision::kBf16
+                                      ? ""
+                                      : fmt::format(" ({:.2f} x bf16)", point->rate() / bf16->rate())));
     }
     Predicted(
         "fastest",
@@ -360,13 +363,13 @@ class Adviser {
 
   // Says nothing unless both fit; else the sentence "fit" says it.
   void SayCheckpointing() {
-    const auto with = [&](const char* policy) {
+    const auto with = [&](Checkpointing::Policy policy) {
       return QuickestOf([&, this](const RunSpec& spec) {
-        return spec.precision == best().spec.precision && spec.checkpointing == policy;
+        return spec.precision == best().spec.precision && spec.checkpointing == Checkpointing{policy};
       });
     };
-    const AdvisedPoint* none = with("none");
-    const AdvisedPoint* full = with("full");
+    const AdvisedPoint* none = with(Checkpointing::Policy::kNone);
+    const AdvisedPoint* full = with(Checkpointing::Policy::kFull);
     if (none == nullptr || full == nullptr) return;
     const double ratio = full->rate() / none->rate();
     const char* pays = ratio > 1 / kNearly ? "pays" : ratio < kNearly ? "does not pay" : "changes little";
@@ -432,8 +435,8 @@ class Adviser {
     for (const int64_t times : {2, 8}) {
       const int64_t ranks = advice_.ranks * times;
       if (!device_.Has("link.bandwidth") || (ranks > device_.domain() && !device_.Has("network.bandwidth"))) continue;
-      const char* shard = best().spec.ranks > 1 ? best().spec.shard.c_str() : "full";
-      if (!configurations_.IsSupported("shard", shard)) continue;
+      const ShardMode shard = best().spec.ranks > 1 ? best().spec.shard : ShardMode::kFull;
+      if (!configurations_.IsSupported("shard", NameOf(shard))) continue;
       const AdvisedPoint point = PointOf(configurations_.With(best().spec, {{"ranks", ranks}, {"shard", shard}}));
       parts.push_back(fmt::format("{} GPUs give {} tokens/s each ({:.2f} x) and wait {:.0f} % of a step", ranks,
                                   Rate(point), point.rate() / best().rate(),
@@ -469,7 +472,7 @@ class Adviser {
   void SayMemory() {
     const auto found = std::ranges::find_if(ways_, [&](const TriedWay& way) {
       return way.shard == best().spec.shard && way.shard_ranks == best().spec.shard_ranks &&
-             way.precision == best().spec.precision && way.checkpointing == "none";
+             way.precision == best().spec.precision && way.checkpointing == Checkpointing();
     });
     if (found == ways_.end()) return;
     int64_t batch = 1;

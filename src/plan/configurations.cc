@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "predict/memory_forecast.h"
+#include "run/names.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -19,47 +20,50 @@ constexpr int64_t kLargestBatch = 1024;
 
 Configurations::Configurations(const TrainedModel& model, const Device& device, const Framework& framework)
     : model_(model), device_(device), framework_(framework) {
-  for (const auto& [peak, precision] :
-       {std::pair{"peaks.bf16", "bf16"}, {"peaks.fp8", "fp8"}, {"peaks.mxfp8", "mxfp8"}, {"peaks.fp4", "nvfp4"}}) {
-    if (device.Has(peak) && IsSupported("precision", precision)) precisions_.emplace_back(precision);
+  for (const auto& [peak, precision] : {std::pair{"peaks.bf16", Precision::kBf16},
+                                        {"peaks.fp8", Precision::kFp8},
+                                        {"peaks.mxfp8", Precision::kMxfp8},
+                                        {"peaks.fp4", Precision::kNvfp4}}) {
+    if (device.Has(peak) && IsSupported("precision", NameOf(precision))) precisions_.push_back(precision);
   }
-  for (const char* policy : {"none", "selective", "full"}) {
-    const bool is_known =
-        framework.is_ours() || policy == std::string_view("none") || framework.recomputes.contains(policy);
-    if (is_known && IsSupported("checkpointing", policy)) policies_.emplace_back(policy);
+  using Policy = Checkpointing::Policy;
+  for (const Policy policy : {Policy::kNone, Policy::kSelective, Policy::kFull}) {
+    const std::string name(NameOf(policy));
+    const bool is_known = framework.is_ours() || policy == Policy::kNone || framework.recomputes.contains(name);
+    if (is_known && IsSupported("checkpointing", name)) policies_.push_back({policy});
   }
   limit_ = SlabLimitOn({}, device);
 }
 
-bool Configurations::IsSupported(const std::string& field, const std::string& value) const {
+bool Configurations::IsSupported(const std::string& field, std::string_view value) const {
   const auto known = framework_.supports.find(field);
   return known == framework_.supports.end() || std::ranges::find(known->second, value) != known->second.end();
 }
 
-std::vector<TriedWay> Configurations::Try(int64_t ranks, std::string_view shard) const {
+std::vector<TriedWay> Configurations::Try(int64_t ranks, std::optional<ShardMode> shard) const {
   return Try(ranks, shard, Batches::kPowersToo);
 }
 
-std::optional<AdvisedPoint> Configurations::Quickest(int64_t ranks, std::string_view shard) const {
+std::optional<AdvisedPoint> Configurations::Quickest(int64_t ranks, std::optional<ShardMode> shard) const {
   std::vector<AdvisedPoint> points = FittingPoints(Try(ranks, shard, Batches::kLargestAlone));
   if (points.empty()) return std::nullopt;
   return std::move(points.front());
 }
 
-std::vector<TriedWay> Configurations::Try(int64_t ranks, std::string_view shard, Batches batches) const {
+std::vector<TriedWay> Configurations::Try(int64_t ranks, std::optional<ShardMode> shard, Batches batches) const {
   // With one micro-step, `gradients` is the same as `optimizer`, except in programs that hold split weights between
   // steps.
-  std::vector<std::string_view> shards = {"none"};
-  if (ranks > 1) shards = {"none", "optimizer", "full"};
-  if (ranks > 1 && framework_.memory.splits_weights) shards.insert(shards.end() - 1, "gradients");
-  std::erase_if(shards, [&](std::string_view each) {
-    return (!shard.empty() && each != shard) || (ranks > 1 && !IsSupported("shard", std::string(each)));
+  std::vector<ShardMode> shards = {ShardMode::kNone};
+  if (ranks > 1) shards = {ShardMode::kNone, ShardMode::kOptimizer, ShardMode::kFull};
+  if (ranks > 1 && framework_.memory.splits_weights) shards.insert(shards.end() - 1, ShardMode::kGradients);
+  std::erase_if(shards, [&](ShardMode each) {
+    return (shard && each != *shard) || (ranks > 1 && !IsSupported("shard", NameOf(each)));
   });
   std::vector<TriedWay> ways;
-  const auto add = [&](std::string_view each, int64_t shard_ranks) {
-    for (const std::string& precision : precisions_) {
-      for (const std::string& policy : policies_) {
-        ways.push_back({.shard = std::string(each),
+  const auto add = [&](ShardMode each, int64_t shard_ranks) {
+    for (const Precision precision : precisions_) {
+      for (const Checkpointing& policy : policies_) {
+        ways.push_back({.shard = each,
                         .precision = precision,
                         .checkpointing = policy,
                         .ranks = ranks,
@@ -71,9 +75,9 @@ std::vector<TriedWay> Configurations::Try(int64_t ranks, std::string_view shard,
   // Shards within a machine, copies across machines. Our engine always splits over all ranks.
   const int64_t machine = device_.gpus();
   const bool is_hybrid = !framework_.is_ours() && machine > 1 && ranks > machine && ranks % machine == 0;
-  for (const std::string_view each : shards) {
+  for (const ShardMode each : shards) {
     add(each, 0);
-    if (is_hybrid && (each == "full" || each == "gradients")) add(each, machine);
+    if (is_hybrid && (each == ShardMode::kFull || each == ShardMode::kGradients)) add(each, machine);
   }
   return ways;
 }
@@ -114,8 +118,8 @@ int64_t Configurations::LargestThatFits(const TriedWay& way) const {
   return fits;
 }
 
-RunSpec Configurations::SpecOf(std::string_view shard, std::string_view precision, std::string_view checkpointing,
-                               int64_t batch, int64_t ranks, const Json& other) const {
+RunSpec Configurations::SpecOf(ShardMode shard, Precision precision, const Checkpointing& checkpointing, int64_t batch,
+                               int64_t ranks, const Json& other) const {
   std::vector<Problem> problems;
   Json values = {{"trainer", TrainerOf(framework_)},
                  {"precision", precision},
@@ -161,8 +165,8 @@ std::string TrainerOf(const Framework& framework) {
   return framework.trainers.empty() ? framework.name : framework.trainers.front();
 }
 
-std::string SplitName(const std::string& shard, int64_t shard_ranks) {
-  return shard_ranks > 0 ? fmt::format("{} over {}", shard, shard_ranks) : shard;
+std::string SplitName(ShardMode shard, int64_t shard_ranks) {
+  return shard_ranks > 0 ? fmt::format("{} over {}", shard, shard_ranks) : std::string(NameOf(shard));
 }
 
 std::vector<AdvisedPoint> FittingPoints(const std::vector<TriedWay>& ways) {

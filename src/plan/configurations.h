@@ -40,7 +40,9 @@ struct AdvisedPoint {
 
 // One way to train, with its batches.
 struct TriedWay {
-  std::string shard, precision, checkpointing;
+  ShardMode shard = ShardMode::kNone;
+  Precision precision = Precision::kBf16;
+  Checkpointing checkpointing;
   int64_t ranks = 1;
   int64_t shard_ranks = 0;                // ranks that share what is split, while each group has a copy (HSDP); 0: all
   int64_t bytes_of_one = 0;               // peak with a batch of 1
@@ -54,13 +56,13 @@ class Configurations {
   // The references must outlive this object.
   Configurations(const TrainedModel& model, const Device& device, const Framework& framework);
 
-  // Throws Error(kInvalidInput) for a model whose step is not known. `shard`: tries only this one; empty: tries all.
-  std::vector<TriedWay> Try(int64_t ranks, std::string_view shard = "") const;
+  // Throws Error(kInvalidInput) for a model whose step is not known. `shard`: tries only this one; nothing: tries all.
+  std::vector<TriedWay> Try(int64_t ranks, std::optional<ShardMode> shard = {}) const;
   // Returns the quickest among the largest batches that fit, which is nearly always the quickest of all.
-  std::optional<AdvisedPoint> Quickest(int64_t ranks, std::string_view shard) const;
+  std::optional<AdvisedPoint> Quickest(int64_t ranks, std::optional<ShardMode> shard) const;
 
-  RunSpec SpecOf(std::string_view shard, std::string_view precision, std::string_view checkpointing, int64_t batch,
-                 int64_t ranks, const Json& other = Json::object()) const;
+  RunSpec SpecOf(ShardMode shard, Precision precision, const Checkpointing& checkpointing, int64_t batch, int64_t ranks,
+                 const Json& other = Json::object()) const;
   RunSpec SpecOf(const TriedWay& way, int64_t batch, const Json& other = Json::object()) const;
   // Returns `spec` with the fields of `other`.
   RunSpec With(const RunSpec& spec, const Json& other) const;
@@ -69,24 +71,25 @@ class Configurations {
   bool Fits(const RunSpec& spec) const { return BytesOf(spec) <= limit_.bytes; }
   const SlabLimit& limit() const { return limit_; }
   const Device& device() const { return device_; }
-  const std::vector<std::string>& precisions() const { return precisions_; }
-  bool IsSupported(const std::string& field, const std::string& value) const;
+  const std::vector<Precision>& precisions() const { return precisions_; }
+  bool IsSupported(const std::string& field, std::string_view value) const;
 
  private:
   enum class Batches : uint8_t { kPowersToo, kLargestAlone };
-  std::vector<TriedWay> Try(int64_t ranks, std::string_view shard, Batches batches) const;
+  std::vector<TriedWay> Try(int64_t ranks, std::optional<ShardMode> shard, Batches batches) const;
   void TryWay(TriedWay& way, Batches batches) const;
   int64_t LargestThatFits(const TriedWay& way) const;
 
   const TrainedModel& model_;
   const Device& device_;
   const Framework& framework_;
-  std::vector<std::string> precisions_, policies_;
+  std::vector<Precision> precisions_;
+  std::vector<Checkpointing> policies_;
   SlabLimit limit_;
 };
 
 // Returns "full", or "full over 8" if groups of 8 share what is split.
-std::string SplitName(const std::string& shard, int64_t shard_ranks);
+std::string SplitName(ShardMode shard, int64_t shard_ranks);
 
 // Returns the points of all ways, the quickest first.
 std::vector<AdvisedPoint> FittingPoints(const std::vector<TriedWay>& ways);

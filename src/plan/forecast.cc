@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "plan/memory_limit.h"
 #include "predict/peak.h"
+#include "run/names.h"
 #include "run/presets.h"
 #include "run/spec.h"
 #include "run/step_figures.h"
@@ -262,7 +263,8 @@ GpuRates RatesOn(const RunSpec& spec, const StepForecast& step, const Device& de
   rates.tokens_per_s = step.steady_tokens_per_s(spec) / static_cast<double>(spec.ranks);
   // The same peak as for a measured run, so that both are shares of one peak. For a GPU without one, the device's own
   // peak.
-  const double own = device.Or("peaks." + (spec.precision == "nvfp4" ? "fp4" : spec.precision), 0);
+  const double own =
+      device.Or(fmt::format("peaks.{}", spec.precision == Precision::kNvfp4 ? "fp4" : NameOf(spec.precision)), 0);
   const double peak = PeakFlops(device.gpu, spec.precision).value_or(own) / 1e12;
   const FlopFigures flops = ModelFlops(spec);
   if (flops.model_causal <= 0) return rates;

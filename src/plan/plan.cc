@@ -61,9 +61,9 @@ Verdict VerdictOf(const RunSpec& spec, const MemoryForecast& forecast, const Sla
 
 // Returns whether the point would fit if its ranks shared what each of them holds now.
 bool FitsSharded(const Point& point, const SlabLimit& limit, ForecastCache& forecasts) {
-  if (point.spec.ranks == 1 || point.spec.shard == "full") return false;
+  if (point.spec.ranks == 1 || point.spec.shard == ShardMode::kFull) return false;
   Point sharded = point;
-  sharded.spec.shard = "full";
+  sharded.spec.shard = ShardMode::kFull;
   Canonicalize(sharded.spec);
   return CheckSpec(sharded.spec).empty() && Fits(forecasts.Get(sharded), limit);
 }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "run/families.h"
 #include "run/fields.h"
+#include "run/names.h"
 #include "run/parallelism.h"
 #include "run/presets.h"
 #include "run/spec.h"
@@ -25,19 +26,19 @@ constexpr double kWidensByParameters = 0.2;
 constexpr StepSize kSmallestOfRows = {.tokens = 2048, .ranks = 1, .parameters = 1e9};
 constexpr StepSize kLargestOfRows = {.tokens = 32768, .ranks = 2048, .parameters = 71e9};
 
-double BytesOfNumber(const RunSpec& spec) { return spec.precision == "fp32" || spec.precision == "tf32" ? 4 : 2; }
+constexpr Checkpointing kEveryLayer{Checkpointing::Policy::kFull};
+
+double BytesOfNumber(const RunSpec& spec) {
+  return spec.precision == Precision::kFp32 || spec.precision == Precision::kTf32 ? 4 : 2;
+}
 
 // Bytes for each element of an operand that a product of quantized weights keeps: the codes of its rows and of its
 // columns, with their scales. Without quantization, the numbers themselves, once.
 double BytesOfOperand(const RunSpec& spec) {
-  if (spec.precision == "fp8") return 2;
-  if (spec.precision == "mxfp8") return 2 * (1 + 1.0 / 32);
-  if (spec.precision == "nvfp4") return 2 * (0.5 + 1.0 / 16);
+  if (spec.precision == Precision::kFp8) return 2;
+  if (spec.precision == Precision::kMxfp8) return 2 * (1 + 1.0 / 32);
+  if (spec.precision == Precision::kNvfp4) return 2 * (0.5 + 1.0 / 16);
   return BytesOfNumber(spec);
-}
-
-bool IsQuantized(const RunSpec& spec) {
-  return spec.precision == "fp8" || spec.precision == "mxfp8" || spec.precision == "nvfp4";
 }
 
 double BytesOfLayer(const KeptOfLayer& kept, const RunSpec& s) {
@@ -47,7 +48,7 @@ double BytesOfLayer(const KeptOfLayer& kept, const RunSpec& s) {
   const auto hidden = static_cast<double>(s.hidden);
   const auto ffn = static_cast<double>(s.ffn);
   const double kv = static_cast<double>(s.kv_heads) * static_cast<double>(s.head_dim);
-  const double of_mlp = FindFamily(s.family).gated ? kept.gated_ffn : kept.ffn;
+  const double of_mlp = FamilyOf(s).gated ? kept.gated_ffn : kept.ffn;
   const double masks = s.dropout > 0 ? kept.dropout_masks : 0;
   return tokens * (hidden * (kept.hidden * number + kept.hidden_operands * operand + masks) + kv * kept.kv * number +
                    ffn * (of_mlp * number + kept.ffn_operands * operand));
@@ -118,9 +119,9 @@ double Framework::Spread(const std::string& gpu, const StepSize& size) const {
 
 std::string NotEstimated(const Framework& framework, const RunSpec& spec) {
   if (framework.is_ours()) return {};
-  if (!FindFamily(spec.family).priced || spec.experts > 0) {
+  if (!FamilyOf(spec).priced || spec.experts > 0) {
     return fmt::format("{} is a model whose layers cannot be priced yet",
-                       spec.model.empty() ? spec.family : spec.model);
+                       spec.model.empty() ? NameOf(spec.family) : spec.model);
   }
   for (const auto& [field, ranks] : {std::pair{"tensor_parallel", spec.tensor_parallel},
                                      {"pipeline_parallel", spec.pipeline_parallel},
@@ -134,7 +135,7 @@ std::string NotEstimated(const Framework& framework, const RunSpec& spec) {
       return fmt::format("{} is known with {}: {}, not {}", framework.name, field, Join(values, " or "), value);
     }
   }
-  if (spec.checkpointing != "none" && !framework.recomputes.contains(spec.checkpointing)) {
+  if (spec.checkpointing != Checkpointing() && !framework.recomputes.contains(NameOf(spec.checkpointing))) {
     return fmt::format("what {} computes again with checkpointing: {} is not known", framework.name,
                        spec.checkpointing);
   }
@@ -149,7 +150,7 @@ std::pair<RunSpec, Framework> AsPriced(const Framework& framework, const RunSpec
   std::pair<RunSpec, Framework> priced = {spec, framework};
   auto& [step, as] = priced;
   as.again = {0, 0, 0};
-  if (const auto known = framework.recomputes.find(spec.checkpointing); known != framework.recomputes.end()) {
+  if (const auto known = framework.recomputes.find(NameOf(spec.checkpointing)); known != framework.recomputes.end()) {
     as.again = known->second;
   }
   if (!framework.compile.empty() && framework.eager_passes > 0) {
@@ -161,21 +162,21 @@ std::pair<RunSpec, Framework> AsPriced(const Framework& framework, const RunSpec
   step.trainer = kOurTrainer;
   step.device = "meta";  // a point is priced for any device, whatever its own `device`
   step.own.clear();
-  step.family = FindFamily(spec.family).priced_as;
-  step.checkpointing = as.again.any() ? "full" : "none";
+  step.family = FamilyOf(spec).priced_as;
+  step.checkpointing = as.again.any() ? kEveryLayer : Checkpointing();
   if (step.family != spec.family) {
     step.model.clear();
     step.parameters = step.active_parameters = 0;
     step.flops_per_token = 0;
-    if (FindFamily(step.family).learned_positions) step.positions = std::max(step.positions, step.seq_length);
+    if (FamilyOf(step).learned_positions) step.positions = std::max(step.positions, step.seq_length);
   }
-  if (IsQuantized(step) == false) step.scaling = "none";
+  if (!IsQuantized(step.precision)) step.scaling = "none";
   step.communicator.clear();
-  if (step.shard == "full") as.overlap = framework.overlap_full;
+  if (step.shard == ShardMode::kFull) as.overlap = framework.overlap_full;
   if (step.shard_ranks > 0) {
     as.replicas = step.ranks / step.shard_ranks;
     step.ranks = std::exchange(step.shard_ranks, 0);
-    if (step.ranks == 1) step.shard = "none";
+    if (step.ranks == 1) step.shard = ShardMode::kNone;
   }
   Canonicalize(step);
   return priced;
@@ -192,33 +193,35 @@ int64_t PeakBytes(const Framework& framework, const RunSpec& s) {
   const double outside = vocab * static_cast<double>(s.hidden) * (s.tied_head ? 1 : 2);
   const double of_layer = (parameters - outside) / layers;
 
-  const bool full = s.shard == "full";
-  const bool whole_in_a_step = s.shard == "gradients" && memory.splits_weights;
+  const bool full = s.shard == ShardMode::kFull;
+  const bool whole_in_a_step = s.shard == ShardMode::kGradients && memory.splits_weights;
   const auto split = [&](bool is_split) { return parameters / (is_split ? ranks : 1); };
   const double moments = memory.moments.Bytes(number) + (number == 2 ? memory.master.Bytes(number) : 0);
-  double state = split(full || whole_in_a_step) * memory.weights.Bytes(number) + split(s.shard != "none") * moments;
-  const double gradients = split(full || s.shard == "gradients") * memory.gradients.Bytes(number);
-  if (s.shard == "none" && s.ranks > 1) state += parameters * memory.buckets.Bytes(number);
+  double state =
+      split(full || whole_in_a_step) * memory.weights.Bytes(number) + split(s.shard != ShardMode::kNone) * moments;
+  const double gradients = split(full || s.shard == ShardMode::kGradients) * memory.gradients.Bytes(number);
+  if (s.shard == ShardMode::kNone && s.ranks > 1) state += parameters * memory.buckets.Bytes(number);
   double whole = whole_in_a_step ? parameters * number : 0;
   if (full) {
     whole = of_layer * number * memory.gathered_layers;
     if (memory.gathers_head) whole += outside * number;
   }
-  const double reduced = full || s.shard == "gradients" ? of_layer * number * memory.reduced_layers : 0;
+  const double reduced = full || s.shard == ShardMode::kGradients ? of_layer * number * memory.reduced_layers : 0;
 
   const double of_one = BytesOfLayer(memory.kept, s);
   double kept = layers * of_one;
   double working = 0;  // what is computed again for the layer in its backward pass
-  if (s.checkpointing == "full") {
+  if (s.checkpointing == kEveryLayer) {
     kept = layers * number * tokens * static_cast<double>(s.hidden);
     working = of_one;
-  } else if (s.checkpointing == "selective") {
+  } else if (s.checkpointing.policy == Checkpointing::Policy::kSelective) {
     kept = layers * BytesOfLayer(memory.kept_selective, s);
     working = of_one;
   }
   // Codes are kept from the forward pass to the backward pass. With full checkpointing, nothing lies between the two.
-  const double codes =
-      memory.keeps_codes && IsQuantized(s) && s.checkpointing != "full" ? parameters * BytesOfOperand(s) : 0;
+  const double codes = memory.keeps_codes && IsQuantized(s.precision) && s.checkpointing != kEveryLayer
+                           ? parameters * BytesOfOperand(s)
+                           : 0;
   const double logits = tokens * vocab * memory.logits;
 
   // The peak is when the loss is computed, when the first layer's backward pass runs, or after the last one's.

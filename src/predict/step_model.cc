@@ -222,7 +222,8 @@ void Scale(StepForecast& forecast, double factor) {
 
 // Returns the spread that published rows show for the step. No rows cover processors, fp32, TF32 or 4 bits.
 std::optional<double> SpreadOfRows(const RunSpec& spec, const Device& device, const Framework& framework) {
-  const bool has_rows = spec.precision != "fp32" && spec.precision != "tf32" && !spec.precision.ends_with("fp4");
+  const bool has_rows =
+      spec.precision != Precision::kFp32 && spec.precision != Precision::kTf32 && spec.precision != Precision::kNvfp4;
   if (device.is_cpu() || !has_rows) return std::nullopt;
   return framework.Spread(device.gpu, SizeOfStep(spec, framework.replicas));
 }
@@ -537,7 +538,7 @@ TracedStep::TracedStep(const RunSpec& spec, const Device& device) {
   // All micro-steps are alike but the first, which starts the sums, and the last, which reduces them.
   constexpr int64_t kMicroSteps = 3;
   constexpr int32_t kMiddle = 1;
-  const int64_t cycle = std::max<int64_t>(1, RecomputePolicy::Parse(spec.checkpointing).layers_per_group);
+  const int64_t cycle = spec.checkpointing.layers_per_group;
   // The fewest layers with the same remainder of a group as the spec's. The trace has one more group, between others.
   int64_t layers = spec.bf16_first_layers + spec.bf16_last_layers + std::max<int64_t>(3, 2 * cycle);
   if (layers < spec.layers) layers += (spec.layers - layers) % cycle;

@@ -1,10 +1,12 @@
 #include "run/families.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "run/names.h"
 
 namespace ridgeline {
 namespace {
@@ -63,7 +65,7 @@ void AddOutsideLayers(const RunSpec& s, const Family& family, ModelCounts& count
 }
 
 ModelCounts Count(const RunSpec& s, int64_t experts) {
-  const Family& family = FindFamily(s.family);
+  const Family& family = FamilyOf(s);
   const double dense_layers = s.experts == 0 ? AsDouble(s.layers) : 0;
   ModelCounts counts = OfLayers(s, family, OfAttention(s, family), dense_layers, AsDouble(experts));
   AddOutsideLayers(s, family, counts);
@@ -73,7 +75,7 @@ ModelCounts Count(const RunSpec& s, int64_t experts) {
 // The first three layers are dense. The others have one more expert, which every token takes, and a bias for each
 // expert to choose from.
 ModelCounts CountDeepSeekV3(const RunSpec& s, int64_t experts) {
-  const Family& family = FindFamily(s.family);
+  const Family& family = FamilyOf(s);
   const double dense_layers = std::min(AsDouble(s.layers), s.experts == 0 ? AsDouble(s.layers) : 3);
   ModelCounts counts = OfLayers(s, family, OfLatentAttention(s), dense_layers, AsDouble(experts) + 1);
   counts.all += (AsDouble(s.layers) - dense_layers) * AsDouble(s.experts);
@@ -86,7 +88,7 @@ double AttendedByDeepSeekV3(const RunSpec& s) { return AsDouble(s.heads) * (192.
 
 void SetStackDefaults(RunSpec& spec) {
   spec.dropout = 0.1;
-  spec.optimizer = "adam";
+  spec.optimizer = OptimizerKind::kAdam;
   spec.learning_rate = 1e-4;
   spec.beta2 = 0.999;
   spec.weight_decay = 0;
@@ -131,55 +133,68 @@ HubConfig GptConfig(const RunSpec& s) {
           {{"resid_pdrop", s.dropout}, {"embd_pdrop", 0.0}, {"attn_pdrop", 0.0}}};
 }
 
-// Other trainers' families have the names that Hugging Face's transformers gives them (model_type).
+// One row for each value, in its order. Other trainers' families have the names that Hugging Face's transformers gives
+// them (model_type).
 constexpr Family kFamilies[] = {
-    {.name = "llama", .ours = true, .mixes = true, .rope_theta = 5e5, .count = Count, .config = LlamaConfig},
-    {.name = "gpt",
+    {.family = ModelFamily::kLlama,
+     .ours = true,
+     .mixes = true,
+     .rope_theta = 5e5,
+     .count = Count,
+     .config = LlamaConfig},
+    {.family = ModelFamily::kGpt,
      .ours = true,
      .learned_positions = true,
      .gated = false,
      .biases = true,
      .tied_head = true,
-     .priced_as = "gpt",
+     .priced_as = ModelFamily::kGpt,
      .count = Count,
      .config = GptConfig},
-    {.name = "stack",
+    {.family = ModelFamily::kStack,
      .ours = true,
      .embeds = false,
      .gated = false,
      .biases = true,
      .state_as_precision = true,
-     .priced_as = "stack",
+     .priced_as = ModelFamily::kStack,
      .set_defaults = SetStackDefaults,
      .count = Count},
-    {.name = "qwen2", .qkv_biases = true, .rope_theta = 1e6, .count = Count},
-    {.name = "qwen3", .qk_norms = true, .mixes = true, .rope_theta = 1e6, .count = Count},
-    {.name = "gemma2", .norms = 4, .rope_theta = 1e4, .tied_head = true, .count = Count},
-    {.name = "gemma3", .qk_norms = true, .norms = 4, .rope_theta = 1e6, .tied_head = true, .count = Count},
-    {.name = "mpt", .gated = false, .tied_head = true, .priced_as = "gpt", .count = Count},
-    {.name = "deepseek_v3",
+    {.family = ModelFamily::kQwen2, .qkv_biases = true, .rope_theta = 1e6, .count = Count},
+    {.family = ModelFamily::kQwen3, .qk_norms = true, .mixes = true, .rope_theta = 1e6, .count = Count},
+    {.family = ModelFamily::kGemma2, .norms = 4, .rope_theta = 1e4, .tied_head = true, .count = Count},
+    {.family = ModelFamily::kGemma3,
+     .qk_norms = true,
+     .norms = 4,
+     .rope_theta = 1e6,
+     .tied_head = true,
+     .count = Count},
+    {.family = ModelFamily::kMpt, .gated = false, .tied_head = true, .priced_as = ModelFamily::kGpt, .count = Count},
+    {.family = ModelFamily::kDeepSeekV3,
      .mixes = true,
      .rope_theta = 1e4,
      .priced = false,
      .count = CountDeepSeekV3,
      .attended = AttendedByDeepSeekV3},
-    {.name = kAnyFamily, .embeds = false, .priced = false},
+    {.family = ModelFamily::kOther, .embeds = false, .priced = false},
 };
+static_assert(std::size(kFamilies) == kNames<ModelFamily>.size());
+static_assert([] {
+  size_t row = 0;
+  return std::ranges::all_of(kFamilies, [&](const Family& f) { return f.family == static_cast<ModelFamily>(row++); });
+}());
 
 }  // namespace
 
 std::span<const Family> Families() { return kFamilies; }
 
-const Family& FindFamily(std::string_view name) {
-  const auto* it = std::find_if(std::begin(kFamilies), std::end(kFamilies),
-                                [&](const Family& family) { return family.name == name; });
-  return it == std::end(kFamilies) ? *std::prev(it) : *it;
-}
+const Family& RowOf(ModelFamily family) { return kFamilies[static_cast<size_t>(family)]; }
+const Family& FamilyOf(const RunSpec& spec) { return RowOf(spec.family); }
 
 std::string OurFamilies() {
   std::vector<std::string> ours;
   for (const Family& family : kFamilies) {
-    if (family.ours) ours.emplace_back(family.name);
+    if (family.ours) ours.emplace_back(NameOf(family.family));
   }
   const std::string last = ours.back();
   ours.pop_back();

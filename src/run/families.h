@@ -35,7 +35,7 @@ struct HubConfig {
 };
 
 struct Family {
-  std::string_view name;
+  ModelFamily family;
   bool ours = false;                // Ridgeline trains it; other families are for other trainers
   bool embeds = true;               // has a vocabulary: an embedding, a last norm and a head
   bool learned_positions = false;   // has an embedding of positions
@@ -50,7 +50,7 @@ struct Family {
   bool tied_head = false;           // what it usually is
   // The family of ours whose step takes about as long: other biases and norms, and a missing position table, take
   // almost no time. If not priced, no family of ours has such layers.
-  std::string_view priced_as = "llama";
+  ModelFamily priced_as = ModelFamily::kLlama;
   bool priced = true;
   // Sets the fields whose usual values differ from RunSpec's, except those above.
   void (*set_defaults)(RunSpec& spec) = nullptr;
@@ -62,13 +62,9 @@ struct Family {
   HubConfig (*config)(const RunSpec& spec) = nullptr;
 };
 
-// The family of a model that is only a name, as other trainers may have. Its layers are unknown.
-inline constexpr std::string_view kAnyFamily = "other";
-
 std::span<const Family> Families();
-
-// Returns the family of kAnyFamily if no family has this name.
-const Family& FindFamily(std::string_view name);
+const Family& FamilyOf(const RunSpec& spec);
+const Family& RowOf(ModelFamily family);
 
 // "llama, gpt and stack".
 std::string OurFamilies();

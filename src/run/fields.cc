@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "run/families.h"
+#include "run/names.h"
 
 namespace ridgeline {
 namespace {
@@ -65,7 +65,7 @@ const Field kFields[] = {
     {"family", &RunSpec::family,
      "model family: llama, gpt or stack. Other trainers have more, and `other` if only the model's name is known "
      "(default llama)",
-     "llama|gpt|stack|qwen2|qwen3|gemma2|gemma3|mpt|deepseek_v3|other", 0, 0, F::kOfShape},
+     kChoices<ModelFamily>, 0, 0, F::kOfShape},
     {"ffn", &RunSpec::ffn, "hidden size of the MLP", "", 1, 1 << 22, F::kOfShape, "0"},
     {"flops_per_token", &RunSpec::flops_per_token,
      "other trainers: FLOPs of training a token, backward pass included (default: from the model's shape, else 6 times "
@@ -103,7 +103,7 @@ const Field kFields[] = {
      0, 0, F::kSparesMemory},
     {"norm_eps", &RunSpec::norm_eps, "epsilon of the norms (default 1e-5)", "", 0, 1, F::kSparesMemory},
     {"optimizer", &RunSpec::optimizer, "adamw (decoupled weight decay) or adam (default adamw; stack adam)",
-     "adam|adamw", 0, 0},
+     kChoices<OptimizerKind>, 0, 0},
     {"parameters", &RunSpec::parameters,
      "other trainers: parameters, or trained parameters, if the model's shape does not say (default: from its shape)",
      "", 0, kBig, F::kOfHarness | F::kSparesMemory, "0"},
@@ -114,7 +114,7 @@ const Field kFields[] = {
      F::kOfShape},
     {"precision", &RunSpec::precision,
      "number format of the linear layers' products; tf32: fp32 operands rounded to 10 bits of mantissa (default bf16)",
-     "fp32|tf32|bf16|fp16|fp8|mxfp8|nvfp4", 0, 0},
+     kChoices<Precision>, 0, 0},
     {"primary_weights", &RunSpec::primary_weights,
      "fp8, mxfp8, nvfp4: how quantized layers' weights are kept: high_precision (bf16) or quantized (codes and scales "
      "only, as TransformerEngine's quantized_model_init) (default high_precision)",
@@ -142,7 +142,7 @@ const Field kFields[] = {
     {"shard", &RunSpec::shard,
      "what is split over the ranks: none, optimizer (moments and master weights: ZeRO-1), gradients (these, too: "
      "ZeRO-2, SHARD_GRAD_OP) or full (weights, too: FSDP, ZeRO-3) (default none)",
-     "none|optimizer|gradients|full", 0, 0, F::kSparesLoss},
+     kChoices<ShardMode>, 0, 0, F::kSparesLoss},
     {"shard_ranks", &RunSpec::shard_ranks,
      "other trainers: ranks that share what `shard` splits, such as those of a node; each such group has a copy (HSDP) "
      "(default: all)",
@@ -201,7 +201,8 @@ const Field* Find(std::span<const Field> table, std::string_view name) {
 std::string_view Field::type() const {
   static constexpr std::string_view kTypes[] = {"integer", "number", "true or false", "text", "", "true or false"};
   const auto* own = std::get_if<OwnMember>(&member);
-  return kTypes[own != nullptr ? own->standard.index() : member.index()];
+  const size_t index = own != nullptr ? own->standard.index() : member.index();
+  return index < std::size(kTypes) ? kTypes[index] : "text";
 }
 
 std::string Field::flag() const {
@@ -259,6 +260,8 @@ FieldValue ValueOf(const RunSpec& spec, const Field& field) {
           return it == spec.own.end() ? member.standard : it->second;
         } else if constexpr (std::is_same_v<std::decay_t<decltype(member)>, std::optional<bool> RunSpec::*>) {
           return (spec.*member).value_or(false);
+        } else if constexpr (requires { NameOf(spec.*member); }) {
+          return std::string(NameOf(spec.*member));
         } else {
           return spec.*member;
         }
@@ -266,23 +269,33 @@ FieldValue ValueOf(const RunSpec& spec, const Field& field) {
       field.member);
 }
 
-void SetValue(RunSpec& spec, const Field& field, const FieldValue& value) {
-  std::visit(
+bool SetValue(RunSpec& spec, const Field& field, const FieldValue& value) {
+  const auto set_named = [](auto& to, const auto& named) {
+    if (named) to = *named;
+    return named.has_value();
+  };
+  return std::visit(
       [&](const auto& member) {
         if constexpr (std::is_same_v<std::decay_t<decltype(member)>, OwnMember>) {
           spec.own[std::string(field.name)] = value;
         } else if constexpr (std::is_same_v<std::decay_t<decltype(member)>, std::optional<bool> RunSpec::*>) {
           spec.*member = std::get<bool>(value);
+        } else if constexpr (std::is_same_v<std::decay_t<decltype(member)>, Checkpointing RunSpec::*>) {
+          return set_named(spec.*member, ParseCheckpointing(std::get<std::string>(value)));
+        } else if constexpr (std::is_enum_v<std::decay_t<decltype(spec.*member)>>) {
+          return set_named(spec.*member,
+                           ValueNamed<std::decay_t<decltype(spec.*member)>>(std::get<std::string>(value)));
         } else {
           spec.*member = std::get<std::decay_t<decltype(spec.*member)>>(value);
         }
+        return true;
       },
       field.member);
 }
 
 bool IsUnknown(const RunSpec& spec, const Field& field) {
   const bool is_of_model = field.Has(Field::kOfShape) || field.name == "rope_theta";
-  if (is_of_model ? spec.family != kAnyFamily : !field.Has(Field::kOfHarness)) return false;
+  if (is_of_model ? spec.family != ModelFamily::kOther : !field.Has(Field::kOfHarness)) return false;
   const FieldValue value = ValueOf(spec, field);
   return value == FieldValue(int64_t{0}) || value == FieldValue(0.0) || value == FieldValue(false);
 }

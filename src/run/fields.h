@@ -24,9 +24,11 @@ struct OwnMember {
 inline constexpr std::string_view kOurTrainer = "ridgeline";
 
 struct Field {
-  // The last has no value if a spec does not mention the field. Then no encoding mentions it.
+  // An optional one has no value if a spec does not mention the field. Then no encoding mentions it. Those after it are
+  // text in JSON (run/names.h).
   using Member = std::variant<int64_t RunSpec::*, double RunSpec::*, bool RunSpec::*, std::string RunSpec::*, OwnMember,
-                              std::optional<bool> RunSpec::*>;
+                              std::optional<bool> RunSpec::*, ModelFamily RunSpec::*, Precision RunSpec::*,
+                              OptimizerKind RunSpec::*, ShardMode RunSpec::*, Checkpointing RunSpec::*>;
 
   // What a field does not change, and what it belongs to. A plain field changes both a run's memory and its loss.
   enum Trait : unsigned {
@@ -77,8 +79,8 @@ RunSpec Without(const RunSpec& spec, Field::Trait trait);
 
 // A spec's value of a field of any type. A trainer's own field has its default if the spec does not mention it.
 FieldValue ValueOf(const RunSpec& spec, const Field& field);
-// `value` must be of the field's type.
-void SetValue(RunSpec& spec, const Field& field, const FieldValue& value);
+// `value` must be of the field's type. Sets nothing and returns false if it is a name that no value has.
+bool SetValue(RunSpec& spec, const Field& field, const FieldValue& value);
 
 // Whether the value was not given and cannot be derived: a part of the shape of a model that is only a name
 // (run/families.h), or its parameters and FLOPs if nobody gave them. Such a field is shown empty.

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "run/families.h"
+#include "run/names.h"
 #include "run/presets.h"
 
 namespace ridgeline {
@@ -34,12 +35,12 @@ using Names = std::vector<std::string_view>;
 // Problems with models that our own trainer does not have.
 std::vector<Problem> NotOurs(const RunSpec& s) {
   std::vector<Problem> problems;
-  if (s.family == kAnyFamily && s.model.empty()) {
+  if (s.family == ModelFamily::kOther && s.model.empty()) {
     problems.push_back(
         {"family", fmt::format("family {} is of other trainers: {} trains {}", s.family, kOurTrainer, OurFamilies())});
-  } else if (s.family == kAnyFamily) {
+  } else if (s.family == ModelFamily::kOther) {
     problems.push_back({"model", UnknownModel(s.model)});
-  } else if (!FindFamily(s.family).ours) {
+  } else if (!FamilyOf(s).ours) {
     problems.push_back({"family", fmt::format("the model {} is for other trainers: its family is {}, and {} trains {}",
                                               s.model, s.family, kOurTrainer, OurFamilies())});
   } else if (s.experts > 0) {
@@ -60,7 +61,7 @@ std::vector<Problem> NotOurs(const RunSpec& s) {
 
 // Problems with experts: what a mixture of experts lacks, or what another model must not have.
 std::vector<Problem> OfExperts(const RunSpec& s) {
-  if (s.experts == 0 && s.family != kAnyFamily) {
+  if (s.experts == 0 && s.family != ModelFamily::kOther) {
     if (s.experts_per_token == 0 && s.expert_ffn == 0) return {};
     return {{"experts",
              "experts_per_token and expert_ffn go with experts, and there are none",
@@ -71,8 +72,8 @@ std::vector<Problem> OfExperts(const RunSpec& s) {
              fmt::format("experts_per_token {} is more than the {} experts", s.experts_per_token, s.experts),
              {"experts"}}};
   }
-  if (s.family == kAnyFamily) return {};
-  if (!FindFamily(s.family).mixes) {
+  if (s.family == ModelFamily::kOther) return {};
+  if (!FamilyOf(s).mixes) {
     return {{"experts", fmt::format("{} has no experts", s.family), {"family"}}};
   }
   if (s.experts_per_token > 0 && s.expert_ffn > 0) return {};
@@ -86,7 +87,7 @@ std::vector<Problem> OfTheShape(const RunSpec& s) {
   const auto add = [&](std::string_view field, std::string message, Names with = {}) {
     problems.push_back({std::string(field), std::move(message), std::move(with)});
   };
-  const Family& family = FindFamily(s.family);
+  const Family& family = FamilyOf(s);
   if (s.head_dim == 0)
     add("heads", fmt::format("hidden {} is not divisible by heads {}", s.hidden, s.heads), {"hidden"});
   if (s.heads % s.kv_heads != 0)
@@ -150,13 +151,13 @@ std::vector<Problem> SetModel(const std::string& name, RunSpec& spec) {
                                   kLongestModel, ShortenToBytes(DumpJson(Json(name)), 80))}};
   } else {
     spec.model = name;
-    spec.family = kAnyFamily;
+    spec.family = ModelFamily::kOther;
   }
   return {};
 }
 
-Problem OtherFamily(const std::string& given, const std::string& model, const std::string& family) {
-  if (family == kAnyFamily) {
+Problem OtherFamily(const std::string& given, const std::string& model, ModelFamily family) {
+  if (family == ModelFamily::kOther) {
     return {
         "family",
         fmt::format("family is {}, but the model {} is not a preset and has no known family: leave out one of the two",
@@ -173,7 +174,7 @@ bool CheckModel(const RunSpec& s, std::vector<Problem>& problems) {
   };
   if (s.trainer == kOurTrainer) add_all(NotOurs(s));
   if (problems.size() > before) return false;
-  if (s.family != kAnyFamily) {
+  if (s.family != ModelFamily::kOther) {
     for (const auto& [name, value] :
          {std::pair{"layers", s.layers}, {"hidden", s.hidden}, {"heads", s.heads}, {"ffn", s.ffn}}) {
       if (value > 0) continue;
@@ -195,7 +196,7 @@ std::string ModelOfText(const Json& document) {
     return it != document.end() && it->is_string() ? it->get<std::string>() : std::string();
   };
   std::string name = text("model");
-  if (FindPreset(name) != nullptr || text("family") == kAnyFamily) return name;
+  if (FindPreset(name) != nullptr || text("family") == NameOf(ModelFamily::kOther)) return name;
   RunSpec shape;
   for (const Field& field : Fields()) {
     const auto value = document.find(field.name);

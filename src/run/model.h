@@ -13,7 +13,7 @@ namespace ridgeline {
 std::vector<Problem> SetModel(const std::string& name, RunSpec& spec);
 
 // The problem that `family` is given beside a model of another family.
-Problem OtherFamily(const std::string& given, const std::string& model, const std::string& family);
+Problem OtherFamily(const std::string& given, const std::string& model, ModelFamily family);
 
 // Appends the problems with a canonical spec's model. Returns false if nothing more can be said about the spec.
 bool CheckModel(const RunSpec& spec, std::vector<Problem>& problems);

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "run/families.h"
 
 namespace ridgeline {
 namespace {
@@ -45,7 +44,7 @@ void CanonicalizeParallelism(RunSpec& spec) {
 }
 
 int64_t ShardRanks(const RunSpec& spec) {
-  if (spec.shard == "none") return 1;
+  if (spec.shard == ShardMode::kNone) return 1;
   return spec.shard_ranks > 0 ? spec.shard_ranks : DataParallelRanks(spec);
 }
 
@@ -70,7 +69,7 @@ void CheckParallelism(const RunSpec& s, std::vector<Problem>& problems) {
                                     s.expert_parallel, s.ranks / s.pipeline_parallel),
                         {"ranks", "pipeline_parallel"}});
   }
-  if (s.expert_parallel > 1 && s.family != kAnyFamily) {
+  if (s.expert_parallel > 1 && s.family != ModelFamily::kOther) {
     if (s.experts == 0) {
       problems.push_back({"expert_parallel",
                           fmt::format("expert_parallel: {} needs experts, and {} has none", s.expert_parallel, s.model),
@@ -88,7 +87,7 @@ void CheckParallelism(const RunSpec& s, std::vector<Problem>& problems) {
          fmt::format("virtual_pipeline: {} needs a pipeline: pipeline_parallel above 1", s.virtual_pipeline),
          {"pipeline_parallel"}});
   }
-  if (s.shard_ranks > 0 && s.shard == "none") {
+  if (s.shard_ranks > 0 && s.shard == ShardMode::kNone) {
     problems.push_back(
         {"shard_ranks",
          fmt::format("shard_ranks: {} is the number of ranks that share what `shard` splits, but shard is none",

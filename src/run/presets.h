@@ -13,7 +13,7 @@ namespace ridgeline {
 
 struct Preset {
   std::string_view name;
-  std::string_view family;
+  ModelFamily family;
   int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions;
   bool tied_head;
   int64_t parameters;  // exact

@@ -13,9 +13,9 @@
 #include "base/text.h"
 #include "run/families.h"
 #include "run/model.h"
+#include "run/names.h"
 #include "run/parallelism.h"
 #include "run/presets.h"
-#include "run/step_figures.h"
 #include "run/synonyms.h"
 
 namespace ridgeline {
@@ -29,6 +29,10 @@ std::string RangeProblem(const Field& field, double value) {
 std::string TypeProblem(const Field& field, const Json& value) {
   return fmt::format("{} must be {} {}, not {}", field.name, field.type() == "integer" ? "an" : "a", field.type(),
                      DumpJson(value));
+}
+
+std::string UnknownPolicy(const std::string& text) {
+  return fmt::format("checkpointing '{}' is not one of none, selective, full, full/K", text);
 }
 
 // Each Assign returns the problem, or nothing.
@@ -95,6 +99,18 @@ void AppendNumber(double value, std::string& out) {
 
 void AppendBoolean(bool value, std::string& out) { out += value ? "true" : "false"; }
 
+void AppendName(const RunSpec& spec, const Field& field, std::string& out) {
+  std::visit(
+      [&](const auto& member) {
+        if constexpr (requires { NameOf(spec.*member); }) {
+          out += '"';
+          out += NameOf(spec.*member);
+          out += '"';
+        }
+      },
+      field.member);
+}
+
 // Reads the member directly, because specs are encoded by the hundred thousand. `field` is one of the table's.
 void AppendValue(const RunSpec& spec, const Field& field, std::string& out) {
   if (const auto* i = std::get_if<int64_t RunSpec::*>(&field.member)) {
@@ -105,10 +121,10 @@ void AppendValue(const RunSpec& spec, const Field& field, std::string& out) {
     AppendBoolean(spec.*(*b), out);
   } else if (const auto* said = std::get_if<std::optional<bool> RunSpec::*>(&field.member)) {
     AppendBoolean((spec.*(*said)).value_or(false), out);
-  } else if (const auto text = std::get<std::string RunSpec::*>(field.member); text == &RunSpec::model) {
-    AppendString(NameInText(spec), out);
+  } else if (const auto* text = std::get_if<std::string RunSpec::*>(&field.member)) {
+    AppendString(*text == &RunSpec::model ? NameInText(spec) : spec.*(*text), out);
   } else {
-    AppendString(spec.*text, out);
+    AppendName(spec, field, out);
   }
 }
 
@@ -234,16 +250,12 @@ void AppendFields(const RunSpec& spec, bool with_settings, std::string& out) {
   out += '}';
 }
 
-bool KeepsFp32State(const RunSpec& spec) {
-  return spec.precision == "fp32" || spec.precision == "tf32" || spec.precision == "fp16";
-}
-
 }  // namespace
 
-RunSpec FamilyDefaults(std::string_view family) {
+RunSpec FamilyDefaults(ModelFamily family) {
   RunSpec spec;
   spec.family = family;
-  const Family& row = FindFamily(family);
+  const Family& row = RowOf(family);
   spec.rope_theta = row.rope_theta;
   spec.tied_head = row.tied_head;
   if (row.set_defaults != nullptr) row.set_defaults(spec);
@@ -263,7 +275,7 @@ std::vector<Problem> SetField(RunSpec& spec, const Field& field, const Json& val
   }
   FieldValue read = ValueOf(spec, field);
   std::string problem = std::visit([&](auto& to) { return Assign(to, field, value); }, read);
-  SetValue(spec, field, read);
+  if (!SetValue(spec, field, read) && problem.empty()) problem = UnknownPolicy(std::get<std::string>(read));
   if (problem.empty()) return {};
   return {{std::string(field.name), std::move(problem)}};
 }
@@ -281,9 +293,9 @@ RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems) {
   const std::string trainer = spec.trainer;
   if (values.contains("family")) set(spec, "family");
   if (values.contains("model")) set(spec, "model");
-  const std::string family = spec.family;
+  const ModelFamily family = spec.family;
   if (values.contains("family") && values.at("family").is_string() && problems.size() == before &&
-      values.at("family") != family) {
+      values.at("family") != NameOf(family)) {
     problems.push_back(OtherFamily(DumpJson(values.at("family")), DumpJson(values.at("model")), family));
   }
   spec = FamilyDefaults(family);
@@ -308,18 +320,19 @@ RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems) {
 }
 
 void Canonicalize(RunSpec& spec) {
-  const bool has_shape = spec.family != kAnyFamily;
+  const bool has_shape = spec.family != ModelFamily::kOther;
   if (has_shape && spec.kv_heads == 0) spec.kv_heads = spec.heads;
   if (has_shape && spec.head_dim == 0 && spec.heads > 0 && spec.hidden % spec.heads == 0) {
     spec.head_dim = spec.hidden / spec.heads;
   }
   if (spec.state_precision.empty())
-    spec.state_precision = FindFamily(spec.family).state_as_precision && !KeepsFp32State(spec) ? "bf16" : "fp32";
+    spec.state_precision = FamilyOf(spec).state_as_precision && !KeepsFp32State(spec.precision) ? "bf16" : "fp32";
   if (spec.scaling.empty()) {
-    spec.scaling = spec.precision == "fp8" ? "delayed" : spec.precision == "mxfp8" ? "round_up" : "none";
+    spec.scaling = spec.precision == Precision::kFp8     ? "delayed"
+                   : spec.precision == Precision::kMxfp8 ? "round_up"
+                                                         : "none";
   }
   if (spec.amax_history == 0 && spec.scaling == "delayed") spec.amax_history = 1024;
-  if (spec.checkpointing == "full/1") spec.checkpointing = "full";
   if (spec.communicator.empty()) spec.communicator = spec.gpu == "none" ? "gloo" : "nccl";
   if (spec.communicator != "virtual" && spec.ranks == 1) spec.communicator = "self";  // there are no other ranks
   CanonicalizeParallelism(spec);
@@ -331,108 +344,6 @@ int64_t ProcessesOf(const RunSpec& spec) {
 }
 
 bool HasSeveralProcesses(const RunSpec& spec) { return ProcessesOf(spec) > 1; }
-
-bool ParseCheckpointing(std::string_view text, std::string& kind, int64_t& every) {
-  kind = text.substr(0, text.find('/'));
-  every = kind == "full" ? 1 : 0;
-  if (kind.size() == text.size()) return kind == "none" || kind == "selective" || kind == "full";
-  if (kind != "full") return false;
-  const std::string_view number = text.substr(kind.size() + 1);
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), every);
-  return error == std::errc() && end == number.data() + number.size() && every >= 1;
-}
-
-std::vector<Problem> CheckSpec(const RunSpec& s) {
-  std::vector<Problem> problems;
-  using Names = std::vector<std::string_view>;
-  const auto add = [&](std::string_view field, std::string message, Names with = {}) {
-    problems.push_back({std::string(field), std::move(message), std::move(with)});
-  };
-  if (!CheckModel(s, problems)) return problems;
-  if (s.min_steps > s.steps) add("measure.min_steps", "measure.min_steps is more than the steps measured", {"steps"});
-  std::string kind;
-  int64_t every = 0;
-  if (!ParseCheckpointing(s.checkpointing, kind, every)) {
-    add("checkpointing",
-        fmt::format("checkpointing '{}' is not one of none, selective, full, full/K", s.checkpointing));
-  } else if (s.layers > 0 && every > s.layers) {
-    add("checkpointing", fmt::format("checkpointing {} spans more than the {} layers", s.checkpointing, s.layers),
-        {"layers"});
-  }
-  if (KeepsFp32State(s) && s.state_precision != "fp32")
-    add("state_precision", fmt::format("state_precision must be fp32 when precision is {}", s.precision),
-        {"precision"});
-  const bool block_formats = s.precision == "fp8" || s.precision == "mxfp8" || s.precision == "nvfp4";
-  const bool scaling_fits = s.precision == "fp8"     ? s.scaling == "delayed" || s.scaling == "current"
-                            : s.precision == "mxfp8" ? s.scaling == "round_up" || s.scaling == "floor"
-                                                     : s.scaling == "none";
-  if (!scaling_fits) {
-    add("scaling",
-        fmt::format("precision {} has no scaling '{}': fp8 has delayed and current, mxfp8 round_up and floor",
-                    s.precision, s.scaling),
-        {"precision"});
-  }
-  if (s.amax_history != 0 && s.scaling != "delayed")
-    add("amax_history", "only delayed scaling has an amax_history", {"scaling", "precision"});
-  const bool knows_layers = s.layers > 0 || !block_formats;
-  if (knows_layers && s.bf16_first_layers + s.bf16_last_layers > (block_formats ? s.layers : 0)) {
-    add("bf16_first_layers",
-        block_formats ? fmt::format("bf16_first_layers and bf16_last_layers are more than the {} layers", s.layers)
-                      : fmt::format("precision {} has no layers to keep in bf16", s.precision),
-        {"bf16_last_layers", "precision", "layers"});
-  }
-  if (s.primary_weights == "quantized" && !block_formats) {
-    add("primary_weights",
-        fmt::format(
-            "precision {} quantizes no weights, so primary_weights cannot be quantized: fp8, mxfp8 and nvfp4 do",
-            s.precision),
-        {"precision"});
-  }
-  if (s.primary_weights == "quantized" && s.ranks > 1 && s.shard == "full") {
-    add("primary_weights",
-        "shard full gathers bf16 weights and quantizes them for use, so primary_weights: quantized would save nothing: "
-        "use shard optimizer, or primary_weights high_precision",
-        {"shard", "ranks"});
-  }
-  if (s.device == "cuda" && s.gpu == "none") {
-    add("gpu", "device: cuda needs the field gpu, such as h100 (`nvidia-smi -L` names the GPUs of a machine)",
-        {"device"});
-  }
-  if (s.device == "cpu" && s.gpu != "none") {
-    add("gpu", fmt::format("gpu: {} goes with device: cuda, or with device: meta to plan for one", s.gpu), {"device"});
-  }
-  const std::string_view between = s.gpu == "none" ? "gloo" : "nccl";  // for ranks that are processes
-  if (s.communicator == "self" && s.ranks != 1 && s.device != "meta") {
-    add("ranks", fmt::format("{} ranks need communicator: {} or virtual (or device: meta)", s.ranks, between),
-        {"communicator", "device", "gpu"});
-  }
-  if ((s.communicator == "gloo" || s.communicator == "nccl") && s.communicator != between) {
-    add("communicator",
-        fmt::format("ranks on {} reach each other by communicator: {}, not by {}", s.gpu == "none" ? "CPUs" : "GPUs",
-                    between, s.communicator),
-        {"gpu", "ranks"});
-  }
-  if (s.communicator == "virtual" && !s.checkpoint_dir.empty()) {
-    add("checkpoint.dir",
-        "a virtual rank holds only a part of the model, and no other rank has the rest: it has no checkpoint files",
-        {"communicator"});
-  }
-  CheckParallelism(s, problems);
-  if (std::string problem = SizeProblem(s); !problem.empty()) {
-    add("batch_size", std::move(problem), {"seq_length", "grad_accumulation", "ranks", "layers", "hidden", "ffn"});
-  }
-  const auto of_another = std::ranges::find_if(s.own, [](const auto& own) { return !IsSettingName(own.first); });
-  if (s.trainer == kOurTrainer && of_another != s.own.end()) {
-    add("trainer", fmt::format("{} is another trainer's field, and the trainer is ridgeline", of_another->first));
-  }
-  if (!IsTrainerName(s.trainer)) {
-    add("trainer",
-        fmt::format("'{}' is not a trainer's name: names have {}", ShortenToBytes(s.trainer, 80), kTrainerNameRule));
-  }
-  if (s.learning_rate_min > s.learning_rate)
-    add("learning_rate_min", "learning_rate_min is above learning_rate", {"learning_rate"});
-  return problems;
-}
 
 void AppendOwn(const RunSpec& spec, std::string& out) {
   if (spec.own.empty()) return;
@@ -525,7 +436,8 @@ RunSpec DecodeSpec(const Json& document, const std::string& source) {
   values.erase("version");
   // A canonical spec has the derived name of its model, which need not be a preset, unless only the name is known.
   const bool has_name = values.contains("model") && values["model"].is_string();
-  const bool has_shape = values.contains("layers") && values.contains("family") && values["family"] != kAnyFamily;
+  const bool has_shape =
+      values.contains("layers") && values.contains("family") && values["family"] != NameOf(ModelFamily::kOther);
   if (has_name && has_shape) values.erase("model");
   std::vector<Problem> problems;
   RunSpec spec = BuildSpec(values, problems);

@@ -19,10 +19,10 @@ struct Problem {
 
 // The defaults of a family: stack has those of NVIDIA's fsdp.py (dropout 0.1, Adam at 1e-4, state in the working
 // dtype).
-RunSpec FamilyDefaults(std::string_view family);
+RunSpec FamilyDefaults(ModelFamily family);
 
 // Sets one field from a JSON value. Returns the problems (type, range, choice), if any. `model` names a preset and sets
-// the shape. Any other name is a model of kAnyFamily if the spec's trainer is not ours.
+// the shape. Any other name is a model of ModelFamily::kOther if the spec's trainer is not ours.
 std::vector<Problem> SetField(RunSpec& spec, std::string_view name, const Json& value);
 
 // The same for a given field, such as a trainer's own.
@@ -33,18 +33,24 @@ std::vector<Problem> SetField(RunSpec& spec, const Field& field, const Json& val
 RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems);
 
 // Fills in what depends on other fields (kv_heads, head_dim, state_precision, communicator, model). Idempotent. A name
-// of kAnyFamily stays as it is, and nothing of such a shape is filled in.
+// of ModelFamily::kOther stays as it is, and nothing of such a shape is filled in.
 void Canonicalize(RunSpec& spec);
 
 // The problems of a canonical spec: an impossible shape, or a combination that nothing can run.
 std::vector<Problem> CheckSpec(const RunSpec& spec);
 
+// Whether linear layers multiply codes with scales.
+constexpr bool IsQuantized(Precision precision) {
+  return precision == Precision::kFp8 || precision == Precision::kMxfp8 || precision == Precision::kNvfp4;
+}
+// Whether state_precision must be fp32.
+constexpr bool KeepsFp32State(Precision precision) {
+  return precision == Precision::kFp32 || precision == Precision::kTf32 || precision == Precision::kFp16;
+}
+
 // The number of processes that run the spec, one per rank; 1 if ranks are no processes, or if one stands for all.
 int64_t ProcessesOf(const RunSpec& spec);
 bool HasSeveralProcesses(const RunSpec& spec);
-
-// "full/4" -> {kind "full", every 4}. `every` is 1 for full, and 0 for the others. Returns false for an unknown policy.
-bool ParseCheckpointing(std::string_view text, std::string& kind, int64_t& every);
 
 // Canonical JSON: one line with sorted keys, every field, `version`, and the settings if one is not its default. Equal
 // specs give equal text.

@@ -15,6 +15,7 @@
 #include "run/fields.h"
 #include "run/figures.h"
 #include "run/gpus.h"
+#include "run/names.h"
 #include "run/result.h"
 #include "store/store.h"
 
@@ -198,12 +199,9 @@ std::string PeakSql() {
   std::string sql = "CASE p.gpu";
   for (const Gpu& gpu : Gpus()) {
     std::string of_gpu;
-    std::string_view rest = FindField("precision")->choices;
-    while (!rest.empty()) {
-      const std::string_view precision = rest.substr(0, rest.find('|'));
-      rest.remove_prefix(std::min(precision.size() + 1, rest.size()));
-      if (const auto peak = PeakFlops(gpu.name, precision)) {
-        of_gpu += fmt::format(" WHEN '{}' THEN {:.1f}", precision, *peak / 1e12);
+    for (const std::string_view name : kNames<Precision>) {
+      if (const auto peak = PeakFlops(gpu.name, *ValueNamed<Precision>(name))) {
+        of_gpu += fmt::format(" WHEN '{}' THEN {:.1f}", name, *peak / 1e12);
       }
     }
     if (!of_gpu.empty()) sql += fmt::format(" WHEN '{}' THEN CASE p.precision{} END", gpu.name, of_gpu);
@@ -371,7 +369,7 @@ std::string DerivedSql(std::string_view column) {
 std::string FieldSql(const Field& field) {
   if (field.type() == "text") return fmt::format("p.{}", field.name);
   if (field.Has(Field::kOfShape) || field.name == "rope_theta") {
-    return fmt::format("iif(p.family = '{1}', nullif(p.{0}, 0), p.{0})", field.name, kAnyFamily);
+    return fmt::format("iif(p.family = '{1}', nullif(p.{0}, 0), p.{0})", field.name, ModelFamily::kOther);
   }
   return field.Has(Field::kOfHarness) ? fmt::format("nullif(p.{}, 0)", field.name) : fmt::format("p.{}", field.name);
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "run/names.h"
 #include "run/presets.h"
 #include "run/spec.h"
 #include "yaml/units.h"
@@ -98,21 +99,17 @@ std::vector<Json> UnfoldRange(const Field& field, const YamlNode& node) {
 // Converts one value to a FieldValue. Returns what is wrong, or nothing. `scratch` is reused for many values, because
 // making it takes longer than all else.
 std::string Convert(const Field& field, const Json& value, RunSpec& scratch, FieldValue& to) {
+  if (field.name == "checkpointing" && value.is_string() && !ParseCheckpointing(value.get_ref<const std::string&>())) {
+    static const std::vector<std::string> kPolicies = {"none", "selective", "full"};
+    const std::string text = value;
+    return fmt::format("checkpointing '{}' is not one of none, selective, full, full/K{}", text,
+                       DidYouMean(text, kPolicies));
+  }
   const auto problems = SetField(scratch, field, value);
   if (!problems.empty()) return problems.front().message;
   if (field.name == "model") {
     to = std::string(MeantModel(value.get<std::string>()));
     return {};
-  }
-  if (field.name == "checkpointing") {
-    std::string kind;
-    int64_t every = 0;
-    if (!ParseCheckpointing(scratch.checkpointing, kind, every)) {
-      static const std::vector<std::string> kPolicies = {"none", "selective", "full"};
-      return fmt::format("checkpointing '{}' is not one of none, selective, full, full/K{}", scratch.checkpointing,
-                         DidYouMean(scratch.checkpointing, kPolicies));
-    }
-    if (every == 1) scratch.checkpointing = kind;
   }
   to = ValueOf(scratch, field);
   return {};

@@ -11,6 +11,7 @@
 #include "run/families.h"
 #include "run/job.h"
 #include "run/model.h"
+#include "run/names.h"
 #include "run/parallelism.h"
 #include "run/presets.h"
 #include "run/spec.h"
@@ -308,9 +309,9 @@ class Walker {
       base_ = {true, family, model, {}};
       const Preset* preset = model != nullptr ? FindPreset(std::get<std::string>(model->value)) : nullptr;
       base_.spec = FamilyDefaults(preset != nullptr   ? preset->family
-                                  : model != nullptr  ? kAnyFamily
-                                  : family != nullptr ? std::string_view(std::get<std::string>(family->value))
-                                                      : std::string_view(RunSpec().family));
+                                  : model != nullptr  ? ModelFamily::kOther
+                                  : family != nullptr ? *ValueNamed<ModelFamily>(std::get<std::string>(family->value))
+                                                      : RunSpec().family);
       if (preset != nullptr) {
         ApplyPreset(*preset, base_.spec);
       } else if (model != nullptr) {
@@ -405,7 +406,7 @@ class Walker {
     std::vector<Problem> problems = CheckSpec(spec_);
     if (problems.empty()) problems = sweep_.trainers.WhyRefused(spec_);
     if (problems.empty() && is_ours_ && spec_.trainer == kOurTrainer) problems = BeyondTheEngine(spec_);
-    if (base_.family_from != nullptr && std::get<std::string>(base_.family_from->value) != spec_.family) {
+    if (base_.family_from != nullptr && std::get<std::string>(base_.family_from->value) != NameOf(spec_.family)) {
       problems.push_back(
           OtherFamily(ValueText(base_.family_from->value), ValueText(base_.model_from->value), spec_.family));
     }

@@ -39,7 +39,7 @@ std::string NearTo(const std::string& model) {
 
 // Explains the refusal of a model that is only a name.
 std::string WhyOther(const RunSpec& spec) {
-  if (spec.family != kAnyFamily) return "";
+  if (spec.family != ModelFamily::kOther) return "";
   return fmt::format(
       ": the model {} is not a preset, and its family is not known; name a preset{}, or give its family and shape "
       "without `model`",
@@ -87,7 +87,7 @@ FieldValue PlaceValue(std::string_view name, const Invocation& invocation, const
   if (name == "data_parallel") return DataParallelRanks(invocation, spec);
   if (name == "replicas") {
     const int64_t ranks = DataParallelRanks(invocation, spec);
-    return spec.shard == "none" ? ranks : spec.shard_ranks > 0 ? ranks / spec.shard_ranks : 1;
+    return spec.shard == ShardMode::kNone ? ranks : spec.shard_ranks > 0 ? ranks / spec.shard_ranks : 1;
   }
   if (name == "global_batch_size") {
     return spec.batch_size * spec.grad_accumulation * DataParallelRanks(invocation, spec);

@@ -128,7 +128,7 @@ TEST_F(MetricsTest, SayWhatRunsAndHowLongItWaited) {
 }
 
 TEST_F(MetricsTest, DescribeTheGpuIfThereIsOne) {
-  RunSpec spec = FamilyDefaults("llama");
+  RunSpec spec = FamilyDefaults(ModelFamily::kLlama);
   ApplyPreset(*FindPreset("llama-10m"), spec);
   spec.device = "cuda";
   spec.gpu = "h200";
@@ -145,8 +145,8 @@ TEST_F(MetricsTest, DescribeTheGpuIfThereIsOne) {
   store_.AddResults({&added, 1});
   const std::string text = Text();
   const std::string of = "{sweep=\"test\",point=\"" + point.id + "\"} ";
-  EXPECT_NEAR(*PeakFlops("h200", "bf16"), 989e12, 1e6);
-  EXPECT_NEAR(*PeakFlops("h200", "tf32"), 494.5e12, 1e6);
+  EXPECT_NEAR(*PeakFlops("h200", Precision::kBf16), 989e12, 1e6);
+  EXPECT_NEAR(*PeakFlops("h200", Precision::kTf32), 494.5e12, 1e6);
   EXPECT_THAT(text, HasSubstr("ridgeline_mfu_ratio" + of + "0.5\n")) << text;
   EXPECT_THAT(text, HasSubstr("ridgeline_observed_peak_bytes" + of + "1250\n"));
   EXPECT_THAT(text, HasSubstr("ridgeline_prediction_error_ratio" + of + "0.25\n"));

@@ -76,9 +76,10 @@ TEST(Advise, TheFastestIsTheQuickestOfThoseThatFit) {
   const TrainedModel& trained = AboutTwoLayers(8, 65'536).trained;
   const Framework ours;
   const Configurations configurations(trained, p5, ours);
-  for (const TriedWay& way : configurations.Try(8, "full")) {
+  for (const TriedWay& way : configurations.Try(8, ShardMode::kFull)) {
     const auto bytes = [&](int64_t batch) {
-      return configurations.BytesOf(configurations.SpecOf("full", way.precision, way.checkpointing, batch, 8));
+      return configurations.BytesOf(
+          configurations.SpecOf(ShardMode::kFull, way.precision, way.checkpointing, batch, 8));
     };
     ASSERT_TRUE(way.fits());
     EXPECT_LE(bytes(way.largest), configurations.limit().bytes);
@@ -131,7 +132,8 @@ TEST(Advise, SaysWhatWouldLetAModelFit) {
   const Framework ours;
   const Configurations configurations(about.trained, h100, ours);
   const auto fits = [&](int64_t gpus) {
-    return configurations.Fits(configurations.SpecOf("full", "bf16", "full", 1, gpus));
+    return configurations.Fits(
+        configurations.SpecOf(ShardMode::kFull, Precision::kBf16, {Checkpointing::Policy::kFull}, 1, gpus));
   };
   EXPECT_TRUE(fits(ranks));
   if (ranks > 2) {
@@ -149,10 +151,10 @@ TEST(Advise, OwnsWhatTheStateCosts) {
 TEST(Advise, TriesTheFormatsThatTheDeviceMultiplies) {
   const TrainedModel trained = AboutTwoLayers(1, 256).trained;
   const Framework ours;
-  using Formats = std::vector<std::string>;
+  using Formats = std::vector<Precision>;
   EXPECT_EQ(Configurations(trained, ShippedDevice("b200"), ours).precisions(),
-            (Formats{"bf16", "fp8", "mxfp8", "nvfp4"}));
-  EXPECT_EQ(Configurations(trained, ShippedDevice("a100"), ours).precisions(), Formats{"bf16"});
+            (Formats{Precision::kBf16, Precision::kFp8, Precision::kMxfp8, Precision::kNvfp4}));
+  EXPECT_EQ(Configurations(trained, ShippedDevice("a100"), ours).precisions(), Formats{Precision::kBf16});
 }
 
 TEST(Advise, ForASingleGpuSaysNothingBeyondItsDomain) {

@@ -26,7 +26,7 @@ using ::testing::SizeIs;
 // A slab of 1 MB for each thousand tokens, or a third of that with checkpointing.
 MemoryForecast ForecastByTokens(const RunSpec& spec) {
   const int64_t tokens = spec.batch_size * spec.seq_length;
-  return {tokens * 1000 / (spec.checkpointing == "full" ? 3 : 1), {}};
+  return {tokens * 1000 / (spec.checkpointing.policy == Checkpointing::Policy::kFull ? 3 : 1), {}};
 }
 
 TEST(Largest, IsSearchedForEachCombinationOfTheOtherFields) {

@@ -268,7 +268,7 @@ TEST(Plan, RanksShareTheMemoryOfOneMachine) {
 
 TEST(Plan, RanksThatWouldFitIfTheySharedTheModelAreToldSo) {
   const auto forecast = [](const RunSpec& spec) {
-    return MemoryForecast{(spec.shard == "full" ? 4 : 8) * spec.batch_size * kMegabyte, {}};
+    return MemoryForecast{(spec.shard == ShardMode::kFull ? 4 : 8) * spec.batch_size * kMegabyte, {}};
   };
   PlanOptions options = Options();
   options.node = NodeWith(7 * kMegabyte);

@@ -1,4 +1,5 @@
 #include "tests/predict/accuracy.h"
+#include "run/names.h"
 
 #include <algorithm>
 #include <bit>
@@ -261,7 +262,7 @@ std::string MemoryTable(const Rows& steps) {
   for (const PublishedStep& step : steps) {
     if (step.row.peak_bytes == 0) continue;
     RunSpec spec = step.spec;
-    spec.checkpointing = step.row.checkpointing == "full" ? "full" : "selective";
+    spec.checkpointing = *ParseCheckpointing(step.row.checkpointing == "full" ? "full" : "selective");
     Framework as = file;
     const bool compiles_loss = step.row.source.find("2024") == std::string::npos;
     if (!compiles_loss) as.memory.logits = 14;

@@ -108,7 +108,7 @@ Framework FrameworkOf(const PublishedRow& row) {
 // The efficiencies that count for a step: that of a format's products if it has such products, and the exponent of
 // power if the GPU is limited to less than its rated power.
 std::array<double, 8> Counting(const PublishedStep& step, const Efficiency& efficiency) {
-  const bool narrow = step.spec.precision == "fp8" || step.spec.precision == "mxfp8";
+  const bool narrow = step.spec.precision == Precision::kFp8 || step.spec.precision == Precision::kMxfp8;
   const double power = step.device.At("chip.power");
   return {efficiency.products,     narrow ? efficiency.products_fp8 : 0,
           efficiency.products_fp4, efficiency.attention,

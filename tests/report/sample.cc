@@ -20,8 +20,10 @@ RunResult& Runs::Add(const Json& values, const RunEnd& end) {
   result.reason = end.reason;
   result.environment = {{"command", "ridgeline-train --spec " + std::to_string(points_.size()) + ".json"}};
   if (end.status == RunStatus::kOk) {
-    const double kept = spec.checkpointing == "none" ? 1 : spec.checkpointing == "selective" ? 0.5 : 0.125;
-    const double slower = spec.checkpointing == "none" ? 1 : spec.checkpointing == "selective" ? 1.0625 : 1.25;
+    using Policy = Checkpointing::Policy;
+    const Policy policy = spec.checkpointing.policy;
+    const double kept = policy == Policy::kNone ? 1 : policy == Policy::kSelective ? 0.5 : 0.125;
+    const double slower = policy == Policy::kNone ? 1 : policy == Policy::kSelective ? 1.0625 : 1.25;
     const auto batch = static_cast<double>(spec.batch_size);
     const double step_s = 0.25 * (1 + batch) * slower;
     result.device = "Example CPU, 2 cores";

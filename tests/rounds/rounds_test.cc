@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "run/names.h"
 #include "sweep/expand.h"
 #include "tests/driver/world.h"
 
@@ -108,7 +109,7 @@ class MeasuredGrid {
   size_t size() const { return tokens_per_s_.size(); }
   double best() const { return best_; }
   double At(const RunSpec& spec) const {
-    return tokens_per_s_.at({spec.batch_size, spec.checkpointing, spec.precision});
+    return tokens_per_s_.at({spec.batch_size, NameOf(spec.checkpointing), std::string(NameOf(spec.precision))});
   }
 
  private:
@@ -302,7 +303,7 @@ TEST(Rounds, ALargestBatchThatRunsOutOfMemoryIsLowered) {
       "matrix: {batch_size: max, checkpointing: [none, full]}\nmeasure: {warmup_steps: 1, steps: 2}\n"
       "launch: {memory_limit: 196MB}\n";
   world.forecast = [](const RunSpec& spec) {
-    return spec.batch_size * (spec.checkpointing == "full" ? 1 : 2) * 1'000'000;
+    return spec.batch_size * (spec.checkpointing.policy == Checkpointing::Policy::kFull ? 1 : 2) * 1'000'000;
   };
   world.run = [](const RunSpec& spec) { return spec.batch_size > 80 ? Ending(RunStatus::kOomHost) : Giving(100); };
   const RoundsResult result = world.Search();

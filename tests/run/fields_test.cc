@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
+#include <cstddef>
+#include <map>
 #include <string>
 
 namespace ridgeline {
@@ -45,25 +46,32 @@ TEST(Settings, InMeasureHaveFlagsLikeTheFieldsThere) {
 
 TEST(Fields, NameEveryMemberOnce) {
   // A RunSpec of distinct members: if two fields shared one, or one were missing, setting all would leave a default.
-  std::set<const void*> members;
+  std::map<const std::byte*, size_t> members;
   RunSpec spec;
-  // All members are 8-byte numbers, bools, strings or the map of a trainer's own fields. Adding one to RunSpec without
-  // a field changes this sum.
-  size_t bytes = sizeof(spec.own);
+  const auto add = [&](const auto& member) {
+    return members.emplace(reinterpret_cast<const std::byte*>(&member), sizeof member).second;
+  };
+  add(spec.own);
   for (const auto table : {Fields(), Settings()}) {
     for (const Field& field : table) {
       ASSERT_FALSE(field.is_own());
       std::visit(
           [&](const auto& member) {
             if constexpr (!std::is_same_v<std::decay_t<decltype(member)>, OwnMember>) {
-              EXPECT_TRUE(members.insert(&(spec.*member)).second) << field.name;
-              bytes += std::max(sizeof(spec.*member), sizeof(int64_t));
+              EXPECT_TRUE(add(spec.*member)) << field.name;
             }
           },
           field.member);
     }
   }
-  EXPECT_EQ(bytes, sizeof(RunSpec));
+  // Between members there is only padding. A member without a field would leave a larger gap.
+  constexpr std::ptrdiff_t kAlignment = alignof(RunSpec);
+  const auto* end = reinterpret_cast<const std::byte*>(&spec);
+  for (const auto& [at, bytes] : members) {
+    EXPECT_LT(at - end, kAlignment);
+    end = at + bytes;
+  }
+  EXPECT_LT(reinterpret_cast<const std::byte*>(&spec + 1) - end, kAlignment);
 }
 
 TEST(Fields, UnknownNamesAreNotFound) {

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const char* const kNames[] = {"NVIDIA H200", "NVIDIA H200", "NVIDIA L40S"};
+const char* const kNamesOfCards[] = {"NVIDIA H200", "NVIDIA H200", "NVIDIA L40S"};
 unsigned cards_here = 0;
 
 const Nvml& TestNvml() {
@@ -34,7 +34,7 @@ const Nvml& TestNvml() {
       return kNvmlSuccess;
     };
     all.nvmlDeviceGetName = [](NvmlDevice device, char* name, unsigned size) {
-      std::snprintf(name, size, "%s", kNames[reinterpret_cast<size_t>(device) - 1]);
+      std::snprintf(name, size, "%s", kNamesOfCards[reinterpret_cast<size_t>(device) - 1]);
       return kNvmlSuccess;
     };
     all.nvmlErrorString = [](NvmlReturn) { return "trouble"; };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "run/names.h"
 #include "run/presets.h"
 #include "run/spec.h"
 
@@ -112,7 +113,7 @@ TEST(HuggingFaceConfig, ParametersAreThePublishedOnes) {
     fields["trainer"] = "another";
     const RunSpec spec = BuildSpec(fields, problems);
     ASSERT_TRUE(problems.empty()) << each.config << problems.front().message;
-    EXPECT_EQ(spec.family, each.family) << each.config;
+    EXPECT_EQ(NameOf(spec.family), each.family) << each.config;
     EXPECT_EQ(CountParameters(spec), each.parameters) << each.config;
   }
 }

@@ -11,6 +11,7 @@
 
 #include "base/files.h"
 #include "run/model.h"
+#include "run/names.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -39,7 +40,7 @@ TEST(Presets, EveryRowOfTheReferenceTableIsAPresetOfThatShape) {
     const Preset* preset = FindPreset(cells[0] + "-" + cells[1]);
     ASSERT_NE(preset, nullptr) << line;
     const RunSpec spec = SpecOf(*preset);
-    EXPECT_EQ(spec.family, cells[0]);
+    EXPECT_EQ(NameOf(spec.family), cells[0]);
     const std::vector<int64_t> shape = {spec.layers,   spec.hidden, spec.heads, spec.kv_heads,
                                         spec.head_dim, spec.ffn,    spec.vocab};
     for (size_t i = 0; i < shape.size(); ++i)
@@ -120,7 +121,7 @@ TEST(Presets, FlopsAreOfWhatATokenTakes) {
   const double of_a_token = ModelFlops(mixtral).model_causal / tokens;
   EXPECT_NEAR(of_a_token / (6.0 * (12879925248 - 32000.0 * 4096)), 1, 1e-3) << "the embedding multiplies nothing";
   RunSpec named;
-  named.family = "other";
+  named.family = ModelFamily::kOther;
   EXPECT_EQ(ModelFlops(named).model_causal, 0) << "nobody knows";
   EXPECT_EQ(CountParameters(named), 0);
   EXPECT_EQ(ActiveParameters(named), 0);
@@ -225,7 +226,7 @@ TEST(Presets, AShapeIsWhatAPresetSets) {
   std::set<std::string_view> set;
   for (const Preset& preset : Presets()) {
     RunSpec spec;
-    spec.family = "none";
+    spec.family = preset.family == ModelFamily::kStack ? ModelFamily::kMpt : ModelFamily::kStack;
     for (int64_t* part : {&spec.layers, &spec.hidden, &spec.heads, &spec.kv_heads, &spec.head_dim, &spec.ffn,
                           &spec.vocab, &spec.positions, &spec.experts, &spec.experts_per_token, &spec.expert_ffn}) {
       *part = -1;
@@ -275,7 +276,7 @@ TEST(Presets, AShapeIsRecognizedAndAChangedOneIsNot) {
     Canonicalize(spec);
     EXPECT_EQ(
         spec.model,
-        std::string(preset.family) + "-" + std::to_string(spec.layers) + "x" + std::to_string(spec.hidden) +
+        std::string(NameOf(preset.family)) + "-" + std::to_string(spec.layers) + "x" + std::to_string(spec.hidden) +
             (spec.experts == 0 ? "" : "-" + std::to_string(spec.experts) + "x" + std::to_string(spec.expert_ffn)));
   }
 }

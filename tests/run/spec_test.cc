@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "run/names.h"
 #include "run/parallelism.h"
 #include "run/presets.h"
 #include "run/step_figures.h"
@@ -57,13 +58,13 @@ TEST(Spec, FillsInWhatDependsOnOtherFields) {
   EXPECT_EQ(spec.state_precision, "fp32");
   EXPECT_EQ(spec.model, "llama-2x64");
   EXPECT_EQ(spec.rope_theta, 500000);
-  EXPECT_EQ(Good(With(Tiny(), "checkpointing", "full/1")).checkpointing, "full");
+  EXPECT_EQ(NameOf(Good(With(Tiny(), "checkpointing", "full/1")).checkpointing), "full");
 }
 
 TEST(Spec, FamiliesHaveTheirOwnDefaults) {
   const RunSpec stack = Good({{"model", "stack-1b"}});
   EXPECT_EQ(stack.dropout, 0.1);
-  EXPECT_EQ(stack.optimizer, "adam");
+  EXPECT_EQ(stack.optimizer, OptimizerKind::kAdam);
   EXPECT_EQ(stack.learning_rate, 1e-4);
   EXPECT_EQ(stack.weight_decay, 0);
   EXPECT_EQ(stack.state_precision, "bf16");
@@ -96,7 +97,7 @@ TEST(Spec, AnotherTrainersModelMayBeOnlyAName) {
        {"meta-llama/Llama-3.1-8B", "/data/models/x", "qwen3-8b-instruct", "a \"b\" \xc3\xa9", "llama-32x4096"}) {
     const RunSpec spec = Good(OfName(name));
     EXPECT_EQ(spec.model, name);
-    EXPECT_EQ(spec.family, "other");
+    EXPECT_EQ(spec.family, ModelFamily::kOther);
     EXPECT_EQ(spec.layers, 0) << "nobody knows";
     EXPECT_EQ(spec.rope_theta, 0);
     const std::string text = EncodeSpec(spec);
@@ -173,7 +174,12 @@ TEST(Spec, EveryFieldChangesTheId) {
           }
         },
         value);
-    SetValue(changed, field, value);
+    if (!SetValue(changed, field, value)) {  // it has fixed values
+      std::vector<std::string> choices = ChoicesOf(field);
+      if (choices.empty()) choices = {"full"};
+      const bool is_last = ValueOf(base, field) == FieldValue(choices.back());
+      EXPECT_TRUE(SetValue(changed, field, is_last ? choices.front() : choices.back())) << field.name;
+    }
     EXPECT_NE(PointId(changed), PointId(base)) << field.name;
   }
 }
@@ -544,13 +550,39 @@ TEST(Spec, CheckpointingPolicies) {
     EXPECT_EQ(Only(With(Tiny(), "checkpointing", bad)).field, "checkpointing") << bad;
   }
   EXPECT_EQ(Only(With(Tiny(), "checkpointing", "full/3")).message, "checkpointing full/3 spans more than the 2 layers");
-  std::string kind;
-  int64_t every = 0;
-  EXPECT_TRUE(ParseCheckpointing("full/4", kind, every));
-  EXPECT_EQ(kind, "full");
-  EXPECT_EQ(every, 4);
-  EXPECT_TRUE(ParseCheckpointing("selective", kind, every));
-  EXPECT_EQ(every, 0);
+  EXPECT_EQ(ParseCheckpointing("full/4"), (Checkpointing{Checkpointing::Policy::kFull, 4}));
+  EXPECT_EQ(ParseCheckpointing("full/1"), Checkpointing{Checkpointing::Policy::kFull});
+  EXPECT_EQ(ParseCheckpointing("selective"), Checkpointing{Checkpointing::Policy::kSelective});
+}
+
+template <typename Enum>
+void ExpectNames(const char* field) {
+  for (size_t i = 0; i < kNames<Enum>.size(); ++i) {
+    const auto value = static_cast<Enum>(i);
+    EXPECT_EQ(ValueNamed<Enum>(NameOf(value)), value);
+    EXPECT_EQ(Json(value), Json(kNames<Enum>[i])) << "a number would stand for another value in another release";
+    EXPECT_EQ(fmt::format("{}", value), kNames<Enum>[i]);
+    RunSpec spec;
+    EXPECT_TRUE(SetValue(spec, *FindField(field), std::string(kNames<Enum>[i])));
+    EXPECT_EQ(FieldText(spec, *FindField(field)), kNames<Enum>[i]);
+  }
+  EXPECT_EQ(ValueNamed<Enum>("x"), std::nullopt);
+  EXPECT_EQ(ValueNamed<Enum>(""), std::nullopt);
+  RunSpec spec;
+  EXPECT_FALSE(SetValue(spec, *FindField(field), std::string("x")));
+  EXPECT_EQ(ValueOf(spec, *FindField(field)), ValueOf(RunSpec(), *FindField(field)));
+}
+
+TEST(Spec, FixedValuesHaveNamesEverywhere) {
+  ExpectNames<ModelFamily>("family");
+  ExpectNames<Precision>("precision");
+  ExpectNames<OptimizerKind>("optimizer");
+  ExpectNames<ShardMode>("shard");
+  for (const char* name : {"none", "selective", "full", "full/4"}) {
+    EXPECT_EQ(NameOf(*ParseCheckpointing(name)), name);
+    EXPECT_EQ(Json(*ParseCheckpointing(name)), Json(name));
+    EXPECT_EQ(fmt::format("{}", *ParseCheckpointing(name)), name);
+  }
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ class PrometheusApi {
 // have.
 void AddGpuPoint(const std::filesystem::path& db) {
   Store store = Store::Open(db, Store::Mode::kReadWrite);
-  RunSpec spec = FamilyDefaults("llama");
+  RunSpec spec = FamilyDefaults(ModelFamily::kLlama);
   ApplyPreset(*FindPreset("llama-10m"), spec);
   spec.device = "cuda";
   spec.gpu = "h200";

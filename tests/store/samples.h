@@ -14,7 +14,7 @@ namespace ridgeline::samples {
 inline std::vector<Point> Points(size_t count) {
   std::vector<Point> points;
   for (size_t i = 0; i < count; ++i) {
-    RunSpec spec = FamilyDefaults("llama");
+    RunSpec spec = FamilyDefaults(ModelFamily::kLlama);
     ApplyPreset(*FindPreset("llama-10m"), spec);
     spec.seed = static_cast<int64_t>(i);
     Canonicalize(spec);

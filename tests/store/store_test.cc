@@ -47,7 +47,7 @@ TEST_F(StoreTest, KeepsASweepAndItsPointsInOrder) {
 }
 
 TEST_F(StoreTest, APointsColumnsAreItsFields) {
-  RunSpec spec = FamilyDefaults("gpt");
+  RunSpec spec = FamilyDefaults(ModelFamily::kGpt);
   ApplyPreset(*FindPreset("gpt-10m"), spec);
   spec.dropout = 0.1;
   spec.learning_rate = 1.0 / 3;

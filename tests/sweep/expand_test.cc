@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "run/names.h"
 #include "run/spec.h"
 #include "sweep/encoder.h"
 
@@ -115,8 +116,8 @@ TEST(Expand, PointsAreCanonicalAndEachOnce) {
       "matrix: {checkpointing: [full, full/1, none], kv_heads: [2], batch_size: [1, 1.0, 0x1]}",
       &expansion);
   ASSERT_THAT(points, SizeIs(2));
-  EXPECT_EQ(points[0].spec.checkpointing, "full");
-  EXPECT_EQ(points[1].spec.checkpointing, "none");
+  EXPECT_EQ(NameOf(points[0].spec.checkpointing), "full");
+  EXPECT_EQ(NameOf(points[1].spec.checkpointing), "none");
   EXPECT_EQ(expansion.points, 2);
   EXPECT_EQ(expansion.duplicates, 7);
 }
@@ -377,7 +378,7 @@ TEST(SpecEncoder, GivesTheSameTextAsEncodeSpecInAnyOrder) {
   }
   specs.emplace_back();  // the encoder starts with an empty spec
   specs.emplace_back();
-  specs.back().family = "other";  // a family with fewer fields
+  specs.back().family = ModelFamily::kOther;  // a family with fewer fields
   for (size_t i = 0; i < 3 * specs.size(); ++i) {
     const RunSpec& spec = specs[i * 7 % specs.size()];
     EXPECT_EQ(encoder.Encode(spec), EncodeSpec(spec));
@@ -427,7 +428,7 @@ TEST(ShippedSweeps, TheAwsPointsAreRankZeroOfEight) {
     EXPECT_EQ(point.spec.model, "stack-1b");
     EXPECT_EQ(point.spec.seq_length, 8192);
     EXPECT_EQ(point.spec.ranks, 8);
-    EXPECT_EQ(point.spec.shard, "full");
+    EXPECT_EQ(point.spec.shard, ShardMode::kFull);
     EXPECT_EQ(point.spec.communicator, "virtual");
     EXPECT_EQ(point.spec.state_precision, "bf16");
   }

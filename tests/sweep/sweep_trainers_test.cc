@@ -227,7 +227,7 @@ metrics: [{name: step_time, regex: 'took (.*) ms', unit: ms}]
                   "matrix: {model: [meta-llama/Llama-3.1-8B, /data/models/x, qwen3-8b, llama3-8b]}\n"));
   ASSERT_EQ(points.size(), 4U);
   EXPECT_EQ(points[0].spec.model, "meta-llama/Llama-3.1-8B");
-  EXPECT_EQ(points[0].spec.family, "other");
+  EXPECT_EQ(points[0].spec.family, ModelFamily::kOther);
   EXPECT_EQ(points[1].spec.model, "/data/models/x");
   EXPECT_EQ(points[2].spec.layers, 36);
   EXPECT_EQ(points[3].spec.model, "llama-8b");

@@ -12,6 +12,7 @@
 #include "engine/step/budget.h"
 #include "engine/step/program.h"
 #include "run/gpus.h"
+#include "run/names.h"
 
 namespace ridgeline {
 namespace {

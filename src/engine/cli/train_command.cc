@@ -28,6 +28,7 @@
 #include "engine/train/verify.h"
 #include "ridgeline/sealed_json.h"
 #include "ridgeline/standard_streams.h"
+#include "run/names.h"
 #include "run/result.h"
 #include "run/sagemaker.h"
 #include "run/spec.h"

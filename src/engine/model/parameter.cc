@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cassert>
 #include <iterator>
-#include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
+#include "run/names.h"
 
 namespace ridgeline {
 namespace {
@@ -166,10 +168,11 @@ void BuildStack(const RunSpec& s, ModelShape& shape) {
 
 // A row for each family of ours (run/families.h).
 struct FamilyShape {
-  std::string_view family;
+  ModelFamily family;
   void (*build)(const RunSpec& spec, ModelShape& shape);
 };
-constexpr FamilyShape kFamilyShapes[] = {{"llama", BuildLlama}, {"gpt", BuildGpt}, {"stack", BuildStack}};
+constexpr FamilyShape kFamilyShapes[] = {
+    {ModelFamily::kLlama, BuildLlama}, {ModelFamily::kGpt, BuildGpt}, {ModelFamily::kStack, BuildStack}};
 
 std::vector<std::vector<int>> GroupsOf(const std::vector<Parameter>& parameters) {
   std::vector<std::vector<int>> groups;
@@ -189,7 +192,8 @@ std::vector<int64_t> ShapeOfPart(const Parameter& parameter, const ParameterPart
 
 ModelShape ShapeOf(const RunSpec& s) {
   const auto* family = std::ranges::find(kFamilyShapes, s.family, &FamilyShape::family);
-  if (family == std::end(kFamilyShapes)) throw Error(ErrorKind::kInternal, "no shape of family " + s.family);
+  if (family == std::end(kFamilyShapes))
+    throw Error(ErrorKind::kInternal, fmt::format("no shape of family {}", s.family));
   ModelShape shape;
   family->build(s, shape);
   shape.groups = GroupsOf(shape.parameters);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "run/names.h"
 
 namespace ridgeline {
 namespace {
@@ -32,40 +33,40 @@ constexpr LinearQuantizers kNvfp4 = {.x_fprop = Fp4(Rounding::kNearest, false),
                                      .dy_wgrad = Fp4(Rounding::kStochastic, true),
                                      .x_wgrad = Fp4(Rounding::kNearest, true)};
 
-constexpr Recipe WithFp32State(std::string_view precision, std::string_view scaling, const LinearQuantizers* linear) {
+constexpr Recipe WithFp32State(Precision precision, std::string_view scaling, const LinearQuantizers* linear) {
   return {precision, scaling, "fp32", DType::kBF16, Master::kRemainder, DType::kF32, DType::kF32, linear};
 }
-constexpr Recipe WithBf16State(std::string_view precision, std::string_view scaling, const LinearQuantizers* linear) {
+constexpr Recipe WithBf16State(Precision precision, std::string_view scaling, const LinearQuantizers* linear) {
   return {precision, scaling, "bf16", DType::kBF16, Master::kNone, DType::kBF16, DType::kBF16, linear};
 }
 
 constexpr Recipe kRecipes[] = {
-    {"fp32", "none", "fp32", DType::kF32, Master::kNone, DType::kF32, DType::kF32},
-    {.precision = "tf32", .scaling = "none", .state_precision = "fp32", .tf32 = true},
-    WithFp32State("bf16", "none", nullptr),
-    WithBf16State("bf16", "none", nullptr),
-    {"fp16", "none", "fp32", DType::kF16, Master::kWhole, DType::kF32, DType::kF32},
-    WithFp32State("fp8", "delayed", &kFp8Delayed),
-    WithBf16State("fp8", "delayed", &kFp8Delayed),
-    WithFp32State("fp8", "current", &kFp8Current),
-    WithBf16State("fp8", "current", &kFp8Current),
-    WithFp32State("mxfp8", "round_up", &kMxfp8RoundUp),
-    WithBf16State("mxfp8", "round_up", &kMxfp8RoundUp),
-    WithFp32State("mxfp8", "floor", &kMxfp8Floor),
-    WithBf16State("mxfp8", "floor", &kMxfp8Floor),
-    WithFp32State("nvfp4", "none", &kNvfp4),
-    WithBf16State("nvfp4", "none", &kNvfp4),
+    {Precision::kFp32, "none", "fp32", DType::kF32, Master::kNone, DType::kF32, DType::kF32},
+    {.precision = Precision::kTf32, .scaling = "none", .state_precision = "fp32", .tf32 = true},
+    WithFp32State(Precision::kBf16, "none", nullptr),
+    WithBf16State(Precision::kBf16, "none", nullptr),
+    {Precision::kFp16, "none", "fp32", DType::kF16, Master::kWhole, DType::kF32, DType::kF32},
+    WithFp32State(Precision::kFp8, "delayed", &kFp8Delayed),
+    WithBf16State(Precision::kFp8, "delayed", &kFp8Delayed),
+    WithFp32State(Precision::kFp8, "current", &kFp8Current),
+    WithBf16State(Precision::kFp8, "current", &kFp8Current),
+    WithFp32State(Precision::kMxfp8, "round_up", &kMxfp8RoundUp),
+    WithBf16State(Precision::kMxfp8, "round_up", &kMxfp8RoundUp),
+    WithFp32State(Precision::kMxfp8, "floor", &kMxfp8Floor),
+    WithBf16State(Precision::kMxfp8, "floor", &kMxfp8Floor),
+    WithFp32State(Precision::kNvfp4, "none", &kNvfp4),
+    WithBf16State(Precision::kNvfp4, "none", &kNvfp4),
 };
 
 }  // namespace
 
-const Recipe& RecipeOf(std::string_view precision, std::string_view scaling, std::string_view state_precision) {
+const Recipe& RecipeOf(Precision precision, std::string_view scaling, std::string_view state_precision) {
   for (const Recipe& recipe : kRecipes) {
     if (recipe.precision == precision && recipe.scaling == scaling && recipe.state_precision == state_precision) {
       return recipe;
     }
   }
-  std::string what = "no recipe for precision " + std::string(precision);
+  std::string what = "no recipe for precision " + std::string(NameOf(precision));
   if (scaling != "none") what += " with scaling " + std::string(scaling);
   throw Error(ErrorKind::kInvalidInput, what + " with state_precision " + std::string(state_precision));
 }

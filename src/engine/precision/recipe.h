@@ -6,6 +6,7 @@
 
 #include "engine/precision/quantizer.h"
 #include "engine/tensor/tensor.h"
+#include "ridgeline/run.h"
 
 namespace ridgeline {
 
@@ -25,7 +26,7 @@ enum class Master : uint8_t {
 };
 
 struct Recipe {
-  std::string_view precision;        // as in RunSpec
+  Precision precision = Precision::kFp32;
   std::string_view scaling;          // as in RunSpec
   std::string_view state_precision;  // as in RunSpec
   DType compute = DType::kF32;       // weights and activations outside of quantized products
@@ -41,6 +42,6 @@ struct Recipe {
 };
 
 // Throws Error(kInvalidInput), naming the combination, if there is no such recipe.
-const Recipe& RecipeOf(std::string_view precision, std::string_view scaling, std::string_view state_precision);
+const Recipe& RecipeOf(Precision precision, std::string_view scaling, std::string_view state_precision);
 
 }  // namespace ridgeline

@@ -1,19 +1,8 @@
 #include "engine/recompute/policy.h"
 
 #include <algorithm>
-#include <string>
-
-#include "run/spec.h"
 
 namespace ridgeline {
-
-RecomputePolicy RecomputePolicy::Parse(std::string_view text) {
-  std::string kind;
-  RecomputePolicy policy;
-  ParseCheckpointing(text, kind, policy.layers_per_group);
-  policy.kind = kind == "full" ? Kind::kFull : kind == "selective" ? Kind::kSelective : Kind::kNone;
-  return policy;
-}
 
 ResidualStream LayerRunner::Forward(int64_t micro_step, Tensor x) {
   ResidualStream stream = {x};
@@ -21,13 +10,14 @@ ResidualStream LayerRunner::Forward(int64_t micro_step, Tensor x) {
   saved_.assign(static_cast<size_t>(layers_), {});
   for (int64_t layer = 0; layer < layers_; ++layer) {
     SavedLayer& saved = saved_[static_cast<size_t>(layer)];
-    stream = block_.Forward(layer, micro_step, stream, saved, {.saved = policy_.kind == RecomputePolicy::Kind::kNone});
-    if (policy_.kind == RecomputePolicy::Kind::kSelective) {
+    stream = block_.Forward(layer, micro_step, stream, saved,
+                            {.saved = checkpointing_.policy == Checkpointing::Policy::kNone});
+    if (checkpointing_.policy == Checkpointing::Policy::kSelective) {
       block_.DropCheap(layer, saved);
-    } else if (policy_.kind == RecomputePolicy::Kind::kFull) {
+    } else if (checkpointing_.policy == Checkpointing::Policy::kFull) {
       const Tensor input = saved.front().x;
       saved.clear();
-      if (layer % policy_.layers_per_group == 0) saved.emplace_back().x = input;
+      if (layer % checkpointing_.layers_per_group == 0) saved.emplace_back().x = input;
     }
     parameters_.EndUse();
   }
@@ -35,7 +25,7 @@ ResidualStream LayerRunner::Forward(int64_t micro_step, Tensor x) {
 }
 
 void LayerRunner::Backward(int64_t micro_step, Tensor d) {
-  const int64_t group = policy_.kind == RecomputePolicy::Kind::kFull ? policy_.layers_per_group : 1;
+  const int64_t group = checkpointing_.layers_per_group;
   for (int64_t first = (layers_ - 1) / group * group; first >= 0; first -= group) {
     BackwardGroup(micro_step, first, std::min(first + group, layers_) - 1, d);
   }
@@ -43,7 +33,7 @@ void LayerRunner::Backward(int64_t micro_step, Tensor d) {
 }
 
 void LayerRunner::BackwardGroup(int64_t micro_step, int64_t first, int64_t last, Tensor d) {
-  if (policy_.kind == RecomputePolicy::Kind::kFull) {
+  if (checkpointing_.policy == Checkpointing::Policy::kFull) {
     trace_.SetPhase(Phase::kRecompute);
     ResidualStream stream = {saved_[static_cast<size_t>(first)].front().x};
     for (int64_t layer = first; layer <= last; ++layer) {

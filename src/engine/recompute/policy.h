@@ -10,26 +10,18 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "engine/model/block.h"
 
 namespace ridgeline {
 
-struct RecomputePolicy {
-  enum class Kind : uint8_t { kNone, kSelective, kFull } kind = Kind::kNone;
-  int64_t layers_per_group = 1;  // kFull: K
-
-  // REQUIRES: the text has passed CheckSpec.
-  static RecomputePolicy Parse(std::string_view text);
-};
-
 // Runs the layers of one micro-step under a policy.
 class LayerRunner {
  public:
-  LayerRunner(Trace& trace, ParameterAccess& parameters, Block& block, int64_t layers, RecomputePolicy policy)
-      : trace_(trace), parameters_(parameters), block_(block), layers_(layers), policy_(policy) {}
+  LayerRunner(Trace& trace, ParameterAccess& parameters, Block& block, int64_t layers,
+              const Checkpointing& checkpointing)
+      : trace_(trace), parameters_(parameters), block_(block), layers_(layers), checkpointing_(checkpointing) {}
 
   ResidualStream Forward(int64_t micro_step, Tensor x);
 
@@ -43,7 +35,7 @@ class LayerRunner {
   ParameterAccess& parameters_;
   Block& block_;
   int64_t layers_;
-  RecomputePolicy policy_;
+  Checkpointing checkpointing_;
   std::vector<SavedLayer> saved_;
 };
 

@@ -19,13 +19,6 @@ bool Contains(const std::vector<int>& list, int value) {
 
 }  // namespace
 
-ShardMode ShardModeOf(std::string_view name) {
-  return name == "full"        ? ShardMode::kFull
-         : name == "gradients" ? ShardMode::kGradients
-         : name == "optimizer" ? ShardMode::kOptimizer
-                               : ShardMode::kNone;
-}
-
 ParameterStore::ParameterStore(Trace& trace, const ModelShape& shape, const Recipe& recipe,
                                const ParameterStoreOptions& options)
     : trace_(trace),

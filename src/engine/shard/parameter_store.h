@@ -39,10 +39,6 @@
 
 namespace ridgeline {
 
-enum class ShardMode : uint8_t { kNone, kOptimizer, kGradients, kFull };
-// `name`: RunSpec::shard. REQUIRES: it has been checked.
-ShardMode ShardModeOf(std::string_view name);
-
 // This rank's share of one parameter: elements [first, first + m.elements()) of it, as (rows, cols) if that is all of
 // them, else as (1, n). Undefined if this rank keeps none.
 struct ParameterState {

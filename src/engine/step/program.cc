@@ -67,10 +67,10 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
   const int64_t tokens = program.tokens_per_micro_step();
 
   ParameterStoreOptions options;
-  options.adam = {s.beta1, s.beta2, s.epsilon, s.weight_decay, s.optimizer == "adamw"};
+  options.adam = {s.beta1, s.beta2, s.epsilon, s.weight_decay, s.optimizer == OptimizerKind::kAdamw};
   options.grad_clip = s.grad_clip;
   options.micro_steps = s.grad_accumulation;
-  options.shard = ShardModeOf(s.shard);
+  options.shard = s.shard;
   options.mesh = MeshOf(s);
   options.rank = rank;
   options.keep_gradients = keep_gradients;
@@ -98,7 +98,7 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
   const int64_t place = options.mesh.PlaceOf(rank, MeshAxis::kData);
   Block block({trace, parameters, program.shape, s, recipe, scales, tensors.rope_table, place});
   EmbeddingAndHead embedding_and_head(trace, parameters, program.shape, s, recipe, tensors, place);
-  LayerRunner layers(trace, parameters, block, s.layers, RecomputePolicy::Parse(s.checkpointing));
+  LayerRunner layers(trace, parameters, block, s.layers, s.checkpointing);
   // The last micro-step ends after the updates, which quantize weights that are kept as codes.
   const auto end_micro_step = [&] {
     for (const DelayedScaling& scaling : scales.states()) parameters.MaxOverRanks(scaling.amax);
@@ -144,8 +144,7 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
 StepProgram TraceStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
   StepProgram program;
   UseOrder uses;
-  if (DataParallelRanks(spec) > 1 &&
-      ShardModeOf(spec.shard) == ShardMode::kFull) {  // the next weights are gathered ahead
+  if (DataParallelRanks(spec) > 1 && spec.shard == ShardMode::kFull) {  // the next weights are gathered ahead
     StepProgram ahead;
     uses = RecordStep(spec, keep_gradients, rank, {}, ahead);
   }

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/step/budget.h"
+#include "run/names.h"
 
 namespace ridgeline {
 namespace {
@@ -94,7 +95,7 @@ std::string TraceTitle(const RunSpec& spec) {
   std::string title =
       fmt::format("{}, {}, batch {} of {}", spec.model, spec.precision, spec.batch_size, spec.seq_length);
   if (spec.grad_accumulation > 1) title += fmt::format(", accumulation {}", spec.grad_accumulation);
-  if (spec.checkpointing != "none") title += fmt::format(", checkpointing {}", spec.checkpointing);
+  if (spec.checkpointing != Checkpointing()) title += fmt::format(", checkpointing {}", spec.checkpointing);
   if (spec.ranks > 1) title += fmt::format(", {} ranks, shard {}", spec.ranks, spec.shard);
   return title;
 }

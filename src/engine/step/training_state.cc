@@ -44,7 +44,7 @@ int64_t StateTensor::elements() const {
 TrainingState::TrainingState(const StepProgram& program, Executor& executor, Communicator& communicator)
     : executor_(executor),
       communicator_(communicator),
-      in_parts_(DataParallelRanks(program.spec) > 1 && ShardModeOf(program.spec.shard) != ShardMode::kNone) {
+      in_parts_(DataParallelRanks(program.spec) > 1 && program.spec.shard != ShardMode::kNone) {
   for (size_t p = 0; p < program.states.size(); ++p) {
     const Parameter& parameter = program.shape.parameters[p];
     const ParameterState& state = program.states[p];

@@ -70,7 +70,7 @@ Json StepOf(const RunSpec& base, const Sizes& sizes, size_t shape_number, const 
   // On GPUs, heads are fewer and larger, as in real models.
   const int64_t heads = larger == 1 ? shape.heads : shape.heads * larger / 2;
   const int64_t kv_heads = larger == 1 ? shape.kv_heads : shape.kv_heads * larger / 2;
-  Json values = {{"family", family.name},           {"layers", 2},
+  Json values = {{"family", family.family},         {"layers", 2},
                  {"hidden", shape.hidden * larger}, {"heads", heads},
                  {"ffn", shape.ffn * larger},       {"precision", precision},
                  {"batch_size", shape.batch},       {"seq_length", shape.seq * larger},

@@ -191,7 +191,7 @@ void CheckpointDir::Save(const TrainingState& state, Manifest manifest) {
 
 void CheckpointDir::Commit(const TrainingState& state, const fs::path& folder, Manifest& manifest) {
   manifest.files.push_back(WriteStateIndex(state, folder));
-  if (FindFamily(manifest.spec.family).config != nullptr)
+  if (FamilyOf(manifest.spec).config != nullptr)
     manifest.files.push_back(WriteModelConfig(state, manifest.spec, folder));
   WriteSynced(folder / kManifestName, EncodeManifest(manifest));
   SyncFolder(folder);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "ridgeline/limits.h"
 #include "run/families.h"
+#include "run/names.h"
 
 namespace ridgeline {
 namespace {
@@ -17,8 +18,9 @@ namespace {
 constexpr size_t kValueBytes = 80;  // of a value that differs
 
 HubConfig ConfigOf(const RunSpec& spec) {
-  const Family& family = FindFamily(spec.family);
-  if (family.config == nullptr) throw Error(ErrorKind::kInternal, "no config.json of family " + spec.family);
+  const Family& family = FamilyOf(spec);
+  if (family.config == nullptr)
+    throw Error(ErrorKind::kInternal, fmt::format("no config.json of family {}", spec.family));
   HubConfig config = family.config(spec);
   config.settings.insert(config.settings.begin(), {"model_type", config.type, nullptr, "family"});
   return config;

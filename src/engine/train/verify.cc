@@ -17,6 +17,7 @@
 #include "engine/train/trainer.h"
 #include "ridgeline/json_fault.h"
 #include "run/families.h"
+#include "run/names.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -73,6 +74,7 @@ RunSpec SpecOfCase(const Json& document, const SafetensorsFile& tensors, const V
   const Json& model = document.at("model");
   const Json& optimizer = document.at("optimizer");
   const std::string family = model.at("family");
+  const Family& row = RowOf(ValueNamed<ModelFamily>(family).value_or(ModelFamily::kOther));
   Json values = {{"family", family},
                  {"layers", model.at("layers")},
                  {"hidden", model.at("hidden")},
@@ -97,8 +99,8 @@ RunSpec SpecOfCase(const Json& document, const SafetensorsFile& tensors, const V
                  {"weight_decay", optimizer.at("weight_decay")},
                  {"warmup_steps", 0},
                  {"steps", document.at("losses").size()}};
-  if (FindFamily(family).rope_theta > 0) values["rope_theta"] = model.at("rope_theta");
-  if (FindFamily(family).learned_positions) values["positions"] = model.at("max_seq");
+  if (row.rope_theta > 0) values["rope_theta"] = model.at("rope_theta");
+  if (row.learned_positions) values["positions"] = model.at("max_seq");
   std::vector<Problem> problems;
   RunSpec spec = BuildSpec(values, problems);
   if (!problems.empty()) throw Error(ErrorKind::kInvalidInput, source + ": " + problems.front().message);

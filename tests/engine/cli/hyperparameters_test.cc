@@ -60,7 +60,7 @@ TEST(HyperParameters, AreFsdpPysFlagsToo) {
   const Environment environment(
       Variables{{"SM_HP_NUM_LAYERS", "2"}, {"SM_HP_NUM-HEADS", "4"}, {"SM_HP_HEAD_DIM", "16"}});
   const RunSpec spec = Parsed({"--seq-length", "64"});
-  EXPECT_EQ(spec.family, "stack");
+  EXPECT_EQ(spec.family, ModelFamily::kStack);
   EXPECT_EQ(spec.layers, 2);
   EXPECT_EQ(spec.hidden, 64);
 }

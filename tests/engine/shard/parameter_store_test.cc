@@ -50,7 +50,7 @@ TEST(ParameterStore, RanksKeepEveryElementOnce) {
         next.resize(program.states.size());
         for (size_t p = 0; p < next.size(); ++p) {
           const ParameterState& state = program.states[p];
-          EXPECT_EQ(state.whole.defined(), spec.shard == "optimizer");
+          EXPECT_EQ(state.whole.defined(), spec.shard == ShardMode::kOptimizer);
           if (!state.work.defined()) continue;
           EXPECT_EQ(state.first, next[p]);
           EXPECT_EQ(state.m.elements(), state.work.elements());
@@ -217,7 +217,7 @@ TEST(ParameterStore, SharesStateAlongTheDataAxisAlone) {
     options.mesh = mesh;
     options.rank = rank;
     options.shard = ShardMode::kFull;
-    ParameterStore store(trace, shape, RecipeOf("bf16", "none", "fp32"), options);
+    ParameterStore store(trace, shape, RecipeOf(Precision::kBf16, "none", "fp32"), options);
     store.Weight(0);
     return store.states();
   };

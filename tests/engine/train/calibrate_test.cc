@@ -8,6 +8,7 @@
 
 #include "engine/step/program.h"
 #include "engine/train/calibration_programs.h"
+#include "run/names.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -26,8 +27,8 @@ TEST(CalibrationPrograms, AreOfAllFamiliesAndPrecisions) {
     std::set<std::string> precisions;
     std::set<std::string> points;
     for (const RunSpec& spec : CalibrationSteps(CalibratedBase(base))) {
-      families.insert(spec.family);
-      precisions.insert(spec.family + " " + spec.precision);
+      families.emplace(NameOf(spec.family));
+      precisions.insert(fmt::format("{} {}", spec.family, spec.precision));
       points.insert(PointId(spec));
       EXPECT_GT(TraceStep(spec).trace.calls().size(), 20U);
     }
@@ -38,7 +39,7 @@ TEST(CalibrationPrograms, AreOfAllFamiliesAndPrecisions) {
   std::set<std::string> shards;
   for (const RunSpec& spec : CalibrationRankSteps(CalibratedBase({{"ranks", 2}}))) {
     EXPECT_EQ(spec.ranks, 2);
-    shards.insert(spec.shard);
+    shards.emplace(NameOf(spec.shard));
   }
   EXPECT_EQ(shards.size(), 3U);
 }

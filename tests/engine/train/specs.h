@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "run/families.h"
+#include "run/names.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -22,7 +23,7 @@ inline RunSpec SpecFrom(const Json& values) {
 inline Json TinyModel(const std::string& family) {
   Json values = {{"family", family}, {"layers", 3},     {"hidden", 48},    {"heads", 4},
                  {"ffn", 104},       {"batch_size", 2}, {"seq_length", 37}};
-  const Family& row = FindFamily(family);
+  const Family& row = RowOf(*ValueNamed<ModelFamily>(family));
   if (row.embeds) values["vocab"] = 131;
   if (row.rope_theta > 0) values["kv_heads"] = 2;
   if (row.learned_positions) values["positions"] = 64;
@@ -52,7 +53,7 @@ inline const std::vector<Numbers> kNumbers = {{"fp32", "fp32"},
 inline const std::vector<std::string> kFamilies = [] {
   std::vector<std::string> ours;
   for (const Family& family : Families()) {
-    if (family.ours) ours.emplace_back(family.name);
+    if (family.ours) ours.emplace_back(NameOf(family.family));
   }
   return ours;
 }();
