@@ -1,7 +1,7 @@
 // Runs ridgeline-train's command line.
 #pragma once
 
-#include "engine/train/device.h"
+#include "engine/train/training_device.h"
 
 namespace ridgeline {
 

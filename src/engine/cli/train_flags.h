@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/train/device.h"
+#include "engine/train/training_device.h"
 #include "engine/train/verify.h"
 #include "ridgeline/run.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "engine/train/device.h"
+#include "engine/train/training_device.h"
 #include "ridgeline/run.h"
 
 namespace ridgeline {

@@ -11,8 +11,8 @@
 #include "engine/device/cpu/executor.h"
 #include "engine/ops/cpu/kernels.h"
 #include "engine/train/cpu_kernels.h"
-#include "engine/train/device.h"
 #include "engine/train/environment.h"
+#include "engine/train/training_device.h"
 
 namespace ridgeline {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/nvml.h"
 #include "engine/comm/nccl/nccl.h"
 #include "engine/device/cuda/libraries.h"
-#include "engine/train/device.h"
+#include "engine/train/training_device.h"
 
 namespace ridgeline {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/step/timeline.h"
-#include "engine/train/device.h"
+#include "engine/train/training_device.h"
 #include "ridgeline/run.h"
 
 namespace ridgeline {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/train/device.h"
+#include "engine/train/training_device.h"
 
 namespace ridgeline {
 
