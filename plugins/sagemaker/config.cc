@@ -161,7 +161,7 @@ const plugin::Settings<Options>& Own() {
 // Throws Failure if the service would refuse settings that are valid alone.
 void CheckTogether(const Options& options) {
   if (options.spot && !options.training_plan.empty()) {
-    RefuseTogether("spot and training_plan exclude each other", "a plan's instances are paid already: remove spot");
+    RefuseTogether("spot is true, which excludes training_plan", "a plan's instances are paid already: remove spot");
   }
   if (options.max_wait_s > 0 && !options.spot) {
     RefuseTogether("max_wait is of spot instances alone", "write spot: true, or remove max_wait");
@@ -171,7 +171,9 @@ void CheckTogether(const Options& options) {
                    "max_wait covers all attempts with their waits, so it must be longer");
   }
   if (options.subnets.empty() != options.security_group_ids.empty()) {
-    RefuseTogether("subnets and security_group_ids go together", "give both, or neither");
+    RefuseTogether(options.subnets.empty() ? "security_group_ids is given without subnets"
+                                           : "subnets is given without security_group_ids",
+                   "give both, or neither");
   }
 }
 
@@ -182,7 +184,6 @@ int64_t Window(const Options& options) { return options.window > 0 ? options.win
 Options ReadOptions(const Json& config) {
   Options options;
   options.window = plugin::CountUnderLaunch(config, "max_parallel");
-  options.most_nodes = std::max<int64_t>(1, plugin::CountUnderLaunch(config, "nodes"));
   plugin::ReadSettings(config, "sagemaker", Own(), "anything else of CreateTrainingJob goes under request:", options);
   CheckTogether(options);
   return options;

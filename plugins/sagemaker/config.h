@@ -18,8 +18,7 @@ struct Options {
   std::string image;
   std::string program = "ridgeline";  // path in the image
   std::string instance_type;
-  int64_t nodes = 0;       // instances of a job, instead of what the jobs ask for
-  int64_t most_nodes = 1;  // the most nodes that a job of the session asks for
+  int64_t nodes = 0;  // instances of a job, instead of what the jobs ask for
   int64_t volume_gb = 0;
   std::string training_plan;  // ARN
   bool spot = false;

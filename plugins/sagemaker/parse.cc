@@ -32,7 +32,7 @@ Json Mapping(const Json& document, const char* name) {
 
 }  // namespace
 
-bool JobView::HasEnded() const { return status == "Completed" || status == "Failed" || status == "Stopped"; }
+bool JobView::HasEnded() const { return IsEnd(status); }
 
 int64_t JobView::Interruptions() const {
   return std::count_if(transitions.begin(), transitions.end(),
@@ -48,7 +48,7 @@ std::vector<JobRow> ParseRows(const Json& document) {
   for (const Json& each : *list) {
     if (!each.is_object()) continue;
     rows.push_back({Text(each, "TrainingJobName"), Text(each, "TrainingJobStatus"), Text(each, "SecondaryStatus"),
-                    Number(each, "LastModifiedTime", 0)});
+                    Number(each, "LastModifiedTime", 0), Text(Mapping(each, "WarmPoolStatus"), "Status")});
   }
   return rows;
 }

@@ -13,11 +13,17 @@ namespace ridgeline::sagemaker {
 // Whether `words` stand anywhere in a text of the service's.
 inline bool Holds(std::string_view text, std::string_view words) { return text.find(words) != std::string_view::npos; }
 
+// Whether a job of this TrainingJobStatus has ended.
+inline bool IsEnd(std::string_view status) {
+  return status == "Completed" || status == "Failed" || status == "Stopped";
+}
+
 // A row of ListTrainingJobs.
 struct JobRow {
   std::string name;
   std::string status, secondary;
   double modified_unix_s = 0;
+  std::string warm_pool;  // the status of the instances that it has left; empty: none
   bool operator==(const JobRow&) const = default;
 };
 

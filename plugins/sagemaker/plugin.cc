@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "sagemaker/describe.h"
 #include "sagemaker/http.h"
 #include "sagemaker/render.h"
+#include "sagemaker/request.h"
 #include "sagemaker/session.h"
 
 namespace ridgeline::sagemaker {
@@ -46,6 +48,20 @@ class SageMakerLauncher final : public plugin::Launcher {
       return {false, e.hint().empty() ? e.what() : std::string(e.what()) + "; " + e.hint(), "SageMaker", 0,
               e.kind() == Failure::Kind::kNotNow};
     }
+  }
+
+  // The service has no dry run, so this checks what its description says of requests.
+  std::vector<std::optional<Failure>> WhyRefused(const Json& jobs) override {
+    std::vector<std::optional<Failure>> refusals;
+    for (const Json& job : jobs) {
+      refusals.emplace_back();
+      try {
+        MakeTrainingJob(job, "", OptionsOf(job, options_));
+      } catch (const Error& e) {
+        refusals.back() = Failure::Of(e);
+      }
+    }
+    return refusals;
   }
 
   plugin::Rendering Render(const Json& jobs) override { return RenderJobs(jobs, options_); }

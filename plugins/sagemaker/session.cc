@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,6 +25,15 @@ constexpr seconds kLogPatience{60};      // lines come so late, if S3 cannot be 
 constexpr seconds kStoragePatience{60};  // S3 that does not let us read is asked for so long
 constexpr const char* kOutputHint = "the job's folder under output: has what is left; the driver needs s3:GetObject";
 
+// "; of the newest 100 jobs of Ridgeline's, 3 have not ended and 1 is kept warm"; empty if there are none.
+std::string WhatIsBilled(const std::vector<JobRow>& rows) {
+  const auto live = std::ranges::count_if(rows, [](const JobRow& row) { return !IsEnd(row.status); });
+  const auto warm = std::ranges::count(rows, "Available", &JobRow::warm_pool);
+  if (live + warm == 0) return "";
+  return fmt::format("; of the newest {} jobs of Ridgeline's, {} have not ended and {} are kept warm", rows.size(),
+                     live, warm);
+}
+
 }  // namespace
 
 Session::Session(const std::filesystem::path& state_dir, Options options, std::unique_ptr<Aws> aws,
@@ -37,12 +47,15 @@ Session::Session(const std::filesystem::path& state_dir, Options options, std::u
 std::string Session::Description() {
   CheckComplete(options_);
   const std::string who = aws_->WhoAmI();
-  const Answer listed = aws_->Call("sagemaker:ListTrainingJobs", {{"MaxResults", 1}});
+  const Answer listed = aws_->Call(
+      "sagemaker:ListTrainingJobs",
+      {{"NameContains", "-rl-"}, {"SortBy", "CreationTime"}, {"SortOrder", "Descending"}, {"MaxResults", kPageJobs}});
   if (!listed.ok()) throw Aws::ToFailure(listed, "list training jobs");
   Place output = PlaceOf(options_.output);
   if (!output.key.empty()) output.key += '/';
   aws_->List(output, 1);
-  return fmt::format("SageMaker in {}, as {}", aws_->region(), who);
+  return fmt::format("SageMaker in {}, as {}{}", aws_->region(), who,
+                     WhatIsBilled(ParseRows(Json::parse(listed.body))));
 }
 
 // One list for each sweep has the states of all its jobs.
@@ -116,12 +129,15 @@ plugin::JobOutput& Session::OutputOf(const Record& record) {
 
 void Session::ReadLogs(const std::vector<Record*>& records) {
   std::map<std::string, std::map<std::string, Record*>> by_prefix;  // and by name
+  std::set<std::string> spoken;  // prefixes of which a job has begun. Others may begin while the log is read
   for (Record* record : records) {
+    if (record->points.empty()) continue;
+    by_prefix[record->prefix][record->name] = record;
     const auto live = live_.find(record->key);
-    const bool spoke = live != live_.end() && live->second.job && live->second.job->started_unix_s > 0;
-    if (spoke && !record->points.empty()) by_prefix[record->prefix][record->name] = record;
+    if (live != live_.end() && live->second.job && live->second.job->started_unix_s > 0) spoken.insert(record->prefix);
   }
   for (const auto& [prefix, by_name] : by_prefix) {
+    if (!spoken.contains(prefix)) continue;
     int64_t since_unix_s = INT64_MAX;
     for (const auto& [name, record] : by_name) since_unix_s = std::min(since_unix_s, record->created_unix_s);
     SweepLog& log = logs_.try_emplace(prefix, prefix, since_unix_s).first->second;

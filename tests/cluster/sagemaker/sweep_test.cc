@@ -118,6 +118,31 @@ TEST_F(SageMakerSweep, AsksAgainUntilALostAnswerIsKnown) {
   EXPECT_EQ(cli.service.Jobs().size(), 4U);
 }
 
+TEST_F(SageMakerSweep, RunsWithAClockThatIsWrongAndATokenThatExpires) {
+  SageMakerCli cli;
+  cli.service.Tell({{"clock_skew_s", 1200}});
+  Child run = cli.Start({"run", Write(cli, 2, "slow=1500")});
+  ASSERT_TRUE(testing::Eventually([&] { return cli.Starts() >= 2; }));
+  cli.service.Tell({{"expire", "AKIDOUBLE"}});
+  ASSERT_TRUE(cli.WaitToRead(run, "ExpiredToken"));
+  cli.service.Tell({{"renew", "AKIDOUBLE"}});
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectEachRanOnce(2);
+}
+
+TEST_F(SageMakerSweep, SaysWhichRightIsMissing) {
+  SageMakerCli cli;
+  const auto sweep = Write(cli, 1, "ok");
+  for (const char* right :
+       {"sagemaker:ListTrainingJobs", "s3:ListObjectsV2", "s3:PutObject", "sagemaker:CreateTrainingJob"}) {
+    cli.service.Tell({{"deny", {right}}});
+    const auto run = cli.Run({"run", sweep});
+    EXPECT_NE(run.status.exit_code, 0) << right;
+    EXPECT_THAT(run.out + run.err, HasSubstr(std::string("may not ") + right));
+  }
+  EXPECT_EQ(cli.Starts(), 0);
+}
+
 TEST_F(SageMakerSweep, WaitsForItsQuota) {
   SageMakerCli cli;
   cli.service.Tell({{"quota", {{"ml.m5.large", 1}}}});
