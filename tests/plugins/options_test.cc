@@ -14,6 +14,7 @@
 
 #include "kubernetes/config.h"
 #include "local/config.h"
+#include "sagemaker/config.h"
 #include "slurm/config.h"
 #include "yaml/units.h"
 
@@ -40,7 +41,7 @@ struct Numeric {
 
 std::vector<Numeric> Numerics() {
   std::vector<Numeric> options;
-  for (const char* launcher : {"local", "slurm", "kubernetes"}) {
+  for (const char* launcher : {"local", "slurm", "kubernetes", "sagemaker"}) {
     options.push_back({launcher, "max_parallel", Kind::kCount,
                        [](const Json& value) {
                          return Json{{"max_parallel", value}};
@@ -63,6 +64,8 @@ std::vector<Numeric> Numerics() {
                        return Json{{"kubernetes", {{"hugepages", {{"2Mi", value}}}}}};
                      }});
   for (const char* name : {"ttl", "start_limit", "idle_limit"}) add("kubernetes", name, Kind::kTime);
+  for (const char* name : {"nodes", "volume_size"}) add("sagemaker", name, Kind::kCount);
+  for (const char* name : {"max_run", "keep_alive", "poll_pause"}) add("sagemaker", name, Kind::kTime);
   return options;
 }
 
@@ -70,6 +73,7 @@ void Read(const std::string& launcher, const Json& config) {
   if (launcher == "local") local::SlotCores(config, {0});
   if (launcher == "slurm") slurm::ReadOptions(config);
   if (launcher == "kubernetes") kubernetes::ReadOptions(config);
+  if (launcher == "sagemaker") sagemaker::ReadOptions(config);
 }
 
 void ExpectRefused(const Numeric& option, const Json& value) {
@@ -186,6 +190,7 @@ TEST(LauncherOptions, TimesAreReadAlike) {
   for (const auto& [value, seconds] : right) {
     EXPECT_EQ(slurm::ReadOptions({{"slurm", {{"time", value}}}}).time_minutes, (seconds + 59) / 60) << value;
     EXPECT_EQ(kubernetes::ReadOptions({{"kubernetes", {{"ttl", value}}}}).ttl_s, seconds) << value;
+    EXPECT_EQ(sagemaker::ReadOptions({{"sagemaker", {{"max_run", value}}}}).max_run_s, seconds) << value;
   }
 }
 
