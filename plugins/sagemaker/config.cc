@@ -154,27 +154,25 @@ const plugin::Settings<Options>& Own() {
   return kSettings;
 }
 
-[[noreturn]] void RefuseTogether(const std::string& what, const std::string& hint) {
-  throw Failure(Failure::Kind::kInvalidInput, "launch: sagemaker: " + what, hint);
-}
-
-// Throws Failure if the service would refuse settings that are valid alone.
+// Throws Failure if the service would refuse settings that are valid alone. The message has a line for each fault.
 void CheckTogether(const Options& options) {
-  if (options.spot && !options.training_plan.empty()) {
-    RefuseTogether("spot is true, which excludes training_plan", "a plan's instances are paid already: remove spot");
-  }
-  if (options.max_wait_s > 0 && !options.spot) {
-    RefuseTogether("max_wait is of spot instances alone", "write spot: true, or remove max_wait");
-  }
-  if (options.max_wait_s > 0 && options.max_wait_s < options.max_run_s) {
-    RefuseTogether(fmt::format("max_wait is {} s, less than max_run, {} s", options.max_wait_s, options.max_run_s),
-                   "max_wait covers all attempts with their waits, so it must be longer");
-  }
-  if (options.subnets.empty() != options.security_group_ids.empty()) {
-    RefuseTogether(options.subnets.empty() ? "security_group_ids is given without subnets"
-                                           : "subnets is given without security_group_ids",
-                   "give both, or neither");
-  }
+  plugin::Refusals refusals;
+  const auto refuse_if = [&](bool wrong, const std::string& what, const std::string& hint) {
+    if (!wrong) return;
+    refusals.Try([&] { throw Failure(Failure::Kind::kInvalidInput, "launch: sagemaker: " + what, hint); });
+  };
+  refuse_if(options.spot && !options.training_plan.empty(), "spot is true, which excludes training_plan",
+            "a plan's instances are paid already: remove spot");
+  refuse_if(options.max_wait_s > 0 && !options.spot, "max_wait is of spot instances alone",
+            "write spot: true, or remove max_wait");
+  refuse_if(options.spot && options.max_wait_s > 0 && options.max_wait_s < options.max_run_s,
+            fmt::format("max_wait is {} s, less than max_run, {} s", options.max_wait_s, options.max_run_s),
+            "max_wait covers all attempts with their waits, so it must be longer");
+  refuse_if(options.subnets.empty() && !options.security_group_ids.empty(),
+            "security_group_ids is given without subnets", "give both, or neither");
+  refuse_if(!options.subnets.empty() && options.security_group_ids.empty(),
+            "subnets is given without security_group_ids", "give both, or neither");
+  refusals.ThrowIfAny();
 }
 
 }  // namespace
@@ -192,25 +190,31 @@ Options ReadOptions(const Json& config) {
 Options OptionsOf(const Json& job, const Options& session) {
   const auto config = job.find("config");
   Options options = config == job.end() ? session : ReadOptions(*config);
+  plugin::Refusals refusals;
   for (const auto& [name, same] :
        {std::pair{"region", options.region == session.region},
         std::pair{"aws_profile", options.aws_profile == session.aws_profile},
         std::pair{"output", options.output == session.output}, std::pair{"kms_key", options.kms_key == session.kms_key},
         std::pair{"poll_pause", options.poll_pause_s == session.poll_pause_s}}) {
-    if (!same) plugin::RefuseOfTheSession(fmt::format("sagemaker: {}", name));
+    if (!same) refusals.Try([name = name] { plugin::RefuseOfTheSession(fmt::format("sagemaker: {}", name)); });
   }
+  refusals.ThrowIfAny();
   if (options.nodes == 0) options.nodes = std::max<int64_t>(1, job.value("nodes", int64_t{1}));
   return options;
 }
 
 void CheckComplete(const Options& options) {
+  plugin::Refusals refusals;
   for (const auto& [name, value] :
        {std::pair{"role", &options.role}, std::pair{"image", &options.image},
         std::pair{"instance_type", &options.instance_type}, std::pair{"output", &options.output}}) {
     if (!value->empty()) continue;
-    throw Failure(Failure::Kind::kInvalidInput, fmt::format("launch: sagemaker: {} is missing", name),
-                  "role, image, instance_type and output are needed: docs/sagemaker.md shows a sweep");
+    refusals.Try([name = name] {
+      throw Failure(Failure::Kind::kInvalidInput, fmt::format("launch: sagemaker: {} is missing", name),
+                    "docs/sagemaker.md shows what a sweep needs");
+    });
   }
+  refusals.ThrowIfAny();
 }
 
 }  // namespace ridgeline::sagemaker
