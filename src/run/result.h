@@ -27,8 +27,8 @@ const std::vector<std::string>& ReasonNames();  // without kNone's empty name
 // "ok", "infrastructure (node)".
 std::string EndName(const RunEnd& end);
 // The end that a document states: `status`, and with "infrastructure" the `reason`. "preempted" is an end of the
-// infrastructure by itself: a trainer may call it a status. Throws Error(kInvalidInput) for unknown names, and if one of
-// the two is missing or superfluous.
+// infrastructure by itself: a trainer may call it a status. Throws Error(kInvalidInput) for unknown names, and if one
+// of the two is missing or superfluous.
 RunEnd EndFromNames(std::string_view status, std::string_view reason);
 
 std::string_view ProvenanceName(Provenance provenance);
