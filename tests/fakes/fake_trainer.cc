@@ -315,7 +315,8 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     return static_cast<int>(number());
   }
   if (mode == "status") {  // a failure that the trainer explains, with its exit code
-    SetEnd(value == "storage" ? RunEnd(InfrastructureReason::kStorage) : EndFromNames(value, ""), result);
+    const auto reason = ReasonFromName(value);
+    SetEnd(reason ? RunEnd(*reason) : EndFromNames(value, ""), result);
     result.message = "because";
     result.hint = "see there";
     result.evidence["wanted_bytes"] = "123456789";

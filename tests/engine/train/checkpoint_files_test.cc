@@ -420,20 +420,6 @@ TEST_F(CheckpointFilesTest, EveryBitThatIsAnotherIsFound) {
   }
 }
 
-// tests/engine/train/kept was written before manifests had a checksum and named their index.
-TEST_F(CheckpointFilesTest, ThoseOfAnEarlierVersionAreContinued) {
-  const fs::path kept = fs::path(RIDGELINE_SOURCE_DIR) / "tests/engine/train/kept/step-00000003";
-  const SavedState saved = OpenSaved(kept);
-  EXPECT_EQ(saved.manifest.step, 3);
-  EXPECT_EQ(saved.manifest.files.size(), 2U);
-  Machine machine(BuildStep(saved.manifest.spec), 0);
-  Load(saved, saved.manifest.spec, machine.state);
-  const auto found = ReadSafetensors(kept / "model-00001-of-00001.safetensors").at("model.norm.weight").second;
-  const auto loaded = machine.Bytes().at("model.norm.weight");
-  ASSERT_EQ(found.size(), loaded.size());
-  EXPECT_EQ(std::memcmp(found.data(), loaded.data(), loaded.size()), 0);
-}
-
 TEST_F(CheckpointFilesTest, AHeaderLongerThanAnyIsRefused) {
   const fs::path file = dir_ / "giant.safetensors";
   const uint64_t header_bytes = uint64_t{1} << 39;
