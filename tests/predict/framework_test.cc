@@ -276,7 +276,7 @@ evidence:
     EXPECT_THAT(all, HasSubstr("efficiency.power has no 'value'"));
     EXPECT_THAT(all, HasSubstr("memory.weights is a number of B, number, numbers"));
     EXPECT_THAT(all, HasSubstr("unknown figure of kept 'widow'"));
-    EXPECT_THAT(all, HasSubstr("evidence has no 'memory': say assumed"));
+    EXPECT_THAT(all, HasSubstr("evidence has no 'memory': write `assumed`"));
     EXPECT_THAT(all, HasSubstr("unknown gpu 'h1000'"));
   }
 }
