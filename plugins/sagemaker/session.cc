@@ -141,7 +141,7 @@ void Session::ReadLogs(const std::vector<Record*>& records) {
     int64_t since_unix_s = INT64_MAX;
     for (const auto& [name, record] : by_name) since_unix_s = std::min(since_unix_s, record->created_unix_s);
     SweepLog& log = logs_.try_emplace(prefix, prefix, since_unix_s).first->second;
-    log.Read(*aws_, [&, this](const std::string& job, const std::string& line) {
+    log.Read(*aws_, [this, &by_name = by_name](const std::string& job, const std::string& line) {
       const auto record = by_name.find(job);
       if (record != by_name.end()) OutputOf(*record->second).TakeLine(line);
     });
