@@ -69,8 +69,8 @@ TEST(Rules, WhatALauncherRefusesIsSaidOfEachRuleAtItsPlace) {
     const auto refused = cli.Run(command);
     EXPECT_EQ(refused.status.exit_code, 2) << command.front();
     EXPECT_THAT(refused.err,
-                HasSubstr("sweep.yaml:7:48: launcher slurm: launch: slurm: there is no setting 'partitoin'"));
-    EXPECT_THAT(refused.err, HasSubstr("sweep.yaml:9:45: launcher slurm: launch: slurm: memory is \"many\""));
+                HasSubstr("sweep.yaml:7:50: launcher slurm: launch: slurm: there is no setting 'partitoin'"));
+    EXPECT_THAT(refused.err, HasSubstr("sweep.yaml:9:47: launcher slurm: launch: slurm: memory is \"many\""));
     EXPECT_THAT(refused.err, Not(HasSubstr("sweep.yaml:8:")));
   }
   const auto doctor = cli.Run({"doctor", "sweep.yaml"});
