@@ -84,19 +84,6 @@ TEST(JournalFolder, KeepsAnEntryAndItsVersion) {
   }
 }
 
-TEST(JournalFolder, ReadsWhatWasWrittenBeforeThereWereVersions) {
-  for (const Launching& launcher : Launchers()) {
-    const TempDir state;
-    launcher.write(state.path());
-    const std::filesystem::path file = state / launcher.folder / "rl-1.json";
-    Json document = Json::parse(ReadFile(file));
-    document.erase("version");
-    document.erase("checksum");
-    WriteFileAtomic(file, document.dump());
-    EXPECT_TRUE(launcher.knows(state.path())) << launcher.folder;
-  }
-}
-
 TEST(JournalFolder, RefusesANewerVersion) {
   for (const Launching& launcher : Launchers()) {
     const TempDir state;
