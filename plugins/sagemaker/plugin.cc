@@ -34,7 +34,7 @@ std::string Variable(const std::string& name) {
 class SageMakerLauncher final : public plugin::Launcher {
  public:
   SageMakerLauncher(const Json& config, std::filesystem::path state_dir)
-      : options_(ReadOptions(config)), state_dir_(std::move(state_dir)) {}
+      : options_(ReadOptions(config)), has_settings_(config.contains("sagemaker")), state_dir_(std::move(state_dir)) {}
 
   plugin::Capabilities Can() const override { return {.queue = true, .render = true, .bulk = true}; }
 
@@ -44,7 +44,9 @@ class SageMakerLauncher final : public plugin::Launcher {
       return {true, "", description, Window(options_)};
     } catch (const Error& error) {
       const Failure e = Failure::Of(error);
-      if (e.kind() == Failure::Kind::kInvalidInput) throw;
+      // Without settings, doctor asks whether this machine can use SageMaker. Whoever does not use it has made no
+      // mistake.
+      if (e.kind() == Failure::Kind::kInvalidInput && has_settings_) throw;
       return {false, e.hint().empty() ? e.what() : std::string(e.what()) + "; " + e.hint(), "SageMaker", 0,
               e.kind() == Failure::Kind::kNotNow};
     }
@@ -91,6 +93,7 @@ class SageMakerLauncher final : public plugin::Launcher {
   }
 
   const Options options_;
+  const bool has_settings_;  // whether the sweep has a mapping named after this launcher
   const std::filesystem::path state_dir_;
   std::unique_ptr<Session> session_;
 };
