@@ -21,8 +21,7 @@ void CheckRules(const Sweep& sweep, Launcher& launcher);
 void CheckWithScheduler(const Sweep& sweep, Launcher& launcher);
 
 // Returns what a launcher refuses, with the places in the sweep's file. A launcher's message has a line for each
-// setting
-// ("launch: slurm: partition is …"). `otherwise` is the place of what concerns no setting of the file.
+// setting: "launch: slurm: partition is …". Faults that concern no setting of the file are at `otherwise`.
 std::vector<Fault> RefusedSettings(const Launch& launch, const Error& error, const Place& otherwise);
 
 }  // namespace ridgeline
