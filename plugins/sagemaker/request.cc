@@ -18,7 +18,7 @@ using plugin::Json;
 constexpr size_t kMostNameBytes = 63;
 constexpr size_t kMostSweepBytes = 24;
 constexpr int64_t kDayS = 86'400;
-constexpr int64_t kStartS = 1'800;             // beside the points' time: the image's download, exec, its end
+constexpr int64_t kStartS = 1'800;                      // beside the points' time: the image's download, exec, its end
 constexpr int64_t kMaxWaitBeyondS = int64_t{6} * 3600;  // default of max_wait, beyond the time that the job may run
 constexpr int64_t kMostRunS = 28 * kDayS;
 constexpr int64_t kDefaultVolumeGb = 30;
