@@ -60,7 +60,7 @@ inline std::vector<Target> WithCuda(std::vector<Target> targets) {
 }
 
 // The functions that register an op family's kernels on each device.
-struct Family {
+struct OpFamily {
   void (*cpu)(CpuKernelTable&);
 #ifdef RIDGELINE_CUDA_TESTS
   void (*cuda)(CudaKernelTable&);
@@ -68,29 +68,29 @@ struct Family {
 };
 #ifdef RIDGELINE_CUDA_TESTS
 #define RIDGELINE_FAMILY(Name) \
-  Family { Add##Name##Cpu, Add##Name##Cuda }
+  OpFamily { Add##Name##Cpu, Add##Name##Cuda }
 #else
 #define RIDGELINE_FAMILY(Name) \
-  Family { Add##Name##Cpu }
+  OpFamily { Add##Name##Cpu }
 #endif
 
 // The parameter says where kernels run; Kernels returns the families' kernels there.
 class EveryTarget : public testing::TestWithParam<Target> {
  protected:
-  OpKernels Kernels(std::initializer_list<Family> families) {
+  OpKernels Kernels(std::initializer_list<OpFamily> families) {
 #ifdef RIDGELINE_CUDA_TESTS
     if (GetParam().cuda) {
       cuda_machine::ResetMachine({.seed = GetParam().seed});
       // Uses as much workspace as the fake of cuBLASLt; a real one's would be copied with every slab.
       RecordedFor() = {.compute_capability = CapabilityHere(), .product_workspace_bytes = int64_t{1} << 20};
       CudaKernelTable table;
-      for (const Family& family : families) family.cuda(table);
+      for (const OpFamily& family : families) family.cuda(table);
       return table;
     }
 #endif
     if (GetParam().highway != 0) hwy::GetChosenTarget().Update(GetParam().highway);
     CpuKernelTable table;
-    for (const Family& family : families) family.cpu(table);
+    for (const OpFamily& family : families) family.cpu(table);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
     return table;
   }
