@@ -99,7 +99,7 @@ TEST(OverwriteFile, StaysTheSameFile) {
   EXPECT_EQ(ReadFile(dir / "link"), "new");
 }
 
-TEST(Files, WhatIsWrittenIsRead) {
+TEST(Files, ReadsWhatWasWritten) {
   const TempDir dir;
   std::string bytes("a\0b\r\n\xff", 6);
   for (int i = 0; i < 20; ++i) bytes += bytes;  // several megabytes: more than one read

@@ -62,7 +62,7 @@ TEST(ForeignFile, OnlyARegularFileIsOpened) {
   EXPECT_EQ(ForeignFile("/dev/zero").problem(), "is a device, not a regular file");
 }
 
-TEST(ForeignFile, WhatIsMissingAndWhatTheSystemCannotReadAreTold) {
+TEST(ForeignFile, SaysWhatIsMissingOrUnreadable) {
   const TempDir dir;
   WriteFile(dir / "a", "text");
   EXPECT_EQ(ForeignFile(dir / "missing").state(), State::kMissing);
@@ -97,7 +97,7 @@ TEST(ForeignFile, AGiantThatTakesNoRoomOnTheDiskTakesNoneHere) {
   EXPECT_EQ(file.problem(), "has 1099511627776 bytes, and may have 1000");
 }
 
-TEST(ForeignFile, WhatGrowsWhileItIsReadEndsAtTheLimit) {
+TEST(ForeignFile, StopsReadingAGrowingFileAtTheLimit) {
   const TempDir dir;
   WriteFile(dir / "a", "short");
   ForeignFile file(dir / "a");

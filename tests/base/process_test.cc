@@ -98,7 +98,7 @@ TEST(Process, AProgramThatIsNotThereIsAnErrorWithAHint) {
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a process was left behind";
 }
 
-TEST(Process, WhatExecRefusesIsAnError) {
+TEST(Process, AnExecThatFailsIsAnError) {
   const TempDir dir;
   WriteFileAtomic(dir / "data", "not a program");  // mode 0644
   EXPECT_THROW(Child::Spawn({(dir / "data").string()}), Error);

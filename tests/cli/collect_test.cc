@@ -94,7 +94,7 @@ TEST(Collect, JobsThatAPersonSubmittedNameNoCampaign) {
               Not(HasSubstr("campaign")));
 }
 
-TEST(Collect, WhatWasRenderedIsMeasuredAsItsLauncherRunsIt) {
+TEST(Collect, MeasuresRenderedJobsAsTheirLauncherRunsThem) {
   Cli cli;
   const auto sweep = cli.dir / "sweep.yaml";
   WriteFile(sweep,

@@ -99,7 +99,7 @@ TEST(DefinedTrainers, TheirOwnFieldsMayHaveTheNamesOfSqlsWords) {
 }
 
 // The definition lies beside the sweep, but not near the rendered files.
-TEST(DefinedTrainers, WhatWasRenderedIsCollectedWithTheDefinitionThatItHad) {
+TEST(DefinedTrainers, RenderedJobsAreCollectedWithTheDefinitionThatTheyHad) {
   Cli cli;
   std::filesystem::create_directories(cli.dir.path() / "mine");
   WriteMine(cli, kThreeSteps, kAnySequence);

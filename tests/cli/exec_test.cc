@@ -44,7 +44,7 @@ class ExecCommand : public ::testing::Test {
 };
 
 // As in a foreign image: it uses none of the C library there.
-TEST_F(ExecCommand, WhatIsCarriedRunsByItself) {
+TEST_F(ExecCommand, CarriedFilesRunByThemselves) {
   const std::string to = cli_.dir / "carried";
   const auto carried = cli_.Run({"exec", "--carry-to", to});
   EXPECT_EQ(carried.status.exit_code, 0) << carried.err;

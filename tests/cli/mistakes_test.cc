@@ -135,7 +135,7 @@ TEST(Mistakes, RenderedFilesAreToldApartAndSubmittedTogether) {
                                                      "\"\\$file\"; done\n$"));
 }
 
-TEST(Mistakes, WhatIsDeletedIsConfirmed) {
+TEST(Mistakes, DeletingAsksForConfirmation) {
   Cli cli;
   const auto sweep = cli.WriteSweep(2, "ok");
   ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);

@@ -105,7 +105,7 @@ TEST_F(PriceTest, TheSweepNamesItsDeviceAndAWrongOneIsToldAtItsPlace) {
   EXPECT_THAT(cli_.Run({"predict", "s.yaml"}).err, HasSubstr("no device is named"));
 }
 
-TEST_F(PriceTest, WhatWasMeasuredPricesWhatIsLeft) {
+TEST_F(PriceTest, MeasuredPointsPriceTheRest) {
   cli_.WriteSweep(1, "ok");
   ASSERT_TRUE(cli_.Run({"run", "sweep.yaml"}).status.ok());
   cli_.WriteSweep(3, "ok");

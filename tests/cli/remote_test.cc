@@ -35,7 +35,7 @@ TEST_F(Remote, EachPointHasItsResultOnceThoughTheEndIsKnownBeforeTheLastOutput) 
   ExpectOneResultAPoint(cli_, 3);
 }
 
-TEST_F(Remote, WhatWasLostIsStartedAgain) {
+TEST_F(Remote, StartsALostJobAgain) {
   const auto run = RunThree("lose: true");
   EXPECT_EQ(run.status.exit_code, 0) << run.out << run.err;
   EXPECT_THAT(run.out, HasSubstr("3 ok"));

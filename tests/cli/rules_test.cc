@@ -60,7 +60,7 @@ constexpr const char* kWrongRules =
     "    - {when: {seed: 2}, set: {slurm: {qos: a}}}\n"
     "    - {when: {seed: 3}, set: {slurm: {memory: many}}}\n";
 
-TEST(Rules, WhatALauncherRefusesIsSaidOfEachRuleAtItsPlace) {
+TEST(Rules, ShowsALaunchersRefusalsAtEachRulesPlace) {
   Cli cli;
   WriteFile(cli.dir / "sweep.yaml", kWrongRules);
   // `run` says first that there is no Slurm here.

@@ -136,7 +136,7 @@ TEST(Run, APointThatIsOutOfMemoryIsAnsweredUnlessAllAre) {
                                  file.string()));
 }
 
-TEST(Run, WhatToTypeNextIsSaidLastAndHoldsForTheTrainer) {
+TEST(Run, EndsWithTheNextCommandForTheTrainer) {
   Cli cli;
   const auto sweep = cli.WriteSweep(2, "exit=10");
   cli.prefix = {"/bin/sh", "-c", "exec \"$@\" 2>&1", "sh"};

@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(Ends, ScriptedEnd,
                                                "/nowhere/trainer", "it stopped when 1 jobs in a row failed alike",
                                                "run them again with: ridgeline run sweep.yaml\n"}));
 
-TEST_F(Scripted, WhatWasMeasuredIsShownThoughTheLauncherIsLost) {
+TEST_F(Scripted, ShowsMeasuredPointsThoughTheLauncherIsLost) {
   Write("", "", "", "1");
   ASSERT_EQ(cli_.Run({"run", "sweep.yaml"}).status.exit_code, 0);
   Write("refuses: the queue is full, not_now: true", "launcher_timeout: 1, ");
@@ -147,7 +147,7 @@ TEST_F(Scripted, JobsThatALostLauncherHasAreSaidToGoOn) {
   EXPECT_THAT(run.err, HasSubstr("after you fix that: ridgeline run sweep.yaml\n"));
 }
 
-TEST_F(Scripted, WhatIsRefusedForGoodIsOfTheInfrastructure) {
+TEST_F(Scripted, APermanentRefusalIsAFaultOfTheInfrastructure) {
   Write("refuses: no such partition, reason: rights, queue: 10");
   EXPECT_EQ(cli_.Run({"run", "sweep.yaml"}).status.exit_code, 3);
   EXPECT_EQ(cli_.Count("SELECT count(*) FROM results WHERE status = 'infrastructure' AND reason = 'rights'"), 2);
@@ -175,7 +175,7 @@ TEST_F(Scripted, StatusAsksOnceForJobsThatNobodyFollowsAndChangesNothing) {
   ExpectOneResultAPoint(cli_, 2);
 }
 
-TEST_F(Scripted, WhatHasEndedWithoutAResultIsWaitedForByNobody) {
+TEST_F(Scripted, NobodyWaitsForAJobThatEndedWithoutAResult) {
   Write("script: [ended], queue: 10", "", "/nowhere/trainer");
   ASSERT_EQ(cli_.Run({"run", "sweep.yaml", "--detach"}).status.exit_code, 0);
   for (const auto& point : std::filesystem::directory_iterator(cli_.dir / "ridgeline-out/jobs")) {

@@ -56,7 +56,7 @@ TEST(SearchCommand, PlanSaysWhatItWouldTryFirstAndRunsNothing) {
   EXPECT_THAT(predicted.out, Not(HasSubstr("out_of_memory"))) << "max is what fits into that device";
 }
 
-TEST(SearchCommand, WhatIsWrongIsSaidBeforeAnythingRuns) {
+TEST(SearchCommand, ReportsMistakesBeforeAnythingRuns) {
   Cli cli;
   const auto no_budget = WriteSearch(cli, "matrix: {batch_size: [1, 2]}\nsearch: {maximize: fit}\n");
   for (const char* command : {"plan", "run"}) {

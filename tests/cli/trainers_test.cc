@@ -256,7 +256,7 @@ TEST_F(Trainers, CheckSaysEveryFaultAtItsLine) {
   EXPECT_THAT(bad.err, HasSubstr("docs/trainer-definitions.md"));
 }
 
-TEST_F(Trainers, WhatCannotBeReadIsSaid) {
+TEST_F(Trainers, SaysWhatItCannotRead) {
   WriteText("trainers/mine.yaml", kMine);
   const auto none = cli_.Run({"trainers", "try", "mine", "--log", "none.log"});
   EXPECT_EQ(none.status.exit_code, 3);

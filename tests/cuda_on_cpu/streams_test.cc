@@ -161,7 +161,7 @@ TEST(Streams, NothingThatIsQueuedRunsOnceTheMachineIsLost) {
   EXPECT_EQ(begun, 0);
 }
 
-TEST(Graphs, WhatTwoStreamsRecordedRunsAgainAndAgain) {
+TEST(Graphs, ReplaysTheRecordingOfTwoStreams) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     ResetMachine({.seed = seed});
     const CudaStream a = NewCudaStream();

@@ -47,7 +47,7 @@ TEST_F(PollerTest, AsksNothingWhereTheLauncherHasNoJob) {
   EXPECT_EQ(world_.launcher.poll_calls, 0);
 }
 
-TEST_F(PollerTest, WhatEndedIsToBeCollectedWithItsEvidence) {
+TEST_F(PollerTest, EndedJobsAreCollectedWithTheirEvidence) {
   phase_ = JobPhase::kEnded;
   evidence_ = {{"end", "timeout"}};
   const auto outcome = poller_.Poll(jobs_);

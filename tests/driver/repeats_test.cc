@@ -44,7 +44,7 @@ TEST_F(DriverRepeats, RunInRounds) {
   EXPECT_TRUE(world_.OpenStore().Check().empty());
 }
 
-TEST_F(DriverRepeats, NoneBeginsItsNextWhileOneOfTheRoundStillRuns) {
+TEST_F(DriverRepeats, APointWaitsForItsRoundBeforeItsNextRepeat) {
   // The last point of a round takes longest, and would come after all cheaper ones. No two points share a job.
   world_.yaml =
       "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nzip: {seed: [1, 2, 3], batch_size: [1, 2, 4]}\n"

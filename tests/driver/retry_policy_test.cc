@@ -57,7 +57,7 @@ TEST_F(PointRetriesTest, APointThatNeverBeganIsOwedItsTurn) {
   EXPECT_FALSE(retries_.RunAgainAfterNs("p", InfrastructureReason::kLost, true));
 }
 
-TEST_F(PointRetriesTest, WhatFailedGetsMoreAndMoreTime) {
+TEST_F(PointRetriesTest, AFailedPointWaitsLongerEachTime) {
   limits_[InfrastructureReason::kNode] = 40;
   EXPECT_EQ(retries_.RunAgainAfterNs("p", InfrastructureReason::kNode, true), kRunAgainNs);
   EXPECT_EQ(retries_.RunAgainAfterNs("p", InfrastructureReason::kPreempted, true), 0) << "nothing is to be mended";

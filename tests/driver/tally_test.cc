@@ -67,7 +67,7 @@ TEST_F(TallyTest, RunsAreCountedWherePointsHaveSeveral) {
   EXPECT_EQ(EndedOf(tally_.counts()), "[4/7 runs]") << "nobody has its result";
 }
 
-TEST_F(TallyTest, WhatWasSeenCountsWhereAResultDoesNotSay) {
+TEST_F(TallyTest, ObservedMemoryCountsIfAResultHasNone) {
   tally_.Ran(Spec(), {}, 3 * kSecondNs);
   EXPECT_EQ(LeftNs(1), 12 * kSecondNs);
 }

@@ -141,7 +141,7 @@ class InACgroup : public Exec {
   }
 };
 
-TEST_F(InACgroup, WhatATrainerHeldForAMomentIsSeen) {
+TEST_F(InACgroup, SeesAMomentaryPeak) {
   const OwnCgroup cgroup;
   if (cgroup.folder().empty()) GTEST_SKIP() << "this machine lets us make no cgroup in which memory is counted";
   // Sampling every second does not see it. What it writes is in the cgroup's page cache, beside its own memory.

@@ -149,7 +149,7 @@ TEST_F(InContainer, AnImageThatIsNotThereIsNoCrash) {
   }
 }
 
-TEST_F(InContainer, WhatTheImageLacksIsAStartAndWhatTheTrainerLacksIsACrash) {
+TEST_F(InContainer, AFaultyImageFailsToStartAndAFaultyTrainerCrashes) {
   Job job = MakeDefined(kInside);
   const std::string good = job.definition;
   const auto with = [&](const std::string& command, const std::string& more) {

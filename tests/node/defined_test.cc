@@ -124,7 +124,7 @@ TEST_F(Defined, HowFarItIsStandsInTheProgressFile) {
   EXPECT_TRUE(NothingIsLeft());
 }
 
-TEST_F(Defined, WhatItLeavesRunningIsEnded) {
+TEST_F(Defined, EndsProcessesThatATrainerLeavesRunning) {
   const RunResult result = RunDefined(MakeDefined("setsid sleep 600 & (sleep 600 &)\n" + std::string(kFiveSteps)));
   EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
   EXPECT_TRUE(NothingIsLeft());

@@ -126,7 +126,7 @@ TEST(BatchesThatFit, IsTheLargestOfEachCombinationWithinItsLimit) {
   EXPECT_THAT(batches->answers(), SizeIs(2)) << "asked again it is the same answer";
 }
 
-TEST(BatchesThatFit, WhatRanOutOfMemoryTeachesIt) {
+TEST(BatchesThatFit, LearnsFromBatchesThatRanOutOfMemory) {
   Sweep sweep =
       ParseText("defaults: {model: llama-10m, seq_length: 100, batch_size: max}\nlaunch: {memory_limit: 106MB}\n");
   std::set<int64_t> ended;

@@ -74,7 +74,7 @@ TEST(SlabLimit, TheMetaDeviceNeedsNone) {
   EXPECT_EQ(LimitOf("memory_limit: 1MB", {1, "free"}, ", device: meta").bytes, 0);
 }
 
-TEST(MemoryHere, WhatCannotBeReadIsNotKnown) {
+TEST(MemoryHere, AnUnreadableLimitIsUnknown) {
   const TempDir empty;
   EXPECT_EQ(MemoryHere(empty.path()).bytes, 0);
 }

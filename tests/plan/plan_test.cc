@@ -187,7 +187,7 @@ TEST(Plan, TheSweepsTrainerIsTaken) {
   EXPECT_THAT(plan.jobs[0].trainer, ElementsAre("python3", "t.py"));
 }
 
-TEST(Plan, WhatCannotFitIsSkippedWithItsBytes) {
+TEST(Plan, SkipsPointsThatCannotFitAndSaysTheirBytes) {
   PlanOptions options = Options();
   options.node = NodeWith(4 * kMegabyte);
   const auto [sweep, points, plan] = PlanText(kFour, options);
@@ -210,7 +210,7 @@ TEST(Plan, WhatCannotFitIsSkippedWithItsBytes) {
   EXPECT_NO_THROW(DecodeResult(EncodeResult(skipped), "x"));
 }
 
-TEST(Plan, WhatCannotFitIsAJobWhereThatIsAskedFor) {
+TEST(Plan, RunsPointsThatCannotFitIfAsked) {
   PlanOptions options = Options();
   options.node = NodeWith(4 * kMegabyte);
   options.include_oom = true;
@@ -387,7 +387,7 @@ TEST(Plan, ALauncherThatNobodyHereKnowsSaysItselfWhatItsJobsAskFor) {
   EXPECT_THROW(plan("cards: 4"), Error);
 }
 
-TEST(Plan, WhatIsOfNoUseOrDoesNotBelongThereIsAWarning) {
+TEST(Plan, WarnsOfUselessAndMisplacedSettings) {
   EXPECT_THAT(WarningsOf("slurm: {container_mounts: [/data]}"),
               ElementsAre("slurm: container_mounts is of no use without container, which names the image"));
   EXPECT_THAT(WarningsOf("slurm: {container_mounts: [/data], container: 'a:1'}"), IsEmpty());
@@ -514,7 +514,7 @@ TEST(Plan, EqualMemoryIsForecastOnce) {
   }
 }
 
-TEST(Plan, WhatChangesMemoryIsForecastApart) {
+TEST(Plan, ForecastsPointsOfDifferentMemoryApart) {
   for (const char* axis :
        {"batch_size: [1, 2]", "seq_length: [64, 128]", "checkpointing: [none, full]", "grad_accumulation: [1, 2]",
         "grad_clip: [0, 1]", "dropout: [0, 0.1]", "precision: [bf16, fp32]", "state_precision: [bf16, fp32]",

@@ -73,7 +73,7 @@ std::vector<std::string> JobLinesOf(const std::string& launch) {
   return JobLines(sweep, MakePlan(sweep, points, {}, [](const RunSpec&) { return MemoryForecast{1, {}}; }));
 }
 
-TEST(Show, WhatJobsAskForIsALineForEachThatDiffers) {
+TEST(Show, ShowsOneLineForEachDifferentRequest) {
   EXPECT_THAT(JobLinesOf("bundle: 2"), ::testing::IsEmpty());
   EXPECT_THAT(JobLinesOf("cpus: 2"), ElementsAre("3 jobs of 3 points: 1 node, 2 cores"));
   EXPECT_THAT(

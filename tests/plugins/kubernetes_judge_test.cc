@@ -113,11 +113,11 @@ Json OfRank(int rank, Json pod) {
 
 // ---- before and after the cluster has it
 
-TEST(KubernetesJudge, WhatWasNeverCreatedIsMissing) {
+TEST(KubernetesJudge, AJobNeverCreatedIsMissing) {
   EXPECT_EQ(Judge(Record(), Seen(Presence::kUnasked), kOptions).phase, Phase::kMissing);
 }
 
-TEST(KubernetesJudge, WhatTheServerHasNotToldOfYetWaits) {
+TEST(KubernetesJudge, AJobTheServerHasNotShownYetWaits) {
   EXPECT_EQ(Judge(Submitted(), Seen(Presence::kUnheard), kOptions).phase, Phase::kQueued);
 }
 
@@ -239,7 +239,7 @@ TEST(KubernetesJudge, ClassifiesEveryEnd) {
 
 // The controller deletes the pods of a Job at its deadline. Its report may come later than the pods' ends, or it may
 // first see that a pod failed. A pod that was deleted before the deadline was deleted by somebody else.
-TEST(KubernetesJudge, WhatIsDeletedAtAJobsDeadlineRanPastIt) {
+TEST(KubernetesJudge, APodDeletedAtItsDeadlineRanOutOfTime) {
   const auto end = [](Json job, const char* asked) {
     job["spec"]["activeDeadlineSeconds"] = 600;
     job["status"]["startTime"] = "2026-01-01T00:00:10Z";
@@ -255,7 +255,7 @@ TEST(KubernetesJudge, WhatIsDeletedAtAJobsDeadlineRanPastIt) {
 }
 
 // The exit codes of `ridgeline exec` mean the same with every launcher.
-TEST(KubernetesJudge, WhatExecSaysByItsExitCodeIsTheReason) {
+TEST(KubernetesJudge, ExecsExitCodeIsTheReason) {
   for (int code = 1; code < 130; ++code) {
     const std::string_view reason = ReasonOfExecExit(code);
     const Judgement judgement = OfThere(FailedJob(), {PodObject("Failed", Terminated(code, "Error", "no such GPU"))});

@@ -66,7 +66,7 @@ TEST(KubernetesKinds, ManifestsOfEachAreTheGoldenOnes) {
   }
 }
 
-TEST(KubernetesKinds, WhatOneSaysOfItselfIsReadFromWhereItHasIt) {
+TEST(KubernetesKinds, ReadsEachKindsStateFromItsOwnFields) {
   for (const Kind& kind : Kinds()) {
     const JobView view = ViewOf(kind.setting, Json::array(), {{"nodes", 2}, {"start_limit", "1h"}, {"ttl", "2h"}});
     EXPECT_EQ(view.name, kName) << kind.name;
@@ -128,7 +128,7 @@ TEST(KubernetesKinds, APyTorchJobHasWorkersAloneWhoseFirstIsFoundByName) {
   }
 }
 
-TEST(KubernetesKinds, WhatATrainJobCannotSayIsItsRuntimes) {
+TEST(KubernetesKinds, ATrainJobsRuntimeSetsWhatTheTrainJobCannot) {
   const auto refused = [](Json settings) -> std::string {
     settings["kind"] = "trainjob";
     try {

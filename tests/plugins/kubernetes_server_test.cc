@@ -54,7 +54,7 @@ TEST_F(KubernetesServer, IsLeftAloneForAsLongAsRetryAfterSays) {
   EXPECT_EQ(session->Submit(Json::array({Job()}))[0].at("native_id"), "uid-rl-1");
 }
 
-TEST_F(KubernetesServer, WhatIsSubmittedAgainGoesOnFromTheCallThatFailed) {
+TEST_F(KubernetesServer, SubmittingAgainContinuesAtTheFailedCall) {
   options_.nodes = 2;
   const auto session = Open();
   world_.others_code = kTooManyRequests;
@@ -95,7 +95,7 @@ TEST_F(KubernetesServer, ItsPolicysTimeIsKnownToADriverThatWasAway) {
   EXPECT_THAT(ended.at("evidence").at("hint"), HasSubstr("a policy of the cluster"));
 }
 
-TEST_F(KubernetesServer, WhatItMadeOfAPodIsEvidence) {
+TEST_F(KubernetesServer, APodsStateIsEvidence) {
   const auto session = Submitted();
   Json pod = PodObject("Succeeded", Terminated(0, "Completed"), {{"qosClass", "Burstable"}},
                        {{"name", "pod"}, {"labels", {{"ridgeline.dev/job", "rl-1"}}}});
@@ -138,7 +138,7 @@ TEST_F(KubernetesServer, ALogThatCannotBeReadIsToldWhileItsJobRunsAndWithItsHead
 }
 
 // The kubelet alternates between two words for it, and every Job has another pod.
-TEST_F(KubernetesServer, WhatJobsWaitForIsTheSameForAllOfThem) {
+TEST_F(KubernetesServer, TellsTheCommonReasonThatJobsWait) {
   const auto session = Submitted();
   const auto waits_for = [&](const char* reason, const char* message) {
     SetPod("Pending", {{"waiting", {{"reason", reason}, {"message", message}}}});

@@ -113,7 +113,7 @@ TEST_F(KubernetesSession, WaitsForALogOnlySoLong) {
   EXPECT_EQ(ended.at("evidence").at("reason"), "start") << "of a trainer nothing was heard";
 }
 
-TEST_F(KubernetesSession, WhatEndsUnderATrainerIsLost) {
+TEST_F(KubernetesSession, APodThatEndsUnderATrainerIsLost) {
   const auto session = Submitted();
   SetPod("Running", Running());
   std::string line = FormatJobLine({std::string(kProgressLine), "p", ""});
@@ -390,7 +390,7 @@ TEST_F(KubernetesSession, AKeyIsCreatedOnceWhoeverAsks) {
   EXPECT_EQ(world_.Calls("POST /apis/batch/v1/namespaces/default/jobs"), 1);
 }
 
-TEST_F(KubernetesSession, WhatWasRefusedIsMissingAndMayBeSubmittedAgain) {
+TEST_F(KubernetesSession, ARefusedJobIsMissingAndMayBeSubmittedAgain) {
   world_.create_code = 422;
   const auto session = Open();
   EXPECT_EQ(session->Submit(Json::array({Job()}))[0].at("error").at("kind"), "invalid_input");

@@ -60,7 +60,7 @@ TEST(SageMakerCredentials, AreThePlainKeysOfAProfile) {
   EXPECT_FALSE(KeysOfProfile(text, "nobody"));
 }
 
-TEST(SageMakerCredentials, OfAwsExpire) {
+TEST(SageMakerCredentials, ExpireAtTheTimeThatAwsNames) {
   const Credentials found = ParseExported(
       R"({"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "B", "SessionToken": "C",
           "Expiration": "2026-11-30T10:00:00+00:00"})");
@@ -148,7 +148,7 @@ TEST(SageMakerRequest, StartsExecAndNothingElse) {
   EXPECT_NE(Made({{"instance_type", "ml.m5.xlarge"}}).hash, made.hash);
 }
 
-TEST(SageMakerRequest, OfSeveralNodesNamesTheirSecretByAFile) {
+TEST(SageMakerRequest, NamesTheNodesSecretByAFile) {
   const TrainingJob made = Made({{"nodes", 2}});
   EXPECT_EQ(made.request.at("/ResourceConfig/InstanceCount"_json_pointer), 2);
   EXPECT_EQ(made.request.at("/Environment/RIDGELINE_SECRET_FILE"_json_pointer), "/opt/ml/input/data/job/ranks.secret");
@@ -208,7 +208,7 @@ TEST(SageMakerEnd, IsTheDoingOfWhoeverFailureReasonNames) {
   EXPECT_EQ(evidence["exit_code"], "12");
 }
 
-TEST(SageMakerEnd, OfAStoppedJobSaysWhoStoppedIt) {
+TEST(SageMakerEnd, SaysWhoStoppedAJob) {
   Record record;
   record.points = {"a"};
   const auto end = [&](const char* secondary, Json more = Json::object()) {
@@ -240,7 +240,7 @@ TEST(SageMakerEnd, SaysWhatItCost) {
   EXPECT_EQ(evidence["exit_code"], "0");
 }
 
-TEST(SageMakerState, OfAJobThatWaitsSaysWhy) {
+TEST(SageMakerState, SaysWhyAJobWaits) {
   const Json waits = {{"TrainingJobStatus", "InProgress"},
                       {"SecondaryStatus", "Starting"},
                       {"SecondaryStatusTransitions",

@@ -149,13 +149,13 @@ TEST_F(SlurmClient, ASubmissionEndsWithWhoMakesIt) {
   EXPECT_TRUE(gone);
 }
 
-TEST_F(SlurmClient, WhatAToolThatRanTooLongStartedEndsWithIt) {
+TEST_F(SlurmClient, EndsTheProcessesOfAToolThatRanTooLong) {
   EXPECT_EQ(TroubleWith("sleep 60 & echo $! > " + (dir_ / "pid").string() + "; wait", 500), Trouble::kNoAnswer);
   const pid_t child = std::stoi(ReadFile(dir_ / "pid"));
   EXPECT_TRUE(testing::Eventually([&] { return ::kill(child, 0) != 0; }));
 }
 
-TEST_F(SlurmClient, WhatSaysWhereTheClusterIsAndWhoWeArePasses) {
+TEST_F(SlurmClient, PassesTheVariablesOfClusterAndUser) {
   const Variable conf("SLURM_CONF", "/etc/here.conf");
   const Variable server("SLURM_CONF_SERVER", "ctl:6817");
   const Variable token("SLURM_JWT", "a.b.c");

@@ -49,7 +49,7 @@ TEST(SlurmMeaning, KnowsEveryStateThatSlurmPrints) {
   EXPECT_EQ(MeaningOf("A_STATE_OF_2030").phase, plugin::Phase::kRunning);
 }
 
-TEST(SlurmMeaning, WhatFailedUnderAJobIsTheInfrastructures) {
+TEST(SlurmMeaning, ANodeFailureIsTheInfrastructures) {
   EXPECT_EQ(MeaningOf("NODE_FAIL").end, Infrastructure("node"));
   EXPECT_EQ(MeaningOf("BOOT_FAIL").end, Infrastructure("node"));
   EXPECT_EQ(MeaningOf("LAUNCH_FAILED").end, Infrastructure("start"));

@@ -124,7 +124,7 @@ TEST_F(SlurmScript, AProgramThatIsNotOnTheNodeIsAStart) {
   EXPECT_THAT(WhyNot(status).message, HasSubstr("/opt/nowhere/ridgeline is not there"));
 }
 
-TEST_F(SlurmScript, WhatWasForSbatchIsNotForTheJob) {
+TEST_F(SlurmScript, SbatchsVariablesDoNotReachTheJob) {
   const Json job = JobHere({{"exec", {"/bin/sh", "-c", "env > ran"}}});
   const std::map<std::string, std::string> set = {{"SLURM_JWT", "secret"},
                                                   {"SLURM_CLUSTERS", "alps"},
@@ -136,7 +136,7 @@ TEST_F(SlurmScript, WhatWasForSbatchIsNotForTheJob) {
                                             Not(HasSubstr("secret")), Not(HasSubstr("alps")), Not(HasSubstr("there"))));
 }
 
-TEST_F(SlurmScript, WhatPinnedTheSubmittersStepPinsNoRank) {
+TEST_F(SlurmScript, TheSubmittersPinningDoesNotReachRanks) {
   const Json job = JobHere({{"exec", {"/bin/sh", "-c", "env > ran"}}});
   const std::map<std::string, std::string> set = {{"SLURM_CPU_BIND", "quiet,mask_cpu:0x1"},
                                                   {"SLURM_CPU_BIND_TYPE", "mask_cpu:"},
@@ -177,7 +177,7 @@ TEST_F(SlurmScript, APrologThatEndsTheScriptIsNoEndOfTheJob) {
 }
 
 // The prolog's rule does not apply to the job itself.
-TEST_F(SlurmScript, WhatTheJobEndsWithIsTheJobs) {
+TEST_F(SlurmScript, EndsWithTheJobsExitCode) {
   const Json job = JobHere({{"exec", {"/bin/sh", "-c", "exit 130"}}});
   EXPECT_EQ(RunScript(ScriptOf({{"prolog", "true"}}, job)).exit_code, 130);
   EXPECT_THAT(Log(), Not(HasSubstr("not started")));

@@ -52,7 +52,7 @@ TEST_F(SlurmSession, AScriptThatItsNodeCouldNotStartIsTheNodesFailure) {
   EXPECT_EQ(states[1].at("evidence").at("message"), "the job's script failed");
 }
 
-TEST_F(SlurmSession, WhatFailedUnderAJobIsSaidWithItsNodes) {
+TEST_F(SlurmSession, NamesTheNodesThatFailed) {
   const auto session = Open();
   session->Submit(Jobs({"rl-a", "rl-b", "rl-c", "rl-d"}));
   const auto row = [](int64_t task, const char* state, const char* nodes) {
@@ -89,7 +89,7 @@ TEST_F(SlurmSession, ASubmissionWithoutAnAnswerIsFoundByItsName) {
 }
 
 // Ctrl-C in a slow sbatch: nobody knows yet whether Slurm has the jobs, and they must end all the same.
-TEST_F(SlurmSession, WhatIsCancelledBeforeAnybodyKnowsWhetherItIsThereIsCancelledWhenItComes) {
+TEST_F(SlurmSession, CancelsAJobThatAppearsAfterItsCancellation) {
   slurm_.on_submit = [](const BatchJob&) { throw SlurmError(Trouble::kNoAnswer, "sbatch was ended by signal 2"); };
   auto session = Open();
   session->Submit(Jobs({"rl-a", "rl-b"}));
@@ -105,7 +105,7 @@ TEST_F(SlurmSession, WhatIsCancelledBeforeAnybodyKnowsWhetherItIsThereIsCancelle
   EXPECT_THAT(slurm_.submitted, IsEmpty());
 }
 
-TEST_F(SlurmSession, WhatIsCancelledAndNeverCameIsCancelled) {
+TEST_F(SlurmSession, ACancelledJobThatNeverAppearedIsCancelled) {
   slurm_.on_submit = [](const BatchJob&) { throw SlurmError(Trouble::kNoAnswer, "sbatch was ended by signal 2"); };
   const auto session = Open();
   session->Submit(Jobs({"rl-a", "rl-b"}));
@@ -294,7 +294,7 @@ TEST_F(SlurmSession, AJobWhoseNameWasChangedIsKnownByItsIdAndItsTime) {
   EXPECT_THAT(slurm_.cancelled, IsEmpty());
 }
 
-TEST_F(SlurmSession, WhatIsCalledLostIsToldToEndUnlessItsIdIsAnothers) {
+TEST_F(SlurmSession, CancelsALostJobUnlessItsIdIsAnothers) {
   const auto session = Open();
   session->Submit(Jobs({"rl-a", "rl-b"}));
   slurm_.rows.clear();
@@ -330,7 +330,7 @@ TEST_F(SlurmSession, AnArrayThatSlurmHasTwiceRunsOnce) {
   EXPECT_THAT(slurm_.cancelled, ElementsAre("250"));
 }
 
-TEST_F(SlurmSession, WhatTheControllerForgotTheAccountingKnows) {
+TEST_F(SlurmSession, AsksTheAccountingForJobsThatTheControllerForgot) {
   slurm_.facts.accounting = true;
   const auto session = Open();
   session->Submit(Jobs({"rl-a"}));
@@ -341,7 +341,7 @@ TEST_F(SlurmSession, WhatTheControllerForgotTheAccountingKnows) {
   EXPECT_EQ(state.at("evidence").at("end"), "timeout");
 }
 
-TEST_F(SlurmSession, WhatDidNotChangeIsRemembered) {
+TEST_F(SlurmSession, RemembersUnchangedAnswers) {
   const auto session = Open();
   session->Submit(Jobs({"rl-a"}));
   EXPECT_EQ(State(*session, "rl-a"), "queued");

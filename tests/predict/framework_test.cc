@@ -106,7 +106,7 @@ TEST(TeFsdp, RecomputationOfLargeModelsCostsTenToThirtyPercent) {
   EXPECT_LT(full_ns / none_ns, 1.32);
 }
 
-TEST(Frameworks, WhatIsNotKnownIsRefused) {
+TEST(Frameworks, RefusesUnknownKeys) {
   try {
     FindFramework("te-fspd", kFolders);
     FAIL();

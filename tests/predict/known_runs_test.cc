@@ -57,7 +57,7 @@ TEST(KnownRuns, TheIntervalGoesByTheWholeStepAndNotByItsTracedLayers) {
   EXPECT_NEAR(PredictStep(spec, H100(), Framework()).spread.value_or(0), kSpreadOfGpu, 1e-9);
 }
 
-TEST(KnownRuns, WhatSomebodyTypedIsAssumed) {
+TEST(KnownRuns, AssumesWhatSomebodyTyped) {
   const Device device = H100();
   Framework framework = FindFramework("llm-foundry", {kFiles / "frameworks"});
   const RunSpec ran = SpecOfFields("model: gpt-1b, ranks: 8, shard: full");

@@ -60,7 +60,7 @@ TEST_F(Compared, RepeatsLeaveAnInterval) {
   EXPECT_NEAR(*ratio->low * *ratio->high, ratio->ratio * ratio->ratio, 1e-9);
 }
 
-TEST_F(Compared, WhatIsWithinTheNoiseIsNoDifference) {
+TEST_F(Compared, ADifferenceWithinTheNoiseIsNone) {
   MeasureBoth({100 * kMs, 104 * kMs, 96 * kMs}, {101 * kMs, 105 * kMs, 97 * kMs});
   EXPECT_THAT(Column("step_time"), ElementsAre("no difference shown", "no difference shown"));
 }
@@ -177,7 +177,7 @@ TEST_F(Compared, NewFailuresAreSaid) {
   EXPECT_THAT(Column("machine"), ElementsAre("a processor", "a processor"));
 }
 
-TEST_F(Compared, WhatIsMissingIsSaidAndNotTakenForAResult) {
+TEST_F(Compared, SaysWhichResultsAreMissing) {
   Measure(store_, "monday", points_, [&](const Point& point) { return Timed(point, {kMs}); });
   Measure(store_, "tuesday", points_,
           [&](const Point& point) { return samples::Result(point.id, InfrastructureReason::kNode); });

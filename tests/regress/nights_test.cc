@@ -129,7 +129,7 @@ TEST(Nights, AForgedRecordIsRefusedWithItsPlace) {
   EXPECT_THAT(ReadNights(dir.path(), &problems), IsEmpty()) << "it has no end";
 }
 
-TEST(Nights, WhatWasLostIsSaidBesideTheWorst) {
+TEST(Nights, SaysLostCellsBesideTheWorstVerdict) {
   Night night = NightOf("a", 1, 1, 2);
   night.was_gated = true;
   night.lost = {{"point", ""}};
@@ -179,7 +179,7 @@ TEST(Nights, FailedNightsAreInNoBaseline) {
               ElementsAre("refused", "failed", "stopped", "cut short"));
 }
 
-TEST(Nights, WhatANightFoundWorseIsInNoBaselineUntilItIsAccepted) {
+TEST(Nights, ARegressionIsInNoBaselineUntilItIsAccepted) {
   const NightCell a{"a", ""};
   const NightCell b{"b", ""};
   std::vector<Night> nights = {
@@ -195,7 +195,7 @@ TEST(Nights, WhatANightFoundWorseIsInNoBaselineUntilItIsAccepted) {
 }
 
 // An accepted change shifts its cell's older measurements by as much, and leaves none of them out.
-TEST(Nights, WhatWasAcceptedIsTakenOffWithItsFigures) {
+TEST(Nights, SubtractsAnAcceptedChange) {
   const NightCell a{"a", ""};
   std::vector<Night> nights = {NightThatFoundWorse("1", {}), NightThatFoundWorse("2", {a}),
                                NightThatFoundWorse("3", {a}), NightThatFoundWorse("4", {a}),

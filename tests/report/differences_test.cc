@@ -68,7 +68,7 @@ TEST_F(DifferencesTest, AFieldThatNoLabelSaysIsSaid) {
   EXPECT_THAT(Differences(Answer(report_)), ElementsAre("seed 1, weight_decay 0.1", "seed 2, weight_decay 0.5"));
 }
 
-TEST_F(DifferencesTest, WhatFollowsFromTheFormatIsNoDifference) {
+TEST_F(DifferencesTest, FiguresThatFollowFromTheFormatAreNoDifference) {
   Measure({{"precision", "bf16"}}, {});
   Measure({{"precision", "fp8"}}, {});
   Measure({{"precision", "mxfp8"}}, {});
@@ -78,7 +78,7 @@ TEST_F(DifferencesTest, WhatFollowsFromTheFormatIsNoDifference) {
               ElementsAre("", "scaling delayed", "scaling floor", "scaling round_up"));
 }
 
-TEST_F(DifferencesTest, WhatLabelsSayIsNotSaidAgain) {
+TEST_F(DifferencesTest, DoesNotRepeatTheLabels) {
   Measure({{"batch_size", 1}}, {});
   Measure({{"batch_size", 2}, {"checkpointing", "full"}}, {});
   EXPECT_THAT(Differences(Answer(report_)), ElementsAre("", ""));
@@ -97,7 +97,7 @@ TEST_F(DifferencesTest, SetupAndMachineAreSaidAsFarAsTheyDiffer) {
   EXPECT_THAT(said, Contains(AllOf(Not(HasSubstr("OMP_PROC_BIND")), HasSubstr("machine 48 GiB"))));
 }
 
-TEST_F(DifferencesTest, WhatOneAsksForAndAnotherDoesNotIsSaid) {
+TEST_F(DifferencesTest, SaysWhatOnlyOneAsksFor) {
   Measure(Json::object(), {"default", R"({"cpus":0,"slurm":{"container":"a:1","gpus":8},"trainer":["t"]})"});
   Measure({{"seed", 7}}, {"default", R"({"cpus":0,"nodes":4,"slurm":{"gpus":8},"trainer":["t"]})"});
   const std::vector<std::string> said = Differences(Answer(report_));

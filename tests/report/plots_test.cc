@@ -151,7 +151,7 @@ TEST_F(PlotsOfRows, AMapHasTheSmallestBatchLeftAndTheLongestSequenceOnTop) {
   EXPECT_THAT(map.description, HasSubstr("batch 16 of 1024: out of memory."));
 }
 
-TEST_F(PlotsOfRows, WhatHasNoFigureIsNoRowOfAForest) {
+TEST_F(PlotsOfRows, AForestLeavesOutRowsWithoutAFigure) {
   chart_.kind = ChartIntervals{"peak", {}};
   Add("", 1, 64, {});
   Add("", 2, 64, int64_t{5});

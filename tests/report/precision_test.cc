@@ -77,7 +77,7 @@ TEST_F(PrecisionTest, SpeedAndMemoryAreAgainstBf16AtTheSameBatch) {
   }
 }
 
-TEST_F(PrecisionTest, WhatIsEmulatedHasMemoryButNoSpeedAndNoRank) {
+TEST_F(PrecisionTest, AnEmulatedFormatHasMemoryButNoSpeedAndNoRank) {
   FillSample();
   const Rows rows = Answer();
   const size_t fp8 = Find(rows, "fp8", 4);
@@ -145,7 +145,7 @@ TEST_F(PrecisionTest, ABusyMachineIsSaidBesideWhatItsTimesSay) {
                        "at batch 1."));
 }
 
-TEST_F(PrecisionTest, WhatDisturbedAGpuIsSaidBesideWhatItsTimesSay) {
+TEST_F(PrecisionTest, SaysWhatDisturbedAGpuBesideItsTimes) {
   Runs runs(store_);
   Add(runs, "bf16", 1, 100, 100).gpu.throttled_share = 0.04;
   RunResult& held = Add(runs, "fp8", 1, 50, 120);

@@ -106,7 +106,7 @@ TEST_F(PredictedPages, TheFrontIsWhatNoOtherBeatsInBoth) {
   EXPECT_EQ(pale, 1U) << "of the one that is dominated";
 }
 
-TEST_F(PredictedPages, WhatIsPredictedHasAFrontOfItsOwnAndOutlines) {
+TEST_F(PredictedPages, PredictionsHaveTheirOwnFrontAndOutlines) {
   Runs runs(store_);
   Measure(runs, 1, "none", 1000, 100'000'000);
   Measure(runs, 2, "none", 1800, 200'000'000);
@@ -165,7 +165,7 @@ TEST_F(PredictedPages, ScalingShowsPredictedRanksHollowBesideMeasuredOnes) {
 }
 
 // One configuration, in the report `batch-scaling`.
-TEST_F(PredictedPages, WhatWasMeasuredStandsBesideWhatWasPredictedOfIt) {
+TEST_F(PredictedPages, ShowsMeasurementsBesideTheirPredictions) {
   Runs runs(store_);
   RunResult& first = Measure(runs, 1, "none", 1000, 100'000'000);
   first.memory.device_peak_bytes = 200'000'000;

@@ -160,7 +160,7 @@ TEST_F(QuerySqlTest, EveryEndIsEitherOkOrHasWords) {
   EXPECT_EQ(failed, rows.size() - 1);
 }
 
-TEST_F(QuerySqlTest, WhatChangesAStepsWorkIsAnotherPanel) {
+TEST_F(QuerySqlTest, ADifferentWorkOfAStepIsAnotherPanel) {
   Runs runs(store_);
   const Json base = {{"model", "llama-10m"}};
   for (const Json& change : {Json::object(), Json{{"precision", "fp32"}}, Json{{"state_precision", "bf16"}},

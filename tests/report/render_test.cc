@@ -154,7 +154,7 @@ TEST_F(RenderTest, FiguresOfFailedRunsAreNotDrawn) {
   EXPECT_THAT(html, HasSubstr("the loss stopped being finite at step 3"));
 }
 
-TEST_F(RenderTest, WhatTrainersSayOfThemselvesHasColumnsOfItsOwn) {
+TEST_F(RenderTest, TrainersOwnMetricsHaveTheirOwnColumns) {
   Runs runs(store_);
   RunResult& few = runs.Add({{"model", "llama-10m"}, {"steps", 103}});
   few.measured_steps = 4;

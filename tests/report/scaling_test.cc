@@ -168,7 +168,7 @@ TEST_F(ScalingTest, ABusyMachineIsSaidBesideWhatItsTimesSay) {
                        "ranks, replicated."));
 }
 
-TEST_F(ScalingTest, WhatRanOnOneNumberOfRanksSaysNothing) {
+TEST_F(ScalingTest, OneNumberOfRanksShowsNoScaling) {
   Runs runs(store_);
   Add(runs, 2, "none", 1000);
   Add(runs, 2, "full", 1000);

@@ -32,7 +32,7 @@ TEST(PointName, ShowsControlCharactersAsEscapes) {
   EXPECT_EQ(PointName(spec, FieldList{FindField("data")}), "data=a\\x1b[31m\\nb");
 }
 
-TEST(PointName, OfALonePointSaysWhatItIs) {
+TEST(PointName, NamesALonePointByItsFields) {
   EXPECT_EQ(PointName(SpecWith({{"model", "llama-10m"}, {"batch_size", 8}, {"seq_length", 512}})),
             "llama-10m, bf16, batch 8, sequence 512");
   EXPECT_EQ(PointName(SpecWith({{"model", "llama-10m"},

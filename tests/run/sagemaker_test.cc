@@ -41,7 +41,7 @@ TEST_F(SageMaker, ItsFolderIsTheDefaultThere) {
   }
 }
 
-TEST_F(SageMaker, WhatIsNamedIsUsed) {
+TEST_F(SageMaker, UsesANamedFolder) {
   ::setenv("SM_CURRENT_HOST", "algo-1", 1);
   EXPECT_EQ(DirOf("/mine", "0123"), "/mine");
   EXPECT_EQ(DirOf("", "", "meta"), "");

@@ -136,7 +136,7 @@ TEST(Spec, AModelThatIsOnlyANameIsBoundedAndNoOption) {
   EXPECT_THAT(Only({{"model", "my-own"}}).message, HasSubstr("unknown model 'my-own'"));
 }
 
-TEST(Spec, WhatIsSaidOfAModelIsOfOtherTrainersAlone) {
+TEST(Spec, FieldsOfOtherTrainersModelsAreRefusedForOurs) {
   for (const char* field : {"parameters", "active_parameters", "flops_per_token"}) {
     EXPECT_THAT(Only({{"model", "llama-25m"}, {field, 5}}).message,
                 HasSubstr(std::string(field) + " is of other trainers' models"));

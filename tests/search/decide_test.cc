@@ -260,7 +260,7 @@ TEST(Decide, CostIsTokensADollar) {
   EXPECT_EQ(ValueWords(space, search, 0, decision.best_value), "5555.56 USD a billion tokens");
 }
 
-TEST(Decide, WhatFailedIsNeitherMeasuredNorTriedAgain) {
+TEST(Decide, AFailedPointIsNotTriedAgain) {
   const SearchSpace space = GridOf({3}, 0.2, [](const auto& levels) { return 100.0 * (levels[0] + 1); });
   Trials trials;
   const SearchDecision decision = RunSearch(

@@ -40,7 +40,7 @@ std::string WrongSpace(const std::string& text) {
   return "accepted";
 }
 
-TEST(SearchSpace, WhatIsNotSearchedIsSearchedEachByItself) {
+TEST(SearchSpace, SearchesEachSettingOfTheOtherFieldsByItself) {
   const auto spaces = SpacesOf(
       "matrix: {batch_size: [1, 2, 4], seed: [1, 2], checkpointing: [none, full]}\n"
       "search: {maximize: tokens_per_s, over: [batch_size, checkpointing], budget: 3}\n");

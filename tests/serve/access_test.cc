@@ -124,7 +124,7 @@ TEST(Gzip, IsSentToClientsThatAcceptItAndUnpacksToTheSameBytes) {
   EXPECT_LT(Gzip(std::string(1'000'000, 'x')).size(), 10'000U);
 }
 
-TEST(Connection, WhatIsNoRequestIsRefused) {
+TEST(Connection, RefusesWhatIsNoRequest) {
   const std::string long_target = "GET /" + std::string(5000, 'x') + " HTTP/1.1\r\n\r\n";
   for (const std::string& head :
        {std::string("\r\n\r\n"), std::string("GET / HTTP/2\r\n\r\n"), std::string("GET\r\n\r\n"),

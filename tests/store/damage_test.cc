@@ -319,7 +319,7 @@ TEST_F(DamageTest, AStrangersViewIsNeverRun) {
   EXPECT_THAT(Problems(), testing::Contains(HasSubstr("view runs: it is missing, or not as this ridgeline makes it")));
 }
 
-TEST_F(DamageTest, WhatRidgelineDoesNotMakeIsNamedAndNotLookedInto) {
+TEST_F(DamageTest, NamesForeignObjectsWithoutReadingThem) {
   Fill(2);
   Sql("CREATE TRIGGER steal AFTER INSERT ON results BEGIN DELETE FROM points; END; CREATE TABLE notes (a); "
       "CREATE VIEW endless AS SELECT 1; CREATE VIRTUAL TABLE found USING fts5(x); ANALYZE");

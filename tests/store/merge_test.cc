@@ -98,7 +98,7 @@ TEST_F(MergeTest, AgainChangesNothing) {
   EXPECT_THAT(ours.Check(), IsEmpty());
 }
 
-TEST_F(MergeTest, WhatSaysNothingAboutAPointDoesNotHideWhatDoes) {
+TEST_F(MergeTest, AnInfrastructureFailureDoesNotHideAResult) {
   Store ours = Open("1.db");
   Store theirs = Open("2.db");
   for (Store* store : {&ours, &theirs}) store->PutSweep(samples::Sweep("s"), points_);
@@ -178,7 +178,7 @@ TEST_F(MergeTest, AFigureThatOneStoreAloneKeepsIsNeverLost) {
   EXPECT_EQ(Value(theirs, "SELECT count(*) FROM results"), Cell(int64_t{1}));
 }
 
-TEST_F(MergeTest, WhatCannotBeMergedIsRefusedAndNothingTaken) {
+TEST_F(MergeTest, ARefusedMergeTakesNothing) {
   Store ours = Open("1.db");
   Store theirs = Open("2.db");
   theirs.PutSweep(samples::Sweep("s"), points_);

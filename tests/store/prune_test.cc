@@ -48,7 +48,7 @@ class PruneTest : public ::testing::Test {
   std::vector<Point> points_ = samples::Points(2);
 };
 
-TEST_F(PruneTest, WhatIsOldGoesAndTheLatestOfEachPointStays) {
+TEST_F(PruneTest, DeletesOldResultsAndKeepsTheLatestOfEachPoint) {
   Measure("rl-1", points_, 1'000, "night-1");
   Measure("rl-2", points_, 2'000, "night-2");
   Measure("rl-3", {points_[0]}, 3'000, "night-3");
@@ -79,7 +79,7 @@ TEST_F(PruneTest, NeitherTheLatestNorTheLastAttemptGoes) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
-TEST_F(PruneTest, WhatIsAtWorkIsLeftAlone) {
+TEST_F(PruneTest, LeavesRunningPointsAlone) {
   Measure("rl-1", points_, 1'000, "night-1");
   JobRecord job = samples::Job("rl-2", "s", points_);
   store_.RecordIntents({&job, 1});

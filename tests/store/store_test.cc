@@ -412,7 +412,7 @@ TEST_F(StoreTest, EveryFigureOfAResultIsAColumn) {
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end()) << "two columns have one name";
 }
 
-TEST_F(StoreTest, WhatThereIsToSayOfAMeasurementIsItsNote) {
+TEST_F(StoreTest, AMeasurementsNoteSaysItsPeculiarities) {
   store_.PutSweep(samples::Sweep("s"), points_);
   RunResult few = samples::Result(points_[0].id);
   few.measured_steps = 1;
@@ -551,7 +551,7 @@ TEST_F(StoreTest, ReadersSeeWholeTransactionsWhileAWriterIsAtWork) {
   EXPECT_THROW(reader.PutSweep(samples::Sweep("t"), points_), Error);  // a reader cannot write
 }
 
-TEST_F(StoreTest, WhatNobodyKnowsOfAModelIsNull) {
+TEST_F(StoreTest, UnknownFiguresOfAModelAreNull) {
   std::vector<Problem> problems;
   const auto point = [&](const Json& more) {
     Json values = {{"model", "a name"}, {"trainer", "mine"}};

@@ -259,7 +259,7 @@ TEST(Expand, AGridWithoutEndIsRefused) {
 }
 
 // Everything that multiplies counts against the one limit, before any of it is made.
-TEST(Expand, WhatIncludeMultipliesIsCounted) {
+TEST(Expand, CountsThePointsThatIncludeMultiplies) {
   const std::string model = "defaults: {model: llama-10m}\n";
   // Additions to a combination, from one entry and from several.
   EXPECT_THAT(RefusalOfExpansion(model + "matrix: {batch_size: [1, 2]}\ninclude:\n"

@@ -52,7 +52,7 @@ TEST(SweepSearch, UsesEveryAxisIfNoneIsNamed) {
               ElementsAre("batch_size", "checkpointing"));
 }
 
-TEST(SweepSearch, WhatMovesTogetherIsSearchedTogether) {
+TEST(SweepSearch, SearchesFieldsThatMoveTogether) {
   const Sweep sweep = Searching("{maximize: fit, over: seq_length, budget: 1}",
                                 "zip: {seq_length: [32, 64], grad_accumulation: [2, 1]}\n");
   EXPECT_THAT(NamesOf(sweep.search->over), ElementsAre("seq_length", "grad_accumulation"));

@@ -95,7 +95,7 @@ TEST_F(SweepsOfTrainers, OwnFieldsTakeRangesAndConditions) {
   EXPECT_EQ(VaryingFields(sweep).front()->name, "buckets");
 }
 
-TEST_F(SweepsOfTrainers, WhatAnotherTrainerRunsIsMeasuredAsItsDefinition) {
+TEST_F(SweepsOfTrainers, MeasuresAnotherTrainerByItsDefinition) {
   const Sweep sweep = Load("matrix: {trainer: [ridgeline, mine]}\ndefaults: {model: llama-10m}\n");
   const std::vector<Point> points = Expand(sweep);
   const std::string ours = SetupOf(LaunchOf(sweep, points[0]));
@@ -238,7 +238,7 @@ metrics: [{name: step_time, regex: 'took (.*) ms', unit: ms}]
             1U);
 }
 
-TEST_F(SweepsOfTrainers, WhatATemplateNeedsOfANameIsSaidAtTheModel) {
+TEST_F(SweepsOfTrainers, SaysAtTheModelWhatATemplateNeeds) {
   EXPECT_THAT(Refusal("defaults: {trainer: mine, model: qwen3-8b-instruct}\n"),
               HasSubstr("sweep.yaml:2:34: trainer mine needs layers, which is not known for the model "
                         "qwen3-8b-instruct: give it beside `model`, or name a preset"));

@@ -87,7 +87,7 @@ TEST(Amount, NumbersAsProgramsPrintThem) {
   EXPECT_EQ(Amount("1e21", kCount), 1e21) << "operations of a step are more than whole numbers of a double";
 }
 
-TEST(Amount, WhatIsNotFiniteIsNaN) {
+TEST(Amount, AnInfiniteAmountIsNaN) {
   for (const char* text : {"nan", "NaN", "-nan", "inf", "-Infinity", "+inf"}) {
     EXPECT_TRUE(std::isnan(Amount(text, kPlain).value_or(0))) << text;
   }

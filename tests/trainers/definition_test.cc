@@ -93,7 +93,7 @@ TEST(Definition, AllFaultsAreSaidAtOnce) {
   }
 }
 
-TEST(Definition, WhatIsMissingOrOfAnotherTypeIsRefused) {
+TEST(Definition, RefusesMissingKeysAndWrongTypes) {
   EXPECT_THAT(Refusal("[]"), HasSubstr("a definition is a mapping"));
   EXPECT_THAT(Refusal(kHead), HasSubstr("'metrics' is missing"));
   EXPECT_THAT(Refusal("name: mine\nversion: 1.0\n"), HasSubstr("version is text, not 1.0: put it into quotes"));

@@ -59,7 +59,7 @@ TEST(PostedLogs, LinesWithoutAStepAreHeldToThePointsSteps) {
   }
 }
 
-TEST(PostedLogs, WhatOnlyTheDefinitionKnowsIsInTheResult) {
+TEST(PostedLogs, TheResultHasTheDefinitionsFacts) {
   const Trainer trainer = TrainerOf(
       "  - {name: data_time, regex: 'data (\\S+)', unit: ms, take: series}\n"
       "  - {name: mfu, regex: 'mfu (\\S+)%', unit: '%', take: series}\n"

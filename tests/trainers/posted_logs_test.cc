@@ -566,7 +566,7 @@ TEST(PostedLogs, WrappedLinesAreSaidWhereNothingMatches) {
   EXPECT_THAT(ReadPosted(trainer, std::string(80, '=') + "\nx\n" + std::string(80, '=') + "\n").notes, IsEmpty());
 }
 
-TEST(PostedLogs, WhatIsNotKnownOfThePointIsSaid) {
+TEST(PostedLogs, SaysWhatIsUnknownOfThePoint) {
   const Trainer trainer = TrainerOf(
       "  - {name: tokens_per_s, regex: 'rate (\\S+)', unit: samples/s}\n"
       "  - {name: step_time, regex: 'took (\\S+)', unit: ms, times: grad_accumulation}\n");

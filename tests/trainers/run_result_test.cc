@@ -281,7 +281,7 @@ TEST(RunResultOfALog, FewerStepsThanAskedForAreCounted) {
   EXPECT_EQ(ResultFrom(Steps(0, 5)).measured_steps, 4);
 }
 
-TEST(RunResultOfALog, WhatMayBeOfTheWarmUpIsNotSteady) {
+TEST(RunResultOfALog, AMeanThatMayHoldTheWarmUpIsNotSteady) {
   RunSpec spec = TestedSpec();
   spec.warmup_steps = 1;
   spec.steps = 29;
@@ -335,7 +335,7 @@ TEST(RunResultOfALog, ADevicesMemorySaysWhatItCounts) {
   EXPECT_EQ(ResultFrom(Steps(0, 5)).memory.device_peak_kind, "");
 }
 
-TEST(RunResultOfALog, WhatItPrintsOfItsEfficiencyIsKept) {
+TEST(RunResultOfALog, KeepsThePrintedEfficiency) {
   RunSpec spec = TestedSpec();
   const double tflops = ModelFlops(spec).model_causal / 0.0965 * 1e-12;
   const std::string log = Steps(0, 5) + fmt::format("tflops {0:.6f}\n", tflops);
@@ -417,7 +417,7 @@ TEST(RunResultOfALog, ARunningMeanIsNotSteady) {
   EXPECT_EQ(status(steps + "each 45\neach 9000\n"), RunStatus::kInvalid);
 }
 
-TEST(RunResultOfALog, WhatItPrintsOfItsColdStepsAloneIsNotKept) {
+TEST(RunResultOfALog, DropsFiguresOfColdStepsAlone) {
   const Trainer trainer = ParseTrainer(
       "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
       "  - {name: mfu, regex: 'step (?P<step>\\d+) mfu (?P<value>\\S+)%', unit: '%', take: series}\n"
@@ -451,7 +451,7 @@ TEST(RunResultOfALog, RatesAreHeldToRoundedTimesAsFarAsTheySay) {
 }
 
 // Figures of small models have one digit.
-TEST(RunResultOfALog, WhatIsRoundedIsNoOtherModel) {
+TEST(RunResultOfALog, ARoundedSizeIsTheSameModel) {
   const RunSpec spec = TestedSpec();
   const double ms = ModelFlops(spec).model_causal / 0.06e12 * 1e3;
   const std::string log = Repeated(fmt::format("plain {:.1f} ms\n", ms), 6);
@@ -469,7 +469,7 @@ TEST(RunResultOfALog, WhatIsRoundedIsNoOtherModel) {
   }
 }
 
-TEST(RunResultOfALog, WhatItTrainsMayBeAPartOfTheModel) {
+TEST(RunResultOfALog, TrainedParametersMayBeAPartOfTheModel) {
   const int64_t all = CountParameters(TestedSpec());
   const RunResult part = ResultFrom(Steps(0, 5) + fmt::format("trainable {}\n", all / 100));
   EXPECT_EQ(part.status, RunStatus::kOk) << part.message;

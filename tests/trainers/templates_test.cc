@@ -164,7 +164,7 @@ TEST(Templates, NumbersInFilesAreNumbersToWhoeverReadsThem) {
   for (std::string line; std::getline(lines, line);) EXPECT_EQ(ParseJson(line, "a reader"), expected) << list;
 }
 
-TEST(Templates, WhatIsNotOfTheLanguageIsRefused) {
+TEST(Templates, RefusesUnknownSyntax) {
   EXPECT_EQ(RefusalOfTemplate("{{layers"), "a {{ is not closed by }}");
   EXPECT_THAT(RefusalOfTemplate("{{}}"), HasSubstr("a name is missing"));
   EXPECT_THAT(RefusalOfTemplate("{{layers + 1}}"), HasSubstr("there is more behind the name"));

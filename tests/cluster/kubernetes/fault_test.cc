@@ -369,7 +369,7 @@ TEST_F(KubernetesFaults, AQuotaOfPodsIsWaitedForAndOneBeyondItIsALimit) {
   cli.ExpectNothingLeft();
 }
 
-TEST_F(KubernetesFaults, WhatThePodNamesMustBeThere) {
+TEST_F(KubernetesFaults, ThePodsReferencesMustExist) {
   for (const auto& [setting, hint] : {std::pair{"service_account: nobody", "kubectl get serviceaccount"},
                                       std::pair{"priority_class: none", "kubectl get priorityclass"}}) {
     KubernetesCli cli(cluster_);

@@ -104,7 +104,7 @@ TEST_F(KubernetesSweeps, TextsArriveInAPodAsTheyWereWritten) {
   EXPECT_EQ(ReadFile(cli.dir / "seen"), "$(HOME) $$(HOME) $$ $\n");
 }
 
-TEST_F(KubernetesSweeps, WhatATrainerSaysIsInItsPodsLog) {
+TEST_F(KubernetesSweeps, ATrainersOutputIsInItsPodsLog) {
   KubernetesCli cli(cluster_);
   Child run = cli.Start({"run", cli.Write({.trainer = "sleep", .script = "echo hello from the trainer;"})});
   EXPECT_TRUE(Eventually([&] {

@@ -42,7 +42,7 @@ class SageMakerSweep : public ::testing::Test {
   }
 };
 
-TEST_F(SageMakerSweep, OfTheRealEngineHasOneResultAPointAndTheLossesOfALocalRun) {
+TEST_F(SageMakerSweep, TheRealEngineGivesOneResultAPointAndTheLossesOfALocalRun) {
   SageMakerCli cli;
   const auto sweep = cli.WriteReal("seed: [1, 2, 3], ranks: [1]", {{"spot", true}}, "", 3);
   cli.ExpectOk(cli.Run({"run", sweep}));
@@ -66,7 +66,7 @@ TEST_F(SageMakerSweep, OfTheRealEngineHasOneResultAPointAndTheLossesOfALocalRun)
   EXPECT_EQ(cli.Cell("SELECT count(DISTINCT printf('%s %.17g', point_id, loss)) || '' FROM runs"), "3") << there;
 }
 
-TEST_F(SageMakerSweep, OfTwoNodesMeetsByTheHostsOfTheJob) {
+TEST_F(SageMakerSweep, TwoNodesMeetByTheJobsHostList) {
   SageMakerCli cli;
   cli.service.Tell({{"resolve_after_s", 2}});  // a host's name is not known at once
   const auto run = cli.Run({"run", cli.WriteReal("ranks: [2]", {{"nodes", 2}})});

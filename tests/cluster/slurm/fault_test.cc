@@ -459,7 +459,7 @@ TEST(SlurmFaults, ANodeThatWasSetAsideIsUsedAgainWhereTheOthersAreDrained) {
   cli.ExpectEachRanOnce(4);
 }
 
-TEST(SlurmFaults, WhatKeepsATrainerFromStartingIsNoCrash) {
+TEST(SlurmFaults, ATrainerThatCannotStartDidNotCrash) {
   const Slurm slurm;
   for (const auto& [settings, words] :
        {std::pair{"prolog: ['ls /no/such']", "ls /no/such"}, std::pair{"modules: [cuda]", "module"},

@@ -57,7 +57,7 @@ TEST(SlurmTrainers, AGptOfPyTorchIsMeasuredBesideOurs) {
   EXPECT_EQ(cli.Count("SELECT json_array_length(all_steps_ns) FROM runs WHERE trainer = 'torch-gpt'"), 4);
 }
 
-TEST(SlurmTrainers, WhatAllNodesSayIsOneResultWhicheverEndsFirst) {
+TEST(SlurmTrainers, AllNodesMakeOneResultWhicheverEndsFirst) {
   const Slurm slurm;
   SlurmCli cli;
   cli.ExpectUnanswered(cli.Run({"run", cli.WriteTwoNodes("slurm", "client: tools", cli.dir.path().string())}));

@@ -122,7 +122,7 @@ TEST_F(TrainCommandTest, NumbersOnTheCommandLineNeitherWrapNorRound) {
   }
 }
 
-TEST_F(TrainCommandTest, WhatItComplainsOfIsShownAndNotObeyed) {
+TEST_F(TrainCommandTest, ShowsTerminalCodesOfErrorsWithoutObeyingThem) {
   const Captured run = Trainer({"--model", "\x1b[2J\xC2\x9B\xE2\x80\xAE\nx"});
   EXPECT_EQ(run.status.exit_code, 2);
   EXPECT_NE(run.stderr_text.find("\\x1b[2J"), std::string::npos) << run.stderr_text;

@@ -92,7 +92,7 @@ TEST_P(CudaOptimizer, UpdatesManyParametersInFewLaunches) {
   ExpectSaved(trace, 67);
 }
 
-TEST_P(CudaOptimizer, WhatTouchesWhatWasChangedRunsBehindIt) {
+TEST_P(CudaOptimizer, ReadersOfUpdatedMemoryRunAfterTheUpdate) {
   Trace trace;
   const Weights a(trace, 3000, DType::kI16);
   const Weights b(trace, 3000, DType::kI16);
@@ -106,7 +106,7 @@ TEST_P(CudaOptimizer, WhatTouchesWhatWasChangedRunsBehindIt) {
 }
 
 // A temporary that begins where another one ended may lie in its bytes.
-TEST_P(CudaOptimizer, WhatLiesWhereAnotherLayRunsBehindIt) {
+TEST_P(CudaOptimizer, UsersOfReusedMemoryRunAfterItsLastUser) {
   Trace trace;
   Weights a(trace, 3000, DType::kF32);
   Weights b(trace, 3000, DType::kF32);

@@ -129,7 +129,7 @@ class CheckpointFilesTest : public ::testing::Test {
   std::string notes_;
 };
 
-TEST_F(CheckpointFilesTest, WhatIsSavedIsLoadedToTheBit) {
+TEST_F(CheckpointFilesTest, LoadsSavedStateToTheBit) {
   for (const std::string& family : kFamilies) {
     for (const Numbers& numbers : kNumbers) {
       SCOPED_TRACE(family + " " + numbers.precision + " " + numbers.state);

@@ -225,7 +225,7 @@ TEST(CudaExecutor, AGraphKeepsThePrioritiesOfItsStreams) {
   EXPECT_TRUE(cuda_machine::GraphKeepsPriorities());
 }
 
-TEST(CudaExecutor, WhatIsMeasuredLeavesNothingInTheSlab) {
+TEST(CudaExecutor, MeasuringLeavesNothingInTheSlab) {
   cuda_machine::ResetMachine();
   const TempDir dir;
   const Small small;
@@ -306,7 +306,7 @@ struct Faulty {
   }
 };
 
-TEST(CudaExecutor, WhatGoesWrongOnTheDeviceIsToldByWhoWaits) {
+TEST(CudaExecutor, ADeviceErrorIsReportedWhereTheHostWaits) {
   cuda_machine::ResetMachine();
   const Faulty faulty;
   const CudaKernelTable kernels = {{&kFaulty, {[](const OpCall&, const CudaRun& run, KernelState*) {
