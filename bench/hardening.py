@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-plain, hardened = sys.argv[1:3]
+plain, hardened = (os.path.abspath(build) for build in sys.argv[1:3])
 rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 15
 repository = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 folder = tempfile.TemporaryDirectory()
@@ -25,7 +25,7 @@ RUNS = {
     "train in fp8": [*TRAIN, "fp8"],
     "expand a million points": ["ridgeline", "plan", os.path.join(repository, "bench/million.yaml"), "--expand-only", "-o",
                                 "jsonl"],
-    "list the fields": ["ridgeline", "fields"],
+    "plan a sweep": ["ridgeline", "plan", os.path.join(repository, "sweeps/precision.yaml")],
 }
 
 
