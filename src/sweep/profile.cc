@@ -19,23 +19,34 @@ namespace fs = std::filesystem;
 
 constexpr const char* kProfile = "profile";
 
-Json ReadProfile(const fs::path& file) {
-  std::vector<Fault> faults;
+// The faults of several files, a line each, and what to do about the first of them.
+struct Faults {
+  std::vector<std::string> lines;
+  std::string hint;
+
+  void Add(const fs::path& file, const Fault& fault, const std::string& what_to_do) {
+    lines.push_back(FaultText(file, fault));
+    if (hint.empty()) hint = what_to_do;
+  }
+};
+
+Json ReadProfile(const fs::path& file, Faults& faults) {
+  std::vector<Fault> found;
   Json settings;
   try {
     const YamlNode node = ParseYaml(ReadFile(file));
-    settings = ToJsonValue(node, faults);
+    settings = ToJsonValue(node, found);
     if (node.kind != YamlNode::Kind::kMap || settings.contains(kProfile)) {
-      faults.push_back({node.place, fmt::format("a profile is {}",
-                                                node.kind != YamlNode::Kind::kMap
-                                                    ? "a mapping of a launcher's settings"
-                                                    : "not based on another profile: list both where they are used")});
+      found.push_back({node.place, fmt::format("a profile is {}",
+                                               node.kind != YamlNode::Kind::kMap
+                                                   ? "a mapping of a launcher's settings"
+                                                   : "not based on another profile: list both where they are used")});
     }
   } catch (const Fault& fault) {
-    faults.push_back(fault);
+    found.push_back(fault);
   }
-  if (!faults.empty()) ThrowFaults(file, std::move(faults), "docs/kubernetes.md shows profiles");
-  return settings;
+  for (const Fault& fault : found) faults.Add(file, fault, "docs/kubernetes.md shows profiles");
+  return found.empty() ? settings : Json::object();
 }
 
 class Profiles {
@@ -46,42 +57,50 @@ class Profiles {
   }
 
   // `config` is from `launch:` or a rule; `place` says where that is.
-  void Use(const Place& place, Json& config) const {
+  void Use(const Place& place, Json& config) {
     const auto own = config.find(launcher_);
     if (own == config.end() || !own->is_object() || !own->contains(kProfile)) return;
     Json settings = Json::object();
     const Json names = own->at(kProfile);
     for (const Json& name : names.is_array() ? names : Json::array({names})) {
-      if (!name.is_string())
+      if (name.is_string()) {
+        settings.merge_patch(Named(place, name.get<std::string>()));
+      } else {
         Refuse(place, fmt::format("profile is a name, or a list of names, not {}", DumpJson(name)));
-      settings.merge_patch(Named(place, name.get<std::string>()));
+      }
     }
     own->erase(kProfile);
     settings.merge_patch(*own);
     *own = std::move(settings);
   }
 
- private:
-  [[noreturn]] void Refuse(const Place& place, const std::string& message, const std::string& hint = {}) const {
-    throw Error(ErrorKind::kInvalidInput, FaultText(file_, {place, fmt::format("launch: {}: {}", launcher_, message)}),
-                hint);
+  // Throws one Error(kInvalidInput) with all faults, if there are any.
+  void ThrowIfFaulty() const {
+    if (!faults_.lines.empty()) throw Error(ErrorKind::kInvalidInput, Join(faults_.lines, "\n"), faults_.hint);
   }
 
-  Json Named(const Place& place, const std::string& name) const {
+ private:
+  Json Refuse(const Place& place, const std::string& message, const std::string& hint = {}) {
+    faults_.Add(file_, {place, fmt::format("launch: {}: {}", launcher_, message)}, hint);
+    return Json::object();
+  }
+
+  Json Named(const Place& place, const std::string& name) {
     std::error_code ec;
     if (!IsPlainName(name)) {
       const fs::path file = file_.parent_path() / name;
-      if (fs::is_regular_file(file, ec)) return ReadProfile(file);
-      Refuse(place, fmt::format("there is no profile {}", PrintableLine(file.string())),
-             "a path is taken from where the sweep's file is");
+      if (fs::is_regular_file(file, ec)) return ReadProfile(file, faults_);
+      return Refuse(place, fmt::format("there is no profile {}", PrintableLine(file.string())),
+                    "a path is taken from where the sweep's file is");
     }
     const fs::path file = folder_ / (name + ".yaml");
-    if (!folder_.empty() && fs::is_regular_file(file, ec)) return ReadProfile(file);
+    if (!folder_.empty() && fs::is_regular_file(file, ec)) return ReadProfile(file, faults_);
     const std::vector<std::string> known = Shipped();
-    Refuse(place, fmt::format("there is no profile '{}'{}", name, DidYouMean(name, known)),
-           known.empty() ? "none ship for this launcher; a path such as ./mine.yaml names one of your own"
-                         : fmt::format("those that ship are {}; a path such as ./mine.yaml names one of your own",
-                                       Join(known, ", ")));
+    return Refuse(place, fmt::format("there is no profile '{}'{}", name, DidYouMean(name, known)),
+                  known.empty()
+                      ? "none ship for this launcher; a path such as ./mine.yaml names one of your own"
+                      : fmt::format("those that ship are {}; a path such as ./mine.yaml names one of your own",
+                                    Join(known, ", ")));
   }
 
   std::vector<std::string> Shipped() const {
@@ -96,14 +115,16 @@ class Profiles {
   const fs::path& file_;
   const std::string& launcher_;
   fs::path folder_;  // empty: no profiles are shipped
+  Faults faults_;
 };
 
 }  // namespace
 
 void UseProfiles(Sweep& sweep, const std::optional<fs::path>& shipped) {
-  const Profiles profiles(sweep, shipped);
+  Profiles profiles(sweep, shipped);
   profiles.Use(sweep.launch.place, sweep.launch.config);
   for (LaunchRule& rule : sweep.rules) profiles.Use(rule.place, rule.set.config);
+  profiles.ThrowIfFaulty();
 }
 
 }  // namespace ridgeline

@@ -15,8 +15,8 @@ namespace ridgeline {
 
 // Replaces `profile` by the file's settings, in the mapping of the sweep's launcher and in those of its rules. The
 // mapping's own settings override the file's: mappings are merged by key, null removes a key, a list is replaced.
-// `shipped` has a folder for each launcher. Throws Error(kInvalidInput) for a profile that does not exist or is
-// invalid.
+// `shipped` has a folder for each launcher. Throws one Error(kInvalidInput) that names every profile that does not exist
+// or is invalid, a line each.
 void UseProfiles(Sweep& sweep, const std::optional<std::filesystem::path>& shipped = FindDataDir("profiles"));
 
 }  // namespace ridgeline

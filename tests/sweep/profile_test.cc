@@ -89,5 +89,13 @@ TEST_F(ProfileTest, ReportsAWrongProfileAtItsPlace) {
   EXPECT_THAT(Refusal("{profile: ./broken.yaml}"), HasSubstr("broken.yaml:"));
 }
 
+TEST_F(ProfileTest, ReportsAllWrongProfilesAtOnce) {
+  Write("list.yaml", "- gpus: 8\n");
+  EXPECT_THAT(Refusal("{profile: [nett, ./list.yaml, net]}\n"
+                      "  rules: [{when: {ranks: 2}, set: {cluster: {profile: [mor, 3]}}}]"),
+              AllOf(HasSubstr("sweep.yaml:5:"), HasSubstr("no profile 'nett'"), HasSubstr("list.yaml:1:1"),
+                    HasSubstr("sweep.yaml:7:"), HasSubstr("no profile 'mor'"), HasSubstr("not 3")));
+}
+
 }  // namespace
 }  // namespace ridgeline
