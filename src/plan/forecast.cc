@@ -20,7 +20,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "plan/memory_limit.h"
-#include "predict/peak.h"
+#include "run/gpu_peaks.h"
 #include "run/names.h"
 #include "run/presets.h"
 #include "run/spec.h"

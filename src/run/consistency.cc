@@ -10,6 +10,8 @@
 
 #include "base/text.h"
 #include "run/gpu_limits.h"
+#include "run/gpu_peaks.h"
+#include "run/presets.h"
 
 namespace ridgeline {
 namespace {
@@ -128,6 +130,25 @@ std::string OfFlops(const RunResult& r) {
                      r.flops.model_causal, r.flops.model_non_causal);
 }
 
+// A rate needs no more FLOP/s than the GPU does at most. A trainer may multiply in 8 bits though the point says 16, as
+// some do by a field of their own.
+std::string OfPeak(const RunSpec& spec, const RunResult& r) {
+  const auto peak = PeakFlops(spec.gpu, spec.precision);
+  if (spec.device != "cuda" || !peak || r.tokens_per_step == 0) return {};
+  const double most = std::max(*peak, *PeakFlops(spec.gpu, Precision::kFp8));
+  const double flops = r.flops.model_causal > 0 ? r.flops.model_causal : ModelFlops(spec).model_causal;
+  for (const auto& [key, rate] : {std::pair("steady_tokens_per_s", r.throughput.steady_tokens_per_s),
+                                  std::pair("cold_tokens_per_s", r.throughput.cold_tokens_per_s)}) {
+    const double needed = flops * rate / static_cast<double>(r.tokens_per_step);
+    if (needed <= most) continue;
+    return fmt::format(
+        "throughput.{} is {:.6g}, which takes {:.0f} TFLOP/s of each GPU, and the most that {} does is {:.0f}: is a "
+        "rate of all ranks taken for that of one GPU?",
+        key, rate, needed / 1e12, spec.gpu, most / 1e12);
+  }
+  return {};
+}
+
 std::string OfGpu(const RunResult& r) {
   const GpuFigures& gpu = r.gpu;
   if (gpu.sm_clock_min_mhz && gpu.sm_clock_mhz && *gpu.sm_clock_min_mhz > *gpu.sm_clock_mhz * (1 + 1e-9)) {
@@ -150,7 +171,7 @@ int64_t StepsOf(const RunSpec& spec) { return spec.warmup_steps + spec.steps * s
 
 std::string Contradiction(const RunSpec& spec, const RunResult& result) {
   for (const std::string& wrong : {OfSteps(spec, result), OfTimes(result), OfThroughput(result), OfMemory(spec, result),
-                                   OfFlops(result), OfGpu(result)}) {
+                                   OfFlops(result), OfPeak(spec, result), OfGpu(result)}) {
     if (!wrong.empty()) return wrong;
   }
   return {};

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "predict/peak.h"
+#include "run/gpu_peaks.h"
 #include "run/disturbance.h"
 #include "run/families.h"
 #include "run/fields.h"

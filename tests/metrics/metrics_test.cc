@@ -10,7 +10,7 @@
 #include "base/process.h"
 #include "metrics/metrics_file.h"
 #include "predict/memory_forecast.h"
-#include "predict/peak.h"
+#include "run/gpu_peaks.h"
 #include "ridgeline/job_dir.h"
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"

@@ -14,6 +14,7 @@
 namespace ridgeline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Change = std::function<void(RunResult&)>;
 
@@ -58,6 +59,32 @@ std::string Of(const Change& change, const RunSpec& spec = Spec()) {
 TEST(Consistency, AcceptsConsistentFigures) {
   EXPECT_EQ(Of([](RunResult&) {}), "");
   EXPECT_EQ(MissingOfOk(Spec(), Right()), "");
+}
+
+TEST(Consistency, ARateNeedsNoMoreFlopsThanTheGpuHas) {
+  RunSpec spec = Spec();
+  spec.device = "cuda";
+  spec.gpu = "h100";
+  // 1e9 FLOPs in 1000 tokens, on each GPU: 1978 TFLOP/s are 1.978e9 tokens/s of both.
+  const auto rate = [&](double tokens_per_s, double Throughput::*figure) {
+    return Of(
+        [&](RunResult& r) {
+          r.step_ns = {};
+          r.throughput = {};
+          r.throughput.*figure = tokens_per_s;
+        },
+        spec);
+  };
+  EXPECT_EQ(rate(1.9e9, &Throughput::steady_tokens_per_s), "");
+  EXPECT_THAT(
+      rate(2e9, &Throughput::steady_tokens_per_s),
+      AllOf(HasSubstr("steady_tokens_per_s is 2e+09"), HasSubstr("2000 TFLOP/s"), HasSubstr("h100 does is 1978")));
+  EXPECT_THAT(rate(2e9, &Throughput::cold_tokens_per_s), HasSubstr("cold_tokens_per_s"));
+  spec.gpu = "l40s";
+  EXPECT_EQ(rate(2e9, &Throughput::steady_tokens_per_s), "") << "no data sheet says what it does";
+  spec.device = "cpu";
+  spec.gpu = "none";
+  EXPECT_EQ(rate(2e9, &Throughput::steady_tokens_per_s), "");
 }
 
 TEST(Consistency, EachContradictionIsASentenceThatNamesBoth) {
