@@ -11,6 +11,7 @@
 
 #include "common/keys.h"
 #include "common/remote_job.h"
+#include "common/text.h"
 #include "kubernetes/lint.h"
 #include "kubernetes/merge.h"
 #include "kubernetes/quantity.h"
@@ -60,13 +61,6 @@ std::string LabelValue(const std::string& text) {
   return value;
 }
 
-// Returns one line of text for people.
-std::string OneLine(const std::string& text, size_t most) {
-  std::string line;
-  for (const char c : text.substr(0, most)) line += std::iscntrl(static_cast<unsigned char>(c)) != 0 ? ' ' : c;
-  return Json::parse(Json(line).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
-}
-
 // The job's folder as its pods see it.
 std::string JobDir(const std::string& key) { return fmt::format("{}/jobs/{}", kWorkMount, key); }
 
@@ -114,7 +108,7 @@ class Maker {
     if (const std::string value = LabelValue(sweep); !value.empty()) labels_[kSweepLabel] = value;
     if (!store.empty()) labels_[kStoreLabel] = store;
     annotations_ = options.annotations;
-    annotations_["ridgeline.dev/sweep"] = OneLine(sweep, kSweepTextBytes);
+    annotations_["ridgeline.dev/sweep"] = plugin::OneLine(sweep, kSweepTextBytes);
     if (job.value("save_time_s", int64_t{0}) > 0 && options.output_claim.empty()) {
       throw Failure(Failure::Kind::kInvalidInput,
                     "launch: kubernetes: the sweep's checkpoint files would go with the pod that wrote them",

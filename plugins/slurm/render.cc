@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "common/keys.h"
+#include "common/text.h"
 #include "ridgeline/job_dir.h"
 #include "slurm/parse.h"
 #include "slurm/script.h"
@@ -77,12 +78,6 @@ std::string OutputPattern(const std::string& log_dir, const std::string& name, b
   return fmt::format("{}/{}{}.log", pattern, name, is_array ? ".%a" : ".0");
 }
 
-std::string OneLine(const std::string& text, size_t most) {
-  std::string line;
-  for (const char c : text.substr(0, most)) line += std::iscntrl(static_cast<unsigned char>(c)) != 0 ? ' ' : c;
-  return line;
-}
-
 std::string Joined(const std::string& one, const std::string& other) {
   return one + (one.empty() || other.empty() ? "" : ",") + other;
 }
@@ -94,7 +89,7 @@ BatchJob MakeBatchJob(const std::vector<const Json*>& jobs, const Resources& res
   batch.name = jobs.front()->at("key").get<std::string>();
   batch.job_name = fmt::format("{}.{}.{}", plugin::Label(sweep), part, batch.name);
   batch.file_name = plugin::FileNameOf(*jobs.front(), options.nodes);
-  batch.comment = fmt::format("{} {}", batch.name, OneLine(sweep, 200));
+  batch.comment = fmt::format("{} {}", batch.name, plugin::OneLine(sweep, 200));
   for (const Json* job : jobs) batch.keys.push_back(job->at("key").get<std::string>());
   batch.is_array = is_array;
   batch.throttle = is_array && options.throttle < static_cast<int64_t>(jobs.size()) ? options.throttle : 0;
