@@ -2,38 +2,40 @@
 
 #include <random>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/files.h"
-#include "common/keys.h"
 #include "kubernetes/kinds.h"
 #include "ridgeline/checksum.h"
 
 namespace ridgeline::kubernetes {
 namespace {
 
-using plugin::Json;
-namespace fs = std::filesystem;
+// Returns whether the text is sixteen hexadecimal digits.
+bool IsStoreName(std::string_view text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
-Json Encode(const Record& record) {
-  Json document = {{"key", record.key},
-                   {"hash", record.hash},
-                   {"kind", record.kind},
-                   {"uid", record.uid},
-                   {"job_dir", record.job_dir},
-                   {"points", record.points},
-                   {"created_unix_s", record.created_unix_s},
-                   {"cancelled", record.cancelled},
-                   {"ended", record.ended},
-                   {"evidence", record.evidence},
-                   {"started_unix_s", record.started_unix_s}};
+}  // namespace
+
+plugin::Json Encode(const Record& record) {
+  plugin::Json document = {{"key", record.key},
+                           {"hash", record.hash},
+                           {"kind", record.kind},
+                           {"uid", record.uid},
+                           {"job_dir", record.job_dir},
+                           {"points", record.points},
+                           {"created_unix_s", record.created_unix_s},
+                           {"cancelled", record.cancelled},
+                           {"ended", record.ended},
+                           {"evidence", record.evidence},
+                           {"started_unix_s", record.started_unix_s}};
   if (record.ttl_s) document["ttl_s"] = *record.ttl_s;
   return document;
 }
 
-Record Decode(const Json& document) {
+Record Decode(const plugin::Json& document) {
   Record record;
   document.at("key").get_to(record.key);
   document.at("hash").get_to(record.hash);
@@ -50,16 +52,9 @@ Record Decode(const Json& document) {
   return record;
 }
 
-// Returns whether the text is sixteen hexadecimal digits.
-bool IsStoreName(std::string_view text) {
-  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-}  // namespace
-
-Journal::Journal(const fs::path& state_dir)
-    : folder_(state_dir / "jobs", "it is of a Job in the cluster: delete that by hand, then remove the file") {
-  const fs::path file = state_dir / "store";
+Journal::Journal(const std::filesystem::path& state_dir)
+    : JobRecords(state_dir / "jobs", "it is of a Job in the cluster: delete that by hand, then remove the file") {
+  const std::filesystem::path file = state_dir / "store";
   if (const std::string text = ReadForeignFile(file, kMaxRecordBytes).value_or(""); !text.empty()) {
     store_ = Unsealed(text).value_or("");
     if (IsStoreName(store_)) return;
@@ -70,18 +65,6 @@ Journal::Journal(const fs::path& state_dir)
   std::random_device random;
   store_ = fmt::format("{:08x}{:08x}", random(), random());
   WriteFileAtomic(file, SealedLine(store_));
-}
-
-Record* Journal::Find(const std::string& key) {
-  if (const auto it = records_.find(key); it != records_.end()) return &it->second;
-  if (!plugin::IsKey(key)) return nullptr;
-  auto record = folder_.Read(key, Decode);
-  return record ? &(records_[key] = std::move(*record)) : nullptr;
-}
-
-Record& Journal::Write(Record record) {
-  folder_.Write(record.key, Encode(record));
-  return records_[record.key] = std::move(record);
 }
 
 }  // namespace ridgeline::kubernetes

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "common/journal_folder.h"
+#include "common/job_records.h"
 
 namespace ridgeline::kubernetes {
 
@@ -32,25 +32,19 @@ struct Record {
   int64_t started_unix_s = 0;
 };
 
-class Journal {
+plugin::Json Encode(const Record& record);
+Record Decode(const plugin::Json& document);
+
+class Journal : public plugin::JobRecords<Record, Encode, Decode> {
  public:
-  // Throws Failure, as all functions do.
+  // Throws Failure.
   explicit Journal(const std::filesystem::path& state_dir);
 
   // Marks the Jobs of this state folder. Another folder has other Jobs.
   const std::string& store() const { return store_; }
 
-  // Returns nullptr if there is none. A found record stays at its address.
-  Record* Find(const std::string& key);
-  // The record is on the disk when it returns.
-  Record& Write(Record record);
-  // The record is read again when it is next needed.
-  void Forget(const std::string& key) { records_.erase(key); }
-
  private:
-  plugin::JournalFolder folder_;
   std::string store_;
-  std::map<std::string, Record> records_;
 };
 
 }  // namespace ridgeline::kubernetes

@@ -1,15 +1,8 @@
 #include "sagemaker/journal.h"
 
-#include <utility>
-
-#include "common/keys.h"
-
 namespace ridgeline::sagemaker {
-namespace {
 
-using plugin::Json;
-
-Json Encode(const Record& record) {
+plugin::Json Encode(const Record& record) {
   return {{"key", record.key},
           {"name", record.name},
           {"prefix", record.prefix},
@@ -27,7 +20,7 @@ Json Encode(const Record& record) {
           {"started_unix_s", record.started_unix_s}};
 }
 
-Record Decode(const Json& document) {
+Record Decode(const plugin::Json& document) {
   Record record;
   document.at("key").get_to(record.key);
   document.at("name").get_to(record.name);
@@ -47,21 +40,7 @@ Record Decode(const Json& document) {
   return record;
 }
 
-}  // namespace
-
 Journal::Journal(const std::filesystem::path& state_dir)
-    : folder_(state_dir / "jobs", "it is of a training job: stop that in SageMaker, then remove the file") {}
-
-Record* Journal::Find(const std::string& key) {
-  if (const auto it = records_.find(key); it != records_.end()) return &it->second;
-  if (!plugin::IsKey(key)) return nullptr;
-  auto record = folder_.Read(key, Decode);
-  return record ? &(records_[key] = std::move(*record)) : nullptr;
-}
-
-Record& Journal::Write(Record record) {
-  folder_.Write(record.key, Encode(record));
-  return records_[record.key] = std::move(record);
-}
+    : JobRecords(state_dir / "jobs", "it is of a training job: stop that in SageMaker, then remove the file") {}
 
 }  // namespace ridgeline::sagemaker

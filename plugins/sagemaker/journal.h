@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/journal_folder.h"
+#include "common/job_records.h"
 
 namespace ridgeline::sagemaker {
 
@@ -27,19 +27,13 @@ struct Record {
   int64_t started_unix_s = 0;
 };
 
-class Journal {
+plugin::Json Encode(const Record& record);
+Record Decode(const plugin::Json& document);
+
+class Journal : public plugin::JobRecords<Record, Encode, Decode> {
  public:
-  // Throws Failure, as all functions do.
+  // Throws Failure.
   explicit Journal(const std::filesystem::path& state_dir);
-
-  // Returns nullptr if there is none. A found record stays at its address.
-  Record* Find(const std::string& key);
-  // The record is on the disk when it returns.
-  Record& Write(Record record);
-
- private:
-  plugin::JournalFolder folder_;
-  std::map<std::string, Record> records_;
 };
 
 }  // namespace ridgeline::sagemaker
