@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/text.h"
 #include "common/url.h"
 #include "sagemaker/parse.h"
 
@@ -53,39 +54,26 @@ std::string Element(const std::string& xml, const std::string& name) {
   return Element(xml, name, from).value_or("");
 }
 
-std::string OneLine(std::string text) {
-  if (text.size() > kMostMessageBytes) text.resize(kMostMessageBytes);
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
-  return text;
+// The document of an answer. Some operations answer nothing.
+Json DocumentOf(const HttpResponse& response) {
+  return Json::parse(response.body.empty() ? "{}" : response.body, nullptr, false);
 }
 
-// Reads an answer. Nothing if it is none: a proxy's page, or half of one.
-std::optional<Answer> Read(const HttpResponse& response, bool is_json) {
-  Answer answer{response.code, response.body, "", ""};
-  const bool ok = response.code >= 200 && response.code < 300;
-  if (is_json) {
-    const Json document = Json::parse(response.body.empty() ? "{}" : response.body, nullptr, false);
-    if (!document.is_object()) return std::nullopt;
-    if (ok) return answer;
-    answer.code = response.error_type;
-    if (const auto type = document.find("__type"); type != document.end() && type->is_string()) {
-      answer.code = type->get<std::string>();
+Answer ReadJsonError(const HttpResponse& response, const Json& document) {
+  Answer answer{response.code, response.body, response.error_type, ""};
+  if (const auto type = document.find("__type"); type != document.end()) type->get_to(answer.code);
+  answer.code = answer.code.substr(answer.code.rfind('#') + 1);
+  answer.code = answer.code.substr(0, answer.code.find(':'));
+  for (const char* name : {"message", "Message"}) {
+    if (const auto said = document.find(name); said != document.end() && !said->is_null()) {
+      answer.message = plugin::OneLine(said->get<std::string>(), kMostMessageBytes);
     }
-    answer.code = answer.code.substr(answer.code.rfind('#') + 1);
-    answer.code = answer.code.substr(0, answer.code.find(':'));
-    for (const char* name : {"message", "Message"}) {
-      if (const auto said = document.find(name); said != document.end() && said->is_string()) {
-        answer.message = OneLine(said->get<std::string>());
-      }
-    }
-  } else if (!ok) {
-    answer.code = Element(response.body, "Code");
-    answer.message = OneLine(Element(response.body, "Message"));
   }
-  if (!ok && answer.code.empty()) answer.code = fmt::format("HTTP {}", response.code);
   return answer;
 }
+
+// S3 gives the ETag of an object that it stores or returns.
+bool IsOfS3(const HttpResponse& response) { return !response.etag.empty(); }
 
 bool IsOfThisMachine(std::string_view host) {
   const std::string_view name = host.substr(0, host.rfind(':'));
@@ -138,6 +126,27 @@ const Credentials& Aws::CredentialsNow() {
   return *credentials_;
 }
 
+// Nothing if the answer is not one of the service.
+std::optional<Answer> Aws::Read(const HttpResponse& response, const Wish& wish) {
+  if (response.code == 0) return std::nullopt;
+  try {
+    const Json document = wish.is_json ? DocumentOf(response) : Json::object();
+    if (!document.is_object()) return std::nullopt;
+    if (response.code >= 200 && response.code < 300) {
+      if (wish.take && !wish.take(response)) return std::nullopt;
+      return Answer{response.code, response.body, "", ""};
+    }
+    Answer answer = wish.is_json ? ReadJsonError(response, document)
+                                 : Answer{response.code, response.body,
+                                          plugin::OneLine(Element(response.body, "Code"), kMostMessageBytes),
+                                          plugin::OneLine(Element(response.body, "Message"), kMostMessageBytes)};
+    if (answer.code.empty()) return std::nullopt;
+    return answer;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
 HttpResponse Aws::SendOnce(const Wish& wish) {
   const Endpoint& endpoint = EndpointOf(wish.service);
   HttpRequest request;
@@ -164,9 +173,7 @@ Answer Aws::Send(const Wish& wish) {
   std::string why;
   for (;;) {
     const HttpResponse response = SendOnce(wish);
-    std::optional<Answer> answer;
-    if (response.code != 0) answer = Read(response, wish.is_json);
-    if (answer) {
+    if (std::optional<Answer> answer = Read(response, wish)) {
       if (IsOfClock(*answer) && !std::exchange(set_clock, true)) {
         NoteTime(response);
         continue;
@@ -182,7 +189,8 @@ Answer Aws::Send(const Wish& wish) {
       }
       why = fmt::format("{}: {}", answer->code, answer->message);
     } else {
-      why = response.code != 0 ? "the answer is not one of AWS" : response.problem;
+      why =
+          response.code != 0 ? fmt::format("the answer (HTTP {}) is not one of AWS", response.code) : response.problem;
     }
     const milliseconds most = std::min(kLongestPause, kFirstPause * (1 << std::min(tries_after_failure_, 5)));
     ++tries_after_failure_;
@@ -194,7 +202,7 @@ Answer Aws::Send(const Wish& wish) {
   }
 }
 
-Answer Aws::Call(const std::string& operation, const Json& request) {
+Answer Aws::Call(const std::string& operation, const Json& request, const Take& take) {
   const size_t colon = operation.find(':');
   const std::string service = operation.substr(0, colon);
   const std::string prefix = service == "logs" ? "Logs_20140328." : "SageMaker.";
@@ -204,7 +212,12 @@ Answer Aws::Call(const std::string& operation, const Json& request) {
                "/",
                {},
                {{"content-type", "application/x-amz-json-1.1"}, {"x-amz-target", prefix + operation.substr(colon + 1)}},
-               request.dump(-1, ' ', false, Json::error_handler_t::replace)});
+               request.dump(-1, ' ', false, Json::error_handler_t::replace),
+               true,
+               [&take](const HttpResponse& response) {
+                 if (take) take(DocumentOf(response));
+                 return true;
+               }});
 }
 
 Answer Aws::Put(const Place& place, const std::string& body, const std::map<std::string, std::string>& headers) {
@@ -217,7 +230,8 @@ Answer Aws::Put(const Place& place, const std::string& body, const std::map<std:
                {},
                std::move(all),
                body,
-               false});
+               false,
+               IsOfS3});
 }
 
 Answer Aws::Get(const Place& place) {
@@ -228,7 +242,8 @@ Answer Aws::Get(const Place& place) {
                {},
                {},
                "",
-               false});
+               false,
+               IsOfS3});
 }
 
 std::vector<std::string> Aws::List(const Place& prefix, size_t most) {
@@ -238,7 +253,18 @@ std::vector<std::string> Aws::List(const Place& prefix, size_t most) {
     // The next page begins after a key, since libraries disagree on how to sign a token.
     if (!keys.empty()) query["start-after"] = keys.back();
     const std::string what = fmt::format("list s3://{}/{}", prefix.bucket, prefix.key);
-    const Answer answer = Send({what, "s3", "GET", plugin::UrlEncode("/" + prefix.bucket, "/"), query, {}, "", false});
+    const Answer answer =
+        Send({what,
+              "s3",
+              "GET",
+              plugin::UrlEncode("/" + prefix.bucket, "/"),
+              query,
+              {},
+              "",
+              false,
+              [](const HttpResponse& response) {
+                return Holds(response.body, "<ListBucketResult") && Holds(response.body, "</ListBucketResult>");
+              }});
     if (!answer.ok()) throw ToFailure(answer, what);
     const size_t had = keys.size();
     size_t from = 0;
@@ -259,9 +285,10 @@ std::string Aws::WhoAmI() {
                               {},
                               {{"content-type", "application/x-www-form-urlencoded"}},
                               "Action=GetCallerIdentity&Version=2011-06-15",
-                              false});
+                              false,
+                              [](const HttpResponse& response) { return !Element(response.body, "Arn").empty(); }});
   if (!answer.ok()) throw ToFailure(answer, "ask AWS who we are");
-  return Element(answer.body, "Arn");
+  return plugin::OneLine(Element(answer.body, "Arn"), kMostMessageBytes);
 }
 
 Failure Aws::ToFailure(const Answer& answer, const std::string& what) {

@@ -1,5 +1,8 @@
 // Calls of AWS's services: signed, repeated after failures that pass, and answered by JSON or text.
 //
+// An answer is read where it is received. One that cannot be read (a proxy's page, half an answer, a number where the
+// service's description has text) is no answer: the call is repeated, and ends with Failure(kNotNow) if that goes on.
+//
 // Thread safety: use from one thread at a time.
 #pragma once
 
@@ -48,9 +51,14 @@ class Aws {
 
   Aws(std::unique_ptr<Http> http, const plugin::Clock& clock, Settings settings);
 
-  // `operation`: "sagemaker:CreateTrainingJob". Throws Failure(kNotNow) if the service does not answer or has too much
-  // to do. Then it is not known whether the call was carried out. An answer that is an error is returned.
-  Answer Call(const std::string& operation, const plugin::Json& request);
+  // Takes what it needs of an answer. Throws JSON's exceptions if something is missing or of another type. It may be
+  // called again with another answer to the same question, so it replaces what it took.
+  using Take = std::function<void(const plugin::Json& document)>;
+
+  // `operation`: "sagemaker:CreateTrainingJob". `take` gets the answer, unless that is an error, which is returned.
+  // Throws Failure(kNotNow) if the service does not answer or has too much to do. Then it is not known whether the call
+  // was carried out.
+  Answer Call(const std::string& operation, const plugin::Json& request, const Take& take = {});
   // Throws Failure as Call does.
   Answer Put(const Place& place, const std::string& body, const std::map<std::string, std::string>& headers = {});
   Answer Get(const Place& place);
@@ -73,6 +81,8 @@ class Aws {
     std::map<std::string, std::string> query, headers;
     std::string body;
     bool is_json = true;
+    // Returns whether the answer, which is no error, is one of this service. May throw JSON's exceptions for "no".
+    std::function<bool(const HttpResponse&)> take = {};
   };
   struct Endpoint {
     std::string url;   // "https://host", without a slash at the end
@@ -81,6 +91,7 @@ class Aws {
 
   const Endpoint& EndpointOf(const std::string& service);
   const Credentials& CredentialsNow();
+  static std::optional<Answer> Read(const HttpResponse& response, const Wish& wish);
   HttpResponse SendOnce(const Wish& wish);
   Answer Send(const Wish& wish);
   void NoteTime(const HttpResponse& response);

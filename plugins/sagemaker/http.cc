@@ -61,6 +61,7 @@ class CurlHttp final : public Http {
     response.code = code;
     response.date_unix_s = std::max<int64_t>(0, ::curl_getdate(Header("Date").c_str(), nullptr));
     response.error_type = Header("x-amzn-ErrorType");
+    response.etag = Header("ETag");
     return response;
   }
 

@@ -25,6 +25,7 @@ struct HttpResponse {
   std::string problem;      // why there was no answer
   int64_t date_unix_s = 0;  // the service's time; 0: not given
   std::string error_type;   // the header x-amzn-ErrorType
+  std::string etag = {};    // the header ETag
 };
 
 class Http {

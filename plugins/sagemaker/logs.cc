@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ridgeline/job_dir.h"
+#include "sagemaker/parse.h"
 
 namespace ridgeline::sagemaker {
 namespace {
@@ -17,18 +18,15 @@ constexpr int kMostPages = 1000;
 constexpr int kTailPages = 20;
 
 // Calls `take` with each event, page by page. Returns the answer that ended the reading if that is an error.
-Answer ReadPages(Aws& aws, Json request, int most_pages, const std::function<void(const Json& event)>& take) {
-  for (int page = 0;; ++page) {
-    Answer answer = aws.Call("logs:FilterLogEvents", request);
+Answer ReadPages(Aws& aws, Json request, int most_pages, const std::function<void(const LogEvent& event)>& take) {
+  for (int pages = 1;; ++pages) {
+    LogPage page;
+    Answer answer =
+        aws.Call("logs:FilterLogEvents", request, [&](const Json& document) { page = ParseLogPage(document); });
     if (!answer.ok()) return answer;
-    const Json document = Json::parse(answer.body);
-    if (const auto events = document.find("events"); events != document.end() && events->is_array()) {
-      for (const Json& event : *events) take(event);
-    }
-    // A page may be empty and not the last.
-    const auto next = document.find("nextToken");
-    if (next == document.end() || !next->is_string() || page + 1 >= most_pages) return answer;
-    request["nextToken"] = *next;
+    for (const LogEvent& event : page.events) take(event);
+    if (page.next_token.empty() || pages >= most_pages) return answer;
+    request["nextToken"] = page.next_token;
   }
 }
 
@@ -44,12 +42,10 @@ void SweepLog::Read(Aws& aws, const Take& take) {
                         // exec's lines alone: what trainers print is long, and exec keeps the end of it
                         {"filterPattern", "\"ridgeline:\""}};
   int64_t last_ms = 0;
-  const Answer answer = ReadPages(aws, request, kMostPages, [&](const Json& event) {
-    const auto time_ms = event.value("timestamp", int64_t{0});
-    if (!seen_.emplace(event.value("eventId", ""), time_ms).second) return;
-    last_ms = std::max(last_ms, time_ms);
-    const auto stream = event.value("logStreamName", "");
-    take(stream.substr(0, stream.find('/')), event.value("message", ""));
+  const Answer answer = ReadPages(aws, request, kMostPages, [&](const LogEvent& event) {
+    if (!seen_.emplace(event.id, event.time_ms).second) return;
+    last_ms = std::max(last_ms, event.time_ms);
+    take(event.stream.substr(0, event.stream.find('/')), event.message);
   });
   problem_.clear();
   // Group and streams are made with the first line.
@@ -68,8 +64,8 @@ std::string SweepLog::Tail(Aws& aws, const std::string& job, int64_t since_unix_
                         {"logStreamNamePrefix", job + "/"},
                         {"startTime", std::max<int64_t>(0, since_unix_s * 1000)}};
   try {
-    ReadPages(aws, request, kTailPages, [&](const Json& event) {
-      tail += event.value("message", "") + '\n';
+    ReadPages(aws, request, kTailPages, [&](const LogEvent& event) {
+      tail += event.message + '\n';
       if (tail.size() > 2 * kLogTailBytes) tail.erase(0, tail.size() - kLogTailBytes);
     });
   } catch (const Error&) {

@@ -10,25 +10,25 @@ namespace {
 
 using plugin::Json;
 
-std::string Text(const Json& document, const char* name) {
-  const auto found = document.find(name);
-  return found != document.end() && found->is_string() ? found->get<std::string>() : "";
+// A member that may be missing. One of another type is none of the service.
+template <typename Value>
+Value Member(const Json& document, const char* name, Value otherwise) {
+  const auto& members = document.get_ref<const Json::object_t&>();
+  const auto found = members.find(name);
+  return found == members.end() || found->second.is_null() ? otherwise : found->second.get<Value>();
 }
 
-double Number(const Json& document, const char* name, double otherwise) {
-  const auto found = document.find(name);
-  return found != document.end() && found->is_number() ? found->get<double>() : otherwise;
-}
+std::string Text(const Json& document, const char* name) { return Member(document, name, std::string()); }
 
+// Times are numbers of seconds, with a fraction.
 int64_t Whole(const Json& document, const char* name, int64_t otherwise) {
-  const double number = Number(document, name, static_cast<double>(otherwise));
+  const auto number = Member(document, name, static_cast<double>(otherwise));
   return std::abs(number) < 1e15 ? static_cast<int64_t>(number) : otherwise;
 }
 
-Json Mapping(const Json& document, const char* name) {
-  const auto found = document.find(name);
-  return found != document.end() && found->is_object() ? *found : Json::object();
-}
+Json Mapping(const Json& document, const char* name) { return Member(document, name, Json::object_t()); }
+
+Json List(const Json& document, const char* name) { return Member(document, name, Json::array_t()); }
 
 }  // namespace
 
@@ -41,16 +41,25 @@ int64_t JobView::Interruptions() const {
 
 std::string JobView::Message() const { return transitions.empty() ? "" : transitions.back().message; }
 
-std::vector<JobRow> ParseRows(const Json& document) {
-  std::vector<JobRow> rows;
-  const auto list = document.find("TrainingJobSummaries");
-  if (list == document.end() || !list->is_array()) return rows;
-  for (const Json& each : *list) {
-    if (!each.is_object()) continue;
-    rows.push_back({Text(each, "TrainingJobName"), Text(each, "TrainingJobStatus"), Text(each, "SecondaryStatus"),
-                    Number(each, "LastModifiedTime", 0), Text(Mapping(each, "WarmPoolStatus"), "Status")});
+JobRows ParseRows(const Json& document) {
+  JobRows page;
+  for (const Json& each : document.at("TrainingJobSummaries").get_ref<const Json::array_t&>()) {
+    page.rows.push_back({each.at("TrainingJobName").get<std::string>(), each.at("TrainingJobStatus").get<std::string>(),
+                         Text(each, "SecondaryStatus"), Member(each, "LastModifiedTime", 0.0),
+                         Text(Mapping(each, "WarmPoolStatus"), "Status")});
   }
-  return rows;
+  page.next_token = Text(document, "NextToken");
+  return page;
+}
+
+LogPage ParseLogPage(const Json& document) {
+  LogPage page;
+  for (const Json& each : List(document, "events")) {
+    page.events.push_back(
+        {Text(each, "eventId"), Text(each, "logStreamName"), Text(each, "message"), Whole(each, "timestamp", 0)});
+  }
+  page.next_token = Text(document, "nextToken");
+  return page;
 }
 
 JobView ParseJob(const Json& document) {
@@ -65,7 +74,7 @@ JobView ParseJob(const Json& document) {
   job.instance_type = Text(resources, "InstanceType");
   job.training_plan = Text(resources, "TrainingPlanArn");
   job.instances = Whole(resources, "InstanceCount", 1);
-  job.spot = document.value("EnableManagedSpotTraining", false);
+  job.spot = Member(document, "EnableManagedSpotTraining", false);
   job.created_unix_s = Whole(document, "CreationTime", 0);
   job.started_unix_s = Whole(document, "TrainingStartTime", 0);
   job.ended_unix_s = Whole(document, "TrainingEndTime", 0);
@@ -75,12 +84,9 @@ JobView ParseJob(const Json& document) {
   const Json pool = Mapping(document, "WarmPoolStatus");
   job.warm_pool = Text(pool, "Status");
   job.warm_pool_billable_s = Whole(pool, "ResourceRetainedBillableTimeInSeconds", -1);
-  if (const auto list = document.find("SecondaryStatusTransitions"); list != document.end() && list->is_array()) {
-    for (const Json& each : *list) {
-      if (!each.is_object()) continue;
-      job.transitions.push_back(
-          {Text(each, "Status"), Text(each, "StatusMessage"), Whole(each, "StartTime", 0), Whole(each, "EndTime", 0)});
-    }
+  for (const Json& each : List(document, "SecondaryStatusTransitions")) {
+    job.transitions.push_back(
+        {Text(each, "Status"), Text(each, "StatusMessage"), Whole(each, "StartTime", 0), Whole(each, "EndTime", 0)});
   }
   return job;
 }

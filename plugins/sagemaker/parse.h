@@ -1,4 +1,4 @@
-// SageMaker's answers about training jobs, as far as a launcher needs them. Pure.
+// AWS's answers about training jobs and their logs, as far as a launcher needs them. Pure.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,24 @@ struct JobRow {
   double modified_unix_s = 0;
   std::string warm_pool;  // the status of the instances that it has left; empty: none
   bool operator==(const JobRow&) const = default;
+};
+
+// A page of ListTrainingJobs.
+struct JobRows {
+  std::vector<JobRow> rows;
+  std::string next_token;  // empty: it is the last
+};
+
+// A line of a log.
+struct LogEvent {
+  std::string id, stream, message;
+  int64_t time_ms = 0;
+};
+
+// A page of FilterLogEvents, which may be empty and not the last.
+struct LogPage {
+  std::vector<LogEvent> events;
+  std::string next_token;  // empty: it is the last
 };
 
 // A job as DescribeTrainingJob answers.
@@ -54,8 +72,10 @@ struct JobView {
   std::string Message() const;
 };
 
-std::vector<JobRow> ParseRows(const plugin::Json& document);
-// Throws JSON's exceptions if the document is none of a training job.
+// These throw JSON's exceptions if the document is not what the operation answers. What the service's description does
+// not require may be missing.
+JobRows ParseRows(const plugin::Json& document);
 JobView ParseJob(const plugin::Json& document);
+LogPage ParseLogPage(const plugin::Json& document);
 
 }  // namespace ridgeline::sagemaker

@@ -47,15 +47,16 @@ Session::Session(const std::filesystem::path& state_dir, Options options, std::u
 std::string Session::Description() {
   CheckComplete(options_);
   const std::string who = aws_->WhoAmI();
+  std::vector<JobRow> rows;
   const Answer listed = aws_->Call(
       "sagemaker:ListTrainingJobs",
-      {{"NameContains", "-rl-"}, {"SortBy", "CreationTime"}, {"SortOrder", "Descending"}, {"MaxResults", kPageJobs}});
+      {{"NameContains", "-rl-"}, {"SortBy", "CreationTime"}, {"SortOrder", "Descending"}, {"MaxResults", kPageJobs}},
+      [&](const Json& document) { rows = ParseRows(document).rows; });
   if (!listed.ok()) throw Aws::ToFailure(listed, "list training jobs");
   Place output = PlaceOf(options_.output);
   if (!output.key.empty()) output.key += '/';
   aws_->List(output, 1);
-  return fmt::format("SageMaker in {}, as {}{}", aws_->region(), who,
-                     WhatIsBilled(ParseRows(Json::parse(listed.body))));
+  return fmt::format("SageMaker in {}, as {}{}", aws_->region(), who, WhatIsBilled(rows));
 }
 
 // One list for each sweep has the states of all its jobs.
@@ -73,16 +74,16 @@ std::map<std::string, JobRow> Session::ListAll(const std::vector<Record*>& recor
                     {"SortOrder", "Ascending"},
                     {"MaxResults", kPageJobs}};
     for (;;) {
-      const Answer answer = aws_->Call("sagemaker:ListTrainingJobs", request);
+      JobRows page;
+      const Answer answer =
+          aws_->Call("sagemaker:ListTrainingJobs", request, [&](const Json& document) { page = ParseRows(document); });
       if (!answer.ok()) throw Aws::ToFailure(answer, "list training jobs");
-      const Json document = Json::parse(answer.body);
-      for (JobRow& row : ParseRows(document)) {
+      for (JobRow& row : page.rows) {
         std::string name = row.name;
         rows.insert_or_assign(std::move(name), std::move(row));
       }
-      const auto next = document.find("NextToken");
-      if (next == document.end() || !next->is_string()) break;
-      request["NextToken"] = *next;
+      if (page.next_token.empty()) break;
+      request["NextToken"] = page.next_token;
     }
   }
   return rows;

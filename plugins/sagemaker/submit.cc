@@ -19,8 +19,10 @@ constexpr int64_t kPreconditionFailed = 412;
 }  // namespace
 
 std::optional<JobView> Describe(Aws& aws, const std::string& name) {
-  const Answer answer = aws.Call("sagemaker:DescribeTrainingJob", {{"TrainingJobName", name}});
-  if (answer.ok()) return ParseJob(Json::parse(answer.body));
+  JobView job;
+  const Answer answer = aws.Call("sagemaker:DescribeTrainingJob", {{"TrainingJobName", name}},
+                                 [&](const Json& document) { job = ParseJob(document); });
+  if (answer.ok()) return job;
   // The service answers so for a job that it does not have, although its documentation names ResourceNotFound.
   const bool unknown = answer.code == "ResourceNotFound" ||
                        (answer.code == "ValidationException" && answer.message.find("not found") != std::string::npos);
@@ -79,7 +81,8 @@ std::string Submitter::SubmitOne(const Json& job) {
   record.created_unix_s = aws_.UnixS();
   journal_.Write(record);
   PutFiles(made);
-  const Answer answer = aws_.Call("sagemaker:CreateTrainingJob", made.request);
+  const Answer answer = aws_.Call("sagemaker:CreateTrainingJob", made.request,
+                                  [&](const Json& document) { document.at("TrainingJobArn").get_to(record.arn); });
   if (answer.code == "ResourceInUse") {
     const JobView adopted = Adopted(made);
     record.arn = adopted.arn;
@@ -91,8 +94,6 @@ std::string Submitter::SubmitOne(const Json& job) {
       over_quota_until_ = clock_.Now() + std::chrono::seconds(options_.poll_pause_s);
     }
     throw failure;
-  } else {
-    record.arn = Json::parse(answer.body).at("TrainingJobArn").get<std::string>();
   }
   return journal_.Write(std::move(record)).arn;
 }

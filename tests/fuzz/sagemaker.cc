@@ -1,5 +1,5 @@
-// What comes from AWS and from ~/.aws: a job's description is accepted, or refused with an exception of the JSON
-// library; an archive of output is read, or refused with a Failure; a profile has keys, or none.
+// What comes from AWS and from ~/.aws: an answer about jobs or their log is accepted, or refused with an exception of
+// the JSON library; an archive of output is read, or refused with a Failure; a profile has keys, or none.
 #include "sagemaker/judge.h"
 
 #include "sagemaker/credentials.h"
@@ -20,10 +20,17 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   try {
     const plugin::Json document = plugin::Json::parse(text);
-    ParseRows(document);
-    Judge({}, ParseJob(document));
+    for (const auto parse :
+         {+[](const plugin::Json& any) { ParseRows(any); }, +[](const plugin::Json& any) { ParseLogPage(any); },
+          +[](const plugin::Json& any) { Judge({}, ParseJob(any)); }}) {
+      try {
+        parse(document);
+      } catch (const plugin::Json::exception&) {
+        // The text is no such description.
+      }
+    }
   } catch (const plugin::Json::exception&) {
-    // The text is no such description.
+    // The text is no JSON.
   }
   return 0;
 }

@@ -5,8 +5,10 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,9 +19,12 @@
 #include "sagemaker/config.h"
 #include "sagemaker/credentials.h"
 #include "sagemaker/judge.h"
+#include "sagemaker/logs.h"
 #include "sagemaker/output.h"
+#include "sagemaker/parse.h"
 #include "sagemaker/request.h"
 #include "sagemaker/signature.h"
+#include "sagemaker/submit.h"
 #include "tests/plugins/manual_clock.h"
 
 namespace ridgeline::sagemaker {
@@ -321,8 +326,20 @@ class SageMakerCalls : public ::testing::Test {
     };
     aws_ = std::make_unique<Aws>(std::move(http), clock_, settings);
   }
-  void Answers(int64_t code, const std::string& body, int64_t date_unix_s = 0) {
-    http_->answers.push_back({code, body, "", date_unix_s, ""});
+  void Answers(int64_t code, const std::string& body, int64_t date_unix_s = 0, const std::string& etag = "") {
+    http_->answers.push_back({code, body, "", date_unix_s, "", etag});
+  }
+  // The kind of the failure with which a call ends if the service goes on to answer so.
+  std::optional<Failure::Kind> KindAfter(const std::string& body, const std::function<void()>& call) {
+    http_->answers.assign(100, {200, body, "", 0, "", ""});
+    std::optional<Failure::Kind> kind;
+    try {
+      call();
+    } catch (const Failure& e) {
+      kind = e.kind();
+    }
+    http_->answers.clear();
+    return kind;
   }
   Answer Call() { return aws_->Call("sagemaker:ListTrainingJobs", Json::object()); }
 
@@ -350,6 +367,49 @@ TEST_F(SageMakerCalls, AreRepeatedAfterFailuresThatPass) {
   EXPECT_TRUE(Call().ok());
   EXPECT_EQ(http_->sent.size(), 5U);
   EXPECT_GT(paused_.count(), 0);
+}
+
+// Whatever the answer to whichever call is, if it is none of AWS's, it is asked for again, and no fault of ours.
+TEST_F(SageMakerCalls, TakeNoAnswerOfAnotherForm) {
+  const auto rows = [&] { aws_->Call("sagemaker:ListTrainingJobs", {}, [](const Json& d) { ParseRows(d); }); };
+  const auto job = [&] { Describe(*aws_, "x"); };
+  const auto log = [&] { SweepLog("a-rl-", 0).Read(*aws_, [](const std::string&, const std::string&) {}); };
+  const auto list = [&] { aws_->List({"bench", "p/"}, 10); };
+  const auto get = [&] { aws_->Get({"bench", "p/a"}); };
+  const auto put = [&] { aws_->Put({"bench", "p/a"}, "text"); };
+  const auto who = [&] { aws_->WhoAmI(); };
+  const std::pair<std::function<void()>, const char*> cases[] = {
+      {rows, "{}"},
+      {rows, R"({"TrainingJobSummaries": {}})"},
+      {rows, R"({"TrainingJobSummaries": [5]})"},
+      {rows, R"({"TrainingJobSummaries": [{"TrainingJobName": 5, "TrainingJobStatus": "Failed"}]})"},
+      {rows, R"({"TrainingJobSummaries": [], "NextToken": 5})"},
+      {job, R"({"TrainingJobName": "x"})"},
+      {job, R"({"TrainingJobName": "x", "TrainingJobStatus": []})"},
+      {job, R"({"TrainingJobName": "x", "TrainingJobStatus": "Failed", "FailureReason": 5})"},
+      {job, R"({"TrainingJobName": "x", "TrainingJobStatus": "Failed", "BillableTimeInSeconds": "5"})"},
+      {job, R"({"TrainingJobName": "x", "TrainingJobStatus": "Failed", "EnableManagedSpotTraining": "no"})"},
+      {job, R"({"TrainingJobName": "x", "TrainingJobStatus": "Failed", "SecondaryStatusTransitions": ["a"]})"},
+      {log, R"({"events": "none"})"},
+      {log, R"({"events": [null]})"},
+      {log, R"({"events": [{"eventId": "1", "timestamp": "now"}]})"},
+      {log, R"({"events": [{"eventId": "1", "timestamp": 5, "message": 7}]})"},
+      {list, "<html>sign in</html>"},
+      {list, "<ListBucketResult><Contents>"},
+      {get, "<html>sign in</html>"},
+      {put, ""},
+      {who, "<html>sign in</html>"}};
+  for (const auto& [call, body] : cases) {
+    EXPECT_EQ(KindAfter(body, call), Failure::Kind::kNotNow) << body;
+    const size_t sent = http_->sent.size();
+    EXPECT_GT(sent, 1U) << body;
+    http_->sent.clear();
+  }
+  Answers(403, "<html>a proxy</html>");
+  Answers(403, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>");
+  EXPECT_EQ(aws_->Get({"bench", "p/a"}).code, "AccessDenied");
+  Answers(200, "text", 0, "\"etag\"");
+  EXPECT_EQ(aws_->Get({"bench", "p/a"}).body, "text");
 }
 
 TEST_F(SageMakerCalls, EndWithNotNowIfNobodyAnswers) {
@@ -395,8 +455,10 @@ TEST_F(SageMakerCalls, SendNoTokenInTheClear) {
 }
 
 TEST_F(SageMakerCalls, ListS3PageByPageByTheLastKey) {
-  Answers(200, "<R><IsTruncated>true</IsTruncated><Contents><Key>p/a</Key></Contents></R>");
-  Answers(200, "<R><IsTruncated>false</IsTruncated><Contents><Key>p/b</Key></Contents></R>");
+  Answers(200,
+          "<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>p/a</Key></Contents></ListBucketResult>");
+  Answers(200,
+          "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>p/b</Key></Contents></ListBucketResult>");
   EXPECT_THAT(aws_->List({"bench", "p/"}, 10), ::testing::ElementsAre("p/a", "p/b"));
   EXPECT_EQ(http_->sent[1].url, "https://s3.us-west-2.amazonaws.com/bench?list-type=2&prefix=p%2F&start-after=p%2Fa");
 }

@@ -104,9 +104,10 @@ TEST_F(SageMakerSweep, HasItsResultsFromTheLogIfS3CannotBeRead) {
 TEST_F(SageMakerSweep, AsksAgainUntilALostAnswerIsKnown) {
   SageMakerCli cli;
   Json faults = Json::array();
-  for (const char* what : {"drop_after", "drop_before", "garbage", "truncate"}) {
-    for (const char* operation : {"sagemaker:CreateTrainingJob", "sagemaker:ListTrainingJobs",
-                                  "sagemaker:DescribeTrainingJob", "s3:PutObject", "logs:FilterLogEvents"}) {
+  for (const char* what : {"drop_after", "drop_before", "garbage", "truncate", "retype"}) {
+    for (const char* operation :
+         {"sagemaker:CreateTrainingJob", "sagemaker:ListTrainingJobs", "sagemaker:DescribeTrainingJob", "s3:PutObject",
+          "s3:ListObjectsV2", "logs:FilterLogEvents", "sts:GetCallerIdentity"}) {
       faults.push_back({{"op", operation}, {"do", what}});
     }
   }
