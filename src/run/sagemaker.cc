@@ -57,6 +57,25 @@ bool IsKnown(const std::string& host) {
   return known;
 }
 
+// Whether the container has devices of EFA, the network between AWS's larger instances. libfabric, by which NCCL uses
+// it, may choose another provider unless it is told (fi_efa(7)).
+bool HasEfa(const fs::path& root) {
+  std::error_code ec;
+  for (fs::directory_iterator at(root / "dev/infiniband", ec), end; !ec && at != end; at.increment(ec)) {
+    if (at->path().filename().string().starts_with("uverbs")) return true;
+  }
+  return false;
+}
+
+// Whether this type's EFA reads and writes GPUs' memory. libfabric before 1.18 does so only if it is told
+// (github.com/aws/aws-ofi-nccl/issues/313), and ends the process if the device cannot
+// (github.com/ofiwg/libfabric/pull/8661).
+bool HasEfaRdma(std::string_view instance_type) {
+  constexpr std::string_view kFamilies[] = {"ml.p4d.", "ml.p4de.", "ml.p5.", "ml.p5e.", "ml.p5en.", "ml.p6-"};
+  return std::any_of(std::begin(kFamilies), std::end(kFamilies),
+                     [&](std::string_view family) { return instance_type.starts_with(family); });
+}
+
 // Ranks take no secret that others may read.
 void UseOwnSecret(const fs::path& root) {
   const char* given = std::getenv("RIDGELINE_SECRET_FILE");
@@ -84,6 +103,7 @@ std::optional<SageMakerHosts> ParseSageMakerHosts(std::string_view text) {
     document.at("hosts").get_to(hosts.names);
     document.at("current_host").get_to(here);
     hosts.interface = document.value("network_interface_name", "");
+    hosts.instance_type = document.value("current_instance_type", "");
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
@@ -113,6 +133,10 @@ void UseSageMakerNodes(const fs::path& root) {
   ::setenv("MASTER_ADDR", hosts->names.front().c_str(), 1);
   ::setenv("MASTER_PORT", kMasterPort, 0);
   if (!hosts->interface.empty()) ::setenv("NCCL_SOCKET_IFNAME", hosts->interface.c_str(), 0);
+  if (HasEfa(root)) {
+    ::setenv("FI_PROVIDER", "efa", 0);
+    if (HasEfaRdma(hosts->instance_type)) ::setenv("FI_EFA_USE_DEVICE_RDMA", "1", 0);
+  }
   UseOwnSecret(root);
   const auto until = std::chrono::steady_clock::now() + kResolvePatience;
   while (!IsKnown(hosts->names.front()) && std::chrono::steady_clock::now() < until) {

@@ -22,12 +22,14 @@ struct SageMakerHosts {
   std::vector<std::string> names;  // in the order of their numbers: algo-2 before algo-10
   size_t here = 0;                 // index of this one
   std::string interface;           // the network interface between them; empty: not told
+  std::string instance_type;       // of this one; empty: not told
 };
 // Nothing if the text is none, or does not name this host.
 std::optional<SageMakerHosts> ParseSageMakerHosts(std::string_view text);
 
 // On SageMaker, sets the variables by which the nodes of a job find each other (node/ranks.h), unless they are set:
-// RIDGELINE_NNODES, RIDGELINE_NODE_RANK, MASTER_ADDR and MASTER_PORT, and NCCL_SOCKET_IFNAME. Copies the ranks' secret,
+// RIDGELINE_NNODES, RIDGELINE_NODE_RANK, MASTER_ADDR and MASTER_PORT, and NCCL_SOCKET_IFNAME. If the container has EFA
+// devices, also sets FI_PROVIDER and, where they have RDMA, FI_EFA_USE_DEVICE_RDMA. Copies the ranks' secret,
 // which SageMaker puts where all may read it, to a file of ours alone, and sets RIDGELINE_SECRET_FILE to that. Waits
 // until the first node's name is known, for a time. Throws Error(kInvalidInput) if resourceconfig.json cannot be used.
 void UseSageMakerNodes(const std::filesystem::path& root = "/");

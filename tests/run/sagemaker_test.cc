@@ -71,9 +71,9 @@ class SageMakerNode : public SageMaker {
     std::filesystem::create_directories(root_ / "tmp");
   }
   ~SageMakerNode() override {
-    for (const char* name :
-         {"RIDGELINE_NNODES", "RIDGELINE_NODE_RANK", "RIDGELINE_NODE", "RIDGELINE_SECRET_FILE", "MASTER_ADDR",
-          "MASTER_PORT", "NCCL_SOCKET_IFNAME", "SAGEMAKER_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP"}) {
+    for (const char* name : {"RIDGELINE_NNODES", "RIDGELINE_NODE_RANK", "RIDGELINE_NODE", "RIDGELINE_SECRET_FILE",
+                             "MASTER_ADDR", "MASTER_PORT", "NCCL_SOCKET_IFNAME", "FI_PROVIDER",
+                             "FI_EFA_USE_DEVICE_RDMA", "SAGEMAKER_CURRENT_CAPACITY_BLOCK_EXPIRATION_TIMESTAMP"}) {
       ::unsetenv(name);
     }
   }
@@ -93,6 +93,32 @@ TEST_F(SageMakerNode, FindsTheOthersAndTakesASecretOfItsOwn) {
   EXPECT_NE(own, secret);
   EXPECT_EQ(ReadFile(own), "0123");
   EXPECT_EQ(std::filesystem::status(own).permissions(), std::filesystem::perms(0600));
+}
+
+TEST_F(SageMakerNode, UsesEfaOnlyWhereItIs) {
+  const auto use = [&](const std::string& instance_type) {
+    for (const char* name : {"RIDGELINE_NNODES", "FI_PROVIDER", "FI_EFA_USE_DEVICE_RDMA"}) ::unsetenv(name);
+    WriteFile(root_ / "opt/ml/input/config/resourceconfig.json",
+              R"({"current_host": "localhost", "hosts": ["localhost", "algo-2"], "network_interface_name": "lo",)"
+              R"( "current_instance_type": ")" +
+                  instance_type + "\"}");
+    UseSageMakerNodes(root_.path());
+    const char* provider = std::getenv("FI_PROVIDER");
+    const char* rdma = std::getenv("FI_EFA_USE_DEVICE_RDMA");
+    return std::string(provider == nullptr ? "" : provider) + " " + (rdma == nullptr ? "" : rdma);
+  };
+  EXPECT_EQ(use("ml.p6-b200.48xlarge"), " ") << "the container has no devices";
+  std::filesystem::create_directories(root_ / "dev/infiniband");
+  WriteFile(root_ / "dev/infiniband/uverbs0", "");
+  EXPECT_EQ(use("ml.p6-b200.48xlarge"), "efa 1");
+  EXPECT_EQ(use("ml.p5en.48xlarge"), "efa 1");
+  EXPECT_EQ(use("ml.g5.48xlarge"), "efa ") << "libfabric would end the process";
+  EXPECT_EQ(use(""), "efa ");
+  EXPECT_STREQ(std::getenv("NCCL_SOCKET_IFNAME"), "lo");
+  ::unsetenv("RIDGELINE_NNODES");
+  ::setenv("FI_PROVIDER", "tcp", 1);
+  UseSageMakerNodes(root_.path());
+  EXPECT_STREQ(std::getenv("FI_PROVIDER"), "tcp") << "what the sweep sets stays";
 }
 
 TEST_F(SageMakerNode, TellsItsFailureInFewCharacters) {
