@@ -25,6 +25,7 @@
 #include "sagemaker/request.h"
 #include "sagemaker/signature.h"
 #include "sagemaker/submit.h"
+#include "sweep/sweep.h"
 #include "tests/plugins/manual_clock.h"
 
 namespace ridgeline::sagemaker {
@@ -243,6 +244,14 @@ TEST(SageMakerEnd, SaysWhatItCost) {
   EXPECT_EQ(evidence["billable_s"], "50");
   EXPECT_EQ(evidence["spot_savings_percent"], "75");
   EXPECT_EQ(evidence["exit_code"], "0");
+}
+
+TEST(SageMakerSettings, TakesTheShippedSweep) {
+  const Sweep sweep = LoadSweep(RIDGELINE_SOURCE_DIR "/sweeps/sagemaker.yaml");
+  const Options options = ReadOptions(sweep.launch.config);
+  CheckComplete(options);
+  EXPECT_TRUE(options.spot);
+  EXPECT_FALSE(MakeTrainingJob(JobOf(), "{}", OptionsOf(JobOf(), options)).request.contains("RetryStrategy"));
 }
 
 TEST(SageMakerState, SaysWhyAJobWaits) {
