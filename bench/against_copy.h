@@ -49,20 +49,20 @@ inline double SecondsOf(const std::function<void()>& fn) {
 inline double Fastest(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
 
 struct Input {
-  Tensor tensor;
+  engine::Tensor tensor;
   float low, high;  // values between them; ids are integers
 };
 
-inline void FillInput(const CpuRun& run, const Input& input) {
+inline void FillInput(const engine::CpuRun& run, const Input& input) {
   uint32_t state = 1;
   for (int64_t i = 0; i < input.tensor.elements(); ++i) {
     state = state * 1664525 + 1013904223;
     const float value = input.low + (input.high - input.low) * static_cast<float>(state >> 8) / 16777216.0F;
-    if (input.tensor.dtype == DType::kF32) {
+    if (input.tensor.dtype == engine::DType::kF32) {
       run.Data<float>(input.tensor)[i] = value;
-    } else if (input.tensor.dtype == DType::kI32) {
+    } else if (input.tensor.dtype == engine::DType::kI32) {
       run.Data<int32_t>(input.tensor)[i] = static_cast<int32_t>(value);
-    } else if (input.tensor.dtype == DType::kU8) {
+    } else if (input.tensor.dtype == engine::DType::kU8) {
       run.Data<uint8_t>(input.tensor)[i] = static_cast<uint8_t>(value);
     } else {
       uint32_t bits;
@@ -73,24 +73,24 @@ inline void FillInput(const CpuRun& run, const Input& input) {
 }
 
 // Records the last op of `record`'s trace and times it.
-inline void MeasureAgainstCopy(benchmark::State& state, const CpuKernelTable& table,
-                               const std::function<std::vector<Input>(Trace&)>& record) {
-  Trace trace;
+inline void MeasureAgainstCopy(benchmark::State& state, const engine::CpuKernelTable& table,
+                               const std::function<std::vector<Input>(engine::Trace&)>& record) {
+  engine::Trace trace;
   const std::vector<Input> inputs = record(trace);
   std::vector<int64_t> offsets;
   int64_t end = 0;
-  for (const Storage& storage : trace.storages()) {
+  for (const engine::Storage& storage : trace.storages()) {
     offsets.push_back(end);
     end += (storage.bytes + 4095) / 4096 * 4096;
   }
   const Slab slab(end);
   std::memset(slab.data(), 0, static_cast<size_t>(end));
-  const CpuRun run = {slab.data(), offsets.data()};
+  const engine::CpuRun run = {slab.data(), offsets.data()};
   if (trace.inputs().defined()) {
-    *run.Data<StepInputs>(trace.inputs()) = {.step = 3, .learning_rate = 1e-6, .seed = 1};
+    *run.Data<engine::StepInputs>(trace.inputs()) = {.step = 3, .learning_rate = 1e-6, .seed = 1};
   }
   for (const Input& input : inputs) FillInput(run, input);
-  const OpCall& call = trace.calls().back();
+  const engine::OpCall& call = trace.calls().back();
   const auto kernel = table.at(call.op).run;
 
   const auto half = static_cast<int64_t>(call.bytes() / 2);

@@ -85,11 +85,11 @@ class Folder {
     if (::mkdtemp(name.data()) == nullptr) ThrowErrno("cannot make " + name);
     path_ = name;
     const std::vector<Point> points = MakePoints();
-    Store store = Store::Open(path_ / "waiting.db", Store::Mode::kReadWrite);
+    store::Store store = store::Store::Open(path_ / "waiting.db", store::Store::Mode::kReadWrite);
     store.PutSweep({"bench", "", "", "", 1}, points);
-    std::vector<JobRecord> jobs;
+    std::vector<store::JobRecord> jobs;
     for (size_t first = 0; first < kPoints; first += kPointsPerJob) {
-      JobRecord& job = jobs.emplace_back();
+      store::JobRecord& job = jobs.emplace_back();
       job.key = fmt::format("rl-{}", first);
       job.sweep = "bench";
       job.launcher = "local";
@@ -121,11 +121,12 @@ void BM_Collect(benchmark::State& state) {
     const fs::path file = folder.path() / "ridgeline.db";
     for (const char* end : {"", "-wal", "-shm"}) fs::remove(file.string() + end);
     fs::copy_file(folder.path() / "waiting.db", file);
-    Store store = Store::Open(file, Store::Mode::kReadWrite);
-    std::vector<JobToCollect> jobs;
-    for (JobRecord& job : store.LiveJobs("bench")) jobs.push_back({std::move(job), JobRecord::State::kEnded, {}});
+    store::Store store = store::Store::Open(file, store::Store::Mode::kReadWrite);
+    std::vector<collect::JobToCollect> jobs;
+    for (store::JobRecord& job : store.LiveJobs("bench"))
+      jobs.push_back({std::move(job), store::JobRecord::State::kEnded, {}});
     state.ResumeTiming();
-    const size_t collected = Collect(store, jobs, 1).size();
+    const size_t collected = collect::Collect(store, jobs, 1).size();
     state.PauseTiming();
     if (collected != kPoints) state.SkipWithError("not every result was collected");
     state.counters["db_bytes"] = static_cast<double>(fs::file_size(file) + fs::file_size(file.string() + "-wal"));

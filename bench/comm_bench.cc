@@ -17,7 +17,7 @@ void TwoRanks(benchmark::State& state, const Collective& collective) {
   const int64_t bytes = state.range(0) << 20;  // of the whole
   const ReservedPort port;
   const auto rank = [&](int64_t number, const auto& rounds) {
-    const auto communicator = ConnectGloo({number, 2, "127.0.0.1", port.number(), 300}, {});
+    const auto communicator = engine::ConnectGloo({number, 2, "127.0.0.1", port.number(), 300}, {});
     std::vector<float> whole(static_cast<size_t>(bytes) / sizeof(float), 1.0F);
     collective(*communicator, whole);
     communicator->Barrier();
@@ -36,7 +36,7 @@ void TwoRanks(benchmark::State& state, const Collective& collective) {
 }
 
 void AllGather(benchmark::State& state) {
-  TwoRanks(state, [](Communicator& c, std::vector<float>& whole) {
+  TwoRanks(state, [](engine::Communicator& c, std::vector<float>& whole) {
     auto* full = reinterpret_cast<std::byte*>(whole.data());
     const auto part = static_cast<int64_t>(whole.size() * sizeof(float)) / 2;
     c.AllGather(full + c.rank() * part, full, part);
@@ -44,7 +44,7 @@ void AllGather(benchmark::State& state) {
 }
 
 void ReduceScatter(benchmark::State& state) {
-  TwoRanks(state, [](Communicator& c, std::vector<float>& whole) {
+  TwoRanks(state, [](engine::Communicator& c, std::vector<float>& whole) {
     c.ReduceScatterMean(whole.data(), static_cast<int64_t>(whole.size()) / 2);
   });
 }

@@ -23,9 +23,10 @@ double PeakMegabytes() {
 
 void ExpandAMillion(benchmark::State& state) {
   for (auto _ : state) {
-    const Sweep sweep = LoadSweep(RIDGELINE_SOURCE_DIR "/bench/million.yaml");
+    const sweep::Sweep sweep = sweep::LoadSweep(RIDGELINE_SOURCE_DIR "/bench/million.yaml");
     size_t bytes = 0;
-    const Expansion expansion = WriteExpanded(sweep, "jsonl", [&](std::string_view text) { bytes += text.size(); });
+    const sweep::Expansion expansion =
+        plan::WriteExpanded(sweep, "jsonl", [&](std::string_view text) { bytes += text.size(); });
     if (expansion.points != 1'000'000) state.SkipWithError("not a million points");
     state.counters["bytes"] = static_cast<double>(bytes);
     state.counters["rss_peak_mb"] = PeakMegabytes();

@@ -11,12 +11,12 @@ namespace ridgeline {
 namespace {
 
 // 10 batch sizes x 5 policies x 2,000 sequence lengths of one model on one machine. A tenth run out of memory.
-void Fill(Store& store) {
+void Fill(store::Store& store) {
   static constexpr const char* kPolicies[] = {"none", "selective", "full", "full/2", "full/4"};
   std::vector<Problem> problems;
   const RunSpec base = BuildSpec({{"model", "llama-1b"}}, problems);
   std::vector<Point> points;
-  std::vector<NewResult> results;
+  std::vector<store::NewResult> results;
   for (int64_t i = 0; i < kRuns; ++i) {
     RunSpec spec = base;
     spec.batch_size = 1 + i % 10;
@@ -52,10 +52,10 @@ void Fill(Store& store) {
 }
 
 // Half of the runs are in fp32, half in bf16, with the same 51 seeds.
-void FillCurves(Store& store) {
+void FillCurves(store::Store& store) {
   std::vector<Problem> problems;
   std::vector<Point> points;
-  std::vector<NewResult> results;
+  std::vector<store::NewResult> results;
   for (int64_t i = 0; i < kCurves; ++i) {
     const RunSpec spec = BuildSpec({{"model", "llama-5m"},
                                     {"data", "/text"},
@@ -79,7 +79,7 @@ void FillCurves(Store& store) {
 
 }  // namespace
 
-void FillNights(Store& store) {
+void FillNights(store::Store& store) {
   constexpr int64_t kNights = 500;
   std::vector<Problem> problems;
   const RunSpec base = BuildSpec({{"model", "llama-1b"}}, problems);
@@ -92,7 +92,7 @@ void FillNights(Store& store) {
   for (int64_t night = 0; night < kNights; ++night) {
     const MeasurementKey as = {"night-" + std::to_string(night), DefaultSetup()};
     store.PutSweep({"nights", "", "bench.yaml", "name: nights\n", 1, as}, points);
-    std::vector<NewResult> results;
+    std::vector<store::NewResult> results;
     for (const Point& point : points) {
       RunResult result;
       result.point_id = point.id;
@@ -114,7 +114,7 @@ void FillNights(Store& store) {
   }
 }
 
-void FillRuns(Store& store) {
+void FillRuns(store::Store& store) {
   Fill(store);
   FillCurves(store);
 }

@@ -8,7 +8,7 @@ int main(int argc, char** argv) {
     std::fputs("usage: many_runs_db FILE\n", stderr);
     return 2;
   }
-  ridgeline::Store store = ridgeline::Store::Open(argv[1], ridgeline::Store::Mode::kReadWrite);
+  ridgeline::store::Store store = ridgeline::store::Store::Open(argv[1], ridgeline::store::Store::Mode::kReadWrite);
   ridgeline::FillNights(store);
   return 0;
 }

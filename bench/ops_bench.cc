@@ -57,10 +57,10 @@ namespace {
 // A trace with one storage after another, in huge pages like the executor's slab.
 class Program {
  public:
-  explicit Program(const Trace& trace) : trace_(trace) {
-    AddGemmCpu(table_);
-    AddAttentionCpu(table_);
-    for (const Storage& storage : trace.storages()) {
+  explicit Program(const engine::Trace& trace) : trace_(trace) {
+    engine::AddGemmCpu(table_);
+    engine::AddAttentionCpu(table_);
+    for (const engine::Storage& storage : trace.storages()) {
       offsets_.push_back(bytes_);
       bytes_ += (storage.bytes + 4095) / 4096 * 4096;
     }
@@ -72,16 +72,16 @@ class Program {
     for (int64_t i = 0; i < bytes_ / 2; ++i) {
       reinterpret_cast<uint16_t*>(slab_)[i] = static_cast<uint16_t>(0x3c00 + (i * 40503 >> 4) % 0x100);
     }
-    for (const OpCall& call : trace.calls()) states_.push_back(table_.at(call.op).prepare(call));
+    for (const engine::OpCall& call : trace.calls()) states_.push_back(table_.at(call.op).prepare(call));
   }
   ~Program() { ::munmap(slab_, static_cast<size_t>(bytes_)); }
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
   void Run() {
-    const CpuRun run{slab_, offsets_.data()};
+    const engine::CpuRun run{slab_, offsets_.data()};
     for (size_t i = 0; i < states_.size(); ++i) {
-      const OpCall& call = trace_.calls()[i];
+      const engine::OpCall& call = trace_.calls()[i];
       table_.at(call.op).run(call, run, states_[i].get());
     }
   }
@@ -94,57 +94,58 @@ class Program {
     state.counters["malloc_MiB"] = static_cast<double>(TheHeap().bytes - bytes) / (1 << 20);
     for (auto iteration : state) Run();
     double flops = 0;
-    for (const OpCall& call : trace_.calls()) flops += call.cost.flops;
+    for (const engine::OpCall& call : trace_.calls()) flops += call.cost.flops;
     state.counters["GFLOP/s"] =
         benchmark::Counter(flops * static_cast<double>(state.iterations()) / 1e9, benchmark::Counter::kIsRate);
-    state.counters["scratch_MiB"] = static_cast<double>(GemmScratchBytes() + AttentionScratchBytes()) / (1 << 20);
+    state.counters["scratch_MiB"] =
+        static_cast<double>(engine::GemmScratchBytes() + engine::AttentionScratchBytes()) / (1 << 20);
   }
 
  private:
-  const Trace& trace_;
-  CpuKernelTable table_;
+  const engine::Trace& trace_;
+  engine::CpuKernelTable table_;
   std::vector<int64_t> offsets_;
   int64_t bytes_ = 0;
   std::byte* slab_ = nullptr;
-  std::vector<std::shared_ptr<KernelState>> states_;
+  std::vector<std::shared_ptr<engine::KernelState>> states_;
 };
 
 enum Form : int64_t { kSquare, kForward, kInputGradient, kWeightGradient };
 
 // A linear layer of `out` x `in` weights over `tokens`: dtype, form, tokens, out, in, dtype of the weights' gradient.
 void BM_Gemm(benchmark::State& state) {
-  const auto dtype = static_cast<DType>(state.range(0));
+  const auto dtype = static_cast<engine::DType>(state.range(0));
   const int64_t tokens = state.range(2);
   const int64_t out = state.range(3);
   const int64_t in = state.range(4);
-  const auto gradient = static_cast<DType>(state.range(5));
-  Trace trace;
-  const auto matrix = [&](DType type, int64_t rows, int64_t cols) {
-    return trace.Temporary(type, rows, cols, Category::kData);
+  const auto gradient = static_cast<engine::DType>(state.range(5));
+  engine::Trace trace;
+  const auto matrix = [&](engine::DType type, int64_t rows, int64_t cols) {
+    return trace.Temporary(type, rows, cols, engine::Category::kData);
   };
-  const Tensor x = matrix(dtype, tokens, in);
-  const Tensor w = matrix(dtype, out, in);
-  const Tensor y = matrix(dtype, tokens, out);
+  const engine::Tensor x = matrix(dtype, tokens, in);
+  const engine::Tensor w = matrix(dtype, out, in);
+  const engine::Tensor y = matrix(dtype, tokens, out);
   switch (state.range(1)) {
     case kSquare:
-      Gemm(trace, x, Trans::kNo, w, Trans::kNo, y);
+      engine::Gemm(trace, x, engine::Trans::kNo, w, engine::Trans::kNo, y);
       break;
     case kForward:
-      Gemm(trace, x, Trans::kNo, w, Trans::kYes, y);
+      engine::Gemm(trace, x, engine::Trans::kNo, w, engine::Trans::kYes, y);
       break;
     case kInputGradient:
-      Gemm(trace, y, Trans::kNo, w, Trans::kNo, x);
+      engine::Gemm(trace, y, engine::Trans::kNo, w, engine::Trans::kNo, x);
       break;
     default:
-      Gemm(trace, y, Trans::kYes, x, Trans::kNo, matrix(gradient, out, in), true);
+      engine::Gemm(trace, y, engine::Trans::kYes, x, engine::Trans::kNo, matrix(gradient, out, in), true);
       break;
   }
   Program(trace).Time(state);
 }
 
 void GemmShapes(benchmark::internal::Benchmark* b) {
-  constexpr auto kF32 = static_cast<int64_t>(DType::kF32);
-  constexpr auto kBF16 = static_cast<int64_t>(DType::kBF16);
+  constexpr auto kF32 = static_cast<int64_t>(engine::DType::kF32);
+  constexpr auto kBF16 = static_cast<int64_t>(engine::DType::kBF16);
   b->ArgNames({"dtype", "form", "tokens", "out", "in", "grad"});
   for (const int64_t dtype : {kBF16, kF32}) {
     for (const int64_t n : {1024, 2048, 4096}) b->Args({dtype, kSquare, n, n, n, kF32});
@@ -164,35 +165,36 @@ BENCHMARK(BM_Gemm)->Apply(GemmShapes)->UseRealTime()->Unit(benchmark::kMilliseco
 
 // dtype, backward?, batch, seq, heads, kv_heads, head_dim; q, k and v are columns of one matrix.
 void BM_Attention(benchmark::State& state) {
-  const auto dtype = static_cast<DType>(state.range(0));
-  const AttentionShape s{state.range(2), state.range(3), state.range(4), state.range(5), state.range(6)};
-  Trace trace;
-  const auto matrix = [&](DType type, int64_t rows, int64_t cols) {
-    return trace.Temporary(type, rows, cols, Category::kData);
+  const auto dtype = static_cast<engine::DType>(state.range(0));
+  const engine::AttentionShape s{state.range(2), state.range(3), state.range(4), state.range(5), state.range(6)};
+  engine::Trace trace;
+  const auto matrix = [&](engine::DType type, int64_t rows, int64_t cols) {
+    return trace.Temporary(type, rows, cols, engine::Category::kData);
   };
   const int64_t tokens = s.batch * s.seq;
   const int64_t wide = s.heads * s.head_dim;
   const int64_t narrow = s.kv_heads * s.head_dim;
-  const Tensor qkv = matrix(dtype, tokens, wide + 2 * narrow);
-  const Tensor grad = matrix(dtype, tokens, wide + 2 * narrow);
-  const Tensor o = matrix(dtype, tokens, wide);
-  const Tensor d_o = matrix(dtype, tokens, wide);
-  const Tensor lse = matrix(DType::kF32, s.batch * s.heads, s.seq);
+  const engine::Tensor qkv = matrix(dtype, tokens, wide + 2 * narrow);
+  const engine::Tensor grad = matrix(dtype, tokens, wide + 2 * narrow);
+  const engine::Tensor o = matrix(dtype, tokens, wide);
+  const engine::Tensor d_o = matrix(dtype, tokens, wide);
+  const engine::Tensor lse = matrix(engine::DType::kF32, s.batch * s.heads, s.seq);
   if (state.range(1) == 0) {
-    AttentionForward(trace, qkv.Cols(0, wide), qkv.Cols(wide, narrow), qkv.Cols(wide + narrow, narrow), o, lse, s);
+    engine::AttentionForward(trace, qkv.Cols(0, wide), qkv.Cols(wide, narrow), qkv.Cols(wide + narrow, narrow), o, lse,
+                             s);
   } else {
-    AttentionBackward(trace, d_o, qkv.Cols(0, wide), qkv.Cols(wide, narrow), qkv.Cols(wide + narrow, narrow), o, lse,
-                      grad.Cols(0, wide), grad.Cols(wide, narrow), grad.Cols(wide + narrow, narrow), s);
+    engine::AttentionBackward(trace, d_o, qkv.Cols(0, wide), qkv.Cols(wide, narrow), qkv.Cols(wide + narrow, narrow), o,
+                              lse, grad.Cols(0, wide), grad.Cols(wide, narrow), grad.Cols(wide + narrow, narrow), s);
   }
   Program(trace).Time(state);
 }
 
 void AttentionShapes(benchmark::internal::Benchmark* b) {
   b->ArgNames({"dtype", "backward", "batch", "seq", "heads", "kv", "head_dim"});
-  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+  for (const engine::DType dtype : {engine::DType::kBF16, engine::DType::kF32}) {
     for (const int64_t head_dim : {64, 128}) {
       for (const int64_t seq : {512, 1024, 2048, 8192}) {
-        if (dtype == DType::kF32 && seq > 2048) continue;
+        if (dtype == engine::DType::kF32 && seq > 2048) continue;
         for (const int64_t backward : {0, 1}) {
           b->Args({static_cast<int64_t>(dtype), backward, std::max<int64_t>(1, 1024 / seq), seq, 8, 4, head_dim});
         }

@@ -14,8 +14,9 @@
 namespace ridgeline {
 namespace {
 
-const Device& MachineOfB200() {
-  static const Device device = FindDevice("p6-b200", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "devices"});
+const predict::Device& MachineOfB200() {
+  static const predict::Device device =
+      predict::FindDevice("p6-b200", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "devices"});
   return device;
 }
 
@@ -29,15 +30,15 @@ RunSpec BenchSpec(const Json& values) {
 // The time that the process's first prediction takes, in ms.
 double FirstMs() {
   const auto begin = std::chrono::steady_clock::now();
-  PredictStep(BenchSpec({{"model", "llama-64b"}, {"precision", "mxfp8"}, {"ranks", 64}, {"shard", "full"}}),
-              MachineOfB200());
+  predict::PredictStep(BenchSpec({{"model", "llama-64b"}, {"precision", "mxfp8"}, {"ranks", 64}, {"shard", "full"}}),
+                       MachineOfB200());
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
 }
 
 void Predict(benchmark::State& state, const Json& values) {
   static const double first_ms = FirstMs();
   const RunSpec spec = BenchSpec(values);
-  for (auto _ : state) benchmark::DoNotOptimize(PredictStep(spec, MachineOfB200()));
+  for (auto _ : state) benchmark::DoNotOptimize(predict::PredictStep(spec, MachineOfB200()));
   state.counters["predictions/s"] =
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
   state.counters["first_ms"] = first_ms;

@@ -14,62 +14,69 @@ namespace {
 constexpr int64_t kTokens = 16384;
 constexpr int64_t kHidden = 2048;
 
-constexpr Quantizer kDelayed = {Format::kE4M3, Scaling::kDelayed};
-constexpr Quantizer kCurrent = {Format::kE5M2, Scaling::kCurrent};
-constexpr Quantizer kMx = {Format::kE4M3, Scaling::kBlock32};
-constexpr Quantizer kNv = {Format::kE2M1, Scaling::kBlock16};
-constexpr Quantizer kNvTransformed = {Format::kE2M1, Scaling::kBlock16, Rounding::kNearest, true};
-constexpr Quantizer kNvStochastic = {Format::kE2M1, Scaling::kBlock16, Rounding::kStochastic};
-constexpr Quantizer kNvBoth = {Format::kE2M1, Scaling::kBlock16, Rounding::kStochastic, true};
-constexpr Quantizer kNvSquare = {Format::kE2M1, Scaling::kBlock16x16};
-constexpr Quantizer kNvSquareStochastic = {Format::kE2M1, Scaling::kBlock16x16, Rounding::kStochastic};
-constexpr Quantizer kCurrentStochastic = {Format::kE4M3, Scaling::kCurrent, Rounding::kStochastic};
-constexpr Quantizer kMxStochastic = {Format::kE4M3, Scaling::kBlock32, Rounding::kStochastic};
+constexpr engine::Quantizer kDelayed = {engine::Format::kE4M3, engine::Scaling::kDelayed};
+constexpr engine::Quantizer kCurrent = {engine::Format::kE5M2, engine::Scaling::kCurrent};
+constexpr engine::Quantizer kMx = {engine::Format::kE4M3, engine::Scaling::kBlock32};
+constexpr engine::Quantizer kNv = {engine::Format::kE2M1, engine::Scaling::kBlock16};
+constexpr engine::Quantizer kNvTransformed = {engine::Format::kE2M1, engine::Scaling::kBlock16,
+                                              engine::Rounding::kNearest, true};
+constexpr engine::Quantizer kNvStochastic = {engine::Format::kE2M1, engine::Scaling::kBlock16,
+                                             engine::Rounding::kStochastic};
+constexpr engine::Quantizer kNvBoth = {engine::Format::kE2M1, engine::Scaling::kBlock16, engine::Rounding::kStochastic,
+                                       true};
+constexpr engine::Quantizer kNvSquare = {engine::Format::kE2M1, engine::Scaling::kBlock16x16};
+constexpr engine::Quantizer kNvSquareStochastic = {engine::Format::kE2M1, engine::Scaling::kBlock16x16,
+                                                   engine::Rounding::kStochastic};
+constexpr engine::Quantizer kCurrentStochastic = {engine::Format::kE4M3, engine::Scaling::kCurrent,
+                                                  engine::Rounding::kStochastic};
+constexpr engine::Quantizer kMxStochastic = {engine::Format::kE4M3, engine::Scaling::kBlock32,
+                                             engine::Rounding::kStochastic};
 
-Tensor Make(Trace& trace, DType dtype, int64_t rows, int64_t cols) {
-  return trace.Persistent(dtype, rows, cols, Category::kData);
+engine::Tensor Make(engine::Trace& trace, engine::DType dtype, int64_t rows, int64_t cols) {
+  return trace.Persistent(dtype, rows, cols, engine::Category::kData);
 }
 
-CpuKernelTable Table() {
-  CpuKernelTable table;
-  AddQuantizeCpu(table);
+engine::CpuKernelTable Table() {
+  engine::CpuKernelTable table;
+  engine::AddQuantizeCpu(table);
   return table;
 }
 
 enum Ways : uint8_t { kRow = 1, kCol = 2, kBoth = 3 };
 
-void BM_Quantize(benchmark::State& state, DType dtype, const Quantizer& by_row, const Quantizer& by_col, Ways ways) {
-  MeasureAgainstCopy(state, Table(), [&](Trace& t) -> std::vector<Input> {
-    const Tensor x = Make(t, dtype, kTokens, kHidden);
-    const QuantizedTensor row = NewQuantized(t, by_row, kTokens, kHidden, Category::kData);
-    const QuantizedTensor col = NewQuantized(t, by_col, kHidden, kTokens, Category::kData);
-    const DelayedScale delayed = {Make(t, DType::kF32, 1, 1), Make(t, DType::kF32, 1, 1)};
-    Quantize(t, x, (ways & kRow) != 0 ? &row : nullptr, (ways & kCol) != 0 ? &col : nullptr, delayed, {1});
+void BM_Quantize(benchmark::State& state, engine::DType dtype, const engine::Quantizer& by_row,
+                 const engine::Quantizer& by_col, Ways ways) {
+  MeasureAgainstCopy(state, Table(), [&](engine::Trace& t) -> std::vector<Input> {
+    const engine::Tensor x = Make(t, dtype, kTokens, kHidden);
+    const engine::QuantizedTensor row = engine::NewQuantized(t, by_row, kTokens, kHidden, engine::Category::kData);
+    const engine::QuantizedTensor col = engine::NewQuantized(t, by_col, kHidden, kTokens, engine::Category::kData);
+    const engine::DelayedScale delayed = {Make(t, engine::DType::kF32, 1, 1), Make(t, engine::DType::kF32, 1, 1)};
+    engine::Quantize(t, x, (ways & kRow) != 0 ? &row : nullptr, (ways & kCol) != 0 ? &col : nullptr, delayed, {1});
     return {{x, -4, 4}, {delayed.scale, 99, 101}};
   });
 }
-void BM_Dequantize(benchmark::State& state, DType dtype, const Quantizer& quantizer) {
-  MeasureAgainstCopy(state, Table(), [&](Trace& t) -> std::vector<Input> {
-    const QuantizedTensor q = NewQuantized(t, quantizer, kTokens, kHidden, Category::kData);
-    Dequantize(t, q, Make(t, dtype, kTokens, kHidden));
+void BM_Dequantize(benchmark::State& state, engine::DType dtype, const engine::Quantizer& quantizer) {
+  MeasureAgainstCopy(state, Table(), [&](engine::Trace& t) -> std::vector<Input> {
+    const engine::QuantizedTensor q = engine::NewQuantized(t, quantizer, kTokens, kHidden, engine::Category::kData);
+    engine::Dequantize(t, q, Make(t, dtype, kTokens, kHidden));
     std::vector<Input> inputs = {{q.codes, 0, 256}};
     if (q.scales.defined()) inputs.push_back({q.scales, 100, 126});
     if (q.tensor_scale.defined()) inputs.push_back({q.tensor_scale, 0.01F, 0.02F});
     return inputs;
   });
 }
-void BM_Transposed(benchmark::State& state, const Quantizer& quantizer) {
-  MeasureAgainstCopy(state, Table(), [&](Trace& t) -> std::vector<Input> {
-    const QuantizedTensor q = NewQuantized(t, quantizer, kTokens, kHidden, Category::kData);
-    Transposed(t, q, Category::kData);
+void BM_Transposed(benchmark::State& state, const engine::Quantizer& quantizer) {
+  MeasureAgainstCopy(state, Table(), [&](engine::Trace& t) -> std::vector<Input> {
+    const engine::QuantizedTensor q = engine::NewQuantized(t, quantizer, kTokens, kHidden, engine::Category::kData);
+    engine::Transposed(t, q, engine::Category::kData);
     std::vector<Input> inputs = {{q.codes, 0, 256}};
     if (q.scales.defined()) inputs.push_back({q.scales, 100, 126});
     return inputs;
   });
 }
 
-constexpr DType kF32 = DType::kF32;
-constexpr DType kBF16 = DType::kBF16;
+constexpr engine::DType kF32 = engine::DType::kF32;
+constexpr engine::DType kBF16 = engine::DType::kBF16;
 #define RIDGELINE_BENCH_QUANTIZE(name, ...) \
   BENCHMARK_CAPTURE(BM_Quantize, name, __VA_ARGS__)->UseManualTime()->MinTime(0.3)
 

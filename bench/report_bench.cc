@@ -21,7 +21,9 @@ namespace {
 // The database is made once, and removed at the end of the process.
 class Sample {
  public:
-  explicit Sample(void (*fill)(Store&)) : store_(Store::Open(file_, Store::Mode::kReadWrite)) { fill(store_); }
+  explicit Sample(void (*fill)(store::Store&)) : store_(store::Store::Open(file_, store::Store::Mode::kReadWrite)) {
+    fill(store_);
+  }
   Sample(const Sample&) = delete;
   Sample& operator=(const Sample&) = delete;
   ~Sample() {
@@ -30,17 +32,17 @@ class Sample {
       std::filesystem::remove(file_.string() + suffix, ignored);
     }
   }
-  Store& store() { return store_; }
+  store::Store& store() { return store_; }
 
  private:
   std::filesystem::path file_ =
       std::filesystem::temp_directory_path() /
       ("ridgeline-report-bench-" + std::to_string(::getpid()) + "-" + std::to_string(++made_) + ".db");
-  Store store_;
+  store::Store store_;
   static inline int made_ = 0;
 };
 
-Store& StoreOfRuns() {
+store::Store& StoreOfRuns() {
   static Sample sample(FillRuns);
   return sample.store();
 }
@@ -48,12 +50,12 @@ Store& StoreOfRuns() {
 const std::filesystem::path kReports = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports";
 
 // `runs` is the number of runs that it must have.
-void Time(benchmark::State& state, Store& store, const std::string& name, ReportFormat format, const char* sweep,
-          std::optional<int64_t> runs, double limit_s) {
-  const Report report = LoadReportFolder(kReports / name);
+void Time(benchmark::State& state, store::Store& store, const std::string& name, report::ReportFormat format,
+          const char* sweep, std::optional<int64_t> runs, double limit_s) {
+  const report::Report report = report::LoadReportFolder(kReports / name);
   size_t bytes = 0;
   for (auto _ : state) {
-    const RenderedReport rendered = Render(report, store, {sweep, format});
+    const report::RenderedReport rendered = report::Render(report, store, {sweep, format});
     if (runs && rendered.runs != *runs) state.SkipWithError("not every run is in the report");
     bytes = rendered.bytes.size();
   }
@@ -61,31 +63,33 @@ void Time(benchmark::State& state, Store& store, const std::string& name, Report
   state.counters["limit_s"] = limit_s;
 }
 
-void BM_Report(benchmark::State& state, ReportFormat format, const char* sweep) {
+void BM_Report(benchmark::State& state, report::ReportFormat format, const char* sweep) {
   Time(state, StoreOfRuns(), "activation-checkpointing", format, sweep, *sweep == '\0' ? kRuns + kCurves : kRuns, 3);
 }
-BENCHMARK_CAPTURE(BM_Report, html, ReportFormat::kHtml, "")->Unit(benchmark::kSecond)->MinTime(3);
-BENCHMARK_CAPTURE(BM_Report, html_of_a_sweep, ReportFormat::kHtml, "bench")->Unit(benchmark::kSecond)->MinTime(3);
-BENCHMARK_CAPTURE(BM_Report, markdown, ReportFormat::kMarkdown, "")->Unit(benchmark::kSecond)->MinTime(3);
-BENCHMARK_CAPTURE(BM_Report, csv, ReportFormat::kCsv, "")->Unit(benchmark::kSecond)->MinTime(3);
-BENCHMARK_CAPTURE(BM_Report, json, ReportFormat::kJson, "")->Unit(benchmark::kSecond)->MinTime(3);
+BENCHMARK_CAPTURE(BM_Report, html, report::ReportFormat::kHtml, "")->Unit(benchmark::kSecond)->MinTime(3);
+BENCHMARK_CAPTURE(BM_Report, html_of_a_sweep, report::ReportFormat::kHtml, "bench")
+    ->Unit(benchmark::kSecond)
+    ->MinTime(3);
+BENCHMARK_CAPTURE(BM_Report, markdown, report::ReportFormat::kMarkdown, "")->Unit(benchmark::kSecond)->MinTime(3);
+BENCHMARK_CAPTURE(BM_Report, csv, report::ReportFormat::kCsv, "")->Unit(benchmark::kSecond)->MinTime(3);
+BENCHMARK_CAPTURE(BM_Report, json, report::ReportFormat::kJson, "")->Unit(benchmark::kSecond)->MinTime(3);
 
-void BM_Curves(benchmark::State& state, ReportFormat format) {
+void BM_Curves(benchmark::State& state, report::ReportFormat format) {
   Time(state, StoreOfRuns(), "convergence", format, "", kCurves, 1);
 }
-BENCHMARK_CAPTURE(BM_Curves, html, ReportFormat::kHtml)->Unit(benchmark::kSecond)->MinTime(1);
-BENCHMARK_CAPTURE(BM_Curves, json, ReportFormat::kJson)->Unit(benchmark::kSecond)->MinTime(1);
+BENCHMARK_CAPTURE(BM_Curves, html, report::ReportFormat::kHtml)->Unit(benchmark::kSecond)->MinTime(1);
+BENCHMARK_CAPTURE(BM_Curves, json, report::ReportFormat::kJson)->Unit(benchmark::kSecond)->MinTime(1);
 
-Store& StoreOfNights() {
+store::Store& StoreOfNights() {
   static Sample nights(FillNights);
   return nights.store();
 }
 
-void BM_History(benchmark::State& state, ReportFormat format) {
+void BM_History(benchmark::State& state, report::ReportFormat format) {
   Time(state, StoreOfNights(), "history", format, "", kRuns, 3);
 }
-BENCHMARK_CAPTURE(BM_History, html, ReportFormat::kHtml)->Unit(benchmark::kSecond)->MinTime(3);
-BENCHMARK_CAPTURE(BM_History, csv, ReportFormat::kCsv)->Unit(benchmark::kSecond)->MinTime(3);
+BENCHMARK_CAPTURE(BM_History, html, report::ReportFormat::kHtml)->Unit(benchmark::kSecond)->MinTime(3);
+BENCHMARK_CAPTURE(BM_History, csv, report::ReportFormat::kCsv)->Unit(benchmark::kSecond)->MinTime(3);
 
 // Each shipped report, as a page of all runs and of all nights.
 const bool kEveryReport = [] {
@@ -96,7 +100,7 @@ const bool kEveryReport = [] {
     for (const std::string& name : names) {
       benchmark::RegisterBenchmark(("BM_Every/" + name + "/" + sample).c_str(),
                                    [name, store](benchmark::State& state) {
-                                     Time(state, store(), name, ReportFormat::kHtml, "", std::nullopt, 3);
+                                     Time(state, store(), name, report::ReportFormat::kHtml, "", std::nullopt, 3);
                                    })
           ->Unit(benchmark::kSecond)
           ->Iterations(1);

@@ -55,7 +55,7 @@ table() { # BUILD ARCHITECTURE
         printf "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", source[name], shown, threads[name], registers[name], shared[name], stack[name], spilled[name], blocks
       }
     }' "$1"/src/engine/cuda/*.ptxas | c++filt |
-    sed -E 's/\(anonymous namespace\):://g; s/\tvoid /\t/; s/ridgeline:://g; s/\(([^()]|\([^()]*\))*\)\t/\t/' | LC_ALL=C sort
+    sed -E 's/\(anonymous namespace\):://g; s/\tvoid /\t/; s/ridgeline::(engine::)?//g; s/\(([^()]|\([^()]*\))*\)\t/\t/' | LC_ALL=C sort
 }
 
 check() { # BUILD

@@ -18,23 +18,23 @@ constexpr int kTimes = 20;  // of which the fastest counts
 // Bytes read and written a nanosecond, by copies of `bytes` from one end of `region` bytes to the other: what lies in a
 // cache of the copy before is not what the next one reads.
 double CopySpeed(int64_t bytes, int64_t region) {
-  const DeviceBuffer from = NewDeviceBuffer(region);
-  const DeviceBuffer to = NewDeviceBuffer(region);
-  const CudaStream stream = NewCudaStream();
-  const CudaEvent begin = NewCudaEvent(true);
-  const CudaEvent end = NewCudaEvent(true);
-  CheckCuda(cudaMemsetAsync(from.get(), 1, static_cast<size_t>(region), stream.get()), "cudaMemsetAsync");
+  const engine::DeviceBuffer from = engine::NewDeviceBuffer(region);
+  const engine::DeviceBuffer to = engine::NewDeviceBuffer(region);
+  const engine::CudaStream stream = engine::NewCudaStream();
+  const engine::CudaEvent begin = engine::NewCudaEvent(true);
+  const engine::CudaEvent end = engine::NewCudaEvent(true);
+  engine::CheckCuda(cudaMemsetAsync(from.get(), 1, static_cast<size_t>(region), stream.get()), "cudaMemsetAsync");
   float least_ms = 0;
   for (int i = 0; i < kTimes; ++i) {
     const int64_t at = i % (region / bytes) * bytes;
-    CheckCuda(cudaEventRecord(begin.get(), stream.get()), "cudaEventRecord");
-    CheckCuda(cudaMemcpyAsync(to.get() + at, from.get() + at, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice,
-                              stream.get()),
-              "cudaMemcpyAsync");
-    CheckCuda(cudaEventRecord(end.get(), stream.get()), "cudaEventRecord");
-    CheckCuda(cudaEventSynchronize(end.get()), "cudaEventSynchronize");
+    engine::CheckCuda(cudaEventRecord(begin.get(), stream.get()), "cudaEventRecord");
+    engine::CheckCuda(cudaMemcpyAsync(to.get() + at, from.get() + at, static_cast<size_t>(bytes),
+                                      cudaMemcpyDeviceToDevice, stream.get()),
+                      "cudaMemcpyAsync");
+    engine::CheckCuda(cudaEventRecord(end.get(), stream.get()), "cudaEventRecord");
+    engine::CheckCuda(cudaEventSynchronize(end.get()), "cudaEventSynchronize");
     float ms = 0;
-    CheckCuda(cudaEventElapsedTime(&ms, begin.get(), end.get()), "cudaEventElapsedTime");
+    engine::CheckCuda(cudaEventElapsedTime(&ms, begin.get(), end.get()), "cudaEventElapsedTime");
     least_ms = i == 0 ? ms : std::min(least_ms, ms);
   }
   return 2.0 * static_cast<double>(bytes) / (1e6 * static_cast<double>(least_ms));
@@ -42,11 +42,11 @@ double CopySpeed(int64_t bytes, int64_t region) {
 
 // FLOPs a nanosecond.
 double ProductSpeed(int64_t rows) {
-  Trace trace(CudaDevice(CapabilityHere()));
-  const auto matrix = [&] { return trace.Persistent(DType::kBF16, rows, rows, Category::kData); };
-  const Tensor a = matrix();
-  const Tensor b = matrix();
-  Gemm(trace, a, Trans::kNo, b, Trans::kYes, matrix());
+  engine::Trace trace(engine::CudaDevice(engine::CapabilityHere()));
+  const auto matrix = [&] { return trace.Persistent(engine::DType::kBF16, rows, rows, engine::Category::kData); };
+  const engine::Tensor a = matrix();
+  const engine::Tensor b = matrix();
+  engine::Gemm(trace, a, engine::Trans::kNo, b, engine::Trans::kYes, matrix());
   OneProduct product(trace);
   product.Fill(a);
   product.Fill(b);

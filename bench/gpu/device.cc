@@ -9,11 +9,11 @@
 namespace ridgeline {
 
 void PrintDevice() {
-  const Cudnn& cudnn = CudnnHere()();
+  const engine::Cudnn& cudnn = engine::CudnnHere()();
   cudnnHandle_t created = nullptr;
-  CheckCudnn(cudnn, cudnn.cudnnCreate(&created), "starting it on this device");
+  engine::CheckCudnn(cudnn, cudnn.cudnnCreate(&created), "starting it on this device");
   const std::unique_ptr<cudnnContext, cudnnStatus_t (*)(cudnnHandle_t)> handle(created, cudnn.cudnnDestroy);
-  fmt::print("{}\n", CudnnDevice(handle.get()).Describe(cudnn));
+  fmt::print("{}\n", engine::CudnnDevice(handle.get()).Describe(cudnn));
 }
 
 }  // namespace ridgeline

@@ -15,17 +15,17 @@ namespace ridgeline {
 // A trace of one product, on a device that runs it over and over.
 class OneProduct {
  public:
-  explicit OneProduct(const Trace& trace);
+  explicit OneProduct(const engine::Trace& trace);
 
   // Writes ordinary numbers of the tensor's format, all bits of them drawn: of zeros a product takes less power, and
   // less time.
-  void Fill(const Tensor& tensor);
+  void Fill(const engine::Tensor& tensor);
   // The shortest of `most` runs, or of those that a moment has room for, behind one that warms up.
   int64_t LeastNs(int most);
 
  private:
-  Layout layout_;
-  std::unique_ptr<CudaExecutor> executor_;
+  engine::Layout layout_;
+  std::unique_ptr<engine::CudaExecutor> executor_;
 };
 
 // The speed of copies of several sizes within the device's memory, and of a product of bf16 matrices of so many rows

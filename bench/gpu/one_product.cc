@@ -13,10 +13,10 @@
 namespace ridgeline {
 namespace {
 
-const CudaKernelTable& ProductKernels() {
-  static const CudaKernelTable table = [] {
-    CudaKernelTable t;
-    AddGemmCuda(t);
+const engine::CudaKernelTable& ProductKernels() {
+  static const engine::CudaKernelTable table = [] {
+    engine::CudaKernelTable t;
+    engine::AddGemmCuda(t);
     return t;
   }();
   return table;
@@ -25,7 +25,7 @@ const CudaKernelTable& ProductKernels() {
 // Numbers of which the bits of `drawn` are, and the others those of `fixed`; the same ones over and over in a large
 // tensor, its gaps included.
 template <typename Bits>
-void WritePattern(CudaExecutor& executor, const Tensor& tensor, Bits fixed, Bits drawn) {
+void WritePattern(engine::CudaExecutor& executor, const engine::Tensor& tensor, Bits fixed, Bits drawn) {
   std::mt19937 random(1);
   std::vector<Bits> values(size_t{1} << 20);
   for (Bits& value : values) value = static_cast<Bits>(fixed | (random() & drawn));
@@ -39,21 +39,22 @@ void WritePattern(CudaExecutor& executor, const Tensor& tensor, Bits fixed, Bits
 
 }  // namespace
 
-OneProduct::OneProduct(const Trace& trace) : layout_(PlanLayout(trace)) {
-  static const CudaLibraries libraries = LibrariesHere();
-  executor_ = std::make_unique<CudaExecutor>(trace, layout_, ProductKernels(), CudaOptions{.libraries = &libraries});
+OneProduct::OneProduct(const engine::Trace& trace) : layout_(engine::PlanLayout(trace)) {
+  static const engine::CudaLibraries libraries = engine::LibrariesHere();
+  executor_ = std::make_unique<engine::CudaExecutor>(trace, layout_, ProductKernels(),
+                                                     engine::CudaOptions{.libraries = &libraries});
   executor_->EnableTiming();
 }
 
 // From 1 to 2, of either sign where there are signs: E4M3's codes from 1 to 2 are ordinary numbers in every format of
 // 8 and of 4 bits, of scales too.
-void OneProduct::Fill(const Tensor& tensor) {
+void OneProduct::Fill(const engine::Tensor& tensor) {
   switch (tensor.dtype) {
-    case DType::kF32:
+    case engine::DType::kF32:
       return WritePattern<uint32_t>(*executor_, tensor, 0x3f800000, 0x807fffff);
-    case DType::kF16:
+    case engine::DType::kF16:
       return WritePattern<uint16_t>(*executor_, tensor, 0x3c00, 0x83ff);
-    case DType::kBF16:
+    case engine::DType::kBF16:
       return WritePattern<uint16_t>(*executor_, tensor, 0x3f80, 0x807f);
     default:
       return WritePattern<uint8_t>(*executor_, tensor, 0x38, 0x07);

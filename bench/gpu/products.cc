@@ -18,56 +18,57 @@
 namespace ridgeline {
 namespace {
 
-std::string_view NameOf(Format format) {
+std::string_view NameOf(engine::Format format) {
   switch (format) {
-    case Format::kE4M3:
+    case engine::Format::kE4M3:
       return "e4m3";
-    case Format::kE5M2:
+    case engine::Format::kE5M2:
       return "e5m2";
-    case Format::kE2M1:
+    case engine::Format::kE2M1:
       return "e2m1";
   }
   return "";
 }
 
 // What a product's speed hangs on, in words.
-std::string Describe(std::string_view type, const Tensor& t) {
+std::string Describe(std::string_view type, const engine::Tensor& t) {
   return fmt::format("{} ({}, {}){}", type, t.rows, t.cols,
                      t.contiguous() ? "" : fmt::format(" every {}", t.row_stride));
 }
-std::string Describe(const Tensor& t) { return Describe(DTypeName(t.dtype), t); }
-std::string Describe(const OpCall& call) {
-  if (call.op == &kGemm) {
-    const auto [a, b, bias, added] = call.operands(kGemm).reads;
-    const GemmAttrs& attrs = call.attrs(kGemm);
-    const std::string_view type = attrs.tf32 ? "tf32" : DTypeName(a.dtype);
-    return fmt::format("{}{} by {}{} into {}{}{}", Describe(type, a), attrs.trans_a == Trans::kYes ? " transposed" : "",
-                       Describe(type, b), attrs.trans_b == Trans::kYes ? " transposed" : "",
-                       Describe(call.operands(kGemm).writes.c), bias.defined() ? " with a bias" : "",
+std::string Describe(const engine::Tensor& t) { return Describe(engine::DTypeName(t.dtype), t); }
+std::string Describe(const engine::OpCall& call) {
+  if (call.op == &engine::kGemm) {
+    const auto [a, b, bias, added] = call.operands(engine::kGemm).reads;
+    const engine::GemmAttrs& attrs = call.attrs(engine::kGemm);
+    const std::string_view type = attrs.tf32 ? "tf32" : engine::DTypeName(a.dtype);
+    return fmt::format("{}{} by {}{} into {}{}{}", Describe(type, a),
+                       attrs.trans_a == engine::Trans::kYes ? " transposed" : "", Describe(type, b),
+                       attrs.trans_b == engine::Trans::kYes ? " transposed" : "",
+                       Describe(call.operands(engine::kGemm).writes.c), bias.defined() ? " with a bias" : "",
                        attrs.accumulate ? ", added to it" : "");
   }
-  const auto [a, b, bias, added] = call.operands(kQuantizedGemm).reads;
-  const QuantizedGemmAttrs& attrs = call.attrs(kQuantizedGemm);
+  const auto [a, b, bias, added] = call.operands(engine::kQuantizedGemm).reads;
+  const engine::QuantizedGemmAttrs& attrs = call.attrs(engine::kQuantizedGemm);
   return fmt::format("{} by {} into {}{}{}{}", Describe(NameOf(attrs.a.format), a.codes),
-                     Describe(NameOf(attrs.b.format), b.codes), Describe(call.operands(kQuantizedGemm).writes.c),
-                     bias.defined() ? " with a bias" : "", attrs.accumulate ? ", added to it" : "",
-                     IsEmulated(call) ? ", emulated" : "");
+                     Describe(NameOf(attrs.b.format), b.codes),
+                     Describe(call.operands(engine::kQuantizedGemm).writes.c), bias.defined() ? " with a bias" : "",
+                     attrs.accumulate ? ", added to it" : "", engine::IsEmulated(call) ? ", emulated" : "");
 }
 
 // A tensor of the same shape in a storage of its own.
-Tensor Alike(Trace& trace, const Tensor& t) {
+engine::Tensor Alike(engine::Trace& trace, const engine::Tensor& t) {
   if (!t.defined()) return {};
-  return trace.Persistent(t.dtype, t.rows, std::max(t.row_stride, t.cols), Category::kData).Cols(0, t.cols);
+  return trace.Persistent(t.dtype, t.rows, std::max(t.row_stride, t.cols), engine::Category::kData).Cols(0, t.cols);
 }
 
 // The call alone, on tensors of its own.
 template <typename Operands, typename Attrs>
-void Record(Trace& trace, const Op<Operands, Attrs>& op, const OpCall& call) {
+void Record(engine::Trace& trace, const engine::Op<Operands, Attrs>& op, const engine::OpCall& call) {
   Operands operands = call.operands(op);
-  const Tensor c = Alike(trace, operands.writes.c);
+  const engine::Tensor c = Alike(trace, operands.writes.c);
   const auto fill_in = [&](auto& group) {
-    auto* tensors = reinterpret_cast<Tensor*>(&group);  // as OpCall sees it
-    for (size_t i = 0; i < sizeof group / sizeof(Tensor); ++i) tensors[i] = Alike(trace, tensors[i]);
+    auto* tensors = reinterpret_cast<engine::Tensor*>(&group);  // as OpCall sees it
+    for (size_t i = 0; i < sizeof group / sizeof(engine::Tensor); ++i) tensors[i] = Alike(trace, tensors[i]);
   };
   fill_in(operands.reads);
   fill_in(operands.scratch);
@@ -77,13 +78,13 @@ void Record(Trace& trace, const Op<Operands, Attrs>& op, const OpCall& call) {
 }
 
 // Prints the call's line. False where the device has no such product.
-bool Measure(const DeviceDescription& device, const OpCall& call, const std::string& name) {
+bool Measure(const engine::DeviceDescription& device, const engine::OpCall& call, const std::string& name) {
   constexpr int kTimes = 20;
-  Trace trace(device);
-  call.op == &kGemm ? Record(trace, kGemm, call) : Record(trace, kQuantizedGemm, call);
+  engine::Trace trace(device);
+  call.op == &engine::kGemm ? Record(trace, engine::kGemm, call) : Record(trace, engine::kQuantizedGemm, call);
   try {
     OneProduct product(trace);
-    for (const Tensor& tensor : trace.calls().front().reads()) {
+    for (const engine::Tensor& tensor : trace.calls().front().reads()) {
       if (tensor.defined()) product.Fill(tensor);
     }
     const auto ns = static_cast<double>(product.LeastNs(kTimes));
@@ -97,26 +98,26 @@ bool Measure(const DeviceDescription& device, const OpCall& call, const std::str
 
 std::vector<std::string_view> PrecisionsHere() {
   std::vector<std::string_view> precisions = {"tf32", "bf16"};
-  if (CapabilityHere() >= 89) precisions.push_back("fp8");
-  if (CapabilityHere() >= 100) precisions.insert(precisions.end(), {"mxfp8", "nvfp4"});
+  if (engine::CapabilityHere() >= 89) precisions.push_back("fp8");
+  if (engine::CapabilityHere() >= 100) precisions.insert(precisions.end(), {"mxfp8", "nvfp4"});
   return precisions;
 }
 
 // One layer of it has every product of its layers.
-StepProgram StepOf(std::string_view model, std::string_view precision, int64_t tokens) {
+engine::StepProgram StepOf(std::string_view model, std::string_view precision, int64_t tokens) {
   const int64_t positions = FindPreset(model)->positions;
   std::vector<Problem> problems;
   const int64_t length = positions > 0 ? std::min(positions, tokens) : tokens;
   const RunSpec spec = BuildSpec({{"model", model},
                                   {"precision", precision},
                                   {"device", "cuda"},
-                                  {"gpu", GpuHere()},
+                                  {"gpu", engine::GpuHere()},
                                   {"layers", 1},
                                   {"seq_length", length},
                                   {"batch_size", tokens / length}},
                                  problems);
   if (!problems.empty()) throw Error(ErrorKind::kInvalidInput, problems.front().message);
-  return BuildStep(spec);
+  return engine::BuildStep(spec);
 }
 
 }  // namespace
@@ -130,9 +131,9 @@ bool PrintProducts(int64_t tokens, std::span<const std::string_view> models) {
     for (const std::string_view model : chosen) {
       if (FindPreset(model) == nullptr) throw Error(ErrorKind::kUsage, fmt::format("there is no model '{}'", model));
       fmt::print("== {} {}, {} tokens\n", model, precision, tokens);
-      const StepProgram program = StepOf(model, precision, tokens);
-      for (const OpCall& call : program.trace.calls()) {
-        if (call.op != &kGemm && call.op != &kQuantizedGemm) continue;
+      const engine::StepProgram program = StepOf(model, precision, tokens);
+      for (const engine::OpCall& call : program.trace.calls()) {
+        if (call.op != &engine::kGemm && call.op != &engine::kQuantizedGemm) continue;
         const std::string name = Describe(call);
         if (seen.insert(name).second && !Measure(program.trace.device(), call, name)) ++refused;
       }

@@ -5,7 +5,7 @@
 #include "tests/predict/accuracy.h"
 
 int main() {
-  for (const ridgeline::AccuracyTable& table : ridgeline::AccuracyTables()) {
+  for (const ridgeline::predict::AccuracyTable& table : ridgeline::predict::AccuracyTables()) {
     fmt::print("{}:\n{}\n", table.name, table.markdown);
   }
 }

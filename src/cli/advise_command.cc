@@ -34,7 +34,7 @@
 #include "trainers/find.h"
 #include "trainers/invocation.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -85,7 +85,7 @@ Json ShapeOfText(const std::string& text) {
   return shape;
 }
 
-AdvisedModel ModelOf(const std::string& name, const Framework& framework) {
+AdvisedModel ModelOf(const std::string& name, const predict::Framework& framework) {
   if (name.ends_with(".json")) {
     std::optional<Json> shape = ReadShapeOfConfig(name);
     if (!shape) throw Error(ErrorKind::kUsage, fmt::format("advise: there is no file '{}'", name));
@@ -118,20 +118,21 @@ double TokensOf(const std::string& text) {
 
 // Other GPUs' devices that match `device`: as many GPUs, the same domain, and likewise with or without a price. Sorted
 // by their bf16 peak.
-std::vector<Device> OthersLike(const Device& device, const std::vector<fs::path>& folders) {
-  std::vector<Device> others;
-  for (const fs::path& file : DeviceFiles(folders)) {
+std::vector<predict::Device> OthersLike(const predict::Device& device, const std::vector<fs::path>& folders) {
+  std::vector<predict::Device> others;
+  for (const fs::path& file : predict::DeviceFiles(folders)) {
     try {
-      Device other = LoadDevice(file, folders);
+      predict::Device other = predict::LoadDevice(file, folders);
       const bool is_alike = !other.is_cpu() && other.gpu != device.gpu && other.gpus() == device.gpus() &&
                             other.domain() == device.domain() &&
-                            (PriceOf(other) == nullptr) == (PriceOf(device) == nullptr);
-      const bool is_there = std::ranges::any_of(others, [&](const Device& known) { return known.gpu == other.gpu; });
+                            (plan::PriceOf(other) == nullptr) == (plan::PriceOf(device) == nullptr);
+      const bool is_there =
+          std::ranges::any_of(others, [&](const predict::Device& known) { return known.gpu == other.gpu; });
       if (is_alike && !is_there) others.push_back(std::move(other));
     } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the others can be read
     }
   }
-  std::ranges::sort(others, {}, [](const Device& other) { return other.At("peaks.bf16"); });
+  std::ranges::sort(others, {}, [](const predict::Device& other) { return other.At("peaks.bf16"); });
   if (others.size() > kMostOthers) others.erase(others.begin(), others.end() - kMostOthers);
   return others;
 }
@@ -160,22 +161,22 @@ std::string Wrapped(std::string_view text, size_t indent) {
 }
 
 // One row each for the fastest, the cheapest and the smallest choice.
-Table ChosenTable(const Advice& advice, const Device& device) {
-  const bool priced = PriceOf(device) != nullptr;
+Table ChosenTable(const plan::Advice& advice, const predict::Device& device) {
+  const bool priced = plan::PriceOf(device) != nullptr;
   Table table{{"", "GPUs", "shard", "format", "recompute", "batch", "memory", "tokens/s", "MFU"}, {}};
   if (priced) table.columns.emplace_back("USD/1B");
-  const auto add = [&](const char* what, const AdvisedPoint& point) {
+  const auto add = [&](const char* what, const plan::AdvisedPoint& point) {
     std::vector<Cell> row = {std::string(what),
                              point.spec.ranks,
-                             SplitName(point.spec.shard, point.spec.shard_ranks),
+                             plan::SplitName(point.spec.shard, point.spec.shard_ranks),
                              std::string(NameOf(point.spec.precision)),
                              NameOf(point.spec.checkpointing),
                              point.spec.batch_size,
                              FormatBytes(point.peak_bytes),
                              FormatCount(point.rate())};
-    const std::optional<double> mfu = RatesOn(point.spec, point.step, device).mfu;
+    const std::optional<double> mfu = plan::RatesOn(point.spec, point.step, device).mfu;
     row.push_back(mfu ? Cell(fmt::format("{:.1f}%", 100 * *mfu)) : Cell());
-    if (priced) row.emplace_back(fmt::format("{:.2f}", DollarsABillionTokens(point.spec, point.step, device)));
+    if (priced) row.emplace_back(fmt::format("{:.2f}", plan::DollarsABillionTokens(point.spec, point.step, device)));
     table.rows.push_back(std::move(row));
   };
   add("fastest", advice.fitting.front());
@@ -185,80 +186,83 @@ Table ChosenTable(const Advice& advice, const Device& device) {
 }
 
 // "one h100", "8 GPUs of p5".
-std::string GpusOf(const Device& device, int64_t ranks) {
+std::string GpusOf(const predict::Device& device, int64_t ranks) {
   if (device.gpus() > 1)
     return ranks == 1 ? "one GPU of " + device.name : fmt::format("{} GPUs of {}", ranks, device.name);
   return ranks == 1 ? "one " + device.name : fmt::format("{} {}, joined by links", ranks, device.name);
 }
 
 // A single GPU is easily taken for the machine that has eight of them.
-std::string OfOneGpu(const Device& device, const std::vector<std::string>& machines) {
+std::string OfOneGpu(const predict::Device& device, const std::vector<std::string>& machines) {
   std::string text = "a single GPU: --ranks N takes several";
   if (!machines.empty()) text += fmt::format(", and --device {} a machine of them", Join(machines, " or "));
   return device.Has("link.bandwidth") ? text : "a single GPU";
 }
 
 // `machines`: those with several GPUs of the device's kind.
-void SayInWords(const AdvisedModel& model, const RunSpec& shape, const AdviceAbout& about, const Advice& advice,
-                const Device& device, const Framework& framework, const std::vector<std::string>& machines) {
-  Write(Wrapped(fmt::format("{} ({} parameters) at sequence {}, on {}", PrintableLine(model.name),
-                            FormatCount(static_cast<double>(CountParameters(shape))), about.trained.seq_length,
-                            GpusOf(device, advice.ranks)),
-                2));
-  Write(Wrapped(fmt::format("  {}: {}", device.name, PrintableLine(device.about)), 4));
-  if (device.gpus() == 1 && advice.ranks == 1) Write(Wrapped("  " + OfOneGpu(device, machines), 4));
+void SayInWords(const AdvisedModel& model, const RunSpec& shape, const plan::AdviceAbout& about,
+                const plan::Advice& advice, const predict::Device& device, const predict::Framework& framework,
+                const std::vector<std::string>& machines) {
+  session::Write(Wrapped(fmt::format("{} ({} parameters) at sequence {}, on {}", PrintableLine(model.name),
+                                     FormatCount(static_cast<double>(CountParameters(shape))), about.trained.seq_length,
+                                     GpusOf(device, advice.ranks)),
+                         2));
+  session::Write(Wrapped(fmt::format("  {}: {}", device.name, PrintableLine(device.about)), 4));
+  if (device.gpus() == 1 && advice.ranks == 1) session::Write(Wrapped("  " + OfOneGpu(device, machines), 4));
   const std::string assumed =
       framework.is_ours()
           ? fmt::format("{} state, gradients {}", about.trained.state_precision,
                         about.trained.grad_clip > 0 ? fmt::format("clipped at {:g}", about.trained.grad_clip)
                                                     : std::string("not clipped"))
           : framework.Basis(device.gpu);
-  Write(Wrapped("  " + assumed, 4));
+  session::Write(Wrapped("  " + assumed, 4));
   if (!advice.fitting.empty()) {
-    Write("\n" + ToText(ChosenTable(advice, device)));
-    Write(
+    session::Write("\n" + ToText(ChosenTable(advice, device)));
+    session::Write(
         Wrapped(fmt::format("memory and tokens/s are of one GPU, whose step is {}; MFU is of its peak in that format, "
                             "causal attention counted as half",
                             framework.is_ours() ? "of Ridgeline's own trainer"
                                                 : "estimated as " + PrintableLine(framework.name) + "'s"),
                 2));
   }
-  Write("\n");
+  session::Write("\n");
   // A basis that several sentences share is printed once.
   std::vector<std::string> bases;
-  for (const Advice::Sentence& sentence : advice.sentences) {
+  for (const plan::Advice::Sentence& sentence : advice.sentences) {
     if (std::ranges::find(bases, sentence.basis) == bases.end()) bases.push_back(sentence.basis);
     const char mark = sentence.basis == "planned" ? '=' : '-';
-    Write(Wrapped(fmt::format("{} {}.", mark, sentence.text), 2));
+    session::Write(Wrapped(fmt::format("{} {}.", mark, sentence.text), 2));
   }
   if (bases.size() > 1) {
-    Write(Wrapped(fmt::format("\"=\" is planned, \"-\" {} (docs/prediction.md)",
-                              *std::ranges::find_if(bases, [](const auto& basis) { return basis != "planned"; })),
-                  2));
+    session::Write(
+        Wrapped(fmt::format("\"=\" is planned, \"-\" {} (docs/prediction.md)",
+                            *std::ranges::find_if(bases, [](const auto& basis) { return basis != "planned"; })),
+                2));
   }
 }
 
 // What a sweep must say so that this trainer takes points like `spec`, such as llm_foundry's `weight_decay: 0`.
 Json FieldsFor(const std::string& trainer, RunSpec spec) {
   if (trainer == kOurTrainer) return Json::object();
-  const std::vector<fs::path> folders = TrainerFolders({".", "trainers"});
-  const Trainer definition = LoadTrainer(FindTrainer(trainer, folders));
+  const std::vector<fs::path> folders = trainers::TrainerFolders({".", "trainers"});
+  const trainers::Trainer definition = trainers::LoadTrainer(trainers::FindTrainer(trainer, folders));
   if (!definition.invocation) return Json::object();
   spec.device = "cuda";
-  return TakenInstead(*definition.invocation, spec);
+  return trainers::TakenInstead(*definition.invocation, spec);
 }
 
 int Advise(const AdviseArguments& arguments) {
-  const std::vector<fs::path> folders = DeviceFolders(arguments.devices);
-  const Device device = FindDevice(arguments.device, folders);
+  const std::vector<fs::path> folders = predict::DeviceFolders(arguments.devices);
+  const predict::Device device = predict::FindDevice(arguments.device, folders);
   if (device.is_cpu()) {
     throw Error(ErrorKind::kUsage, fmt::format("advise: {} has CPUs only, but advise needs GPUs", device.name),
                 "`ridgeline devices` lists those with a gpu");
   }
-  const Framework framework = FindFramework(arguments.framework, FrameworkFolders(arguments.frameworks));
+  const predict::Framework framework =
+      predict::FindFramework(arguments.framework, predict::FrameworkFolders(arguments.frameworks));
   const AdvisedModel model = ModelOf(arguments.model, framework);
   Json fields = model.fields;
-  fields["trainer"] = TrainerOf(framework);
+  fields["trainer"] = plan::TrainerOf(framework);
   std::vector<Problem> problems;
   const RunSpec shape = BuildSpec(fields, problems);
   if (!problems.empty()) {
@@ -266,7 +270,7 @@ int Advise(const AdviseArguments& arguments) {
     throw Error(ErrorKind::kUsage, "advise: " + problems.front().message,
                 is_of_others ? "--framework NAME prices it as another trainer's: docs/frameworks.md lists them" : "");
   }
-  AdviceAbout about;
+  plan::AdviceAbout about;
   about.trained = {model.fields, arguments.seq_length, arguments.state, arguments.grad_clip};
   about.ranks = arguments.ranks > 0 ? arguments.ranks : device.gpus();
   about.tokens = arguments.tokens.empty() ? kTokensAParameter * static_cast<double>(CountParameters(shape))
@@ -274,13 +278,13 @@ int Advise(const AdviseArguments& arguments) {
   about.budget_usd = arguments.budget;
   // A model with learned positions cannot exceed their number.
   if (shape.positions > 0) about.trained.seq_length = std::min(about.trained.seq_length, shape.positions);
-  const Advice advice = ridgeline::Advise(about, device, framework, OthersLike(device, folders));
+  const plan::Advice advice = plan::Advise(about, device, framework, OthersLike(device, folders));
   if (arguments.format == "text") {
-    SayInWords(model, shape, about, advice, device, framework, MachinesWith(device.gpu, folders));
+    SayInWords(model, shape, about, advice, device, framework, predict::MachinesWith(device.gpu, folders));
   } else {
     Table table{{"topic", "advice", "basis"}, {}};
-    for (const Advice::Sentence& s : advice.sentences) table.rows.push_back({s.topic, s.text, s.basis});
-    Write(Format(table, arguments.format));
+    for (const plan::Advice::Sentence& s : advice.sentences) table.rows.push_back({s.topic, s.text, s.basis});
+    session::Write(Format(table, arguments.format));
   }
   if (arguments.to.empty()) return 0;
   if (advice.fitting.empty()) {
@@ -289,8 +293,8 @@ int Advise(const AdviseArguments& arguments) {
   const std::string trainer =
       framework.is_ours() || framework.trainers.empty() ? std::string(kOurTrainer) : framework.trainers.front();
   WriteFileAtomic(arguments.to,
-                  SweepOfAdvice(advice, about, device, trainer, FieldsFor(trainer, advice.fitting.front().spec)));
-  SayAside("to see its price: ridgeline plan {0}; to measure it: ridgeline run {0}\n", arguments.to);
+                  plan::SweepOfAdvice(advice, about, device, trainer, FieldsFor(trainer, advice.fitting.front().spec)));
+  session::SayAside("to see its price: ridgeline plan {0}; to measure it: ridgeline run {0}\n", arguments.to);
   return 0;
 }
 
@@ -349,4 +353,4 @@ Action AdviseCommand(CLI::App& self) {
   return [arguments] { return Advise(*arguments); };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -25,7 +25,7 @@
 #include "sweep/sweep.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -38,7 +38,9 @@ using BenchValues = std::map<std::string, std::string, std::less<>>;
 bool IsSetting(const Field& field) { return field.name.find('.') != std::string_view::npos; }
 
 // The field, setting or global_batch of this name. REQUIRES: there is one.
-const Field& FieldNamed(std::string_view name) { return name == GlobalBatch().name ? GlobalBatch() : *FindField(name); }
+const Field& FieldNamed(std::string_view name) {
+  return name == sweep::GlobalBatch().name ? sweep::GlobalBatch() : *FindField(name);
+}
 
 // "1,8" -> "1", "8".
 std::vector<std::string> SplitValues(std::string_view text) {
@@ -56,7 +58,7 @@ std::string SweepValue(const Field& field, const std::string& value) {
   constexpr std::string_view kPlain = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_./+-";
   const bool is_plain = !value.empty() && value.find_first_not_of(kPlain) == std::string::npos &&
                         kPlain.find(value[0]) < kPlain.find('_');
-  if (!is_plain || (field.type() == "text" && !ParseYaml(value).scalar.is_string())) return DumpJson(Json(value));
+  if (!is_plain || (field.type() == "text" && !yaml::ParseYaml(value).scalar.is_string())) return DumpJson(Json(value));
   return value;
 }
 
@@ -118,7 +120,7 @@ std::string SweepText(const std::string& name, const BenchValues& given) {
 
 // Writes the file, or finds it as an earlier call wrote it.
 void KeepFile(const fs::path& file, const std::string& text) {
-  if (const std::optional<std::string> there = ReadFileIfThere(file, YamlLimits().bytes); !there) {
+  if (const std::optional<std::string> there = ReadFileIfThere(file, yaml::YamlLimits().bytes); !there) {
     WriteFileAtomic(file, text);
   } else if (*there != text) {
     throw Error(ErrorKind::kUsage,
@@ -133,13 +135,13 @@ int Bench(const BenchValues& given, const std::vector<fs::path>& trainers,
   const fs::path file = FileOf(name);
   const std::string text = SweepText(name, given);
   try {
-    ParseSweep(text, file, trainers);
+    sweep::ParseSweep(text, file, trainers);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInvalidInput) throw;
     throw Error(e.kind(), e.message(), fmt::format("these arguments make this sweep, which was not kept:\n{}", text));
   }
   KeepFile(file, text);
-  Say("sweep file: {}\n", file.string());
+  session::Say("sweep file: {}\n", file.string());
   return run(file);
 }
 
@@ -158,7 +160,7 @@ Action BenchCommand(CLI::App& self) {
         ->group(IsSetting(field) ? "Settings, one value each" : "Fields, one value or several each");
   };
   for (const Field& field : Fields()) add(field);
-  add(GlobalBatch());
+  add(sweep::GlobalBatch());
   for (const Field& setting : Settings()) add(setting);
   self.footer(
       "Every combination of the values is a point. The command writes a sweep file into this folder and "
@@ -179,4 +181,4 @@ Action BenchCommand(CLI::App& self) {
   };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

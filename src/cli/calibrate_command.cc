@@ -32,7 +32,7 @@
 #include "session/interrupts.h"
 #include "session/say.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -79,9 +79,9 @@ RunSpec BaseOf(const CalibrateArguments& arguments, int64_t ranks) {
 // The ranks of one measurement. The destructor ends the ranks that still run.
 class CalibratingRanks {
  public:
-  CalibratingRanks(const RunSpec& base, double seconds, const fs::path& folder, const PointCores& cores)
+  CalibratingRanks(const RunSpec& base, double seconds, const fs::path& folder, const node::PointCores& cores)
       : folder_(folder), ranks_(base.ranks) {
-    for (const RankProcess& rank : RanksHere(base, {}, cores.ids)) {
+    for (const node::RankProcess& rank : node::RanksHere(base, {}, cores.ids)) {
       SpawnOptions options;
       options.environment = rank.environment;
       options.environment["MASTER_ADDR"] = "127.0.0.1";
@@ -89,7 +89,7 @@ class CalibratingRanks {
       options.environment["RIDGELINE_PROGRESS"] = ProgressFile().string();
       // Starts ranks as the local launcher and `ridgeline exec` do. Otherwise the figures would not hold for runs.
       options.cpus = rank.cores;
-      options.environment.merge(WaitingOfThreads(true, options.environment));
+      options.environment.merge(node::WaitingOfThreads(true, options.environment));
       options.stdout_file = options.stderr_file = Log(rank.rank);
       options.die_with_parent = true;
       std::vector<std::string> argv = {ProgramDir() / "ridgeline-train",
@@ -130,7 +130,7 @@ class CalibratingRanks {
         all_ended = all_ended && ended.has_value();
       }
       if (all_ended) return true;
-      if (Interrupts::Count() > 0) return false;
+      if (session::Interrupts::Count() > 0) return false;
       const int64_t now_ns = clock.MonotonicNs();
       if (now_ns > latest_ns) {
         throw Error(ErrorKind::kInfrastructure,
@@ -145,10 +145,10 @@ class CalibratingRanks {
     }
   }
 
-  CalibrationRun Result() const {
+  predict::CalibrationRun Result() const {
     const auto text = ReadForeignFile(ResultFile(), size_t{256} << 20);
     if (!text) throw Error(ErrorKind::kInfrastructure, "calibrate: the trainer has left no result");
-    return DecodeCalibration(ParseJson(*text, "the trainer's result"), "the trainer's result");
+    return predict::DecodeCalibration(ParseJson(*text, "the trainer's result"), "the trainer's result");
   }
 
  private:
@@ -171,8 +171,8 @@ class CalibratingRanks {
     const auto first = std::from_chars(line.data(), end, done);
     if (first.ec != std::errc() || first.ptr == end) return;
     if (std::from_chars(first.ptr + 1, end, total).ec != std::errc() || total <= 0) return;
-    SayAside("calibrating {}: {} of {} turns, after {}\n", CountOf(ranks_, "rank"), done, total,
-             FormatDuration(elapsed_ns));
+    session::SayAside("calibrating {}: {} of {} turns, after {}\n", CountOf(ranks_, "rank"), done, total,
+                      FormatDuration(elapsed_ns));
   }
 
   const fs::path folder_;
@@ -193,14 +193,14 @@ fs::path FileFor(const CalibrateArguments& arguments, const std::string& name) {
 // The name of the entry that describes this GPU: one for a single GPU, named as in the spec.
 std::string EntryOf(const std::string& gpu, const std::vector<fs::path>& folders) {
   if (gpu.empty()) return {};
-  const Device device = FindDevice(gpu, folders);
+  const predict::Device device = predict::FindDevice(gpu, folders);
   if (device.gpu == gpu) return device.name;
   throw Error(ErrorKind::kInvalidInput, fmt::format("{} does not describe gpu: {}", device.file.string(), gpu));
 }
 
 void RefuseBusy(const CalibrateArguments& arguments) {
   SystemClock clock;
-  const double others = OthersShareNow(clock);
+  const double others = node::OthersShareNow(clock);
   if (arguments.busy || others <= kTooBusy) return;
   throw Error(ErrorKind::kInfrastructure,
               fmt::format("calibrate: this machine is busy: others take {:.0f} % of its cores' time now", 100 * others),
@@ -218,50 +218,52 @@ int Calibrate(const CalibrateArguments& arguments) {
     throw Error(ErrorKind::kUsage, fmt::format("calibrate: {} must be named {}.yaml", file.string(), name),
                 "an entry and its file have one name");
   }
-  const std::vector<fs::path> folders = DeviceFolders(arguments.devices);
+  const std::vector<fs::path> folders = predict::DeviceFolders(arguments.devices);
   const std::string base_entry = EntryOf(arguments.gpu, folders);
   RefuseBusy(arguments);
-  const PointCores cores = CoresFor(0, CoresAllowed(), OwnCoresGiven());
+  const node::PointCores cores = node::CoresFor(0, CoresAllowed(), node::OwnCoresGiven());
   const auto most = static_cast<int64_t>(std::max<size_t>(cores.ids.size(), 1));
   const int64_t ranks = arguments.ranks > 0 ? arguments.ranks : arguments.gpu.empty() ? std::min<int64_t>(2, most) : 1;
 
-  const Interrupts interrupts;
+  const session::Interrupts interrupts;
   const TemporaryFolder scratch("ridgeline-calibrate");
-  std::vector<CalibrationRun> runs;
-  const CoreUse before = ReadCoreUse(cores.ids);
+  std::vector<predict::CalibrationRun> runs;
+  const node::CoreUse before = node::ReadCoreUse(cores.ids);
   for (const int64_t of : {int64_t{1}, ranks}) {
     if (of == 1 && !runs.empty()) break;
     const double share = ranks == 1 ? 1 : of == 1 ? kShareOfAlone : 1 - kShareOfAlone;
     const double seconds = share * arguments.seconds;
-    SayAside("calibrating {}, for about {}\n", CountOf(of, "rank"), FormatDuration(std::llround(1e9 * seconds)));
+    session::SayAside("calibrating {}, for about {}\n", CountOf(of, "rank"),
+                      FormatDuration(std::llround(1e9 * seconds)));
     CalibratingRanks processes(BaseOf(arguments, of), seconds, scratch.path(), cores);
-    if (!processes.Wait(seconds)) return kInterruptedExit;
+    if (!processes.Wait(seconds)) return session::kInterruptedExit;
     runs.push_back(processes.Result());
   }
   RunResult seen;
-  SetCoreUse(before, ReadCoreUse(cores.ids), seen, cores.share());
+  node::SetCoreUse(before, node::ReadCoreUse(cores.ids), seen, cores.share());
   const double others = seen.cores.others_share;
 
-  CalibrationEntry entry{.name = name,
-                         .about = runs.front().device,
-                         .date = Today(),
-                         .device = base_entry,
-                         .others_share = others > kTooBusy ? others : 0};
-  const CalibratedDevice made = MakeDevice(entry, runs, folders);
+  predict::CalibrationEntry entry{.name = name,
+                                  .about = runs.front().device,
+                                  .date = Today(),
+                                  .device = base_entry,
+                                  .others_share = others > kTooBusy ? others : 0};
+  const predict::CalibratedDevice made = predict::MakeDevice(entry, runs, folders);
   if (file.has_parent_path()) MakeDirs(file.parent_path());
   WriteFileAtomic(file, made.text);
-  for (const CalibrationCheck& check : made.checks) {
-    Say("{}: {} steps predicted from the others: mean error {:.1f} %, 90th percentile {:.1f} %\n",
-        CountOf(check.ranks, "rank"), check.programs, 100 * check.mean_error, 100 * check.p90_error);
+  for (const predict::CalibrationCheck& check : made.checks) {
+    session::Say("{}: {} steps predicted from the others: mean error {:.1f} %, 90th percentile {:.1f} %\n",
+                 CountOf(check.ranks, "rank"), check.programs, 100 * check.mean_error, 100 * check.p90_error);
   }
   int64_t left_out = 0;
-  for (const CalibrationRun& run : runs) left_out += run.left_out;
-  if (left_out > 0) Say("{} programs were left out for lack of time: raise --seconds\n", left_out);
+  for (const predict::CalibrationRun& run : runs) left_out += run.left_out;
+  if (left_out > 0) session::Say("{} programs were left out for lack of time: raise --seconds\n", left_out);
   if (entry.others_share > 0) {
-    Say("others took {:.0f} % of the cores' time meanwhile. The file says so: its figures are less reliable\n",
-        100 * others);
+    session::Say("others took {:.0f} % of the cores' time meanwhile. The file says so: its figures are less reliable\n",
+                 100 * others);
   }
-  Say("written to {}\nto use it: ridgeline predict SWEEP --device {}\n", file.string(),
+  session::Say(
+      "written to {}\nto use it: ridgeline predict SWEEP --device {}\n", file.string(),
       arguments.to.empty() ? name : fmt::format("{} --devices {}", name, ShellWord(fs::absolute(file).parent_path())));
   return 0;
 }
@@ -301,4 +303,4 @@ Action CalibrateCommand(CLI::App& self) {
   return [arguments] { return Calibrate(*arguments); };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -23,23 +23,23 @@
 #include "session/say.h"
 #include "session/session.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 // How long a driver waits for its jobs to end, plus a margin.
-constexpr int64_t kDriverPatienceNs = kCancelPatienceNs + 5'000'000'000;
+constexpr int64_t kDriverPatienceNs = driver::kCancelPatienceNs + 5'000'000'000;
 constexpr int64_t kLeavePatienceNs = 5'000'000'000;
 constexpr int64_t kLookAgainNs = 20'000'000;
 
 // Uses SIGTERM, because a shell makes background programs ignore SIGINT. Returns false if the driver has not ended.
-bool EndsWhenTold(const DriverIdentity& driver, const std::string& db, int64_t patience_ns) {
+bool EndsWhenTold(const driver::DriverIdentity& driver, const std::string& db, int64_t patience_ns) {
   if (::kill(driver.pid, SIGTERM) != 0 && errno != ESRCH) {
     ThrowErrno(fmt::format("cannot signal process {}", driver.pid));
   }
   SystemClock clock;
   const int64_t end_ns = clock.MonotonicNs() + patience_ns;
   for (;;) {
-    const auto now = RunningDriver(db);
+    const auto now = driver::RunningDriver(db);
     if (!now || now->pid != driver.pid) return true;
     if (clock.MonotonicNs() > end_ns) return false;
     clock.SleepNs(kLookAgainNs);
@@ -47,31 +47,32 @@ bool EndsWhenTold(const DriverIdentity& driver, const std::string& db, int64_t p
 }
 
 // After the first signal a driver cancels and collects its jobs itself. After the second it leaves live jobs to us.
-void StopDriver(const DriverIdentity& driver, const std::string& db) {
+void StopDriver(const driver::DriverIdentity& driver, const std::string& db) {
   if (!EndsWhenTold(driver, db, kDriverPatienceNs) && !EndsWhenTold(driver, db, kLeavePatienceNs)) {
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("process {}, which is at work on it, was told to end and still runs", driver.pid),
                 fmt::format("nothing else was cancelled; end it with `kill -KILL {}` and cancel again", driver.pid));
   }
-  Say("the run that worked on it (process {}) has stopped\n", driver.pid);
+  session::Say("the run that worked on it (process {}) has stopped\n", driver.pid);
 }
 
 std::string Jobs(int64_t count) { return count == 1 ? "1 job" : fmt::format("{} jobs", count); }
 
 std::set<std::string> LiveJobsOf(const std::string& sweep, const std::string& db) {
   std::set<std::string> keys;
-  for (const JobRecord& job : OpenStore(db, Store::Mode::kReadOnly).LiveJobs(sweep)) keys.insert(job.key);
+  for (const store::JobRecord& job : session::OpenStore(db, store::Store::Mode::kReadOnly).LiveJobs(sweep))
+    keys.insert(job.key);
   return keys;
 }
 
 int Cancel(const std::string& sweep, const std::string& db) {
   const std::string name = [&] {
-    Store store = OpenStore(db, Store::Mode::kReadOnly);
-    return SweepName(store, sweep);
+    store::Store store = session::OpenStore(db, store::Store::Mode::kReadOnly);
+    return session::SweepName(store, sweep);
   }();
   bool had_driver = false;
   int64_t cancelled = 0;
-  if (const auto driver = RunningDriver(db)) {
+  if (const auto driver = driver::RunningDriver(db)) {
     if (!driver->is_here()) {
       throw Error(ErrorKind::kInfrastructure,
                   fmt::format("{} is at work on this database", PrintableLine(driver->Text())),
@@ -89,26 +90,27 @@ int Cancel(const std::string& sweep, const std::string& db) {
     const std::set<std::string> after = LiveJobsOf(name, db);
     cancelled = std::ranges::count_if(before, [&](const std::string& key) { return !after.contains(key); });
   }
-  const DriverLock lock = DriverLock::Take(db, name);
-  Store store = OpenStore(db, Store::Mode::kReadWrite);
-  const SweepRecord record = store.Progress(name).sweep;
-  std::map<std::string, std::vector<JobRecord>> by_launcher;
-  for (JobRecord& job : store.LiveJobs(name)) by_launcher[job.launcher].push_back(std::move(job));
+  const driver::DriverLock lock = driver::DriverLock::Take(db, name);
+  store::Store store = session::OpenStore(db, store::Store::Mode::kReadWrite);
+  const store::SweepRecord record = store.Progress(name).sweep;
+  std::map<std::string, std::vector<store::JobRecord>> by_launcher;
+  for (store::JobRecord& job : store.LiveJobs(name)) by_launcher[job.launcher].push_back(std::move(job));
   if (by_launcher.empty() && !had_driver) {
-    Say("nothing to cancel: {} has no live jobs\n", name);
+    session::Say("nothing to cancel: {} has no live jobs\n", name);
     return 0;
   }
-  const Interrupts interrupts;
+  const session::Interrupts interrupts;
   SystemClock clock;
   int64_t left = 0;
   for (auto& [launcher_name, jobs] : by_launcher) {
-    const auto launcher = OpenLauncherOf(record, launcher_name, db);
+    const auto launcher = session::OpenLauncherOf(record, launcher_name, db);
     const int64_t told = std::ssize(jobs);
-    const int64_t live = CancelJobs(std::move(jobs), store, *launcher, clock, [] { return Interrupts::Count() > 0; });
+    const int64_t live =
+        driver::CancelJobs(std::move(jobs), store, *launcher, clock, [] { return session::Interrupts::Count() > 0; });
     cancelled += told - live;
     left += live;
   }
-  Say("{} cancelled; the next `ridgeline run` runs what has no result\n", Jobs(cancelled));
+  session::Say("{} cancelled; the next `ridgeline run` runs what has no result\n", Jobs(cancelled));
   if (left == 0) return 0;
   throw Error(ErrorKind::kInfrastructure, fmt::format("{} told to end and not ended yet", Jobs(left)),
               "`ridgeline status` shows them; cancel again later");
@@ -119,7 +121,7 @@ int Cancel(const std::string& sweep, const std::string& db) {
 Action CancelCommand(CLI::App& self) {
   struct Options {
     std::string sweep;
-    std::string db = kDefaultDb;
+    std::string db = session::kDefaultDb;
   };
   const auto options = std::make_shared<Options>();
   self.add_option("sweep", options->sweep, "the sweep's name or file")->required()->type_name("SWEEP");
@@ -133,4 +135,4 @@ Action CancelCommand(CLI::App& self) {
   return [options] { return Cancel(options->sweep, options->db); };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -31,31 +31,32 @@
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
 void WarnOfProblems(const std::vector<std::string>& problems) {
   constexpr size_t kMostShown = 50;
-  for (size_t i = 0; i < std::min(problems.size(), kMostShown); ++i) SayAside("warning: {}\n", problems[i]);
-  if (problems.size() > kMostShown) SayAside("warning: and {} more like these\n", problems.size() - kMostShown);
+  for (size_t i = 0; i < std::min(problems.size(), kMostShown); ++i) session::SayAside("warning: {}\n", problems[i]);
+  if (problems.size() > kMostShown)
+    session::SayAside("warning: and {} more like these\n", problems.size() - kMostShown);
 }
 
 // Collects the output folder of `ridgeline run`.
 int CollectRun(const fs::path& dir, const std::string& db, const std::string& campaign) {
-  const DriverLock lock = DriverLock::Take(db, "collect");
-  Store store = OpenStore(db, Store::Mode::kReadWrite);
-  const Rebuilt rebuilt = RebuildFrom(store, dir, campaign, SystemClock().UnixNs());
+  const driver::DriverLock lock = driver::DriverLock::Take(db, "collect");
+  store::Store store = session::OpenStore(db, store::Store::Mode::kReadWrite);
+  const collect::Rebuilt rebuilt = collect::RebuildFrom(store, dir, campaign, SystemClock().UnixNs());
   WarnOfProblems(rebuilt.problems);
-  Say("{}: {} and {} that {} did not have\n", dir.string(), CountOf(rebuilt.jobs, "job"),
-      CountOf(rebuilt.results, "result"), db);
+  session::Say("{}: {} and {} that {} did not have\n", dir.string(), CountOf(rebuilt.jobs, "job"),
+               CountOf(rebuilt.results, "result"), db);
   if (rebuilt.live > 0) {
-    Say("{} may still run: the next `ridgeline run` continues {}, `ridgeline cancel` ends {}\n",
-        CountOf(rebuilt.live, "job"), rebuilt.live == 1 ? "it" : "them", rebuilt.live == 1 ? "it" : "them");
+    session::Say("{} may still run: the next `ridgeline run` continues {}, `ridgeline cancel` ends {}\n",
+                 CountOf(rebuilt.live, "job"), rebuilt.live == 1 ? "it" : "them", rebuilt.live == 1 ? "it" : "them");
   }
   for (const std::string& name : rebuilt.sweeps) {
-    const SweepProgress progress = store.Progress(name);
-    Say("{}: {}: {}\n", name, CountOf(progress.points, "point"), EndsText(progress));
+    const store::SweepProgress progress = store.Progress(name);
+    session::Say("{}: {}: {}\n", name, CountOf(progress.points, "point"), session::EndsText(progress));
   }
   return 0;
 }
@@ -79,42 +80,42 @@ std::map<std::string, std::string> SetupsOfJobs(const fs::path& jobs_dir) {
 // Collects jobs that `ridgeline render` wrote and a person submitted.
 int CollectRendered(const fs::path& dir, const std::string& db, const std::string& campaign,
                     const std::string& own_reports) {
-  const fs::path file = dir / kRenderedSweep;
-  Sweep sweep = LoadSweep(file, {dir / kRenderedTrainers});
-  UseLargestBatches(sweep, {}, PredictMemory);
-  const std::vector<Report> reports = ReportsOf(sweep, own_reports);
-  const std::vector<Point> points = Expand(sweep);
-  const DriverLock lock = DriverLock::Take(db, sweep.name);
-  Store store = OpenStore(db, Store::Mode::kReadWrite);
+  const fs::path file = dir / session::kRenderedSweep;
+  sweep::Sweep sweep = sweep::LoadSweep(file, {dir / session::kRenderedTrainers});
+  plan::UseLargestBatches(sweep, {}, predict::PredictMemory);
+  const std::vector<report::Report> reports = session::ReportsOf(sweep, own_reports);
+  const std::vector<Point> points = sweep::Expand(sweep);
+  const driver::DriverLock lock = driver::DriverLock::Take(db, sweep.name);
+  store::Store store = session::OpenStore(db, store::Store::Mode::kReadWrite);
   const MeasurementKey key{campaign.empty() ? store.CurrentCampaign(sweep.name) : campaign, SetupOf(sweep.launch)};
   // A point that cannot fit is in no job, so its setup comes from the sweep.
   const std::map<std::string, std::string> setups = SetupsOfJobs(dir / "jobs");
   const auto setup_of = [&](const Point& point) {
     const auto said = setups.find(point.id);
-    return said == setups.end() ? SetupOf(LaunchOf(sweep, point)) : said->second;
+    return said == setups.end() ? SetupOf(sweep::LaunchOf(sweep, point)) : said->second;
   };
   store.PutSweep({sweep.name, sweep.description, file.string(), sweep.text, SystemClock().UnixNs(), key}, points,
                  setup_of);
-  MeasuredAs measured_as;
+  collect::MeasuredAs measured_as;
   for (const Point& point : points) measured_as.emplace(point.id, MeasurementKey{key.campaign, setup_of(point)});
 
   int64_t added = 0;
-  for (const FolderCollection& found :
-       {CollectJobFolders(store, dir / "jobs", measured_as), CollectLogs(store, dir, measured_as)}) {
+  for (const collect::FolderCollection& found :
+       {collect::CollectJobFolders(store, dir / "jobs", measured_as), collect::CollectLogs(store, dir, measured_as)}) {
     WarnOfProblems(found.problems);
     added += found.added;
   }
-  Say("{}\n\n", CountOf(added, "new result"));
+  session::Say("{}\n\n", CountOf(added, "new result"));
   const Table table = ResultTable(store, sweep);
-  Write(ToText(table) + BelowTable(table) + "\n");
-  WriteReports(reports, sweep.name, store, dir);
-  Say("{}\n", EndsText(store.Progress(sweep.name)));
+  session::Write(ToText(table) + BelowTable(table) + "\n");
+  session::WriteReports(reports, sweep.name, store, dir);
+  session::Say("{}\n", session::EndsText(store.Progress(sweep.name)));
   return 0;
 }
 
 int CollectFolder(const fs::path& dir, const std::string& db, const std::string& campaign,
                   const std::string& own_reports) {
-  if (fs::exists(dir / kRenderedSweep)) return CollectRendered(dir, db, campaign, own_reports);
+  if (fs::exists(dir / session::kRenderedSweep)) return CollectRendered(dir, db, campaign, own_reports);
   if (fs::is_directory(dir / "jobs")) return CollectRun(dir, db, campaign);
   throw Error(ErrorKind::kUsage,
               fmt::format("{} was written neither by `ridgeline render` nor by `ridgeline run`", dir.string()),
@@ -126,7 +127,7 @@ int CollectFolder(const fs::path& dir, const std::string& db, const std::string&
 Action CollectCommand(CLI::App& self) {
   struct Options {
     std::string dir;
-    std::string db = kDefaultDb;
+    std::string db = session::kDefaultDb;
     std::string campaign;
     std::string reports;
   };
@@ -157,4 +158,4 @@ Action CollectCommand(CLI::App& self) {
   };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -17,7 +17,7 @@
 #include "base/version.h"
 #include "session/say.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 constexpr std::array kCommands = {
@@ -130,7 +130,7 @@ Action ParseCommandLine(int argc, const char* const* argv) {
   };
   const auto print = [](std::string text, int exit_code) {
     return [text = std::move(text), exit_code] {
-      Write(text);
+      session::Write(text);
       return exit_code;
     };
   };
@@ -147,4 +147,4 @@ Action ParseCommandLine(int argc, const char* const* argv) {
   return [owner, action = chosen()->second] { return action(); };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

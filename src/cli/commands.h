@@ -17,7 +17,7 @@ namespace CLI {
 class App;
 }
 
-namespace ridgeline {
+namespace ridgeline::cli {
 
 // Runs after parsing; the result is the exit code. May throw Error.
 using Action = std::function<int()>;
@@ -68,4 +68,4 @@ std::function<int(const std::filesystem::path& sweep)> AddRunOptions(CLI::App& s
 // "ridgeline 0.1.0".
 std::string VersionLine();
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -20,7 +20,7 @@
 #include "session/session.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 constexpr std::initializer_list<const char*> kCompareForms = {"text", "md", "csv", "json", "jsonl"};
@@ -28,35 +28,37 @@ constexpr std::initializer_list<const char*> kCompareForms = {"text", "md", "csv
 struct CompareOptions {
   std::string base;
   std::string head;
-  std::string db = kDefaultDb;
+  std::string db = session::kDefaultDb;
   std::string format;
   std::string to;
 };
 
-std::vector<SideCell> ReadNamed(const std::string& name, const std::string& db) {
-  const NamedSide side = FindSide(name, db, "compare");
-  Store store = OpenStore(side.db, Store::Mode::kReadOnly);
-  return ReadSide(store, {side.campaign, side.commit});
+std::vector<regress::SideCell> ReadNamed(const std::string& name, const std::string& db) {
+  const gate::NamedSide side = gate::FindSide(name, db, "compare");
+  store::Store store = session::OpenStore(side.db, store::Store::Mode::kReadOnly);
+  return regress::ReadSide(store, {side.campaign, side.commit});
 }
 
 int Compare(const CompareOptions& options) {
   const std::string form = FormOf(options.format, options.to, kCompareForms);
-  const std::vector<ComparedCell> cells =
-      MatchSides(ReadNamed(options.base, options.db), ReadNamed(options.head, options.db));
-  if (std::none_of(cells.begin(), cells.end(), [](const ComparedCell& cell) { return cell.base && cell.head; })) {
+  const std::vector<regress::ComparedCell> cells =
+      regress::MatchSides(ReadNamed(options.base, options.db), ReadNamed(options.head, options.db));
+  if (std::none_of(cells.begin(), cells.end(),
+                   [](const regress::ComparedCell& cell) { return cell.base && cell.head; })) {
     throw Error(
         ErrorKind::kInfrastructure,
         fmt::format("compare: '{}' and '{}' have no comparable point", options.base, options.head),
         "two measurements are comparable if point, setup and machine fingerprint are the same (docs/compare.md)");
   }
   const bool for_people = form == "text" || form == "md";
-  const std::string text = Format(for_people ? ShortComparisonTable(cells) : ComparisonTable(cells), form);
+  const std::string text =
+      Format(for_people ? regress::ShortComparisonTable(cells) : regress::ComparisonTable(cells), form);
   if (options.to.empty()) {
-    Write(text);
+    session::Write(text);
     return 0;
   }
   WriteFileAtomic(options.to, text);
-  Say("{}: {}\n", options.to, CountOf(cells.size(), "point"));
+  session::Say("{}: {}\n", options.to, CountOf(cells.size(), "point"));
   return 0;
 }
 
@@ -88,4 +90,4 @@ Action CompareCommand(CLI::App& self) {
   return [options] { return Compare(*options); };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

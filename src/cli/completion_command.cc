@@ -24,7 +24,7 @@
 #include "session/say.h"
 #include "trainers/find.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -35,8 +35,8 @@ bool IsPlainName(const std::string& name) {
 }
 
 // Leaves out names that could have a meaning for a shell.
-Completed PlainWords(const std::vector<std::string>& names) {
-  Completed words{Completed::Kind::kWords, {}};
+completion::Completed PlainWords(const std::vector<std::string>& names) {
+  completion::Completed words{completion::Completed::Kind::kWords, {}};
   std::copy_if(names.begin(), names.end(), std::back_inserter(words.words), IsPlainName);
   return words;
 }
@@ -54,7 +54,7 @@ std::vector<std::string> Split(const std::string& text, char separator) {
 // Only launchers that are installed are completed.
 std::vector<std::string> LauncherNames() {
   try {
-    return AvailableLaunchers(DataDir("plugins"));
+    return launch::AvailableLaunchers(DataDir("plugins"));
   } catch (const std::exception&) {
     return {};
   }
@@ -63,7 +63,8 @@ std::vector<std::string> LauncherNames() {
 std::vector<std::string> ReportNames() {
   try {
     std::vector<std::string> names;
-    for (const fs::path& report : FindReports(ReportFolders({}))) names.push_back(report.filename().string());
+    for (const fs::path& report : report::FindReports(report::ReportFolders({})))
+      names.push_back(report.filename().string());
     return names;
   } catch (const std::exception&) {
     return {};
@@ -73,7 +74,8 @@ std::vector<std::string> ReportNames() {
 std::vector<std::string> TrainerNames() {
   try {
     std::vector<std::string> names;
-    for (const fs::path& trainer : FindTrainers(TrainerFolders({}))) names.push_back(trainer.stem().string());
+    for (const fs::path& trainer : trainers::FindTrainers(trainers::TrainerFolders({})))
+      names.push_back(trainer.stem().string());
     return names;
   } catch (const std::exception&) {
     return {};
@@ -83,7 +85,8 @@ std::vector<std::string> TrainerNames() {
 std::vector<std::string> DeviceNames() {
   try {
     std::vector<std::string> names;
-    for (const fs::path& device : DeviceFiles(DeviceFolders({}))) names.push_back(device.stem().string());
+    for (const fs::path& device : predict::DeviceFiles(predict::DeviceFolders({})))
+      names.push_back(device.stem().string());
     return names;
   } catch (const std::exception&) {
     return {};
@@ -91,8 +94,8 @@ std::vector<std::string> DeviceNames() {
 }
 
 // Follows the type names of commands.h.
-Completed ValueOf(const CLI::Option& option) {
-  using enum Completed::Kind;
+completion::Completed ValueOf(const CLI::Option& option) {
+  using enum completion::Completed::Kind;
   const std::string type = option.get_type_name();
   if (const auto open = type.find('{'), close = type.find('}'); open != std::string::npos && close > open) {
     return PlainWords(Split(type.substr(open + 1, close - open - 1), ','));
@@ -112,14 +115,15 @@ Completed ValueOf(const CLI::Option& option) {
 // The first part of a help text, because a shell has one line for it.
 std::string InShort(const std::string& help) { return help.substr(0, help.find_first_of(";\n")); }
 
-CompletedCommand CommandOf(const CLI::App& app) {
-  CompletedCommand command{app.get_name(), InShort(app.get_description()), {}, {}, {}};
+completion::CompletedCommand CommandOf(const CLI::App& app) {
+  completion::CompletedCommand command{app.get_name(), InShort(app.get_description()), {}, {}, {}};
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) {
       command.argument = ValueOf(*option);
       continue;
     }
-    CompletedOption completed{{}, InShort(option->get_description()), option->get_items_expected_max() > 0, {}};
+    completion::CompletedOption completed{
+        {}, InShort(option->get_description()), option->get_items_expected_max() > 0, {}};
     for (const std::string& name : option->get_lnames()) completed.flags.push_back("--" + name);
     for (const std::string& name : option->get_snames()) completed.flags.push_back("-" + name);
     if (completed.takes_value) completed.value = ValueOf(*option);
@@ -130,9 +134,9 @@ CompletedCommand CommandOf(const CLI::App& app) {
 }
 
 // The flags of our trainer are the RunSpec's fields.
-CompletedCommand OurTrainer() {
-  using enum Completed::Kind;
-  CompletedCommand trainer{"ridgeline-train", "train one configuration", {}, {}, {}};
+completion::CompletedCommand OurTrainer() {
+  using enum completion::Completed::Kind;
+  completion::CompletedCommand trainer{"ridgeline-train", "train one configuration", {}, {}, {}};
   trainer.options = {
       {{"--spec"}, "the run to do, as a file", true, {kFiles, {"json"}}},
       {{"--result"}, "the file for its result", true, {kFiles, {"json"}}},
@@ -144,7 +148,7 @@ CompletedCommand OurTrainer() {
   const auto add = [&](const Field& field) {
     if (field.Has(Field::kOfHarness)) return;
     const std::string flag = field.flag();
-    Completed value;
+    completion::Completed value;
     if (!field.choices.empty()) value = PlainWords(ChoicesOf(field));
     if (field.name == "model") value = PlainWords(OurPresetNames());
     if (field.name == "checkpointing") value = PlainWords({"none", "selective", "full"});
@@ -172,12 +176,12 @@ Action CompletionCommand(CLI::App& self) {
       "  source <(ridgeline completion zsh)\n"
       "  ridgeline completion fish | source");
   return [shell, &self] {
-    const CompletedPrograms programs{CommandOf(*self.get_parent()), OurTrainer()};
-    Write(*shell == "bash"  ? BashCompletion(programs)
-          : *shell == "zsh" ? ZshCompletion(programs)
-                            : FishCompletion(programs));
+    const completion::CompletedPrograms programs{CommandOf(*self.get_parent()), OurTrainer()};
+    session::Write(*shell == "bash"  ? completion::BashCompletion(programs)
+                   : *shell == "zsh" ? completion::ZshCompletion(programs)
+                                     : completion::FishCompletion(programs));
     return 0;
   };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

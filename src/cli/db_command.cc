@@ -29,13 +29,13 @@
 #include "session/session.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 constexpr std::initializer_list<const char*> kExportForms = {"csv", "json", "jsonl", "sql"};
 
 int CheckStore(const std::string& file) {
-  Store store = OpenStore(file, Store::Mode::kReadOnly);
+  store::Store store = session::OpenStore(file, store::Store::Mode::kReadOnly);
   const std::vector<std::string> problems = store.Check();
   if (problems.empty()) {
     const Table counts = store.Query(
@@ -44,30 +44,31 @@ int CheckStore(const std::string& file) {
     const auto count = [&](size_t column, const char* noun) {
       return CountOf(std::get<int64_t>(counts.rows[0][column]), noun);
     };
-    Say("{} is sound: {}, {}, {}, {}\n", file, count(0, "sweep"), count(1, "point"), count(2, "job"),
-        count(3, "measurement"));
+    session::Say("{} is sound: {}, {}, {}, {}\n", file, count(0, "sweep"), count(1, "point"), count(2, "job"),
+                 count(3, "measurement"));
     return 0;
   }
-  for (const std::string& problem : problems) Say("{}\n", problem);
+  for (const std::string& problem : problems) session::Say("{}\n", problem);
   throw Error(ErrorKind::kInvalidInput,
               fmt::format("{} has {}, listed above", file, CountOf(problems.size(), "problem")),
               "copy the file first; `sqlite3 FILE .recover` saves what can be read");
 }
 
 int Merge(const std::string& file, const std::string& other) {
-  const DriverLock lock = DriverLock::Take(file, "db merge");
-  Store store = OpenStore(file, Store::Mode::kReadWrite);
-  const MergeSummary merged = store.Merge(other);
-  Say("{} has {} of {}, {} and {} from {}", file, CountOf(merged.results, "new measurement"),
-      CountOf(merged.jobs, "job"), CountOf(merged.points, "new point"), CountOf(merged.sweeps, "new sweep"), other);
-  if (merged.known_results > 0) Say("; it already had {}", CountOf(merged.known_results, "measurement"));
-  Say("\n");
+  const driver::DriverLock lock = driver::DriverLock::Take(file, "db merge");
+  store::Store store = session::OpenStore(file, store::Store::Mode::kReadWrite);
+  const store::MergeSummary merged = store.Merge(other);
+  session::Say("{} has {} of {}, {} and {} from {}", file, CountOf(merged.results, "new measurement"),
+               CountOf(merged.jobs, "job"), CountOf(merged.points, "new point"), CountOf(merged.sweeps, "new sweep"),
+               other);
+  if (merged.known_results > 0) session::Say("; it already had {}", CountOf(merged.known_results, "measurement"));
+  session::Say("\n");
   return 0;
 }
 
 int Backup(const std::string& file, const std::string& to) {
-  OpenStore(file, Store::Mode::kReadOnly).Backup(to);
-  Say("{} is a copy of {}\n", to, file);
+  session::OpenStore(file, store::Store::Mode::kReadOnly).Backup(to);
+  session::Say("{} is a copy of {}\n", to, file);
   return 0;
 }
 
@@ -83,11 +84,11 @@ int64_t UnixNsOf(const std::string& date) {
 
 int Prune(const std::string& file, const std::string& before) {
   const int64_t before_unix_ns = UnixNsOf(before);
-  const DriverLock lock = DriverLock::Take(file, "db prune");
-  Store store = OpenStore(file, Store::Mode::kReadWrite);
-  const Pruned pruned = store.Prune(before_unix_ns);
-  Say("{}: deleted {} before {} and {}; `ridgeline db vacuum` shrinks the file\n", file,
-      CountOf(pruned.results, "measurement"), before, CountOf(pruned.jobs, "job"));
+  const driver::DriverLock lock = driver::DriverLock::Take(file, "db prune");
+  store::Store store = session::OpenStore(file, store::Store::Mode::kReadWrite);
+  const store::Pruned pruned = store.Prune(before_unix_ns);
+  session::Say("{}: deleted {} before {} and {}; `ridgeline db vacuum` shrinks the file\n", file,
+               CountOf(pruned.results, "measurement"), before, CountOf(pruned.jobs, "job"));
   return 0;
 }
 
@@ -101,27 +102,27 @@ struct DeleteOptions {
 
 // Asks at the terminal. Returns whether the person agrees.
 bool IsConfirmed(const std::string& question) {
-  Say("{} [y/N] ", question);
+  session::Say("{} [y/N] ", question);
   std::string answer;
   std::getline(std::cin, answer);
   return answer == "y" || answer == "yes";
 }
 
 int Delete(const std::string& file, const DeleteOptions& options) {
-  using enum Deletion::What;
+  using enum store::Deletion::What;
   const auto what = !options.run.empty() ? kRun : !options.campaign.empty() ? kCampaign : kSweep;
   const std::string& name = what == kRun ? options.run : what == kCampaign ? options.campaign : options.sweep;
   if (name.empty()) {
     throw Error(ErrorKind::kUsage, "db delete: nothing is named", "name it with --run, --campaign or --sweep");
   }
-  const DriverLock lock = DriverLock::Take(file, "db delete");
-  Store store = OpenStore(file, Store::Mode::kReadWrite);
-  const Deletion going = store.Delete(what, name, /*dry_run=*/true);
+  const driver::DriverLock lock = driver::DriverLock::Take(file, "db delete");
+  store::Store store = session::OpenStore(file, store::Store::Mode::kReadWrite);
+  const store::Deletion going = store.Delete(what, name, /*dry_run=*/true);
   const std::string all =
       fmt::format("{}{}{}", CountOf(going.results, "run"), going.jobs > 0 ? ", " + CountOf(going.jobs, "job") : "",
                   going.sweeps > 0 ? ", 1 sweep" : "");
   if (options.dry_run) {
-    Say("{}: {} would be deleted; nothing was changed\n", file, all);
+    session::Say("{}: {} would be deleted; nothing was changed\n", file, all);
     return 0;
   }
   if (!options.yes && ::isatty(STDIN_FILENO) == 0) {
@@ -130,20 +131,20 @@ int Delete(const std::string& file, const DeleteOptions& options) {
                 "--yes confirms it; --dry-run only prints what would be deleted");
   }
   if (!options.yes && !IsConfirmed(fmt::format("{}: delete {}?", file, all))) {
-    Say("nothing was changed\n");
+    session::Say("nothing was changed\n");
     return 1;
   }
   store.Delete(what, name, /*dry_run=*/false);
-  Say("{}: deleted {}; `ridgeline db vacuum` shrinks the file, and jobs' folders stay\n", file, all);
+  session::Say("{}: deleted {}; `ridgeline db vacuum` shrinks the file, and jobs' folders stay\n", file, all);
   return 0;
 }
 
 int Vacuum(const std::string& file) {
-  const DriverLock lock = DriverLock::Take(file, "db vacuum");
+  const driver::DriverLock lock = driver::DriverLock::Take(file, "db vacuum");
   const auto before = static_cast<int64_t>(std::filesystem::file_size(file));
-  OpenStore(file, Store::Mode::kReadWrite).Vacuum();
-  Say("{}: {}, and {} before\n", file, FormatBytes(static_cast<int64_t>(std::filesystem::file_size(file))),
-      FormatBytes(before));
+  session::OpenStore(file, store::Store::Mode::kReadWrite).Vacuum();
+  session::Say("{}: {}, and {} before\n", file, FormatBytes(static_cast<int64_t>(std::filesystem::file_size(file))),
+               FormatBytes(before));
   return 0;
 }
 
@@ -175,7 +176,7 @@ void MakeJson(Cell& cell) {
 }
 
 // Writes one line per measurement, while the measurements are read.
-int64_t WriteLines(Store& store, const std::function<void(const std::string&)>& write) {
+int64_t WriteLines(store::Store& store, const std::function<void(const std::string&)>& write) {
   int64_t lines = 0;
   for (int64_t last = 0;;) {
     Table some = store.Query(
@@ -208,25 +209,25 @@ void WriteWhole(const std::string& to, const Fill& fill) {
 }
 
 int ExportSql(const std::string& file, const std::string& to) {
-  Store store = OpenStore(file, Store::Mode::kReadOnly);
+  store::Store store = session::OpenStore(file, store::Store::Mode::kReadOnly);
   if (to.empty()) {
-    store.WriteSql([](const std::string& text) { Write(text); });
+    store.WriteSql([](const std::string& text) { session::Write(text); });
     return 0;
   }
   WriteWhole(to, [&](const auto& write) { store.WriteSql(write); });
-  Say("{}: all of {}\n", to, file);
+  session::Say("{}: all of {}\n", to, file);
   return 0;
 }
 
 int ExportLines(const std::string& file, const std::string& to) {
-  Store store = OpenStore(file, Store::Mode::kReadOnly);
+  store::Store store = session::OpenStore(file, store::Store::Mode::kReadOnly);
   if (to.empty()) {
-    WriteLines(store, [](const std::string& text) { Write(text); });
+    WriteLines(store, [](const std::string& text) { session::Write(text); });
     return 0;
   }
   int64_t lines = 0;
   WriteWhole(to, [&](const auto& write) { lines = WriteLines(store, write); });
-  Say("{}: {} of {}\n", to, CountOf(lines, "measurement"), file);
+  session::Say("{}: {} of {}\n", to, CountOf(lines, "measurement"), file);
   return 0;
 }
 
@@ -234,15 +235,15 @@ int Export(const std::string& file, const std::string& format, const std::string
   const std::string form = FormOf(format, to, kExportForms);
   if (form == "sql") return ExportSql(file, to);
   if (form == "jsonl") return ExportLines(file, to);
-  Store store = OpenStore(file, Store::Mode::kReadOnly);
+  store::Store store = session::OpenStore(file, store::Store::Mode::kReadOnly);
   const Table measurements = store.Query("SELECT * FROM measurements ORDER BY result");
   const std::string text = Format(measurements, form);
   if (to.empty()) {
-    Write(text);
+    session::Write(text);
     return 0;
   }
   WriteFileAtomic(to, text);
-  Say("{}: {} of {}\n", to, CountOf(measurements.rows.size(), "measurement"), file);
+  session::Say("{}: {} of {}\n", to, CountOf(measurements.rows.size(), "measurement"), file);
   return 0;
 }
 
@@ -250,7 +251,7 @@ int Export(const std::string& file, const std::string& format, const std::string
 
 Action DbCommand(CLI::App& self) {
   struct Options {
-    std::string file = kDefaultDb;
+    std::string file = session::kDefaultDb;
     std::string other;
     std::string format;
     std::string to;
@@ -350,4 +351,4 @@ Action DbCommand(CLI::App& self) {
   };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -18,7 +18,7 @@
 #include "run/gpus.h"
 #include "session/say.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -30,21 +30,21 @@ struct DevicesOptions {
   std::string name;
 };
 
-std::string Shown(const Device& device, std::string_view figure) {
-  for (const DeviceFigureKind& kind : DeviceFigureKinds()) {
+std::string Shown(const predict::Device& device, std::string_view figure) {
+  for (const predict::DeviceFigureKind& kind : predict::DeviceFigureKinds()) {
     const auto found = device.figures.find(std::string(figure));
-    if (kind.name == figure && found != device.figures.end()) return ShowFigure(kind, found->second.value);
+    if (kind.name == figure && found != device.figures.end()) return predict::ShowFigure(kind, found->second.value);
   }
   return {};
 }
 
 int ListDevices(const DevicesOptions& options) {
   Table table{{"device", "gpu", "gpus", "bf16", "memory", "bandwidth", "network", "about", "folder"}, {}};
-  const std::vector<fs::path> folders = DeviceFolders(options.folders);
-  for (const fs::path& file : DeviceFiles(folders)) {
+  const std::vector<fs::path> folders = predict::DeviceFolders(options.folders);
+  for (const fs::path& file : predict::DeviceFiles(folders)) {
     const std::string folder = file.parent_path().string();
     try {
-      const Device device = LoadDevice(file, folders);
+      const predict::Device device = predict::LoadDevice(file, folders);
       table.rows.push_back({device.name, device.gpu, device.gpus(), Shown(device, "peaks.bf16"),
                             Shown(device, "memory.size"), Shown(device, "memory.bandwidth"),
                             Shown(device, "network.bandwidth"), device.about, folder});
@@ -54,22 +54,22 @@ int ListDevices(const DevicesOptions& options) {
           {file.stem().string(), {}, {}, {}, {}, {}, {}, "cannot be read: `ridgeline devices NAME` says why", folder});
     }
   }
-  Write(Format(table, options.format));
+  session::Write(Format(table, options.format));
   return 0;
 }
 
 int ShowDevice(const DevicesOptions& options) {
-  const Device device = FindDevice(options.name, DeviceFolders(options.folders));
+  const predict::Device device = predict::FindDevice(options.name, predict::DeviceFolders(options.folders));
   const bool for_people = options.format == "text" || options.format == "md";
   Table table{{"figure", "value", "meaning", "source", "date", "note"}, {}};
   if (!for_people) table.columns = {"figure", "value", "unit", "meaning", "source", "date", "note"};
-  for (const DeviceFigureKind& kind : DeviceFigureKinds()) {
+  for (const predict::DeviceFigureKind& kind : predict::DeviceFigureKinds()) {
     const auto found = device.figures.find(std::string(kind.name));
     if (found == device.figures.end()) continue;
-    const DeviceFigure& figure = found->second;
+    const predict::DeviceFigure& figure = found->second;
     std::vector<Cell> row = {std::string(kind.name)};
     if (for_people) {
-      row.emplace_back(ShowFigure(kind, figure.value));
+      row.emplace_back(predict::ShowFigure(kind, figure.value));
     } else {
       row.emplace_back(figure.value / kind.units.back().factor);
       row.emplace_back(std::string(kind.units.back().name));
@@ -78,14 +78,14 @@ int ShowDevice(const DevicesOptions& options) {
     table.rows.push_back(std::move(row));
   }
   if (options.format == "text")
-    Say("{}: {} (gpu: {})\n{}\n", device.name, device.about, device.gpu, device.file.string());
+    session::Say("{}: {} (gpu: {})\n{}\n", device.name, device.about, device.gpu, device.file.string());
   // A device may name the nearest `gpu` and have another size of memory. Then the driver's name does not identify it.
   const Gpu* gpu = FindGpu(device.gpu);
   if (options.format == "text" && gpu != nullptr && device.Has("memory.total") &&
       std::llround(device.At("memory.total")) == gpu->total_bytes) {
-    Say("The driver calls its GPU '{}', and no other GPU has that name.\n", gpu->driver_name);
+    session::Say("The driver calls its GPU '{}', and no other GPU has that name.\n", gpu->driver_name);
   }
-  Write(Format(table, options.format));
+  session::Write(Format(table, options.format));
   return 0;
 }
 
@@ -111,4 +111,4 @@ Action DevicesCommand(CLI::App& self) {
   return [options] { return options->name.empty() ? ListDevices(*options) : ShowDevice(*options); };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

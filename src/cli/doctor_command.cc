@@ -36,7 +36,7 @@
 #include "sweep/launch.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -94,14 +94,14 @@ std::vector<Check> TrainerRunChecks(const fs::path& trainer) {
 
 // A missing GPU is no fault: programs that compute on CPUs need none.
 std::vector<Check> GpuChecks() {
-  const Captured said = AskTrainerForGpus();
+  const Captured said = session::AskTrainerForGpus();
   if (!said.status.ok()) {
     return {{CheckState::kWarn, "gpu", Describe(said.status) + ": " + FirstLine(said.stderr_text), ""}};
   }
   std::vector<Check> checks;
   std::istringstream lines(said.stdout_text);
   for (std::string line; std::getline(lines, line);) {
-    const bool none = line.starts_with(kNoGpus);
+    const bool none = line.starts_with(session::kNoGpus);
     checks.push_back({none ? CheckState::kWarn : CheckState::kOk, "gpu", line,
                       none ? "points with device: cuda need one; all others run without" : ""});
   }
@@ -110,17 +110,17 @@ std::vector<Check> GpuChecks() {
 
 Check StoreCheck() {
   const TemporaryFolder folder("ridgeline-doctor");
-  Store store = OpenStore(folder.path() / "doctor.db", Store::Mode::kReadWrite);
+  store::Store store = session::OpenStore(folder.path() / "doctor.db", store::Store::Mode::kReadWrite);
   return {CheckState::kOk, "sqlite", CellText(store.Query("SELECT sqlite_version()").rows.at(0).at(0)), ""};
 }
 
 std::vector<Check> LauncherChecks(const fs::path& plugins) {
   std::vector<Check> checks;
   const TemporaryFolder folder("ridgeline-doctor");
-  for (const std::string& name : AvailableLaunchers(plugins)) {
+  for (const std::string& name : launch::AvailableLaunchers(plugins)) {
     checks.push_back(Try("launcher", [&]() -> Check {
-      const auto launcher = LoadLauncher(name, Json{{"launcher", name}}, folder.path() / name, plugins);
-      const LauncherStatus status = launcher->Probe();
+      const auto launcher = launch::LoadLauncher(name, Json{{"launcher", name}}, folder.path() / name, plugins);
+      const launch::LauncherStatus status = launcher->Probe();
       if (status.available) return {CheckState::kOk, "launcher", name + ": " + status.description, ""};
       return {CheckState::kWarn, "launcher", name + ": " + status.why, "other launchers work all the same"};
     }));
@@ -133,17 +133,17 @@ std::vector<Check> LauncherChecks(const fs::path& plugins) {
 
 // Checks the sweep's launcher with everything that the points request.
 Check SweepsLauncherCheck(const fs::path& file, const std::vector<fs::path>& trainers) {
-  const Sweep sweep = LoadSweepFor(file, "", trainers);
+  const sweep::Sweep sweep = session::LoadSweepFor(file, "", trainers);
   const TemporaryFolder folder("ridgeline-doctor");
-  const auto launcher = OpenLauncherFor(sweep, 0, folder.path() / "doctor.db");
-  CheckRules(sweep, *launcher);
-  const LauncherStatus status = launcher->Probe();
+  const auto launcher = session::OpenLauncherFor(sweep, 0, folder.path() / "doctor.db");
+  launch::CheckRules(sweep, *launcher);
+  const launch::LauncherStatus status = launcher->Probe();
   const std::string as = fmt::format("{} as {} has it: ", launcher->name(), file.string());
-  if (const std::string why = WhyNoCudaTrainer(sweep, Expand(sweep)); !why.empty()) {
-    return {CheckState::kFail, "launcher", as + why, kGetCudaTrainer};
+  if (const std::string why = plan::WhyNoCudaTrainer(sweep, sweep::Expand(sweep)); !why.empty()) {
+    return {CheckState::kFail, "launcher", as + why, plan::kGetCudaTrainer};
   }
   if (status.available) {
-    CheckWithScheduler(sweep, *launcher);
+    launch::CheckWithScheduler(sweep, *launcher);
     return {CheckState::kOk, "launcher", as + status.description, ""};
   }
   return {CheckState::kFail, "launcher", as + status.why, "no job of this sweep can be submitted from here"};
@@ -153,8 +153,10 @@ std::vector<Check> ReportChecks() {
   DataDir("reports");  // only the installed ones: others may be the user's own
   std::vector<Check> checks;
   std::vector<std::string> names;
-  for (const fs::path& folder : FindReports(ReportFolders({}))) {
-    Check check = Try("report", [&]() -> Check { return {CheckState::kOk, LoadReportFolder(folder).name, "", ""}; });
+  for (const fs::path& folder : report::FindReports(report::ReportFolders({}))) {
+    Check check = Try("report", [&]() -> Check {
+      return {CheckState::kOk, report::LoadReportFolder(folder).name, "", ""};
+    });
     if (check.state == CheckState::kOk) {
       names.push_back(check.name);
     } else {
@@ -172,7 +174,9 @@ std::vector<Check> SweepChecks() {
   int64_t sweeps = 0;
   ForEachEntry(folder, [&](const fs::directory_entry& entry) {
     if (entry.path().extension() != ".yaml") return;
-    Check check = Try("sweep", [&]() -> Check { return {CheckState::kOk, LoadSweep(entry.path()).name, "", ""}; });
+    Check check = Try("sweep", [&]() -> Check {
+      return {CheckState::kOk, sweep::LoadSweep(entry.path()).name, "", ""};
+    });
     if (check.state == CheckState::kOk) {
       ++sweeps;
     } else {
@@ -206,8 +210,8 @@ std::string InOneLine(const std::string& text) {
 
 void PrintText(const std::vector<Check>& checks) {
   for (const Check& check : checks) {
-    Say("{:<4}  {:<10} {}\n", StateName(check.state), check.name, InOneLine(check.detail));
-    if (!check.advice.empty()) Say("                 -> {}\n", InOneLine(check.advice));
+    session::Say("{:<4}  {:<10} {}\n", StateName(check.state), check.name, InOneLine(check.detail));
+    if (!check.advice.empty()) session::Say("                 -> {}\n", InOneLine(check.advice));
   }
 }
 
@@ -216,7 +220,7 @@ void PrintJson(const std::vector<Check>& checks) {
   for (const Check& check : checks) {
     table.rows.push_back({std::string(StateName(check.state)), check.name, check.detail, check.advice});
   }
-  Write(ToJson(table));
+  session::Write(ToJson(table));
 }
 
 // `sweep`: empty if no sweep is checked.
@@ -266,4 +270,4 @@ Action DoctorCommand(CLI::App& self) {
   return [options] { return Doctor(options->sweep, options->trainers, options->format); };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

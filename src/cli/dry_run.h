@@ -8,13 +8,13 @@
 #include "store/store.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 
 // Copies the database into this folder, and opens the copy. If there is no database, the copy is empty.
-Store CopyOfDatabase(const std::filesystem::path& db, const std::filesystem::path& folder);
+store::Store CopyOfDatabase(const std::filesystem::path& db, const std::filesystem::path& folder);
 
 // Prints the commands of the points that a run with these options would start, and counts the other points by reason.
 // Writes into `copy`, a copy of the database.
-void ShowDryRun(Sweep sweep, const DriverOptions& options, Store& copy);
+void ShowDryRun(sweep::Sweep sweep, const driver::DriverOptions& options, store::Store& copy);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

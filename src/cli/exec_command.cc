@@ -37,7 +37,7 @@
 #include "run/sagemaker.h"
 #include "session/say.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -55,9 +55,9 @@ struct ExecArguments {
 };
 
 void PrintResult(const RunResult& result) {
-  Say("{}  {}  {}{}{}\n", result.point_id, EndName(EndOf(result)),
-      FormatDuration(result.ended_unix_ns - result.started_unix_ns), result.message.empty() ? "" : "  ",
-      Disarmed(result.message));
+  session::Say("{}  {}  {}{}{}\n", result.point_id, EndName(EndOf(result)),
+               FormatDuration(result.ended_unix_ns - result.started_unix_ns), result.message.empty() ? "" : "  ",
+               Disarmed(result.message));
 }
 
 // Safe to show, because people read these lines, too.
@@ -119,7 +119,7 @@ class PointReporter {
 
  private:
   static void PrintLine(const JobLine& line) {
-    Write(FormatPrintedLines(line));
+    session::Write(FormatPrintedLines(line));
     std::fflush(stdout);
   }
 
@@ -129,14 +129,14 @@ class PointReporter {
       const Fd file(::open((fs::path(dir) / LinesFileName(arguments_.node)).c_str(),
                            O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
       if (file.get() < 0 || !AppendLineSynced(file.get(), FormatJobLine(line))) {
-        SayAside("ridgeline: cannot write a line of {} to {}: {}\n", line.point_id, dir, std::strerror(errno));
+        session::SayAside("ridgeline: cannot write a line of {} to {}: {}\n", line.point_id, dir, std::strerror(errno));
       }
     }
   }
 
   void EndOutput() {
     point_id_.clear();
-    if (output_) Write(output_->Next(/*ended=*/true));
+    if (output_) session::Write(output_->Next(/*ended=*/true));
     output_.reset();
   }
 
@@ -145,7 +145,7 @@ class PointReporter {
     std::string last;
     while (!wake_.wait_for(lock, stop, kProgressPause, [] { return false; }) && !stop.stop_requested()) {
       if (point_id_.empty()) continue;
-      Write(output_->Next(/*ended=*/false));
+      session::Write(output_->Next(/*ended=*/false));
       std::fflush(stdout);
       std::string text = ReadTail(progress_file_, kMaxProgressBytes);
       if (const size_t end = text.find('\n'); end != std::string::npos) text.resize(end);
@@ -177,8 +177,8 @@ class PointReporter {
 
 int RunJob(ExecArguments arguments) {
   UseSageMakerNodes();
-  arguments.node = NodesFromEnvironment().rank;
-  ExecOptions options;
+  arguments.node = node::NodesFromEnvironment().rank;
+  node::ExecOptions options;
   options.job_dir = arguments.job_dir.empty() ? fs::path() : fs::absolute(arguments.job_dir).lexically_normal();
   std::unique_ptr<PointReporter> reporter;
   // Created when the job begins, because its thread must not receive the signals for the job.
@@ -195,24 +195,25 @@ int RunJob(ExecArguments arguments) {
   options.on_result = [&](const RunResult& result) { report().Ended(result); };
   options.on_skipped = [&](const RunResult& result) { report().Had(result); };
   options.on_wait = [] {
-    Say("another process runs this job; waiting for it to end\n");
+    session::Say("another process runs this job; waiting for it to end\n");
     std::fflush(stdout);
   };
-  const ExecSummary summary = ExecJobFile(arguments.job_file, options);
-  Say("{} run, {} had a result already{}\n", summary.ran, summary.skipped,
-      summary.stopped ? "; stopped before the end, run it again to continue" : "");
+  const node::ExecSummary summary = node::ExecJobFile(arguments.job_file, options);
+  session::Say("{} run, {} had a result already{}\n", summary.ran, summary.skipped,
+               summary.stopped ? "; stopped before the end, run it again to continue" : "");
   if (summary.unfit) {
-    SayAside("ridgeline: this node cannot run the job: {}\n  {}\n", summary.unfit->message, summary.unfit->hint);
+    session::SayAside("ridgeline: this node cannot run the job: {}\n  {}\n", summary.unfit->message,
+                      summary.unfit->hint);
     WriteSageMakerFailure(fmt::format("this node cannot run the job: {}", summary.unfit->message));
   }
-  return ExecExitCode(summary);
+  return node::ExecExitCode(summary);
 }
 
 // Launchers recognize a failed folder by the exit code, so no other fault may return that code.
 int Exec(const ExecArguments& arguments) {
   try {
     if (!arguments.carry_to.empty()) {
-      CarryTo(arguments.carry_to);
+      node::CarryTo(arguments.carry_to);
       return 0;
     }
     return RunJob(arguments);
@@ -220,7 +221,7 @@ int Exec(const ExecArguments& arguments) {
     WriteSageMakerFailure(e.what());
     const auto* error = dynamic_cast<const Error*>(&e);
     if (error != nullptr && error->kind() != ErrorKind::kInternal && error->kind() != ErrorKind::kOutOfMemory) throw;
-    SayAside("ridgeline: {}\n", e.what());
+    session::SayAside("ridgeline: {}\n", e.what());
     return kExecNodeUnfit;
   }
 }
@@ -258,4 +259,4 @@ Action ExecCommand(CLI::App& self) {
   return [arguments] { return Exec(*arguments); };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -22,20 +22,20 @@
 #include "session/interrupts.h"
 #include "session/say.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 constexpr std::initializer_list<const char*> kGateForms = {"text", "json"};
 
 struct GateOptions {
-  GateRequest request;
-  GateFiles files;  // annotations "-": to the standard output
+  gate::GateRequest request;
+  gate::GateFiles files;  // annotations "-": to the standard output
   std::string format;
   std::string to;
-  std::string turns = (std::filesystem::path(kDefaultOutputDir) / "turns").string();
+  std::string turns = (std::filesystem::path(session::kDefaultOutputDir) / "turns").string();
   std::string launcher;
   std::vector<std::filesystem::path> trainers;
-  CalibrateOptions calibrate;
+  gate::CalibrateOptions calibrate;
 };
 
 int GateHead(const GateOptions& options) {
@@ -44,31 +44,31 @@ int GateHead(const GateOptions& options) {
     throw Error(ErrorKind::kUsage, "gate: which campaign or commit?",
                 "name it: if tonight measured nothing, the newest one would be yesterday's");
   }
-  const std::optional<Gate> gate = JudgeHead(options.request);
+  const std::optional<regress::Gate> gate = gate::JudgeHead(options.request);
   if (!gate) {
-    SayAside("interrupted; to resume, run the same command\n");
-    return kInterruptedExit;
+    session::SayAside("interrupted; to resume, run the same command\n");
+    return session::kInterruptedExit;
   }
-  GateFiles files = options.files;
+  gate::GateFiles files = options.files;
   const bool prints_annotations = files.annotations == "-";
   if (prints_annotations) files.annotations.clear();
-  WriteGateFiles(*gate, files);
-  const std::string text = form == "json" ? GateJson(*gate) : GateText(*gate);
+  gate::WriteGateFiles(*gate, files);
+  const std::string text = form == "json" ? regress::GateJson(*gate) : regress::GateText(*gate);
   if (options.to.empty()) {
-    Write(text);
+    session::Write(text);
   } else {
     WriteFileAtomic(options.to, text);
-    Say("{}: {}\n", options.to, GateConclusion(*gate));
+    session::Say("{}: {}\n", options.to, regress::GateConclusion(*gate));
   }
-  if (prints_annotations) Write(GateAnnotations(*gate));
-  return GateExitCode(gate->answer);
+  if (prints_annotations) session::Write(regress::GateAnnotations(*gate));
+  return regress::GateExitCode(gate->answer);
 }
 
 }  // namespace
 
 Action GateCommand(CLI::App& self) {
   const auto options = std::make_shared<GateOptions>();
-  options->request.db = kDefaultDb;
+  options->request.db = session::kDefaultDb;
   CLI::Option* head =
       self.add_option("head", options->request.head, "what is checked: a campaign, commit:ABC1234, or FILE:CAMPAIGN")
           ->type_name("HEAD");
@@ -154,8 +154,8 @@ Action GateCommand(CLI::App& self) {
     options->request.confirm.launcher = options->calibrate.launcher = options->launcher;
     options->request.confirm.trainers = options->calibrate.trainers = options->trainers;
     options->request.confirm.turns = options->calibrate.turns = options->turns;
-    return options->calibrate.sweep.empty() ? GateHead(*options) : CalibrateGate(options->calibrate);
+    return options->calibrate.sweep.empty() ? GateHead(*options) : gate::CalibrateGate(options->calibrate);
   };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

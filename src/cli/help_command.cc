@@ -13,7 +13,7 @@
 #include "cli/commands.h"
 #include "session/say.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 
 Action HelpCommand(CLI::App& self) {
   const auto name = std::make_shared<std::string>();
@@ -36,7 +36,7 @@ Action HelpCommand(CLI::App& self) {
       title += " " + *name;
     }
     // Does not call help(), because that prints the help of the running command.
-    Write(asked->get_formatter()->make_help(asked, title, CLI::AppFormatMode::Normal));
+    session::Write(asked->get_formatter()->make_help(asked, title, CLI::AppFormatMode::Normal));
     return 0;
   };
 }
@@ -47,9 +47,9 @@ Action VersionCommand(CLI::App& self) {
       "Example:\n"
       "  ridgeline version");
   return [] {
-    Say("{}\n", VersionLine());
+    session::Say("{}\n", VersionLine());
     return 0;
   };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

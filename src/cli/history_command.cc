@@ -19,7 +19,7 @@
 #include "session/session.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 constexpr std::initializer_list<const char*> kHistoryForms = {"text", "md", "csv", "json", "jsonl"};
@@ -28,7 +28,7 @@ constexpr int64_t kMostMeasurements = 2000;
 
 struct HistoryOptions {
   std::string side;
-  std::string db = kDefaultDb;
+  std::string db = session::kDefaultDb;
   std::string format;
   std::string to;
   bool changes = false;
@@ -36,31 +36,32 @@ struct HistoryOptions {
 
 int ShowHistory(const HistoryOptions& options) {
   const std::string form = FormOf(options.format, options.to, kHistoryForms);
-  MeasurementChoice choice;
+  regress::MeasurementChoice choice;
   choice.most = kMostMeasurements;
   std::string db = options.db;
   if (!options.side.empty()) {
-    const NamedSide side = FindSide(options.side, options.db, "history", SideNames::kOneOrMany);
+    const gate::NamedSide side = gate::FindSide(options.side, options.db, "history", gate::SideNames::kOneOrMany);
     db = side.db;
     choice.campaign = side.campaign;
     choice.commit = side.commit;
   }
-  Store store = OpenStore(db, Store::Mode::kReadOnly);
-  const std::vector<MeasuredCell> cells = ReadMeasurements(store, choice);
+  store::Store store = session::OpenStore(db, store::Store::Mode::kReadOnly);
+  const std::vector<regress::MeasuredCell> cells = regress::ReadMeasurements(store, choice);
   const bool for_people = form == "text" || form == "md";
-  const Table table = for_people ? ShortHistoryTable(cells, options.changes) : HistoryTable(cells, options.changes);
+  const Table table =
+      for_people ? regress::ShortHistoryTable(cells, options.changes) : regress::HistoryTable(cells, options.changes);
   if (table.rows.empty() && !options.changes) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("history: {} has no step times", db),
                 "measure some: ridgeline run SWEEP --campaign night-1");
   }
   const std::string text = Format(table, form);
   if (options.to.empty()) {
-    Write(text);
-    if (table.rows.empty() && form == "text") Say("no change is found in the history of any point\n");
+    session::Write(text);
+    if (table.rows.empty() && form == "text") session::Say("no change is found in the history of any point\n");
     return 0;
   }
   WriteFileAtomic(options.to, text);
-  Say("{}: {}\n", options.to, CountOf(table.rows.size(), "row"));
+  session::Say("{}: {}\n", options.to, CountOf(table.rows.size(), "row"));
   return 0;
 }
 
@@ -85,4 +86,4 @@ Action HistoryCommand(CLI::App& self) {
   return [options] { return ShowHistory(*options); };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -26,7 +26,7 @@
 #include "store/store.h"
 #include "sweep/expand.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -42,14 +42,14 @@ std::optional<std::string> GpuOf(const RunSpec& spec, const std::string& recorde
 }
 
 // Adds the newest run of each point.
-void AddOfDatabase(const std::string& path, std::vector<KnownRun>& runs) {
-  Store store = OpenStore(path, Store::Mode::kReadOnly);
+void AddOfDatabase(const std::string& path, std::vector<predict::KnownRun>& runs) {
+  store::Store store = session::OpenStore(path, store::Store::Mode::kReadOnly);
   Table table = store.Query(fmt::format(
       "SELECT p.spec, r.device_name, iif(r.step_median_ns > 0, r.step_median_ns, CAST(1e9 * r.tokens_per_step / "
       "r.steady_tokens_per_s AS INTEGER)) AS step_ns, max(r.number) FROM results AS r JOIN points AS p ON p.id = "
       "r.point_id WHERE r.provenance = 'measured' AND r.status = 'ok' AND r.emulated = 0 AND "
       "(r.step_median_ns > 0 OR r.steady_tokens_per_s > 0) GROUP BY r.point_id ORDER BY max(r.number) DESC LIMIT {}",
-      100 * kMostKnownRuns));
+      100 * predict::kMostKnownRuns));
   std::reverse(table.rows.begin(), table.rows.end());
   const std::string from = PrintableLine(fs::path(path).filename().string());
   std::map<std::string, int64_t> elsewhere;  // counts runs on a GPU other than the one that they name
@@ -67,22 +67,22 @@ void AddOfDatabase(const std::string& path, std::vector<KnownRun>& runs) {
                     .from = from});
   }
   for (const auto& [what, count] : elsewhere) {
-    SayAside("--known: {} of {} left out: {} {}\n", count == 1 ? "1 run" : fmt::format("{} runs", count), from,
-             count == 1 ? "it names" : "they name", what);
+    session::SayAside("--known: {} of {} left out: {} {}\n", count == 1 ? "1 run" : fmt::format("{} runs", count), from,
+                      count == 1 ? "it names" : "they name", what);
   }
 }
 
-void AddOfFile(const std::string& path, const std::string& text, std::vector<KnownRun>& runs) {
+void AddOfFile(const std::string& path, const std::string& text, std::vector<predict::KnownRun>& runs) {
   std::istringstream lines(text);
   int64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    if (!line.empty()) runs.push_back(DecodeKnownRun(line, fmt::format("{}:{}", path, number)));
+    if (!line.empty()) runs.push_back(predict::DecodeKnownRun(line, fmt::format("{}:{}", path, number)));
   }
 }
 
 // Parses ID=TIME.
-KnownRun TypedRun(const std::string& said, const Sweep& sweep, const Device& device) {
+predict::KnownRun TypedRun(const std::string& said, const sweep::Sweep& sweep, const predict::Device& device) {
   static constexpr Unit kTimes[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}};
   const size_t equals = said.find('=');
   const std::string id = said.substr(0, equals);
@@ -93,8 +93,8 @@ KnownRun TypedRun(const std::string& said, const Sweep& sweep, const Device& dev
                             PrintableLine(ShortenToBytes(said, 80))),
                 "such as --known runs.db, or --known 3f2a=930ms");
   }
-  std::vector<KnownRun> found;
-  for (const Point& point : Expand(sweep)) {
+  std::vector<predict::KnownRun> found;
+  for (const Point& point : sweep::Expand(sweep)) {
     if (point.id.starts_with(id)) found.push_back({point.spec, device.gpu, *time, true, "typed"});
   }
   if (found.size() == 1) return found.front();
@@ -106,9 +106,9 @@ KnownRun TypedRun(const std::string& said, const Sweep& sweep, const Device& dev
 
 }  // namespace
 
-void CorrectBy(const std::vector<std::string>& known, const Sweep& sweep, const Device& device,
-               Frameworks& frameworks) {
-  std::vector<KnownRun> runs;
+void CorrectBy(const std::vector<std::string>& known, const sweep::Sweep& sweep, const predict::Device& device,
+               predict::Frameworks& frameworks) {
+  std::vector<predict::KnownRun> runs;
   for (const std::string& each : known) {
     const auto text = ReadFileIfThere(each, kMostFileBytes);
     if (!text) {
@@ -120,16 +120,16 @@ void CorrectBy(const std::vector<std::string>& known, const Sweep& sweep, const 
     }
   }
   bool learnt = false;
-  CountingLine line("correcting by known runs");
+  driver::CountingLine line("correcting by known runs");
   size_t tried = 0;
-  frameworks.ForEach([&](Framework& framework) {
+  frameworks.ForEach([&](predict::Framework& framework) {
     if (framework.is_ours() && !device.measured.empty()) return;
-    std::vector<KnownRun> its;
-    for (const KnownRun& run : runs) {
-      const Framework* as = frameworks.Of(run.spec.trainer);
+    std::vector<predict::KnownRun> its;
+    for (const predict::KnownRun& run : runs) {
+      const predict::Framework* as = frameworks.Of(run.spec.trainer);
       if (as != nullptr && as->name == framework.name) its.push_back(run);
     }
-    learnt = Correct(framework, device, its, [&] { line.At(++tried); }) || learnt;
+    learnt = predict::Correct(framework, device, its, [&] { line.At(++tried); }) || learnt;
   });
   if (learnt) return;
   throw Error(ErrorKind::kUsage,
@@ -138,4 +138,4 @@ void CorrectBy(const std::vector<std::string>& known, const Sweep& sweep, const 
               "`ridgeline calibrate` alone corrects a device that it measured");
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -8,11 +8,12 @@
 #include "predict/framework.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 
 // Corrects each framework's predictions for the device with known runs of its trainer. Each of `known` is one of these:
 // a database; a file of lines as `trainers try --as-calibration` prints them; or ID=TIME, the beginning of the id of a
 // point of the sweep and the time of its step. Throws Error(kUsage) if no run was on the device's GPU.
-void CorrectBy(const std::vector<std::string>& known, const Sweep& sweep, const Device& device, Frameworks& frameworks);
+void CorrectBy(const std::vector<std::string>& known, const sweep::Sweep& sweep, const predict::Device& device,
+               predict::Frameworks& frameworks);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

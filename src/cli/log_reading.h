@@ -7,12 +7,12 @@
 
 #include "trainers/reading.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 
 // Feeds the log of this path, or the standard input (-), in parts. Throws Error(kInfrastructure) if it cannot be read.
 void FeedLog(const std::string& path, const std::function<void(std::string_view)>& feed);
 
 // Prints the metrics that were found with their lines, those that were not, and the end.
-void SayReading(const Reading& reading);
+void SayReading(const trainers::Reading& reading);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

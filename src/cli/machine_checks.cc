@@ -20,7 +20,7 @@
 #include "base/files.h"
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -160,4 +160,4 @@ Check DiskCheck(const fs::path& folder) {
   return check;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::cli {
 
 enum class CheckState { kOk, kWarn, kFail };
 
@@ -22,4 +22,4 @@ std::vector<Check> MachineChecks(const std::filesystem::path& root);
 // Checks the free space on the disk that holds `folder`, and whether the folder is writable.
 Check DiskCheck(const std::filesystem::path& folder);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

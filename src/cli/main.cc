@@ -15,24 +15,24 @@ int main(int argc, char** argv) {
   using ridgeline::Error;
   using ridgeline::ErrorKind;
   ridgeline::OpenStandardStreams();
-  const ridgeline::ErrorFile error_file;
+  const ridgeline::session::ErrorFile error_file;
   try {
-    const int exit_code = ridgeline::ParseCommandLine(argc, argv)();
+    const int exit_code = ridgeline::cli::ParseCommandLine(argc, argv)();
     if (std::fflush(stdout) != 0) ridgeline::ThrowErrno("cannot write to the standard output");
     return exit_code;
   } catch (const Error& e) {
     std::fflush(stdout);  // prints the earlier output first
     error_file.Write(e);
-    ridgeline::WriteAside("ridgeline: " + ridgeline::PrintableText(e.what()) + "\n");
+    ridgeline::session::WriteAside("ridgeline: " + ridgeline::PrintableText(e.what()) + "\n");
     return ridgeline::ExitCode(e.kind());
   } catch (const std::bad_alloc&) {
-    ridgeline::SayAside("ridgeline: this machine has too little memory free for that\n");
+    ridgeline::session::SayAside("ridgeline: this machine has too little memory free for that\n");
     return ridgeline::ExitCode(ErrorKind::kOutOfMemory);
   } catch (const std::system_error& e) {  // from the standard library, if no caller handles it
-    ridgeline::WriteAside("ridgeline: " + ridgeline::PrintableText(ridgeline::SystemErrorWords(e)) + "\n");
+    ridgeline::session::WriteAside("ridgeline: " + ridgeline::PrintableText(ridgeline::SystemErrorWords(e)) + "\n");
     return ridgeline::ExitCode(ErrorKind::kInfrastructure);
   } catch (const std::exception& e) {
-    ridgeline::SayAside("ridgeline: internal error: {}\n", e.what());
+    ridgeline::session::SayAside("ridgeline: internal error: {}\n", e.what());
     return ridgeline::ExitCode(ErrorKind::kInternal);
   }
 }

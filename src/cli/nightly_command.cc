@@ -18,17 +18,17 @@
 #include "session/session.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDefaultFolder = "nightly";
 
 struct NightlyOptions {
-  NightOptions night;
+  nightly::NightOptions night;
   std::string at = "1:00";
   std::string to;
-  AcceptOptions accept;
+  nightly::AcceptOptions accept;
   bool cron = false;
   bool systemd = false;
   bool scrontab = false;
@@ -36,7 +36,7 @@ struct NightlyOptions {
 };
 
 // The options of `nightly run` that the shipped CronJob does not take from the command line.
-std::string FirstThatACronJobLacks(const NightOptions& night) {
+std::string FirstThatACronJobLacks(const nightly::NightOptions& night) {
   if (night.folder != kDefaultFolder) return "--dir";
   if (!night.launcher.empty()) return "--launcher";
   if (!night.trainers.empty()) return "--trainers";
@@ -55,10 +55,10 @@ int Install(const NightlyOptions& options) {
     throw Error(ErrorKind::kUsage, fmt::format("nightly: install --kubernetes has no {}", lacks),
                 "it takes the sweep, --at and --to: add other options to the CronJob that it writes");
   }
-  const NightOptions night = options.night.Anywhere();
-  NightlySchedule schedule;
-  SetTimeOfDay(options.at, schedule);
-  schedule.name = LoadSweepFor(night.sweep, night.launcher, night.trainers).name;
+  const nightly::NightOptions night = options.night.Anywhere();
+  nightly::NightlySchedule schedule;
+  nightly::SetTimeOfDay(options.at, schedule);
+  schedule.name = session::LoadSweepFor(night.sweep, night.launcher, night.trainers).name;
   schedule.sweep_text = ReadFile(night.sweep);
   schedule.command = {
       ProgramDir() / "ridgeline", "nightly", "run", night.sweep, "--dir", night.folder, "--work-dir", night.work_dir};
@@ -71,27 +71,27 @@ int Install(const NightlyOptions& options) {
   add("--base-build", night.base_build);
   add("--alert", night.alert);
   if (options.systemd) {
-    const SystemdUnits units = SystemdText(schedule);
+    const nightly::SystemdUnits units = nightly::SystemdText(schedule);
     if (options.to.empty()) {
-      Write(units.service + "\n" + units.timer);
+      session::Write(units.service + "\n" + units.timer);
       return 0;
     }
     MakeDirs(options.to);
     WriteFileAtomic(fs::path(options.to) / "ridgeline-nightly.service", units.service);
     WriteFileAtomic(fs::path(options.to) / "ridgeline-nightly.timer", units.timer);
-    Say("{}: ridgeline-nightly.service, ridgeline-nightly.timer\n", options.to);
+    session::Say("{}: ridgeline-nightly.service, ridgeline-nightly.timer\n", options.to);
     return 0;
   }
-  const std::string text = options.cron ? CronText(schedule)
+  const std::string text = options.cron ? nightly::CronText(schedule)
                            : options.scrontab
-                               ? ScrontabText(schedule)
-                               : KubernetesText(schedule, ReadFile(DataDir("kubernetes") / "nightly.yaml"));
+                               ? nightly::ScrontabText(schedule)
+                               : nightly::KubernetesText(schedule, ReadFile(DataDir("kubernetes") / "nightly.yaml"));
   if (options.to.empty()) {
-    Write(text);
+    session::Write(text);
     return 0;
   }
   WriteFileAtomic(options.to, text);
-  Say("{}: a night of {} every day at {}\n", options.to, schedule.name, options.at);
+  session::Say("{}: a night of {} every day at {}\n", options.to, schedule.name, options.at);
   return 0;
 }
 
@@ -189,11 +189,12 @@ Action NightlyCommand(CLI::App& self) {
       "Example:\n"
       "  ridgeline nightly run sweeps/nightly.yaml");
   return [options, run, status, accept] {
-    if (run->parsed()) return RunNight(options->night);
+    if (run->parsed()) return nightly::RunNight(options->night);
     if (accept->parsed())
-      return AcceptNight(options->accept, NightlyPlaces(options->night.folder).nights, options->night.folder);
-    return status->parsed() ? ShowNights(options->night.folder) : Install(*options);
+      return nightly::AcceptNight(options->accept, nightly::NightlyPlaces(options->night.folder).nights,
+                                  options->night.folder);
+    return status->parsed() ? nightly::ShowNights(options->night.folder) : Install(*options);
   };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

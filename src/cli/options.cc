@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "run/measurement.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace fs = std::filesystem;
 
 CLI::Option* AddFormatOption(CLI::App& command, std::string& format, std::initializer_list<const char*> forms) {
@@ -63,7 +63,7 @@ void AddFrameworksOption(CLI::App& command, std::vector<fs::path>& folders) {
       ->allow_extra_args(false);
 }
 
-void AddGivenOptions(CLI::App& command, Given& given) {
+void AddGivenOptions(CLI::App& command, sweep::Given& given) {
   command.add_option("-S", given.set, "set a field (batch_size=8) or an axis (batch_size=1,8); repeatable")
       ->type_name("FIELD=VALUE")
       ->allow_extra_args(false);
@@ -84,4 +84,4 @@ CLI::Option* AddCampaignOption(CLI::App& command, std::string& name, const std::
   });
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -13,7 +13,7 @@ class App;
 class Option;
 }  // namespace CLI
 
-namespace ridgeline {
+namespace ridgeline::cli {
 
 // `-o FORMAT`: the form of what is printed or written, one of `forms`.
 CLI::Option* AddFormatOption(CLI::App& command, std::string& format, std::initializer_list<const char*> forms);
@@ -38,7 +38,7 @@ void AddDevicesOption(CLI::App& command, std::vector<std::filesystem::path>& fol
 void AddFrameworksOption(CLI::App& command, std::vector<std::filesystem::path>& folders);
 
 // Adds `-S FIELD=VALUE` and `--only FIELD=VALUE`, which may be given several times.
-void AddGivenOptions(CLI::App& command, Given& given);
+void AddGivenOptions(CLI::App& command, sweep::Given& given);
 
 // Adds `--reports DIR`, which must exist.
 CLI::Option* AddReportsOption(CLI::App& command, std::string& folder);
@@ -46,4 +46,4 @@ CLI::Option* AddReportsOption(CLI::App& command, std::string& folder);
 // Adds `--campaign NAME`, which must be a valid campaign name.
 CLI::Option* AddCampaignOption(CLI::App& command, std::string& name, const std::string& help);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

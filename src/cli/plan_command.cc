@@ -42,7 +42,7 @@
 #include "sweep/launch.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 constexpr int64_t kShownFirst = 5;  // the first points of a search that are shown
@@ -57,13 +57,13 @@ struct PlanArguments {
   std::string launcher;
   std::string memory;
   std::string largest;
-  std::string db = kDefaultDb;
+  std::string db = session::kDefaultDb;
   std::string reports;
   std::string device;
   std::vector<std::filesystem::path> frameworks;
   std::vector<std::filesystem::path> devices;
   std::vector<std::filesystem::path> trainers;
-  Given given;
+  sweep::Given given;
 };
 
 void Flush() {
@@ -71,35 +71,35 @@ void Flush() {
 }
 
 void Warn(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) SayAside("warning: {}\n", warning);
+  for (const std::string& warning : warnings) session::SayAside("warning: {}\n", warning);
 }
 
-int ShowPoints(const Sweep& sweep, const std::string& format) {
-  const Expansion expansion = WriteExpanded(sweep, format, Write);
+int ShowPoints(const sweep::Sweep& sweep, const std::string& format) {
+  const sweep::Expansion expansion = plan::WriteExpanded(sweep, format, session::Write);
   Flush();
   Warn(expansion.warnings);
-  SayAside("{}\n", ExpansionSummary(expansion));
+  session::SayAside("{}\n", plan::ExpansionSummary(expansion));
   return 0;
 }
 
 // Throws now for what the launcher would refuse, rather than when the jobs run. Returns in words what the launcher adds
 // to the jobs' requests.
-std::vector<std::string> RequireRenderable(const Sweep& sweep, const Plan& plan, const std::string& db) {
-  const auto launcher = OpenLauncherFor(sweep, 0, db);
-  CheckRules(sweep, *launcher);
+std::vector<std::string> RequireRenderable(const sweep::Sweep& sweep, const plan::Plan& plan, const std::string& db) {
+  const auto launcher = session::OpenLauncherFor(sweep, 0, db);
+  launch::CheckRules(sweep, *launcher);
   if (!launcher->can().render) return {};
-  std::vector<LaunchJob> jobs;
-  for (const Job& job : plan.jobs) jobs.push_back(ToLaunchJob(job, ProgramDir() / "ridgeline"));
+  std::vector<launch::LaunchJob> jobs;
+  for (const Job& job : plan.jobs) jobs.push_back(launch::ToLaunchJob(job, ProgramDir() / "ridgeline"));
   return launcher->Render(jobs).asks;
 }
 
-NodeMemory NodeMemoryFrom(const std::string& text) {
+plan::NodeMemory NodeMemoryFrom(const std::string& text) {
   const auto bytes = WholeAmount(ParseAmount(text, kSizeUnits), kMostBytes);
   if (!bytes) {
     throw Error(ErrorKind::kUsage, fmt::format("plan: --memory is a size of up to 1000TB, not '{}'", text),
                 "give the memory of a node, such as 16GB or 512MiB");
   }
-  if (*bytes < kLeastMemoryBytes) {
+  if (*bytes < sweep::kLeastMemoryBytes) {
     throw Error(ErrorKind::kUsage, fmt::format("plan: --memory is {} bytes, which is too little for anything", *bytes),
                 fmt::format("a number needs its unit, such as {}GB", *bytes));
   }
@@ -108,35 +108,35 @@ NodeMemory NodeMemoryFrom(const std::string& text) {
 
 // The target of the plan: the device, named here or by the sweep's `price`, and the memory that is said to be there.
 struct PlannedFor {
-  NodeMemory node;     // includes free memory here, if points would run here
-  NodeMemory for_max;  // for `batch_size: max`; not free memory, which is no part of a point
-  std::optional<Device> device;
-  Forecaster forecaster;
-  std::shared_ptr<const Frameworks> frameworks;
+  plan::NodeMemory node;     // includes free memory here, if points would run here
+  plan::NodeMemory for_max;  // for `batch_size: max`; not free memory, which is no part of a point
+  std::optional<predict::Device> device;
+  plan::Forecaster forecaster;
+  std::shared_ptr<const predict::Frameworks> frameworks;
 };
 
-PlannedFor PlannedForOf(const Sweep& sweep, const PlanArguments& arguments) {
+PlannedFor PlannedForOf(const sweep::Sweep& sweep, const PlanArguments& arguments) {
   PlannedFor to;
-  to.device = DeviceFor(sweep, arguments.device, arguments.devices);
+  to.device = session::DeviceFor(sweep, arguments.device, arguments.devices);
   if (!arguments.memory.empty()) to.for_max = NodeMemoryFrom(arguments.memory);
-  to.forecaster = PredictMemory;
-  to.frameworks = FrameworksFor(sweep, arguments.frameworks);
+  to.forecaster = predict::PredictMemory;
+  to.frameworks = session::FrameworksFor(sweep, arguments.frameworks);
   if (to.device) {
-    const auto device = std::make_shared<const Device>(*to.device);
+    const auto device = std::make_shared<const predict::Device>(*to.device);
     to.for_max.device = device;
-    to.forecaster = [device](const RunSpec& spec) { return ForecasterOn(*device, Framework{})(spec); };
+    to.forecaster = [device](const RunSpec& spec) { return plan::ForecasterOn(*device, predict::Framework{})(spec); };
   }
-  to.node = arguments.memory.empty() && !to.device ? NodeMemoryOf(sweep) : to.for_max;
+  to.node = arguments.memory.empty() && !to.device ? session::NodeMemoryOf(sweep) : to.for_max;
   return to;
 }
 
-int ShowLargest(Sweep sweep, const PlanArguments& arguments) {
+int ShowLargest(sweep::Sweep sweep, const PlanArguments& arguments) {
   sweep.largest.reset();  // the field's own value is not used
   const PlannedFor to = PlannedForOf(sweep, arguments);
-  const std::vector<Largest> largest = [&] {
-    CountingLine line(kSearching);
+  const std::vector<plan::Largest> largest = [&] {
+    driver::CountingLine line(session::kSearching);
     size_t tried = 0;
-    return FindLargest(
+    return plan::FindLargest(
         sweep, arguments.largest, to.node,
         [&](const RunSpec& spec) {
           line.At(++tried);
@@ -145,21 +145,24 @@ int ShowLargest(Sweep sweep, const PlanArguments& arguments) {
         to.frameworks.get());
   }();
   const bool for_people = arguments.format == "text" || arguments.format == "md";
-  Write(Format(LargestTable(sweep, arguments.largest, largest, for_people ? Audience::kPeople : Audience::kPrograms),
-               arguments.format));
+  session::Write(Format(plan::LargestTable(sweep, arguments.largest, largest,
+                                           for_people ? plan::Audience::kPeople : plan::Audience::kPrograms),
+                        arguments.format));
   Flush();
   return 0;
 }
 
 // A database that cannot be read costs the plan its times, not the plan itself.
-void WarnOf(const std::string& db, const Error& e) { SayAside("warning: no times from {}: {}\n", db, e.message()); }
+void WarnOf(const std::string& db, const Error& e) {
+  session::SayAside("warning: no times from {}: {}\n", db, e.message());
+}
 
 // The database, if it exists and this version reads it.
-std::optional<Store> StoreIfThere(const std::string& db) {
+std::optional<store::Store> StoreIfThere(const std::string& db) {
   std::error_code ec;
   if (!std::filesystem::exists(db, ec)) return std::nullopt;
   try {
-    return OpenStore(db, Store::Mode::kReadOnly);
+    return session::OpenStore(db, store::Store::Mode::kReadOnly);
   } catch (const Error& e) {
     WarnOf(db, e);
     return std::nullopt;
@@ -167,26 +170,28 @@ std::optional<Store> StoreIfThere(const std::string& db) {
 }
 
 // Shows what a search would run first, and what it already knows.
-void ShowSearch(const Sweep& sweep, const PlannedFor& to, Store* store) {
-  const std::vector<SearchSpace> spaces =
-      SpaceMaker(to.node, to.forecaster, DeviceFoldersFor(sweep), to.frameworks).Make(sweep);
-  Trials trials;
-  if (store != nullptr) trials = ReadTrials(*store, sweep, spaces, store->CurrentCampaign(sweep.name), {});
-  SayAside("{}\n", SearchWords(sweep, spaces));
-  for (const SearchSpace& space : spaces) {
-    const SearchDecision decision = Decide(space, *sweep.search, trials, kShownFirst);
-    for (const std::string& line : FirstLines(space, *sweep.search, decision, kShownFirst)) SayAside("{}\n", line);
+void ShowSearch(const sweep::Sweep& sweep, const PlannedFor& to, store::Store* store) {
+  const std::vector<search::SearchSpace> spaces =
+      search::SpaceMaker(to.node, to.forecaster, session::DeviceFoldersFor(sweep), to.frameworks).Make(sweep);
+  search::Trials trials;
+  if (store != nullptr) trials = rounds::ReadTrials(*store, sweep, spaces, store->CurrentCampaign(sweep.name), {});
+  session::SayAside("{}\n", search::SearchWords(sweep, spaces));
+  for (const search::SearchSpace& space : spaces) {
+    const search::SearchDecision decision = search::Decide(space, *sweep.search, trials, kShownFirst);
+    for (const std::string& line : search::FirstLines(space, *sweep.search, decision, kShownFirst))
+      session::SayAside("{}\n", line);
   }
 }
 
 // Adds what the database knows: how long points of the sweep's launcher take, and which points have their result.
-void AddMeasured(const Sweep& sweep, Store& store, const std::string& db, PriceParts& parts, TimeModel& times) {
+void AddMeasured(const sweep::Sweep& sweep, store::Store& store, const std::string& db, plan::PriceParts& parts,
+                 predict::TimeModel& times) {
   try {
-    constexpr auto kMost = static_cast<int64_t>(TimeModel::kRemembered);
-    for (const MeasuredPoint& point : store.MeasuredPoints(sweep.launch.launcher, kMost)) {
+    constexpr auto kMost = static_cast<int64_t>(predict::TimeModel::kRemembered);
+    for (const store::MeasuredPoint& point : store.MeasuredPoints(sweep.launch.launcher, kMost)) {
       const double seconds = static_cast<double>(point.duration_ns) / 1e9;
       parts.times.Took(point.spec, seconds);
-      times.Took(RelativeCost(point.spec), seconds);
+      times.Took(predict::RelativeCost(point.spec), seconds);
     }
     for (std::string& id : store.FinishedPoints(sweep.name)) parts.finished.insert(std::move(id));
     for (const auto& [id, by] : store.PredictedNotToFit(sweep.name)) parts.finished.erase(id);  // judged again
@@ -195,77 +200,81 @@ void AddMeasured(const Sweep& sweep, Store& store, const std::string& db, PriceP
   }
 }
 
-int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
-  ReportsOf(sweep, arguments.reports);  // reports a wrong name now, not after the run
+int ShowPlan(sweep::Sweep sweep, const PlanArguments& arguments) {
+  session::ReportsOf(sweep, arguments.reports);  // reports a wrong name now, not after the run
   const PlannedFor to = PlannedForOf(sweep, arguments);
-  std::optional<Store> store = StoreIfThere(arguments.db);
-  BatchesThatFit::EndedForMemory ended;
-  if (store && HasLargestBatch(sweep)) ended = EndedForMemoryIn(*store, store->CurrentCampaign(sweep.name), {});
-  std::optional<CountingLine> searching;
+  std::optional<store::Store> store = StoreIfThere(arguments.db);
+  plan::BatchesThatFit::EndedForMemory ended;
+  if (store && sweep::HasLargestBatch(sweep))
+    ended = rounds::EndedForMemoryIn(*store, store->CurrentCampaign(sweep.name), {});
+  std::optional<driver::CountingLine> searching;
   size_t tried = 0;
-  const Forecaster counted = [&](const RunSpec& spec) {
+  const plan::Forecaster counted = [&](const RunSpec& spec) {
     if (searching) searching->At(++tried);
     return to.forecaster(spec);
   };
-  const auto batches = UseLargestBatches(sweep, to.for_max, counted, std::move(ended));
+  const auto batches = plan::UseLargestBatches(sweep, to.for_max, counted, std::move(ended));
   if (arguments.commands) {
     ShowCommands(sweep, {arguments.point, "", arguments.format});
     Flush();
     return 0;
   }
-  Expansion expansion;
-  searching.emplace(kSearching);
-  const std::vector<Point> points = Expand(sweep, &expansion);
+  sweep::Expansion expansion;
+  searching.emplace(session::kSearching);
+  const std::vector<Point> points = sweep::Expand(sweep, &expansion);
   searching.reset();
-  PlanOptions options;
+  plan::PlanOptions options;
   options.node = to.node;
   options.frameworks = to.frameworks;
-  options.runs_here = RunsHere(sweep);
-  options.jobs_dir = std::filesystem::absolute(kDefaultOutputDir) / "jobs";
-  PriceParts parts;
+  options.runs_here = session::RunsHere(sweep);
+  options.jobs_dir = std::filesystem::absolute(session::kDefaultOutputDir) / "jobs";
+  plan::PriceParts parts;
   parts.device = to.device;
   parts.frameworks = to.frameworks;
-  options.times = AssumedTimesOf(sweep, to.device);
+  options.times = session::AssumedTimesOf(sweep, to.device);
   if (store) AddMeasured(sweep, *store, arguments.db, parts, options.times);
-  const Plan plan = PlanWithProgress(sweep, points, options, to.forecaster);
-  std::vector<PointPrice> prices(plan.points.size());  // nothing is known of them yet
+  const plan::Plan plan = session::PlanWithProgress(sweep, points, options, to.forecaster);
+  std::vector<plan::PointPrice> prices(plan.points.size());  // nothing is known of them yet
   if (parts.device || options.times.measured()) {
-    CountingLine line("pricing");
-    prices = PricePoints(sweep, points, plan, parts, [&](size_t done, size_t of) { line.At(done, of); });
+    driver::CountingLine line("pricing");
+    prices = plan::PricePoints(sweep, points, plan, parts, [&](size_t done, size_t of) { line.At(done, of); });
   }
   const std::vector<std::string> asks = RequireRenderable(sweep, plan, arguments.db);
   const std::string& format = arguments.format;
   const bool for_people = format == "text" || format == "md";
-  const Audience audience = for_people ? Audience::kPeople : Audience::kPrograms;
-  Table table = PlanTable(sweep, points, plan, audience);
-  AddPrices(prices, audience, table);
-  Write(Format(table, format));
+  const plan::Audience audience = for_people ? plan::Audience::kPeople : plan::Audience::kPrograms;
+  Table table = plan::PlanTable(sweep, points, plan, audience);
+  plan::AddPrices(prices, audience, table);
+  session::Write(Format(table, format));
   Flush();
   Warn(expansion.warnings);
   Warn(plan.warnings);
-  if (!RunsHere(sweep)) {  // people also plan where no such point will run
-    if (const std::string why = WhyNoCudaTrainer(sweep, points); !why.empty()) Warn({why + "; " + kGetCudaTrainer});
+  if (!session::RunsHere(sweep)) {  // people also plan where no such point will run
+    if (const std::string why = plan::WhyNoCudaTrainer(sweep, points); !why.empty())
+      Warn({why + "; " + plan::kGetCudaTrainer});
   }
   if (store) {
-    if (const std::string other = OtherFileOf(*store, sweep); !other.empty()) Warn({other});
+    if (const std::string other = session::OtherFileOf(*store, sweep); !other.empty()) Warn({other});
   }
-  SayAside("{}\n", PlanSummary(points, plan));
+  session::SayAside("{}\n", plan::PlanSummary(points, plan));
   if (!sweep.setup.empty()) {
-    SayAside("setup: {} before the first point\n", CountOf(std::ssize(sweep.setup), "command"));
+    session::SayAside("setup: {} before the first point\n", CountOf(std::ssize(sweep.setup), "command"));
   }
   if (to.device && !to.device->is_cpu() &&
-      std::any_of(points.begin(), points.end(), [&](const Point& p) { return !RunsOn(p.spec, *to.device); })) {
-    SayAside("planned as if all points ran on {}; `ridgeline run` uses the device that each point names\n",
-             to.device->name);
+      std::any_of(points.begin(), points.end(), [&](const Point& p) { return !plan::RunsOn(p.spec, *to.device); })) {
+    session::SayAside("planned as if all points ran on {}; `ridgeline run` uses the device that each point names\n",
+                      to.device->name);
   }
-  for (const std::string& line : LargestBatchLines(sweep, *batches)) SayAside("{}\n", line);
+  for (const std::string& line : plan::LargestBatchLines(sweep, *batches)) session::SayAside("{}\n", line);
   if (sweep.search) {
     ShowSearch(sweep, to, store ? &*store : nullptr);
     return 0;
   }
-  for (const std::string& line : JobLines(sweep, plan)) SayAside("{}\n", line);
-  for (const std::string& line : asks) SayAside("{}: jobs ask for {}\n", sweep.launch.launcher, PrintableLine(line));
-  if (const std::string price = PriceSummary(sweep, prices, parts); !price.empty()) SayAside("{}\n", price);
+  for (const std::string& line : plan::JobLines(sweep, plan)) session::SayAside("{}\n", line);
+  for (const std::string& line : asks)
+    session::SayAside("{}: jobs ask for {}\n", sweep.launch.launcher, PrintableLine(line));
+  if (const std::string price = plan::PriceSummary(sweep, prices, parts); !price.empty())
+    session::SayAside("{}\n", price);
   return 0;
 }
 
@@ -352,7 +361,7 @@ Action PlanCommand(CLI::App& self) {
       "  ridgeline plan --fields -o md");
   return [arguments] {
     if (arguments->fields) {
-      Write(Format(FieldsTable(), arguments->format));
+      session::Write(Format(plan::FieldsTable(), arguments->format));
       Flush();
       return 0;
     }
@@ -361,10 +370,11 @@ Action PlanCommand(CLI::App& self) {
                   "ridgeline plan SWEEP.yaml, or see ridgeline plan --help");
     }
     RefuseOthersOfCommands(*arguments);
-    const Sweep sweep = LoadSweepFor(arguments->sweep, arguments->launcher, arguments->trainers, arguments->given);
+    const sweep::Sweep sweep =
+        session::LoadSweepFor(arguments->sweep, arguments->launcher, arguments->trainers, arguments->given);
     if (!arguments->largest.empty()) return ShowLargest(sweep, *arguments);
     return arguments->expand_only ? ShowPoints(sweep, arguments->format) : ShowPlan(sweep, *arguments);
   };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -26,7 +26,7 @@
 #include "store/store.h"
 #include "sweep/expand.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -42,7 +42,7 @@ struct PredictArguments {
   std::vector<fs::path> frameworks;
   std::vector<fs::path> devices;
   std::vector<fs::path> trainers;
-  Given given;
+  sweep::Given given;
 };
 
 // The point whose id begins with `id`.
@@ -59,65 +59,67 @@ std::vector<Point> Chosen(std::vector<Point> points, const std::string& id) {
 }
 
 int Predict(const PredictArguments& arguments) {
-  if (!arguments.export_trace.empty()) RequireExportName(arguments.export_trace);
-  Sweep sweep = LoadSweepFor(arguments.sweep, "", arguments.trainers, arguments.given);
-  Frameworks frameworks = *FrameworksFor(sweep, arguments.frameworks, arguments.framework);
-  const std::optional<Device> described = DeviceFor(sweep, arguments.device, arguments.devices);
+  if (!arguments.export_trace.empty()) predict::RequireExportName(arguments.export_trace);
+  sweep::Sweep sweep = session::LoadSweepFor(arguments.sweep, "", arguments.trainers, arguments.given);
+  predict::Frameworks frameworks = *session::FrameworksFor(sweep, arguments.frameworks, arguments.framework);
+  const std::optional<predict::Device> described = session::DeviceFor(sweep, arguments.device, arguments.devices);
   if (!described) {
     throw Error(ErrorKind::kUsage, "predict: no device is named, neither by --device nor by the sweep's `price`",
                 "`ridgeline devices` lists them");
   }
-  const Device& device = *described;
+  const predict::Device& device = *described;
   if (!arguments.known.empty()) CorrectBy(arguments.known, sweep, device, frameworks);
-  std::optional<CountingLine> searching(kSearching);
+  std::optional<driver::CountingLine> searching(session::kSearching);
   size_t tried = 0;
-  const Forecaster forecaster = ForecasterOn(device, *frameworks.Of(std::string(kOurTrainer)));
-  UseLargestBatches(sweep, {.device = std::make_shared<const Device>(device)}, [&](const RunSpec& spec) {
+  const plan::Forecaster forecaster = plan::ForecasterOn(device, *frameworks.Of(std::string(kOurTrainer)));
+  plan::UseLargestBatches(sweep, {.device = std::make_shared<const predict::Device>(device)}, [&](const RunSpec& spec) {
     if (searching) searching->At(++tried);
     return forecaster(spec);
   });
-  const std::vector<Point> points = Chosen(Expand(sweep), arguments.point);
+  const std::vector<Point> points = Chosen(sweep::Expand(sweep), arguments.point);
   searching.reset();
   if (!arguments.export_trace.empty() && points.size() != 1) {
     throw Error(ErrorKind::kUsage, fmt::format("predict: a trace needs one point, but the sweep has {}", points.size()),
                 "--point ID chooses one");
   }
-  const std::vector<PointForecast> forecasts = [&] {
-    CountingLine line("predicting");
-    return ForecastPoints(sweep, points, device, frameworks, [&](size_t done, size_t of) { line.At(done, of); });
+  const std::vector<plan::PointForecast> forecasts = [&] {
+    driver::CountingLine line("predicting");
+    return plan::ForecastPoints(sweep, points, device, frameworks, [&](size_t done, size_t of) { line.At(done, of); });
   }();
   const bool for_people = arguments.format == "text" || arguments.format == "md";
-  const Audience audience = for_people ? Audience::kPeople : Audience::kPrograms;
+  const plan::Audience audience = for_people ? plan::Audience::kPeople : plan::Audience::kPrograms;
   if (arguments.point.empty() || for_people) {
-    Write(Format(ForecastTable(sweep, points, forecasts, device, audience), arguments.format));
+    session::Write(Format(plan::ForecastTable(sweep, points, forecasts, device, audience), arguments.format));
   }
-  if (!arguments.point.empty()) Write(Format(ForecastOps(forecasts.front().step, audience), arguments.format));
+  if (!arguments.point.empty())
+    session::Write(Format(plan::ForecastOps(forecasts.front().step, audience), arguments.format));
   if (!arguments.export_trace.empty()) {
-    if (forecasts.front().verdict == Verdict::kNotPredicted) {
+    if (forecasts.front().verdict == plan::Verdict::kNotPredicted) {
       throw Error(ErrorKind::kInvalidInput,
                   fmt::format("predict: point {} is not predicted: {}", points[0].id, forecasts.front().why_not),
                   "--export-trace needs a point that is predicted");
     }
-    const Framework* framework = frameworks.Of(forecasts.front().as);
+    const predict::Framework* framework = frameworks.Of(forecasts.front().as);
     if (framework == nullptr) framework = frameworks.Of(points.front().spec.trainer);
-    ExportStep(points.front().spec, device, *framework, arguments.export_trace);
+    predict::ExportStep(points.front().spec, device, *framework, arguments.export_trace);
   }
   if (!arguments.db.empty()) {
     const int64_t now_ns = SystemClock().UnixNs();
-    std::vector<Predictions> all = PredictionsOf(points, forecasts, device, now_ns);
+    std::vector<plan::Predictions> all = plan::PredictionsOf(points, forecasts, device, now_ns);
     size_t predicted = 0;
-    for (const Predictions& each : all) predicted += each.results.size();
+    for (const plan::Predictions& each : all) predicted += each.results.size();
     const std::string& as = arguments.framework;
-    const Predictions published =
-        PublishedOf(sweep, points, device, as.empty() ? std::string(kOurTrainer) : as, now_ns);
+    const plan::Predictions published =
+        plan::PublishedOf(sweep, points, device, as.empty() ? std::string(kOurTrainer) : as, now_ns);
     all.push_back(published);
-    Store store = OpenStore(arguments.db, Store::Mode::kReadWrite);
-    for (const Predictions& each : all) store.PutPredictions(each.points, each.results, each.predicted_as);
-    SayAside("{} predictions{} in {}: reports show them beside what was measured\n", predicted,
-             published.results.empty() ? "" : fmt::format(" and {} published results", published.results.size()),
-             arguments.db.string());
+    store::Store store = session::OpenStore(arguments.db, store::Store::Mode::kReadWrite);
+    for (const plan::Predictions& each : all) store.PutPredictions(each.points, each.results, each.predicted_as);
+    session::SayAside(
+        "{} predictions{} in {}: reports show them beside what was measured\n", predicted,
+        published.results.empty() ? "" : fmt::format(" and {} published results", published.results.size()),
+        arguments.db.string());
   }
-  SayAside("{}\n", ForecastSummary(points, forecasts, device));
+  session::SayAside("{}\n", plan::ForecastSummary(points, forecasts, device));
   return 0;
 }
 
@@ -169,4 +171,4 @@ Action PredictCommand(CLI::App& self) {
   return [arguments] { return Predict(*arguments); };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -13,7 +13,7 @@
 #include "session/session.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 constexpr const char* kExamples = R"text(The tables are described in docs/store.md. These are the most useful:
@@ -33,7 +33,7 @@ The database is only read. A statement that writes is refused.)text";
 
 struct QueryOptions {
   std::string sql;
-  std::string db = kDefaultDb;
+  std::string db = session::kDefaultDb;
   std::string format = "text";
 };
 
@@ -46,10 +46,10 @@ Action QueryCommand(CLI::App& self) {
   AddFormatOption(self, options->format, {"text", "md", "csv", "json", "jsonl"});
   self.footer(kExamples);
   return [options] {
-    Store store = OpenStore(options->db, Store::Mode::kReadOnly);
-    Write(Format(store.Query(options->sql), options->format));
+    store::Store store = session::OpenStore(options->db, store::Store::Mode::kReadOnly);
+    session::Write(Format(store.Query(options->sql), options->format));
     return 0;
   };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

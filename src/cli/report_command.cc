@@ -21,7 +21,7 @@
 #include "session/session.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -31,7 +31,7 @@ constexpr std::initializer_list<const char*> kReportForms = {"md", "html", "csv"
 struct ReportOptions {
   std::string name;
   std::string sweep;
-  std::string db = kDefaultDb;
+  std::string db = session::kDefaultDb;
   std::string format;
   std::string to;
   std::string campaign;
@@ -43,7 +43,7 @@ struct ReportOptions {
 
 // Includes the folder beside the sweep's file, if the sweep was named by its file.
 std::vector<fs::path> Folders(const ReportOptions& options) {
-  return ReportFoldersFor(options.reports, fs::path(fs::is_regular_file(options.sweep) ? options.sweep : ""));
+  return session::ReportFoldersFor(options.reports, fs::path(fs::is_regular_file(options.sweep) ? options.sweep : ""));
 }
 
 // The given document, after a check that it is one; empty if none was given.
@@ -56,10 +56,10 @@ std::string InputOf(const ReportOptions& options) {
 
 int List(const ReportOptions& options) {
   Table table{{"report", "title", "folder"}, {}};
-  for (const fs::path& folder : FindReports(Folders(options))) {
+  for (const fs::path& folder : report::FindReports(Folders(options))) {
     std::string title;
     try {
-      title = LoadReportFolder(folder).title;
+      title = report::LoadReportFolder(folder).title;
     } catch (const Error& e) {
       title = "cannot be read: " + FirstLine(e.message());  // the other reports can still be read
     }
@@ -68,7 +68,7 @@ int List(const ReportOptions& options) {
   if (options.format == "html") {
     throw Error(ErrorKind::kUsage, "report: --list has no form html", "say -o md, csv or json, or nothing");
   }
-  Write(Format(table, options.format.empty() ? "text" : options.format));
+  session::Write(Format(table, options.format.empty() ? "text" : options.format));
   return 0;
 }
 
@@ -78,29 +78,29 @@ int ShowAll(const ReportOptions& options) {
     throw Error(ErrorKind::kUsage, "report: `all` writes pages into a folder", "say --to DIR, and no -o");
   }
   const fs::path to = options.to;
-  Store store = OpenStore(options.db, Store::Mode::kReadOnly);
-  RenderOptions render{options.sweep.empty() ? "" : SweepName(store, options.sweep), ReportFormat::kHtml, options.all,
-                       options.campaign, InputOf(options)};
+  store::Store store = session::OpenStore(options.db, store::Store::Mode::kReadOnly);
+  report::RenderOptions render{options.sweep.empty() ? "" : session::SweepName(store, options.sweep),
+                               report::ReportFormat::kHtml, options.all, options.campaign, InputOf(options)};
   MakeDirs(to);
-  std::vector<IndexEntry> entries;
+  std::vector<report::IndexEntry> entries;
   int wrong = 0;
-  for (const fs::path& folder : FindReports(Folders(options))) {
+  for (const fs::path& folder : report::FindReports(Folders(options))) {
     const std::string name = folder.filename().string();
-    IndexEntry& entry = entries.emplace_back(IndexEntry{"", name, "", "", {}});
+    report::IndexEntry& entry = entries.emplace_back(report::IndexEntry{"", name, "", "", {}});
     try {
-      const Report report = LoadReportFolder(folder);
-      const RenderedReport page = Render(report, store, render);
+      const report::Report report = report::LoadReportFolder(folder);
+      const report::RenderedReport page = report::Render(report, store, render);
       WriteFileAtomic(to / (name + ".html"), page.bytes);
       entry = {name + ".html", report.title, report.description, page.counts, page.answers};
     } catch (const Error& e) {
       ++wrong;
       entry.counts = "It has no page: " + e.message();
-      SayAside("{}: {}\n", name, e.message());
+      session::SayAside("{}: {}\n", name, e.message());
     }
   }
   WriteFileAtomic(to / "index.html",
-                  RenderIndex(render.sweep.empty() ? "Reports" : "Reports of " + render.sweep, entries));
-  Say("{}: {} pages\n", (to / "index.html").string(), entries.size() - static_cast<size_t>(wrong));
+                  report::RenderIndex(render.sweep.empty() ? "Reports" : "Reports of " + render.sweep, entries));
+  session::Say("{}: {} pages\n", (to / "index.html").string(), entries.size() - static_cast<size_t>(wrong));
   return wrong > 0 ? ExitCode(ErrorKind::kInvalidInput) : 0;
 }
 
@@ -110,22 +110,22 @@ int Show(const ReportOptions& options) {
     throw Error(ErrorKind::kUsage, "report: which one?", "ridgeline report --list shows the reports there are");
   }
   // Checks the request before anything is read.
-  RenderOptions render;
+  report::RenderOptions render;
   const bool on_terminal = options.format.empty() && options.to.empty() && ::isatty(STDOUT_FILENO) == 1;
-  render.format = ReportFormatNamed(on_terminal ? "text" : FormOf(options.format, options.to, kReportForms));
+  render.format = report::ReportFormatNamed(on_terminal ? "text" : FormOf(options.format, options.to, kReportForms));
   render.campaign = options.campaign;
   render.all_measurements = options.all;
   render.input = InputOf(options);
-  const Report report = LoadReport(options.name, Folders(options));
-  Store store = OpenStore(options.db, Store::Mode::kReadOnly);
-  if (!options.sweep.empty()) render.sweep = SweepName(store, options.sweep);
-  const RenderedReport rendered = Render(report, store, render);
+  const report::Report report = report::LoadReport(options.name, Folders(options));
+  store::Store store = session::OpenStore(options.db, store::Store::Mode::kReadOnly);
+  if (!options.sweep.empty()) render.sweep = session::SweepName(store, options.sweep);
+  const report::RenderedReport rendered = report::Render(report, store, render);
   if (options.to.empty()) {
-    Write(rendered.bytes);
+    session::Write(rendered.bytes);
     return 0;
   }
   WriteFileAtomic(options.to, rendered.bytes);
-  Say("{}: {}\n", options.to, rendered.counts);
+  session::Say("{}: {}\n", options.to, rendered.counts);
   return 0;
 }
 
@@ -164,4 +164,4 @@ Action ReportCommand(CLI::App& self) {
   return [options] { return options->list ? List(*options) : Show(*options); };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -21,7 +21,7 @@
 #include "store/views.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 // Formats a number for people. An empty value stays empty.
@@ -42,9 +42,9 @@ std::string HalfOfInterval(const Cell& tokens_per_s, const std::string& all_step
                            int64_t steps) {
   const auto* value = std::get_if<double>(&tokens_per_s);
   if (value == nullptr || all_steps_ns.empty()) return {};
-  const std::optional<Estimate> median = MedianOfSteps(all_steps_ns, warmup_steps, steps);
+  const std::optional<stats::Estimate> median = report::MedianOfSteps(all_steps_ns, warmup_steps, steps);
   if (!median) return {};
-  const double factor = Factor(*median);
+  const double factor = stats::Factor(*median);
   return " ± " + FormatCount(*value * (factor - 1 / factor) / 2);
 }
 
@@ -60,54 +60,56 @@ void DropWhereEmpty(Table& table, size_t column) {
 // The SQL of a point's field. A field that only one trainer has, has no column, and is empty for other trainers'
 // points.
 std::string ColumnSql(const Field& field) {
-  if (!field.is_own()) return fmt::format("{} AS {}", FieldSql(field), field.name);
+  if (!field.is_own()) return fmt::format("{} AS {}", store::FieldSql(field), field.name);
   const char* as = field.type() == "true or false" ? "->" : "->>";  // gives true instead of 1
   return fmt::format("p.spec {} '$.own.{}' AS \"{}\"", as, field.name, field.name);
 }
 
 // Marks the throughputs that others disturbed; the heading instead if they disturbed all of several.
-void MarkDisturbed(const RunColumn& disturbed, size_t place, Table& table) {
+void MarkDisturbed(const report::RunColumn& disturbed, size_t place, Table& table) {
   const auto has_figure = [&](const std::vector<Cell>& row) { return !CellText(row[place]).empty(); };
   const auto figures = std::count_if(table.rows.begin(), table.rows.end(), has_figure);
   if (figures > 1 && figures == std::ssize(disturbed.cells)) {
-    table.columns[place] += fmt::format(" {}", kDisturbedMark);
+    table.columns[place] += fmt::format(" {}", report::kDisturbedMark);
     return;
   }
   for (const auto& [row, share] : disturbed.cells) {
-    table.rows[row][place] = fmt::format("{} {}", CellText(table.rows[row][place]), kDisturbedMark);
+    table.rows[row][place] = fmt::format("{} {}", CellText(table.rows[row][place]), report::kDisturbedMark);
   }
 }
 
 // Adds the columns that follow from a run's figures behind its throughput at `place`. Adds the trainers' own figures of
 // memory beside the device's memory, and the others behind the process's. The note is there already. Marks a throughput
 // that other programs disturbed.
-void AddSaid(const std::vector<RunColumn>& columns, size_t place, Table& table) {
+void AddSaid(const std::vector<report::RunColumn>& columns, size_t place, Table& table) {
   constexpr size_t kToDevice = 2;  // columns from the throughput: planned, device peak, RSS
   size_t behind_throughput = place + 1;
   size_t beside_device = behind_throughput + kToDevice;
   size_t behind_memory = beside_device + 1;
-  const auto peaks = std::find_if(columns.begin(), columns.end(),
-                                  [](const RunColumn& said) { return said.column.name == "peak_tflops_per_gpu"; });
-  for (const RunColumn& said : columns) {
-    const ReportColumn& column = said.column;
-    if (column.name == report_columns::kDisturbed) {
+  const auto peaks = std::find_if(columns.begin(), columns.end(), [](const report::RunColumn& said) {
+    return said.column.name == "peak_tflops_per_gpu";
+  });
+  for (const report::RunColumn& said : columns) {
+    const report::ReportColumn& column = said.column;
+    if (column.name == report::report_columns::kDisturbed) {
       MarkDisturbed(said, place, table);
       continue;
     }
-    if (column.name == "run_note" || column.hide == ReportColumn::Hide::kInTables) continue;
+    if (column.name == "run_note" || column.hide == report::ReportColumn::Hide::kInTables) continue;
     const bool of_device = column.name.starts_with("device_");
-    const bool follows = column.name.starts_with("step_") || IsOfGpu(column.name);
+    const bool follows = column.name.starts_with("step_") || report::IsOfGpu(column.name);
     size_t& next = follows ? behind_throughput : of_device ? beside_device : behind_memory;
     const auto at = static_cast<std::ptrdiff_t>(next);
-    const std::string label = column.name == kRunColumn ? "run" : column.label;
+    const std::string label = column.name == report::kRunColumn ? "run" : column.label;
     table.columns.insert(table.columns.begin() + at,
                          column.unit.empty() ? label : fmt::format("{} ({})", label, column.unit));
     for (size_t row = 0; row < table.rows.size(); ++row) {
       const auto cell = said.cells.find(row);
-      Cell text = cell == said.cells.end() ? Cell() : Cell(FormatValue(column.style, cell->second));
-      if (column.name == kRunColumn && cell != said.cells.end()) text = cell->second;  // numbers stand to the right
+      Cell text = cell == said.cells.end() ? Cell() : Cell(report::FormatValue(column.style, cell->second));
+      // Numbers stand to the right.
+      if (column.name == report::kRunColumn && cell != said.cells.end()) text = cell->second;
       if (peaks != columns.end() && peaks->cells.contains(row) && column.name == "mfu") {
-        text = CellText(text) + " of " + FormatValue(peaks->column.style, peaks->cells.at(row));
+        text = CellText(text) + " of " + report::FormatValue(peaks->column.style, peaks->cells.at(row));
       }
       table.rows[row].insert(table.rows[row].begin() + at, text);
     }
@@ -150,8 +152,8 @@ void AddPredicted(const std::vector<std::vector<Cell>>& predicted, Table& table)
 
 }  // namespace
 
-Table ResultTable(Store& store, const Sweep& sweep) {
-  std::vector<const Field*> varying = VaryingFields(sweep);
+Table ResultTable(store::Store& store, const sweep::Sweep& sweep) {
+  std::vector<const Field*> varying = sweep::VaryingFields(sweep);
   if (varying.empty()) varying.push_back(FindField("model"));
   std::string fields;
   for (const Field* field : varying) fields += ColumnSql(*field) + ", ";
@@ -168,7 +170,7 @@ Table ResultTable(Store& store, const Sweep& sweep) {
                   "WHERE point_id = p.id AND setup = ifnull(s.setup, w.setup) AND campaign = w.campaign) "
                   "LEFT JOIN forecasts AS f ON f.result = r.number "
                   "WHERE s.sweep = {} ORDER BY s.ordinal",
-                  fields, RunNoteSql(), SqlText(sweep.name)));
+                  fields, store::RunNoteSql(), SqlText(sweep.name)));
   const size_t first_figure = varying.size() + 1;
   const size_t first_of_spread = first_figure + 5;  // it follows planned, device peak, RSS and note
   std::vector<std::optional<int64_t>> results;
@@ -191,8 +193,8 @@ Table ResultTable(Store& store, const Sweep& sweep) {
     }
   }
   table.columns.resize(first_of_spread);
-  AddSaid(RunColumnsOf(store, results), first_figure, table);
-  const std::vector<std::string> differences = TellApart(store, results, told);
+  AddSaid(report::RunColumnsOf(store, results), first_figure, table);
+  const std::vector<std::string> differences = report::TellApart(store, results, told);
   for (size_t i = 0; i < differences.size(); ++i) {
     if (differences[i].empty()) continue;
     const std::string note = CellText(table.rows[i].back());
@@ -210,14 +212,15 @@ Table ResultTable(Store& store, const Sweep& sweep) {
 std::string BelowTable(const Table& table) {
   std::string text;
   const auto is_marked = [](const std::vector<Cell>& row) {
-    return std::any_of(row.begin(), row.end(), [](const Cell& cell) { return TextOf(cell).ends_with(kDisturbedMark); });
+    return std::any_of(row.begin(), row.end(),
+                       [](const Cell& cell) { return TextOf(cell).ends_with(report::kDisturbedMark); });
   };
   const bool all_are = std::any_of(table.columns.begin(), table.columns.end(),
-                                   [](const std::string& name) { return name.ends_with(kDisturbedMark); });
+                                   [](const std::string& name) { return name.ends_with(report::kDisturbedMark); });
   if (all_are || std::any_of(table.rows.begin(), table.rows.end(), is_marked)) {
     text += fmt::format(
         "{}: {}others held more than {:.0f} % of the cores: measure {} again on a quiet machine (--again)\n",
-        kDisturbedMark, all_are ? "in every run " : "", 100 * kHeadlineShare, all_are ? "them" : "it");
+        report::kDisturbedMark, all_are ? "in every run " : "", 100 * kHeadlineShare, all_are ? "them" : "it");
   }
   if (std::find(table.columns.begin(), table.columns.end(), "MFU") != table.columns.end()) {
     text +=
@@ -227,4 +230,4 @@ std::string BelowTable(const Table& table) {
   return text;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

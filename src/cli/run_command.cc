@@ -42,7 +42,7 @@
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -50,13 +50,13 @@ constexpr double kBusyBeforeRun = 0.2;  // share of all cores that deserves a no
 
 struct RunOptions {
   std::string sweep;
-  std::string db = kDefaultDb;
+  std::string db = session::kDefaultDb;
   std::string launcher;
   std::string retry;
-  std::string to = kDefaultOutputDir;
+  std::string to = session::kDefaultOutputDir;
   std::string reports;
   std::vector<fs::path> trainers;
-  Given given;
+  sweep::Given given;
   int64_t max_parallel = 0;
   bool again = false;
   bool detach = false;
@@ -68,7 +68,7 @@ struct RunOptions {
 
 // The campaign of this run's measurements: the named one; a new one if the points are to be measured again; otherwise
 // the sweep's current one, so that a stopped run resumes.
-std::string CampaignOf(const RunOptions& options, Store& store, const std::string& sweep) {
+std::string CampaignOf(const RunOptions& options, store::Store& store, const std::string& sweep) {
   if (!options.campaign.empty()) return options.campaign;
   if (!options.again) return store.CurrentCampaign(sweep);
   const std::string now = FormatUnixTime(SystemClock().UnixNs());
@@ -79,7 +79,7 @@ std::string CampaignOf(const RunOptions& options, Store& store, const std::strin
 
 // The facts that are known before the run. Elsewhere a launcher chooses the machine, and the version of another trainer
 // is unknown.
-Facts FactsHere(const Sweep& sweep, bool runs_here) {
+Facts FactsHere(const sweep::Sweep& sweep, bool runs_here) {
   Facts facts = runs_here ? MachineFacts() : Facts();
   if (sweep.launch.trainer.empty() && sweep.trainers.all().empty()) {
     facts["version"] = kVersion;
@@ -89,7 +89,7 @@ Facts FactsHere(const Sweep& sweep, bool runs_here) {
 }
 
 // The given values as options, each after a space.
-std::string GivenWords(const Given& given) {
+std::string GivenWords(const sweep::Given& given) {
   std::string text;
   for (const std::string& each : given.set) text += " -S " + ShellWord(each);
   for (const std::string& each : given.only) text += " --only " + ShellWord(each);
@@ -102,9 +102,9 @@ std::string CommandLine(const RunOptions& options) {
   const auto add = [&](const char* name, const std::string& value, const std::string& standard) {
     if (value != standard) text += fmt::format(" {} {}", name, ShellWord(value));
   };
-  add("--db", options.db, kDefaultDb);
+  add("--db", options.db, session::kDefaultDb);
   add("--launcher", options.launcher, "");
-  add("--to", options.to, kDefaultOutputDir);
+  add("--to", options.to, session::kDefaultOutputDir);
   add("--reports", options.reports, "");
   add("--metrics-file", options.metrics_file, "");
   if (options.include_oom) text += " --include-oom";
@@ -114,13 +114,13 @@ std::string CommandLine(const RunOptions& options) {
 
 int Unanswered(const std::string& what, const std::string& hint) {
   std::fflush(stdout);  // its lines come before this message
-  SayAside("ridgeline: {}\n  {}\n", what, hint);
-  return kUnansweredExit;
+  session::SayAside("ridgeline: {}\n  {}\n", what, hint);
+  return session::kUnansweredExit;
 }
 
 // Returns the exit code, and prints the next command if the code is not 0. A point that ran out of memory is answered:
 // its memory does not suffice. Throws Error(kInfrastructure) if points have no result.
-int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_predicted) {
+int ExitCodeOf(const driver::RunSummary& summary, const RunOptions& options, bool is_predicted) {
   const int64_t points = summary.ok + summary.failed + summary.no_result;
   if (summary.trainers_fault) {
     const std::string left =
@@ -138,7 +138,7 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_pre
     throw Error(
         ErrorKind::kInfrastructure, what,
         fmt::format("`ridgeline status {}{}` says what failed where; run them again with: {}", ShellWord(options.sweep),
-                    options.db == kDefaultDb ? "" : " --db " + ShellWord(options.db), CommandLine(options)));
+                    options.db == session::kDefaultDb ? "" : " --db " + ShellWord(options.db), CommandLine(options)));
   }
   if (const int64_t faults = summary.failed - summary.out_of_memory; faults > 0) {
     return Unanswered(fmt::format("{} of {} points failed", faults, points),
@@ -155,33 +155,36 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_pre
 }
 
 // Shows the state of a run that its environment ended, as far as the database and the disk still allow.
-void ShowWhatStands(const Sweep& sweep, Store& store, const std::vector<Report>& reports, const fs::path& output_dir) {
+void ShowWhatStands(const sweep::Sweep& sweep, store::Store& store, const std::vector<report::Report>& reports,
+                    const fs::path& output_dir) {
   try {
-    const SweepProgress progress = store.Progress(sweep.name);
+    const store::SweepProgress progress = store.Progress(sweep.name);
     const Table table = ResultTable(store, sweep);
-    Write("\n" + ToText(table) + BelowTable(table) + "\n");
-    Say("{}\n", EndsText(progress));
-    const std::vector<JobRecord> live = store.LiveJobs(sweep.name);
-    const auto left = std::count_if(live.begin(), live.end(),
-                                    [](const JobRecord& job) { return job.state != JobRecord::State::kIntent; });
+    session::Write("\n" + ToText(table) + BelowTable(table) + "\n");
+    session::Say("{}\n", session::EndsText(progress));
+    const std::vector<store::JobRecord> live = store.LiveJobs(sweep.name);
+    const auto left = std::count_if(live.begin(), live.end(), [](const store::JobRecord& job) {
+      return job.state != store::JobRecord::State::kIntent;
+    });
     if (left > 0) {
       const bool one = left == 1;
-      Say("{} job{} left as {}; the next run adopts {}\n", left, one ? " is" : "s are", one ? "it is" : "they are",
-          one ? "it" : "them");
+      session::Say("{} job{} left as {}; the next run adopts {}\n", left, one ? " is" : "s are",
+                   one ? "it is" : "they are", one ? "it" : "them");
     }
-    WriteReports(reports, sweep.name, store, output_dir);
+    session::WriteReports(reports, sweep.name, store, output_dir);
   } catch (const Error&) {
     // The error that ended the run is reported anyway.
   }
 }
 
 // A failure of the environment leaves points without a result. The next run measures them.
-RoundsResult RunOrSayHowToGoOn(const Sweep& sweep, const DriverOptions& driver, const DriverParts& parts,
-                               RunDisplay& display, const std::vector<Report>& reports, const RunOptions& options) {
+rounds::RoundsResult RunOrSayHowToGoOn(const sweep::Sweep& sweep, const driver::DriverOptions& driver,
+                                       const driver::DriverParts& parts, driver::RunDisplay& display,
+                                       const std::vector<report::Report>& reports, const RunOptions& options) {
   try {
     const int64_t said = options.max_parallel > 0 ? options.max_parallel : sweep.launch.max_parallel;
-    return RunInRounds(sweep, driver, parts, SearchedAtOnce(parts.launcher, said));
-  } catch (const Interrupted&) {
+    return rounds::RunInRounds(sweep, driver, parts, rounds::SearchedAtOnce(parts.launcher, said));
+  } catch (const driver::Interrupted&) {
     throw;
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInfrastructure) throw;
@@ -197,7 +200,7 @@ RoundsResult RunOrSayHowToGoOn(const Sweep& sweep, const DriverOptions& driver, 
 bool HasAllResults(const fs::path& db, const std::string& name) {
   if (!fs::exists(db)) return false;
   try {
-    const SweepProgress sweep = OpenStore(db, Store::Mode::kReadOnly).Progress(name);
+    const store::SweepProgress sweep = session::OpenStore(db, store::Store::Mode::kReadOnly).Progress(name);
     return sweep.finished() == sweep.points;
   } catch (const Error&) {
     return false;  // an older database without the sweep: opening it for writing reports that
@@ -205,30 +208,30 @@ bool HasAllResults(const fs::path& db, const std::string& name) {
 }
 
 // Opens a cluster's launcher. Reports that it is unavailable before anything is created.
-std::unique_ptr<Launcher> OpenClusters(const Sweep& sweep, const RunOptions& options) {
-  auto launcher = OpenLauncherFor(sweep, options.max_parallel, options.db);
-  const LauncherStatus status = launcher->Probe();
+std::unique_ptr<launch::Launcher> OpenClusters(const sweep::Sweep& sweep, const RunOptions& options) {
+  auto launcher = session::OpenLauncherFor(sweep, options.max_parallel, options.db);
+  const launch::LauncherStatus status = launcher->Probe();
   if (!status.available && !status.retry && !HasAllResults(options.db, sweep.name)) {
-    throw CannotRunHere(launcher->name(), status.why);
+    throw driver::CannotRunHere(launcher->name(), status.why);
   }
   return launcher;
 }
 
 // Asks the trainer, too, because a container may have CUDA without NVML.
 bool OurTrainerHasGpus() {
-  const Captured said = AskTrainerForGpus();
-  return said.status.ok() && !said.stdout_text.empty() && !said.stdout_text.starts_with(kNoGpus);
+  const Captured said = session::AskTrainerForGpus();
+  return said.status.ok() && !said.stdout_text.empty() && !said.stdout_text.starts_with(session::kNoGpus);
 }
 
 // Opens the database, and makes the folder of the jobs. If the database is refused, no folder is left behind.
-Store OpenForRun(const fs::path& db, const fs::path& jobs, const std::function<void(const std::string&)>& note) {
+store::Store OpenForRun(const fs::path& db, const fs::path& jobs, const std::function<void(const std::string&)>& note) {
   std::vector<fs::path> made;  // the innermost first
   for (fs::path folder = jobs; !folder.empty() && !fs::exists(folder); folder = folder.parent_path()) {
     made.push_back(folder);
   }
   MakeDirs(jobs);
   try {
-    return Store::Open(db, Store::Mode::kReadWrite, note);
+    return store::Store::Open(db, store::Store::Mode::kReadWrite, note);
   } catch (...) {
     std::error_code ec;
     for (const fs::path& folder : made) fs::remove(folder, ec);
@@ -236,14 +239,15 @@ Store OpenForRun(const fs::path& db, const fs::path& jobs, const std::function<v
   }
 }
 
-DriverOptions DriverOptionsOf(const Sweep& sweep, const RunOptions& options, Store& store, TimeModel times) {
-  DriverOptions driver;
+driver::DriverOptions DriverOptionsOf(const sweep::Sweep& sweep, const RunOptions& options, store::Store& store,
+                                      predict::TimeModel times) {
+  driver::DriverOptions driver;
   driver.program = ProgramDir() / "ridgeline";
   driver.jobs_dir = fs::absolute(options.to) / "jobs";
   driver.max_parallel =
       options.max_parallel > 0 ? options.max_parallel : std::max<int64_t>(sweep.launch.max_parallel, 1);
-  driver.runs_here = RunsHere(sweep);
-  driver.node = NodeMemoryOf(sweep);
+  driver.runs_here = session::RunsHere(sweep);
+  driver.node = session::NodeMemoryOf(sweep);
   driver.retry_failed = !options.retry.empty();
   driver.include_oom = options.include_oom;
   driver.detach = options.detach;
@@ -253,94 +257,100 @@ DriverOptions DriverOptionsOf(const Sweep& sweep, const RunOptions& options, Sto
   return driver;
 }
 
-int DryRun(const Sweep& sweep, const RunOptions& options) {
+int DryRun(const sweep::Sweep& sweep, const RunOptions& options) {
   if (sweep.search) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("run: {} has a search: what runs next depends on its measurements", sweep.file.string()),
                 "`ridgeline plan` shows what it would try first");
   }
-  CheckRules(sweep, *OpenLauncherFor(sweep, options.max_parallel, options.db));
+  launch::CheckRules(sweep, *session::OpenLauncherFor(sweep, options.max_parallel, options.db));
   const TemporaryFolder folder("ridgeline-dry-run");
-  Store copy = CopyOfDatabase(options.db, folder.path());
-  ShowDryRun(sweep, DriverOptionsOf(sweep, options, copy, AssumedTimesOf(sweep, DeviceFor(sweep, "", {}))), copy);
+  store::Store copy = CopyOfDatabase(options.db, folder.path());
+  ShowDryRun(sweep,
+             DriverOptionsOf(sweep, options, copy, session::AssumedTimesOf(sweep, session::DeviceFor(sweep, "", {}))),
+             copy);
   return 0;
 }
 
 int Run(const RunOptions& options) {
-  const Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers, options.given);
-  const std::vector<Report> reports = ReportsOf(sweep, options.reports);  // reports a wrong name before the sweep runs
-  if (sweep.text.find("cuda") != std::string::npos) {                     // otherwise no point has device: cuda
-    const std::vector<Point> points = Expand(sweep);
-    if (RunsHere(sweep)) {
+  const sweep::Sweep sweep = session::LoadSweepFor(options.sweep, options.launcher, options.trainers, options.given);
+  // Reports a wrong name before the sweep runs.
+  const std::vector<report::Report> reports = session::ReportsOf(sweep, options.reports);
+  if (sweep.text.find("cuda") != std::string::npos) {  // otherwise no point has device: cuda
+    const std::vector<Point> points = sweep::Expand(sweep);
+    if (session::RunsHere(sweep)) {
       const GpusHere here = FindGpusHere();
-      if (!here.names.empty() || !OurTrainerHasGpus()) RequireGpusHere(sweep, points, here);
+      if (!here.names.empty() || !OurTrainerHasGpus()) plan::RequireGpusHere(sweep, points, here);
     }
-    if (const std::string why = WhyNoCudaTrainer(sweep, points); !why.empty()) {
-      throw Error(ErrorKind::kInfrastructure, why, kGetCudaTrainer);
+    if (const std::string why = plan::WhyNoCudaTrainer(sweep, points); !why.empty()) {
+      throw Error(ErrorKind::kInfrastructure, why, plan::kGetCudaTrainer);
     }
   }
   if (options.dry_run) return DryRun(sweep, options);
   // Everything that can be refused comes before the first file.
-  const std::unique_ptr<Launcher> launcher =
-      RunsHere(sweep) ? OpenLauncherFor(sweep, options.max_parallel, options.db) : OpenClusters(sweep, options);
-  CheckRules(sweep, *launcher);
-  const Interrupts interrupts;
-  TimeModel times = AssumedTimesOf(sweep, DeviceFor(sweep, "", {}));
+  const std::unique_ptr<launch::Launcher> launcher =
+      session::RunsHere(sweep) ? session::OpenLauncherFor(sweep, options.max_parallel, options.db)
+                               : OpenClusters(sweep, options);
+  launch::CheckRules(sweep, *launcher);
+  const session::Interrupts interrupts;
+  predict::TimeModel times = session::AssumedTimesOf(sweep, session::DeviceFor(sweep, "", {}));
 
-  const DriverLock lock = DriverLock::Take(options.db, sweep.name);
-  RunDisplay display(stdout, DisplayOptions(stdout, sweep.name));
+  const driver::DriverLock lock = driver::DriverLock::Take(options.db, sweep.name);
+  driver::RunDisplay display(stdout, driver::DisplayOptions(stdout, sweep.name));
   const fs::path output_dir = fs::absolute(options.to);
-  Store store = OpenForRun(options.db, output_dir / "jobs", [&](const std::string& words) { display.Note(words); });
-  KeepSweep(output_dir, sweep);
-  if (sweep.search) KeepSweep(output_dir, SweepOfTurns(sweep));
+  store::Store store =
+      OpenForRun(options.db, output_dir / "jobs", [&](const std::string& words) { display.Note(words); });
+  collect::KeepSweep(output_dir, sweep);
+  if (sweep.search) collect::KeepSweep(output_dir, rounds::SweepOfTurns(sweep));
 
-  const DriverOptions driver = DriverOptionsOf(sweep, options, store, std::move(times));
+  const driver::DriverOptions driver = DriverOptionsOf(sweep, options, store, std::move(times));
 
   SystemClock clock;
-  if (const std::string other = OtherFileOf(store, sweep); !other.empty()) display.Note("warning: " + other);
+  if (const std::string other = session::OtherFileOf(store, sweep); !other.empty()) display.Note("warning: " + other);
   if (driver.campaign != kDefaultCampaign) display.Note(fmt::format("campaign {}", driver.campaign));
-  if (const double others = driver.runs_here ? OthersShareNow(clock) : 0; others > kBusyBeforeRun) {
+  if (const double others = driver.runs_here ? node::OthersShareNow(clock) : 0; others > kBusyBeforeRun) {
     display.Note(
         fmt::format("this machine is busy: others take {:.0f} % of its cores' time now; what they take while a "
                     "point runs is kept with its figures",
                     100 * others));
   }
-  std::optional<MetricsFile> metrics;
+  std::optional<metrics::MetricsFile> metrics;
   if (!options.metrics_file.empty()) metrics.emplace(options.metrics_file, options.db, store, clock, display);
-  RunObserver& observer = metrics ? static_cast<RunObserver&>(*metrics) : display;
-  const auto [summary, answer] =
-      RunOrSayHowToGoOn(sweep, driver,
-                        {store, *launcher, clock, PredictMemory, observer, Interrupts::Count,
-                         [&] { RunSetup(sweep, output_dir, [&](const std::string& words) { display.Note(words); }); }},
-                        display, reports, options);
+  driver::RunObserver& observer = metrics ? static_cast<driver::RunObserver&>(*metrics) : display;
+  const auto [summary, answer] = RunOrSayHowToGoOn(
+      sweep, driver,
+      {store, *launcher, clock, predict::PredictMemory, observer, session::Interrupts::Count,
+       [&] { session::RunSetup(sweep, output_dir, [&](const std::string& words) { display.Note(words); }); }},
+      display, reports, options);
   metrics.reset();
   display.Erase();
 
   if (summary.left) {
     const bool one = summary.live_jobs == 1;
-    Say("{}: {}; {} job{} by {}\n", options.detach ? "detached" : "left", EndsText(store.Progress(sweep.name)),
-        summary.live_jobs, one ? " goes on" : "s go on", one ? "itself" : "themselves");
-    Say("to follow, collect and run what is left: {}\n", CommandLine(options));
-    Say("to look: ridgeline status {0} --db {1} --watch\nto end them: ridgeline cancel {0} --db {1}\n",
-        ShellWord(options.sweep), ShellWord(options.db));
-    return summary.interrupted ? kInterruptedExit : 0;
+    session::Say("{}: {}; {} job{} by {}\n", options.detach ? "detached" : "left",
+                 session::EndsText(store.Progress(sweep.name)), summary.live_jobs, one ? " goes on" : "s go on",
+                 one ? "itself" : "themselves");
+    session::Say("to follow, collect and run what is left: {}\n", CommandLine(options));
+    session::Say("to look: ridgeline status {0} --db {1} --watch\nto end them: ridgeline cancel {0} --db {1}\n",
+                 ShellWord(options.sweep), ShellWord(options.db));
+    return summary.interrupted ? session::kInterruptedExit : 0;
   }
   if (summary.interrupted) {
-    Say("interrupted: {}\n", EndsText(store.Progress(sweep.name)));
+    session::Say("interrupted: {}\n", session::EndsText(store.Progress(sweep.name)));
     if (summary.live_jobs > 0) {
-      Say("{} told to end, but the end was not seen: the next run finds out how {} ended\n",
-          summary.live_jobs == 1 ? "1 job was" : fmt::format("{} jobs were", summary.live_jobs),
-          summary.live_jobs == 1 ? "it" : "they");
+      session::Say("{} told to end, but the end was not seen: the next run finds out how {} ended\n",
+                   summary.live_jobs == 1 ? "1 job was" : fmt::format("{} jobs were", summary.live_jobs),
+                   summary.live_jobs == 1 ? "it" : "they");
     }
-    Say("to continue: {}\n", CommandLine(options));
-    return kInterruptedExit;
+    session::Say("to continue: {}\n", CommandLine(options));
+    return session::kInterruptedExit;
   }
   const Table table = ResultTable(store, sweep);
-  Write("\n" + ToText(table) + BelowTable(table) + "\n");
-  WriteReports(reports, sweep.name, store, output_dir);
-  Say("{}\n", EndsText(store.Progress(sweep.name)));
-  for (const std::string& line : answer) Say("{}\n", line);
-  return ExitCodeOf(summary, options, IsOurTrainer(sweep.launch));
+  session::Write("\n" + ToText(table) + BelowTable(table) + "\n");
+  session::WriteReports(reports, sweep.name, store, output_dir);
+  session::Say("{}\n", session::EndsText(store.Progress(sweep.name)));
+  for (const std::string& line : answer) session::Say("{}\n", line);
+  return ExitCodeOf(summary, options, plan::IsOurTrainer(sweep.launch));
 }
 
 }  // namespace
@@ -381,9 +391,9 @@ std::function<int(const fs::path& sweep)> AddRunOptions(CLI::App& self) {
     options->sweep = sweep;
     try {
       return Run(*options);
-    } catch (const Interrupted&) {
-      Say("interrupted; to continue: {}\n", CommandLine(*options));
-      return kInterruptedExit;
+    } catch (const driver::Interrupted&) {
+      session::Say("interrupted; to continue: {}\n", CommandLine(*options));
+      return session::kInterruptedExit;
     }
   };
 }
@@ -416,4 +426,4 @@ Action RunCommand(CLI::App& self) {
   return [sweep, run] { return run(*sweep); };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -22,14 +22,14 @@
 #include "session/say.h"
 #include "session/session.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
 constexpr int kArenas = 2;
 
 struct ServeCommandOptions {
-  std::string db = kDefaultDb;
+  std::string db = session::kDefaultDb;
   std::string listen = "127.0.0.1:8320";
   std::string token_file;
   std::vector<std::string> names;
@@ -43,31 +43,32 @@ std::string AddressShown(const std::string& host, int port) {
 }
 
 int Serve(const ServeCommandOptions& options) {
-  ServerOptions server;
-  server.listen = ParseListenAddress(options.listen);
+  serve::ServerOptions server;
+  server.listen = serve::ParseListenAddress(options.listen);
   server.names = options.names;
-  server.base_path = ParseBasePath(options.base_path);
-  if (!options.token_file.empty()) server.token = ReadTokenFile(options.token_file);
-  if (server.token.empty() && !IsLoopback(server.listen.host)) {
+  server.base_path = serve::ParseBasePath(options.base_path);
+  if (!options.token_file.empty()) server.token = serve::ReadTokenFile(options.token_file);
+  if (server.token.empty() && !serve::IsLoopback(server.listen.host)) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("serve: others reach {}, and everybody could read what is measured", options.listen),
                 "give a token (--token-file FILE, made by `openssl rand -hex 32`), or listen on 127.0.0.1 and reach "
                 "it by `ssh -L`");
   }
   if (!fs::exists(options.db)) {
-    SayAside("ridgeline: there is no database {} yet: pages say so until `ridgeline run` makes it\n", options.db);
+    session::SayAside("ridgeline: there is no database {} yet: pages say so until `ridgeline run` makes it\n",
+                      options.db);
   }
   // Otherwise each thread's arena would keep the memory of the largest page that it ever made.
   ::mallopt(M_ARENA_MAX, kArenas);
   SystemClock clock;
-  Site site(options.db, ReportFoldersFor(options.reports, ""), clock, server.base_path);
-  const Interrupts interrupts;
-  SiteServer listening(site, server);
-  Say("{} shows {}; Ctrl-C ends it\n", AddressShown(server.listen.host, listening.port()), options.db);
+  serve::Site site(options.db, session::ReportFoldersFor(options.reports, ""), clock, server.base_path);
+  const session::Interrupts interrupts;
+  serve::SiteServer listening(site, server);
+  session::Say("{} shows {}; Ctrl-C ends it\n", AddressShown(server.listen.host, listening.port()), options.db);
   std::fflush(stdout);  // the starting program may wait for this line
-  listening.Run([] { return Interrupts::Count() > 0; },
+  listening.Run([] { return session::Interrupts::Count() > 0; },
                 [&] {
-                  SayAside("ridgeline: {} still does not answer, and is not waited for\n", options.db);
+                  session::SayAside("ridgeline: {} still does not answer, and is not waited for\n", options.db);
                   std::_Exit(0);
                 });
   return 0;
@@ -107,4 +108,4 @@ Action ServeCommand(CLI::App& self) {
   return [options] { return Serve(*options); };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -20,7 +20,7 @@
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 constexpr size_t kColumns = 80;
@@ -97,7 +97,7 @@ std::string WritingOf(const std::string& path, const std::string& exact) {
   return fmt::format("cat >{} <<'{}'\n{}{}\n", ShellWord(path), end, text, end);
 }
 
-std::string CommandLine(const Invoked& start) {
+std::string CommandLine(const trainers::Invoked& start) {
   Lines lines("  ", " \\");
   lines.Add("env");
   lines.Break();
@@ -109,7 +109,7 @@ std::string CommandLine(const Invoked& start) {
   return lines.Text().substr(2);
 }
 
-Json CommandJson(const Point& point, const Preview& preview) {
+Json CommandJson(const Point& point, const node::Preview& preview) {
   const std::filesystem::path& directory = preview.start.directory;
   return {{"point", point.id},
           {"trainer", point.spec.trainer},
@@ -152,7 +152,7 @@ std::vector<Point> Chosen(std::vector<Point> points, const CommandsAsked& asked)
 }
 
 // You may name a release by its own name, by a shorter form of it, or by the name that the sweep uses.
-void RequireTrainer(const Sweep& sweep, const Point& point, const CommandsAsked& asked) {
+void RequireTrainer(const sweep::Sweep& sweep, const Point& point, const CommandsAsked& asked) {
   const std::string& trainer = point.spec.trainer;
   const auto definition = sweep.trainers.Find(trainer);
   if (asked.trainer.empty() || asked.trainer == trainer) return;
@@ -165,7 +165,7 @@ void RequireTrainer(const Sweep& sweep, const Point& point, const CommandsAsked&
 }
 
 // The container image that the launcher uses for the trainer. The node decides how to run it.
-std::string ContainerOf(const Launch& launch) {
+std::string ContainerOf(const sweep::Launch& launch) {
   const auto own = launch.config.find(launch.launcher);
   if (own == launch.config.end() || !own->is_object()) return {};
   const bool is_ours = launch.definition == nullptr && IsOurTrainer(launch.trainer);
@@ -178,11 +178,11 @@ std::string ContainerOf(const Launch& launch) {
   return {};
 }
 
-Preview PreviewOfPoint(const Sweep& sweep, const Point& point) {
-  const Launch launch = LaunchOf(sweep, point);
-  RequireScheduler(sweep, launch);
+node::Preview PreviewOfPoint(const sweep::Sweep& sweep, const Point& point) {
+  const sweep::Launch launch = sweep::LaunchOf(sweep, point);
+  plan::RequireScheduler(sweep, launch);
   try {
-    Preview preview = PreviewOf(JobFor(sweep, point, {}), launch.definition);
+    node::Preview preview = node::PreviewOf(plan::JobFor(sweep, point, {}), launch.definition);
     preview.container = ContainerOf(launch);
     return preview;
   } catch (const Error& e) {
@@ -192,7 +192,7 @@ Preview PreviewOfPoint(const Sweep& sweep, const Point& point) {
 
 }  // namespace
 
-std::string CommandText(const std::string& point, const Preview& preview) {
+std::string CommandText(const std::string& point, const node::Preview& preview) {
   std::string text = Comment(point);
   if (!preview.definition.empty()) text += Comment("definition " + preview.definition);
   text += Comment(preview.processes);
@@ -209,34 +209,34 @@ std::string CommandText(const std::string& point, const Preview& preview) {
   return text + CommandLine(preview.start);
 }
 
-void ShowCommands(const Sweep& sweep, const CommandsAsked& asked) {
-  Expansion expansion;
-  const std::vector<Point> points = Chosen(Expand(sweep, &expansion), asked);
+void ShowCommands(const sweep::Sweep& sweep, const CommandsAsked& asked) {
+  sweep::Expansion expansion;
+  const std::vector<Point> points = Chosen(sweep::Expand(sweep, &expansion), asked);
   if (!asked.point.empty()) RequireTrainer(sweep, points.front(), asked);
   const bool as_text = asked.format == "text";
   const size_t shown = as_text ? std::min(points.size(), kMostAsText) : points.size();
-  const std::vector<const Field*> varying = VaryingFields(sweep);
-  if (asked.format == "json") Write("[");
+  const std::vector<const Field*> varying = sweep::VaryingFields(sweep);
+  if (asked.format == "json") session::Write("[");
   for (size_t i = 0; i < shown; ++i) {
-    const Preview preview = PreviewOfPoint(sweep, points[i]);
+    const node::Preview preview = PreviewOfPoint(sweep, points[i]);
     if (as_text) {
       const std::string label = PointName(points[i].spec, varying);
-      Write((i > 0 ? "\n" : "") +
-            CommandText(fmt::format("point {}: {}", points[i].id.substr(0, kShortId), label), preview));
+      session::Write((i > 0 ? "\n" : "") +
+                     CommandText(fmt::format("point {}: {}", points[i].id.substr(0, kShortId), label), preview));
     } else {
       const bool lines = asked.format == "jsonl";
-      Write((lines   ? ""
-             : i > 0 ? ",\n"
-                     : "\n") +
-            ShowJson(CommandJson(points[i], preview), lines ? -1 : 1) + (lines ? "\n" : ""));
+      session::Write((lines   ? ""
+                      : i > 0 ? ",\n"
+                              : "\n") +
+                     ShowJson(CommandJson(points[i], preview), lines ? -1 : 1) + (lines ? "\n" : ""));
     }
   }
-  if (asked.format == "json") Write("\n]\n");
-  for (const std::string& warning : expansion.warnings) SayAside("warning: {}\n", warning);
+  if (asked.format == "json") session::Write("\n]\n");
+  for (const std::string& warning : expansion.warnings) session::SayAside("warning: {}\n", warning);
   if (shown < points.size()) {
-    SayAside("{} more points are not shown: name one as --point ID, or read them all with -o jsonl\n",
-             points.size() - shown);
+    session::SayAside("{} more points are not shown: name one as --point ID, or read them all with -o jsonl\n",
+                      points.size() - shown);
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -6,7 +6,7 @@
 #include "node/preview.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 
 struct CommandsAsked {
   std::string point;            // the beginning of an id; empty: all points
@@ -16,10 +16,10 @@ struct CommandsAsked {
 
 // Prints the commands. Throws Error(kUsage) if `point` is the beginning of no id or of several, or if the point has
 // another trainer.
-void ShowCommands(const Sweep& sweep, const CommandsAsked& asked);
+void ShowCommands(const sweep::Sweep& sweep, const CommandsAsked& asked);
 
 // A point's command as shell text: comments, its files, and the command with its environment, in lines of 80 columns
 // unless a word is longer. `point`: describes the point.
-std::string CommandText(const std::string& point, const Preview& preview);
+std::string CommandText(const std::string& point, const node::Preview& preview);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

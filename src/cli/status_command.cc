@@ -31,7 +31,7 @@
 #include "session/session.h"
 #include "sweep/given.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
@@ -53,9 +53,9 @@ std::string ShownText(Table table, std::initializer_list<const char*> where_it_d
   return ToText(table);
 }
 
-Table SweepTable(const std::vector<SweepProgress>& sweeps) {
+Table SweepTable(const std::vector<store::SweepProgress>& sweeps) {
   Table table{{"sweep", "campaign", "points", "ok", "failed", "out of memory", "live", "left"}, {}};
-  for (const SweepProgress& p : sweeps) {
+  for (const store::SweepProgress& p : sweeps) {
     table.rows.push_back({p.sweep.name, p.sweep.measured_as.campaign, p.points, p.ok, p.failed, p.out_of_memory, p.live,
                           p.points - p.finished() - p.live});
   }
@@ -64,10 +64,10 @@ Table SweepTable(const std::vector<SweepProgress>& sweeps) {
 
 // A line for each sweep whose points are not those of its file alone, because of -S or --only. Without it the count of
 // points would look like that of the file.
-std::string GivenText(const std::vector<SweepProgress>& sweeps) {
+std::string GivenText(const std::vector<store::SweepProgress>& sweeps) {
   std::string text;
-  for (const SweepProgress& p : sweeps) {
-    const std::string given = GivenIn(p.sweep.text);
+  for (const store::SweepProgress& p : sweeps) {
+    const std::string given = sweep::GivenIn(p.sweep.text);
     if (given.empty()) continue;
     text += PrintableLine(fmt::format("{}: the points of its last run, with {}; results of other points are kept",
                                       p.sweep.name, ShortenToCodePoints(given, kMostOfGiven))) +
@@ -76,30 +76,30 @@ std::string GivenText(const std::vector<SweepProgress>& sweeps) {
   return text;
 }
 
-std::string Said(const JobRecord& job, const char* name) {
+std::string Said(const store::JobRecord& job, const char* name) {
   const auto found = job.evidence.find(name);
   return found == job.evidence.end() ? "" : found->second;
 }
 
-std::string ProgressText(const JobRecord& record) {
-  if (record.state == JobRecord::State::kSubmitted) {
-    return QueueText(Said(record, "pending"), std::atoll(Said(record, "expected_unix_s").c_str()));
+std::string ProgressText(const store::JobRecord& record) {
+  if (record.state == store::JobRecord::State::kSubmitted) {
+    return driver::QueueText(Said(record, "pending"), std::atoll(Said(record, "expected_unix_s").c_str()));
   }
-  LiveJob job;
+  driver::LiveJob job;
   job.record = record;
-  const auto progress = ParseProgress(CurrentProgress(job));
+  const auto progress = driver::ParseProgress(driver::CurrentProgress(job));
   if (!progress) return {};
   return fmt::format("step {}/{}, {} tokens/s", progress->step, progress->steps, FormatCount(progress->tokens_per_s));
 }
 
-Table JobTable(const std::vector<JobRecord>& jobs, int64_t now_unix_ns) {
+Table JobTable(const std::vector<store::JobRecord>& jobs, int64_t now_unix_ns) {
   Table table{{"job", "sweep", "campaign", "setup", "launcher", "native id", "state", "points", "age", "now"}, {}};
-  for (const JobRecord& job : jobs) {
+  for (const store::JobRecord& job : jobs) {
     int64_t done = 0;
-    for (const JobRecord::Point& point : job.points) done += point.has_result ? 1 : 0;
+    for (const store::JobRecord::Point& point : job.points) done += point.has_result ? 1 : 0;
     table.rows.push_back(
         {job.key, job.sweep, job.measured_as.campaign, job.measured_as.setup, job.launcher, job.native_id,
-         std::string(JobStateName(job.state)), fmt::format("{}/{}", done, job.points.size()),
+         std::string(store::JobStateName(job.state)), fmt::format("{}/{}", done, job.points.size()),
          FormatDuration(std::max<int64_t>(now_unix_ns - job.created_unix_ns, 0) / kSecondNs * kSecondNs),
          ProgressText(job)});
   }
@@ -107,21 +107,21 @@ Table JobTable(const std::vector<JobRecord>& jobs, int64_t now_unix_ns) {
 }
 
 // For programs: numbers stay numbers. Includes what the job's files say about the running point.
-Json JobsJson(const std::vector<JobRecord>& jobs, int64_t now_unix_ns) {
+Json JobsJson(const std::vector<store::JobRecord>& jobs, int64_t now_unix_ns) {
   Json list = Json::array();
-  for (const JobRecord& job : jobs) {
-    LiveJob live;
+  for (const store::JobRecord& job : jobs) {
+    driver::LiveJob live;
     live.record = job;
-    const auto progress = ParseProgress(CurrentProgress(live));
+    const auto progress = driver::ParseProgress(driver::CurrentProgress(live));
     list.push_back({{"job", job.key},
                     {"sweep", job.sweep},
                     {"campaign", job.measured_as.campaign},
                     {"setup", ParseJson(job.measured_as.setup, "a setup in the store")},
                     {"launcher", job.launcher},
                     {"native_id", job.native_id},
-                    {"state", std::string(JobStateName(job.state))},
+                    {"state", std::string(store::JobStateName(job.state))},
                     {"points", std::ssize(job.points)},
-                    {"results", std::ranges::count_if(job.points, &JobRecord::Point::has_result)},
+                    {"results", std::ranges::count_if(job.points, &store::JobRecord::Point::has_result)},
                     {"pending", Said(job, "pending")},
                     {"expected_unix_s", std::atoll(Said(job, "expected_unix_s").c_str())},
                     {"age_s", std::max<int64_t>(now_unix_ns - job.created_unix_ns, 0) / kSecondNs},
@@ -140,14 +140,14 @@ Json JsonOf(Table table) {
 }
 
 // For programs. `given`: what was set or left out for the last run, by -S, --only or the file's own sections.
-Json SweepsJson(const std::vector<SweepProgress>& sweeps) {
+Json SweepsJson(const std::vector<store::SweepProgress>& sweeps) {
   Json list = JsonOf(SweepTable(sweeps));
-  for (size_t i = 0; i < sweeps.size(); ++i) list[i]["given"] = GivenIn(sweeps[i].sweep.text);
+  for (size_t i = 0; i < sweeps.size(); ++i) list[i]["given"] = sweep::GivenIn(sweeps[i].sweep.text);
   return list;
 }
 
 // The states of the points: those of a sweep, as it measures them now, or else all.
-Table EndsTable(Store& store, const std::string& sweep) {
+Table EndsTable(store::Store& store, const std::string& sweep) {
   return store.Query(fmt::format(
       "SELECT r.status || iif(r.reason = '', '', ' (' || r.reason || ')') AS \"latest result\", "
       "iif(r.reason = '', NULL, r.evidence ->> '$.node') AS node, r.campaign, r.trainer, r.cpus, "
@@ -161,19 +161,22 @@ Table EndsTable(Store& store, const std::string& sweep) {
                           SqlText(sweep)));
 }
 
-bool HasItsResults(const JobRecord& job) { return std::ranges::all_of(job.points, &JobRecord::Point::has_result); }
+bool HasItsResults(const store::JobRecord& job) {
+  return std::ranges::all_of(job.points, &store::JobRecord::Point::has_result);
+}
 
 // Everything that is shown, at one moment.
 struct Snapshot {
-  std::vector<SweepProgress> sweeps;
+  std::vector<store::SweepProgress> sweeps;
   Table ends;
-  std::vector<JobRecord> jobs;
-  std::optional<DriverIdentity> driver;
+  std::vector<store::JobRecord> jobs;
+  std::optional<driver::DriverIdentity> driver;
   std::string not_asked;  // why a launcher could not be asked for its jobs
 
   // A running job may lack results that are still to come.
   bool HasJobsThatRun() const {
-    return std::ranges::any_of(jobs, [](const JobRecord& job) { return IsLive(job.state) && !HasItsResults(job); });
+    return std::ranges::any_of(
+        jobs, [](const store::JobRecord& job) { return store::IsLive(job.state) && !HasItsResults(job); });
   }
   bool GoesOn() const { return driver.has_value() || HasJobsThatRun(); }
 };
@@ -183,16 +186,16 @@ class Looking {
   Looking(std::string sweep, std::string db) : sweep_(std::move(sweep)), db_(std::move(db)) {}
 
   Snapshot Look() {
-    Store store = OpenStore(db_, Store::Mode::kReadOnly);
-    const std::string name = sweep_.empty() ? "" : SweepName(store, sweep_);
+    store::Store store = session::OpenStore(db_, store::Store::Mode::kReadOnly);
+    const std::string name = sweep_.empty() ? "" : session::SweepName(store, sweep_);
     Snapshot seen;
     seen.sweeps = sweep_.empty() ? store.Sweeps() : std::vector{store.Progress(name)};
     seen.ends = EndsTable(store, name);
     seen.jobs = sweep_.empty() ? store.LiveJobs() : store.LiveJobs(name);
-    seen.driver = RunningDriver(db_);
+    seen.driver = driver::RunningDriver(db_);
     // A running driver asks the launcher itself, and stores the answers.
     if (!seen.driver) seen.not_asked = onlooker_.Look(seen.jobs);
-    for (JobRecord& job : seen.jobs) TakeResults(job);
+    for (store::JobRecord& job : seen.jobs) driver::TakeResults(job);
     return seen;
   }
 
@@ -203,11 +206,12 @@ class Looking {
   const std::string sweep_;
   const std::string db_;
   SystemClock clock_;
-  JobStatusReader onlooker_{db_, clock_, [this](const JobRecord& job) {
-                              const SweepRecord sweep =
-                                  OpenStore(db_, Store::Mode::kReadOnly).Progress(job.sweep).sweep;
-                              return OpenLauncherOf(sweep, job.launcher, db_);
-                            }};
+  driver::JobStatusReader onlooker_{
+      db_, clock_, [this](const store::JobRecord& job) {
+        const store::SweepRecord sweep =
+            session::OpenStore(db_, store::Store::Mode::kReadOnly).Progress(job.sweep).sweep;
+        return session::OpenLauncherOf(sweep, job.launcher, db_);
+      }};
 };
 
 std::string TextOf(const Snapshot& seen, int64_t now_unix_ns) {
@@ -242,7 +246,7 @@ int Watch(const std::string& sweep, const std::string& db) {
     const Snapshot seen = looking.Look();
     // If the output is no terminal, the jobs' age alone is no news.
     std::string mark = TextOf(seen, terminal ? looking.UnixNs() : 0);
-    if (mark != last) Write(terminal ? "\x1b[H\x1b[2J" + mark : TextOf(seen, looking.UnixNs()));
+    if (mark != last) session::Write(terminal ? "\x1b[H\x1b[2J" + mark : TextOf(seen, looking.UnixNs()));
     last = std::move(mark);
     if (!seen.GoesOn()) return 0;
     looking.Wait();
@@ -253,19 +257,19 @@ int Status(const std::string& sweep, const std::string& db, const std::string& f
   Looking looking(sweep, db);
   const Snapshot seen = looking.Look();
   if (format != "json") {
-    Write(TextOf(seen, looking.UnixNs()));
+    session::Write(TextOf(seen, looking.UnixNs()));
     return 0;
   }
-  WriteAside(seen.not_asked);
-  Write(ShowJson({{"sweeps", SweepsJson(seen.sweeps)},
-                  {"latest_results", JsonOf(seen.ends)},
-                  {"jobs", JobsJson(seen.jobs, looking.UnixNs())},
-                  {"driver", seen.driver ? Json{{"pid", seen.driver->pid},
-                                                {"sweep", seen.driver->sweep},
-                                                {"host", seen.driver->host},
-                                                {"user", seen.driver->user}}
-                                         : Json()}}) +
-        "\n");
+  session::WriteAside(seen.not_asked);
+  session::Write(ShowJson({{"sweeps", SweepsJson(seen.sweeps)},
+                           {"latest_results", JsonOf(seen.ends)},
+                           {"jobs", JobsJson(seen.jobs, looking.UnixNs())},
+                           {"driver", seen.driver ? Json{{"pid", seen.driver->pid},
+                                                         {"sweep", seen.driver->sweep},
+                                                         {"host", seen.driver->host},
+                                                         {"user", seen.driver->user}}
+                                                  : Json()}}) +
+                 "\n");
   return 0;
 }
 
@@ -274,7 +278,7 @@ int Status(const std::string& sweep, const std::string& db, const std::string& f
 Action StatusCommand(CLI::App& self) {
   struct Options {
     std::string sweep;
-    std::string db = kDefaultDb;
+    std::string db = session::kDefaultDb;
     std::string format = "text";
     bool watch = false;
   };
@@ -300,4 +304,4 @@ Action StatusCommand(CLI::App& self) {
   };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 
 class TemporaryFolder {
  public:
@@ -33,4 +33,4 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "ridgeline/job_line.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 constexpr int64_t kMostShown = 8 << 10;  // per print: so a log that a node rotates at 10 MiB lasts hours
@@ -66,4 +66,4 @@ std::string TrainerOutput::Next(bool ended) {
   return told;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 
 // Text from outside on one line of ours. Controls become escapes, and no launcher can find a job's line in it.
 std::string Disarmed(std::string_view text);
@@ -27,4 +27,4 @@ class TrainerOutput {
   int64_t offset_ = 0;  // the offset of the first byte that was not printed
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -37,7 +37,7 @@
 #include "trainers/reading.h"
 #include "trainers/run_result.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -58,14 +58,14 @@ struct TrainersOptions {
   std::vector<std::string> fields;
 };
 
-std::vector<fs::path> Folders(const TrainersOptions& options) { return TrainerFolders(options.folders); }
+std::vector<fs::path> Folders(const TrainersOptions& options) { return trainers::TrainerFolders(options.folders); }
 
 int List(const TrainersOptions& options) {
   Table table{{"trainer", "use", "tested", "tested_on", "version", "about", "folder"}, {}};
-  for (const fs::path& file : FindTrainers(Folders(options))) {
+  for (const fs::path& file : trainers::FindTrainers(Folders(options))) {
     const std::string folder = file.parent_path().string();
     try {
-      const Trainer trainer = LoadTrainer(file);
+      const trainers::Trainer trainer = trainers::LoadTrainer(file);
       const char* use = trainer.invocation ? "sweeps and logs" : "logs";
       table.rows.push_back(
           {file.stem().string(), use, trainer.tested, trainer.tested_on, trainer.version, trainer.about, folder});
@@ -75,7 +75,7 @@ int List(const TrainersOptions& options) {
           {file.stem().string(), {}, {}, {}, {}, "cannot be read: `ridgeline trainers check` says why", folder});
     }
   }
-  Write(Format(table, options.format));
+  session::Write(Format(table, options.format));
   return 0;
 }
 
@@ -86,15 +86,15 @@ int ShowOfPoint(const TrainersOptions& options) {
     throw Error(ErrorKind::kUsage, fmt::format("--point is SWEEP.yaml:ID, not '{}'", options.point),
                 "`ridgeline plan SWEEP.yaml` shows the points with their ids");
   }
-  const Sweep sweep = LoadSweepFor(options.point.substr(0, colon), "", options.folders);
+  const sweep::Sweep sweep = session::LoadSweepFor(options.point.substr(0, colon), "", options.folders);
   ShowCommands(sweep, {options.point.substr(colon + 1), options.name});
   return 0;
 }
 
 int Show(const TrainersOptions& options) {
   if (!options.point.empty()) return ShowOfPoint(options);
-  const fs::path file = FindTrainer(options.name, Folders(options));
-  Write(EscapeControls(ReadFileIfThere(file, kMaxTrainerBytes).value_or(""), "\n\t"));
+  const fs::path file = trainers::FindTrainer(options.name, Folders(options));
+  session::Write(EscapeControls(ReadFileIfThere(file, trainers::kMaxTrainerBytes).value_or(""), "\n\t"));
   return 0;
 }
 
@@ -106,10 +106,10 @@ int CheckDefinitions(const TrainersOptions& options) {
     try {
       const fs::path file = fs::is_regular_file(asked, ignored) || asked.find('/') != std::string::npos
                                 ? fs::path(asked)
-                                : FindTrainer(asked, Folders(options));
-      const Trainer trainer = LoadTrainer(file);
-      Say("{}: {} metrics, {} ends{}\n", file.string(), trainer.metrics.size(), trainer.ends.size(),
-          trainer.invocation ? ", and how it is started" : "; no command: logs alone can be read");
+                                : trainers::FindTrainer(asked, Folders(options));
+      const trainers::Trainer trainer = trainers::LoadTrainer(file);
+      session::Say("{}: {} metrics, {} ends{}\n", file.string(), trainer.metrics.size(), trainer.ends.size(),
+                   trainer.invocation ? ", and how it is started" : "; no command: logs alone can be read");
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::kInfrastructure) throw;
       faults += (faults.empty() ? "" : "\n") + e.message();
@@ -124,7 +124,7 @@ std::optional<Json> ResultOf(const std::string& path) {
   if (path.empty()) return std::nullopt;
   const auto text = ReadForeignFile(path, kMaxResultBytes);
   if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", path));
-  return ParseJsonOrLines(*text, path);
+  return trainers::ParseJsonOrLines(*text, path);
 }
 
 // What the user says about a point: its numbers, and the values that conditions of metrics compare.
@@ -134,7 +134,7 @@ struct SaidFields {
 };
 
 // Parses `--field NAME=VALUE`.
-SaidFields FieldsOf(const Trainer& trainer, const std::vector<std::string>& said) {
+SaidFields FieldsOf(const trainers::Trainer& trainer, const std::vector<std::string>& said) {
   SaidFields fields;
   for (const std::string& each : said) {
     const size_t equals = std::min(each.find('='), each.size());
@@ -143,7 +143,7 @@ SaidFields FieldsOf(const Trainer& trainer, const std::vector<std::string>& said
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     const bool is_number = error == std::errc() && end == text.data() + text.size();
-    const bool has_number = PointNumber(trainer, {}, name).has_value();
+    const bool has_number = trainers::PointNumber(trainer, {}, name).has_value();
     const bool is_own = trainer.invocation && trainer.invocation->FindOwn(name) != nullptr;
     if (text.empty() || is_number != has_number || (!has_number && !is_own && FindField(name) == nullptr)) {
       throw Error(ErrorKind::kUsage, fmt::format("--field is a field of a point and its value, not '{}'", each),
@@ -160,15 +160,15 @@ SaidFields FieldsOf(const Trainer& trainer, const std::vector<std::string>& said
 
 // Leaves out values that are not figures of the described point, as a run's result does. If the point was described
 // only in part, the figure stays, and a note says when it counts.
-void LeaveOut(const SaidFields& fields, Reading& reading) {
-  const auto is_left_out = [&](const FoundMetric& found) {
+void LeaveOut(const SaidFields& fields, trainers::Reading& reading) {
+  const auto is_left_out = [&](const trainers::FoundMetric& found) {
     if (!found.metric->only_if) return false;
     try {
       const bool holds = found.metric->only_if->Holds([&](std::string_view name) {
         const auto said = fields.values.find(name);
         return said == fields.values.end() ? std::nullopt : std::optional(said->second);
       });
-      if (!holds) reading.notes.push_back(LeftOutText(*found.metric));
+      if (!holds) reading.notes.push_back(trainers::LeftOutText(*found.metric));
       return !holds;
     } catch (const Error&) {
       reading.notes.push_back(fmt::format("{} counts only if {} (say it with --field)", found.metric->figure->name,
@@ -179,11 +179,11 @@ void LeaveOut(const SaidFields& fields, Reading& reading) {
   std::erase_if(reading.found, is_left_out);
 }
 
-Json FoundJson(const FoundMetric& found) {
-  Json json = {{"take", TakeName(found.metric->take)}, {"unit", found.unit}};
+Json FoundJson(const trainers::FoundMetric& found) {
+  Json json = {{"take", trainers::TakeName(found.metric->take)}, {"unit", found.unit}};
   if (!found.text.empty()) {
     json["value"] = found.text;
-  } else if (IsSeries(found.metric->take) || found.values.size() > 1) {
+  } else if (trainers::IsSeries(found.metric->take) || found.values.size() > 1) {
     json["value"] = found.values;
   } else {
     json["value"] = found.values.front();
@@ -197,16 +197,17 @@ Json FoundJson(const FoundMetric& found) {
   return json;
 }
 
-Json EndJson(const LogEnd& end) {
+Json EndJson(const trainers::LogEnd& end) {
   Json json = {{"end", StatusName(end.end.status)}, {"message", end.message}, {"hint", end.hint}};
   if (end.end.reason != InfrastructureReason::kNone) json["reason"] = ReasonName(end.end.reason);
   if (end.line > 0) json["line"] = end.line;
   return json;
 }
 
-Json ReadingJson(const Trainer& trainer, const Reading& reading) {
+Json ReadingJson(const trainers::Trainer& trainer, const trainers::Reading& reading) {
   Json found = Json::object();
-  for (const FoundMetric& metric : reading.found) found[std::string(metric.metric->figure->name)] = FoundJson(metric);
+  for (const trainers::FoundMetric& metric : reading.found)
+    found[std::string(metric.metric->figure->name)] = FoundJson(metric);
   return {{"trainer", trainer.name},
           {"lines", reading.lines},
           {"found", found},
@@ -224,7 +225,7 @@ Point PointOf(const std::string& said, const std::string& option, const std::vec
                 "`ridgeline plan SWEEP.yaml` shows the points with their ids");
   }
   std::vector<Point> found;
-  for (Point& point : Expand(LoadSweepFor(said.substr(0, colon), "", folders))) {
+  for (Point& point : sweep::Expand(session::LoadSweepFor(said.substr(0, colon), "", folders))) {
     if (point.id.starts_with(said.substr(colon + 1))) found.push_back(std::move(point));
   }
   if (found.size() == 1) return found.front();
@@ -233,17 +234,17 @@ Point PointOf(const std::string& said, const std::string& option, const std::vec
 }
 
 // Prints the line from which `ridgeline predict --known` learns about a log.
-int AsCalibration(const TrainersOptions& options, const Trainer& trainer) {
+int AsCalibration(const TrainersOptions& options, const trainers::Trainer& trainer) {
   const Point point = PointOf(options.as_calibration, "--as-calibration", options.folders);
   if (FindGpu(point.spec.gpu) == nullptr) {
     throw Error(ErrorKind::kUsage, fmt::format("--as-calibration: point {} says no GPU that it ran on", point.id),
                 "give the sweep its `device: cuda` and `gpu`");
   }
-  ReadingOptions reading_options = OptionsFor(trainer, point.spec);
+  trainers::ReadingOptions reading_options = trainers::OptionsFor(trainer, point.spec);
   reading_options.exit_code = options.exit_code.value_or(0);
-  const Reading reading = ReadLog(
+  const trainers::Reading reading = trainers::ReadLog(
       trainer, [&](const auto& feed) { FeedLog(options.log, feed); }, reading_options, ResultOf(options.result));
-  const RunResult result = ResultOf(trainer, reading, point.spec);
+  const RunResult result = trainers::ResultOf(trainer, reading, point.spec);
   if (result.status != RunStatus::kOk) {
     throw Error(ErrorKind::kInvalidInput,
                 fmt::format("{} is no good run of the point: {}", options.log, result.message),
@@ -259,21 +260,21 @@ int AsCalibration(const TrainersOptions& options, const Trainer& trainer) {
                             options.log),
                 "without --as-calibration, `trainers try` shows what was found");
   }
-  Say("{}\n", EncodeKnownRun({.spec = point.spec,
-                              .gpu = point.spec.gpu,
-                              .step_ns = step_ns,
-                              .from = fs::path(options.log).filename().string()}));
+  session::Say("{}\n", predict::EncodeKnownRun({.spec = point.spec,
+                                                .gpu = point.spec.gpu,
+                                                .step_ns = step_ns,
+                                                .from = fs::path(options.log).filename().string()}));
   return 0;
 }
 
 int Try(const TrainersOptions& options) {
-  const Trainer trainer = LoadTrainer(FindTrainer(options.name, Folders(options)));
-  if (!options.result.empty() && trainer.result != Trainer::Result::kFile) {
+  const trainers::Trainer trainer = trainers::LoadTrainer(trainers::FindTrainer(options.name, Folders(options)));
+  if (!options.result.empty() && trainer.result != trainers::Trainer::Result::kFile) {
     throw Error(ErrorKind::kUsage, fmt::format("the metrics of {} are found in its log", trainer.name),
                 "leave out --result");
   }
   if (!options.as_calibration.empty()) return AsCalibration(options, trainer);
-  ReadingOptions reading_options;
+  trainers::ReadingOptions reading_options;
   reading_options.exit_code = options.exit_code;
   reading_options.tokens_per_step = options.tokens_per_step;
   const auto fields = FieldsOf(trainer, options.fields);
@@ -281,11 +282,11 @@ int Try(const TrainersOptions& options) {
     const auto field = fields.numbers.find(name);
     return field == fields.numbers.end() ? std::nullopt : std::optional(field->second);
   };
-  Reading reading = ReadLog(
+  trainers::Reading reading = trainers::ReadLog(
       trainer, [&](const auto& feed) { FeedLog(options.log, feed); }, reading_options, ResultOf(options.result));
   LeaveOut(fields, reading);
   if (options.format == "json") {
-    Write(ShowJson(ReadingJson(trainer, reading), 1) + "\n");
+    session::Write(ShowJson(ReadingJson(trainer, reading), 1) + "\n");
   } else {
     SayReading(reading);
   }
@@ -375,4 +376,4 @@ Action TrainersCommand(CLI::App& self) {
   };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -21,7 +21,7 @@
 #include "trainers/propose.h"
 #include "trainers/reading.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -31,27 +31,28 @@ struct NewTrainerOptions {
   std::string to;
   std::vector<std::string> command;
   std::vector<fs::path> folders;
-  ProposalAnswers answers;
+  trainers::ProposalAnswers answers;
 };
 
-Reading ReadWith(const Trainer& trainer, const std::string& log) {
-  return ReadLog(trainer, [&](const auto& feed) { FeedLog(log, feed); }, {});
+trainers::Reading ReadWith(const trainers::Trainer& trainer, const std::string& log) {
+  return trainers::ReadLog(trainer, [&](const auto& feed) { FeedLog(log, feed); }, {});
 }
 
 // Whether a definition reads the steps of this log: their losses, or their times.
-bool ReadsSteps(const Reading& reading) {
+bool ReadsSteps(const trainers::Reading& reading) {
   int series = 0;
-  for (const FoundMetric& found : reading.found) series += found.matches >= 2 && IsSeries(found.metric->take) ? 1 : 0;
+  for (const trainers::FoundMetric& found : reading.found)
+    series += found.matches >= 2 && trainers::IsSeries(found.metric->take) ? 1 : 0;
   return series >= 2 || (series == 1 && reading.missing.empty());
 }
 
 // Says which definitions read this log already.
 void SayKnown(const NewTrainerOptions& options) {
   std::vector<std::string> known;
-  for (const fs::path& file : FindTrainers(TrainerFolders(options.folders))) {
+  for (const fs::path& file : trainers::FindTrainers(trainers::TrainerFolders(options.folders))) {
     try {
-      const Trainer trainer = LoadTrainer(file);
-      if (trainer.result == Trainer::Result::kPatterns && ReadsSteps(ReadWith(trainer, options.log))) {
+      const trainers::Trainer trainer = trainers::LoadTrainer(file);
+      if (trainer.result == trainers::Trainer::Result::kPatterns && ReadsSteps(ReadWith(trainer, options.log))) {
         known.push_back(trainer.name);
       }
     } catch (const Error& e) {
@@ -59,14 +60,14 @@ void SayKnown(const NewTrainerOptions& options) {
     }
   }
   if (known.empty()) return;
-  Say("{} already read{} the steps of this log: `ridgeline trainers try {} --log {}` shows what\n", Join(known, ", "),
-      known.size() == 1 ? "s" : "", known.front(), ShellWord(options.log));
+  session::Say("{} already read{} the steps of this log: `ridgeline trainers try {} --log {}` shows what\n",
+               Join(known, ", "), known.size() == 1 ? "s" : "", known.front(), ShellWord(options.log));
 }
 
 // The figures that the log leaves open, each with its question and with a line.
-std::vector<std::string> Questions(const Proposal& proposal) {
+std::vector<std::string> Questions(const trainers::Proposal& proposal) {
   std::vector<std::string> lines;
-  for (const ProposedMetric& metric : proposal.metrics) {
+  for (const trainers::ProposedMetric& metric : proposal.metrics) {
     if (metric.question.empty()) continue;
     lines.push_back(fmt::format("{}: {}", metric.figure, metric.question));
     lines.push_back("  " + metric.seen);
@@ -85,7 +86,8 @@ int New(const NewTrainerOptions& options) {
                 "the log is read several times, so it cannot be a pipe");
   }
   SayKnown(options);
-  const Proposal proposal = ProposeMetrics([&](const auto& feed) { FeedLog(options.log, feed); }, options.answers);
+  const trainers::Proposal proposal =
+      trainers::ProposeMetrics([&](const auto& feed) { FeedLog(options.log, feed); }, options.answers);
   const std::vector<std::string> questions = Questions(proposal);
   const bool has_figure =
       std::ranges::any_of(proposal.metrics, [](const auto& metric) { return metric.question.empty(); });
@@ -97,9 +99,9 @@ int New(const NewTrainerOptions& options) {
                                   : "answer with the options that are named");
   }
   const std::string text =
-      DefinitionText(options.name, fs::path(options.log).filename().string(), proposal, options.command);
-  const Trainer trainer = ParseTrainer(text, file);
-  const Reading reading = ReadWith(trainer, options.log);
+      trainers::DefinitionText(options.name, fs::path(options.log).filename().string(), proposal, options.command);
+  const trainers::Trainer trainer = trainers::ParseTrainer(text, file);
+  const trainers::Reading reading = ReadWith(trainer, options.log);
   SayReading(reading);
   static constexpr auto kAsked = {"step_time", "tokens_per_s", "loss", "device_peak", "parameters"};
   std::vector<std::string> missing;
@@ -107,17 +109,17 @@ int New(const NewTrainerOptions& options) {
     const auto is_it = [&](const auto& metric) { return metric.figure == figure; };
     if (std::ranges::none_of(proposal.metrics, is_it)) missing.emplace_back(figure);
   }
-  if (!missing.empty()) Say("the log has no: {}\n", Join(missing, ", "));
-  for (const std::string& note : proposal.notes) Say("note: {}\n", note);
-  if (!questions.empty()) Say("to answer, before these count (each stands in the file as a comment):\n");
-  for (const std::string& line : questions) Say("{}\n", line);
+  if (!missing.empty()) session::Say("the log has no: {}\n", Join(missing, ", "));
+  for (const std::string& note : proposal.notes) session::Say("note: {}\n", note);
+  if (!questions.empty()) session::Say("to answer, before these count (each stands in the file as a comment):\n");
+  for (const std::string& line : questions) session::Say("{}\n", line);
   if (file.has_parent_path()) MakeDirs(file.parent_path());
   const Fd created(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (created.get() < 0) ThrowErrno("cannot create " + file.string());
   WriteAll(created.get(), text, file);
-  Say("written: {}\n", file.string());
-  Say("next: {} in that file what the program trains (`supports`)\n",
-      options.command.empty() ? "write the command, and say" : "say");
+  session::Say("written: {}\n", file.string());
+  session::Say("next: {} in that file what the program trains (`supports`)\n",
+               options.command.empty() ? "write the command, and say" : "say");
   return 0;
 }
 
@@ -162,4 +164,4 @@ std::pair<const CLI::App*, std::function<int()>> AddTrainersNew(CLI::App& traine
   return {self, [options] { return New(*options); }};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

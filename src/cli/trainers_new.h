@@ -6,9 +6,9 @@
 
 #include <CLI/CLI.hpp>
 
-namespace ridgeline {
+namespace ridgeline::cli {
 
 // Adds the subcommand, and returns it with what it does.
 std::pair<const CLI::App*, std::function<int()>> AddTrainersNew(CLI::App& trainers);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -29,7 +29,7 @@
 #include "run/results_file.h"
 #include "trainers/node_part.h"
 
-namespace ridgeline {
+namespace ridgeline::collect {
 namespace {
 
 constexpr size_t kChunk = 128;  // points that are read before they are written
@@ -76,11 +76,12 @@ class JobReading {
   JobReading(const JobToCollect& from, int64_t now_unix_ns)
       : from_(from),
         now_unix_ns_(now_unix_ns),
-        live_(IsLive(from.state)),
+        live_(store::IsLive(from.state)),
         read_(from.results != nullptr ? *from.results : JobResults()),
         lines_(from.job.job_dir, read_.offset) {
     read_.lacks_lines = false;
-    wanted_count_ = static_cast<size_t>(std::ranges::count(from.job.points, false, &JobRecord::Point::has_result));
+    wanted_count_ =
+        static_cast<size_t>(std::ranges::count(from.job.points, false, &store::JobRecord::Point::has_result));
     any_began_ = wanted_count_ < from.job.points.size();
   }
 
@@ -90,8 +91,8 @@ class JobReading {
   const JobToCollect& from() const { return from_; }
 
   // Returns about `most` results; none once it is done.
-  std::vector<NewResult> Next(size_t most) {
-    std::vector<NewResult> found;
+  std::vector<store::NewResult> Next(size_t most) {
+    std::vector<store::NewResult> found;
     if (!lines_done_) ReadLines(most, found);
     if (!lines_done_) return found;
     const auto& points = from_.job.points;
@@ -112,16 +113,16 @@ class JobReading {
 
  private:
   // Is filled when something is first looked up: jobs are looked at often, and seldom have anything new.
-  std::map<std::string_view, const JobRecord::Point*>& Wanted() {
+  std::map<std::string_view, const store::JobRecord::Point*>& Wanted() {
     if (wanted_.empty() && wanted_count_ > 0) {
-      for (const JobRecord::Point& point : from_.job.points) {
+      for (const store::JobRecord::Point& point : from_.job.points) {
         if (!point.has_result) wanted_.emplace(point.id, &point);
       }
     }
     return wanted_;
   }
 
-  void ReadLines(size_t most, std::vector<NewResult>& found) {
+  void ReadLines(size_t most, std::vector<store::NewResult>& found) {
     try {
       lines_done_ = lines_.ReadNew([&](const JobLine& line) {
         TakeLine(line, found);
@@ -137,7 +138,7 @@ class JobReading {
     }
   }
 
-  void Keep(RunResult result, std::vector<NewResult>& found) {
+  void Keep(RunResult result, std::vector<store::NewResult>& found) {
     const auto point = Wanted().extract(result.point_id).mapped();
     --wanted_count_;
     read_.unfinished.erase(point->id);
@@ -145,7 +146,7 @@ class JobReading {
     found.push_back({std::move(result), from_.job.key, point->attempt});
   }
 
-  void TakeLine(const JobLine& line, std::vector<NewResult>& found) {
+  void TakeLine(const JobLine& line, std::vector<store::NewResult>& found) {
     any_began_ = true;
     if (!Wanted().contains(line.point_id)) return;
     try {
@@ -160,28 +161,29 @@ class JobReading {
 
   // Whether the result is final whatever happens to its job.
   static bool Stands(const RunResult& result) {
-    return IsFinal(result.status) && !MayBeOfALostNode(result) && !AwaitsNodes(result);
+    return store::IsFinal(result.status) && !MayBeOfALostNode(result) && !trainers::AwaitsNodes(result);
   }
 
   static bool EndedWellAlone(const RunResult& first) {
-    return first.evidence.at(kAwaitsNodesEvidence) == EndName(RunStatus::kOk);
+    return first.evidence.at(trainers::kAwaitsNodesEvidence) == EndName(RunStatus::kOk);
   }
 
   static bool LacksParts(const RunResult& result) {
-    return result.status == RunStatus::kOk && result.evidence.contains(kMissingPartsEvidence);
+    return result.status == RunStatus::kOk && result.evidence.contains(trainers::kMissingPartsEvidence);
   }
 
   // For points whose nodes share no folder: completes the results of those whose nodes have all reported their parts.
-  void TakeAwaiting(std::vector<NewResult>& found) {
+  void TakeAwaiting(std::vector<store::NewResult>& found) {
     bool looked = false;
     read_.awaiting.clear();
     for (const auto& [point_id, text] : std::map(read_.unfinished)) {
-      if (text.find(kAwaitsNodesEvidence) == std::string::npos || !Wanted().contains(point_id)) continue;
+      if (text.find(trainers::kAwaitsNodesEvidence) == std::string::npos || !Wanted().contains(point_id)) continue;
       try {
         const RunResult first = DecodeOf(point_id, text, lines_.path().string());
-        if (!AwaitsNodes(first)) continue;
+        if (!trainers::AwaitsNodes(first)) continue;
         if (!std::exchange(looked, true)) LookForParts();
-        std::optional<RunResult> whole = CompleteResult(first, read_.parts.Of(point_id), /*last=*/false, Told());
+        std::optional<RunResult> whole =
+            trainers::CompleteResult(first, read_.parts.Of(point_id), /*last=*/false, Told());
         if (!whole) {
           if (read_.awaiting.empty() && EndedWellAlone(first)) read_.awaiting = point_id;
           continue;
@@ -206,7 +208,7 @@ class JobReading {
     for (const auto& [point_id, point] : Wanted()) {
       if (!read_.failed_part.empty()) return;
       const std::string id(point_id);
-      if (const auto failed = FirstFailure(read_.parts.Of(id), SinceUnixNs())) {
+      if (const auto failed = trainers::FirstFailure(read_.parts.Of(id), SinceUnixNs())) {
         read_.failed_part = fmt::format("{}: {}", EndName(EndOf(*failed)), failed->message);
       }
     }
@@ -215,16 +217,18 @@ class JobReading {
   // A job counts as started when its last node has started, and the first may have failed by then.
   int64_t SinceUnixNs() const { return std::max<int64_t>(0, from_.job.started_unix_ns - kNodesStartApartNs); }
 
-  ToldBy Told() const { return from_.evidence.contains(said::kGangEnded) ? ToldBy::kUs : ToldBy::kOthers; }
+  trainers::ToldBy Told() const {
+    return from_.evidence.contains(said::kGangEnded) ? trainers::ToldBy::kUs : trainers::ToldBy::kOthers;
+  }
 
   // The result of a point whose first node was ended before it reported anything.
   std::optional<RunResult> OfFailedPart(const std::string& point_id) {
-    if (Told() == ToldBy::kOthers) return std::nullopt;
+    if (Told() == trainers::ToldBy::kOthers) return std::nullopt;
     LookForParts();
-    std::optional<RunResult> failed = FirstFailure(read_.parts.Of(point_id), SinceUnixNs());
+    std::optional<RunResult> failed = trainers::FirstFailure(read_.parts.Of(point_id), SinceUnixNs());
     if (!failed) return std::nullopt;
     failed->point_id = point_id;
-    failed->evidence[kMissingPartsEvidence] = "the first node was ended before it reported its measurements";
+    failed->evidence[trainers::kMissingPartsEvidence] = "the first node was ended before it reported its measurements";
     return failed;
   }
 
@@ -240,11 +244,11 @@ class JobReading {
   }
 
   // All nodes of the job are present, so the earlier points caused their own ends.
-  void KeepWhatAwaitedNodes(std::vector<NewResult>& found) {
+  void KeepWhatAwaitedNodes(std::vector<store::NewResult>& found) {
     for (const auto& [point_id, text] : std::map(read_.unfinished)) {
       try {
         RunResult result = DecodeOf(point_id, text, lines_.path().string());
-        if (MayBeOfALostNode(result) && !AwaitsNodes(result)) Keep(std::move(result), found);
+        if (MayBeOfALostNode(result) && !trainers::AwaitsNodes(result)) Keep(std::move(result), found);
       } catch (const Error&) {
         // Reported when the job ends, as for every line that is no result.
       }
@@ -261,9 +265,9 @@ class JobReading {
         return read_.lacks_lines ? std::nullopt : std::optional(Missing(point_id));
       }
       RunResult result = DecodeOf(point_id, line->second, lines_.path().string());
-      if (AwaitsNodes(result)) {
+      if (trainers::AwaitsNodes(result)) {
         LookForParts();
-        result = *CompleteResult(result, read_.parts.Of(point_id), /*last=*/true, Told());
+        result = *trainers::CompleteResult(result, read_.parts.Of(point_id), /*last=*/true, Told());
       }
       if (MayBeOfALostNode(result) || LacksParts(result)) {
         CorrectEndOfSeveral(from_, result);
@@ -312,7 +316,7 @@ class JobReading {
     if (owed) end = InfrastructureReason::kLost;
     if (!no_lines_.empty() && end.status == RunStatus::kInfrastructure) end = InfrastructureReason::kStorage;
     std::string hint = Said(from_, said::kHint);
-    if (hint.empty() && !IsFinal(end.status)) hint = "`ridgeline run` with the same sweep runs it again";
+    if (hint.empty() && !store::IsFinal(end.status)) hint = "`ridgeline run` with the same sweep runs it again";
     RunResult result = WithoutResult(from_, point_id, end, std::move(message), std::move(hint), now_unix_ns_);
     if (owed) result.evidence[kBeganKey] = "no";
     if (!trouble.empty()) SayFile(lines_.path(), trouble, result);
@@ -337,7 +341,7 @@ class JobReading {
   bool live_;
   JobResults read_;
   ResultsReader lines_;
-  std::map<std::string_view, const JobRecord::Point*> wanted_;  // points without a result; filled on first use
+  std::map<std::string_view, const store::JobRecord::Point*> wanted_;  // points without a result; filled on first use
   size_t wanted_count_ = 0;
   bool any_began_ = false;
   bool lines_done_ = false;
@@ -358,12 +362,12 @@ void OrProblem(FolderCollection& found, Act act) {
 
 // Adds a result of a job that no driver submitted. The job may still run, so only a final result counts. `parts`: what
 // the nodes of such points reported.
-void AddFound(Store& store, const std::string& point_id, const std::string& text, const std::string& source,
+void AddFound(store::Store& store, const std::string& point_id, const std::string& text, const std::string& source,
               const MeasurementKey& measured_as, const PartsTold& parts, FolderCollection& found) {
   OrProblem(found, [&] {
     RunResult result = DecodeOf(point_id, text, source);
-    if (AwaitsNodes(result)) {
-      std::optional<RunResult> whole = CompleteResult(result, parts.Of(point_id), /*last=*/false);
+    if (trainers::AwaitsNodes(result)) {
+      std::optional<RunResult> whole = trainers::CompleteResult(result, parts.Of(point_id), /*last=*/false);
       if (!whole) {
         found.problems.push_back(
             fmt::format("{}: the result of {} lacks what its other nodes' pods say: their logs must be here, too",
@@ -372,24 +376,24 @@ void AddFound(Store& store, const std::string& point_id, const std::string& text
       }
       result = *std::move(whole);
     }
-    if (!IsFinal(result.status)) return;
-    const NewResult fresh{std::move(result), "", 0, measured_as};
+    if (!store::IsFinal(result.status)) return;
+    const store::NewResult fresh{std::move(result), "", 0, measured_as};
     found.added += std::ssize(store.AddResults({&fresh, 1}));
   });
 }
 
 }  // namespace
 
-std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs, int64_t now_unix_ns) {
+std::vector<Collected> Collect(store::Store& store, std::span<const JobToCollect> jobs, int64_t now_unix_ns) {
   std::deque<JobReading> readings;
   for (const JobToCollect& from : jobs) {
     JobReading& reading = readings.emplace_back(from, now_unix_ns);
-    if (IsLive(from.state) && reading.wanted() == 0) readings.pop_back();
+    if (store::IsLive(from.state) && reading.wanted() == 0) readings.pop_back();
   }
   if (readings.empty()) return {};
 
   std::vector<Collected> collected;
-  const auto keep = [&](const std::vector<NewResult>& results) {
+  const auto keep = [&](const std::vector<store::NewResult>& results) {
     for (const size_t i : store.AddResults(results)) {
       const RunResult& result = results[i].result;
       const int64_t duration_ns = result.started_unix_ns > 0 ? result.ended_unix_ns - result.started_unix_ns : 0;
@@ -412,11 +416,11 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
     return Group(order).subspan(first, next - first);
   };
   const auto read = [](Group group) {
-    std::vector<NewResult> results;
+    std::vector<store::NewResult> results;
     for (JobReading* reading : group) std::ranges::move(reading->Next(kChunk), std::back_inserter(results));
     return results;
   };
-  std::deque<std::pair<JobReading*, std::future<std::vector<NewResult>>>> reading_ahead;
+  std::deque<std::pair<JobReading*, std::future<std::vector<store::NewResult>>>> reading_ahead;
   const auto read_ahead = [&] {
     while (reading_ahead.size() < kReaders && next < order.size()) {
       const Group group = next_group();
@@ -428,7 +432,7 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
   store.Transact([&] {
     for (read_ahead(); !reading_ahead.empty(); read_ahead()) {
       JobReading* last = reading_ahead.front().first;
-      const std::vector<NewResult> results = reading_ahead.front().second.get();
+      const std::vector<store::NewResult> results = reading_ahead.front().second.get();
       reading_ahead.pop_front();
       read_ahead();
       keep(results);
@@ -444,7 +448,7 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
 }
 
 void PartsTold::Take(JobLine line) {
-  const std::optional<int64_t> node = NodeOfPart(line.payload);
+  const std::optional<int64_t> node = trainers::NodeOfPart(line.payload);
   if (!node || line.payload.size() > kMostPartsBytes - bytes_) return;
   bytes_ += line.payload.size();
   std::string& payload = payloads_[line.point_id][*node];
@@ -465,7 +469,7 @@ void PartsTold::Forget(const std::string& point_id) {
   payloads_.erase(point_id);
 }
 
-void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const MeasuredAs& points,
+void CollectJobFolder(store::Store& store, const std::filesystem::path& job_dir, const MeasuredAs& points,
                       FolderCollection& found) {
   ResultsReader results(job_dir);
   PartsTold parts;
@@ -495,7 +499,8 @@ void SayPassedOver(const std::filesystem::path& where, FolderCollection& found) 
                   found.strangers.Words("point that is not the sweep's", "points that are not the sweep's")));
 }
 
-FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, const MeasuredAs& points) {
+FolderCollection CollectJobFolders(store::Store& store, const std::filesystem::path& jobs_dir,
+                                   const MeasuredAs& points) {
   FolderCollection found;
   PassedOver others;
   store.Transact([&] {
@@ -516,7 +521,7 @@ FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jo
   return found;
 }
 
-FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, const MeasuredAs& points) {
+FolderCollection CollectLogs(store::Store& store, const std::filesystem::path& dir, const MeasuredAs& points) {
   FolderCollection found;
   const auto each_line = [&](const std::function<void(const std::string& log, JobLine line)>& take) {
     ForEachEntry(dir, [&](const auto& file) {
@@ -548,4 +553,4 @@ FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, con
   return found;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::collect

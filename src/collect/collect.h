@@ -13,7 +13,7 @@
 #include "ridgeline/job_line.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::collect {
 
 // The parts that pods without a common folder reported about points (ridgeline/job_line.h), as far as they are still
 // needed: for each point and node, the last payload. The memory for hostile pods is bounded.
@@ -44,10 +44,10 @@ struct JobResults {
 
 // A job to look at, and its launcher's current word on it.
 struct JobToCollect {
-  JobRecord job;
+  store::JobRecord job;
   // kRunning or another live state: take the final results and leave the others for later. kEnded, kLost or kCancelled:
   // every point of the job gets a result now, and the job this state.
-  JobRecord::State state = JobRecord::State::kRunning;
+  store::JobRecord::State state = store::JobRecord::State::kRunning;
   std::map<std::string, std::string> evidence;  // the scheduler's words (launcher.h, poll_many), `end` included
   // State for repeated calls. nullptr: the results are read from the beginning.
   JobResults* results = nullptr;
@@ -91,7 +91,7 @@ struct Collected {
 // - A point that had not begun is infrastructure, however its job ended: start; or lost, if others of its job had
 //   begun; or storage, if its results are no regular file.
 // These carry the end of the point's log.
-std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs, int64_t now_unix_ns);
+std::vector<Collected> Collect(store::Store& store, std::span<const JobToCollect> jobs, int64_t now_unix_ns);
 
 // Findings in the folders of jobs that no driver submitted.
 struct FolderCollection {
@@ -104,7 +104,7 @@ struct FolderCollection {
 using MeasuredAs = std::unordered_map<std::string, MeasurementKey>;
 
 // Reads the results in one folder, and adds its findings. Throws as Collect does.
-void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const MeasuredAs& points,
+void CollectJobFolder(store::Store& store, const std::filesystem::path& job_dir, const MeasuredAs& points,
                       FolderCollection& found);
 
 // The name, among the jobs' folders, of the sweep that `ridgeline render` wrote.
@@ -112,9 +112,10 @@ inline constexpr const char* kRenderedSweepName = "sweep.yaml";
 
 // Reads the results of `jobs_dir`/JOB and stores the final ones of these points, which are in the store. Skips points
 // that already have a result from there. Throws as Collect does.
-FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, const MeasuredAs& points);
+FolderCollection CollectJobFolders(store::Store& store, const std::filesystem::path& jobs_dir,
+                                   const MeasuredAs& points);
 
 // The same for the files *.log of a folder, with the reports of pods (ridgeline/job_line.h).
-FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, const MeasuredAs& points);
+FolderCollection CollectLogs(store::Store& store, const std::filesystem::path& dir, const MeasuredAs& points);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::collect

@@ -12,7 +12,7 @@
 #include "ridgeline/job_dir.h"
 #include "run/job.h"
 
-namespace ridgeline {
+namespace ridgeline::collect {
 
 namespace {
 
@@ -77,21 +77,23 @@ RunEnd EndOfJob(const JobToCollect& from, bool began) {
   const bool is_gone = std::filesystem::status(from.job.job_dir, ec).type() == std::filesystem::file_type::not_found;
   // If the folder is missing here too, the node is not at fault.
   if (said && said->reason == InfrastructureReason::kNode && is_gone) said = InfrastructureReason::kStorage;
-  const bool cancelled = from.state == JobRecord::State::kCancelled;
+  const bool cancelled = from.state == store::JobRecord::State::kCancelled;
   if (cancelled && (!said || said->status == RunStatus::kInfrastructure)) return RunStatus::kCancelled;
   if (said && (began || said->status == RunStatus::kInfrastructure || said->status == RunStatus::kCancelled)) {
     return *said;
   }
   if (const auto reason = ReasonFromName(ReasonOfExecExit(std::atoi(Said(from, "exit_code").c_str())))) return *reason;
   if (is_gone) return InfrastructureReason::kStorage;
-  return began || from.state != JobRecord::State::kEnded ? InfrastructureReason::kLost : InfrastructureReason::kStart;
+  return began || from.state != store::JobRecord::State::kEnded ? InfrastructureReason::kLost
+                                                                : InfrastructureReason::kStart;
 }
 
 void CorrectEnd(const JobToCollect& from, RunResult& result) {
   const bool told = result.status == RunStatus::kCancelled || result.reason == InfrastructureReason::kPreempted;
   std::optional<RunEnd> end = ScheduledEnd(from);
   // A person ended the job, whatever the scheduler took that for.
-  if (from.state == JobRecord::State::kCancelled && end && end->status == RunStatus::kInfrastructure) end.reset();
+  if (from.state == store::JobRecord::State::kCancelled && end && end->status == RunStatus::kInfrastructure)
+    end.reset();
   if (!told || !end || end->reason == InfrastructureReason::kLost) return;
   if (end->status == RunStatus::kTimeout && result.evidence.contains("checkpoint_dir")) return;
   std::string said = Said(from, said::kMessage);
@@ -110,10 +112,10 @@ void CorrectEnd(const JobToCollect& from, RunResult& result) {
 }
 
 void CorrectEndOfSeveral(const JobToCollect& from, RunResult& result) {
-  const bool cancelled = from.state == JobRecord::State::kCancelled;
+  const bool cancelled = from.state == store::JobRecord::State::kCancelled;
   const std::optional<RunEnd> end = cancelled ? RunEnd(RunStatus::kCancelled) : ScheduledEnd(from);
   const bool ok = result.status == RunStatus::kOk;
-  if (!end || (!ok && (IsFinal(end->status) || end->reason == InfrastructureReason::kLost))) return;
+  if (!end || (!ok && (store::IsFinal(end->status) || end->reason == InfrastructureReason::kLost))) return;
   const std::string said = Said(from, said::kMessage);
   result.message = fmt::format("{}; on its first node it was {}{}", said.empty() ? EndName(*end) : said,
                                EndName(EndOf(result)), ok ? "" : ": " + result.message);
@@ -123,4 +125,4 @@ void CorrectEndOfSeveral(const JobToCollect& from, RunResult& result) {
   for (const auto& [name, value] : from.evidence) result.evidence.try_emplace(name, value);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::collect

@@ -9,7 +9,7 @@
 #include "collect/collect.h"
 #include "run/result.h"
 
-namespace ridgeline {
+namespace ridgeline::collect {
 
 // The names in a launcher's evidence (ridgeline/launcher.h, poll_many).
 namespace said {
@@ -45,4 +45,4 @@ void CorrectEnd(const JobToCollect& from, RunResult& result);
 // time.
 void CorrectEndOfSeveral(const JobToCollect& from, RunResult& result);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::collect

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::collect {
 
 // Names of what was not read, each counted once. Shows the count and the first few names.
 class PassedOver {
@@ -38,4 +38,4 @@ class PassedOver {
   std::set<std::string> names_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::collect

@@ -26,22 +26,23 @@
 #include "sweep/launch.h"
 #include "sweep/profile.h"
 
-namespace ridgeline {
+namespace ridgeline::collect {
 namespace {
 namespace fs = std::filesystem;
 
 fs::path KeptSweep(const fs::path& output_dir, const std::string& name) {
-  return output_dir / "sweeps" / ((IsPlainName(name) ? name : Hex(Hash(name))) + ".yaml");
+  return output_dir / "sweeps" / ((sweep::IsPlainName(name) ? name : Hex(Hash(name))) + ".yaml");
 }
 
 class Rebuild {
  public:
-  Rebuild(Store& store, const fs::path& output_dir, const std::string& campaign, int64_t now_unix_ns)
+  Rebuild(store::Store& store, const fs::path& output_dir, const std::string& campaign, int64_t now_unix_ns)
       : store_(store), output_dir_(output_dir), campaign_(campaign), now_unix_ns_(now_unix_ns) {}
 
   Rebuilt Run() {
     ReadJobs();
-    for (const SweepProgress& progress : store_.Sweeps()) known_sweeps_.emplace(progress.sweep.name, progress.sweep);
+    for (const store::SweepProgress& progress : store_.Sweeps())
+      known_sweeps_.emplace(progress.sweep.name, progress.sweep);
     known_jobs_ = Keys("SELECT key FROM jobs");
     unanswered_jobs_ = Keys(
         "SELECT DISTINCT r.job_key FROM results AS r JOIN jobs AS j ON j.key = r.job_key "
@@ -54,8 +55,8 @@ class Rebuild {
         PutSweep(name, jobs);
       }
     }
-    for (const JobRecord& job : store_.LiveJobs()) {
-      for (const JobRecord::Point& point : job.points) live_points_.insert(point.id);
+    for (const store::JobRecord& job : store_.LiveJobs()) {
+      for (const store::JobRecord::Point& point : job.points) live_points_.insert(point.id);
     }
     for (const Job& job : jobs_) {
       for (const JobPoint& point : job.points) last_job_of_[point.id] = &job;
@@ -121,7 +122,7 @@ class Rebuild {
 
   // The sweep as it ran on `launcher`, from the text in the store or the kept text. Returns nothing if the text is
   // missing or no longer valid.
-  std::optional<Sweep> SweepAsRun(const std::string& name, const std::string& launcher) {
+  std::optional<sweep::Sweep> SweepAsRun(const std::string& name, const std::string& launcher) {
     const auto known = known_sweeps_.find(name);
     if (known != known_sweeps_.end() && known->second.text.empty()) return std::nullopt;
     const fs::path file = KeptSweep(output_dir_, name);
@@ -132,9 +133,10 @@ class Rebuild {
       return std::nullopt;
     }
     try {
-      Sweep sweep = known == known_sweeps_.end() ? LoadSweep(file) : ParseSweep(known->second.text, known->second.file);
+      sweep::Sweep sweep = known == known_sweeps_.end() ? sweep::LoadSweep(file)
+                                                        : sweep::ParseSweep(known->second.text, known->second.file);
       if (!launcher.empty()) sweep.launch.launcher = launcher;
-      UseProfiles(sweep);
+      sweep::UseProfiles(sweep);
       return sweep;
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInvalidInput) throw;
@@ -152,11 +154,11 @@ class Rebuild {
         if (setups.insert_or_assign(point.id, job->setup).second) of_jobs.push_back({point.id, point.spec});
       }
     }
-    SweepRecord record;
+    store::SweepRecord record;
     record.name = name;
     record.created_unix_ns = jobs.front()->created_unix_ns;
     record.measured_as = {jobs.back()->campaign, jobs.back()->setup};
-    const std::optional<Sweep> sweep = SweepAsRun(name, jobs.back()->launcher);
+    const std::optional<sweep::Sweep> sweep = SweepAsRun(name, jobs.back()->launcher);
     const auto known = known_sweeps_.find(name);
     if (known != known_sweeps_.end()) {
       record = known->second;
@@ -169,10 +171,10 @@ class Rebuild {
     // First with all points of its jobs, because the sweep may have been edited and now have other points.
     store_.PutSweep(record, of_jobs);
     const auto setup_of_job = [&](const Point& point) { return setups.at(point.id); };
-    const auto setup_of_sweep = [&](const Point& point) { return SetupOf(LaunchOf(*sweep, point)); };
+    const auto setup_of_sweep = [&](const Point& point) { return SetupOf(sweep::LaunchOf(*sweep, point)); };
     // Only the jobs know what a search chose, and which value `batch_size: max` got.
-    if (sweep && !sweep->search && !HasLargestBatch(*sweep)) {
-      store_.PutSweep(record, Expand(*sweep), setup_of_sweep);
+    if (sweep && !sweep->search && !sweep::HasLargestBatch(*sweep)) {
+      store_.PutSweep(record, sweep::Expand(*sweep), setup_of_sweep);
     } else {
       store_.PutSweep(record, of_jobs, setup_of_job);
     }
@@ -185,7 +187,7 @@ class Rebuild {
                       job.job_dir.string()));
       return;
     }
-    JobRecord record;
+    store::JobRecord record;
     record.key = job.key;
     record.sweep = job.sweep;
     record.launcher = job.launcher;
@@ -197,29 +199,33 @@ class Rebuild {
     added_.push_back(job.key);
     ++rebuilt_.jobs;
     // With the attempt numbers that the store gave.
-    const JobRecord counted = store_.LiveJob(job.key).value();
-    const int64_t results = Take({counted, JobRecord::State::kRunning, {}});
+    const store::JobRecord counted = store_.LiveJob(job.key).value();
+    const int64_t results = Take({counted, store::JobRecord::State::kRunning, {}});
     rebuilt_.results += results;
     const int64_t ended_unix_ns = ModifiedUnixNs(ResultsFile(job.job_dir));
     if (results == std::ssize(job.points)) {
-      store_.SetJobState(job.key, JobRecord::State::kEnded, {}, ended_unix_ns > 0 ? ended_unix_ns : now_unix_ns_);
+      store_.SetJobState(job.key, store::JobRecord::State::kEnded, {},
+                         ended_unix_ns > 0 ? ended_unix_ns : now_unix_ns_);
       return;
     }
-    const JobRecord left = store_.LiveJob(job.key).value();
+    const store::JobRecord left = store_.LiveJob(job.key).value();
     if (MayStillRun(job, left)) {
       ++rebuilt_.live;
       for (const JobPoint& point : job.points) live_points_.insert(point.id);
       return;
     }
-    Take({left, JobRecord::State::kLost, {{"reason", "its database was lost before all of its results were there"}}});
+    Take({left,
+          store::JobRecord::State::kLost,
+          {{"reason", "its database was lost before all of its results were there"}}});
   }
 
   // A point is in one live job at a time, so a job that shares one with a later job has ended.
-  bool MayStillRun(const Job& job, const JobRecord& left) {
+  bool MayStillRun(const Job& job, const store::JobRecord& left) {
     if (job.launcher.empty() || fs::exists(CancelFile(job.job_dir))) return false;
     return std::ranges::all_of(job.points, [&](const JobPoint& point) { return last_job_of_.at(point.id) == &job; }) &&
-           std::any_of(left.points.begin(), left.points.end(),
-                       [&](const JobRecord::Point& point) { return !point.has_result && IsOf(job.sweep, point.id); });
+           std::any_of(left.points.begin(), left.points.end(), [&](const store::JobRecord::Point& point) {
+             return !point.has_result && IsOf(job.sweep, point.id);
+           });
   }
 
   // The sweep may have been edited since.
@@ -243,28 +249,28 @@ class Rebuild {
   void TakeOfLiveJobs() {
     std::set<std::string_view> here;
     for (const Job& job : jobs_) here.insert(job.key);
-    for (const JobRecord& job : store_.LiveJobs()) {
+    for (const store::JobRecord& job : store_.LiveJobs()) {
       if (!here.contains(job.key)) continue;
       rebuilt_.results += Take({job, job.state, {}});
-      if (job.state == JobRecord::State::kIntent) EndWhereDone(job.key);
+      if (job.state == store::JobRecord::State::kIntent) EndWhereDone(job.key);
     }
   }
 
   // Ends a job that an earlier rebuild left as an intent and that has all results now.
   void EndWhereDone(const std::string& key) {
-    const JobRecord job = store_.LiveJob(key).value();
-    if (!std::ranges::all_of(job.points, &JobRecord::Point::has_result)) return;
-    store_.SetJobState(key, JobRecord::State::kEnded, {}, ModifiedUnixNs(ResultsFile(job.job_dir)));
+    const store::JobRecord job = store_.LiveJob(key).value();
+    if (!std::ranges::all_of(job.points, &store::JobRecord::Point::has_result)) return;
+    store_.SetJobState(key, store::JobRecord::State::kEnded, {}, ModifiedUnixNs(ResultsFile(job.job_dir)));
   }
 
-  Store& store_;
+  store::Store& store_;
   const fs::path& output_dir_;
   const std::string& campaign_;
   int64_t now_unix_ns_;
   std::vector<Job> jobs_;
   std::unordered_map<std::string_view, const Job*> last_job_of_;  // by point; pointers into jobs_
   std::unordered_set<std::string> live_points_;                   // points of live jobs
-  std::map<std::string, SweepRecord> known_sweeps_;
+  std::map<std::string, store::SweepRecord> known_sweeps_;
   std::unordered_set<std::string> known_jobs_;       // keys
   std::unordered_set<std::string> unanswered_jobs_;  // keys of ended jobs that left a point without a result
   std::vector<std::string> added_;                   // keys
@@ -273,17 +279,17 @@ class Rebuild {
 
 }  // namespace
 
-void KeepSweep(const fs::path& output_dir, const Sweep& sweep) {
+void KeepSweep(const fs::path& output_dir, const sweep::Sweep& sweep) {
   const fs::path file = KeptSweep(output_dir, sweep.name);
   MakeDirs(file.parent_path());
   WriteFileAtomic(file, sweep.text);
   sweep.trainers.Keep(file.parent_path() / "trainers");
 }
 
-Rebuilt RebuildFrom(Store& store, const fs::path& output_dir, const std::string& campaign, int64_t now_unix_ns) {
+Rebuilt RebuildFrom(store::Store& store, const fs::path& output_dir, const std::string& campaign, int64_t now_unix_ns) {
   Rebuilt rebuilt;
   store.Transact([&] { rebuilt = Rebuild(store, output_dir, campaign, now_unix_ns).Run(); });
   return rebuilt;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::collect

@@ -9,10 +9,10 @@
 #include "store/store.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::collect {
 
 // Keeps the sweep's text in `output_dir` for RebuildFrom. Replaces an earlier one of that name.
-void KeepSweep(const std::filesystem::path& output_dir, const Sweep& sweep);
+void KeepSweep(const std::filesystem::path& output_dir, const sweep::Sweep& sweep);
 
 struct Rebuilt {
   std::vector<std::string> sweeps;    // the sweeps whose jobs are in the folder
@@ -31,7 +31,7 @@ struct Rebuilt {
 // `lost`, with its points, if that is impossible: it names no launcher, it was told to end, a later job has a point of
 // it, or its sweep has none of the points left. `campaign` is for jobs that do not state theirs, as those of earlier
 // versions. All is done in one transaction, and repeating it changes nothing. Throws as Collect does.
-Rebuilt RebuildFrom(Store& store, const std::filesystem::path& output_dir, const std::string& campaign,
+Rebuilt RebuildFrom(store::Store& store, const std::filesystem::path& output_dir, const std::string& campaign,
                     int64_t now_unix_ns);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::collect

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "completion/completion.h"
 
-namespace ridgeline {
+namespace ridgeline::completion {
 namespace {
 
 // Quotes keep the words together. The words are plain names, so the shell expands nothing in them.
@@ -123,4 +123,4 @@ complete -F _ridgeline_train ridgeline-train
       Words(first), cases, Cases(programs.train));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::completion

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::completion {
 
 // What a value may be.
 struct Completed {
@@ -38,4 +38,4 @@ std::string BashCompletion(const CompletedPrograms& programs);
 std::string ZshCompletion(const CompletedPrograms& programs);
 std::string FishCompletion(const CompletedPrograms& programs);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::completion

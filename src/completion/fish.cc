@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "completion/completion.h"
 
-namespace ridgeline {
+namespace ridgeline::completion {
 namespace {
 
 std::string Quote(const std::string& text) {
@@ -91,4 +91,4 @@ complete -c ridgeline-train -f
       CommandLines(programs.ridgeline, ""), OptionLines(programs.train, "ridgeline-train", ""));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::completion

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "completion/completion.h"
 
-namespace ridgeline {
+namespace ridgeline::completion {
 namespace {
 
 // Text for _arguments within single quotes. Brackets and colons would end it.
@@ -102,4 +102,4 @@ fi
       Functions(programs.ridgeline, "_ridgeline_program"), Functions(programs.train, "_ridgeline_train_program"));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::completion

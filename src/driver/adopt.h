@@ -9,12 +9,12 @@
 #include "driver/sweep_points.h"
 #include "driver/tally.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 // Adds the sweep's live jobs to `live`. Jobs that the launcher may not have heard of are to be submitted again, under
 // their key. Adds their points that still need a result to `tally`. Returns the jobs that were never submitted and no
 // longer can be. Throws Error(kUsage) if a job is on another launcher.
-std::vector<LiveJob> AdoptJobs(const Sweep& sweep, const DriverParts& parts, const SweepPoints& points,
+std::vector<LiveJob> AdoptJobs(const sweep::Sweep& sweep, const DriverParts& parts, const SweepPoints& points,
                                const Planner& planner, Tally& tally, JobTable& live);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

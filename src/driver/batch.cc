@@ -2,7 +2,7 @@
 
 #include "driver/patience.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 BatchSize::BatchSize(bool bulk) : bulk_(bulk), jobs_(bulk ? kMostAtOnce : 1) {}
 
@@ -16,4 +16,4 @@ void BatchSize::Took(size_t jobs, int64_t took_ns) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 class BatchSize {
  public:
@@ -46,4 +46,4 @@ std::optional<std::vector<Answer>> AskInBatches(BatchSize& size, const Clock& cl
   return answers;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -12,7 +12,7 @@
 #include "driver/patience.h"
 #include "run/job.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 // The job may have put anything in this file's place, and opening a pipe would block. If the file cannot be written,
@@ -27,25 +27,25 @@ void SayCancelled(const std::filesystem::path& job_dir) {
 
 }  // namespace
 
-int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher, Clock& clock,
+int64_t CancelJobs(std::vector<store::JobRecord> jobs, store::Store& store, launch::Launcher& launcher, Clock& clock,
                    const std::function<bool()>& give_up) {
   const auto refs = [&] {
-    std::vector<JobRef> result;
-    for (const JobRecord& job : jobs) result.push_back({job.key, job.native_id});
+    std::vector<launch::JobRef> result;
+    for (const store::JobRecord& job : jobs) result.push_back({job.key, job.native_id});
     return result;
   };
   if (jobs.empty()) return 0;
-  for (const JobRecord& job : jobs) SayCancelled(job.job_dir);
+  for (const store::JobRecord& job : jobs) SayCancelled(job.job_dir);
   const int64_t start_ns = clock.MonotonicNs();
   PollPace pace(start_ns);
   bool told = false;
-  std::vector<JobToCollect> ended;
+  std::vector<collect::JobToCollect> ended;
   std::optional<Error>
       unread;  // why these are not collected yet; a file that cannot be read now may be readable in the next turn
   const auto collect = [&] {
     unread.reset();
     try {
-      if (!ended.empty()) Collect(store, ended, clock.UnixNs());
+      if (!ended.empty()) collect::Collect(store, ended, clock.UnixNs());
       ended.clear();
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInfrastructure) throw;
@@ -55,32 +55,32 @@ int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher
   BatchSize cancelled_at_once(launcher.can().bulk);
   BatchSize asked_at_once(launcher.can().bulk);
   // Returns nothing if the launcher does not answer, or if it is given up.
-  const auto ask = [&]() -> std::vector<JobState> {
+  const auto ask = [&]() -> std::vector<launch::JobState> {
     if (jobs.empty()) return {};
     try {
-      const std::vector<JobRef> asked = refs();
+      const std::vector<launch::JobRef> asked = refs();
       if (!told) {
-        told = AskInBatches<bool, JobRef>(
+        told = AskInBatches<bool, launch::JobRef>(
                    cancelled_at_once, clock, asked,
-                   [&](std::span<const JobRef> batch) { return launcher.Cancel(batch); }, give_up)
+                   [&](std::span<const launch::JobRef> batch) { return launcher.Cancel(batch); }, give_up)
                    .has_value();
       }
       if (!told) return {};
-      return AskInBatches<JobState, JobRef>(
-                 asked_at_once, clock, asked, [&](std::span<const JobRef> batch) { return launcher.PollMany(batch); },
-                 give_up)
-          .value_or(std::vector<JobState>());
+      return AskInBatches<launch::JobState, launch::JobRef>(
+                 asked_at_once, clock, asked,
+                 [&](std::span<const launch::JobRef> batch) { return launcher.PollMany(batch); }, give_up)
+          .value_or(std::vector<launch::JobState>());
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInfrastructure) throw;
       return {};
     }
   };
   for (;;) {
-    if (const std::vector<JobState> states = ask(); !states.empty()) {
-      std::vector<JobRecord> left;
+    if (const std::vector<launch::JobState> states = ask(); !states.empty()) {
+      std::vector<store::JobRecord> left;
       for (size_t i = 0; i < jobs.size(); ++i) {
-        if (states[i].phase == JobPhase::kEnded || states[i].phase == JobPhase::kMissing) {
-          ended.push_back({std::move(jobs[i]), JobRecord::State::kCancelled, states[i].evidence});
+        if (states[i].phase == launch::JobPhase::kEnded || states[i].phase == launch::JobPhase::kMissing) {
+          ended.push_back({std::move(jobs[i]), store::JobRecord::State::kCancelled, states[i].evidence});
         } else {
           left.push_back(std::move(jobs[i]));
         }
@@ -98,4 +98,4 @@ int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

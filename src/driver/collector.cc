@@ -11,22 +11,23 @@
 #include "driver/progress.h"
 #include "driver/withdraw.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
-int64_t Collector::CollectJobs(const std::vector<JobToCollect>& to_collect, const std::vector<LiveJob*>& of, Why why) {
-  const std::vector<Collected> collected = Collect(parts_.store, to_collect, parts_.clock.UnixNs());
+int64_t Collector::CollectJobs(const std::vector<collect::JobToCollect>& to_collect, const std::vector<LiveJob*>& of,
+                               Why why) {
+  const std::vector<collect::Collected> collected = collect::Collect(parts_.store, to_collect, parts_.clock.UnixNs());
   std::unordered_map<std::string, LiveJob*> job_of;
   for (LiveJob* job : of) {
-    for (const JobRecord::Point& point : job->record.points) job_of.emplace(point.id, job);
+    for (const store::JobRecord::Point& point : job->record.points) job_of.emplace(point.id, job);
   }
   std::unordered_map<LiveJob*, int64_t> counts;
-  for (const Collected& result : collected) ++counts[job_of.at(result.point_id)];
-  for (const Collected& result : collected) {
+  for (const collect::Collected& result : collected) ++counts[job_of.at(result.point_id)];
+  for (const collect::Collected& result : collected) {
     LiveJob& job = *job_of.at(result.point_id);
     // 0: submitted in an earlier run. 1: so short that the clock did not move.
     const int64_t spent_ns =
         job.collected_ns == 0 ? 0 : std::max<int64_t>(1, (Now() - job.collected_ns) / counts[&job]);
-    for (JobRecord::Point& point : job.record.points) {
+    for (store::JobRecord::Point& point : job.record.points) {
       point.has_result = point.has_result || point.id == result.point_id;
     }
     PointEnded(result, job.record.measured_as, spent_ns, why);
@@ -42,7 +43,8 @@ int64_t Collector::CollectJobs(const std::vector<JobToCollect>& to_collect, cons
   return static_cast<int64_t>(collected.size());
 }
 
-void Collector::PointEnded(const Collected& result, const MeasurementKey& measured_as, int64_t spent_ns, Why why) {
+void Collector::PointEnded(const collect::Collected& result, const MeasurementKey& measured_as, int64_t spent_ns,
+                           Why why) {
   const Point* point = points_.Find(result.point_id);
   if (point == nullptr) return;  // a point of another sweep, in a job that also holds one of ours
   const std::string label = points_.NameOf(*point);
@@ -72,4 +74,4 @@ void Collector::PointEnded(const Collected& result, const MeasurementKey& measur
   parts_.observer.PointEnded(label, outcome, tally_.counts());
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

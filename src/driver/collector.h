@@ -15,7 +15,7 @@
 #include "driver/sweep_points.h"
 #include "driver/tally.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 class Collector {
  public:
@@ -24,7 +24,7 @@ class Collector {
   enum class Why { kRan, kRefused };
 
   // The arguments must outlive this object. `room` may be filled in later.
-  Collector(const Sweep& sweep, const DriverParts& parts, const SweepPoints& points, const LauncherRoom& room,
+  Collector(const sweep::Sweep& sweep, const DriverParts& parts, const SweepPoints& points, const LauncherRoom& room,
             JobTable& jobs, Planner& planner, Tally& tally, FaultWatch& faults)
       : parts_(parts),
         points_(points),
@@ -36,11 +36,11 @@ class Collector {
         retries_(sweep.launch.retries) {}
 
   // Collects what these jobs left; `of` are the same jobs. Returns how many points ended.
-  int64_t CollectJobs(const std::vector<JobToCollect>& to_collect, const std::vector<LiveJob*>& of,
+  int64_t CollectJobs(const std::vector<collect::JobToCollect>& to_collect, const std::vector<LiveJob*>& of,
                       Why why = Why::kRan);
 
  private:
-  void PointEnded(const Collected& result, const MeasurementKey& measured_as, int64_t spent_ns, Why why);
+  void PointEnded(const collect::Collected& result, const MeasurementKey& measured_as, int64_t spent_ns, Why why);
   int64_t Now() const { return parts_.clock.MonotonicNs(); }
 
   const DriverParts& parts_;
@@ -53,4 +53,4 @@ class Collector {
   PointRetries retries_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

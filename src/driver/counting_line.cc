@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "driver/display.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 constexpr int64_t kQuietNs = 1'000'000'000;
@@ -57,4 +57,4 @@ void CountingLine::At(size_t done) {
   show_(fmt::format("{}: {} tried in {}", doing_, done, FormatDuration(written_ns_ - begin_ns_)));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 class CountingLine {
  public:
@@ -40,4 +40,4 @@ class CountingLine {
   int64_t written_ns_ = 0;  // 0: the line is not shown
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

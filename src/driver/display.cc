@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 constexpr int64_t kRedrawNs = 100'000'000;
@@ -107,4 +107,4 @@ RunDisplay::Options DisplayOptions(std::FILE* out, const std::string& sweep) {
   return options;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

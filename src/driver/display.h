@@ -10,7 +10,7 @@
 
 #include "driver/driver.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 // Erases the line with the cursor.
 inline constexpr std::string_view kEraseLine = "\r\x1b[K";
@@ -59,4 +59,4 @@ class RunDisplay final : public RunObserver {
 // unless NO_COLOR is set (no-color.org).
 RunDisplay::Options DisplayOptions(std::FILE* out, const std::string& sweep);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

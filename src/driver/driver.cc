@@ -28,13 +28,13 @@
 #include "driver/tally.h"
 #include "driver/withdraw.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 // The loop. It moves jobs from part to part and has their results collected.
 class Driver {
  public:
-  Driver(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts)
+  Driver(const sweep::Sweep& sweep, const DriverOptions& options, const DriverParts& parts)
       : sweep_(sweep),
         options_(options),
         parts_(parts),
@@ -101,25 +101,25 @@ class Driver {
     planner_.Begin();
     if (options_.retry_failed) start_.retried = parts_.store.RetryFailed(sweep_.name);
     start_.points = static_cast<int64_t>(points_.all().size());
-    const SweepProgress had = parts_.store.Progress(sweep_.name);
+    const store::SweepProgress had = parts_.store.Progress(sweep_.name);
     const int64_t judged_anew = planner_.JudgeAnew();
     tally_.Begin(start_.points, had.ok, had.failed - judged_anew, points_.runs());
     start_.finished = had.finished() - judged_anew;
     trainer_faults().has_worked = trainer_faults().has_worked || had.ok > 0;
-    for (const PointOrigins& origins : parts_.store.OriginsOfFinished(sweep_.name)) {
+    for (const store::PointOrigins& origins : parts_.store.OriginsOfFinished(sweep_.name)) {
       if (!AgreeOnOrigin(origins.environment, options_.here)) start_.elsewhere += origins.points;
     }
   }
 
   void Adopt() {
     for (LiveJob& job : AdoptJobs(sweep_, parts_, points_, planner_, tally_, live_)) {
-      CollectPatiently({{job.record, JobRecord::State::kLost, {{"message", "it was never submitted"}}}}, {&job});
+      CollectPatiently({{job.record, store::JobRecord::State::kLost, {{"message", "it was never submitted"}}}}, {&job});
     }
     start_.adopted_jobs = live_.size();
     if (live_.empty()) return;
     WithdrawAdopted(live_, parts_);
     // Collects what they wrote while no driver ran.
-    std::vector<JobToCollect> to_collect;
+    std::vector<collect::JobToCollect> to_collect;
     std::vector<LiveJob*> jobs;
     for (LiveJob& job : live_) {
       to_collect.push_back({job.record, job.record.state, {}, &job.results});
@@ -139,7 +139,7 @@ class Driver {
   // Commits intents for as many jobs as the window has room for, then writes their files. Fills a large window in large
   // parts, so that a launcher can submit each part as one.
   bool OpenJobs() {
-    std::vector<JobRecord> intents;
+    std::vector<store::JobRecord> intents;
     const int64_t first_new = live_.size();
     const int64_t room = room_.jobs - live_.size();
     if (!live_.empty() && room < std::min<int64_t>(room_.jobs / kRefillShare, planner_.size())) return false;
@@ -181,8 +181,8 @@ class Driver {
   // Returns how many points ended, or nothing if the run is asked to stop before that is known. Reads a file again that
   // cannot be read now, because handles are stale for a moment when a file server restarts. Throws if that lasts for
   // launcher_timeout.
-  std::optional<int64_t> CollectPatiently(const std::vector<JobToCollect>& to_collect, const std::vector<LiveJob*>& of,
-                                          Collector::Why why = Collector::Why::kRan) {
+  std::optional<int64_t> CollectPatiently(const std::vector<collect::JobToCollect>& to_collect,
+                                          const std::vector<LiveJob*>& of, Collector::Why why = Collector::Why::kRan) {
     if (to_collect.empty()) return 0;
     const int64_t begin_ns = Now();
     for (int failed = 0; failed == 0 || parts_.interrupts() == 0;) {
@@ -221,7 +221,7 @@ class Driver {
   void Forget(const std::vector<LiveJob*>& ended) {
     std::set<std::string> free;
     for (const LiveJob* job : ended) {
-      for (const JobRecord::Point& point : job->record.points) {
+      for (const store::JobRecord::Point& point : job->record.points) {
         const Point* known = points_.Find(point.id);
         if (known != nullptr && job->record.measured_as != points_.KeyOf(*known)) free.insert(point.id);
       }
@@ -251,7 +251,7 @@ class Driver {
   }
 
   RunSummary Summary() const {
-    const SweepProgress progress = parts_.store.Progress(sweep_.name);
+    const store::SweepProgress progress = parts_.store.Progress(sweep_.name);
     return {.ok = progress.ok,
             .failed = progress.failed,
             .out_of_memory = progress.out_of_memory,
@@ -265,7 +265,7 @@ class Driver {
             .set_aside = faults_.SetAside()};
   }
 
-  const Sweep& sweep_;
+  const sweep::Sweep& sweep_;
   const DriverOptions& options_;
   const DriverParts& parts_;
   SweepPoints points_;
@@ -288,8 +288,8 @@ class Driver {
 
 }  // namespace
 
-RunSummary RunSweep(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts) {
+RunSummary RunSweep(const sweep::Sweep& sweep, const DriverOptions& options, const DriverParts& parts) {
   return Driver(sweep, options, parts).Run();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

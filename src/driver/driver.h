@@ -22,7 +22,7 @@
 #include "store/store.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 struct DriverOptions {
   std::filesystem::path program;     // the `ridgeline` whose `exec` runs a job
@@ -32,9 +32,9 @@ struct DriverOptions {
   std::string campaign = kDefaultCampaign;
   Facts here;                 // facts about the machine and the version that would measure now, as far as known
   int64_t max_parallel = 1;   // most jobs at once, if the launcher has no queue of its own
-  NodeMemory node;            // what each node has (plan/memory_limit.h)
+  plan::NodeMemory node;      // what each node has (plan/memory_limit.h)
   bool runs_here = false;     // jobs run on this machine (plan/plan.h)
-  TimeModel times;            // assumed durations of points, until some were measured
+  predict::TimeModel times;   // assumed durations of points, until some were measured
   bool retry_failed = false;  // run points again that ended badly
   bool include_oom = false;   // also run points that are predicted not to fit
   bool detach = false;        // submit all jobs, then leave them to the launcher's queue
@@ -86,10 +86,10 @@ class Interrupted final : public Error {
 
 // What the driver works with. All of these must outlive the call.
 struct DriverParts {
-  Store& store;
-  Launcher& launcher;
+  store::Store& store;
+  launch::Launcher& launcher;
   Clock& clock;
-  Forecaster forecaster;
+  plan::Forecaster forecaster;
   RunObserver& observer;
   // How often a stop was asked for. Once: live jobs are cancelled and collected. More: they are left as they are.
   std::function<int()> interrupts;
@@ -105,11 +105,11 @@ struct DriverParts {
 
 // REQUIRES: the caller holds the database's DriverLock. Throws Error if the store, the disk or the launcher fails for
 // good. Live jobs then go on, and the next run adopts them.
-RunSummary RunSweep(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts);
+RunSummary RunSweep(const sweep::Sweep& sweep, const DriverOptions& options, const DriverParts& parts);
 
 // Tells these jobs to end, waits for that (about 40 s at most), and collects them. Within that time it asks a launcher
 // again that does not answer, and reads a file again that cannot be read. Returns how many jobs are still live.
-int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher, Clock& clock,
+int64_t CancelJobs(std::vector<store::JobRecord> jobs, store::Store& store, launch::Launcher& launcher, Clock& clock,
                    const std::function<bool()>& give_up);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

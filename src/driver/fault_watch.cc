@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "run/result.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 constexpr int64_t kFailuresOfANode = 2;
@@ -18,7 +18,7 @@ constexpr size_t kNodesNamed = 3;
 constexpr size_t kWordsOfANode = 160;  // code points: the database has the rest
 
 // What failures of the same kind share: the end, and the words that have no digits.
-std::string KindOf(const Collected& result) {
+std::string KindOf(const collect::Collected& result) {
   std::string kind = EndName(result.end);
   std::istringstream words(result.message);
   for (std::string word; words >> word;) {
@@ -30,7 +30,7 @@ std::string KindOf(const Collected& result) {
 
 }  // namespace
 
-std::vector<FaultWatch::Finding> FaultWatch::PointEnded(const std::string& job_key, const Collected& result,
+std::vector<FaultWatch::Finding> FaultWatch::PointEnded(const std::string& job_key, const collect::Collected& result,
                                                         const std::string& kept_off) {
   if (result.end.status == RunStatus::kCancelled || result.end.reason == InfrastructureReason::kPreempted) return {};
   if (result.end.status != RunStatus::kInfrastructure) {
@@ -64,7 +64,7 @@ FaultWatch::Finding FaultWatch::GiveUp(std::string why) {
 }
 
 // A point that ran out of memory, diverged or took too long has a result, which shows that the trainer works.
-std::vector<FaultWatch::Finding> FaultWatch::OwnFault(const Collected& result) {
+std::vector<FaultWatch::Finding> FaultWatch::OwnFault(const collect::Collected& result) {
   const bool failed = result.end == RunStatus::kCrashed || result.end == RunStatus::kInvalid;
   std::string kind = KindOf(result);
   if (trainer_.points.empty()) trainer_.kind = kind;
@@ -78,13 +78,13 @@ std::vector<FaultWatch::Finding> FaultWatch::OwnFault(const Collected& result) {
                              PrintableLine(result.message)))};
 }
 
-std::string FaultWatch::Blamed(const Collected& result) const {
+std::string FaultWatch::Blamed(const collect::Collected& result) const {
   const bool is_nodes =
       result.end.reason == InfrastructureReason::kNode || result.end.reason == InfrastructureReason::kLost;
   return one_machine_ || !is_nodes || result.node.find(' ') != std::string::npos ? "" : result.node;
 }
 
-bool FaultWatch::IsToBeAvoided(const Collected& result) {
+bool FaultWatch::IsToBeAvoided(const collect::Collected& result) {
   const std::string blamed = Blamed(result);
   if (blamed.empty()) return false;
   OfANode& node = failed_on_[blamed];
@@ -121,7 +121,7 @@ std::string FaultWatch::SetAside() const {
   return Join(nodes, "; ");
 }
 
-bool FaultWatch::IsOneTooMany(const Collected& result) {
+bool FaultWatch::IsOneTooMany(const collect::Collected& result) {
   // A scheduler that loses its jobs loses many at once, and accepts them again.
   if (result.end.reason == InfrastructureReason::kLost) return false;
   std::string kind = KindOf(result);
@@ -137,4 +137,4 @@ bool FaultWatch::IsOneTooMany(const Collected& result) {
   return give_up_after_ > 0 && alike_ >= give_up_after_ && given_up_.empty();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -12,7 +12,7 @@
 #include "collect/collect.h"
 #include "driver/trainer_faults.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 class FaultWatch {
  public:
@@ -32,7 +32,7 @@ class FaultWatch {
   // Images, folders and programs belong to the sweep, and fail on the next node too. In a job on several nodes, no node
   // is blamed, because nobody knows which one failed. `kept_off`: nodes that the job had to avoid, separated by spaces.
   // If it ran on one of them, there was no other node for it.
-  std::vector<Finding> PointEnded(const std::string& job_key, const Collected& result,
+  std::vector<Finding> PointEnded(const std::string& job_key, const collect::Collected& result,
                                   const std::string& kept_off = "");
 
   // Nodes on which two jobs failed, in the order in which that was seen, without those that are used again.
@@ -56,11 +56,11 @@ class FaultWatch {
 
  private:
   // The node to blame; empty: none is to blame, or it is not known which.
-  std::string Blamed(const Collected& result) const;
-  bool IsOneTooMany(const Collected& result);
-  std::vector<Finding> OwnFault(const Collected& result);
+  std::string Blamed(const collect::Collected& result) const;
+  bool IsOneTooMany(const collect::Collected& result);
+  std::vector<Finding> OwnFault(const collect::Collected& result);
   Finding GiveUp(std::string why);
-  bool IsToBeAvoided(const Collected& result);
+  bool IsToBeAvoided(const collect::Collected& result);
 
   struct OfANode {
     int64_t jobs = 0;  // jobs that failed on it
@@ -81,4 +81,4 @@ class FaultWatch {
   bool is_trainers_fault_ = false;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

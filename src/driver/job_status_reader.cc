@@ -11,26 +11,26 @@
 #include "driver/lock.h"
 #include "driver/pace.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
-bool IsOfTheLauncher(const JobRecord& job) {
-  return job.state == JobRecord::State::kSubmitted || job.state == JobRecord::State::kRunning;
+bool IsOfTheLauncher(const store::JobRecord& job) {
+  return job.state == store::JobRecord::State::kSubmitted || job.state == store::JobRecord::State::kRunning;
 }
 
-void BringUpToDate(const JobState& said, JobRecord& job) {
+void BringUpToDate(const launch::JobState& said, store::JobRecord& job) {
   if (!said.native_id.empty()) job.native_id = said.native_id;
   switch (said.phase) {
-    case JobPhase::kMissing:
+    case launch::JobPhase::kMissing:
       return;  // a scheduler may know a new job late; the driver that follows the job finds out whether it is lost
-    case JobPhase::kQueued:
-      job.state = JobRecord::State::kSubmitted;
+    case launch::JobPhase::kQueued:
+      job.state = store::JobRecord::State::kSubmitted;
       break;
-    case JobPhase::kRunning:
-      job.state = JobRecord::State::kRunning;
+    case launch::JobPhase::kRunning:
+      job.state = store::JobRecord::State::kRunning;
       break;
-    case JobPhase::kEnded:
-      job.state = JobRecord::State::kEnded;
+    case launch::JobPhase::kEnded:
+      job.state = store::JobRecord::State::kEnded;
       break;
   }
   job.evidence = said.evidence;
@@ -38,11 +38,11 @@ void BringUpToDate(const JobState& said, JobRecord& job) {
 
 }  // namespace
 
-void JobStatusReader::Ask(const std::vector<JobRecord>& jobs) {
+void JobStatusReader::Ask(const std::vector<store::JobRecord>& jobs) {
   said_.clear();
   not_asked_.clear();
-  std::map<std::pair<std::string, std::string>, std::vector<const JobRecord*>> together;
-  for (const JobRecord& job : jobs) {
+  std::map<std::pair<std::string, std::string>, std::vector<const store::JobRecord*>> together;
+  for (const store::JobRecord& job : jobs) {
     if (IsOfTheLauncher(job)) together[{job.sweep, job.launcher}].push_back(&job);
   }
   if (together.empty()) return;
@@ -52,11 +52,11 @@ void JobStatusReader::Ask(const std::vector<JobRecord>& jobs) {
   int64_t wish_ns = 0;
   for (const auto& [of, asked] : together) {
     try {
-      const std::unique_ptr<Launcher> launcher = open_(*asked.front());
+      const std::unique_ptr<launch::Launcher> launcher = open_(*asked.front());
       if (!launcher->can().queue) continue;
-      std::vector<JobRef> refs;
-      for (const JobRecord* job : asked) refs.push_back({job->key, job->native_id});
-      for (JobState& state : launcher->Look(refs)) said_[state.key] = std::move(state);
+      std::vector<launch::JobRef> refs;
+      for (const store::JobRecord* job : asked) refs.push_back({job->key, job->native_id});
+      for (launch::JobState& state : launcher->Look(refs)) said_[state.key] = std::move(state);
       wish_ns = std::max(wish_ns, launcher->PollPauseNs());
     } catch (const Error& e) {
       not_asked_ += fmt::format("how these jobs of {} are could not be asked: {}\n", PrintableLine(of.second),
@@ -67,13 +67,13 @@ void JobStatusReader::Ask(const std::vector<JobRecord>& jobs) {
   next_ask_ns_ = now_ns + PauseAfterAskingNs(wish_ns, now_ns - begin_ns);
 }
 
-std::string JobStatusReader::Look(std::vector<JobRecord>& jobs) {
+std::string JobStatusReader::Look(std::vector<store::JobRecord>& jobs) {
   if (clock_.MonotonicNs() >= next_ask_ns_) Ask(jobs);
-  for (JobRecord& job : jobs) {
+  for (store::JobRecord& job : jobs) {
     const auto said = said_.find(job.key);
     if (said != said_.end() && IsOfTheLauncher(job)) BringUpToDate(said->second, job);
   }
   return not_asked_;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

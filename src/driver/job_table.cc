@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 void JobTable::Forget(const std::vector<LiveJob*>& jobs) {
   std::set<std::string> keys;
@@ -35,15 +35,15 @@ bool JobTable::AllSubmitted() const {
 std::set<std::string> JobTable::PointIds() const {
   std::set<std::string> ids;
   for (const LiveJob& job : jobs_) {
-    for (const JobRecord::Point& point : job.record.points) ids.insert(point.id);
+    for (const store::JobRecord::Point& point : job.record.points) ids.insert(point.id);
   }
   return ids;
 }
 
-std::vector<JobRecord> JobTable::Records() const {
-  std::vector<JobRecord> records;
+std::vector<store::JobRecord> JobTable::Records() const {
+  std::vector<store::JobRecord> records;
   for (const LiveJob& job : jobs_) records.push_back(job.record);
   return records;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

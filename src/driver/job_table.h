@@ -9,7 +9,7 @@
 #include "driver/live_job.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 // Pointers that it returns are valid until the next Add or Forget.
 class JobTable {
@@ -26,10 +26,10 @@ class JobTable {
   std::vector<LiveJob*> Submitted();                            // jobs that the launcher has
   bool AllSubmitted() const;                                    // all that there was room for
   std::set<std::string> PointIds() const;                       // the points of all jobs
-  std::vector<JobRecord> Records() const;
+  std::vector<store::JobRecord> Records() const;
 
  private:
   std::vector<LiveJob> jobs_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 void LauncherRetries::NotAnswered(const Error& error) {
   const std::string said = "asking again: " + PrintableLine(error.message());
@@ -11,4 +11,4 @@ void LauncherRetries::NotAnswered(const Error& error) {
   if (patience_.NotAnswered(parts_.clock.MonotonicNs())) throw error;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -7,7 +7,7 @@
 #include "driver/driver.h"
 #include "driver/retry_policy.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 class LauncherRetries {
  public:
@@ -26,4 +26,4 @@ class LauncherRetries {
   std::string last_said_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

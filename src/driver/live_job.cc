@@ -9,12 +9,12 @@
 #include "collect/job_ends.h"
 #include "run/results_file.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace fs = std::filesystem;
 
 namespace {
 
-void SayWhichItIs(const JobRecord& record, Job& job) {
+void SayWhichItIs(const store::JobRecord& record, Job& job) {
   job.campaign = record.measured_as.campaign;
   job.launcher = record.launcher;
   job.created_unix_ns = record.created_unix_ns;
@@ -25,7 +25,7 @@ void SayWhichItIs(const JobRecord& record, Job& job) {
 LiveJob OpenJob(Job job, const std::string& launcher, const MeasurementKey& measured_as,
                 const std::map<std::string, int64_t>& attempts, int64_t unix_ns) {
   LiveJob live;
-  JobRecord& record = live.record;
+  store::JobRecord& record = live.record;
   record.key = job.key;
   record.sweep = job.sweep;
   record.launcher = launcher;
@@ -41,14 +41,14 @@ LiveJob OpenJob(Job job, const std::string& launcher, const MeasurementKey& meas
   return live;
 }
 
-LiveJob AdoptJob(JobRecord record, const JobOf& job_of) {
+LiveJob AdoptJob(store::JobRecord record, const JobOf& job_of) {
   LiveJob job;
   job.may_exist = true;
-  if (record.state == JobRecord::State::kIntent) job.to_submit = JobOfIntent(record, job_of);
+  if (record.state == store::JobRecord::State::kIntent) job.to_submit = JobOfIntent(record, job_of);
   if (job.to_submit) WriteJob(*job.to_submit);
   if (const auto why = record.evidence.find(kWithdrawn); why != record.evidence.end()) job.withdrawn = why->second;
   if (const auto nodes = record.evidence.find(kKeptOff); nodes != record.evidence.end()) job.kept_off = nodes->second;
-  if (const auto how = record.evidence.find(said::kGangEnded); how != record.evidence.end()) {
+  if (const auto how = record.evidence.find(collect::said::kGangEnded); how != record.evidence.end()) {
     job.gang_ended = how->second;
   }
   const auto awaiting = record.evidence.find(kAwaiting);
@@ -71,14 +71,14 @@ void WriteJob(const Job& job) {
   ResultsWriter{job.job_dir};
 }
 
-std::optional<Job> JobOfIntent(const JobRecord& record, const JobOf& job_of) {
+std::optional<Job> JobOfIntent(const store::JobRecord& record, const JobOf& job_of) {
   try {
     if (std::optional<Job> job = ReadJobFile(record.job_dir)) return job;
   } catch (const Error&) {
     // The file was written whole, so it was damaged later. The job is made again.
   }
   std::optional<Job> made;
-  for (const JobRecord::Point& point : record.points) {
+  for (const store::JobRecord::Point& point : record.points) {
     std::optional<Job> one = job_of(point.id);
     if (!one) return std::nullopt;
     if (made) {
@@ -95,14 +95,14 @@ std::optional<Job> JobOfIntent(const JobRecord& record, const JobOf& job_of) {
   return made;
 }
 
-void TakeResults(JobRecord& job) {
+void TakeResults(store::JobRecord& job) {
   std::set<std::string> ids;
   try {
     ResultsReader(job.job_dir).ReadNew([&](const JobLine& line) { return ids.insert(line.point_id), true; });
   } catch (const Error&) {
     return;  // the collector reports it
   }
-  for (JobRecord::Point& point : job.points) point.has_result = point.has_result || ids.contains(point.id);
+  for (store::JobRecord::Point& point : job.points) point.has_result = point.has_result || ids.contains(point.id);
 }
 
 std::string CurrentProgress(LiveJob& job) {
@@ -112,4 +112,4 @@ std::string CurrentProgress(LiveJob& job) {
   return ReadTail(ProgressFile(job.record.job_dir, points[job.current].id), kMaxProgressBytes);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -14,7 +14,7 @@
 #include "run/job.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 // Evidence of a live job in the store: why it was withdrawn.
 inline constexpr const char* kWithdrawn = "withdrawn";
@@ -28,7 +28,7 @@ inline constexpr const char* kAwaiting = "awaiting";
 inline constexpr const char* kAwaitingSince = "awaiting_since_unix_ns";
 
 struct LiveJob {
-  JobRecord record;
+  store::JobRecord record;
   std::optional<Job> to_submit;  // set until the launcher has taken the job
   bool may_exist = false;        // whether the launcher may have heard of it
   int submit_tries = 0;
@@ -43,18 +43,18 @@ struct LiveJob {
   int64_t awaiting_since_ns = 0;
   int64_t awaiting_since_unix_ns = 0;  // as the store has it; 0: it has none
   int64_t no_node_since_ns = 0;        // since when there has been no node for it; 0: there may be one
-  JobPhase phase = JobPhase::kQueued;
-  std::string withdrawn;     // why it was told to end before it began; empty: it was not
-  bool told_to_end = false;  // for that reason
-  std::string gang_ended;    // how a node failed or hung, for which the job was told to end; empty: it was not
-  std::string kept_off;      // the nodes that it must avoid, because jobs failed there; empty: none
-  std::string pending;       // the scheduler's reason why it is queued; empty: not given
-  std::string no_node;       // the scheduler's reason why there is no node for it
-  int64_t expected_s = 0;    // when the scheduler expects it to start, in Unix time; 0: not given
-  JobResults results;        // what was read of its results
-  size_t current = 0;        // index of the point that runs, as far as its files tell
+  launch::JobPhase phase = launch::JobPhase::kQueued;
+  std::string withdrawn;        // why it was told to end before it began; empty: it was not
+  bool told_to_end = false;     // for that reason
+  std::string gang_ended;       // how a node failed or hung, for which the job was told to end; empty: it was not
+  std::string kept_off;         // the nodes that it must avoid, because jobs failed there; empty: none
+  std::string pending;          // the scheduler's reason why it is queued; empty: not given
+  std::string no_node;          // the scheduler's reason why there is no node for it
+  int64_t expected_s = 0;       // when the scheduler expects it to start, in Unix time; 0: not given
+  collect::JobResults results;  // what was read of its results
+  size_t current = 0;           // index of the point that runs, as far as its files tell
 
-  JobRef ref() const { return {record.key, record.native_id}; }
+  launch::JobRef ref() const { return {record.key, record.native_id}; }
 };
 
 // Makes a live job of a planned job that is about to be an intent. `attempts`: how many attempts its points have had
@@ -70,16 +70,16 @@ using JobOf = std::function<std::optional<Job>(const std::string& point_id)>;
 
 // Makes a live job of a job of an earlier run. If the launcher may not have heard of it, writes it again and sets
 // `to_submit`. A job that is still an intent and has no `to_submit` was never submitted. `job_of` as for JobOfIntent.
-LiveJob AdoptJob(JobRecord record, const JobOf& job_of);
+LiveJob AdoptJob(store::JobRecord record, const JobOf& job_of);
 
 // The job of an intent that may or may not have been submitted. Reads its file, or makes the job again from the jobs of
 // its points. Returns nothing if neither is possible: then it was never submitted.
-std::optional<Job> JobOfIntent(const JobRecord& record, const JobOf& job_of);
+std::optional<Job> JobOfIntent(const store::JobRecord& record, const JobOf& job_of);
 
 // Marks the points that have a result in the job's files that is not collected yet.
-void TakeResults(JobRecord& job);
+void TakeResults(store::JobRecord& job);
 
 // Moves `current` to the first point without a result and reads its progress file's text.
 std::string CurrentProgress(LiveJob& job);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -21,7 +21,7 @@
 #include "driver/patience.h"
 #include "driver/places.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 namespace fs = std::filesystem;
 
@@ -160,4 +160,4 @@ std::optional<DriverIdentity> RunningDriver(const fs::path& db) {
   return identity;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 struct DriverIdentity {
   pid_t pid = 0;
@@ -48,4 +48,4 @@ class DriverLock {
 // process, it tests the lock itself. A holder on another host counts as running.
 std::optional<DriverIdentity> RunningDriver(const std::filesystem::path& db);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 // The wait between two questions: a sixteenth of the time since something last happened, from 2 ms to 250 ms.
 class PollPace {
@@ -20,4 +20,4 @@ class PollPace {
 // answers take long.
 int64_t PauseAfterAskingNs(int64_t wish_ns, int64_t took_ns);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 // For jobs that a launcher refuses or does not answer. A launcher without room says so, and is then asked for up to
 // `launcher_timeout`. These numbers are for other refusals: a few more tries are worthwhile, and many rarely help.
@@ -56,4 +56,4 @@ inline constexpr int64_t kCancelPatienceNs = 40'000'000'000;
 inline constexpr int64_t kLockPatienceNs = 60'000'000'000;
 inline constexpr int64_t kLookAtLockAgainNs = 5'000'000;
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -6,14 +6,14 @@
 
 #include "driver/patience.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 void PendingJobs::Add(Job job) {
   double cost = 0;
-  for (const JobPoint& point : job.points) cost += RelativeCost(point.spec);
+  for (const JobPoint& point : job.points) cost += predict::RelativeCost(point.spec);
   jobs_.push_back({std::move(job), cost});
 }
 
-Job PendingJobs::Take(const PlanOptions& options) {
+Job PendingJobs::Take(const plan::PlanOptions& options) {
   std::vector<double> costs;
   size_t points = 0;
   for (const Planned& planned : jobs_) {
@@ -28,7 +28,7 @@ Job PendingJobs::Take(const PlanOptions& options) {
     std::move(more.begin(), more.end(), std::back_inserter(job.points));
   }
   jobs_.erase(jobs_.begin(), jobs_.begin() + static_cast<std::ptrdiff_t>(together));
-  NameJob(job, options);
+  plan::NameJob(job, options);
   return job;
 }
 
@@ -36,4 +36,4 @@ void PendingJobs::JobEnded(int64_t points) {
   if (points > 0) most_points_ = static_cast<size_t>(std::min(2 * points, kMostSharedPoints));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -8,7 +8,7 @@
 #include "plan/plan.h"
 #include "predict/time_model.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 // Takes one planned job at a time, until points turn out to be so short that submitting and collecting them one by one
 // would be much of the time. Then it joins as many points with the same requirements as take about a second, at most
@@ -17,7 +17,7 @@ namespace ridgeline {
 class PendingJobs {
  public:
   // `times` must outlive this object.
-  explicit PendingJobs(const TimeModel& times) : times_(times) {}
+  explicit PendingJobs(const predict::TimeModel& times) : times_(times) {}
 
   bool empty() const { return jobs_.empty(); }
   int64_t size() const { return static_cast<int64_t>(jobs_.size()); }
@@ -25,7 +25,7 @@ class PendingJobs {
 
   // Returns the next job: a planned one, joined by the points of later jobs that share it. A joined job gets a key of
   // its own, made with `options`. REQUIRES: !empty().
-  Job Take(const PlanOptions& options);
+  Job Take(const plan::PlanOptions& options);
 
   // A job of `points` points ended, so the next may have twice as many. Is never called for a launcher with a queue of
   // its own; then each planned job stays as it is.
@@ -36,9 +36,9 @@ class PendingJobs {
     Job job;
     double cost;
   };
-  const TimeModel& times_;
+  const predict::TimeModel& times_;
   std::deque<Planned> jobs_;
   size_t most_points_ = 1;  // most planned jobs that may share one
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 // Held by the one driver; contains its process id.
 inline std::filesystem::path DriverLockFile(const std::filesystem::path& db) { return db.string() + ".lock"; }
@@ -14,4 +14,4 @@ inline std::filesystem::path LauncherStateDir(const std::filesystem::path& db, c
   return db.string() + ".launchers/" + launcher;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

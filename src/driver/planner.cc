@@ -9,10 +9,10 @@
 #include "driver/counting_line.h"
 #include "plan/show.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
-PlanOptions PlanOptionsOf(const DriverOptions& options) {
-  PlanOptions plan;
+plan::PlanOptions PlanOptionsOf(const DriverOptions& options) {
+  plan::PlanOptions plan;
   plan.node = options.node;
   plan.runs_here = options.runs_here;
   plan.jobs_dir = options.jobs_dir;
@@ -21,8 +21,8 @@ PlanOptions PlanOptionsOf(const DriverOptions& options) {
   return plan;
 }
 
-Planner::Planner(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts, const SweepPoints& points,
-                 Tally& tally)
+Planner::Planner(const sweep::Sweep& sweep, const DriverOptions& options, const DriverParts& parts,
+                 const SweepPoints& points, Tally& tally)
     : sweep_(sweep), parts_(parts), points_(points), tally_(tally), pending_(tally.times()) {
   options_ = PlanOptionsOf(options);
   tally_.times() = options.times;
@@ -35,9 +35,9 @@ void Planner::Begin() {
   options_.repeats = parts_.store.RepeatsSoFar(sweep_.name);
   // Makes the jobs' keys differ from those of any other store.
   options_.key_name = fmt::format("{}@{}", sweep_.name, parts_.store.Progress(sweep_.name).sweep.created_unix_ns);
-  constexpr auto kMost = static_cast<int64_t>(TimeModel::kRemembered);
-  for (const MeasuredPoint& point : parts_.store.MeasuredPoints(parts_.launcher.name(), kMost)) {
-    tally_.times().Took(RelativeCost(point.spec), static_cast<double>(point.duration_ns) / 1e9);
+  constexpr auto kMost = static_cast<int64_t>(predict::TimeModel::kRemembered);
+  for (const store::MeasuredPoint& point : parts_.store.MeasuredPoints(parts_.launcher.name(), kMost)) {
+    tally_.times().Took(predict::RelativeCost(point.spec), static_cast<double>(point.duration_ns) / 1e9);
   }
 }
 
@@ -76,14 +76,14 @@ Planner::Skipped Planner::PlanPoints(const std::vector<Point>& points, const std
   options_.repeats = parts_.store.RepeatsSoFar(sweep_.name);
   options_.times = tally_.times();
   CountingLine line("planning", parts_.clock, [&](const std::string& text) { parts_.observer.Working(text); });
-  Plan plan = MakePlan(sweep_, points, options_, parts_.forecaster, [&](size_t done, size_t of) {
+  plan::Plan plan = plan::MakePlan(sweep_, points, options_, parts_.forecaster, [&](size_t done, size_t of) {
     parts_.ThrowIfInterrupted();
     line.At(done, of);
   });
   for (const std::string& warning : plan.warnings) {
     if (warned_.insert(warning).second) parts_.observer.Note("warning: " + warning);
   }
-  std::vector<NewResult> skipped;
+  std::vector<store::NewResult> skipped;
   std::set<std::string> taken_back;
   for (const auto& [id, by] : judged_) taken_back.insert(id);
   for (RunResult& result : plan.skipped) {
@@ -91,7 +91,7 @@ Planner::Skipped Planner::PlanPoints(const std::vector<Point>& points, const std
     const MeasurementKey key = points_.KeyOf(*points_.Find(result.point_id));
     tally_.Ended(points_.Find(result.point_id)->spec, result.status, 0);
     const auto before = judged_.find(result.point_id);
-    if (before != judged_.end() && before->second == Store::PredictionOf(result)) {
+    if (before != judged_.end() && before->second == store::Store::PredictionOf(result)) {
       taken_back.erase(result.point_id);
     } else {
       skipped.push_back({std::move(result), "", 0, key});
@@ -107,7 +107,7 @@ Planner::Skipped Planner::PlanPoints(const std::vector<Point>& points, const std
     }
     pending_.Add(std::move(job));
   }
-  return {std::ssize(plan.skipped), OutOfMemoryWhy(plan)};
+  return {std::ssize(plan.skipped), plan::OutOfMemoryWhy(plan)};
 }
 
 int64_t Planner::RunsLeft(const Point& point) const {
@@ -122,4 +122,4 @@ LiveJob Planner::Open() {
   return OpenJob(std::move(job), parts_.launcher.name(), measured_as, options_.attempts, parts_.clock.UnixNs());
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -13,15 +13,15 @@
 #include "driver/sweep_points.h"
 #include "driver/tally.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 // The options of a plan that follow from those of a run. What the store knows is added: repeats, attempts and times.
-PlanOptions PlanOptionsOf(const DriverOptions& options);
+plan::PlanOptions PlanOptionsOf(const DriverOptions& options);
 
 class Planner {
  public:
   // The arguments must outlive this object.
-  Planner(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts, const SweepPoints& points,
+  Planner(const sweep::Sweep& sweep, const DriverOptions& options, const DriverParts& parts, const SweepPoints& points,
           Tally& tally);
 
   // Must be called first. Records the sweep, and learns from the store how long points took in earlier runs.
@@ -58,7 +58,7 @@ class Planner {
   // The number of runs that a point still needs, for a point without planned runs.
   int64_t RunsLeft(const Point& point) const;
   // The options with which a job can be made again.
-  const PlanOptions& options() const { return options_; }
+  const plan::PlanOptions& options() const { return options_; }
 
   // Returns the next job, which is about to be an intent. REQUIRES: !empty().
   LiveJob Open();
@@ -72,11 +72,11 @@ class Planner {
 
   Skipped PlanPoints(const std::vector<Point>& points, const std::set<std::string>& counted);
 
-  const Sweep& sweep_;
+  const sweep::Sweep& sweep_;
   const DriverParts& parts_;
   const SweepPoints& points_;
   Tally& tally_;
-  PlanOptions options_;
+  plan::PlanOptions options_;
   PendingJobs pending_;
   std::vector<Again> again_;
   std::set<std::string> warned_;
@@ -84,4 +84,4 @@ class Planner {
   std::map<std::string, std::string> judged_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

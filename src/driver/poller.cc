@@ -15,19 +15,20 @@
 #include "driver/patience.h"
 #include "driver/retry_policy.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
-std::vector<JobState> Poller::Ask(const std::vector<LiveJob*>& jobs) {
-  std::vector<JobRef> refs;
+std::vector<launch::JobState> Poller::Ask(const std::vector<LiveJob*>& jobs) {
+  std::vector<launch::JobRef> refs;
   for (const LiveJob* job : jobs) refs.push_back(job->ref());
   if (refs.empty()) return {};
   try {
-    const auto states = AskInBatches<JobState, JobRef>(
-        batch_, parts_.clock, refs, [&](std::span<const JobRef> batch) { return parts_.launcher.PollMany(batch); },
+    const auto states = AskInBatches<launch::JobState, launch::JobRef>(
+        batch_, parts_.clock, refs,
+        [&](std::span<const launch::JobRef> batch) { return parts_.launcher.PollMany(batch); },
         [&] { return parts_.interrupts() > 0; });
     failed_questions_ = 0;
     retries_.Answered();
-    return states.value_or(std::vector<JobState>());
+    return states.value_or(std::vector<launch::JobState>());
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInfrastructure) throw;
     retries_.NotAnswered(e);
@@ -42,24 +43,24 @@ std::optional<Poller::Outcome> Poller::Poll(JobTable& jobs) {
   begin_ns_ = begin_ns;
   Outcome outcome;
   const std::vector<LiveJob*> asked = jobs.Submitted();
-  const std::vector<JobState> states = Ask(asked);
+  const std::vector<launch::JobState> states = Ask(asked);
   if (states.empty()) return outcome;
   std::vector<LiveJob*> done;
   std::vector<LiveJob*> broken;
   parts_.store.Transact([&] {
     for (size_t i = 0; i < states.size(); ++i) {
       LiveJob& job = *asked[i];
-      const std::optional<JobRecord::State> state = NewState(job, states[i]);
-      if (states[i].phase == JobPhase::kRunning && IsBrokenGang(job)) broken.push_back(&job);
+      const std::optional<store::JobRecord::State> state = NewState(job, states[i]);
+      if (states[i].phase == launch::JobPhase::kRunning && IsBrokenGang(job)) broken.push_back(&job);
       if (!state) continue;
-      const bool hangs = *state == JobRecord::State::kEnded && states[i].phase == JobPhase::kRunning;
+      const bool hangs = *state == store::JobRecord::State::kEnded && states[i].phase == launch::JobPhase::kRunning;
       if (hangs) done.push_back(&job);
-      if (states[i].phase == JobPhase::kEnded && job.ended_since_ns == 0) job.ended_since_ns = Now();
-      const bool may_come = states[i].phase == JobPhase::kEnded && job.withdrawn.empty() && EndedWell(states[i]) &&
-                            Now() - job.ended_since_ns < kLinesMayComeNs;
+      if (states[i].phase == launch::JobPhase::kEnded && job.ended_since_ns == 0) job.ended_since_ns = Now();
+      const bool may_come = states[i].phase == launch::JobPhase::kEnded && job.withdrawn.empty() &&
+                            EndedWell(states[i]) && Now() - job.ended_since_ns < kLinesMayComeNs;
       outcome.to_collect.push_back({job.record, *state, EvidenceOf(job, states[i]), &job.results, may_come});
       outcome.looked_at.push_back(&job);
-      if (!IsLive(*state)) outcome.ended.push_back(&job);
+      if (!store::IsLive(*state)) outcome.ended.push_back(&job);
     }
   });
   TellToEnd(done, fmt::format("{} still ran though all results were there",
@@ -69,14 +70,15 @@ std::optional<Poller::Outcome> Poller::Poll(JobTable& jobs) {
 }
 
 // A withdrawn job ended because it was withdrawn, and its points are run later.
-std::map<std::string, std::string> Poller::EvidenceOf(const LiveJob& job, const JobState& answer) {
+std::map<std::string, std::string> Poller::EvidenceOf(const LiveJob& job, const launch::JobState& answer) {
   if (!job.gang_ended.empty() && job.withdrawn.empty()) {
     // We ended this job, so its end says nothing about the cause.
     std::map<std::string, std::string> evidence = answer.evidence;
-    for (const char* ours : {said::kEnd, said::kReason, said::kMessage, said::kHint}) {
+    for (const char* ours :
+         {collect::said::kEnd, collect::said::kReason, collect::said::kMessage, collect::said::kHint}) {
       evidence.erase(ours);
     }
-    evidence[said::kGangEnded] = job.gang_ended;
+    evidence[collect::said::kGangEnded] = job.gang_ended;
     return evidence;
   }
   if (job.withdrawn.empty()) return answer.evidence;
@@ -92,7 +94,7 @@ void Poller::Pause() {
 
 // Returns whether each point must have a line of results: exec's exit code says so, and the scheduler reports nothing
 // else.
-bool Poller::EndedWell(const JobState& answer) {
+bool Poller::EndedWell(const launch::JobState& answer) {
   const auto code = answer.evidence.find("exit_code");
   return !answer.evidence.contains("end") && !answer.evidence.contains("message") &&
          !answer.evidence.contains("signal") && (code == answer.evidence.end() || code->second == "0");
@@ -101,7 +103,7 @@ bool Poller::EndedWell(const JobState& answer) {
 // If nodes share no folder, no node can end the others. The others would wait until the time limit for a node that
 // failed, and a node that hangs would hold them all.
 bool Poller::IsBrokenGang(LiveJob& job) {
-  const JobResults& results = job.results;
+  const collect::JobResults& results = job.results;
   if (std::exchange(job.awaiting, results.awaiting) != results.awaiting) {
     job.awaiting_since_ns = job.awaiting_since_unix_ns = 0;
   }
@@ -128,7 +130,7 @@ int64_t Poller::AwaitingSinceNs(LiveJob& job) {
     job.awaiting_since_unix_ns = unix_ns;
     std::map<std::string, std::string> evidence = {{kAwaiting, job.awaiting},
                                                    {kAwaitingSince, std::to_string(unix_ns)}};
-    if (!job.gang_ended.empty()) evidence[said::kGangEnded] = job.gang_ended;
+    if (!job.gang_ended.empty()) evidence[collect::said::kGangEnded] = job.gang_ended;
     parts_.store.SetJobState(job.record.key, job.record.state, evidence, unix_ns);
   }
   return Now() - std::max<int64_t>(0, unix_ns - job.awaiting_since_unix_ns);
@@ -136,13 +138,13 @@ int64_t Poller::AwaitingSinceNs(LiveJob& job) {
 
 // A node may be stuck while it ends a job, and a rank may hang after the last result.
 bool Poller::HangsThoughDone(LiveJob& job) {
-  if (!std::ranges::all_of(job.record.points, &JobRecord::Point::has_result)) return false;
+  if (!std::ranges::all_of(job.record.points, &store::JobRecord::Point::has_result)) return false;
   if (job.done_since_ns == 0) job.done_since_ns = Now();
   return Now() - job.done_since_ns >= kDoneButRunningNs;
 }
 
 bool Poller::TellToEnd(const std::vector<LiveJob*>& jobs, const std::string& why) {
-  std::vector<JobRef> refs;
+  std::vector<launch::JobRef> refs;
   for (LiveJob* job : jobs) refs.push_back(job->ref());
   if (refs.empty()) return true;
   parts_.observer.Note(fmt::format("{}, and {} told to end", why, refs.size() == 1 ? "was" : "were"));
@@ -161,7 +163,7 @@ void Poller::EndBrokenGangs(const std::vector<LiveJob*>& broken) {
   for (LiveJob* job : broken) {
     const bool failed = !job->results.failed_part.empty();
     job->gang_ended = failed ? job->results.failed_part : "a node hangs, or is gone";
-    parts_.store.SetJobState(job->record.key, job->record.state, {{said::kGangEnded, job->gang_ended}},
+    parts_.store.SetJobState(job->record.key, job->record.state, {{collect::said::kGangEnded, job->gang_ended}},
                              parts_.clock.UnixNs());
     const std::string why =
         failed ? fmt::format("a node that failed while others went on ({})", PrintableLine(job->gang_ended))
@@ -174,10 +176,10 @@ void Poller::EndBrokenGangs(const std::vector<LiveJob*>& broken) {
 }
 
 // Returns the job's state after this answer, or nothing if there is nothing to collect now.
-std::optional<JobRecord::State> Poller::NewState(LiveJob& job, const JobState& answer) {
-  if (answer.phase != JobPhase::kMissing) job.missing_since_ns = 0;
+std::optional<store::JobRecord::State> Poller::NewState(LiveJob& job, const launch::JobState& answer) {
+  if (answer.phase != launch::JobPhase::kMissing) job.missing_since_ns = 0;
   // Time in the queue does not count as time of the job's points.
-  if (job.phase == JobPhase::kQueued && answer.phase == JobPhase::kRunning && job.collected_ns != 0) {
+  if (job.phase == launch::JobPhase::kQueued && answer.phase == launch::JobPhase::kRunning && job.collected_ns != 0) {
     job.collected_ns = Now();
   }
   job.phase = answer.phase;
@@ -192,25 +194,25 @@ std::optional<JobRecord::State> Poller::NewState(LiveJob& job, const JobState& a
     parts_.store.MarkStarted(job.record.key, answer.started_unix_ns);
   }
   switch (answer.phase) {
-    case JobPhase::kQueued:
+    case launch::JobPhase::kQueued:
       NoteWaiting(answer);
       NotePending(job, answer);
       return std::nullopt;
-    case JobPhase::kEnded:
-      return JobRecord::State::kEnded;
-    case JobPhase::kMissing:
+    case launch::JobPhase::kEnded:
+      return store::JobRecord::State::kEnded;
+    case launch::JobPhase::kMissing:
       if (job.missing_since_ns == 0) job.missing_since_ns = Now();
       if (Now() - job.missing_since_ns < kMissingNs) return std::nullopt;
-      return JobRecord::State::kLost;
-    case JobPhase::kRunning:
-      if (job.record.state != JobRecord::State::kRunning) {
-        job.record.state = JobRecord::State::kRunning;
+      return store::JobRecord::State::kLost;
+    case launch::JobPhase::kRunning:
+      if (job.record.state != store::JobRecord::State::kRunning) {
+        job.record.state = store::JobRecord::State::kRunning;
         if (job.withdrawn.empty()) {
-          parts_.store.SetJobState(job.record.key, JobRecord::State::kRunning, {}, parts_.clock.UnixNs());
+          parts_.store.SetJobState(job.record.key, store::JobRecord::State::kRunning, {}, parts_.clock.UnixNs());
         }
       }
-      if (HangsThoughDone(job)) return JobRecord::State::kEnded;
-      return IsTimeToCollect(job) ? std::optional(JobRecord::State::kRunning) : std::nullopt;
+      if (HangsThoughDone(job)) return store::JobRecord::State::kEnded;
+      return IsTimeToCollect(job) ? std::optional(store::JobRecord::State::kRunning) : std::nullopt;
   }
   return std::nullopt;
 }
@@ -221,9 +223,9 @@ bool Poller::IsTimeToCollect(const LiveJob& job) const {
   return parts_.launcher.can().queue && since_ns >= kSingleCollectNs;
 }
 
-void Poller::NoteNoNode(LiveJob& job, const JobState& answer) const {
+void Poller::NoteNoNode(LiveJob& job, const launch::JobState& answer) const {
   const auto said = answer.evidence.find("no_node");
-  if (answer.phase != JobPhase::kQueued || said == answer.evidence.end()) {
+  if (answer.phase != launch::JobPhase::kQueued || said == answer.evidence.end()) {
     job.no_node_since_ns = 0;
     return;
   }
@@ -233,7 +235,7 @@ void Poller::NoteNoNode(LiveJob& job, const JobState& answer) const {
 
 // Shows why a job waits to those who watch, and stores it for those who look later. A forecast that moves by less than
 // a minute is not new.
-void Poller::NotePending(LiveJob& job, const JobState& answer) {
+void Poller::NotePending(LiveJob& job, const launch::JobState& answer) {
   constexpr int64_t kLittleS = 60;
   if (!job.withdrawn.empty()) return;
   const auto said = [&](const char* name) {
@@ -255,17 +257,17 @@ void Poller::NotePending(LiveJob& job, const JobState& answer) {
 }
 
 // Notes the first problem, because one job is seldom alone. The end of the run reports their number.
-void Poller::NoteLogProblem(const LiveJob& job, const JobState& answer) {
+void Poller::NoteLogProblem(const LiveJob& job, const launch::JobState& answer) {
   const auto problem = answer.evidence.find("log_problem");
   if (problem == answer.evidence.end()) return;
-  if (answer.phase == JobPhase::kEnded) unread_logs_.insert(job.record.key);
+  if (answer.phase == launch::JobPhase::kEnded) unread_logs_.insert(job.record.key);
   if (std::exchange(noted_log_problem_, true)) return;
   parts_.observer.Note(fmt::format("job {}: {}; of a log that is not read to its end a result has its headline at most",
                                    job.record.key, PrintableLine(problem->second)));
 }
 
 // Notes it once for all jobs that wait for the same thing.
-void Poller::NoteWaiting(const JobState& answer) {
+void Poller::NoteWaiting(const launch::JobState& answer) {
   const auto waits = answer.evidence.find("waits");
   if (waits == answer.evidence.end()) return;
   const auto subject = answer.evidence.find("waits_for");
@@ -283,4 +285,4 @@ std::string Poller::UnreadLogs() const {
                      CountOf(jobs, "job"));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -14,12 +14,12 @@
 #include "driver/job_table.h"
 #include "driver/launcher_retries.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 class Poller {
  public:
   struct Outcome {
-    std::vector<JobToCollect> to_collect;
+    std::vector<collect::JobToCollect> to_collect;
     std::vector<LiveJob*> looked_at;  // the jobs of `to_collect`, in its order
     // Ended jobs among these; the collector finds out whether they lack lines (JobResults).
     std::vector<LiveJob*> ended;
@@ -42,20 +42,20 @@ class Poller {
   void Pause();
 
  private:
-  std::vector<JobState> Ask(const std::vector<LiveJob*>& jobs);
-  static std::map<std::string, std::string> EvidenceOf(const LiveJob& job, const JobState& answer);
-  std::optional<JobRecord::State> NewState(LiveJob& job, const JobState& answer);
-  static bool EndedWell(const JobState& answer);
+  std::vector<launch::JobState> Ask(const std::vector<LiveJob*>& jobs);
+  static std::map<std::string, std::string> EvidenceOf(const LiveJob& job, const launch::JobState& answer);
+  std::optional<store::JobRecord::State> NewState(LiveJob& job, const launch::JobState& answer);
+  static bool EndedWell(const launch::JobState& answer);
   bool HangsThoughDone(LiveJob& job);
   bool IsBrokenGang(LiveJob& job);
   int64_t AwaitingSinceNs(LiveJob& job);
   bool IsTimeToCollect(const LiveJob& job) const;
   bool TellToEnd(const std::vector<LiveJob*>& jobs, const std::string& why);
   void EndBrokenGangs(const std::vector<LiveJob*>& broken);
-  void NoteNoNode(LiveJob& job, const JobState& answer) const;
-  void NoteWaiting(const JobState& answer);
-  void NoteLogProblem(const LiveJob& job, const JobState& answer);
-  void NotePending(LiveJob& job, const JobState& answer);
+  void NoteNoNode(LiveJob& job, const launch::JobState& answer) const;
+  void NoteWaiting(const launch::JobState& answer);
+  void NoteLogProblem(const LiveJob& job, const launch::JobState& answer);
+  void NotePending(LiveJob& job, const launch::JobState& answer);
   int64_t Now() const { return parts_.clock.MonotonicNs(); }
 
   const DriverParts& parts_;
@@ -69,4 +69,4 @@ class Poller {
   std::set<std::string> unread_logs_;  // job keys
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "run/result.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
@@ -98,7 +98,7 @@ std::string QueueText(std::string_view pending, int64_t expected_unix_s) {
   return fmt::format("{}{}from {}", text, text.empty() ? "" : ", ", when.data());
 }
 
-std::string OutcomeText(const Collected& result, int64_t repeats) {
+std::string OutcomeText(const collect::Collected& result, int64_t repeats) {
   const bool ok = result.end.status == RunStatus::kOk;
   std::string text = EndName(result.end);
   if (ok && result.steady_tokens_per_s > 0) text += "  " + FormatCount(result.steady_tokens_per_s) + " tokens/s";
@@ -109,4 +109,4 @@ std::string OutcomeText(const Collected& result, int64_t repeats) {
   return text;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

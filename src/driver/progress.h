@@ -11,7 +11,7 @@
 #include "ridgeline/run.h"
 #include "run/fields.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 // The content of a trainer's progress file (ridgeline/job_dir.h).
 struct PointProgress {
@@ -54,6 +54,6 @@ std::string QueueText(std::string_view pending, int64_t expected_unix_s);
 
 // Returns in a few words how a run ended of a point with `repeats` repeats: "ok  1.2K tokens/s; repeat 2 of 3",
 // "oom_host the message".
-std::string OutcomeText(const Collected& result, int64_t repeats);
+std::string OutcomeText(const collect::Collected& result, int64_t repeats);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

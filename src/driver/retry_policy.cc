@@ -4,7 +4,7 @@
 
 #include "driver/patience.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 constexpr int kMostDoublings = 10;
@@ -13,7 +13,7 @@ constexpr int kMostDoublings = 10;
 
 int64_t TryAgainNs(int tries) { return std::min(kTryAgainNs << std::min(tries, kMostDoublings), kMostTryAgainNs); }
 
-bool IsSubmittedAgain(const Submission& refusal, int tries) {
+bool IsSubmittedAgain(const launch::Submission& refusal, int tries) {
   return refusal.retry || (refusal.error->kind() == ErrorKind::kInfrastructure && tries < kSubmitTries);
 }
 
@@ -35,4 +35,4 @@ bool LauncherPatience::NotAnswered(int64_t now_ns) {
   return now_ns - since_ns_ >= limit_ns_;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

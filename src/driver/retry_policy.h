@@ -11,14 +11,14 @@
 #include "launch/launcher.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 // How long to wait after `tries` failed tries.
 int64_t TryAgainNs(int tries);
 
 // Returns whether to submit a job again after this refusal and `tries` tries. Always if nothing is wrong with the job.
 // REQUIRES: refusal.error.
-bool IsSubmittedAgain(const Submission& refusal, int tries);
+bool IsSubmittedAgain(const launch::Submission& refusal, int tries);
 
 // The points that this run repeats after a bad end, as often as the sweep says.
 class PointRetries {
@@ -52,4 +52,4 @@ class LauncherPatience {
   int64_t since_ns_ = 0;  // 0: it answers
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -6,12 +6,12 @@
 #include "base/text.h"
 #include "driver/retry_policy.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 namespace {
 
-LauncherStatus Ask(const DriverParts& parts, LauncherRetries& retries) {
-  LauncherStatus status = parts.launcher.Probe();
+launch::LauncherStatus Ask(const DriverParts& parts, LauncherRetries& retries) {
+  launch::LauncherStatus status = parts.launcher.Probe();
   for (int tries = 1; !status.available && status.retry && parts.interrupts() == 0; ++tries) {
     retries.NotAnswered(Error(ErrorKind::kInfrastructure,
                               fmt::format("the launcher {} does not answer: {}", parts.launcher.name(), status.why)));
@@ -30,7 +30,7 @@ Error CannotRunHere(const std::string& launcher, const std::string& why) {
 }
 
 LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options, LauncherRetries& retries) {
-  const LauncherStatus status = Ask(parts, retries);
+  const launch::LauncherStatus status = Ask(parts, retries);
   const bool queues = parts.launcher.can().queue;
   if (options.detach && !queues) {
     throw Error(
@@ -45,4 +45,4 @@ LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options, Laun
   return {queues, queues ? status.max_jobs : options.max_parallel};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -8,7 +8,7 @@
 #include "driver/driver.h"
 #include "driver/launcher_retries.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 struct LauncherRoom {
   bool queues = false;  // the launcher has a queue of its own
@@ -23,4 +23,4 @@ Error CannotRunHere(const std::string& launcher, const std::string& why);
 // and the launcher has no queue.
 LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options, LauncherRetries& retries);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -7,26 +7,26 @@
 #include "driver/retry_policy.h"
 #include "run/result.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
-std::vector<Submission> Submitter::Ask(const std::vector<LiveJob*>& due) {
-  std::vector<LaunchJob> asked;
+std::vector<launch::Submission> Submitter::Ask(const std::vector<LiveJob*>& due) {
+  std::vector<launch::LaunchJob> asked;
   for (const LiveJob* job : due) {
-    asked.push_back(ToLaunchJob(*job->to_submit, program_));
+    asked.push_back(launch::ToLaunchJob(*job->to_submit, program_));
     asked.back().avoid = faults_.avoid();
   }
   try {
     return parts_.launcher.Submit(asked);
   } catch (const Error& e) {
-    std::vector<Submission> answers;
-    for (const LaunchJob& job : asked) answers.push_back({job.key, "", e});
+    std::vector<launch::Submission> answers;
+    for (const launch::LaunchJob& job : asked) answers.push_back({job.key, "", e});
     return answers;
   }
 }
 
-void Submitter::Taken(LiveJob& job, const Submission& answer, int64_t asked_unix_ns) {
+void Submitter::Taken(LiveJob& job, const launch::Submission& answer, int64_t asked_unix_ns) {
   job.record.native_id = answer.native_id;
-  job.record.state = JobRecord::State::kSubmitted;
+  job.record.state = store::JobRecord::State::kSubmitted;
   job.submitted_ns = job.collected_ns = parts_.clock.MonotonicNs();
   job.to_submit.reset();
   parts_.store.MarkSubmitted(job.record.key, job.record.native_id, asked_unix_ns);
@@ -45,7 +45,7 @@ Submitter::Outcome Submitter::Submit(JobTable& jobs) {
   // The time from before the question: a job may begin before the launcher has answered.
   const int64_t asked_unix_ns = parts_.clock.UnixNs();
   const int64_t asked_ns = parts_.clock.MonotonicNs();
-  const std::vector<Submission> answers = Ask(due);
+  const std::vector<launch::Submission> answers = Ask(due);
   batch_.Took(due.size(), parts_.clock.MonotonicNs() - asked_ns);
   parts_.store.Transact([&] {
     for (size_t i = 0; i < due.size(); ++i) {
@@ -66,7 +66,7 @@ Submitter::Outcome Submitter::Submit(JobTable& jobs) {
       last_refusal_ = error;
       outcome.refused.push_back(&job);
       outcome.ends.push_back({job.record,
-                              JobRecord::State::kLost,
+                              store::JobRecord::State::kLost,
                               {{"end", "infrastructure"},
                                {"reason", std::string(ReasonName(answers[i].reason))},
                                {"message", "it could not be submitted: " + error.message()},
@@ -90,4 +90,4 @@ void Submitter::ThrowIfDown() const {
               "no jobs are taken: " + last_refusal_->message(), last_refusal_->hint());
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

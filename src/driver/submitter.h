@@ -13,14 +13,14 @@
 #include "driver/job_table.h"
 #include "driver/launcher_retries.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 class Submitter {
  public:
   struct Outcome {
-    bool asked = false;              // the launcher took or refused something
-    std::vector<LiveJob*> refused;   // refused for good: these jobs are lost, and still in the table
-    std::vector<JobToCollect> ends;  // of the refused jobs
+    bool asked = false;                       // the launcher took or refused something
+    std::vector<LiveJob*> refused;            // refused for good: these jobs are lost, and still in the table
+    std::vector<collect::JobToCollect> ends;  // of the refused jobs
   };
 
   // `program` is the `ridgeline` that runs a job. `faults` knows the nodes to avoid. The references must outlive this
@@ -40,8 +40,8 @@ class Submitter {
   void ThrowIfDown() const;
 
  private:
-  std::vector<Submission> Ask(const std::vector<LiveJob*>& due);
-  void Taken(LiveJob& job, const Submission& answer, int64_t asked_unix_ns);
+  std::vector<launch::Submission> Ask(const std::vector<LiveJob*>& due);
+  void Taken(LiveJob& job, const launch::Submission& answer, int64_t asked_unix_ns);
 
   const DriverParts& parts_;
   LauncherRetries& retries_;
@@ -52,4 +52,4 @@ class Submitter {
   int refused_in_a_row_ = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -5,15 +5,18 @@
 #include "plan/plan.h"
 #include "sweep/launch.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
-SweepPoints::SweepPoints(const Sweep& sweep, const std::filesystem::path& folder, const std::string& campaign,
+SweepPoints::SweepPoints(const sweep::Sweep& sweep, const std::filesystem::path& folder, const std::string& campaign,
                          const std::vector<std::string>& trainer)
-    : sweep_(sweep), trainer_(trainer), key_{campaign, SetupOf(sweep.launch, trainer)}, varying_(VaryingFields(sweep)) {
-  Expansion expansion;
-  points_ = Expand(sweep, &expansion);
+    : sweep_(sweep),
+      trainer_(trainer),
+      key_{campaign, SetupOf(sweep.launch, trainer)},
+      varying_(sweep::VaryingFields(sweep)) {
+  sweep::Expansion expansion;
+  points_ = sweep::Expand(sweep, &expansion);
   warnings_ = std::move(expansion.warnings);
-  for (Point& point : points_) PlaceCheckpointFiles(point, folder, KeyOf(point));
+  for (Point& point : points_) plan::PlaceCheckpointFiles(point, folder, KeyOf(point));
   for (const Point& point : points_) runs_ += point.spec.repeats;
   for (size_t i = 0; i < points_.size(); ++i) index_.emplace(points_[i].id, i);
 }
@@ -22,7 +25,7 @@ MeasurementKey SweepPoints::KeyOf(const Point& point) const {
   const bool is_ours = point.spec.trainer == kOurTrainer;
   // A shortcut for nearly all sweeps, which may have a million points.
   if (is_ours && point.rules.empty() && sweep_.launch.ranks_per_node == 0) return key_;
-  return {key_.campaign, SetupOf(LaunchOf(sweep_, point), trainer_)};
+  return {key_.campaign, SetupOf(sweep::LaunchOf(sweep_, point), trainer_)};
 }
 
 const Point* SweepPoints::Find(const std::string& id) const {
@@ -30,4 +33,4 @@ const Point* SweepPoints::Find(const std::string& id) const {
   return found == index_.end() ? nullptr : &points_[found->second];
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -11,14 +11,14 @@
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 class SweepPoints {
  public:
   // Expands this sweep, which must outlive this object, with its warnings. Puts a relative checkpoint.dir below
   // `folder` (plan/plan.h). `trainer`: argv if the sweep names no trainer.
-  SweepPoints(const Sweep& sweep, const std::filesystem::path& folder, const std::string& campaign = kDefaultCampaign,
-              const std::vector<std::string>& trainer = {});
+  SweepPoints(const sweep::Sweep& sweep, const std::filesystem::path& folder,
+              const std::string& campaign = kDefaultCampaign, const std::vector<std::string>& trainer = {});
 
   const std::vector<std::string>& warnings() const { return warnings_; }
 
@@ -30,7 +30,7 @@ class SweepPoints {
   std::string NameOf(const Point& point) const { return PointName(point.spec, varying_); }
 
  private:
-  const Sweep& sweep_;
+  const sweep::Sweep& sweep_;
   const std::vector<std::string> trainer_;
   const MeasurementKey key_;
   std::vector<Point> points_;
@@ -40,4 +40,4 @@ class SweepPoints {
   std::unordered_map<std::string, size_t> index_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

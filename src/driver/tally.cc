@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 constexpr size_t kShownJobs = 3;
@@ -17,7 +17,7 @@ void Tally::Begin(int64_t points, int64_t ok, int64_t failed, int64_t runs) {
 }
 
 void Tally::ToDo(const RunSpec& spec, int64_t runs) {
-  const double cost = RelativeCost(spec);
+  const double cost = predict::RelativeCost(spec);
   left_cost_ += static_cast<double>(runs) * cost;
   counts_.runs_left += runs;
   if (cost == 0) left_unknown_ += runs;
@@ -25,17 +25,17 @@ void Tally::ToDo(const RunSpec& spec, int64_t runs) {
 
 void Tally::Again(const RunSpec& spec) { ToDo(spec, 1); }
 
-void Tally::Ran(const RunSpec& spec, const Collected& result, int64_t spent_ns) {
-  const double cost = RelativeCost(spec);
+void Tally::Ran(const RunSpec& spec, const collect::Collected& result, int64_t spent_ns) {
+  const double cost = predict::RelativeCost(spec);
   ToDo(spec, -1);
   if (result.end.status != RunStatus::kOk) return;
   times_.Took(cost, static_cast<double>(result.duration_ns > 0 ? result.duration_ns : spent_ns) / 1e9);
 }
 
 void Tally::Ended(const RunSpec& spec, RunStatus status, int64_t runs_left) {
-  if (IsFinal(status)) ++(status == RunStatus::kOk ? counts_.done : counts_.failed);
+  if (store::IsFinal(status)) ++(status == RunStatus::kOk ? counts_.done : counts_.failed);
   if (runs_left > 0) ToDo(spec, -runs_left);
-  if (!IsFinal(status)) counts_.runs_left += 1 + runs_left;
+  if (!store::IsFinal(status)) counts_.runs_left += 1 + runs_left;
 }
 
 RunProgress Tally::Now(JobTable& jobs, const SweepPoints& points, int64_t now_ns, int64_t window) const {
@@ -43,7 +43,7 @@ RunProgress Tally::Now(JobTable& jobs, const SweepPoints& points, int64_t now_ns
   int64_t running_ns = 0;
   int64_t running_jobs = 0;
   for (LiveJob& job : jobs) {
-    if (job.phase != JobPhase::kRunning) {
+    if (job.phase != launch::JobPhase::kRunning) {
       ++progress.queued_jobs;
       if (progress.queued_for.empty()) progress.queued_for = QueueText(job.pending, job.expected_s);
       continue;
@@ -63,4 +63,4 @@ RunProgress Tally::Now(JobTable& jobs, const SweepPoints& points, int64_t now_ns
   return progress;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -10,13 +10,13 @@
 #include "driver/sweep_points.h"
 #include "predict/time_model.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 class Tally {
  public:
   // The time model of this run's launcher.
-  TimeModel& times() { return times_; }
-  const TimeModel& times() const { return times_; }
+  predict::TimeModel& times() { return times_; }
+  const predict::TimeModel& times() const { return times_; }
 
   // Starts the counts with all points of the sweep and those with a result from before. `runs`: of all points.
   void Begin(int64_t points, int64_t ok, int64_t failed, int64_t runs = 0);
@@ -25,7 +25,7 @@ class Tally {
   // A run of this point is repeated.
   void Again(const RunSpec& spec);
   // A run was done, or will not be. `spent_ns`: the time that was seen, in case the result has none; 0: not seen.
-  void Ran(const RunSpec& spec, const Collected& result, int64_t spent_ns);
+  void Ran(const RunSpec& spec, const collect::Collected& result, int64_t spent_ns);
   // The point has ended in this run, and `runs_left` runs stay undone. A cancelled or lost point has no result that
   // counts (IsFinal).
   void Ended(const RunSpec& spec, RunStatus status, int64_t runs_left);
@@ -35,10 +35,10 @@ class Tally {
   RunProgress Now(JobTable& jobs, const SweepPoints& points, int64_t now_ns, int64_t window) const;
 
  private:
-  TimeModel times_;
+  predict::TimeModel times_;
   RunProgress counts_;
   double left_cost_ = 0;
   int64_t left_unknown_ = 0;  // runs of unknown cost
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

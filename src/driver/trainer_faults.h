@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 struct TrainerFaults {
   bool has_worked = false;       // a point ended well, or otherwise than the others
@@ -12,4 +12,4 @@ struct TrainerFaults {
   std::set<std::string> points;  // point ids
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 void Mark(const std::vector<LiveJob*>& jobs, const DriverParts& parts, const std::string& why) {
@@ -23,7 +23,7 @@ void Mark(const std::vector<LiveJob*>& jobs, const DriverParts& parts, const std
 }
 
 void TellToEnd(const std::vector<LiveJob*>& jobs, const DriverParts& parts) {
-  std::vector<JobRef> refs;
+  std::vector<launch::JobRef> refs;
   for (const LiveJob* job : jobs) refs.push_back(job->ref());
   if (refs.empty()) return;
   try {
@@ -40,7 +40,7 @@ void WithdrawQueued(JobTable& jobs, const DriverParts& parts, const std::string&
   std::vector<LiveJob*> queued;
   for (LiveJob* job : jobs.Submitted()) {
     if (which == Queued::kKeptOffNodes && job->kept_off.empty()) continue;
-    if (job->phase == JobPhase::kQueued && job->withdrawn.empty()) queued.push_back(job);
+    if (job->phase == launch::JobPhase::kQueued && job->withdrawn.empty()) queued.push_back(job);
   }
   if (queued.empty()) return;
   Mark(queued, parts, why);
@@ -48,15 +48,15 @@ void WithdrawQueued(JobTable& jobs, const DriverParts& parts, const std::string&
 }
 
 void EndUnsubmitted(JobTable& jobs, const DriverParts& parts) {
-  std::vector<JobToCollect> ends;
+  std::vector<collect::JobToCollect> ends;
   std::vector<LiveJob*> unsubmitted;
   for (LiveJob& job : jobs) {
     if (job.may_exist) continue;
-    ends.push_back({job.record, JobRecord::State::kCancelled, {}});
+    ends.push_back({job.record, store::JobRecord::State::kCancelled, {}});
     unsubmitted.push_back(&job);
   }
   if (ends.empty()) return;
-  Collect(parts.store, ends, parts.clock.UnixNs());
+  collect::Collect(parts.store, ends, parts.clock.UnixNs());
   jobs.Forget(unsubmitted);
 }
 
@@ -68,4 +68,4 @@ void WithdrawAdopted(JobTable& jobs, const DriverParts& parts) {
   TellToEnd(withdrawn, parts);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

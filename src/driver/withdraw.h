@@ -6,7 +6,7 @@
 #include "driver/driver.h"
 #include "driver/job_table.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 enum class Queued { kAll, kKeptOffNodes };
 
@@ -21,4 +21,4 @@ void EndUnsubmitted(JobTable& jobs, const DriverParts& parts);
 // Tells jobs to end that an earlier run withdrew, because it may have died before it told them.
 void WithdrawAdopted(JobTable& jobs, const DriverParts& parts);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -20,7 +20,7 @@
 #include "session/say.h"
 #include "session/session.h"
 
-namespace ridgeline {
+namespace ridgeline::gate {
 namespace {
 namespace fs = std::filesystem;
 
@@ -38,7 +38,7 @@ class Sessions {
     if (!fs::exists(file_.parent_path() / "ridgeline.db")) return session;
     int64_t last_unix_ns = 0;
     std::string host;
-    for (const MeasuredCell& cell : turns_.Read(NameOfSession(session) + "-*")) {
+    for (const regress::MeasuredCell& cell : turns_.Read(regress::NameOfSession(session) + "-*")) {
       last_unix_ns = std::max(last_unix_ns, cell.measurements.back().ended_unix_ns);
       host = cell.measurements.front().host;
     }
@@ -48,7 +48,7 @@ class Sessions {
       return session + 1;
     }
     KeepTo(host);
-    SayAside("{} goes on\n", NameOfSession(session));
+    session::SayAside("{} goes on\n", regress::NameOfSession(session));
     return session;
   }
 
@@ -79,13 +79,14 @@ class Sessions {
 bool MeasureSession(Turns& turns, const fs::path& folder, size_t runs) {
   Sessions sessions(turns, folder);
   const int64_t session = sessions.Begin();
-  const Interrupts interrupts;
+  const session::Interrupts interrupts;
   for (size_t run = 1; run <= runs; ++run) {
-    SayAside("{}: run {} of {}, of {}\n", NameOfSession(session), run, runs, CountOf(turns.points(), "point"));
-    const std::string turn = fmt::format("{}-run-{:04}", NameOfSession(session), run);
+    session::SayAside("{}: run {} of {}, of {}\n", regress::NameOfSession(session), run, runs,
+                      CountOf(turns.points(), "point"));
+    const std::string turn = fmt::format("{}-run-{:04}", regress::NameOfSession(session), run);
     if (!turns.Take(turn, {}, {})) return false;
     if (run > 1) continue;
-    for (const MeasuredCell& cell : turns.Read(turn)) sessions.KeepTo(cell.measurements.front().host);
+    for (const regress::MeasuredCell& cell : turns.Read(turn)) sessions.KeepTo(cell.measurements.front().host);
   }
   sessions.End(session);
   return true;
@@ -94,7 +95,7 @@ bool MeasureSession(Turns& turns, const fs::path& folder, size_t runs) {
 }  // namespace
 
 int CalibrateGate(const CalibrateOptions& options) {
-  Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers);
+  sweep::Sweep sweep = session::LoadSweepFor(options.sweep, options.launcher, options.trainers);
   std::vector<std::string> purpose = {sweep.text, ProgramDir().string(), sweep.launch.launcher};
   for (const auto& [name, trainer] : sweep.trainers.all()) purpose.push_back(trainer->text);
   const fs::path folder = FolderOfTurns(options.turns, "calibration", purpose);
@@ -103,20 +104,22 @@ int CalibrateGate(const CalibrateOptions& options) {
     throw Error(ErrorKind::kUsage, fmt::format("gate: no session of {} has been measured yet", options.sweep),
                 "measure one without --nights 0");
   }
-  if (options.nights > 0 && !MeasureSession(turns, folder, RunsOfNights(static_cast<size_t>(options.nights)))) {
-    SayAside("interrupted; to resume, run the same command\n");
-    return kInterruptedExit;
+  if (options.nights > 0 &&
+      !MeasureSession(turns, folder, regress::RunsOfNights(static_cast<size_t>(options.nights)))) {
+    session::SayAside("interrupted; to resume, run the same command\n");
+    return session::kInterruptedExit;
   }
-  const std::vector<MeasuredCell> measured = turns.Read("session-*");
-  const std::vector<CalibratedCell> cells = CalibrateCells(measured);
-  const std::string words = CalibrationWords(cells);
+  const std::vector<regress::MeasuredCell> measured = turns.Read("session-*");
+  const std::vector<regress::CalibratedCell> cells = regress::CalibrateCells(measured);
+  const std::string words = regress::CalibrationWords(cells);
   if (words.empty()) {
     throw Error(ErrorKind::kInfrastructure, "gate: nothing was measured often enough to calibrate by",
                 fmt::format("to see the runs: ridgeline status --db {}", (folder / "ridgeline.db").string()));
   }
-  Write(ToText(SessionTable(measured)) + "\n" + ToText(CalibrationTable(cells)) + "\n" + words);
-  Say("the sessions are kept in {}\n", folder.string());
+  session::Write(ToText(regress::SessionTable(measured)) + "\n" + ToText(regress::CalibrationTable(cells)) + "\n" +
+                 words);
+  session::Say("the sessions are kept in {}\n", folder.string());
   return 0;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::gate

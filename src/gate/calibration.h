@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::gate {
 
 struct CalibrateOptions {
   std::string sweep;                            // the sweep's file; empty: nothing is calibrated
@@ -20,4 +20,4 @@ struct CalibrateOptions {
 // Returns the exit code.
 int CalibrateGate(const CalibrateOptions& options);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::gate

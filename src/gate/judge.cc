@@ -19,27 +19,27 @@
 #include "session/session.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::gate {
 namespace {
 
 constexpr int64_t kMostPinned = 1000;  // measurements per cell
 
-std::vector<MeasuredCell> ReadGateSide(const NamedSide& side, int64_t before_unix_ns, int64_t most,
-                                       std::vector<LeftOutMeasurements> left_out = {}) {
-  Store store = OpenStore(side.db, Store::Mode::kReadOnly);
-  MeasurementChoice choice;
+std::vector<regress::MeasuredCell> ReadGateSide(const NamedSide& side, int64_t before_unix_ns, int64_t most,
+                                                std::vector<regress::LeftOutMeasurements> left_out = {}) {
+  store::Store store = session::OpenStore(side.db, store::Store::Mode::kReadOnly);
+  regress::MeasurementChoice choice;
   choice.campaign = side.campaign;
   choice.commit = side.commit;
   choice.before_unix_ns = before_unix_ns;
   choice.most = most;
   choice.left_out = std::move(left_out);
-  return ReadMeasurements(store, choice);
+  return regress::ReadMeasurements(store, choice);
 }
 
 // When the first of the cells ended; 0 if there are none.
-int64_t FirstEnd(const std::vector<MeasuredCell>& cells) {
+int64_t FirstEnd(const std::vector<regress::MeasuredCell>& cells) {
   int64_t first = 0;
-  for (const MeasuredCell& cell : cells) {
+  for (const regress::MeasuredCell& cell : cells) {
     const int64_t ended = cell.measurements.front().ended_unix_ns;
     if (first == 0 || ended < first) first = ended;
   }
@@ -50,17 +50,17 @@ bool IsOneCampaignOrCommit(const NamedSide& side) {
   return !side.commit.empty() || (!side.campaign.empty() && !side.campaign.ends_with('*'));
 }
 
-GateSides ReadSides(const GateRequest& request) {
+regress::GateSides ReadSides(const GateRequest& request) {
   const NamedSide head = FindSide(request.head, request.db, "gate");
   if (!IsOneCampaignOrCommit(head)) {
     throw Error(ErrorKind::kUsage, fmt::format("gate: '{}' is a database, not a night or a commit", request.head),
                 fmt::format("say which: {}:CAMPAIGN", request.head));
   }
-  GateSides sides;
+  regress::GateSides sides;
   sides.head = ReadGateSide(head, 0, 0);
   {
-    Store store = OpenStore(head.db, Store::Mode::kReadOnly);
-    sides.expected = ReadExpected(store, head.campaign);
+    store::Store store = session::OpenStore(head.db, store::Store::Mode::kReadOnly);
+    sides.expected = regress::ReadExpected(store, head.campaign);
   }
   const int64_t first_end = FirstEnd(sides.head);
   NamedSide baseline{request.db, {}, {}};
@@ -71,15 +71,16 @@ GateSides ReadSides(const GateRequest& request) {
     throw Error(ErrorKind::kUsage, "gate: head and baseline are the same",
                 "name another baseline, or none: all before");
   }
-  const std::vector<Night> nights = request.records.empty() ? std::vector<Night>() : NightsIn(request.records);
-  constexpr auto kMost = static_cast<int64_t>(kBaseNights + kWindowNights);
-  sides.baseline = ReadGateSide(baseline, is_one ? 0 : first_end, kMost, LeftOutOf(nights));
-  if (!is_one) sides.recent = ReadGateSide(baseline, first_end, kMost, VoidOf(nights));
+  const std::vector<regress::Night> nights =
+      request.records.empty() ? std::vector<regress::Night>() : NightsIn(request.records);
+  constexpr auto kMost = static_cast<int64_t>(regress::kBaseNights + regress::kWindowNights);
+  sides.baseline = ReadGateSide(baseline, is_one ? 0 : first_end, kMost, regress::LeftOutOf(nights));
+  if (!is_one) sides.recent = ReadGateSide(baseline, first_end, kMost, regress::VoidOf(nights));
   if (!request.pinned.empty()) {
     sides.pinned = ReadGateSide(FindSide(request.pinned, request.db, "gate"), 0, kMostPinned);
   }
-  sides.accepted = AcceptedOf(nights);
-  ShiftToAccepted(sides);
+  sides.accepted = regress::AcceptedOf(nights);
+  regress::ShiftToAccepted(sides);
   return sides;
 }
 
@@ -87,7 +88,7 @@ GateSides ReadSides(const GateRequest& request) {
 std::string SweepOf(const GateRequest& request) {
   const NamedSide head = FindSide(request.head, request.db, "gate");
   if (head.campaign.empty()) return "";
-  Store store = OpenStore(head.db, Store::Mode::kReadOnly);
+  store::Store store = session::OpenStore(head.db, store::Store::Mode::kReadOnly);
   const auto rows =
       store.Query("SELECT name FROM sweeps WHERE campaign = :campaign", {{"campaign", head.campaign}}).rows;
   return rows.size() == 1 ? CellText(rows[0][0]) : "";
@@ -95,24 +96,24 @@ std::string SweepOf(const GateRequest& request) {
 
 }  // namespace
 
-std::optional<Gate> JudgeHead(const GateRequest& request) {
-  Gate gate = MakeGate(ReadSides(request));
-  DemandDetection(gate, request.detect / 100);
+std::optional<regress::Gate> JudgeHead(const GateRequest& request) {
+  regress::Gate gate = regress::MakeGate(ReadSides(request));
+  regress::DemandDetection(gate, request.detect / 100);
   gate.head = request.head;
   gate.sweep = SweepOf(request);
   gate.baseline = request.baseline.empty() ? "earlier measurements" : request.baseline;
   gate.pinned = request.pinned;
   if (!request.confirm.sweep.empty() && !ConfirmSuspects(request.confirm, gate)) return std::nullopt;
-  NameTakenChanges(gate);
+  regress::NameTakenChanges(gate);
   return gate;
 }
 
-void WriteGateFiles(const Gate& gate, const GateFiles& files) {
-  if (!files.junit.empty()) WriteFileAtomic(files.junit, GateJunit(gate));
-  if (!files.summary.empty()) WriteFileAtomic(files.summary, GateMarkdown(gate, kMostSummaryBytes));
-  if (!files.comment.empty()) WriteFileAtomic(files.comment, GateMarkdown(gate, kMostCommentBytes));
-  if (!files.metrics.empty()) WriteFileAtomic(files.metrics, GateOpenMetrics(gate));
-  if (!files.annotations.empty()) WriteFileAtomic(files.annotations, GateAnnotations(gate));
+void WriteGateFiles(const regress::Gate& gate, const GateFiles& files) {
+  if (!files.junit.empty()) WriteFileAtomic(files.junit, regress::GateJunit(gate));
+  if (!files.summary.empty()) WriteFileAtomic(files.summary, regress::GateMarkdown(gate, regress::kMostSummaryBytes));
+  if (!files.comment.empty()) WriteFileAtomic(files.comment, regress::GateMarkdown(gate, regress::kMostCommentBytes));
+  if (!files.metrics.empty()) WriteFileAtomic(files.metrics, regress::GateOpenMetrics(gate));
+  if (!files.annotations.empty()) WriteFileAtomic(files.annotations, regress::GateAnnotations(gate));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::gate

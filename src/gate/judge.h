@@ -7,7 +7,7 @@
 #include "gate/suspects.h"
 #include "regress/gate.h"
 
-namespace ridgeline {
+namespace ridgeline::gate {
 
 struct GateRequest {
   std::string head;      // a campaign, commit:ABC1234, or FILE:CAMPAIGN
@@ -21,7 +21,7 @@ struct GateRequest {
 
 // Returns nothing if measuring again was interrupted; the same call resumes it. Throws Error(kUsage) for a name that
 // means nothing, and as ConfirmSuspects.
-std::optional<Gate> JudgeHead(const GateRequest& request);
+std::optional<regress::Gate> JudgeHead(const GateRequest& request);
 
 // Files for other programs; an empty name: not written.
 struct GateFiles {
@@ -33,6 +33,6 @@ struct GateFiles {
 };
 
 // Throws Error(kInfrastructure).
-void WriteGateFiles(const Gate& gate, const GateFiles& files);
+void WriteGateFiles(const regress::Gate& gate, const GateFiles& files);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::gate

@@ -4,13 +4,13 @@
 
 #include "session/say.h"
 
-namespace ridgeline {
+namespace ridgeline::gate {
 
-std::vector<Night> NightsIn(const std::filesystem::path& folder) {
+std::vector<regress::Night> NightsIn(const std::filesystem::path& folder) {
   std::vector<std::string> problems;
-  std::vector<Night> nights = ReadNights(folder, &problems);
-  for (const std::string& problem : problems) SayAside("warning: {}\n", problem);
+  std::vector<regress::Night> nights = regress::ReadNights(folder, &problems);
+  for (const std::string& problem : problems) session::SayAside("warning: {}\n", problem);
   return nights;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::gate

@@ -6,9 +6,9 @@
 
 #include "regress/nights.h"
 
-namespace ridgeline {
+namespace ridgeline::gate {
 
 // Reads the nights in a folder (ReadNights), and warns of damaged records.
-std::vector<Night> NightsIn(const std::filesystem::path& folder);
+std::vector<regress::Night> NightsIn(const std::filesystem::path& folder);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::gate

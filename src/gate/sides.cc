@@ -14,7 +14,7 @@
 #include "session/session.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::gate {
 namespace {
 namespace fs = std::filesystem;
 
@@ -22,7 +22,7 @@ constexpr std::string_view kCommit = "commit:";
 constexpr size_t kShortestCommit = 7;
 
 // The full name of the commit that begins so. A suffix behind a dash means changed sources: such a build has no commit.
-std::string WholeCommit(Store& store, const std::string& begin, std::string_view command) {
+std::string WholeCommit(store::Store& store, const std::string& begin, std::string_view command) {
   const bool hexadecimal =
       std::all_of(begin.begin(), begin.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
   if (!hexadecimal || begin.size() < kShortestCommit) {
@@ -40,7 +40,7 @@ std::string WholeCommit(Store& store, const std::string& begin, std::string_view
               "`ridgeline query \"SELECT DISTINCT version FROM measurements\"` lists the builds");
 }
 
-std::vector<std::string> CampaignsOf(Store& store) {
+std::vector<std::string> CampaignsOf(store::Store& store) {
   std::vector<std::string> campaigns;
   for (const auto& row : store.Query("SELECT DISTINCT campaign FROM results").rows) {
     campaigns.push_back(CellText(row[0]));
@@ -53,7 +53,7 @@ class SideFinder {
   SideFinder(std::string_view command, SideNames names) : command_(command), names_(names) {}
 
   // Returns nothing if the database has no such name.
-  std::optional<NamedSide> FindIn(Store& store, const std::string& name, const std::string& db) const {
+  std::optional<NamedSide> FindIn(store::Store& store, const std::string& name, const std::string& db) const {
     if (store.HasCampaign(name)) return NamedSide{db, name, {}};
     if (name.starts_with(kCommit)) {
       return NamedSide{db, {}, WholeCommit(store, name.substr(kCommit.size()), command_)};
@@ -69,7 +69,7 @@ class SideFinder {
     return std::nullopt;
   }
 
-  [[noreturn]] void ThrowUnknown(Store& store, const std::string& name, const std::string& db) const {
+  [[noreturn]] void ThrowUnknown(store::Store& store, const std::string& name, const std::string& db) const {
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}: '{}' is neither a campaign of {} nor a database{}", command_, name, db,
                             DidYouMean(name, CampaignsOf(store))),
@@ -105,14 +105,14 @@ NamedSide FindSide(const std::string& name, const std::string& db, std::string_v
   const SideFinder finder(command, names);
   const std::optional<OtherDatabase> other = DatabaseIn(name);
   if (!other || fs::is_regular_file(db)) {
-    Store store = OpenStore(db, Store::Mode::kReadOnly);
+    store::Store store = session::OpenStore(db, store::Store::Mode::kReadOnly);
     if (auto side = finder.FindIn(store, name, db)) return *side;
     if (!other) finder.ThrowUnknown(store, name, db);
   }
   if (other->name.empty()) return {other->file, {}, {}};
-  Store store = OpenStore(other->file, Store::Mode::kReadOnly);
+  store::Store store = session::OpenStore(other->file, store::Store::Mode::kReadOnly);
   if (auto side = finder.FindIn(store, other->name, other->file)) return *side;
   finder.ThrowUnknown(store, other->name, other->file);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::gate

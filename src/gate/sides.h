@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::gate {
 
 struct NamedSide {
   std::string db;        // the database's file
@@ -22,4 +22,4 @@ enum class SideNames {
 NamedSide FindSide(const std::string& name, const std::string& db, std::string_view command,
                    SideNames names = SideNames::kOne);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::gate

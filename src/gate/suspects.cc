@@ -18,7 +18,7 @@
 #include "session/say.h"
 #include "session/session.h"
 
-namespace ridgeline {
+namespace ridgeline::gate {
 namespace {
 namespace fs = std::filesystem;
 
@@ -27,20 +27,20 @@ class TurnsOfBuilds {
   TurnsOfBuilds(Turns& turns, fs::path base, fs::path head)
       : turns_(turns), base_(std::move(base)), head_(std::move(head)) {}
 
-  std::optional<std::vector<RunsInTurn>> Pair(size_t round, size_t pair, bool base_first,
-                                              std::span<SuspectCell* const> cells) {
+  std::optional<std::vector<regress::RunsInTurn>> Pair(size_t round, size_t pair, bool base_first,
+                                                       std::span<regress::SuspectCell* const> cells) {
     std::set<std::string> ids;
-    for (const SuspectCell* cell : cells) ids.insert(IdOfOneRun(cell->spec));
+    for (const regress::SuspectCell* cell : cells) ids.insert(IdOfOneRun(cell->spec));
     const std::string name = fmt::format("round-{}-pair-{}", round, pair);
-    SayAside("{} of {}, {} first\n", name, CountOf(ids.size(), "point"), base_first ? "base" : "head");
+    session::SayAside("{} of {}, {} first\n", name, CountOf(ids.size(), "point"), base_first ? "base" : "head");
     for (const bool is_base : {base_first, !base_first}) {
       if (!turns_.Take(name + Side(is_base), is_base ? base_ : head_, ids)) return std::nullopt;
       KeepToNodeOf(Read(name + Side(is_base)));
     }
     const ByPoint base = Read(name + Side(true));
     const ByPoint head = Read(name + Side(false));
-    std::vector<RunsInTurn> runs;
-    for (const SuspectCell* cell : cells) {
+    std::vector<regress::RunsInTurn> runs;
+    for (const regress::SuspectCell* cell : cells) {
       const std::string id = IdOfOneRun(cell->spec);
       runs.emplace_back(RunsIn(base, id), RunsIn(head, id));
       RememberBuilds(runs.back());
@@ -50,17 +50,17 @@ class TurnsOfBuilds {
   }
 
  private:
-  using ByPoint = std::map<std::string, MeasuredRuns>;
+  using ByPoint = std::map<std::string, regress::MeasuredRuns>;
 
   static const char* Side(bool is_base) { return is_base ? "-base" : "-head"; }
 
   ByPoint Read(const std::string& turn) {
     ByPoint runs;
-    for (MeasuredCell& cell : turns_.Read(turn)) runs[cell.point_id] = std::move(cell.measurements.back());
+    for (regress::MeasuredCell& cell : turns_.Read(turn)) runs[cell.point_id] = std::move(cell.measurements.back());
     return runs;
   }
 
-  static std::optional<MeasuredRuns> RunsIn(const ByPoint& runs, const std::string& id) {
+  static std::optional<regress::MeasuredRuns> RunsIn(const ByPoint& runs, const std::string& id) {
     const auto found = runs.find(id);
     return found == runs.end() ? std::nullopt : std::optional(found->second);
   }
@@ -77,7 +77,7 @@ class TurnsOfBuilds {
 
   // Identifies base by its commit, if its programs report one, and by the folder of its programs. Accepted changes are
   // subtracted while both stay the same.
-  std::string BuildOf(const MeasuredRuns& base) const {
+  std::string BuildOf(const regress::MeasuredRuns& base) const {
     const bool is_said = base.commit != base.campaign;
     std::error_code ec;
     const fs::path folder = fs::weakly_canonical(base_, ec);
@@ -85,11 +85,12 @@ class TurnsOfBuilds {
   }
 
   // Warns if both builds report the same commit. A wrong folder would make every comparison pass.
-  void RememberBuilds(const RunsInTurn& runs) {
+  void RememberBuilds(const regress::RunsInTurn& runs) {
     if (said_ || !runs.first || !runs.second || runs.first->commit != runs.second->commit) return;
     said_ = true;
-    SayAside("base and head say that they are one build, {}: is --base-build the folder of the older programs?\n",
-             runs.first->commit);
+    session::SayAside(
+        "base and head say that they are one build, {}: is --base-build the folder of the older programs?\n",
+        runs.first->commit);
   }
 
   Turns& turns_;
@@ -101,30 +102,30 @@ class TurnsOfBuilds {
 
 }  // namespace
 
-bool ConfirmSuspects(const ConfirmOptions& options, Gate& gate) {
-  std::vector<SuspectCell> cells = SuspectsOf(gate);
+bool ConfirmSuspects(const ConfirmOptions& options, regress::Gate& gate) {
+  std::vector<regress::SuspectCell> cells = regress::SuspectsOf(gate);
   if (cells.empty()) return true;
   const fs::path base = options.base_build;
   const fs::path head = options.head_build;
   const fs::path folder =
       FolderOfTurns(options.turns, gate.head, {gate.head, fs::absolute(base).string(), options.head_build});
-  Turns turns(LoadSweepFor(options.sweep, options.launcher, options.trainers), folder);
-  for (const GateFinding& finding : gate.findings) {
-    if (!IsMeasuredAgain(finding) || turns.Has(IdOfOneRun(finding.spec))) continue;
+  Turns turns(session::LoadSweepFor(options.sweep, options.launcher, options.trainers), folder);
+  for (const regress::GateFinding& finding : gate.findings) {
+    if (!regress::IsMeasuredAgain(finding) || turns.Has(IdOfOneRun(finding.spec))) continue;
     throw Error(ErrorKind::kUsage,
                 fmt::format("gate: the suspect {} is not a point of {}", finding.point, options.sweep),
                 "--confirm takes the sweep that HEAD was measured with");
   }
-  const Interrupts interrupts;
-  SayAside("{} suspect{} measured again in turns, in {}\n", cells.size(), cells.size() == 1 ? " is" : "s are",
-           folder.string());
+  const session::Interrupts interrupts;
+  session::SayAside("{} suspect{} measured again in turns, in {}\n", cells.size(), cells.size() == 1 ? " is" : "s are",
+                    folder.string());
   TurnsOfBuilds builds(turns, base, head);
-  const bool is_done =
-      MeasureInTurns(gate, cells, [&](size_t round, size_t pair, bool base_first, std::span<SuspectCell* const> open) {
+  const bool is_done = regress::MeasureInTurns(
+      gate, cells, [&](size_t round, size_t pair, bool base_first, std::span<regress::SuspectCell* const> open) {
         return builds.Pair(round, pair, base_first, open);
       });
-  if (is_done) Confirm(gate, cells);
+  if (is_done) regress::Confirm(gate, cells);
   return is_done;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::gate

@@ -7,7 +7,7 @@
 
 #include "regress/gate.h"
 
-namespace ridgeline {
+namespace ridgeline::gate {
 
 struct ConfirmOptions {
   std::string sweep;                            // the sweep's file; empty: nothing is measured again
@@ -20,6 +20,6 @@ struct ConfirmOptions {
 
 // Measures the gate's suspects again, with base and head in turns, and lets the gate decide by the result. Measurements
 // that exist for this head and these builds are reused. Returns false if it was interrupted; the next call resumes it.
-bool ConfirmSuspects(const ConfirmOptions& options, Gate& gate);
+bool ConfirmSuspects(const ConfirmOptions& options, regress::Gate& gate);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::gate

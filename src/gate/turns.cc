@@ -27,7 +27,7 @@
 #include "sweep/job_description.h"
 #include "sweep/launch.h"
 
-namespace ridgeline {
+namespace ridgeline::gate {
 namespace {
 namespace fs = std::filesystem;
 
@@ -35,20 +35,20 @@ constexpr const char* kTrainerName = "ridgeline-train";
 constexpr size_t kShownHash = 8;  // letters of the hash in a folder's name
 
 // Prints only what went wrong, because a turn is one of dozens.
-class TurnObserver final : public RunObserver {
+class TurnObserver final : public driver::RunObserver {
  public:
-  void Started(const RunStart&) override {}
-  void PointEnded(const std::string&, const std::string&, const RunProgress&) override {}
-  void Note(const std::string& text) override { SayAside("{}\n", text); }
+  void Started(const driver::RunStart&) override {}
+  void PointEnded(const std::string&, const std::string&, const driver::RunProgress&) override {}
+  void Note(const std::string& text) override { session::SayAside("{}\n", text); }
   bool WantsProgress(int64_t) override { return false; }
-  void Progress(const RunProgress&) override {}
+  void Progress(const driver::RunProgress&) override {}
 };
 
 // Gives every point of the sweep one run.
-void LetPointsRunOnce(Sweep& sweep) {
+void LetPointsRunOnce(sweep::Sweep& sweep) {
   const Field* repeats = FindField("repeats");
   const auto said = std::find_if(sweep.defaults.begin(), sweep.defaults.end(),
-                                 [&](const Assignment& assignment) { return assignment.field == repeats; });
+                                 [&](const sweep::Assignment& assignment) { return assignment.field == repeats; });
   if (said != sweep.defaults.end()) {
     said->value = int64_t{1};
   } else {
@@ -64,12 +64,12 @@ std::string IdOfOneRun(const std::string& spec) {
   return PointId(once);
 }
 
-Turns::Turns(Sweep sweep, fs::path folder) : sweep_(std::move(sweep)), folder_(std::move(folder)) {
+Turns::Turns(sweep::Sweep sweep, fs::path folder) : sweep_(std::move(sweep)), folder_(std::move(folder)) {
   LetPointsRunOnce(sweep_);
-  for (const Point& point : Expand(sweep_)) trainers_[point.id] = point.spec.trainer;
+  for (const Point& point : sweep::Expand(sweep_)) trainers_[point.id] = point.spec.trainer;
 }
 
-void Turns::UseBuild(const fs::path& build, Sweep& sweep) const {
+void Turns::UseBuild(const fs::path& build, sweep::Sweep& sweep) const {
   std::set<std::string, std::less<>> names;
   for (const auto& [id, name] : trainers_) {
     if (sweep.only.empty() || sweep.only.contains(id)) names.insert(name);
@@ -81,38 +81,41 @@ void Turns::UseBuild(const fs::path& build, Sweep& sweep) const {
   std::vector<std::string>& trainer = sweep.launch.trainer;
   if (trainer.empty()) trainer = {kTrainerName};
   trainer.front() = (fs::absolute(build) / fs::path(trainer.front()).filename()).string();
-  if (RunsHere(sweep) && !fs::is_regular_file(trainer.front())) {
+  if (session::RunsHere(sweep) && !fs::is_regular_file(trainer.front())) {
     throw Error(ErrorKind::kUsage, fmt::format("gate: there is no program {}", trainer.front()),
                 "name the folder that holds the build's programs, such as --base-build /opt/ridgeline-1.0/bin");
   }
 }
 
 bool Turns::Take(const std::string& turn, const fs::path& build, const std::set<std::string>& point_ids) {
-  Sweep sweep = sweep_;
+  sweep::Sweep sweep = sweep_;
   sweep.only = point_ids;
   if (!build.empty()) UseBuild(build, sweep);
   MakeDirs(folder_ / "jobs");
-  const DriverLock lock = DriverLock::Take(Database(), sweep.name);
-  Store store = OpenStore(Database(), Store::Mode::kReadWrite);
-  const auto launcher = OpenLauncherFor(sweep, 0, Database());
-  CheckRules(sweep, *launcher);
-  DriverOptions driver;
+  const driver::DriverLock lock = driver::DriverLock::Take(Database(), sweep.name);
+  store::Store store = session::OpenStore(Database(), store::Store::Mode::kReadWrite);
+  const auto launcher = session::OpenLauncherFor(sweep, 0, Database());
+  launch::CheckRules(sweep, *launcher);
+  driver::DriverOptions driver;
   driver.program = ProgramDir() / "ridgeline";
   driver.jobs_dir = folder_ / "jobs";
   driver.max_parallel = std::max<int64_t>(sweep.launch.max_parallel, 1);
-  driver.runs_here = RunsHere(sweep);
-  driver.node = NodeMemoryOf(sweep);
+  driver.runs_here = session::RunsHere(sweep);
+  driver.node = session::NodeMemoryOf(sweep);
   driver.campaign = turn;
   SystemClock clock;
   TurnObserver observer;
   // Never gives up: finding a build that always crashes is the gate's task.
-  TrainerFaults faults;
+  driver::TrainerFaults faults;
   faults.has_worked = true;
-  const RunSummary summary = RunSweep(
-      sweep, driver,
-      {store, *launcher, clock, PredictMemory, observer, Interrupts::Count,
-       [&] { RunSetup(sweep, fs::absolute(kDefaultOutputDir), [&](const auto& words) { observer.Note(words); }); },
-       &faults});
+  const driver::RunSummary summary =
+      driver::RunSweep(sweep, driver,
+                       {store, *launcher, clock, predict::PredictMemory, observer, session::Interrupts::Count,
+                        [&] {
+                          session::RunSetup(sweep, fs::absolute(session::kDefaultOutputDir),
+                                            [&](const auto& words) { observer.Note(words); });
+                        },
+                        &faults});
   if (!summary.given_up.empty()) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("gate: {} stopped when {}", turn, summary.given_up),
                 "fix that and run the gate again: it continues where it stopped");
@@ -122,21 +125,21 @@ bool Turns::Take(const std::string& turn, const fs::path& build, const std::set<
 
 void Turns::KeepTo(const std::string& node) {
   if (KeepToNode(sweep_.launch, node)) return;
-  SayAside("the launcher {} cannot keep jobs on one node: turns on different nodes compare nodes, too\n",
-           sweep_.launch.launcher);
+  session::SayAside("the launcher {} cannot keep jobs on one node: turns on different nodes compare nodes, too\n",
+                    sweep_.launch.launcher);
 }
 
-std::vector<MeasuredCell> Turns::Read(const std::string& turn) {
-  Store store = OpenStore(Database(), Store::Mode::kReadOnly);
-  MeasurementChoice choice;
+std::vector<regress::MeasuredCell> Turns::Read(const std::string& turn) {
+  store::Store store = session::OpenStore(Database(), store::Store::Mode::kReadOnly);
+  regress::MeasurementChoice choice;
   choice.campaign = turn;
-  return ReadMeasurements(store, choice);
+  return regress::ReadMeasurements(store, choice);
 }
 
-bool KeepToNode(Launch& launch, const std::string& node) {
+bool KeepToNode(sweep::Launch& launch, const std::string& node) {
   const bool is_several = node.find(' ') != std::string::npos;
   if (node.empty() || is_several) return true;
-  const JobDescription job = DescriptionOf(launch, node);
+  const sweep::JobDescription job = sweep::DescriptionOf(launch, node);
   if (job.here) return true;
   if (!job.pin) return false;
   Json& own = launch.config[launch.launcher];
@@ -152,4 +155,4 @@ fs::path FolderOfTurns(const fs::path& folder, const std::string& name, const st
   return fs::absolute(folder) / fmt::format("{}-{}", plain, hash);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::gate

@@ -12,7 +12,7 @@
 #include "regress/measurements.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::gate {
 
 // The id of the point of this spec (canonical JSON), with one run instead of several.
 std::string IdOfOneRun(const std::string& spec);
@@ -21,7 +21,7 @@ class Turns {
  public:
   // Uses the sweep's points with one run each. The database of the turns and their jobs lie in `folder`. It is not the
   // sweep's own database, so no history contains them. Throws Error for an invalid sweep.
-  Turns(Sweep sweep, std::filesystem::path folder);
+  Turns(sweep::Sweep sweep, std::filesystem::path folder);
 
   size_t points() const { return trainers_.size(); }
   bool Has(const std::string& point_id) const { return trainers_.contains(point_id); }
@@ -37,24 +37,24 @@ class Turns {
   void KeepTo(const std::string& node);
 
   // Reads the turn's results.
-  std::vector<MeasuredCell> Read(const std::string& turn);
+  std::vector<regress::MeasuredCell> Read(const std::string& turn);
 
  private:
   // Sets the sweep's trainers to those of this build.
-  void UseBuild(const std::filesystem::path& build, Sweep& sweep) const;
+  void UseBuild(const std::filesystem::path& build, sweep::Sweep& sweep) const;
   std::filesystem::path Database() const { return folder_ / "ridgeline.db"; }
 
-  Sweep sweep_;
+  sweep::Sweep sweep_;
   std::filesystem::path folder_;
   std::map<std::string, std::string> trainers_;  // by the points' ids
 };
 
 // Makes the launcher put every point on this node, unless the sweep names a node or there is only one. Returns false if
 // the launcher cannot.
-bool KeepToNode(Launch& launch, const std::string& node);
+bool KeepToNode(sweep::Launch& launch, const std::string& node);
 
 // A separate folder in `folder` for turns of this purpose.
 std::filesystem::path FolderOfTurns(const std::filesystem::path& folder, const std::string& name,
                                     const std::vector<std::string>& purpose);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::gate

@@ -17,14 +17,14 @@
 #include "sweep/launch.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::launch {
 namespace {
 
 using Rules = std::vector<size_t>;
 
 // A job of a point to which these rules apply.
-LaunchJob JobOf(const Sweep& sweep, const Rules& rules, const RunSpec& spec, std::string key) {
-  const Launch launch = LaunchOf(sweep, {"", spec, rules});
+LaunchJob JobOf(const sweep::Sweep& sweep, const Rules& rules, const RunSpec& spec, std::string key) {
+  const sweep::Launch launch = sweep::LaunchOf(sweep, {"", spec, rules});
   LaunchJob job;
   job.key = std::move(key);
   job.sweep = sweep.name;
@@ -40,7 +40,7 @@ LaunchJob JobOf(const Sweep& sweep, const Rules& rules, const RunSpec& spec, std
 
 class Checker {
  public:
-  Checker(const Sweep& sweep, Launcher& launcher) : sweep_(sweep), launcher_(launcher) {}
+  Checker(const sweep::Sweep& sweep, Launcher& launcher) : sweep_(sweep), launcher_(launcher) {}
 
   // Checks a job of a point to which these rules apply.
   void Check(const Rules& rules, const RunSpec& spec) {
@@ -49,7 +49,7 @@ class Checker {
       launcher_.Render({&job, 1});
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInvalidInput) throw;
-      const Launch launch = LaunchOf(sweep_, {"", spec, rules});
+      const sweep::Launch launch = sweep::LaunchOf(sweep_, {"", spec, rules});
       std::ranges::move(RefusedSettings(launch, e, sweep_.rules[rules.back()].place), std::back_inserter(faults_));
       hint_ = e.hint();
       wrong_.insert(rules.back());
@@ -59,19 +59,19 @@ class Checker {
   bool IsWrong(size_t rule) const { return wrong_.contains(rule); }
 
   void ThrowIfAnyIs() {
-    if (!faults_.empty()) ThrowFaults(sweep_.file, std::move(faults_), hint_);
+    if (!faults_.empty()) yaml::ThrowFaults(sweep_.file, std::move(faults_), hint_);
   }
 
  private:
-  const Sweep& sweep_;
+  const sweep::Sweep& sweep_;
   Launcher& launcher_;
-  std::vector<Fault> faults_;
+  std::vector<yaml::Fault> faults_;
   std::string hint_;
   std::set<size_t> wrong_;
 };
 
 // Returns a point with as many ranks as this rule has nodes.
-RunSpec SharedBy(const Launch& set) {
+RunSpec SharedBy(const sweep::Launch& set) {
   RunSpec spec;
   spec.ranks = std::max<int64_t>(set.nodes, 1);
   if (spec.ranks > 1) spec.communicator = "gloo";
@@ -80,8 +80,8 @@ RunSpec SharedBy(const Launch& set) {
 
 // Returns where the sweep's file has the setting that begins a message such as "slurm: partition is …". Returns nothing
 // if it names none of the file's.
-std::optional<Place> PlaceOfSetting(const Launch& launch, std::string_view message) {
-  std::optional<Place> place;
+std::optional<yaml::Place> PlaceOfSetting(const sweep::Launch& launch, std::string_view message) {
+  std::optional<yaml::Place> place;
   size_t longest = 0;  // prefers a setting to its mapping
   for (const auto& [setting, its_place] : launch.places) {
     const std::string unknown = fmt::format("there is no setting '{}'", setting.substr(setting.find(' ') + 1));
@@ -97,12 +97,12 @@ std::optional<Place> PlaceOfSetting(const Launch& launch, std::string_view messa
 
 }  // namespace
 
-void CheckRules(const Sweep& sweep, Launcher& launcher) {
+void CheckRules(const sweep::Sweep& sweep, Launcher& launcher) {
   if (sweep.rules.empty() || !launcher.can().render) return;
   Checker checker(sweep, launcher);
   for (size_t rule = 0; rule < sweep.rules.size(); ++rule) checker.Check({rule}, SharedBy(sweep.rules[rule].set));
   std::map<Rules, RunSpec> together;
-  for (const Point& point : Expand(sweep)) {
+  for (const Point& point : sweep::Expand(sweep)) {
     if (!point.rules.empty()) together.try_emplace(point.rules, point.spec);
   }
   for (const auto& [rules, spec] : together) {
@@ -113,10 +113,10 @@ void CheckRules(const Sweep& sweep, Launcher& launcher) {
   checker.ThrowIfAnyIs();
 }
 
-void CheckWithScheduler(const Sweep& sweep, Launcher& launcher) {
+void CheckWithScheduler(const sweep::Sweep& sweep, Launcher& launcher) {
   constexpr size_t kMostSets = 16;  // each takes a call of the scheduler's tools
   std::map<Rules, RunSpec> sets;
-  for (const Point& point : Expand(sweep)) {
+  for (const Point& point : sweep::Expand(sweep)) {
     const auto [set, is_new] = sets.try_emplace(point.rules, point.spec);
     if (!is_new && point.spec.ranks > set->second.ranks) set->second = point.spec;
     if (sets.size() == kMostSets) break;
@@ -125,31 +125,32 @@ void CheckWithScheduler(const Sweep& sweep, Launcher& launcher) {
   for (const auto& [rules, spec] : sets)
     jobs.push_back(JobOf(sweep, rules, spec, fmt::format("rl-check{}", jobs.size())));
   const std::vector<std::optional<Error>> refusals = launcher.WhyRefused(jobs);
-  std::vector<Fault> faults;
+  std::vector<yaml::Fault> faults;
   std::string hint;
   size_t i = 0;
   for (const auto& [rules, spec] : sets) {
     const std::optional<Error>& refusal = refusals.at(i++);
     if (!refusal) continue;
-    const Place otherwise = rules.empty() ? sweep.launch.place : sweep.rules[rules.back()].place;
-    for (Fault& refused : RefusedSettings(LaunchOf(sweep, {"", spec, rules}), *refusal, otherwise)) {
-      const auto is_told = [&](const Fault& fault) {
+    const yaml::Place otherwise = rules.empty() ? sweep.launch.place : sweep.rules[rules.back()].place;
+    for (yaml::Fault& refused : RefusedSettings(sweep::LaunchOf(sweep, {"", spec, rules}), *refusal, otherwise)) {
+      const auto is_told = [&](const yaml::Fault& fault) {
         return fault.place.line == refused.place.line && fault.message == refused.message;
       };
       if (std::ranges::none_of(faults, is_told)) faults.push_back(std::move(refused));
     }
     hint = refusal->hint();
   }
-  if (!faults.empty()) ThrowFaults(sweep.file, std::move(faults), hint);
+  if (!faults.empty()) yaml::ThrowFaults(sweep.file, std::move(faults), hint);
 }
 
-std::vector<Fault> RefusedSettings(const Launch& launch, const Error& error, const Place& otherwise) {
+std::vector<yaml::Fault> RefusedSettings(const sweep::Launch& launch, const Error& error,
+                                         const yaml::Place& otherwise) {
   constexpr std::string_view kMark = "launch: ";
   const std::string_view message = error.message();
   const size_t begin = message.find(kMark);
   if (begin == std::string_view::npos) return {{otherwise, error.message()}};
   const std::string_view launcher = message.substr(0, begin);  // "launcher slurm: "
-  std::vector<Fault> faults;
+  std::vector<yaml::Fault> faults;
   for (size_t at = begin; at < message.size();) {
     const size_t next = message.find(fmt::format("\n{}", kMark), at);
     const std::string_view line = message.substr(at, next == std::string_view::npos ? next : next - at);
@@ -160,4 +161,4 @@ std::vector<Fault> RefusedSettings(const Launch& launch, const Error& error, con
   return faults;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::launch

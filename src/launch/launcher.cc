@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::launch {
 namespace {
 
 // Time to start a point, and to ask it to end at its limit before it is killed.
@@ -50,4 +50,4 @@ std::string_view PhaseName(JobPhase phase) {
   return "missing";
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::launch

@@ -19,7 +19,7 @@
 #include "run/job.h"
 #include "sweep/job_description.h"
 
-namespace ridgeline {
+namespace ridgeline::launch {
 
 // What a launcher must know about a job to submit it. Has nothing about training.
 struct LaunchJob {
@@ -138,7 +138,7 @@ std::vector<std::string> AvailableLaunchers(const std::filesystem::path& plugin_
 
 // Returns a function that asks launchers what a job asks for. It loads a launcher when it is first asked about, and
 // remembers answers. `plugin_dir`: empty: DataDir("plugins"). Thread-safe.
-std::shared_ptr<const DescribeJob> AskLaunchers(const std::filesystem::path& plugin_dir = {});
+std::shared_ptr<const sweep::DescribeJob> AskLaunchers(const std::filesystem::path& plugin_dir = {});
 
 // Loads ridgeline-launcher-NAME.so. `config` is the sweep's `launch:` mapping, `state_dir` a folder for the launcher's
 // own files (is made if missing, but not to render). Throws Error that names the check that failed: no such file (and
@@ -150,4 +150,4 @@ std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& conf
 std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& config,
                                        const std::filesystem::path& state_dir);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::launch

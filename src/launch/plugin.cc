@@ -19,7 +19,7 @@
 #include "run/result.h"
 #include "trainers/definition.h"
 
-namespace ridgeline {
+namespace ridgeline::launch {
 namespace {
 namespace fs = std::filesystem;
 
@@ -371,12 +371,13 @@ Loaded Load(const std::string& name, const fs::path& plugin_dir) {
   return {std::move(library), &table};
 }
 
-JobDescription DescriptionIn(const Json& reply) {
-  JobDescription job;
+sweep::JobDescription DescriptionIn(const Json& reply) {
+  sweep::JobDescription job;
   job.here = reply.value("here", false);
   job.has_srun = reply.value("srun", false);
   if (const auto gpus = reply.find("gpus"); gpus != reply.end()) {
-    job.gpus = JobDescription::Gpus{gpus->at("setting").get<std::string>(), gpus->value("asked", ""),
+    job.gpus =
+        sweep::JobDescription::Gpus{gpus->at("setting").get<std::string>(), gpus->value("asked", ""),
                                     gpus->value("kind", ""), std::max<int64_t>(0, gpus->value("count", int64_t{0}))};
   }
   job.memory_bytes = std::max<int64_t>(0, reply.value("memory_bytes", int64_t{0}));
@@ -394,7 +395,7 @@ class Describer {
  public:
   explicit Describer(fs::path plugin_dir) : plugin_dir_(std::move(plugin_dir)) {}
 
-  JobDescription Ask(const Launch& launch, const std::string& node) {
+  sweep::JobDescription Ask(const sweep::Launch& launch, const std::string& node) {
     Json request = {{"config", launch.config},
                     {"own_trainer", !launch.definition && IsOurTrainer(launch.trainer)},
                     {"trainer", launch.definition ? launch.definition->name : std::string()},
@@ -412,7 +413,7 @@ class Describer {
   }
 
  private:
-  JobDescription AskAnew(const std::string& name, const Json& request) {
+  sweep::JobDescription AskAnew(const std::string& name, const Json& request) {
     auto loaded = loaded_.find(name);
     if (loaded == loaded_.end()) {
       loaded = loaded_.emplace(name, Load(name, plugin_dir_.empty() ? DataDir("plugins") : plugin_dir_)).first;
@@ -428,7 +429,7 @@ class Describer {
   const fs::path plugin_dir_;
   std::mutex mutex_;
   std::map<std::string, Loaded> loaded_;
-  std::map<std::pair<std::string, std::string>, JobDescription> known_;  // by launcher and request
+  std::map<std::pair<std::string, std::string>, sweep::JobDescription> known_;  // by launcher and request
 };
 
 }  // namespace
@@ -445,10 +446,10 @@ std::vector<std::string> AvailableLaunchers(const fs::path& plugin_dir) {
   return names;
 }
 
-std::shared_ptr<const DescribeJob> AskLaunchers(const fs::path& plugin_dir) {
+std::shared_ptr<const sweep::DescribeJob> AskLaunchers(const fs::path& plugin_dir) {
   const auto describer = std::make_shared<Describer>(plugin_dir);
-  return std::make_shared<const DescribeJob>(
-      [describer](const Launch& launch, const std::string& node) { return describer->Ask(launch, node); });
+  return std::make_shared<const sweep::DescribeJob>(
+      [describer](const sweep::Launch& launch, const std::string& node) { return describer->Ask(launch, node); });
 }
 
 std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& config, const fs::path& state_dir,
@@ -461,4 +462,4 @@ std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& conf
   return LoadLauncher(name, config, state_dir, DataDir("plugins"));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::launch

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::metrics {
 namespace {
 
 constexpr size_t kMostLabelBytes = 256;
@@ -95,4 +95,4 @@ std::string MetricsText::Finish() {
   return std::move(text_);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::metrics

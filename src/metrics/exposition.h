@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::metrics {
 
 enum class MetricsFormat { kPrometheus, kOpenMetrics };
 
@@ -56,4 +56,4 @@ class MetricsText {
   std::string text_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::metrics

@@ -11,44 +11,45 @@
 #include "predict/time_model.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::metrics {
 namespace {
 
 // If a sweep has more points than this, its time left is not estimated, because each point's cost must be read.
 constexpr int64_t kMostEstimated = 2000;
 
-std::string Evidence(const JobRecord& job, const char* name) {
+std::string Evidence(const store::JobRecord& job, const char* name) {
   const auto found = job.evidence.find(name);
   return found == job.evidence.end() ? "" : found->second;
 }
 
-void AddJob(const JobRecord& record, SweepNow& now) {
-  if (record.state != JobRecord::State::kRunning) {
+void AddJob(const store::JobRecord& record, SweepNow& now) {
+  if (record.state != store::JobRecord::State::kRunning) {
     ++now.queued_jobs;
     const bool first = record.submitted_unix_ns > 0 &&
                        (now.queued_since_unix_ns == 0 || record.submitted_unix_ns < now.queued_since_unix_ns);
     if (!first) return;
     now.queued_since_unix_ns = record.submitted_unix_ns;
-    now.queued_for = QueueText(Evidence(record, "pending"), std::atoll(Evidence(record, "expected_unix_s").c_str()));
+    now.queued_for =
+        driver::QueueText(Evidence(record, "pending"), std::atoll(Evidence(record, "expected_unix_s").c_str()));
     return;
   }
   ++now.running_jobs;
-  LiveJob job;
+  driver::LiveJob job;
   job.record = record;
-  const std::string said = CurrentProgress(job);
+  const std::string said = driver::CurrentProgress(job);
   if (job.current == job.record.points.size()) return;
   ++now.running_points;
   if (now.running.size() == StoreNow::kMostRunning) return;
-  now.running.push_back({job.record.points[job.current].id, record.key, ParseProgress(said)});
+  now.running.push_back({job.record.points[job.current].id, record.key, driver::ParseProgress(said)});
 }
 
 // Estimates as the driver does (driver/tally.h), from the store and the running points.
-int64_t LeftNs(Store& store, const SweepNow& now, const std::string& launcher) {
+int64_t LeftNs(store::Store& store, const SweepNow& now, const std::string& launcher) {
   const std::string& sweep = now.progress.sweep.name;
   if (now.progress.points > kMostEstimated) return 0;
-  TimeModel times;
-  for (const MeasuredPoint& point : store.MeasuredPoints(launcher, TimeModel::kRemembered)) {
-    times.Took(RelativeCost(point.spec), static_cast<double>(point.duration_ns) / 1e9);
+  predict::TimeModel times;
+  for (const store::MeasuredPoint& point : store.MeasuredPoints(launcher, predict::TimeModel::kRemembered)) {
+    times.Took(predict::RelativeCost(point.spec), static_cast<double>(point.duration_ns) / 1e9);
   }
   std::unordered_map<std::string, double> share_done;
   for (const RunningPoint& point : now.running) {
@@ -68,7 +69,7 @@ int64_t LeftNs(Store& store, const SweepNow& now, const std::string& launcher) {
     const RunSpec spec = DecodeSpec(ParseJson(CellText(row[1]), "a point"), "a point");
     const auto done = repeats_done.find(id);
     const auto runs = static_cast<double>(spec.repeats - (done == repeats_done.end() ? 0 : done->second));
-    const double cost = RelativeCost(spec);
+    const double cost = predict::RelativeCost(spec);
     if (cost == 0) return 0;  // the size of its model is unknown
     left += cost * std::max(runs - share_done[id], 0.0);
   }
@@ -77,22 +78,22 @@ int64_t LeftNs(Store& store, const SweepNow& now, const std::string& launcher) {
 
 }  // namespace
 
-StoreNow LookNow(Store& store, const std::filesystem::path& db, const Clock& clock) {
+StoreNow LookNow(store::Store& store, const std::filesystem::path& db, const Clock& clock) {
   StoreNow seen;
-  seen.driver = RunningDriver(db);
+  seen.driver = driver::RunningDriver(db);
   seen.unix_ns = clock.UnixNs();
   std::map<std::string, SweepNow*> of;
-  for (SweepProgress& progress : store.Sweeps()) {
+  for (store::SweepProgress& progress : store.Sweeps()) {
     seen.sweeps.emplace_back();
     seen.sweeps.back().progress = std::move(progress);
   }
   for (SweepNow& sweep : seen.sweeps) of[sweep.progress.sweep.name] = &sweep;
   std::map<std::string, std::string> launchers;
-  for (JobRecord& job : store.LiveJobs()) {
+  for (store::JobRecord& job : store.LiveJobs()) {
     const auto sweep = of.find(job.sweep);
     if (sweep == of.end()) continue;
     // A driver already stores results as they come.
-    if (!seen.driver) TakeResults(job);
+    if (!seen.driver) driver::TakeResults(job);
     AddJob(job, *sweep->second);
     launchers.emplace(job.sweep, job.launcher);
   }
@@ -100,4 +101,4 @@ StoreNow LookNow(Store& store, const std::filesystem::path& db, const Clock& clo
   return seen;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::metrics

@@ -13,17 +13,18 @@
 #include "driver/progress.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::metrics {
 
 struct RunningPoint {
   std::string point_id;
   std::string job_key;
-  std::optional<PointProgress> progress;  // nothing if its trainer has not reported any yet, or its job is elsewhere
+  // Nothing if its trainer has not reported any yet, or its job is elsewhere.
+  std::optional<driver::PointProgress> progress;
 };
 
 // A sweep at one moment.
 struct SweepNow {
-  SweepProgress progress;
+  store::SweepProgress progress;
   int64_t running_jobs = 0;
   int64_t queued_jobs = 0;            // submitted, or about to be, and not started
   int64_t queued_since_unix_ns = 0;   // when the first of these was submitted; 0: none was
@@ -38,11 +39,11 @@ struct StoreNow {
   static constexpr size_t kMostRunning = 64;
 
   int64_t unix_ns = 0;
-  std::optional<DriverIdentity> driver;  // at work on the database
-  std::vector<SweepNow> sweeps;          // newest first
+  std::optional<driver::DriverIdentity> driver;  // at work on the database
+  std::vector<SweepNow> sweeps;                  // newest first
 };
 
 // `db` is the store's file. Reads the store and the jobs' folders, and asks no launcher.
-StoreNow LookNow(Store& store, const std::filesystem::path& db, const Clock& clock);
+StoreNow LookNow(store::Store& store, const std::filesystem::path& db, const Clock& clock);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::metrics

@@ -18,7 +18,7 @@
 #include "predict/memory_forecast.h"
 #include "run/result.h"
 
-namespace ridgeline {
+namespace ridgeline::metrics {
 namespace {
 
 using Kind = MetricsText::Kind;
@@ -68,7 +68,7 @@ std::string JsonList(const std::set<std::string>& texts) { return DumpJson(texts
 
 class Writer {
  public:
-  Writer(Store& store, const StoreNow& now, MetricsFormat format)
+  Writer(store::Store& store, const StoreNow& now, MetricsFormat format)
       : store_(store), now_(now), sweeps_(now.sweeps), text_(format) {
     sweeps_ = sweeps_.first(std::min(sweeps_.size(), kMostMetricSweeps));
     for (const SweepNow& sweep : sweeps_) names_.insert(sweep.progress.sweep.name);
@@ -104,7 +104,7 @@ class Writer {
     }
     text_.Begin(Kind::kInfo, "ridgeline_run", "", "Each sweep's campaign, and the launcher of its last job.");
     for (const SweepNow& sweep : sweeps_) {
-      const SweepRecord& record = sweep.progress.sweep;
+      const store::SweepRecord& record = sweep.progress.sweep;
       text_.Add(
           {{"sweep", record.name}, {"campaign", record.measured_as.campaign}, {"launcher", launchers[record.name]}}, 1);
     }
@@ -113,7 +113,7 @@ class Writer {
   void Points() {
     text_.Begin(Kind::kGauge, "ridgeline_points", "", "Points of a sweep by how they stand now; each is in one state.");
     for (const SweepNow& sweep : sweeps_) {
-      const SweepProgress& p = sweep.progress;
+      const store::SweepProgress& p = sweep.progress;
       const int64_t running = std::min(p.live, sweep.running_points);
       for (const auto& [state, count] : {std::pair<const char*, int64_t>{"ok", p.ok},
                                          {"out_of_memory", p.out_of_memory},
@@ -265,7 +265,7 @@ class Writer {
           const double planned = p.Number("planned_peak_bytes");
           const auto observed = Observed(p);
           if (planned <= 0 || !observed) return std::nullopt;
-          const double base = OnGpu(p) ? 0 : static_cast<double>(kProcessBaseBytes);
+          const double base = OnGpu(p) ? 0 : static_cast<double>(predict::kProcessBaseBytes);
           return *observed / (planned + base) - 1;
         });
   }
@@ -278,7 +278,7 @@ class Writer {
   }
 
   void OfRunning(std::string_view name, std::string_view help,
-                 const std::function<std::optional<double>(const PointProgress&)>& value) {
+                 const std::function<std::optional<double>(const driver::PointProgress&)>& value) {
     text_.Begin(Kind::kGauge, name, "", help);
     for (const SweepNow& sweep : sweeps_) {
       for (const RunningPoint& point : sweep.running) {
@@ -295,12 +295,13 @@ class Writer {
       for (const RunningPoint& point : sweep.running) shown_.insert({sweep.progress.sweep.name, point.point_id});
     }
     OfRunning("ridgeline_running_step", "The step that a running point has done.",
-              [](const PointProgress& p) { return std::optional(static_cast<double>(p.step)); });
+              [](const driver::PointProgress& p) { return std::optional(static_cast<double>(p.step)); });
     OfRunning("ridgeline_running_steps", "The steps that it has to do.",
-              [](const PointProgress& p) { return std::optional(static_cast<double>(p.steps)); });
+              [](const driver::PointProgress& p) { return std::optional(static_cast<double>(p.steps)); });
     OfRunning("ridgeline_running_throughput_tokens_per_second", "Tokens a second of its last step.",
-              [](const PointProgress& p) { return IfTaken(p.tokens_per_s); });
-    OfRunning("ridgeline_running_loss", "The loss of its last step.", [](const PointProgress& p) { return p.loss; });
+              [](const driver::PointProgress& p) { return IfTaken(p.tokens_per_s); });
+    OfRunning("ridgeline_running_loss", "The loss of its last step.",
+              [](const driver::PointProgress& p) { return p.loss; });
   }
 
   // Describes the points in other families, which are joined by their labels sweep and point.
@@ -330,7 +331,7 @@ class Writer {
     }
   }
 
-  Store& store_;
+  store::Store& store_;
   const StoreNow& now_;
   std::span<const SweepNow> sweeps_;
   std::set<std::string> names_;
@@ -340,7 +341,7 @@ class Writer {
 
 }  // namespace
 
-std::string MetricsOf(Store& store, const StoreNow& now, MetricsFormat format) {
+std::string MetricsOf(store::Store& store, const StoreNow& now, MetricsFormat format) {
   return Writer(store, now, format).Write();
 }
 
@@ -350,4 +351,4 @@ std::string MetricsOfNothing(MetricsFormat format) {
   return text.Finish();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::metrics

@@ -10,7 +10,7 @@
 #include "metrics/live.h"
 #include "metrics/metrics.h"
 
-namespace ridgeline {
+namespace ridgeline::metrics {
 namespace {
 
 // Collectors read every 15 s or more. For a large store, the metrics take at most a tenth of the driver's time.
@@ -19,8 +19,8 @@ constexpr int64_t kRestForEachNs = 9;
 
 }  // namespace
 
-MetricsFile::MetricsFile(std::filesystem::path file, std::filesystem::path db, Store& store, const Clock& clock,
-                         RunObserver& shown)
+MetricsFile::MetricsFile(std::filesystem::path file, std::filesystem::path db, store::Store& store, const Clock& clock,
+                         driver::RunObserver& shown)
     : file_(std::move(file)), db_(std::move(db)), store_(store), clock_(clock), shown_(shown) {
   Write(/*at_work=*/true);
 }
@@ -38,7 +38,7 @@ bool MetricsFile::WantsProgress(int64_t monotonic_ns) {
   return is_shown_ || monotonic_ns >= next_ns_;
 }
 
-void MetricsFile::Progress(const RunProgress& progress) {
+void MetricsFile::Progress(const driver::RunProgress& progress) {
   if (is_shown_) shown_.Progress(progress);
   if (clock_.MonotonicNs() < next_ns_) return;
   try {
@@ -64,4 +64,4 @@ void MetricsFile::Write(bool at_work) {
   next_ns_ = end_ns + std::max(kWriteEveryNs, kRestForEachNs * (end_ns - begin_ns));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::metrics

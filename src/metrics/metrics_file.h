@@ -9,29 +9,29 @@
 #include "driver/driver.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::metrics {
 
 // Passes all events on to another observer, and updates the file every few seconds. The file is always complete: a
 // temporary one is written, synced and renamed.
-class MetricsFile final : public RunObserver {
+class MetricsFile final : public driver::RunObserver {
  public:
   // Writes the file; throws Error(kInfrastructure) if that fails. `db` is the store's file. The other arguments must
   // outlive it.
-  MetricsFile(std::filesystem::path file, std::filesystem::path db, Store& store, const Clock& clock,
-              RunObserver& shown);
+  MetricsFile(std::filesystem::path file, std::filesystem::path db, store::Store& store, const Clock& clock,
+              driver::RunObserver& shown);
   // Writes it once more, without a driver at work.
   ~MetricsFile() override;
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
 
-  void Started(const RunStart& start) override { shown_.Started(start); }
-  void PointEnded(const std::string& label, const std::string& outcome, const RunProgress& progress) override {
+  void Started(const driver::RunStart& start) override { shown_.Started(start); }
+  void PointEnded(const std::string& label, const std::string& outcome, const driver::RunProgress& progress) override {
     shown_.PointEnded(label, outcome, progress);
   }
   void Note(const std::string& text) override { shown_.Note(text); }
   // Also true if it is time to write and nothing else is shown.
   bool WantsProgress(int64_t monotonic_ns) override;
-  void Progress(const RunProgress& progress) override;
+  void Progress(const driver::RunProgress& progress) override;
   void Working(const std::string& line) override { shown_.Working(line); }
 
  private:
@@ -39,12 +39,12 @@ class MetricsFile final : public RunObserver {
 
   std::filesystem::path file_;
   std::filesystem::path db_;
-  Store& store_;
+  store::Store& store_;
   const Clock& clock_;
-  RunObserver& shown_;
+  driver::RunObserver& shown_;
   int64_t next_ns_ = 0;  // no writing before this time
   bool is_shown_ = false;
   std::string last_trouble_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::metrics

@@ -16,18 +16,18 @@
 #include "regress/nights.h"
 #include "session/say.h"
 
-namespace ridgeline {
+namespace ridgeline::nightly {
 namespace {
 
 constexpr size_t kMostReasonBytes = 1000;
 constexpr size_t kMostAuthorBytes = 200;
 
-Night FindNight(const AcceptOptions& options, const std::filesystem::path& folder, const std::string& shown) {
-  std::vector<Night> nights = NightsIn(folder);
-  const auto night = std::ranges::find(nights, options.night, &Night::name);
+regress::Night FindNight(const AcceptOptions& options, const std::filesystem::path& folder, const std::string& shown) {
+  std::vector<regress::Night> nights = gate::NightsIn(folder);
+  const auto night = std::ranges::find(nights, options.night, &regress::Night::name);
   if (night != nights.end()) return std::move(*night);
   std::vector<std::string> names;
-  for (const Night& each : nights) names.push_back(each.name);
+  for (const regress::Night& each : nights) names.push_back(each.name);
   throw Error(ErrorKind::kUsage,
               fmt::format("nightly: there is no '{}' in {}{}", PrintableLine(options.night), shown,
                           DidYouMean(options.night, names)),
@@ -35,15 +35,15 @@ Night FindNight(const AcceptOptions& options, const std::filesystem::path& folde
 }
 
 // The cells that the user names, or all.
-std::vector<NightCell> CellsToAccept(const AcceptOptions& options, const Night& night) {
-  std::vector<NightCell> cells;
+std::vector<regress::NightCell> CellsToAccept(const AcceptOptions& options, const regress::Night& night) {
+  std::vector<regress::NightCell> cells;
   std::vector<std::string> names;
-  for (const WorseCell& worse : night.worse) {
+  for (const regress::WorseCell& worse : night.worse) {
     names.push_back(worse.point);
     if (options.all) cells.push_back(worse.cell);
   }
   for (const std::string& point : options.points) {
-    const auto found = std::ranges::find(night.worse, point, &WorseCell::point);
+    const auto found = std::ranges::find(night.worse, point, &regress::WorseCell::point);
     if (found == night.worse.end()) {
       throw Error(
           ErrorKind::kUsage,
@@ -79,7 +79,7 @@ std::string PointsAre(size_t count) { return fmt::format("{} point{}", count, co
 }  // namespace
 
 int AcceptNight(const AcceptOptions& options, const std::filesystem::path& nights, const std::string& folder) {
-  Night night = FindNight(options, nights, folder);
+  regress::Night night = FindNight(options, nights, folder);
   if (night.worse.empty()) {
     throw Error(ErrorKind::kUsage, fmt::format("nightly: {} found nothing worse than its baseline", night.name),
                 "accept the night that did. If a point is worse only than --pinned, name a newer --pinned");
@@ -87,23 +87,25 @@ int AcceptNight(const AcceptOptions& options, const std::filesystem::path& night
   const bool is_whole = options.all || (options.undo && options.points.empty());
   if (is_whole == !options.points.empty()) {
     std::vector<std::string> names;
-    for (const WorseCell& worse : night.worse) names.push_back(worse.point);
+    for (const regress::WorseCell& worse : night.worse) names.push_back(worse.point);
     throw Error(ErrorKind::kUsage, "nightly: which points?",
                 fmt::format("say --all, or --point NAME for each; {} found worse: {}", night.name,
                             PrintableLine(Join(names, "; "))));
   }
   AcceptOptions choice = options;
   choice.all = is_whole;
-  const std::vector<NightCell> cells = CellsToAccept(choice, night);
-  const auto is_chosen = [&](const AcceptedCell& each) { return std::ranges::find(cells, each.cell) != cells.end(); };
+  const std::vector<regress::NightCell> cells = CellsToAccept(choice, night);
+  const auto is_chosen = [&](const regress::AcceptedCell& each) {
+    return std::ranges::find(cells, each.cell) != cells.end();
+  };
   if (options.undo) {
     const auto count = std::erase_if(night.accepted, is_chosen);
     if (count == 0) {
       throw Error(ErrorKind::kUsage, fmt::format("nightly: {} is not accepted", night.name),
                   "`ridgeline nightly status` says which nights are");
     }
-    WriteNight(night, nights);
-    Say("{}: {} no longer accepted, and in no baseline from this night\n", night.name, PointsAre(count));
+    regress::WriteNight(night, nights);
+    session::Say("{}: {} no longer accepted, and in no baseline from this night\n", night.name, PointsAre(count));
     return 0;
   }
   CheckText("--reason", options.reason, kMostReasonBytes);
@@ -112,10 +114,10 @@ int AcceptNight(const AcceptOptions& options, const std::filesystem::path& night
   CheckText("--author", author, kMostAuthorBytes);
   std::erase_if(night.accepted, is_chosen);
   const int64_t now_unix_s = SystemClock().UnixNs() / 1'000'000'000;
-  for (const NightCell& cell : cells) night.accepted.push_back({cell, options.reason, author, now_unix_s});
-  WriteNight(night, nights);
-  Say("{}: {} accepted by {}\n", night.name, PointsAre(cells.size()), author);
+  for (const regress::NightCell& cell : cells) night.accepted.push_back({cell, options.reason, author, now_unix_s});
+  regress::WriteNight(night, nights);
+  session::Say("{}: {} accepted by {}\n", night.name, PointsAre(cells.size()), author);
   return 0;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::nightly

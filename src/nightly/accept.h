@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::nightly {
 
 struct AcceptOptions {
   std::string night;
@@ -20,4 +20,4 @@ struct AcceptOptions {
 // Error(kUsage) if there is no such night or point.
 int AcceptNight(const AcceptOptions& options, const std::filesystem::path& nights, const std::string& folder);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::nightly

@@ -10,7 +10,7 @@
 #include "base/quoting.h"
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::nightly {
 namespace {
 
 // A crontab line ends at a % or a line break, even within quotes.
@@ -113,4 +113,4 @@ std::string KubernetesText(const NightlySchedule& schedule, const std::string& s
   return text + shipped.substr(time + kTime.size());
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::nightly

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::nightly {
 
 struct NightlySchedule {
   std::vector<std::string> command;  // paths are absolute: schedulers use other folders and variables
@@ -34,4 +34,4 @@ SystemdUnits SystemdText(const NightlySchedule& schedule);
 // another form.
 std::string KubernetesText(const NightlySchedule& schedule, const std::string& shipped);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::nightly

@@ -6,14 +6,14 @@
 
 #include "metrics/exposition.h"
 
-namespace ridgeline {
+namespace ridgeline::nightly {
 
-std::string NightlyMetrics(std::vector<Night> nights, const Night& last) {
-  std::erase_if(nights, [&](const Night& night) { return night.sweep_name != last.sweep_name; });
-  MetricsText text(MetricsFormat::kPrometheus);
-  using enum MetricsText::Kind;
-  const std::optional<Night> good = LastGoodNight(nights);
-  const MetricLabels labels = {{"sweep", last.sweep_name}};
+std::string NightlyMetrics(std::vector<regress::Night> nights, const regress::Night& last) {
+  std::erase_if(nights, [&](const regress::Night& night) { return night.sweep_name != last.sweep_name; });
+  metrics::MetricsText text(metrics::MetricsFormat::kPrometheus);
+  using enum metrics::MetricsText::Kind;
+  const std::optional<regress::Night> good = regress::LastGoodNight(nights);
+  const metrics::MetricLabels labels = {{"sweep", last.sweep_name}};
   const auto gauge = [&](const char* name, const char* unit, const char* help, double value) {
     text.Begin(kGauge, name, unit, help);
     text.Add(labels, value);
@@ -43,4 +43,4 @@ std::string NightlyMetrics(std::vector<Night> nights, const Night& last) {
   return text.Finish();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::nightly

@@ -6,9 +6,9 @@
 
 #include "regress/nights.h"
 
-namespace ridgeline {
+namespace ridgeline::nightly {
 
 // The figures of `last`, and of the nights of its sweep, as Prometheus' text. A figure that is unknown is left out.
-std::string NightlyMetrics(std::vector<Night> nights, const Night& last);
+std::string NightlyMetrics(std::vector<regress::Night> nights, const regress::Night& last);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::nightly

@@ -29,7 +29,7 @@
 #include "session/session.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::nightly {
 namespace {
 namespace fs = std::filesystem;
 
@@ -53,14 +53,14 @@ Ended RunAgain(const std::vector<std::string>& arguments, const fs::path& log) {
   SpawnOptions options;
   options.stdout_file = log;
   options.stderr_file = log;
-  options.environment[kErrorFileVariable] = error;
+  options.environment[session::kErrorFileVariable] = error;
   options.new_process_group = true;  // Ctrl-C reaches it through us, once
   options.die_with_parent = true;
   Child child = Child::Spawn(argv, options);
   int told = 0;
   std::optional<ExitStatus> status;
   while (!(status = child.WaitFor(kStopDelayNs))) {
-    const int asked = Interrupts::Count();
+    const int asked = session::Interrupts::Count();
     if (asked > told) child.Signal(asked > told + 1 ? SIGHUP : SIGTERM);  // a hangup counts as two requests
     told = asked;
   }
@@ -77,7 +77,7 @@ void AddWords(const std::vector<std::string>& more, std::vector<std::string>& ar
 // Runs, judges and records one night.
 class NightAtWork {
  public:
-  NightAtWork(const NightOptions& options, const NightlyPlaces& places, Night& night)
+  NightAtWork(const NightOptions& options, const NightlyPlaces& places, regress::Night& night)
       : options_(options), places_(places), night_(night), folder_(places.nights / night.name) {
     run_ = {"run", options_.sweep, "--db", places_.db, "--campaign", night_.name, "--to", places_.runs};
     if (!options_.launcher.empty()) AddWords({"--launcher", options_.launcher}, run_);
@@ -86,10 +86,10 @@ class NightAtWork {
 
   // Sets the worse of the run's and the gate's ends. Points with a result count, even if others were lost. Leaves the
   // night unfinished if it was interrupted.
-  void Work(const std::vector<Night>& before) {
+  void Work(const std::vector<regress::Night>& before) {
     RemoveGateForms();
     Run();
-    if (Interrupts::Count() > 0) return;
+    if (session::Interrupts::Count() > 0) return;
     if (night_.run_exit == ExitCode(ErrorKind::kUsage)) {
       night_.exit_code = night_.run_exit;
       night_.words = "the sweep was refused: " + run_why_;
@@ -97,11 +97,12 @@ class NightAtWork {
     }
     Judge();
     // With a base build, the gate has already measured failures again in turns.
-    if (options_.base_build.empty() && findings_ && AnythingFailedOnce(*findings_) && Interrupts::Count() == 0) {
+    if (options_.base_build.empty() && findings_ && regress::AnythingFailedOnce(*findings_) &&
+        session::Interrupts::Count() == 0) {
       AddWords({"--retry", "failed"}, run_);
       Run();
       RemoveGateForms();
-      if (Interrupts::Count() == 0) Judge();
+      if (session::Interrupts::Count() == 0) Judge();
     }
     Conclude(before);
   }
@@ -128,18 +129,18 @@ class NightAtWork {
     findings_.reset();
     gate_why_.clear();
     try {
-      const std::optional<Gate> gate = JudgeHead(Request());
+      const std::optional<regress::Gate> gate = gate::JudgeHead(Request());
       if (!gate) return;
-      WriteGateFiles(*gate, {.junit = folder_ / "gate.xml",
-                             .summary = folder_ / "gate.md",
-                             .comment = {},
-                             .metrics = folder_ / "gate.prom",
-                             .annotations = folder_ / "gate.annotations"});
-      const std::string text = GateJson(*gate);
+      gate::WriteGateFiles(*gate, {.junit = folder_ / "gate.xml",
+                                   .summary = folder_ / "gate.md",
+                                   .comment = {},
+                                   .metrics = folder_ / "gate.prom",
+                                   .annotations = folder_ / "gate.annotations"});
+      const std::string text = regress::GateJson(*gate);
       WriteFileAtomic(folder_ / "gate.json", text);
       findings_ = ParseJson(text, "gate.json");
-      gate_exit_ = GateExitCode(gate->answer);
-      gate_why_ = GateConclusion(*gate);
+      gate_exit_ = regress::GateExitCode(gate->answer);
+      gate_why_ = regress::GateConclusion(*gate);
     } catch (const Error& e) {
       gate_exit_ = ExitCode(e.kind());
       gate_why_ = e.message();
@@ -149,8 +150,8 @@ class NightAtWork {
     }
   }
 
-  GateRequest Request() const {
-    GateRequest request;
+  gate::GateRequest Request() const {
+    gate::GateRequest request;
     request.head = night_.name;
     request.baseline = "night-*";
     request.pinned = options_.pinned;
@@ -173,17 +174,18 @@ class NightAtWork {
     }
   }
 
-  void Conclude(const std::vector<Night>& before) {
-    const bool was_a_run = night_.run_exit == 0 || night_.run_exit == kUnansweredExit;
+  void Conclude(const std::vector<regress::Night>& before) {
+    const bool was_a_run = night_.run_exit == 0 || night_.run_exit == session::kUnansweredExit;
     const bool is_lost = night_.run_exit == ExitCode(ErrorKind::kInfrastructure);
     if ((was_a_run || is_lost) && findings_) {
-      night_.was_gated = MeasuredAnything(*findings_);
-      night_.lost = LostCells(*findings_);
-      night_.absent = AbsentCells(*findings_, before);
-      if (night_.was_gated) night_.worse = WorseCells(*findings_);
+      night_.was_gated = regress::MeasuredAnything(*findings_);
+      night_.lost = regress::LostCells(*findings_);
+      night_.absent = regress::AbsentCells(*findings_, before);
+      if (night_.was_gated) night_.worse = regress::WorseCells(*findings_);
     }
     const bool is_judged = findings_.has_value();
-    const bool is_worst = is_judged && gate_exit_ == GateExitCode(GateAnswer::kRegressed) && night_.was_gated;
+    const bool is_worst =
+        is_judged && gate_exit_ == regress::GateExitCode(regress::GateAnswer::kRegressed) && night_.was_gated;
     night_.exit_code = (was_a_run && is_judged) || is_worst ? gate_exit_ : ExitCode(ErrorKind::kInfrastructure);
     if (!is_judged) night_.words = fmt::format("the gate ended with {}: {}", gate_exit_, gate_why_);
     if (is_judged && (was_a_run || night_.was_gated)) night_.words = gate_why_;
@@ -194,7 +196,7 @@ class NightAtWork {
 
   const NightOptions& options_;
   const NightlyPlaces& places_;
-  Night& night_;
+  regress::Night& night_;
   const fs::path folder_;
   std::vector<std::string> run_;  // the arguments of the run
   std::string run_why_;           // why the run ended with an error; empty: it did not
@@ -204,9 +206,9 @@ class NightAtWork {
 };
 
 // A sweep that cannot be read has no name. Then it is that of the night before, otherwise its file's.
-std::string SweepNameOf(const NightOptions& options, const std::vector<Night>& nights) {
+std::string SweepNameOf(const NightOptions& options, const std::vector<regress::Night>& nights) {
   try {
-    return LoadSweepFor(options.sweep, options.launcher, options.trainers).name;
+    return session::LoadSweepFor(options.sweep, options.launcher, options.trainers).name;
   } catch (const Error&) {
     if (!nights.empty()) return nights.back().sweep_name;
     return options.sweep.stem();
@@ -214,25 +216,26 @@ std::string SweepNameOf(const NightOptions& options, const std::vector<Night>& n
 }
 
 // Runs the user's alert program, and tells it the night, its outcome and its files.
-void Alert(const NightOptions& options, const Night& night, const fs::path& folder) {
+void Alert(const NightOptions& options, const regress::Night& night, const fs::path& folder) {
   if (options.alert.empty() || night.exit_code == 0) return;
   try {
-    const ExitStatus status = Child::Spawn({options.alert.string(), night.name, NightAnswer(night), folder}).Wait();
-    if (!status.ok()) SayAside("nightly: {}: {}\n", options.alert.string(), Describe(status));
+    const ExitStatus status =
+        Child::Spawn({options.alert.string(), night.name, regress::NightAnswer(night), folder}).Wait();
+    if (!status.ok()) session::SayAside("nightly: {}: {}\n", options.alert.string(), Describe(status));
   } catch (const Error& e) {
-    SayAside("nightly: {}\n", e.message());
+    session::SayAside("nightly: {}\n", e.message());
   }
 }
 
 // Makes a link to the folder of the night that began last, so that programs find its files without its name. On a file
 // system without links, the night still counts.
-void LinkLast(const Night& night, const NightlyPlaces& places) {
+void LinkLast(const regress::Night& night, const NightlyPlaces& places) {
   const fs::path made = places.last.string() + ".part";
   std::error_code ec;
   fs::remove(made, ec);
   fs::create_directory_symlink(places.nights.filename() / night.name, made, ec);
   if (!ec) fs::rename(made, places.last, ec);
-  if (ec) SayAside("warning: {} cannot be made a link to the night: {}\n", places.last.string(), ec.message());
+  if (ec) session::SayAside("warning: {} cannot be made a link to the night: {}\n", places.last.string(), ec.message());
 }
 
 }  // namespace
@@ -272,58 +275,59 @@ int RunNight(const NightOptions& given) {
                 "it ends by itself; `ridgeline nightly status` says how far it is");
   }
   fs::current_path(options.work_dir);
-  const std::vector<Night> before = NightsIn(places.nights);
-  Night night;
+  const std::vector<regress::Night> before = gate::NightsIn(places.nights);
+  regress::Night night;
   night.sweep = options.sweep;
   night.sweep_name = SweepNameOf(options, before);
-  night.name = NightAt(before, night.sweep_name, SystemClock().UnixNs());
+  night.name = regress::NightAt(before, night.sweep_name, SystemClock().UnixNs());
   night.started_unix_s = NowUnixS();
-  WriteNight(night, places.nights);
+  regress::WriteNight(night, places.nights);
   LinkLast(night, places);
   NightAtWork work(options, places, night);
-  Say("{}: {} runs; its log is {}\n", night.name, night.sweep, work.log().string());
+  session::Say("{}: {} runs; its log is {}\n", night.name, night.sweep, work.log().string());
   {
-    const Interrupts interrupts;
+    const session::Interrupts interrupts;
     work.Work(before);
-    if (Interrupts::Count() == 0) work.Report();
-    if (Interrupts::Count() > 0) {
-      SayAside("interrupted; to resume the night, run the same command on the same day\n");
-      return kInterruptedExit;
+    if (session::Interrupts::Count() == 0) work.Report();
+    if (session::Interrupts::Count() > 0) {
+      session::SayAside("interrupted; to resume the night, run the same command on the same day\n");
+      return session::kInterruptedExit;
     }
   }
   night.ended_unix_s = NowUnixS();
-  WriteNight(night, places.nights);
-  WriteFileAtomic(places.metrics, NightlyMetrics(NightsIn(places.nights), night));
-  Say("{}: {}: {}\n", night.name, NightAnswer(night), NightWords(night));
+  regress::WriteNight(night, places.nights);
+  WriteFileAtomic(places.metrics, NightlyMetrics(gate::NightsIn(places.nights), night));
+  session::Say("{}: {}: {}\n", night.name, regress::NightAnswer(night), regress::NightWords(night));
   Alert(options, night, places.nights / night.name);
   return night.exit_code;
 }
 
 int ShowNights(const fs::path& folder) {
   const NightlyPlaces places(folder);
-  const std::vector<Night> nights = NightsIn(places.nights);
+  const std::vector<regress::Night> nights = gate::NightsIn(places.nights);
   if (nights.empty()) {
     throw Error(ErrorKind::kUsage, fmt::format("nightly: there is no night in {} yet", folder.string()),
                 "`ridgeline nightly run SWEEP --dir DIR` is one; `ridgeline nightly install` has one every night");
   }
   Table table{{"night", "began", "took", "answer", "details"}, {}};
-  for (const Night& night : nights) {
+  for (const regress::Night& night : nights) {
     const std::string took =
         night.is_over()
             ? FormatDuration(1'000'000'000 * std::max<int64_t>(1, night.ended_unix_s - night.started_unix_s))
             : "";
-    table.rows.push_back({night.name, FormatUnixTime(1'000'000'000 * night.started_unix_s), took, NightAnswer(night),
-                          NightWords(night) + (night.accepted.empty() ? "" : "; " + AcceptedWords(night))});
+    table.rows.push_back(
+        {night.name, FormatUnixTime(1'000'000'000 * night.started_unix_s), took, regress::NightAnswer(night),
+         regress::NightWords(night) + (night.accepted.empty() ? "" : "; " + regress::AcceptedWords(night))});
   }
-  Write(ToText(table) + "\n");
-  const std::optional<Night> good = LastGoodNight(nights);
+  session::Write(ToText(table) + "\n");
+  const std::optional<regress::Night> good = regress::LastGoodNight(nights);
   if (!good) {
-    Say("There was no good night yet.\n");
+    session::Say("There was no good night yet.\n");
   } else {
-    Say("The last good night was {}, {} ago.\n", good->name,
-        FormatDuration(1'000'000'000 * std::max<int64_t>(1, NowUnixS() - good->ended_unix_s)));
+    session::Say("The last good night was {}, {} ago.\n", good->name,
+                 FormatDuration(1'000'000'000 * std::max<int64_t>(1, NowUnixS() - good->ended_unix_s)));
   }
   return 0;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::nightly

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::nightly {
 
 struct NightOptions {
   std::filesystem::path sweep;                  // the sweep's file
@@ -36,4 +36,4 @@ int RunNight(const NightOptions& options);
 // Prints the nights of a folder. Returns the exit code. Throws Error(kUsage) if there is none.
 int ShowNights(const std::filesystem::path& folder);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::nightly

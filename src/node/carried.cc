@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 namespace fs = std::filesystem;
 
@@ -58,4 +58,4 @@ void CarryTo(const fs::path& folder) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -3,11 +3,11 @@
 
 #include <filesystem>
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 // Copies this program into `folder`, with every library that it is linked with, including the C library and its loader.
 // Then `FOLDER/ld.so --library-path FOLDER FOLDER/ridgeline` runs on any kernel of this machine's kind. Throws
 // Error(kInfrastructure).
 void CarryTo(const std::filesystem::path& folder);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

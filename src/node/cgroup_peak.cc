@@ -12,7 +12,7 @@
 #include "base/cgroup.h"
 #include "node/own_cgroup.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 namespace fs = std::filesystem;
 
@@ -67,4 +67,4 @@ int64_t CgroupPeak::Bytes() const {
   return is_anew_ || now > before_ ? now : 0;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

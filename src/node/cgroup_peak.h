@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 // Counts from now on, as the kernel does: exactly, and with the page cache of what was read and written. So it is at
 // least what the processes held.
@@ -29,4 +29,4 @@ class CgroupPeak {
   bool is_anew_ = false;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

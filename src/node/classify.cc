@@ -16,7 +16,7 @@
 #include "run/trainer_result.h"
 #include "trainers/run_result.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 struct Ending {
@@ -215,7 +215,7 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   if (watched.stopped == StopReason::kStepsDone) {
     result.evidence["hung"] = "its steps were done, and it did not end: it was ended";
     // Removed, because it mostly hung, so this says nothing about a unit.
-    result.evidence.erase(kUnitEvidence);
+    result.evidence.erase(trainers::kUnitEvidence);
   } else if (watched.stopped == StopReason::kSaidEnd) {
     result.evidence["hung"] = "its log said so, and it went no further: it was ended";
   }
@@ -244,4 +244,4 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   return result;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

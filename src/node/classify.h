@@ -11,7 +11,7 @@
 #include "ridgeline/run.h"
 #include "run/job.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 struct PointEnd {
   Watched watched;
@@ -44,4 +44,4 @@ struct PointEnd {
 // log's tail.
 RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

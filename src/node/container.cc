@@ -14,7 +14,7 @@
 #include "ridgeline/job_dir.h"
 #include "ridgeline/lines.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 namespace fs = std::filesystem;
 
@@ -191,4 +191,4 @@ bool SaysKilledForMemory(std::string_view log) {
   });
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -15,7 +15,7 @@
 #include "ridgeline/job_dir.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 // A process of a point's trainer, which runs in the container.
 struct Inside {
@@ -74,4 +74,4 @@ Unfit WhyNotBegun(std::string_view log, bool entered, int64_t late_ns);
 // Whether slurmstepd reports that the kernel killed a process of the step because memory ran out.
 bool SaysKilledForMemory(std::string_view log);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

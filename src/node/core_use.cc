@@ -12,7 +12,7 @@
 
 #include "base/cgroup.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 namespace fs = std::filesystem;
 
@@ -117,4 +117,4 @@ void SetCoreUse(const CoreUse& before, const CoreUse& after, RunResult& result, 
   result.cores.throttles = std::max<int64_t>(0, after.throttles - before.throttles);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

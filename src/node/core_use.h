@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 // Counters that only grow.
 struct CoreUse {
@@ -32,4 +32,4 @@ double OthersShareNow(Clock& clock, const std::filesystem::path& root = "/");
 // as far as they leave it less.
 void SetCoreUse(const CoreUse& before, const CoreUse& after, RunResult& result, double share = 1);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -23,7 +23,7 @@
 #include "trainers/json_values.h"
 #include "trainers/reading.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace fs = std::filesystem;
 namespace {
 
@@ -31,12 +31,12 @@ constexpr int64_t kReadOnBytes = 16 << 20;        // of a log per look
 constexpr int64_t kLeastPauseNs = 1'000'000'000;  // between samples of memory
 constexpr int64_t kMostShare = 100;               // limits sampling to one part in so many of the time
 
-std::shared_ptr<const Trainer> DefinitionOf(const Job& job) {
+std::shared_ptr<const trainers::Trainer> DefinitionOf(const Job& job) {
   const std::string name = job.points.empty() ? "trainer" : job.points.front().spec.trainer;
-  return std::make_shared<const Trainer>(ParseTrainer(job.definition, name + ".yaml"));
+  return std::make_shared<const trainers::Trainer>(trainers::ParseTrainer(job.definition, name + ".yaml"));
 }
 
-LogSource SourceOf(const fs::path& log) {
+trainers::LogSource SourceOf(const fs::path& log) {
   return [log](const std::function<void(std::string_view)>& feed) {
     FeedLog(log, 0, std::numeric_limits<int64_t>::max(), feed);
   };
@@ -58,13 +58,13 @@ bool IsEmptyFolder(const fs::path& folder) {
 }
 
 // The trainer's series that count steps.
-std::vector<const Metric*> CountedOf(const Trainer& trainer) {
-  std::vector<const Metric*> series;
-  if (trainer.result != Trainer::Result::kPatterns) return series;
-  for (const Metric& metric : trainer.metrics) {
+std::vector<const trainers::Metric*> CountedOf(const trainers::Trainer& trainer) {
+  std::vector<const trainers::Metric*> series;
+  if (trainer.result != trainers::Trainer::Result::kPatterns) return series;
+  for (const trainers::Metric& metric : trainer.metrics) {
     const std::string_view name = metric.figure->name;
     const bool counts = name == "step_time" || name == "loss" || name == "tokens_per_s";
-    if (counts && IsSeries(metric.take)) series.push_back(&metric);
+    if (counts && trainers::IsSeries(metric.take)) series.push_back(&metric);
   }
   return series;
 }
@@ -77,7 +77,7 @@ int64_t RanksPerNode(const RunSpec& spec, const Nodes& nodes) {
 
 DefinedTrainer::DefinedTrainer(const Job& job) : DefinedTrainer(job, DefinitionOf(job)) {}
 
-DefinedTrainer::DefinedTrainer(const Job& job, std::shared_ptr<const Trainer> trainer)
+DefinedTrainer::DefinedTrainer(const Job& job, std::shared_ptr<const trainers::Trainer> trainer)
     : job_(job), trainer_(std::move(trainer)), environment_(OwnEnvironment()) {
   if (!trainer_->invocation) {
     throw Error(ErrorKind::kInvalidInput, fmt::format("the definition of trainer {} has no command", trainer_->name));
@@ -86,13 +86,14 @@ DefinedTrainer::DefinedTrainer(const Job& job, std::shared_ptr<const Trainer> tr
 }
 
 bool DefinedTrainer::RunsOnFirstNodeAlone() const {
-  return trainer_->invocation->processes == Processes::kOne || trainer_->invocation->processes == Processes::kSrun;
+  return trainer_->invocation->processes == trainers::Processes::kOne ||
+         trainer_->invocation->processes == trainers::Processes::kSrun;
 }
 
 std::vector<RankProcess> DefinedTrainer::ProcessesHere(const RunSpec& spec, const Nodes& nodes,
                                                        const std::vector<int>& cores) const {
   std::vector<RankProcess> ranks = RanksHere(spec, nodes, cores);
-  if (trainer_->invocation->processes == Processes::kOurs || ranks.empty()) return ranks;
+  if (trainer_->invocation->processes == trainers::Processes::kOurs || ranks.empty()) return ranks;
   if (RunsOnFirstNodeAlone() && nodes.rank > 0) return {};
   // One process for all ranks, which assigns the ranks itself.
   RankProcess one;
@@ -104,9 +105,9 @@ std::vector<RankProcess> DefinedTrainer::ProcessesHere(const RunSpec& spec, cons
   return {one};
 }
 
-ProcessPlace DefinedTrainer::PlaceOf(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
-                                     const PointPlace& point) const {
-  ProcessPlace place;
+trainers::ProcessPlace DefinedTrainer::PlaceOf(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
+                                               const PointPlace& point) const {
+  trainers::ProcessPlace place;
   place.nodes = nodes.count;
   place.node_rank = nodes.rank;
   place.ranks_per_node = RanksPerNode(spec, nodes);
@@ -125,13 +126,13 @@ ProcessPlace DefinedTrainer::PlaceOf(const RunSpec& spec, const RankProcess& pro
   return place;
 }
 
-Invoked DefinedTrainer::InvokedFor(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
-                                   const PointPlace& place) const {
-  return Invoke(*trainer_->invocation, spec, PlaceOf(spec, process, nodes, place));
+trainers::Invoked DefinedTrainer::InvokedFor(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
+                                             const PointPlace& place) const {
+  return trainers::Invoke(*trainer_->invocation, spec, PlaceOf(spec, process, nodes, place));
 }
 
 std::vector<std::string> DefinedTrainer::Srun(const RunSpec& spec, const Nodes& nodes) const {
-  if (trainer_->invocation->processes != Processes::kSrun) return {};
+  if (trainer_->invocation->processes != trainers::Processes::kSrun) return {};
   // Within exec's own step, whose processors the ranks get.
   std::vector<std::string> whole = {"srun",
                                     "--overlap",
@@ -146,42 +147,43 @@ std::vector<std::string> DefinedTrainer::Srun(const RunSpec& spec, const Nodes& 
   return whole;
 }
 
-Reading DefinedTrainer::Read(const RunSpec& spec, const std::vector<fs::path>& logs, const Watched& watched,
-                             const WrittenFile& file, const Arrivals* arrivals) const {
+trainers::Reading DefinedTrainer::Read(const RunSpec& spec, const std::vector<fs::path>& logs, const Watched& watched,
+                                       const WrittenFile& file, const trainers::Arrivals* arrivals) const {
   const std::optional<int> exit_code = ExitCodeOf(watched);
-  ReadingOptions options = OptionsFor(*trainer_, spec);
+  trainers::ReadingOptions options = trainers::OptionsFor(*trainer_, spec);
   std::optional<Json> document = file.Read();  // for all of them, read once
-  Reading all;
-  std::vector<std::optional<LogEnd>> ends(1);  // the end of the process that decided, then the others'
+  trainers::Reading all;
+  std::vector<std::optional<trainers::LogEnd>> ends(1);  // the end of the process that decided, then the others'
   for (size_t i = 0; i < logs.size(); ++i) {
     const bool decided = i == watched.process;
     options.arrivals = i == 0 ? arrivals : nullptr;
     options.exit_code = decided ? exit_code : std::nullopt;
-    Reading reading = ReadLog(*trainer_, SourceOf(logs[i]), options, std::exchange(document, std::nullopt));
+    trainers::Reading reading =
+        trainers::ReadLog(*trainer_, SourceOf(logs[i]), options, std::exchange(document, std::nullopt));
     if (decided) {
       ends.front() = reading.end;
     } else {
       ends.push_back(reading.end);
     }
-    all = i == 0 ? std::move(reading) : MergeReadings(*trainer_, std::move(all), reading, options);
+    all = i == 0 ? std::move(reading) : trainers::MergeReadings(*trainer_, std::move(all), reading, options);
   }
-  all.end = exit_code == 0 ? ends.front() : FirstCause(ends);
+  all.end = exit_code == 0 ? ends.front() : trainers::FirstCause(ends);
   if (!all.end && watched.status.signal != 0 && watched.stopped == StopReason::kNone) {
-    all.end = EndOfSignal(watched.status.signal);
+    all.end = trainers::EndOfSignal(watched.status.signal);
   }
   if (file.IsOld())
     all.notes.emplace_back("its file was there before it started, and it wrote none: nothing is read of it");
   return all;
 }
 
-void DefinedTrainer::AddFacts(const RunSpec& spec, const Invoked& invoked, RunResult& result) {
+void DefinedTrainer::AddFacts(const RunSpec& spec, const trainers::Invoked& invoked, RunResult& result) {
   for (const auto& [fact, value] : MachineFacts()) result.environment.try_emplace(fact, value);
   result.environment["command"] = ShortenToBytes(Join(invoked.argv, " "), kMaxTextBytes);
   if (spec.device == "cpu") result.device = CpuName(result.environment);
 }
 
-RunFollower::RunFollower(const Trainer& trainer, const RunSpec& spec, fs::path log, fs::path progress, bool first,
-                         ProcessTree& tree, const Clock& clock, const Nvml& (*load)())
+RunFollower::RunFollower(const trainers::Trainer& trainer, const RunSpec& spec, fs::path log, fs::path progress,
+                         bool first, ProcessTree& tree, const Clock& clock, const Nvml& (*load)())
     : metrics_(CountedOf(trainer)),
       spec_(spec),
       tokens_per_step_(static_cast<double>(TokensAStep(trainer, spec))),
@@ -191,14 +193,14 @@ RunFollower::RunFollower(const Trainer& trainer, const RunSpec& spec, fs::path l
       tree_(tree),
       clock_(clock),
       lines_([this](int64_t, std::string_view line) {
-        metrics_.Line(line, lines_.is_cut(), [this](const LineValue& said) { Value(said); });
+        metrics_.Line(line, lines_.is_cut(), [this](const trainers::LineValue& said) { Value(said); });
       }) {
   if (spec.device == "cuda") device_memory_.emplace(load);
-  for (const Metric* metric : CountedOf(trainer)) counted_.push_back({metric, std::nullopt, 0});
-  if (TimesArrivals(trainer)) growth_.emplace(log_, clock);
+  for (const trainers::Metric* metric : CountedOf(trainer)) counted_.push_back({metric, std::nullopt, 0});
+  if (trainers::TimesArrivals(trainer)) growth_.emplace(log_, clock);
 }
 
-const Arrivals* RunFollower::FinishArrivals() { return growth_ ? &growth_->Finish() : nullptr; }
+const trainers::Arrivals* RunFollower::FinishArrivals() { return growth_ ? &growth_->Finish() : nullptr; }
 
 void RunFollower::Look() {
   if (!counted_.empty()) ReadOn();
@@ -226,17 +228,18 @@ void RunFollower::ReadOn() {
   }
 }
 
-void RunFollower::Value(const LineValue& said) {
+void RunFollower::Value(const trainers::LineValue& said) {
   Counted& counted = counted_[said.metric];
   if (!counted.rank) counted.rank = said.rank;
   if (*counted.rank != said.rank) return;
-  const auto step = StepOf(said.step);
+  const auto step = trainers::StepOf(said.step);
   steps_done_ = std::max(steps_done_, step ? *step : ++counted.values);
-  const Metric& metric = *counted.metric;
-  const bool is_time = metric.figure->name == "step_time" && metric.take == Take::kSeries && said.unit.empty();
-  const auto value = is_time ? ReadAmount(said.value, *metric.unit) : std::nullopt;
+  const trainers::Metric& metric = *counted.metric;
+  const bool is_time =
+      metric.figure->name == "step_time" && metric.take == trainers::Take::kSeries && said.unit.empty();
+  const auto value = is_time ? trainers::ReadAmount(said.value, *metric.unit) : std::nullopt;
   if (!value || *value <= 0 || !metric.factors.empty()) return;
   tokens_per_s_ = tokens_per_step_ / (*value * 1e-9);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

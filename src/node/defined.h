@@ -27,17 +27,17 @@
 #include "trainers/log_lines.h"
 #include "trainers/reading.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 class DefinedTrainer {
  public:
   // Throws Error(kInvalidInput) if the job's definition is invalid.
   explicit DefinedTrainer(const Job& job);
   // The same, if the job's definition has already been read.
-  DefinedTrainer(const Job& job, std::shared_ptr<const Trainer> trainer);
+  DefinedTrainer(const Job& job, std::shared_ptr<const trainers::Trainer> trainer);
 
-  const Trainer& trainer() const { return *trainer_; }
-  bool KeepsContract() const { return trainer_->result == Trainer::Result::kContract; }
+  const trainers::Trainer& trainer() const { return *trainer_; }
+  bool KeepsContract() const { return trainer_->result == trainers::Trainer::Result::kContract; }
   // Whether the program itself, or Slurm, starts the processes on other nodes.
   bool RunsOnFirstNodeAlone() const;
 
@@ -47,22 +47,22 @@ class DefinedTrainer {
   std::vector<std::string> Srun(const RunSpec& spec, const Nodes& nodes) const;
   // How `process` is started, without those words. `spec`: as on this node. Throws Error(kInvalidInput) if the node's
   // environment lacks something that the definition names.
-  Invoked InvokedFor(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
-                     const PointPlace& place) const;
+  trainers::Invoked InvokedFor(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
+                               const PointPlace& place) const;
 
   // Reads the run's output on this node. `logs`: those of the processes here, in order. `file`: the file into which it
   // writes metrics. `arrivals`: how the first of `logs` grew; null: nobody watched it.
-  Reading Read(const RunSpec& spec, const std::vector<std::filesystem::path>& logs, const Watched& watched,
-               const WrittenFile& file, const Arrivals* arrivals) const;
+  trainers::Reading Read(const RunSpec& spec, const std::vector<std::filesystem::path>& logs, const Watched& watched,
+                         const WrittenFile& file, const trainers::Arrivals* arrivals) const;
   // Adds facts about the run that are not in its output.
-  static void AddFacts(const RunSpec& spec, const Invoked& invoked, RunResult& result);
+  static void AddFacts(const RunSpec& spec, const trainers::Invoked& invoked, RunResult& result);
 
  private:
-  ProcessPlace PlaceOf(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
-                       const PointPlace& place) const;
+  trainers::ProcessPlace PlaceOf(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
+                                 const PointPlace& place) const;
 
   const Job& job_;
-  const std::shared_ptr<const Trainer> trainer_;
+  const std::shared_ptr<const trainers::Trainer> trainer_;
   std::map<std::string, std::string> environment_;  // a process's environment, without what the definition adds
 };
 
@@ -71,31 +71,32 @@ class RunFollower {
  public:
   // Counts steps in `log`, and writes the progress into the file `progress`. If other nodes watch, too, it writes it
   // only if no other does; `first` writes in any case.
-  RunFollower(const Trainer& trainer, const RunSpec& spec, std::filesystem::path log, std::filesystem::path progress,
-              bool first, ProcessTree& tree, const Clock& clock, const Nvml& (*load)() = LoadNvml);
+  RunFollower(const trainers::Trainer& trainer, const RunSpec& spec, std::filesystem::path log,
+              std::filesystem::path progress, bool first, ProcessTree& tree, const Clock& clock,
+              const Nvml& (*load)() = LoadNvml);
   RunFollower(const RunFollower&) = delete;
   RunFollower& operator=(const RunFollower&) = delete;
 
   void Look();
   // How the log grew, for a definition that times lines as they arrive; null for any other. Call it when the run has
   // ended.
-  const Arrivals* FinishArrivals();
+  const trainers::Arrivals* FinishArrivals();
   int64_t peak_bytes() const { return peak_bytes_; }
   int64_t device_peak_bytes() const { return device_peak_bytes_; }  // of one GPU; 0: unknown
 
  private:
   // A series whose values are counted.
   struct Counted {
-    const Metric* metric = nullptr;
+    const trainers::Metric* metric = nullptr;
     std::optional<std::string> rank;  // the rank that these values are from: the first that printed one
     int64_t values = 0;
   };
 
   void ReadOn();
-  void Value(const LineValue& said);
+  void Value(const trainers::LineValue& said);
 
   std::vector<Counted> counted_;
-  LineMetrics metrics_;  // metrics of `counted_`, in its order
+  trainers::LineMetrics metrics_;  // metrics of `counted_`, in its order
   const RunSpec& spec_;
   const double tokens_per_step_;
   const std::filesystem::path log_;
@@ -103,7 +104,7 @@ class RunFollower {
   bool says_steps_;
   ProcessTree& tree_;
   const Clock& clock_;
-  LogLines lines_;
+  trainers::LogLines lines_;
   int64_t read_bytes_ = 0;
   int64_t steps_done_ = 0;
   int64_t steps_said_ = 0;
@@ -115,4 +116,4 @@ class RunFollower {
   int64_t next_sample_ns_ = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "node/process_tree.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 constexpr size_t kMostProcesses = 4096;  // on one GPU
@@ -53,4 +53,4 @@ int64_t DeviceMemory::MostHeldOfOne(ProcessTree& tree) const {
   return most;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

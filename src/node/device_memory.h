@@ -6,7 +6,7 @@
 
 #include "base/nvml.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 class ProcessTree;
 
@@ -25,4 +25,4 @@ class DeviceMemory {
   std::unique_ptr<const NvmlSession> session_;  // null without NVML
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

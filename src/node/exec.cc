@@ -52,7 +52,7 @@
 #include "trainers/node_part.h"
 #include "trainers/run_result.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 namespace fs = std::filesystem;
 
@@ -107,7 +107,7 @@ class JobRunner : public NodeJob {
     }
 
     Begin begin{clock_.UnixNs(), clock_.MonotonicNs(), ReadCoreUse(cores_.among)};
-    NodePart part{nodes_.rank, NodeName(), {}, weight::kCause, {}, /*ran=*/true};
+    trainers::NodePart part{nodes_.rank, NodeName(), {}, trainers::weight::kCause, {}, /*ran=*/true};
     std::optional<Ran> ran;
     try {
       ran = RunTrainer(point, dir, begin);
@@ -126,7 +126,7 @@ class JobRunner : public NodeJob {
   // Reports that this node can run none of the remaining points.
   void TellUnfit(const JobPoint& point, const RunResult& result) {
     if (IsOnSeveralNodes(point) && !IsFirst()) {
-      TellPart(job_.job_dir, point, {nodes_.rank, NodeName(), result, weight::kCause, {}, /*ran=*/false});
+      TellPart(job_.job_dir, point, {nodes_.rank, NodeName(), result, trainers::weight::kCause, {}, /*ran=*/false});
     }
   }
   // Removes an earlier attempt's report that this node is unfit.
@@ -144,7 +144,7 @@ class JobRunner : public NodeJob {
   // How a point ended on this node.
   struct Ran {
     PointEnd end;
-    std::optional<Reading> reading;  // for a trainer whose logs are read, on several nodes
+    std::optional<trainers::Reading> reading;  // for a trainer whose logs are read, on several nodes
   };
 
   // Sets the figures that belong to the node.
@@ -168,34 +168,35 @@ class JobRunner : public NodeJob {
     if (ran.reading && ran.reading->end && result.message == ran.reading->end->message) {
       return static_cast<int>(ran.reading->end->weight);
     }
-    if (stopped == StopReason::kElsewhere || stopped == StopReason::kSaidEnd) return weight::kEnded;
-    if (stopped == StopReason::kTold || stopped == StopReason::kPreempted) return weight::kStopped;
+    if (stopped == StopReason::kElsewhere || stopped == StopReason::kSaidEnd) return trainers::weight::kEnded;
+    if (stopped == StopReason::kTold || stopped == StopReason::kPreempted) return trainers::weight::kStopped;
     const bool hung = stopped == StopReason::kTimeLimit || stopped == StopReason::kMeetLimit;
-    if (hung || stopped == StopReason::kOthersEnded) return weight::kHung;
-    if (result.status != RunStatus::kCrashed) return weight::kCause;
-    if (end.own && end.own->message == result.message) return weight::kCrash;
-    return end.watched.killed || end.watched.status.signal != 0 ? weight::kKilled : weight::kCodeAlone;
+    if (hung || stopped == StopReason::kOthersEnded) return trainers::weight::kHung;
+    if (result.status != RunStatus::kCrashed) return trainers::weight::kCause;
+    if (end.own && end.own->message == result.message) return trainers::weight::kCrash;
+    return end.watched.killed || end.watched.status.signal != 0 ? trainers::weight::kKilled
+                                                                : trainers::weight::kCodeAlone;
   }
 
   // Tells this node's part to the other nodes that share the folder and, if none does, to the reader of our output.
-  void TellPart(const fs::path& dir, const JobPoint& point, const NodePart& part) const {
+  void TellPart(const fs::path& dir, const JobPoint& point, const trainers::NodePart& part) const {
     try {
-      EndPart(dir, point.id, nodes_.rank, EncodePart(ReadTrainer(), part, kMaxJobLineBytes / 2));
+      EndPart(dir, point.id, nodes_.rank, trainers::EncodePart(ReadTrainer(), part, kMaxJobLineBytes / 2));
     } catch (const Error&) {
       // If the disk fails, the first node reports that this part is missing.
     }
-    if (!IsFirst() && options_.on_part) options_.on_part(point.id, EncodePart(ReadTrainer(), part));
+    if (!IsFirst() && options_.on_part) options_.on_part(point.id, trainers::EncodePart(ReadTrainer(), part));
   }
 
   // The point's result over all nodes, of which this is the first.
-  RunResult WithOthers(const JobPoint& point, NodePart part, std::optional<Ran>& ran, const Begin& begin) {
+  RunResult WithOthers(const JobPoint& point, trainers::NodePart part, std::optional<Ran>& ran, const Begin& begin) {
     const bool ok = part.end.status == RunStatus::kOk;
     const bool is_read = part.reading.has_value();
     if (!ran) return part.end;
     // Rank 0's report of itself and others is all that can be known.
     const bool ours = IsOurTrainer(job_);
     const bool knows = ok || (ours ? ran->end.watched.stopped != StopReason::kNone || ran->end.watched.status.ok()
-                                   : part.weight < weight::kCodeAlone);
+                                   : part.weight < trainers::weight::kCodeAlone);
     if (!is_read && knows) return part.end;
     // If a rank is lost, the remaining ranks of ridgeline-train end by themselves; those of other trainers are ended.
     const int64_t soon_ns = (ours ? options_.grace_ns : EndsOthersNs(options_.grace_ns)) + kPartEndsNs;
@@ -224,21 +225,21 @@ class JobRunner : public NodeJob {
       if (!others.at_it.empty() || told) {
         RunResult again = EndSoFar(point, ran->end, begin);
         again.ended_unix_ns = part.end.ended_unix_ns;
-        if (EndOf(again) != EndOf(part.end)) part.weight = told ? weight::kStopped : weight::kCause;
+        if (EndOf(again) != EndOf(part.end)) part.weight = told ? trainers::weight::kStopped : trainers::weight::kCause;
         part.end = std::move(again);
       }
     }
-    std::vector<NodePart> parts = {std::move(part)};
-    for (NodePart& other : others.ended) parts.push_back(std::move(other));
-    if (ok && !others.at_it.empty()) return HungElsewhere(parts.front().end, others.at_it.front());
+    std::vector<trainers::NodePart> parts = {std::move(part)};
+    for (trainers::NodePart& other : others.ended) parts.push_back(std::move(other));
+    if (ok && !others.at_it.empty()) return trainers::HungElsewhere(parts.front().end, others.at_it.front());
     if (ours) return parts.front().end;
-    RunResult result = ResultOfNodes(ReadTrainer(), SpecOfRun(point), nodes_.count, parts);
+    RunResult result = trainers::ResultOfNodes(ReadTrainer(), SpecOfRun(point), nodes_.count, parts);
     const bool all = std::ssize(parts) == nodes_.count;
     if (!all && options_.on_part) {
-      result.evidence[kAwaitsNodesEvidence] = EndName(EndOf(parts.front().end));
+      result.evidence[trainers::kAwaitsNodesEvidence] = EndName(EndOf(parts.front().end));
       const RunSpec spec = SpecOfRun(point);
       const std::string definition = ReadTrainer() != nullptr ? job_.definition : "";
-      options_.on_part(point.id, EncodePart(ReadTrainer(), parts.front(), kMaxPartBytes, &spec, definition));
+      options_.on_part(point.id, trainers::EncodePart(ReadTrainer(), parts.front(), kMaxPartBytes, &spec, definition));
     }
     return result;
   }
@@ -288,12 +289,12 @@ class JobRunner : public NodeJob {
     };
     const RunSpec here = SpecHere(point);
     std::optional<RunFollower> follower;
-    if (const Trainer* trainer = ReadTrainer()) {
+    if (const trainers::Trainer* trainer = ReadTrainer()) {
       follower.emplace(*trainer, here, dir / ranks.front().log, ProgressFile(job_.job_dir, point.id), IsFirst(), tree_,
                        clock_);
     }
     std::optional<HangWatch> hang;
-    if (const Trainer* trainer = ReadTrainer()) {
+    if (const trainers::Trainer* trainer = ReadTrainer()) {
       hang.emplace(
           *trainer, here, PathsOf(dir, ranks), LogsElsewhere(point, dir), options_.hang, clock_,
           [this] { return tree_.WrittenBytes(); },
@@ -338,8 +339,8 @@ class JobRunner : public NodeJob {
       ReadLogs(point, dir, ranks, invoked, file, *follower, cgroup_peak_bytes, life_ns, ran);
     } else if (nodes_.rank == 0) {
       const RunSpec run = SpecOfRun(point);
-      ReadOwnResult(dir / kTrainersResultName, run, Defined() != nullptr ? TokensAStep(Defined()->trainer(), run) : 0,
-                    end);
+      ReadOwnResult(dir / kTrainersResultName, run,
+                    Defined() != nullptr ? trainers::TokensAStep(Defined()->trainer(), run) : 0, end);
       // A repeat that is run alone has an id of its own.
       if (end.own && end.own->point_id == PointId(run)) end.own->point_id = point.id;
     } else if (end.watched.status.ok()) {
@@ -395,16 +396,17 @@ class JobRunner : public NodeJob {
 
   // Makes a defined trainer's result from its output. For a point on several nodes, only its end on this node.
   void ReadLogs(const JobPoint& point, const fs::path& dir, const std::vector<RankProcess>& ranks,
-                const Invoked& invoked, const WrittenFile& file, RunFollower& seen, int64_t cgroup_peak_bytes,
+                const trainers::Invoked& invoked, const WrittenFile& file, RunFollower& seen, int64_t cgroup_peak_bytes,
                 int64_t life_ns, Ran& ran) const {
     PointEnd& end = ran.end;
     const RunSpec run = SpecOfRun(point);
-    Reading reading = Defined()->Read(run, PathsOf(dir, ranks), end.watched, file, seen.FinishArrivals());
+    trainers::Reading reading = Defined()->Read(run, PathsOf(dir, ranks), end.watched, file, seen.FinishArrivals());
     end.own_is_read = true;
     end.own_is_end_alone = IsOnSeveralNodes(point);
     const bool ended_by_itself = end.watched.status.signal == 0 && end.watched.stopped == StopReason::kNone;
     if (reading.end || ended_by_itself) {
-      end.own = end.own_is_end_alone ? EndAlone(reading) : ResultOf(Defined()->trainer(), reading, run, life_ns);
+      end.own = end.own_is_end_alone ? trainers::EndAlone(reading)
+                                     : trainers::ResultOf(Defined()->trainer(), reading, run, life_ns);
       DefinedTrainer::AddFacts(run, invoked, *end.own);
     }
     if (end.own_is_end_alone) ran.reading = std::move(reading);
@@ -548,7 +550,7 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
     }
     results->Append(result);
     // For a point that awaits other nodes, this node's part was already reported.
-    const auto awaits = result.evidence.find(kAwaitsNodesEvidence);
+    const auto awaits = result.evidence.find(trainers::kAwaitsNodesEvidence);
     const bool ok = awaits != result.evidence.end() && awaits->second == EndName(RunStatus::kOk);
     runner.TidyUp(point, ok ? RunStatus::kOk : result.status);
     if (options.on_result) options.on_result(result);
@@ -558,4 +560,4 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
   return summary;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

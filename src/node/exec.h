@@ -50,7 +50,7 @@
 #include "node/preflight.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 struct ExecOptions {
   int64_t grace_ns = 10'000'000'000;  // between SIGINT or SIGTERM and SIGKILL
@@ -85,4 +85,4 @@ int ExecExitCode(const ExecSummary& summary);
 // Error(kInvalidInput) for an invalid job file, Error(kInfrastructure) if the disk fails.
 ExecSummary ExecJobFile(const std::filesystem::path& job_file, const ExecOptions& options = {});
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -6,7 +6,7 @@
 
 #include "ridgeline/foreign_file.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 constexpr size_t kReadBytes = size_t{1} << 20;
@@ -27,4 +27,4 @@ int64_t FeedLog(const std::filesystem::path& log, int64_t begin, int64_t most_by
   return read;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

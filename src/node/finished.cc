@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "run/result.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 void Finished::Look(const std::function<void(const RunResult&)>& found) {
   results_.ReadNew([&](const JobLine& line) {
@@ -36,4 +36,4 @@ bool Finished::Stands(const RunResult& result, const std::string& point_id) {
          result.status != RunStatus::kInfrastructure;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -10,7 +10,7 @@
 #include "ridgeline/run.h"
 #include "run/results_file.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 // The points of a job that need not be run again: they have a complete result that is not from an interrupted run.
 class Finished {
@@ -35,4 +35,4 @@ class Finished {
   std::map<std::string, RunStatus> over_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -10,7 +10,7 @@
 #include "run/job.h"
 #include "trainers/patterns.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace fs = std::filesystem;
 namespace {
 
@@ -27,7 +27,7 @@ constexpr std::chrono::seconds kClocksDiffer(60);
 
 // Whether the line shows that something goes on after the last step.
 bool IsBusy(std::string_view line) {
-  static const Pattern busy(
+  static const trainers::Pattern busy(
       R"((?i)\b(?:saving|writing|uploading|pushing|exporting|converting|merging|consolidating|gathering|evaluating|)"
       R"(validating|testing|compressing|generating|finalizing|flushing|running (?:the )?(?:final )?(?:eval|valid|test))\b|)"
       R"(\bwaiting for (?:the )?(?:\w+ )?(?:checkpoint|upload|save))");
@@ -42,12 +42,12 @@ int64_t NumberOf(std::string_view text) {
 
 }  // namespace
 
-HangWatch::HangWatch(const Trainer& trainer, const RunSpec& spec, const std::vector<fs::path>& here,
+HangWatch::HangWatch(const trainers::Trainer& trainer, const RunSpec& spec, const std::vector<fs::path>& here,
                      const std::vector<fs::path>& elsewhere, const HangPatience& patience, const Clock& clock,
                      std::function<std::optional<int64_t>()> written, std::function<std::optional<int64_t>()> used)
     : steps_(StepsOf(spec)), patience_(patience), clock_(clock), written_(std::move(written)), used_(std::move(used)) {
-  for (const Metric& metric : trainer.metrics) {
-    if (metric.pattern && metric.take == Take::kSeries) counts_.push_back({&metric});
+  for (const trainers::Metric& metric : trainer.metrics) {
+    if (metric.pattern && metric.take == trainers::Take::kSeries) counts_.push_back({&metric});
   }
   const auto follow = [&](const fs::path& path, bool is_here) {
     const size_t at = logs_.size();
@@ -113,11 +113,11 @@ bool HangWatch::IsDone() const {
 int64_t HangWatch::Patience() const { return std::max(patience_.hang_ns, kLongestSteps * longest_step_ns_); }
 
 // The first cause after which nothing went on, with the time when it was seen.
-std::optional<LogEnd> HangWatch::Pending() {
-  std::vector<std::optional<LogEnd>> ends;
+std::optional<trainers::LogEnd> HangWatch::Pending() {
+  std::vector<std::optional<trainers::LogEnd>> ends;
   const int64_t now_ns = clock_.MonotonicNs();
   for (Log& log : logs_) {
-    std::optional<LogEnd> end = log.ends.Pending();
+    std::optional<trainers::LogEnd> end = log.ends.Pending();
     if (!end || end->line == log.overcome_line) continue;
     if (end->line != log.pending_line) {
       log.pending_line = end->line;
@@ -134,7 +134,7 @@ std::optional<LogEnd> HangWatch::Pending() {
     // A program that has done no step may have raised an error, and go on.
     if ((is_memory || seen_steps_ > 0) && now_ns - since_ns >= Patience()) ends.push_back(std::move(end));
   }
-  return FirstCause(ends);
+  return trainers::FirstCause(ends);
 }
 
 void HangWatch::NotBegun() { last_output_ns_ = clock_.MonotonicNs(); }
@@ -176,7 +176,7 @@ StopReason HangWatch::AtTimeLimit() {
   Read(/*all=*/true);
   if (IsDone()) return StopReason::kStepsDone;
   for (Log& log : logs_) {
-    const std::optional<LogEnd> end = log.ends.Pending();
+    const std::optional<trainers::LogEnd> end = log.ends.Pending();
     if (!end || end->line == log.overcome_line) continue;
     const bool is_memory = end->end == RunStatus::kOomDevice || end->end == RunStatus::kOomHost;
     if (is_memory || seen_steps_ > 0) return StopReason::kSaidEnd;
@@ -184,4 +184,4 @@ StopReason HangWatch::AtTimeLimit() {
   return StopReason::kTimeLimit;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -19,7 +19,7 @@
 #include "trainers/ends.h"
 #include "trainers/log_lines.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 // How long it may hang. This is less than any trainer's own time-out, and more than most steps take. If steps are
 // longer, it has three times the longest.
@@ -45,7 +45,7 @@ class HangWatch {
   // have written so far. `used`: the processor time that they have used so far; without it, the start is not watched.
   // While either returns nothing, because nobody can look, the processes count as busy.
   // `trainer` and `clock` must outlive the object.
-  HangWatch(const Trainer& trainer, const RunSpec& spec, const std::vector<std::filesystem::path>& here,
+  HangWatch(const trainers::Trainer& trainer, const RunSpec& spec, const std::vector<std::filesystem::path>& here,
             const std::vector<std::filesystem::path>& elsewhere, const HangPatience& patience, const Clock& clock,
             std::function<std::optional<int64_t>()> written, std::function<std::optional<int64_t>()> used = {});
   HangWatch(const HangWatch&) = delete;
@@ -57,12 +57,12 @@ class HangWatch {
 
  private:
   struct Log {
-    Log(const Trainer& trainer, std::filesystem::path file, bool here, LogLines::Take take)
+    Log(const trainers::Trainer& trainer, std::filesystem::path file, bool here, trainers::LogLines::Take take)
         : path(std::move(file)), is_here(here), lines(std::move(take)), ends(trainer) {}
     std::filesystem::path path;
     bool is_here;
-    LogLines lines;
-    LogEnds ends;
+    trainers::LogLines lines;
+    trainers::LogEnds ends;
     int64_t read_bytes = 0;
     int64_t pending_line = 0;   // the line that reports its end; 0: none
     int64_t overcome_line = 0;  // the last such line from which it has recovered
@@ -71,7 +71,7 @@ class HangWatch {
   };
   // The steps that one metric counts.
   struct Count {
-    const Metric* metric;
+    const trainers::Metric* metric;
     int64_t values = 0;
     bool from_zero = false;
     int64_t last = -1;
@@ -82,7 +82,7 @@ class HangWatch {
   bool IsDone() const;
   bool IsQuietAtStart();
   void LookAtWritten();
-  std::optional<LogEnd> Pending();
+  std::optional<trainers::LogEnd> Pending();
   int64_t Patience() const;
 
   const int64_t steps_;
@@ -107,4 +107,4 @@ class HangWatch {
   int64_t looked_at_use_ns_ = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

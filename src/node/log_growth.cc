@@ -10,7 +10,7 @@
 #include <array>
 #include <system_error>
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 constexpr int kPauseMs = 20;
@@ -35,7 +35,7 @@ LogGrowth::~LogGrowth() {
   if (stop_ >= 0) ::close(stop_);
 }
 
-const Arrivals& LogGrowth::Finish() {
+const trainers::Arrivals& LogGrowth::Finish() {
   if (thread_.joinable()) {
     ::eventfd_write(stop_, 1);
     thread_.join();
@@ -60,7 +60,7 @@ void LogGrowth::Look() {
   struct stat file {};
   const int64_t now_ns = clock_.MonotonicNs();
   if (::stat(log_.c_str(), &file) != 0) return;
-  std::vector<Arrival>& sizes = arrivals_.sizes;
+  std::vector<trainers::Arrival>& sizes = arrivals_.sizes;
   if (!sizes.empty() && (file.st_size <= sizes.back().bytes || now_ns - sizes.back().at_ns < least_pause_ns_)) return;
   if (sizes.size() == kMostSizes) {
     // Removes every second size. Further sizes are kept at larger intervals.
@@ -72,4 +72,4 @@ void LogGrowth::Look() {
   if (file.st_size > 0) sizes.push_back({file.st_size, now_ns});
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

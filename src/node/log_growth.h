@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "trainers/reading.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 // The most sizes of a log that are kept. If a log is written to more often, they are thinned out.
 inline constexpr size_t kMostSizes = size_t{1} << 20;
@@ -23,7 +23,7 @@ class LogGrowth {
   ~LogGrowth();
 
   // Stops the thread after a last look.
-  const Arrivals& Finish();
+  const trainers::Arrivals& Finish();
 
  private:
   void Run();
@@ -31,11 +31,11 @@ class LogGrowth {
 
   const std::filesystem::path log_;
   const Clock& clock_;
-  Arrivals arrivals_;
+  trainers::Arrivals arrivals_;
   int64_t least_pause_ns_ = 0;  // smallest time between kept sizes
   int inotify_ = -1;
   int stop_ = -1;  // an eventfd
   std::thread thread_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -19,7 +19,7 @@
 #include "run/spec.h"
 #include "trainers/node_part.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 namespace fs = std::filesystem;
 
@@ -75,7 +75,7 @@ NodeJob::NodeJob(const Job& job, const Nodes& nodes, const ExecOptions& options)
 
 bool NodeJob::IsStep() const {
   return (IsContained() && container_->IsStep()) ||
-         (defined_ && defined_->trainer().invocation->processes == Processes::kSrun);
+         (defined_ && defined_->trainer().invocation->processes == trainers::Processes::kSrun);
 }
 
 std::optional<Unfit> NodeJob::WhyUnfit(const std::vector<const JobPoint*>& points, const fs::path& job_file) const {
@@ -259,4 +259,4 @@ void NodeJob::TidyUp(const JobPoint& point, RunStatus status) const {
   ::rmdir(dir.c_str());  // fails if anything is left in it
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

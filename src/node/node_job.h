@@ -24,7 +24,7 @@
 #include "node/watch.h"
 #include "run/job.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 // The scheduler's name for this node.
 std::string NodeName();
@@ -64,7 +64,9 @@ class NodeJob {
 
   const DefinedTrainer* Defined() const { return defined_ ? &*defined_ : nullptr; }
   // The trainer whose logs give its figures; nullptr if it reports them itself.
-  const Trainer* ReadTrainer() const { return defined_ && !defined_->KeepsContract() ? &defined_->trainer() : nullptr; }
+  const trainers::Trainer* ReadTrainer() const {
+    return defined_ && !defined_->KeepsContract() ? &defined_->trainer() : nullptr;
+  }
   PartsOf PartsOfPoint(const JobPoint& point) const { return {job_.job_dir, point.id, nodes_.count, ReadTrainer()}; }
   bool IsContained() const { return container_.has_value(); }
   // Whether Slurm starts the trainer, so that it is no descendant of ours.
@@ -113,4 +115,4 @@ class NodeJob {
 
 std::vector<std::filesystem::path> PathsOf(const std::filesystem::path& dir, const std::vector<RankProcess>& ranks);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -13,7 +13,7 @@
 #include "ridgeline/job_line.h"
 #include "ridgeline/limits.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 namespace fs = std::filesystem;
 
@@ -24,9 +24,9 @@ constexpr int64_t kLookForPartsNs = kPartSecondNs / 20;
 constexpr int64_t kMostPauseNs = 5 * kPartSecondNs;  // while they run: many nodes would disturb a file system
 
 struct Said {
-  bool is_there = false;         // whether the node is, or was, at the point
-  std::string name;              // the node's name, while it is at the point
-  std::optional<NodePart> part;  // the node's part, once it has ended
+  bool is_there = false;                   // whether the node is, or was, at the point
+  std::string name;                        // the node's name, while it is at the point
+  std::optional<trainers::NodePart> part;  // the node's part, once it has ended
 };
 
 // Opens the file instead of testing for it: over a network, an old answer to whether a file exists may be given.
@@ -38,13 +38,13 @@ std::optional<std::string> TextOf(const fs::path& file) {
   }
 }
 
-std::optional<NodePart> PartIn(const std::string& text, const PartsOf& parts, int64_t node) {
+std::optional<trainers::NodePart> PartIn(const std::string& text, const PartsOf& parts, int64_t node) {
   std::string_view line = text;
   if (line.ends_with('\n')) line.remove_suffix(1);
   const auto told = ParseJobLine(line);
   if (!told || told->kind != kPartLine) return std::nullopt;
   try {
-    NodePart part = DecodePart(parts.trainer, told->payload);
+    trainers::NodePart part = trainers::DecodePart(parts.trainer, told->payload);
     if (part.node == node) return part;
   } catch (const Error&) {
     // From another version.
@@ -58,7 +58,7 @@ Said WhatItSaid(const PartsOf& parts, int64_t node, const RunResult& attempt) {
   const fs::path file = PointDir(parts.job_dir, parts.point_id) / PartName(node);
   if (const auto text = TextOf(file)) {
     said.part = PartIn(*text, parts, node);
-    if (said.part && !IsOfAttempt(*said.part, attempt)) {
+    if (said.part && !trainers::IsOfAttempt(*said.part, attempt)) {
       said.part.reset();
     } else {
       said.is_there = true;
@@ -89,7 +89,7 @@ void EndPart(const fs::path& dir, const std::string& point_id, int64_t node, con
 OtherParts WaitForParts(const PartsOf& parts, const RunResult& own, const PartsWait& wait) {
   SystemClock clock;
   const int64_t begin_ns = clock.MonotonicNs();
-  std::map<int64_t, NodePart> ended;
+  std::map<int64_t, trainers::NodePart> ended;
   for (;;) {
     OtherParts others;
     bool absent = false;
@@ -158,4 +158,4 @@ bool OthersWatch::AnotherFailed() {
   return false;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

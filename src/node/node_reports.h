@@ -17,7 +17,7 @@
 #include "ridgeline/run.h"
 #include "trainers/node_part.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 // Reports that the calling node, under its scheduler's name for it, is at the point. Throws Error(kInfrastructure) if
 // it cannot be written; so does EndPart.
@@ -30,12 +30,12 @@ struct PartsOf {
   std::filesystem::path job_dir;
   std::string point_id;
   int64_t nodes = 1;
-  const Trainer* trainer = nullptr;  // the trainer whose logs are read; null: another kind
+  const trainers::Trainer* trainer = nullptr;  // the trainer whose logs are read; null: another kind
 };
 
 struct OtherParts {
-  std::vector<NodePart> ended;     // sorted
-  std::vector<std::string> at_it;  // the names of nodes that have not ended
+  std::vector<trainers::NodePart> ended;  // sorted
+  std::vector<std::string> at_it;         // the names of nodes that have not ended
 };
 
 struct PartsWait {
@@ -85,4 +85,4 @@ class OthersWatch {
   std::set<int64_t> done_;                 // nodes that ended well
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

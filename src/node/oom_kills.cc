@@ -9,7 +9,7 @@
 #include "base/cgroup.h"
 #include "node/own_cgroup.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 namespace fs = std::filesystem;
 
@@ -44,4 +44,4 @@ OomWatch::Counted OomWatch::Count() const {
   return {KillsIn(root_ / "proc/vmstat").value_or(0), false};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

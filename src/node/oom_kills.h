@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 struct OomKills {
   int64_t count = 0;
@@ -33,4 +33,4 @@ class OomWatch {
   Counted before_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 namespace fs = std::filesystem;
 
@@ -35,4 +35,4 @@ bool OnlyWeAreIn(const fs::path& cgroup) {
   return any;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

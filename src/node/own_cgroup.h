@@ -3,10 +3,10 @@
 
 #include <filesystem>
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 // Whether this folder's cgroup holds only this process and those that started it. Call it while nothing that we started
 // runs.
 bool OnlyWeAreIn(const std::filesystem::path& cgroup);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

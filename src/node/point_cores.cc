@@ -8,7 +8,7 @@
 
 #include "ridgeline/job_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 double PointCores::share() const {
   return among.empty() ? 1 : static_cast<double>(ids.size()) / static_cast<double>(among.size());
@@ -39,4 +39,4 @@ std::map<std::string, std::string> WaitingOfThreads(bool own, const std::map<std
   return {{"OMP_WAIT_POLICY", "passive"}};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -13,7 +13,7 @@
 
 #include "base/cores.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 struct PointCores {
   std::vector<int> ids;    // as many cores as a point may keep busy
@@ -38,4 +38,4 @@ std::string OwnCoresGiven();
 // the cores from other jobs.
 std::map<std::string, std::string> WaitingOfThreads(bool own, const std::map<std::string, std::string>& given);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -27,7 +27,7 @@
 #include "run/consistency.h"
 #include "run/presets.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 namespace fs = std::filesystem;
 
@@ -264,4 +264,4 @@ std::optional<Unfit> Preflight(const Job& job, const fs::path& job_file, std::sp
   return CheckDevices(job, root);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

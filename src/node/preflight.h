@@ -12,7 +12,7 @@
 #include "ridgeline/run.h"
 #include "run/job.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 struct Unfit {
   InfrastructureReason reason = InfrastructureReason::kNode;
@@ -39,4 +39,4 @@ std::optional<Unfit> Preflight(const Job& job, const std::filesystem::path& job_
                                int64_t node, const Clock& clock, const std::filesystem::path& directory = {},
                                const std::filesystem::path& root = "/");
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -17,7 +17,7 @@
 #include "node/starting.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace fs = std::filesystem;
 namespace {
 
@@ -26,17 +26,17 @@ constexpr const char* kThreads = "OMP_NUM_THREADS";
 
 class Previewer {
  public:
-  Previewer(const Job& asked, std::shared_ptr<const Trainer> definition)
+  Previewer(const Job& asked, std::shared_ptr<const trainers::Trainer> definition)
       : job_(WithTrainer(asked)), spec_(SpecOfRun(job_.points.front())) {
     if (definition != nullptr) defined_.emplace(job_, std::move(definition));
-    if (!spec_.checkpoint_dir.empty()) spec_.checkpoint_dir = Placeholder("checkpoint_dir");
+    if (!spec_.checkpoint_dir.empty()) spec_.checkpoint_dir = trainers::Placeholder("checkpoint_dir");
   }
 
   Preview Make() {
     Preview preview;
     preview.start = StartOn(0, /*last=*/false);
     preview.files = FilesOf(preview.start);
-    if (defined_) preview.definition = DefinitionWords(defined_->trainer());
+    if (defined_) preview.definition = trainers::DefinitionWords(defined_->trainer());
     preview.processes = ProcessesInWords();
     preview.differs = Differs(preview.start);
     preview.resume = ResumeOf(preview.start);
@@ -56,19 +56,19 @@ class Previewer {
     const std::vector<int> cores(static_cast<size_t>(job_.cpus));
     std::vector<RankProcess> processes =
         defined_ ? defined_->ProcessesHere(spec_, nodes, cores) : RanksHere(spec_, nodes, cores);
-    for (RankProcess& process : processes) process.environment.try_emplace(kThreads, Placeholder(kThreads));
+    for (RankProcess& process : processes) process.environment.try_emplace(kThreads, trainers::Placeholder(kThreads));
     return processes;
   }
 
   // What starts a node's first process, or its last.
-  Invoked StartOn(int64_t node, bool last, bool resumes = false) const {
+  trainers::Invoked StartOn(int64_t node, bool last, bool resumes = false) const {
     Nodes nodes;
     nodes.count = job_.nodes;
     nodes.rank = node;
     PointPlace place = UnknownPlace(nodes);
     place.resumes = resumes;
     const bool several = HasSeveralProcesses(spec_);
-    if (!defined_ && several) place.secret_file = Placeholder("secret_file");
+    if (!defined_ && several) place.secret_file = trainers::Placeholder("secret_file");
     if (!defined_ && !several) place.master_port.clear();
     const std::vector<RankProcess> processes = ProcessesOn(nodes);
     return StartOf(job_, Defined(), nullptr, spec_, last ? processes.back() : processes.front(), nodes, place);
@@ -76,18 +76,19 @@ class Previewer {
 
   const DefinedTrainer* Defined() const { return defined_ ? &*defined_ : nullptr; }
 
-  std::optional<Processes> Kind() const {
+  std::optional<trainers::Processes> Kind() const {
     return defined_ ? std::optional(defined_->trainer().invocation->processes) : std::nullopt;
   }
 
   // Whether each of its ranks is a process that we start.
-  bool RanksAreOurs() const { return !defined_ || Kind() == Processes::kOurs; }
+  bool RanksAreOurs() const { return !defined_ || Kind() == trainers::Processes::kOurs; }
 
-  std::map<std::string, std::string> FilesOf(const Invoked& start) const {
+  std::map<std::string, std::string> FilesOf(const trainers::Invoked& start) const {
     std::map<std::string, std::string> files;
-    for (const auto& [name, text] : start.files) files[(fs::path(Placeholder("output_dir")) / name).string()] = text;
+    for (const auto& [name, text] : start.files)
+      files[(fs::path(trainers::Placeholder("output_dir")) / name).string()] = text;
     if (!defined_ || defined_->trainer().invocation->used.contains("spec_file")) {
-      files[Placeholder("spec_file")] = EncodeSpec(spec_) + "\n";
+      files[trainers::Placeholder("spec_file")] = EncodeSpec(spec_) + "\n";
     }
     return files;
   }
@@ -102,9 +103,9 @@ class Previewer {
       words = job_.nodes > 1 ? fmt::format("one of {} processes, {} on each of {} nodes; this is rank 0", ranks,
                                            ranks / job_.nodes, job_.nodes)
                              : fmt::format("one of {} processes; this is rank 0", ranks);
-    } else if (Kind() == Processes::kTorchrun) {
+    } else if (Kind() == trainers::Processes::kTorchrun) {
       words = fmt::format("{}; it starts {} there", on_nodes, CountOf(ranks / job_.nodes, "rank"));
-    } else if (Kind() == Processes::kSrun) {
+    } else if (Kind() == trainers::Processes::kSrun) {
       words = fmt::format("{}; srun starts {}", alone, CountOf(ranks, "rank"));
     } else {
       words = alone;
@@ -113,12 +114,12 @@ class Previewer {
     return repeats > 1 ? fmt::format("{}; all of it for each of {} repeats", words, repeats) : words;
   }
 
-  std::vector<std::string> Differs(const Invoked& first) const {
+  std::vector<std::string> Differs(const trainers::Invoked& first) const {
     const bool several_here = RanksAreOurs() && HasSeveralProcesses(spec_);
     const bool several_nodes =
-        job_.nodes > 1 && (several_here || Kind() == Processes::kTorchrun) && HasSeveralProcesses(spec_);
+        job_.nodes > 1 && (several_here || Kind() == trainers::Processes::kTorchrun) && HasSeveralProcesses(spec_);
     if (!several_here && !several_nodes) return {};
-    const Invoked other = StartOn(several_nodes ? job_.nodes - 1 : 0, /*last=*/true);
+    const trainers::Invoked other = StartOn(several_nodes ? job_.nodes - 1 : 0, /*last=*/true);
     std::vector<std::string> differs;
     const auto compare = [&](const auto& ours, const auto& theirs) {
       for (const auto& [name, value] : ours) {
@@ -141,7 +142,7 @@ class Previewer {
     return differs;
   }
 
-  std::vector<std::string> ResumeOf(const Invoked& start) const {
+  std::vector<std::string> ResumeOf(const trainers::Invoked& start) const {
     if (!defined_ || spec_.checkpoint_dir.empty()) return {};
     const std::vector<std::string> with = StartOn(0, /*last=*/false, /*resumes=*/true).argv;
     return {with.begin() + static_cast<std::ptrdiff_t>(std::min(with.size(), start.argv.size())), with.end()};
@@ -162,7 +163,7 @@ class Previewer {
       if (job_.environment.contains(name)) continue;
       if (own.contains(name)) {
         preview.from_here.push_back(std::move(name));
-      } else if (std::ranges::find(preview.unknown, Placeholder(name)) == preview.unknown.end()) {
+      } else if (std::ranges::find(preview.unknown, trainers::Placeholder(name)) == preview.unknown.end()) {
         preview.unset.push_back(std::move(name));
       }
     }
@@ -172,9 +173,9 @@ class Previewer {
     std::set<std::string> known;  // the possible placeholders
     for (const char* name : {"master_addr", "master_port", "output_dir", "spec_file", "result_file", "progress_file",
                              "secret_file", "checkpoint_dir", kThreads}) {
-      known.insert(Placeholder(name));
+      known.insert(trainers::Placeholder(name));
     }
-    for (const std::string& name : VariablesNamed()) known.insert(Placeholder(name));
+    for (const std::string& name : VariablesNamed()) known.insert(trainers::Placeholder(name));
     std::vector<std::string> found;
     for (const std::string& placeholder : known) {
       const auto has = [&](const std::string& text) { return text.find(placeholder) != std::string::npos; };
@@ -196,8 +197,8 @@ class Previewer {
 
 }  // namespace
 
-Preview PreviewOf(const Job& job, std::shared_ptr<const Trainer> definition) {
+Preview PreviewOf(const Job& job, std::shared_ptr<const trainers::Trainer> definition) {
   return Previewer(job, std::move(definition)).Make();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -10,11 +10,11 @@
 #include "trainers/definition.h"
 #include "trainers/invocation.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 struct Preview {
   // What starts rank 0 on node 0. Values that only the node knows appear as a Placeholder (trainers/invocation.h).
-  Invoked start;
+  trainers::Invoked start;
   std::map<std::string, std::string> files;  // files that are written, by their paths
   std::string definition;            // the definition that starts it, in words; empty if the trainer keeps the contract
   std::string processes;             // which process of how many, in words
@@ -28,6 +28,6 @@ struct Preview {
 
 // The preview of the job's first point. `definition`: its trainer's; nullptr if it keeps the contract. Throws
 // Error(kInvalidInput) if the trainer cannot be started so.
-Preview PreviewOf(const Job& job, std::shared_ptr<const Trainer> definition);
+Preview PreviewOf(const Job& job, std::shared_ptr<const trainers::Trainer> definition);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace fs = std::filesystem;
 namespace {
 
@@ -235,4 +235,4 @@ std::optional<int64_t> ProcessTree::UsedNs() {
   return ticks ? std::optional(*ticks * (1'000'000'000 / ticks_per_s)) : std::nullopt;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

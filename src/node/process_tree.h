@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 struct Resident {
   int64_t bytes = 0;
@@ -67,4 +67,4 @@ class ProcessTree {
   int64_t next_scan_ns_ = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -13,7 +13,7 @@
 #include "ridgeline/job_dir.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 constexpr int64_t kMostNodes = 1 << 16;
@@ -89,4 +89,4 @@ std::vector<RankProcess> RanksHere(const RunSpec& spec, const Nodes& nodes, cons
   return processes;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

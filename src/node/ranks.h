@@ -8,7 +8,7 @@
 
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 // The nodes that run a job together, from the environment of `ridgeline exec` on each of them: RIDGELINE_NNODES,
 // RIDGELINE_NODE_RANK, and MASTER_ADDR and MASTER_PORT, which name node 0 and a free port of it. Without
@@ -36,4 +36,4 @@ struct RankProcess {
 // node 0. `cores`: those that the point may use here. Throws Error(kInvalidInput) if the nodes cannot share evenly.
 std::vector<RankProcess> RanksHere(const RunSpec& spec, const Nodes& nodes, const std::vector<int>& cores);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -15,7 +15,7 @@
 #include "ridgeline/foreign_file.h"
 #include "ridgeline/limits.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 namespace fs = std::filesystem;
 
@@ -62,4 +62,4 @@ Job ReadJob(const fs::path& job_file, const fs::path& job_dir) {
   return job;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -12,7 +12,7 @@
 #include "base/files.h"
 #include "ridgeline/job_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 namespace fs = std::filesystem;
 
@@ -47,4 +47,4 @@ std::string RanksSecret::File() {
   return file_;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

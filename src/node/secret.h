@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 class RanksSecret {
  public:
@@ -29,4 +29,4 @@ class RanksSecret {
   bool made_ = false;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -12,7 +12,7 @@
 #include "node/defined.h"
 #include "ridgeline/job_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace fs = std::filesystem;
 
 namespace {
@@ -44,12 +44,12 @@ PointPlace PlaceIn(const fs::path& point_dir, const Nodes& nodes, int64_t port) 
 
 PointPlace UnknownPlace(const Nodes& nodes) {
   PointPlace place;
-  if (nodes.count > 1) place.master_addr = Placeholder("master_addr");
-  place.master_port = Placeholder("master_port");
-  place.output_dir = Placeholder("output_dir");
-  place.spec_file = Placeholder("spec_file");
-  place.result_file = Placeholder("result_file");
-  place.progress_file = Placeholder("progress_file");
+  if (nodes.count > 1) place.master_addr = trainers::Placeholder("master_addr");
+  place.master_port = trainers::Placeholder("master_port");
+  place.output_dir = trainers::Placeholder("output_dir");
+  place.spec_file = trainers::Placeholder("spec_file");
+  place.result_file = trainers::Placeholder("result_file");
+  place.progress_file = trainers::Placeholder("progress_file");
   place.is_shown = true;
   return place;
 }
@@ -59,7 +59,7 @@ Starting StartOf(const Job& job, const DefinedTrainer* defined, const Container*
   Starting start;
   std::vector<std::string> before;
   if (defined != nullptr) {
-    static_cast<Invoked&>(start) = defined->InvokedFor(spec, process, nodes, place);
+    static_cast<trainers::Invoked&>(start) = defined->InvokedFor(spec, process, nodes, place);
     before = defined->Srun(spec, nodes);
   } else {
     start.argv = job.trainer;
@@ -88,4 +88,4 @@ Starting StartOf(const Job& job, const DefinedTrainer* defined, const Container*
   return start;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

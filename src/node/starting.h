@@ -10,7 +10,7 @@
 #include "run/job.h"
 #include "trainers/invocation.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 class Container;
 class DefinedTrainer;
@@ -37,7 +37,7 @@ PointPlace PlaceIn(const std::filesystem::path& point_dir, const Nodes& nodes, i
 // A place on a node that is not known yet: placeholders.
 PointPlace UnknownPlace(const Nodes& nodes);
 
-struct Starting : Invoked {
+struct Starting : trainers::Invoked {
   size_t starter_words = 0;  // the leading words of argv that start the rest, such as srun or a container's runtime
 };
 
@@ -47,4 +47,4 @@ struct Starting : Invoked {
 Starting StartOf(const Job& job, const DefinedTrainer* defined, const Container* container, const RunSpec& spec,
                  const RankProcess& process, const Nodes& nodes, const PointPlace& place);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

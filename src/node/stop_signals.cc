@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 namespace fs = std::filesystem;
 
@@ -34,4 +34,4 @@ StopReason StopSignals::Reason() {
   return interrupted_ || fs::exists(cancel_file_, ec) ? StopReason::kTold : StopReason::kPreempted;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -9,7 +9,7 @@
 
 #include "node/watch.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 // Blocks SIGTERM, SIGUSR1, SIGINT and SIGHUP, and makes them pollable. A request to stop stays.
 class StopSignals final : public StopWatcher {
@@ -29,4 +29,4 @@ class StopSignals final : public StopWatcher {
   bool interrupted_ = false;  // by a person: Ctrl-C
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

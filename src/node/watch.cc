@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "node/process_tree.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 constexpr int64_t kForeverNs = std::numeric_limits<int64_t>::max();
@@ -271,4 +271,4 @@ Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher&
   return Watcher(children, limits, stop, clock, begun, look).Run();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

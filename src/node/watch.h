@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/process.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 class ProcessTree;
 
@@ -71,4 +71,4 @@ Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher&
 // written: at least 1 ms and at most 100 ms.
 int64_t NextLookNs(int64_t headroom_bytes);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

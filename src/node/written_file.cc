@@ -9,7 +9,7 @@
 #include "ridgeline/limits.h"
 #include "trainers/json_values.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 std::optional<std::string> ResultTextAt(const std::filesystem::path& path) {
@@ -43,10 +43,10 @@ std::optional<Json> WrittenFile::Read() const {
     // A rewritten file may begin with the same text. A file that is appended to is longer.
     std::string_view own = *text;
     if (own.size() > text_before_.size() && own.starts_with(text_before_)) own.remove_prefix(text_before_.size());
-    return ParseJsonOrLines(own, path_.string());
+    return trainers::ParseJsonOrLines(own, path_.string());
   } catch (const Error&) {
     return std::nullopt;  // its metrics are missing, and the result says so
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 class WrittenFile {
  public:
@@ -39,6 +39,6 @@ class WrittenFile {
   std::string text_before_;  // at most kMaxResultBytes
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node
 
 #endif  // RIDGELINE_NODE_WRITTEN_FILE_H_

@@ -13,7 +13,7 @@
 #include "run/names.h"
 #include "run/presets.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 
 // Points within this share of one another are not told apart, because the step model's error is larger.
@@ -34,7 +34,8 @@ std::string Days(double seconds) {
 
 class Adviser {
  public:
-  Adviser(const AdviceAbout& about, const Device& device, const Framework& framework, const std::vector<Device>& others)
+  Adviser(const AdviceAbout& about, const predict::Device& device, const predict::Framework& framework,
+          const std::vector<predict::Device>& others)
       : about_(about),
         device_(device),
         framework_(framework),
@@ -83,7 +84,7 @@ class Adviser {
   double DollarsOf(const AdvisedPoint& point) const {
     return about_.tokens / 1e9 * DollarsABillionTokens(point.spec, point.step, device_);
   }
-  static int64_t RanksOf(const Device& device, int64_t machines) { return machines * device.gpus(); }
+  static int64_t RanksOf(const predict::Device& device, int64_t machines) { return machines * device.gpus(); }
 
   // Finds the most machines that stay within the budget, which are the quickest that can be paid for. Tokens cost more
   // on more machines, because those wait for each other.
@@ -181,7 +182,7 @@ class Adviser {
   void Predicted(const char* topic, std::string text, const AdvisedPoint& by) {
     advice_.sentences.push_back(
         {topic, std::move(text),
-         framework_.is_ours() ? std::string(ClockBasis(by.step.calibrated)) : framework_.Basis(device_.gpu)});
+         framework_.is_ours() ? std::string(predict::ClockBasis(by.step.calibrated)) : framework_.Basis(device_.gpu)});
   }
 
   void SayFit() {
@@ -331,7 +332,7 @@ class Adviser {
     const double seconds = SecondsOf(best());
     std::string text = fmt::format("Training on {} tokens takes {} ({})", FormatCount(about_.tokens), Days(seconds),
                                    IntervalOf(seconds, Days));
-    if (const DeviceFigure* price = PriceOf(device_); price != nullptr) {
+    if (const predict::DeviceFigure* price = PriceOf(device_); price != nullptr) {
       const double dollars = DollarsOf(best());
       text += fmt::format(" and costs {} ({}). A machine costs {:.2f} USD an hour (price of {})", Dollars(dollars),
                           IntervalOf(dollars, Dollars), price->value, price->date);
@@ -403,7 +404,7 @@ class Adviser {
   }
 
   void SayBound() {
-    const StepForecast& step = best().step;
+    const predict::StepForecast& step = best().step;
     const auto share = [&](double ns) { return 100 * ns / step.step_ns; };
     Predicted(
         "bound",
@@ -448,7 +449,7 @@ class Adviser {
   // The same number of GPUs of other kinds, each at its best.
   void SayMachines() {
     std::vector<std::string> parts;
-    for (const Device& other : others_) {
+    for (const predict::Device& other : others_) {
       const Configurations there(about_.trained, other, framework_);
       const std::optional<AdvisedPoint> quickest = there.Quickest(advice_.ranks, best().spec.shard);
       if (!quickest) {
@@ -489,9 +490,9 @@ class Adviser {
   }
 
   const AdviceAbout& about_;
-  const Device& device_;
-  const Framework& framework_;
-  const std::vector<Device>& others_;
+  const predict::Device& device_;
+  const predict::Framework& framework_;
+  const std::vector<predict::Device>& others_;
   const Configurations configurations_;
   std::vector<TriedWay> ways_;
   Advice advice_;
@@ -499,12 +500,12 @@ class Adviser {
 
 }  // namespace
 
-Advice Advise(const AdviceAbout& about, const Device& device, const Framework& framework,
-              const std::vector<Device>& others) {
+Advice Advise(const AdviceAbout& about, const predict::Device& device, const predict::Framework& framework,
+              const std::vector<predict::Device>& others) {
   return Adviser(about, device, framework, others).Take();
 }
 
-std::string SweepOfAdvice(const Advice& advice, const AdviceAbout& about, const Device& device,
+std::string SweepOfAdvice(const Advice& advice, const AdviceAbout& about, const predict::Device& device,
                           const std::string& trainer, const Json& fields) {
   // The best of each way, the quickest ways first, and the best way with half its batch.
   constexpr size_t kMostPoints = 8;
@@ -558,4 +559,4 @@ std::string SweepOfAdvice(const Advice& advice, const AdviceAbout& about, const 
   return text;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

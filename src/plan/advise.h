@@ -10,7 +10,7 @@
 
 #include "plan/configurations.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 
 struct AdviceAbout {
   TrainedModel trained;
@@ -37,12 +37,12 @@ struct Advice {
 
 // `others`: devices on which the same model is tried. Throws Error(kInvalidInput) for a model whose step is not known,
 // and for a budget on a device without a price.
-Advice Advise(const AdviceAbout& about, const Device& device, const Framework& framework = {},
-              const std::vector<Device>& others = {});
+Advice Advise(const AdviceAbout& about, const predict::Device& device, const predict::Framework& framework = {},
+              const std::vector<predict::Device>& others = {});
 
 // Returns a sweep that measures the best of what fits, and what is near it. `trainer`: a definition's name, or ours.
 // `fields`: what else its points say, such as values without which the trainer refuses them.
-std::string SweepOfAdvice(const Advice& advice, const AdviceAbout& about, const Device& device,
+std::string SweepOfAdvice(const Advice& advice, const AdviceAbout& about, const predict::Device& device,
                           const std::string& trainer, const Json& fields = Json::object());
 
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

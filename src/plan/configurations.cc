@@ -11,14 +11,15 @@
 #include "run/names.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 
 constexpr int64_t kLargestBatch = 1024;
 
 }  // namespace
 
-Configurations::Configurations(const TrainedModel& model, const Device& device, const Framework& framework)
+Configurations::Configurations(const TrainedModel& model, const predict::Device& device,
+                               const predict::Framework& framework)
     : model_(model), device_(device), framework_(framework) {
   for (const auto& [peak, precision] : {std::pair{"peaks.bf16", Precision::kBf16},
                                         {"peaks.fp8", Precision::kFp8},
@@ -135,7 +136,7 @@ RunSpec Configurations::SpecOf(ShardMode shard, Precision precision, const Check
   values.update(model_.model);
   values.update(other);
   RunSpec spec = BuildSpec(values, problems);
-  std::string why = problems.empty() ? NotEstimated(framework_, spec) : problems.front().message;
+  std::string why = problems.empty() ? predict::NotEstimated(framework_, spec) : problems.front().message;
   if (why.empty()) return spec;
   throw Error(ErrorKind::kInvalidInput, fmt::format("advise: {}", why));
 }
@@ -153,15 +154,15 @@ RunSpec Configurations::With(const RunSpec& spec, const Json& other) const {
 }
 
 int64_t Configurations::BytesOf(const RunSpec& spec) const {
-  return framework_.plans ? PredictMemory(spec).planned_peak_bytes : PeakBytes(framework_, spec);
+  return framework_.plans ? predict::PredictMemory(spec).planned_peak_bytes : predict::PeakBytes(framework_, spec);
 }
 
-StepForecast Configurations::StepOf(const RunSpec& spec) const {
-  const auto [priced, as] = AsPriced(framework_, spec);
-  return PredictStep(priced, device_, as);
+predict::StepForecast Configurations::StepOf(const RunSpec& spec) const {
+  const auto [priced, as] = predict::AsPriced(framework_, spec);
+  return predict::PredictStep(priced, device_, as);
 }
 
-std::string TrainerOf(const Framework& framework) {
+std::string TrainerOf(const predict::Framework& framework) {
   return framework.trainers.empty() ? framework.name : framework.trainers.front();
 }
 
@@ -177,4 +178,4 @@ std::vector<AdvisedPoint> FittingPoints(const std::vector<TriedWay>& ways) {
   return points;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

@@ -16,7 +16,7 @@
 #include "predict/step_model.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 
 // What is to be trained, in any way.
 struct TrainedModel {
@@ -27,12 +27,12 @@ struct TrainedModel {
 };
 
 // The name that a spec has for the framework's trainer.
-std::string TrainerOf(const Framework& framework);
+std::string TrainerOf(const predict::Framework& framework);
 
 struct AdvisedPoint {
   RunSpec spec;
   int64_t peak_bytes = 0;  // of a GPU; 0: not computed yet
-  StepForecast step = {};
+  predict::StepForecast step = {};
 
   // Tokens per second of each GPU in steady state.
   double rate() const { return step.steady_tokens_per_s(spec) / static_cast<double>(spec.ranks); }
@@ -54,7 +54,7 @@ struct TriedWay {
 class Configurations {
  public:
   // The references must outlive this object.
-  Configurations(const TrainedModel& model, const Device& device, const Framework& framework);
+  Configurations(const TrainedModel& model, const predict::Device& device, const predict::Framework& framework);
 
   // Throws Error(kInvalidInput) for a model whose step is not known. `shard`: tries only this one; nothing: tries all.
   std::vector<TriedWay> Try(int64_t ranks, std::optional<ShardMode> shard = {}) const;
@@ -67,10 +67,10 @@ class Configurations {
   // Returns `spec` with the fields of `other`.
   RunSpec With(const RunSpec& spec, const Json& other) const;
   int64_t BytesOf(const RunSpec& spec) const;
-  StepForecast StepOf(const RunSpec& spec) const;
+  predict::StepForecast StepOf(const RunSpec& spec) const;
   bool Fits(const RunSpec& spec) const { return BytesOf(spec) <= limit_.bytes; }
   const SlabLimit& limit() const { return limit_; }
-  const Device& device() const { return device_; }
+  const predict::Device& device() const { return device_; }
   const std::vector<Precision>& precisions() const { return precisions_; }
   bool IsSupported(const std::string& field, std::string_view value) const;
 
@@ -81,8 +81,8 @@ class Configurations {
   int64_t LargestThatFits(const TriedWay& way) const;
 
   const TrainedModel& model_;
-  const Device& device_;
-  const Framework& framework_;
+  const predict::Device& device_;
+  const predict::Framework& framework_;
   std::vector<Precision> precisions_;
   std::vector<Checkpointing> policies_;
   SlabLimit limit_;
@@ -94,4 +94,4 @@ std::string SplitName(ShardMode shard, int64_t shard_ranks);
 // Returns the points of all ways, the quickest first.
 std::vector<AdvisedPoint> FittingPoints(const std::vector<TriedWay>& ways);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

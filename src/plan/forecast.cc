@@ -27,34 +27,36 @@
 #include "run/step_figures.h"
 #include "sweep/launch.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 
-MemoryForecast MemoryOn(RunSpec spec, const Device& device, const Framework& framework) {
+predict::MemoryForecast MemoryOn(RunSpec spec, const predict::Device& device, const predict::Framework& framework) {
   spec.gpu = device.gpu;
-  if (framework.plans) return PredictMemory(spec);
-  if (const std::string why = NotEstimated(framework, spec); !why.empty()) throw Error(ErrorKind::kInvalidInput, why);
-  return {.planned_peak_bytes = PeakBytes(framework, spec), .by_category = {}};
+  if (framework.plans) return predict::PredictMemory(spec);
+  if (const std::string why = predict::NotEstimated(framework, spec); !why.empty())
+    throw Error(ErrorKind::kInvalidInput, why);
+  return {.planned_peak_bytes = predict::PeakBytes(framework, spec), .by_category = {}};
 }
 
 // A program of the user's that keeps our contract has no name by which a framework could know it.
-const Framework* FrameworkOf(const Sweep& sweep, const Point& point, const Frameworks& frameworks) {
-  const Launch launch = LaunchOf(sweep, point);
+const predict::Framework* FrameworkOf(const sweep::Sweep& sweep, const Point& point,
+                                      const predict::Frameworks& frameworks) {
+  const sweep::Launch launch = sweep::LaunchOf(sweep, point);
   const bool known = IsOurTrainer(launch) || launch.definition;
   return frameworks.Of(known ? point.spec.trainer : "");
 }
 
-PointForecast ForecastOf(const Point& point, const Device& device, const Framework& framework) {
+PointForecast ForecastOf(const Point& point, const predict::Device& device, const predict::Framework& framework) {
   try {
     RunSpec spec = point.spec;
     spec.gpu = device.gpu;
-    MemoryForecast memory = MemoryOn(spec, device, framework);
+    predict::MemoryForecast memory = MemoryOn(spec, device, framework);
     const int64_t peak_bytes = memory.planned_peak_bytes;
     const bool fits = peak_bytes <= SlabLimitOn(spec, device).bytes;
-    const auto [priced, as] = AsPriced(framework, spec);
+    const auto [priced, as] = predict::AsPriced(framework, spec);
     return {fits ? Verdict::kFits : Verdict::kOutOfMemory,
             peak_bytes,
-            PredictStep(priced, device, as),
+            predict::PredictStep(priced, device, as),
             std::move(memory.by_category),
             framework.name,
             framework.Basis(device.gpu),
@@ -66,24 +68,25 @@ PointForecast ForecastOf(const Point& point, const Device& device, const Framewo
 }
 
 // Returns in words what is known about the shares of the device that steps use.
-std::string SharesFrom(const Device& device) {
+std::string SharesFrom(const predict::Device& device) {
   for (const auto& [name, figure] : device.figures) {
     if (name.starts_with("efficiency.")) return "assumed, as far as its file says it";
   }
-  return device.is_cpu() ? "assumed" : Framework{}.efficiency_from;
+  return device.is_cpu() ? "assumed" : predict::Framework{}.efficiency_from;
 }
 
 using Column = std::pair<std::string, Cell>;
 
 std::string TimeText(double ns) { return FormatDuration(std::llround(ns)); }
 
-std::string IntervalText(const StepForecast& step) {
+std::string IntervalText(const predict::StepForecast& step) {
   const auto interval = step.interval();
   return interval ? TimeText(interval->low_ns) + " … " + TimeText(interval->high_ns) : "unknown";
 }
 
-std::vector<Column> ColumnsForPeople(const RunSpec& spec, const PointForecast& forecast, const Device& device) {
-  const StepForecast& step = forecast.step;
+std::vector<Column> ColumnsForPeople(const RunSpec& spec, const PointForecast& forecast,
+                                     const predict::Device& device) {
+  const predict::StepForecast& step = forecast.step;
   const auto share = [&](double ns) { return fmt::format("{:.0f}%", 100 * ns / step.step_ns); };
   std::vector<Column> columns = {{"memory", FormatBytes(forecast.peak_bytes)},
                                  {"verdict", std::string(VerdictName(forecast.verdict))},
@@ -109,8 +112,9 @@ std::vector<Column> ColumnsForPeople(const RunSpec& spec, const PointForecast& f
   return columns;
 }
 
-std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast& forecast, const Device& device) {
-  const StepForecast& step = forecast.step;
+std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast& forecast,
+                                       const predict::Device& device) {
+  const predict::StepForecast& step = forecast.step;
   const RunCost run = CostOfRuns(spec, step.step_ns, step.cold_ns(), device);
   const auto interval = step.interval();
   std::vector<Column> columns = {{"peak_bytes", forecast.peak_bytes},
@@ -144,13 +148,14 @@ std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast&
     columns.emplace_back("usd", run.dollars);
     columns.emplace_back("usd_per_billion_tokens", DollarsABillionTokens(spec, step, device));
   }
-  columns.emplace_back("basis", forecast.basis.empty() ? std::string(ClockBasis(step.calibrated)) : forecast.basis);
+  columns.emplace_back("basis",
+                       forecast.basis.empty() ? std::string(predict::ClockBasis(step.calibrated)) : forecast.basis);
   columns.emplace_back("emulated", static_cast<int64_t>(step.emulated));
   return columns;
 }
 
 // Returns the point as the device's GPUs, or its processors, would run it.
-Point OnDevice(const Device& device, const Point& of_sweep) {
+Point OnDevice(const predict::Device& device, const Point& of_sweep) {
   Point point = of_sweep;
   point.spec.device = device.is_cpu() ? "cpu" : "cuda";
   point.spec.gpu = device.gpu;
@@ -166,7 +171,7 @@ Point OnDevice(const Device& device, const Point& of_sweep) {
   return point;
 }
 
-std::string SetupOn(const Device& device, const std::string& framework) {
+std::string SetupOn(const predict::Device& device, const std::string& framework) {
   const std::string trainer = framework == kOurTrainer ? "ridgeline-train" : framework;
   Json setup = ParseJson(SetupOf({trainer}, 0), "a setup");
   setup["predicted_on"] = device.name;
@@ -174,7 +179,7 @@ std::string SetupOn(const Device& device, const std::string& framework) {
 }
 
 // Returns what is known of a result that nobody here ran, without its figures.
-RunResult ResultOfNoRun(const Point& point, Provenance provenance, const Device& device, int64_t unix_ns) {
+RunResult ResultOfNoRun(const Point& point, Provenance provenance, const predict::Device& device, int64_t unix_ns) {
   RunResult result;
   result.point_id = point.id;
   result.status = RunStatus::kOk;
@@ -188,9 +193,9 @@ RunResult ResultOfNoRun(const Point& point, Provenance provenance, const Device&
 }
 
 // Returns a step's nanoseconds by op as a JSON object, in the form of a trainer's profile.
-std::string OpTimes(const StepForecast& step) {
+std::string OpTimes(const predict::StepForecast& step) {
   std::map<std::string_view, double> by_op;
-  for (const ForecastLine& line : step.lines) by_op[line.op] += line.ns;
+  for (const predict::ForecastLine& line : step.lines) by_op[line.op] += line.ns;
   Json times = Json::object();
   for (const auto& [op, ns] : by_op) {
     if (ns > 0) times[std::string(op)] = std::llround(ns);
@@ -201,19 +206,19 @@ std::string OpTimes(const StepForecast& step) {
 // Returns the interval of the cold throughput. REQUIRES: the step has one. The time of the first iteration comes from
 // its source. If it is assumed, it may be zero or twice as much.
 std::pair<double, double> ColdInterval(const RunSpec& spec, const PointForecast& forecast,
-                                       const StepForecast::Interval& interval) {
+                                       const predict::StepForecast::Interval& interval) {
   const double unsure = forecast.first_from.empty() ? 1 : 0;
-  StepForecast slow = forecast.step;
+  predict::StepForecast slow = forecast.step;
   slow.step_ns = interval.high_ns;
   slow.first_ns *= 1 + unsure;
-  StepForecast fast = forecast.step;
+  predict::StepForecast fast = forecast.step;
   fast.step_ns = interval.low_ns;
   fast.first_ns *= 1 - unsure;
   return {slow.cold_tokens_per_s(spec), fast.cold_tokens_per_s(spec)};
 }
 
-RunResult ResultOf(const Point& point, const PointForecast& forecast, const Device& device, int64_t unix_ns) {
-  const StepForecast& step = forecast.step;
+RunResult ResultOf(const Point& point, const PointForecast& forecast, const predict::Device& device, int64_t unix_ns) {
+  const predict::StepForecast& step = forecast.step;
   const auto whole = [](double value) { return std::to_string(std::llround(value)); };
   RunResult result = ResultOfNoRun(point, Provenance::kPredicted, device, unix_ns);
   result.emulated = step.emulated;
@@ -232,16 +237,17 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
   result.step_ns.median_ns = std::llround(step.step_ns);
   result.flops = ModelFlops(point.spec);
   result.step_ns.cv = std::numeric_limits<double>::quiet_NaN();  // the store keeps this as no value
-  result.evidence = {{"basis", forecast.basis.empty() ? std::string(ClockBasis(step.calibrated)) : forecast.basis},
-                     {"bound", std::string(step.bound)},
-                     {"communication_ns", whole(step.communication_ns)},
-                     {"compute_ns", whole(step.compute_ns)},
-                     {"exposed_ns", whole(step.exposed_ns)},
-                     {"first_from", forecast.first_from.empty() ? "assumed" : forecast.first_from},
-                     {"first_ns", whole(step.first_ns)},
-                     {"launch_ns", whole(step.launch_ns)},
-                     {"memory_ns", whole(step.memory_ns)},
-                     {"op_ns", OpTimes(step)}};
+  result.evidence = {
+      {"basis", forecast.basis.empty() ? std::string(predict::ClockBasis(step.calibrated)) : forecast.basis},
+      {"bound", std::string(step.bound)},
+      {"communication_ns", whole(step.communication_ns)},
+      {"compute_ns", whole(step.compute_ns)},
+      {"exposed_ns", whole(step.exposed_ns)},
+      {"first_from", forecast.first_from.empty() ? "assumed" : forecast.first_from},
+      {"first_ns", whole(step.first_ns)},
+      {"launch_ns", whole(step.launch_ns)},
+      {"memory_ns", whole(step.memory_ns)},
+      {"op_ns", OpTimes(step)}};
   if (const auto interval = step.interval()) {
     result.evidence["step_low_ns"] = whole(interval->low_ns);
     result.evidence["step_high_ns"] = whole(interval->high_ns);
@@ -257,7 +263,7 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
 
 }  // namespace
 
-GpuRates RatesOn(const RunSpec& spec, const StepForecast& step, const Device& device) {
+GpuRates RatesOn(const RunSpec& spec, const predict::StepForecast& step, const predict::Device& device) {
   GpuRates rates;
   if (device.is_cpu() || step.step_ns <= 0) return rates;
   rates.tokens_per_s = step.steady_tokens_per_s(spec) / static_cast<double>(spec.ranks);
@@ -282,24 +288,24 @@ std::string MfuText(const GpuRates& rates) {
   return fmt::format("{:.1f}% of {:.0f}", 100 * *rates.mfu, *rates.peak_tflops);
 }
 
-const DeviceFigure* PriceOf(const Device& device) {
+const predict::DeviceFigure* PriceOf(const predict::Device& device) {
   for (const char* price : {"price.on_demand", "price.capacity_block"}) {
     if (const auto found = device.figures.find(price); found != device.figures.end()) return &found->second;
   }
   return nullptr;
 }
 
-double DollarsABillionTokens(const RunSpec& spec, const StepForecast& step, const Device& device) {
-  const DeviceFigure* price = PriceOf(device);
+double DollarsABillionTokens(const RunSpec& spec, const predict::StepForecast& step, const predict::Device& device) {
+  const predict::DeviceFigure* price = PriceOf(device);
   const auto machines = static_cast<double>(device.machines(spec.ranks));
   return (price == nullptr ? 0 : price->value) * machines / 3600 * 1e9 / step.steady_tokens_per_s(spec);
 }
 
-RunCost CostOfRuns(const RunSpec& spec, double step_ns, double cold_ns, const Device& device) {
+RunCost CostOfRuns(const RunSpec& spec, double step_ns, double cold_ns, const predict::Device& device) {
   RunCost cost;
   const auto steps = static_cast<double>(spec.warmup_steps + spec.steps);
   const auto ranks = static_cast<double>(spec.ranks);
-  const DeviceFigure* price = PriceOf(device);
+  const predict::DeviceFigure* price = PriceOf(device);
   cost.seconds = static_cast<double>(spec.repeats) * (cold_ns + steps * step_ns) / 1e9;
   cost.machine_hours = cost.seconds / 3600 * static_cast<double>(device.machines(spec.ranks));
   cost.kilowatt_hours = cost.seconds / 3600 * ranks * device.Or("chip.power", 0) / 1000;
@@ -307,12 +313,13 @@ RunCost CostOfRuns(const RunSpec& spec, double step_ns, double cold_ns, const De
   return cost;
 }
 
-std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
-                                          const Frameworks& frameworks, const OnPoint& on_point) {
+std::vector<PointForecast> ForecastPoints(const sweep::Sweep& sweep, const std::vector<Point>& points,
+                                          const predict::Device& device, const predict::Frameworks& frameworks,
+                                          const OnPoint& on_point) {
   // Computes each step once, with as many threads as there are cores: each step is traced and planned independently.
   struct Step {
     const Point* point = nullptr;
-    const Framework* framework = nullptr;
+    const predict::Framework* framework = nullptr;
     PointForecast forecast = {};
     std::exception_ptr wrong = {};
   };
@@ -320,9 +327,9 @@ std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<
   std::unordered_map<std::string, const Step*> known;
   std::vector<std::variant<const Step*, std::string>> of_points;  // or why there is none
   for (const Point& point : points) {
-    const Framework* framework = FrameworkOf(sweep, point, frameworks);
+    const predict::Framework* framework = FrameworkOf(sweep, point, frameworks);
     std::string why = framework == nullptr ? "no framework file describes this trainer's steps (frameworks/)"
-                                           : NotEstimated(*framework, point.spec);
+                                           : predict::NotEstimated(*framework, point.spec);
     if (!why.empty()) {
       of_points.emplace_back(std::move(why));
       continue;
@@ -367,13 +374,13 @@ std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<
   return forecasts;
 }
 
-Forecaster ForecasterOn(const Device& device, const Framework& framework) {
+Forecaster ForecasterOn(const predict::Device& device, const predict::Framework& framework) {
   return [&](const RunSpec& spec) { return MemoryOn(spec, device, framework); };
 }
 
-Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
-                    const Device& device, Audience audience) {
-  const auto fields = VaryingFields(sweep);
+Table ForecastTable(const sweep::Sweep& sweep, const std::vector<Point>& points,
+                    const std::vector<PointForecast>& forecasts, const predict::Device& device, Audience audience) {
+  const auto fields = sweep::VaryingFields(sweep);
   const bool people = audience == Audience::kPeople;
   const auto columns_of = people ? ColumnsForPeople : ColumnsForPrograms;
   // Programs find it in `basis`.
@@ -395,7 +402,7 @@ Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const 
 }
 
 std::vector<Predictions> PredictionsOf(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
-                                       const Device& device, int64_t unix_ns) {
+                                       const predict::Device& device, int64_t unix_ns) {
   std::map<std::string, Predictions> by_framework;
   for (size_t i = 0; i < points.size(); ++i) {
     if (forecasts[i].verdict == Verdict::kNotPredicted) continue;
@@ -410,7 +417,7 @@ std::vector<Predictions> PredictionsOf(const std::vector<Point>& points, const s
   return all;
 }
 
-Predictions PublishedOf(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
+Predictions PublishedOf(const sweep::Sweep& sweep, const std::vector<Point>& points, const predict::Device& device,
                         const std::string& framework, int64_t unix_ns) {
   Predictions published;
   // The setup keeps them beside predictions of the same points, which they must not replace.
@@ -418,11 +425,12 @@ Predictions PublishedOf(const Sweep& sweep, const std::vector<Point>& points, co
   setup["published"] = true;
   published.predicted_as = {kPublishedCampaign, DumpJson(setup)};
   for (const Point& of_sweep : points) {
-    const auto figures = std::find_if(sweep.published.begin(), sweep.published.end(), [&](const Published& each) {
-      return std::all_of(each.when.begin(), each.when.end(), [&](const Condition& condition) {
-        return condition.Holds(sweep.trainers.ValuesOf(of_sweep.spec));
-      });
-    });
+    const auto figures =
+        std::find_if(sweep.published.begin(), sweep.published.end(), [&](const sweep::Published& each) {
+          return std::all_of(each.when.begin(), each.when.end(), [&](const sweep::Condition& condition) {
+            return condition.Holds(sweep.trainers.ValuesOf(of_sweep.spec));
+          });
+        });
     if (figures == sweep.published.end()) continue;
     Point point = OnDevice(device, of_sweep);
     RunResult result = ResultOfNoRun(point, Provenance::kPublished, device, unix_ns);
@@ -435,12 +443,12 @@ Predictions PublishedOf(const Sweep& sweep, const std::vector<Point>& points, co
   return published;
 }
 
-Table ForecastOps(const StepForecast& step, Audience audience) {
+Table ForecastOps(const predict::StepForecast& step, Audience audience) {
   const bool for_people = audience == Audience::kPeople;
   Table table{{"op", "phase", "calls", for_people ? "predicted" : "ns", "share", "bound"}, {}};
-  for (const ForecastLine& line : step.lines) {
+  for (const predict::ForecastLine& line : step.lines) {
     if (line.ns == 0) continue;
-    const bool waits = line.op == "land" || line.op == kStragglers || line.op.ends_with("_over_ranks");
+    const bool waits = line.op == "land" || line.op == predict::kStragglers || line.op.ends_with("_over_ranks");
     const std::string bound = waits ? "communication" : line.compute_ns > 0.5 * line.ns ? "compute" : "memory";
     const double share = line.ns / step.step_ns;
     table.rows.push_back({std::string(line.op), std::string(line.phase), line.calls,
@@ -451,7 +459,7 @@ Table ForecastOps(const StepForecast& step, Audience audience) {
 }
 
 std::string ForecastSummary(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
-                            const Device& device) {
+                            const predict::Device& device) {
   int64_t predicted = 0;
   int64_t ours = 0;
   std::set<std::string> bases, reasons;
@@ -514,10 +522,10 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
     text += fmt::format("; extrapolated: the efficiency of steps on this device is {} (docs/prediction.md)",
                         SharesFrom(device));
   }
-  if (unsure > 0) text += fmt::format("; the interval of {} is unknown: {}", unsure, kNoInterval);
+  if (unsure > 0) text += fmt::format("; the interval of {} is unknown: {}", unsure, predict::kNoInterval);
   for (const std::string& basis : bases) text += "; " + basis;
   for (const std::string& reason : reasons) text += "; not predicted: " + reason;
   return text;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

@@ -16,12 +16,12 @@
 #include "predict/step_model.h"
 #include "run/measurement.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 
 struct PointForecast {
   Verdict verdict = Verdict::kFits;
   int64_t peak_bytes = 0;  // for each GPU
-  StepForecast step;
+  predict::StepForecast step;
   std::map<std::string, int64_t> by_category = {};  // parts of the peak; empty if the framework's model gives none
   std::string as = {};                              // name of the framework; empty: the trainer's steps are not known
   std::string basis = {};                           // for a framework other than ours, in words
@@ -40,7 +40,7 @@ struct GpuRates {
   std::optional<double> mfu_noncausal = {};
   std::optional<double> peak_tflops = {};  // `mfu` is a share of this
 };
-GpuRates RatesOn(const RunSpec& spec, const StepForecast& step, const Device& device);
+GpuRates RatesOn(const RunSpec& spec, const predict::StepForecast& step, const predict::Device& device);
 // Returns "57.0% of 989" (TFLOP/s of the peak); empty if there is no peak.
 std::string MfuText(const GpuRates& rates);
 
@@ -53,30 +53,31 @@ struct RunCost {
 };
 
 // Returns the cost of all repeats of a spec. A step takes `step_ns`; starting and the first step take `cold_ns` more.
-RunCost CostOfRuns(const RunSpec& spec, double step_ns, double cold_ns, const Device& device);
+RunCost CostOfRuns(const RunSpec& spec, double step_ns, double cold_ns, const predict::Device& device);
 
 // Returns the price of a machine's hour: on demand, else reserved; nullptr if the device has neither.
-const DeviceFigure* PriceOf(const Device& device);
+const predict::DeviceFigure* PriceOf(const predict::Device& device);
 
 // In USD, for the machines that the spec's ranks take; 0: the device has no price.
-double DollarsABillionTokens(const RunSpec& spec, const StepForecast& step, const Device& device);
+double DollarsABillionTokens(const RunSpec& spec, const predict::StepForecast& step, const predict::Device& device);
 
 // Returns one forecast for each point, in order. Each point runs on as many of the device's GPUs as it has ranks; its
 // own `device` and `gpu` are ignored. A point is predicted with the framework of its trainer. A point without one, or
 // beyond what the framework models, is not predicted. Specs that differ only in fields that do not change memory share
 // a forecast. Throws Error with the point's id if the device lacks a figure that is needed.
-std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
-                                          const Frameworks& frameworks, const OnPoint& on_point = {});
+std::vector<PointForecast> ForecastPoints(const sweep::Sweep& sweep, const std::vector<Point>& points,
+                                          const predict::Device& device, const predict::Frameworks& frameworks,
+                                          const OnPoint& on_point = {});
 
 // Returns the memory model of a rank on the device, for all planning. The references must outlive it.
-Forecaster ForecasterOn(const Device& device, const Framework& framework);
+Forecaster ForecasterOn(const predict::Device& device, const predict::Framework& framework);
 
 // Returns one row for each point: its fields, memory and verdict, and the step with its interval. Then the tokens per
 // second of all ranks (steady: of a step; cold: of all the spec's steps, including the first). Then the shares that
 // make up the step with the largest of them, and the extra time of the first iteration. If the device has a price, also
 // the cost of a billion tokens. For programs, also the cost of the point's runs.
-Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
-                    const Device& device, Audience audience);
+Table ForecastTable(const sweep::Sweep& sweep, const std::vector<Point>& points,
+                    const std::vector<PointForecast>& forecasts, const predict::Device& device, Audience audience);
 
 // Forecasts as results, which reports show beside measured ones. Each is of a point as the device's GPUs, or its
 // processors, would run it, for the campaign kPredictedCampaign and a setup that names the device. Leaves out points
@@ -87,19 +88,19 @@ struct Predictions {
   MeasurementKey predicted_as;
 };
 // Returns the published figures of the same points that the sweep states, as results of provenance published.
-Predictions PublishedOf(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
+Predictions PublishedOf(const sweep::Sweep& sweep, const std::vector<Point>& points, const predict::Device& device,
                         const std::string& framework, int64_t unix_ns);
 inline constexpr const char* kPublishedCampaign = "published";
 inline constexpr const char* kPredictedCampaign = "predicted";
 // Returns one for each framework with which points are predicted.
 std::vector<Predictions> PredictionsOf(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
-                                       const Device& device, int64_t unix_ns);
+                                       const predict::Device& device, int64_t unix_ns);
 
 // Returns one row for each op and phase, the longest first.
-Table ForecastOps(const StepForecast& step, Audience audience);
+Table ForecastOps(const predict::StepForecast& step, Audience audience);
 
 // Says in a sentence how long the points that fit would take in all, and how reliable these figures are.
 std::string ForecastSummary(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
-                            const Device& device);
+                            const predict::Device& device);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

@@ -15,7 +15,7 @@
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 
 class LargestSearch {
@@ -51,7 +51,7 @@ class LargestSearch {
       found_.by_memory = false;
       return false;
     }
-    const MemoryForecast forecast = forecaster_(spec);
+    const predict::MemoryForecast forecast = forecaster_(spec);
     const bool fits = forecast.planned_peak_bytes <= found_.limit.bytes;
     if (!fits) found_.by_memory = true;
     if (fits || value == 1) {
@@ -89,25 +89,25 @@ const Field& Searched(const std::string& name) {
   return *FindField(name);
 }
 
-std::vector<const Field*> Others(const Sweep& sweep, const std::string& searched) {
-  std::vector<const Field*> fields = VaryingFields(sweep);
+std::vector<const Field*> Others(const sweep::Sweep& sweep, const std::string& searched) {
+  std::vector<const Field*> fields = sweep::VaryingFields(sweep);
   std::erase_if(fields, [&](const Field* field) { return field->name == searched; });
   return fields;
 }
 
 }  // namespace
 
-std::vector<Largest> FindLargest(const Sweep& sweep, const std::string& field, const NodeMemory& node,
-                                 const Forecaster& forecaster, const Frameworks* frameworks) {
+std::vector<Largest> FindLargest(const sweep::Sweep& sweep, const std::string& field, const NodeMemory& node,
+                                 const Forecaster& forecaster, const predict::Frameworks* frameworks) {
   const Field& searched = Searched(field);
   std::set<std::string> seen;
   std::vector<Largest> found;
-  for (const Point& point : Expand(sweep)) {
+  for (const Point& point : sweep::Expand(sweep)) {
     RunSpec spec = point.spec;
     spec.*std::get<int64_t RunSpec::*>(searched.member) = 1;
     if (!seen.insert(EncodeSpec(spec)).second) continue;
-    const Launch launch = LaunchOf(sweep, point);
-    const Framework* framework = EstimatedAs(spec, launch, node, frameworks);
+    const sweep::Launch launch = sweep::LaunchOf(sweep, point);
+    const predict::Framework* framework = EstimatedAs(spec, launch, node, frameworks);
     if (!IsOurTrainer(launch) && framework == nullptr) {
       throw Error(ErrorKind::kUsage,
                   fmt::format("plan: --largest needs the memory of a point, which no framework file gives for trainer "
@@ -127,7 +127,7 @@ std::vector<Largest> FindLargest(const Sweep& sweep, const std::string& field, c
     }
     std::string estimated = framework->Basis(node.device != nullptr ? node.device->gpu : spec.gpu);
     const Forecaster estimates = [&](const RunSpec& tried) {
-      return MemoryForecast{.planned_peak_bytes = PeakBytes(*framework, tried), .by_category = {}};
+      return predict::MemoryForecast{.planned_peak_bytes = predict::PeakBytes(*framework, tried), .by_category = {}};
     };
     found.push_back(LargestSearch(searched, std::move(spec), std::move(limit), estimates).Run());
     found.back().estimated = std::move(estimated);
@@ -139,7 +139,7 @@ Largest LargestBatchWithin(RunSpec spec, SlabLimit limit, const Forecaster& fore
   return LargestSearch(Searched("batch_size"), std::move(spec), std::move(limit), forecaster).Run();
 }
 
-Table LargestTable(const Sweep& sweep, const std::string& field, const std::vector<Largest>& largest,
+Table LargestTable(const sweep::Sweep& sweep, const std::string& field, const std::vector<Largest>& largest,
                    Audience audience) {
   const bool for_people = audience == Audience::kPeople;
   const std::vector<const Field*> others = Others(sweep, field);
@@ -169,11 +169,11 @@ Table LargestTable(const Sweep& sweep, const std::string& field, const std::vect
   return table;
 }
 
-std::vector<int64_t> BatchesThatFit::Of(const Sweep& sweep, const Point& point, const Place& place) const {
+std::vector<int64_t> BatchesThatFit::Of(const sweep::Sweep& sweep, const Point& point, const yaml::Place& place) const {
   const auto wrong = [&](const char* what, const char* hint) {
-    return Error(ErrorKind::kInvalidInput, FaultText(sweep.file, {place, what}), hint);
+    return Error(ErrorKind::kInvalidInput, yaml::FaultText(sweep.file, {place, what}), hint);
   };
-  const Launch launch = LaunchOf(sweep, point);
+  const sweep::Launch launch = sweep::LaunchOf(sweep, point);
   if (!IsOurTrainer(launch)) {
     throw wrong("batch_size: max uses the memory of ridgeline-train, but this point has another trainer",
                 "name batch sizes for it");
@@ -208,7 +208,7 @@ std::vector<int64_t> BatchesThatFit::Of(const Sweep& sweep, const Point& point, 
   return sizes;
 }
 
-std::shared_ptr<const BatchesThatFit> UseLargestBatches(Sweep& sweep, const NodeMemory& node,
+std::shared_ptr<const BatchesThatFit> UseLargestBatches(sweep::Sweep& sweep, const NodeMemory& node,
                                                         const Forecaster& forecaster,
                                                         BatchesThatFit::EndedForMemory ended) {
   auto batches = std::make_shared<const BatchesThatFit>(node, forecaster, std::move(ended));
@@ -216,7 +216,7 @@ std::shared_ptr<const BatchesThatFit> UseLargestBatches(Sweep& sweep, const Node
   return batches;
 }
 
-std::vector<std::string> LargestBatchLines(const Sweep& sweep, const BatchesThatFit& batches) {
+std::vector<std::string> LargestBatchLines(const sweep::Sweep& sweep, const BatchesThatFit& batches) {
   const std::vector<const Field*> others = Others(sweep, "batch_size");
   std::vector<std::string> lines;
   for (const BatchesThatFit::Answer& answer : batches.answers()) {
@@ -241,4 +241,4 @@ std::vector<std::string> LargestBatchLines(const Sweep& sweep, const BatchesThat
   return lines;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

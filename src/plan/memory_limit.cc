@@ -17,7 +17,7 @@
 #include "run/spec.h"
 #include "sweep/job_description.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 
 NodeMemory MemoryHere(const std::filesystem::path& root) {
   const int64_t bytes = AvailableMemoryBytes(root);
@@ -25,7 +25,7 @@ NodeMemory MemoryHere(const std::filesystem::path& root) {
   return {std::max<int64_t>(1, bytes), "free on this machine"};
 }
 
-SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemory& node) {
+SlabLimit SlabLimitOf(const RunSpec& spec, const sweep::Launch& launch, const NodeMemory& node) {
   if (node.device == nullptr && spec.device == "meta") return {};
   const bool on_gpus = node.device != nullptr ? !node.device->is_cpu() : FindGpu(spec.gpu) != nullptr;
   if (on_gpus && node.is_said) return {SlabBytesOfGpu(node.bytes), node.basis + " a GPU"};
@@ -37,7 +37,7 @@ SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemor
   const auto consider = [&](int64_t bytes, std::string basis) {
     if (bytes > 0 && (least.bytes == 0 || bytes < least.bytes)) least = {bytes, std::move(basis)};
   };
-  if (const int64_t request = DescriptionOf(launch).memory_bytes; request > 0) {
+  if (const int64_t request = sweep::DescriptionOf(launch).memory_bytes; request > 0) {
     consider(request, fmt::format("{}: memory {}", launch.launcher, FormatBytes(request)));
   }
   consider(launch.memory_limit_bytes, "memory_limit " + FormatBytes(launch.memory_limit_bytes));
@@ -50,7 +50,7 @@ SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemor
   return {each, least.basis};
 }
 
-SlabLimit SlabLimitOn(const RunSpec& spec, const Device& device) {
+SlabLimit SlabLimitOn(const RunSpec& spec, const predict::Device& device) {
   const int64_t bytes = std::llround(device.At("memory.size"));
   if (!device.is_cpu()) return {SlabBytesOfGpu(bytes), fmt::format("the memory of a GPU of {}", device.name)};
   const int64_t processes = ProcessesOf(spec);
@@ -58,21 +58,21 @@ SlabLimit SlabLimitOn(const RunSpec& spec, const Device& device) {
   return {SlabBytesWithin(bytes, processes), fmt::format("the memory of {}{}", device.name, shared)};
 }
 
-bool IsOurTrainer(const Launch& launch) { return !launch.definition && IsOurTrainer(launch.trainer); }
+bool IsOurTrainer(const sweep::Launch& launch) { return !launch.definition && ridgeline::IsOurTrainer(launch.trainer); }
 
-const Framework* EstimatedAs(const RunSpec& spec, const Launch& launch, const NodeMemory& node,
-                             const Frameworks* frameworks) {
+const predict::Framework* EstimatedAs(const RunSpec& spec, const sweep::Launch& launch, const NodeMemory& node,
+                                      const predict::Frameworks* frameworks) {
   const bool on_gpus = node.device != nullptr ? !node.device->is_cpu() : spec.device == "cuda";
   if (frameworks == nullptr || !on_gpus || !launch.definition) return nullptr;
-  const Framework* framework = frameworks->Of(spec.trainer);
-  if (framework == nullptr || framework->is_ours() || !NotEstimated(*framework, spec).empty()) return nullptr;
+  const predict::Framework* framework = frameworks->Of(spec.trainer);
+  if (framework == nullptr || framework->is_ours() || !predict::NotEstimated(*framework, spec).empty()) return nullptr;
   return framework;
 }
 
 int64_t SlabBytesWithin(int64_t memory_bytes, int64_t processes) {
-  return std::max<int64_t>(1, memory_bytes / processes - kProcessBaseBytes);
+  return std::max<int64_t>(1, memory_bytes / processes - predict::kProcessBaseBytes);
 }
 
-int64_t SlabBytesOfGpu(int64_t usable_bytes) { return std::max<int64_t>(1, usable_bytes - kGpuContextBytes); }
+int64_t SlabBytesOfGpu(int64_t usable_bytes) { return std::max<int64_t>(1, usable_bytes - predict::kGpuContextBytes); }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

@@ -21,21 +21,21 @@
 #include "run/step_figures.h"
 #include "sweep/launch.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 
 class ForecastCache {
  public:
   explicit ForecastCache(const Forecaster& forecaster) : forecaster_(forecaster) {}
 
-  const MemoryForecast& Get(const Point& point) {
+  const predict::MemoryForecast& Get(const Point& point) {
     const RunSpec key = MemoryRelevant(point.spec);
     const auto [it, is_new] = known_.try_emplace(EncodeSpec(key));
     if (is_new) {
       try {
-        const auto [few, is_first] = with_few_micro_steps_.try_emplace(EncodeSpec(WithFewMicroSteps(key)));
-        if (is_first) few->second = forecaster_(WithFewMicroSteps(point.spec));
-        it->second = WithAllMicroSteps(few->second, point.spec);
+        const auto [few, is_first] = with_few_micro_steps_.try_emplace(EncodeSpec(predict::WithFewMicroSteps(key)));
+        if (is_first) few->second = forecaster_(predict::WithFewMicroSteps(point.spec));
+        it->second = predict::WithAllMicroSteps(few->second, point.spec);
       } catch (const Error& e) {
         throw Error(e.kind(), fmt::format("point {}: {}", point.id, e.message()), e.hint());
       }
@@ -45,16 +45,16 @@ class ForecastCache {
 
  private:
   const Forecaster& forecaster_;
-  std::unordered_map<std::string, MemoryForecast> known_;
-  std::unordered_map<std::string, MemoryForecast> with_few_micro_steps_;
+  std::unordered_map<std::string, predict::MemoryForecast> known_;
+  std::unordered_map<std::string, predict::MemoryForecast> with_few_micro_steps_;
 };
 
-bool Fits(const MemoryForecast& forecast, const SlabLimit& limit) {
+bool Fits(const predict::MemoryForecast& forecast, const SlabLimit& limit) {
   return limit.bytes == 0 || forecast.planned_peak_bytes <= limit.bytes;
 }
 
 // For a point whose memory is predicted.
-Verdict VerdictOf(const RunSpec& spec, const MemoryForecast& forecast, const SlabLimit& limit) {
+Verdict VerdictOf(const RunSpec& spec, const predict::MemoryForecast& forecast, const SlabLimit& limit) {
   if (limit.bytes == 0 && spec.device != "meta") return Verdict::kUnknown;
   return Fits(forecast, limit) ? Verdict::kFits : Verdict::kOutOfMemory;
 }
@@ -93,7 +93,8 @@ RunResult SkippedResult(const Point& point, const PlannedPoint& planned) {
 }
 
 // Returns how many of the points, which are in order, the next job runs according to the sweep.
-size_t BundleSize(std::span<const double> costs, const Launch& launch, int64_t time_limit_s, const TimeModel& times) {
+size_t BundleSize(std::span<const double> costs, const sweep::Launch& launch, int64_t time_limit_s,
+                  const predict::TimeModel& times) {
   if (launch.bundle_s == 0) return std::min(costs.size(), static_cast<size_t>(std::max<int64_t>(1, launch.bundle)));
   const auto limit_s = static_cast<double>(time_limit_s);
   if (times.Seconds(costs.front(), limit_s) == 0) {
@@ -125,43 +126,43 @@ std::vector<std::vector<Costed>> Groups(std::vector<Costed> points) {
 
 // Returns where the sweep gives this value to the field. If a model or family gives it, returns the place of the
 // defaults.
-Place PlaceOf(const Sweep& sweep, std::string_view field, const std::string& path) {
-  std::vector<Assignment> assignments = sweep.defaults;
-  for (const AxisGroup& group : sweep.groups) {
-    for (const Axis& axis : group) assignments.insert(assignments.end(), axis.begin(), axis.end());
+yaml::Place PlaceOf(const sweep::Sweep& sweep, std::string_view field, const std::string& path) {
+  std::vector<sweep::Assignment> assignments = sweep.defaults;
+  for (const sweep::AxisGroup& group : sweep.groups) {
+    for (const sweep::Axis& axis : group) assignments.insert(assignments.end(), axis.begin(), axis.end());
   }
-  for (const Include& include : sweep.include) {
-    for (const Axis& axis : include.additions) assignments.insert(assignments.end(), axis.begin(), axis.end());
+  for (const sweep::Include& include : sweep.include) {
+    for (const sweep::Axis& axis : include.additions) assignments.insert(assignments.end(), axis.begin(), axis.end());
   }
-  const auto it = std::find_if(assignments.begin(), assignments.end(), [&](const Assignment& assignment) {
+  const auto it = std::find_if(assignments.begin(), assignments.end(), [&](const sweep::Assignment& assignment) {
     return assignment.field->name == field && assignment.value == FieldValue(path);
   });
   return it == assignments.end() ? sweep.defaults_place : it->place;
 }
 
-void RequireDataFiles(const Sweep& sweep, const std::vector<Point>& points) {
+void RequireDataFiles(const sweep::Sweep& sweep, const std::vector<Point>& points) {
   std::set<std::string> seen;
   for (const Point& point : points) {
     const std::string& path = point.spec.data;
     if (path == "synthetic" || !seen.insert(path).second) continue;
     const ForeignFile file(path, ForeignFile::Links::kFollowed);
     if (file.is_open()) continue;
-    const Place place = PlaceOf(sweep, "data", path);
+    const yaml::Place place = PlaceOf(sweep, "data", path);
     throw Error(ErrorKind::kInvalidInput,
-                FaultText(sweep.file, {place, fmt::format("the data file '{}' {}", path, file.problem())}),
+                yaml::FaultText(sweep.file, {place, fmt::format("the data file '{}' {}", path, file.problem())}),
                 "name any text file as `data`, or install the package that has this one");
   }
 }
 
-void RequireWeights(const Sweep& sweep, const std::vector<Point>& points) {
+void RequireWeights(const sweep::Sweep& sweep, const std::vector<Point>& points) {
   std::set<std::string> seen;
   for (const Point& point : points) {
     const std::string& path = point.spec.init_from;
     std::error_code ec;
     if (path == "seed" || !seen.insert(path).second || std::filesystem::is_directory(path, ec)) continue;
-    const Place place = PlaceOf(sweep, "init_from", path);
+    const yaml::Place place = PlaceOf(sweep, "init_from", path);
     throw Error(ErrorKind::kInvalidInput,
-                FaultText(sweep.file, {place, fmt::format("there is no folder '{}' of weights here", path)}),
+                yaml::FaultText(sweep.file, {place, fmt::format("there is no folder '{}' of weights here", path)}),
                 "name a folder that a run left in its checkpoint.dir or that transformers saved, or `seed`");
   }
 }
@@ -182,7 +183,7 @@ std::string_view VerdictName(Verdict verdict) {
   return "";
 }
 
-Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
+Plan MakePlan(const sweep::Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
               const Forecaster& forecaster, const OnPoint& on_point) {
   if (options.runs_here) {
     RequireDataFiles(sweep, points);
@@ -197,15 +198,16 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
   for (size_t i = 0; i < points.size(); ++i) {
     const RunSpec& spec = points[i].spec;
     Job job = JobFor(sweep, points[i], options);
-    const Launch launch = LaunchOf(sweep, points[i]);
+    const sweep::Launch launch = sweep::LaunchOf(sweep, points[i]);
     RequireScheduler(sweep, launch);
     RequireGpus(sweep, spec, launch);
     if (launch.time_limit_auto && job.points.front().time_limit_s == 0) {
-      throw Error(ErrorKind::kInvalidInput,
-                  FaultText(sweep.file, {launch.place,
-                                         "time_limit is auto, but the time of a point is not known: none was measured "
-                                         "yet, and `price` names no device"}),
-                  "set time_limit, or name a device: `price: {device: …}` (docs/prediction.md)");
+      throw Error(
+          ErrorKind::kInvalidInput,
+          yaml::FaultText(sweep.file, {launch.place,
+                                       "time_limit is auto, but the time of a point is not known: none was measured "
+                                       "yet, and `price` names no device"}),
+          "set time_limit, or name a device: `price: {device: …}` (docs/prediction.md)");
     }
     for (std::string& odd : OddRequests(spec, launch)) {
       if (std::ranges::find(plan.warnings, odd) != plan.warnings.end()) continue;
@@ -214,8 +216,8 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
     PlannedPoint planned;
     planned.point = i;
     planned.limit = SlabLimitOf(spec, launch, options.node);
-    if (const Framework* framework = EstimatedAs(spec, launch, options.node, options.frameworks.get())) {
-      planned.forecast.planned_peak_bytes = PeakBytes(*framework, spec);
+    if (const predict::Framework* framework = EstimatedAs(spec, launch, options.node, options.frameworks.get())) {
+      planned.forecast.planned_peak_bytes = predict::PeakBytes(*framework, spec);
       planned.verdict = VerdictOf(spec, planned.forecast, planned.limit);
       planned.estimated = framework->Basis(options.node.device != nullptr ? options.node.device->gpu : spec.gpu);
     } else if (!IsOurTrainer(launch)) {
@@ -230,7 +232,7 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
     if (planned.verdict == Verdict::kOutOfMemory && planned.estimated.empty() && !options.include_oom) {
       plan.skipped.push_back(SkippedResult(points[i], planned));
     } else {
-      to_run.push_back({RelativeCost(spec), std::move(job)});
+      to_run.push_back({predict::RelativeCost(spec), std::move(job)});
     }
     plan.points.push_back(std::move(planned));
     if (on_point) on_point(i + 1, points.size());
@@ -257,7 +259,7 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
   return plan;
 }
 
-int64_t AutoTimeLimitS(const TimeModel& times, double cost) {
+int64_t AutoTimeLimitS(const predict::TimeModel& times, double cost) {
   constexpr double kMargin = 2;
   constexpr int64_t kStepS = 300;
   constexpr int64_t kLeastS = 600;
@@ -268,8 +270,8 @@ int64_t AutoTimeLimitS(const TimeModel& times, double cost) {
   return std::max(kLeastS, kStepS * static_cast<int64_t>(std::ceil(slow_s / static_cast<double>(kStepS))));
 }
 
-Job JobFor(const Sweep& sweep, const Point& point, const PlanOptions& options) {
-  const Launch launch = LaunchOf(sweep, point);
+Job JobFor(const sweep::Sweep& sweep, const Point& point, const PlanOptions& options) {
+  const sweep::Launch launch = sweep::LaunchOf(sweep, point);
   Job job;
   job.sweep = sweep.name;
   if (launch.definition) {
@@ -290,7 +292,7 @@ Job JobFor(const Sweep& sweep, const Point& point, const PlanOptions& options) {
   const auto measured = options.repeats.find(point.id);
   const int64_t repeat = measured == options.repeats.end() ? 1 : measured->second + 1;
   const int64_t time_limit_s =
-      launch.time_limit_auto ? AutoTimeLimitS(options.times, RelativeCost(point.spec)) : launch.time_limit_s;
+      launch.time_limit_auto ? AutoTimeLimitS(options.times, predict::RelativeCost(point.spec)) : launch.time_limit_s;
   job.points = {{point.id, point.spec, time_limit_s, repeat}};
   return job;
 }
@@ -331,4 +333,4 @@ RunSpec MemoryRelevant(const RunSpec& spec) {
   return key;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

@@ -19,7 +19,7 @@
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 
 enum class Verdict {
   kFits,
@@ -29,31 +29,31 @@ enum class Verdict {
 };
 std::string_view VerdictName(Verdict verdict);  // "fits", "out_of_memory", "unknown", "not_predicted"
 
-using Forecaster = std::function<MemoryForecast(const RunSpec&)>;
+using Forecaster = std::function<predict::MemoryForecast(const RunSpec&)>;
 
 // Is called after each of `points`, to show progress. May be empty, and may throw to stop the pass.
 using OnPoint = std::function<void(size_t done, size_t points)>;
 
 struct PlanOptions {
-  NodeMemory node;                               // what each node has
-  bool runs_here = false;                        // on this machine, so `data` must name a file here
-  std::string key_name;                          // goes into the jobs' keys; empty: the sweep's name
-  std::map<std::string, int64_t> attempts;       // point id -> its attempts so far; missing: 0. Part of a job's key
-  std::map<std::string, int64_t> repeats;        // point id -> its measured repeats; missing: 0
-  std::filesystem::path jobs_dir;                // absolute; a job's folder is jobs_dir / key
-  std::vector<std::string> trainer;              // argv if the sweep names no trainer; empty: ridgeline-train
-  std::shared_ptr<const Frameworks> frameworks;  // for the estimates of other trainers' points; may be empty
-  bool include_oom = false;                      // points that are predicted not to fit become jobs, too
-  TimeModel times;  // durations of points, for bundles given as a time and for automatic time limits
+  NodeMemory node;                          // what each node has
+  bool runs_here = false;                   // on this machine, so `data` must name a file here
+  std::string key_name;                     // goes into the jobs' keys; empty: the sweep's name
+  std::map<std::string, int64_t> attempts;  // point id -> its attempts so far; missing: 0. Part of a job's key
+  std::map<std::string, int64_t> repeats;   // point id -> its measured repeats; missing: 0
+  std::filesystem::path jobs_dir;           // absolute; a job's folder is jobs_dir / key
+  std::vector<std::string> trainer;         // argv if the sweep names no trainer; empty: ridgeline-train
+  std::shared_ptr<const predict::Frameworks> frameworks;  // for the estimates of other trainers' points; may be empty
+  bool include_oom = false;                               // points that are predicted not to fit become jobs, too
+  predict::TimeModel times;  // durations of points, for bundles given as a time and for automatic time limits
 };
 
 struct PlannedPoint {
   size_t point = 0;  // index into the given points
   Verdict verdict = Verdict::kFits;
-  MemoryForecast forecast;     // of one rank; all 0 if it is not predicted
-  SlabLimit limit;             // the limit for planned_peak_bytes
-  bool fits_sharded = false;   // out of memory, but would fit with `shard: full`
-  std::string estimated = {};  // the framework, and what backs its estimate; such a point is never held back
+  predict::MemoryForecast forecast;  // of one rank; all 0 if it is not predicted
+  SlabLimit limit;                   // the limit for planned_peak_bytes
+  bool fits_sharded = false;         // out of memory, but would fit with `shard: full`
+  std::string estimated = {};        // the framework, and what backs its estimate; such a point is never held back
 };
 
 struct Plan {
@@ -65,7 +65,7 @@ struct Plan {
 
 // Returns `time_limit: auto` for a point of this cost: twice what the slowest of nine in ten such points would take,
 // rounded up to five minutes, and at least ten minutes. 0: no duration is known.
-int64_t AutoTimeLimitS(const TimeModel& times, double cost);
+int64_t AutoTimeLimitS(const predict::TimeModel& times, double cost);
 
 // Returns jobs for `points`, which are the sweep's points that have no result and are not in flight. All points of a
 // job have the same requirements (LaunchOf). A point's memory is the slab of one rank, within SlabLimitOf. Another
@@ -74,12 +74,12 @@ int64_t AutoTimeLimitS(const TimeModel& times, double cost);
 // Error(kInvalidInput) before anything is paid for: if jobs run here and a data file or a trainer is missing, or if the
 // duration of a point is needed and not known. Specs that differ only in fields that do not change memory share a
 // forecast. Deterministic: equal arguments give equal plans.
-Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
+Plan MakePlan(const sweep::Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
               const Forecaster& forecaster, const OnPoint& on_point = {});
 
 // Returns the job for the next repeat of one of the sweep's points, to make it again if its file is lost. It has no key
 // yet.
-Job JobFor(const Sweep& sweep, const Point& point, const PlanOptions& options);
+Job JobFor(const sweep::Sweep& sweep, const Point& point, const PlanOptions& options);
 
 // Gives a job the key and the folder that follow from its points. No other code makes them.
 void NameJob(Job& job, const PlanOptions& options);
@@ -96,4 +96,4 @@ std::string JobKey(const std::string& sweep_name, const std::vector<std::string>
 // Returns the spec with every field that does not change memory (learning rate, seed, steps, …) set to a fixed value.
 RunSpec MemoryRelevant(const RunSpec& spec);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

@@ -14,21 +14,22 @@
 #include "run/spec.h"
 #include "sweep/launch.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 
 // Computes step times on a device. Specs that differ only in fields that do not change memory take the same time.
 class StepTimesOn {
  public:
-  explicit StepTimesOn(const Device& device) : device_(device) {}
+  explicit StepTimesOn(const predict::Device& device) : device_(device) {}
 
   // `framework`: that of another trainer; nullptr: our own.
-  const StepForecast& Of(const Point& point, const Framework* framework) {
+  const predict::StepForecast& Of(const Point& point, const predict::Framework* framework) {
     const auto [it, is_new] = known_.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
     if (is_new) {
       try {
-        const auto [priced, as] = AsPriced(framework != nullptr ? *framework : Framework{}, point.spec);
-        it->second = PredictStep(priced, device_, as);
+        const auto [priced, as] =
+            predict::AsPriced(framework != nullptr ? *framework : predict::Framework{}, point.spec);
+        it->second = predict::PredictStep(priced, device_, as);
       } catch (const Error& e) {
         throw Error(e.kind(), fmt::format("point {}: {}", point.id, e.message()), e.hint());
       }
@@ -37,8 +38,8 @@ class StepTimesOn {
   }
 
  private:
-  const Device& device_;
-  std::unordered_map<std::string, StepForecast> known_;
+  const predict::Device& device_;
+  std::unordered_map<std::string, predict::StepForecast> known_;
 };
 
 std::string IntervalOf(const std::optional<PointPrice::Interval>& interval) {
@@ -76,10 +77,10 @@ void AddInterval(const PointPrice& price, Total& total) {
 }  // namespace
 
 void MeasuredTimes::Took(const RunSpec& spec, double seconds) {
-  models_[{spec.device, spec.gpu, spec.trainer}].Took(RelativeCost(spec), seconds);
+  models_[{spec.device, spec.gpu, spec.trainer}].Took(predict::RelativeCost(spec), seconds);
 }
 
-const TimeModel* MeasuredTimes::Of(const RunSpec& spec) const {
+const predict::TimeModel* MeasuredTimes::Of(const RunSpec& spec) const {
   const auto found = models_.find({spec.device, spec.gpu, spec.trainer});
   return found == models_.end() || !found->second.measured() ? nullptr : &found->second;
 }
@@ -91,50 +92,50 @@ std::string_view BasisName(PointPrice::Basis basis) {
     case PointPrice::Basis::kMeasurements:
       return "from measurements";
     case PointPrice::Basis::kCalibrated:
-      return ClockBasis(true);
+      return predict::ClockBasis(true);
     case PointPrice::Basis::kExtrapolated:
-      return ClockBasis(false);
+      return predict::ClockBasis(false);
     case PointPrice::Basis::kEstimated:
       return "predicted, as its framework estimates";
   }
   return "";
 }
 
-std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>& points, const Plan& plan,
+std::vector<PointPrice> PricePoints(const sweep::Sweep& sweep, const std::vector<Point>& points, const Plan& plan,
                                     const PriceParts& parts, const OnPoint& on_point) {
   using enum PointPrice::Basis;
   std::optional<StepTimesOn> steps;
   NodeMemory on;
   if (parts.device) {
     steps.emplace(*parts.device);
-    on.device = std::make_shared<const Device>(*parts.device);
+    on.device = std::make_shared<const predict::Device>(*parts.device);
   }
   std::vector<PointPrice> prices;
   for (const PlannedPoint& planned : plan.points) {
     const Point& point = points[planned.point];
     const RunSpec& spec = point.spec;
-    const Launch launch = LaunchOf(sweep, point);
+    const sweep::Launch launch = sweep::LaunchOf(sweep, point);
     PointPrice& price = prices.emplace_back();
     price.runs =
         (planned.verdict != Verdict::kOutOfMemory || !planned.estimated.empty()) && !parts.finished.contains(point.id);
-    const Device* device = parts.device ? &*parts.device : nullptr;
+    const predict::Device* device = parts.device ? &*parts.device : nullptr;
     price.nodes = NodesOf(spec, launch, device);
     price.usd_per_hour = DollarsAnHour(sweep, price.nodes, device);
     if (device != nullptr) price.watts = static_cast<double>(spec.ranks) * device->Or("chip.power", 0);
     if (sweep.price.node_watts > 0) price.watts = price.nodes * sweep.price.node_watts;
-    const TimeModel* times = parts.device && !RunsOn(spec, *parts.device) ? nullptr : parts.times.Of(spec);
+    const predict::TimeModel* times = parts.device && !RunsOn(spec, *parts.device) ? nullptr : parts.times.Of(spec);
     const auto limit_s = static_cast<double>(launch.time_limit_s);
     const auto within = [&](double seconds) { return limit_s > 0 ? std::min(seconds, limit_s) : seconds; };
     const auto repeats = static_cast<double>(spec.repeats);
-    const bool is_known = RelativeCost(spec) > 0;
-    const Framework* framework = EstimatedAs(spec, launch, on, parts.frameworks.get());
+    const bool is_known = predict::RelativeCost(spec) > 0;
+    const predict::Framework* framework = EstimatedAs(spec, launch, on, parts.frameworks.get());
     if (times != nullptr && is_known) {
-      const double each_s = times->Seconds(RelativeCost(spec));
+      const double each_s = times->Seconds(predict::RelativeCost(spec));
       price.basis = kMeasurements;
       price.seconds = repeats * within(each_s);
       price.interval = {repeats * within(each_s / times->Spread()), repeats * within(each_s * times->Spread())};
     } else if (steps && (IsOurTrainer(launch) || framework != nullptr)) {
-      const StepForecast& step = steps->Of(point, framework);
+      const predict::StepForecast& step = steps->Of(point, framework);
       const auto seconds = [&](double step_ns, double first_ns) {
         return repeats * within(CostOfRuns(spec, step_ns, first_ns, *parts.device).seconds / repeats);
       };
@@ -206,7 +207,7 @@ void AddPrices(const std::vector<PointPrice>& prices, Audience audience, Table& 
   }
 }
 
-std::string PriceSummary(const Sweep& sweep, const std::vector<PointPrice>& prices, const PriceParts& parts) {
+std::string PriceSummary(const sweep::Sweep& sweep, const std::vector<PointPrice>& prices, const PriceParts& parts) {
   Total total;
   int64_t to_run = 0;
   int64_t priced = 0;
@@ -236,58 +237,61 @@ std::string PriceSummary(const Sweep& sweep, const std::vector<PointPrice>& pric
     if (sweep.price.node_usd_per_hour > 0) {
       text += fmt::format(" at {:.2f} USD an hour and node ({}, as the sweep says)", sweep.price.node_usd_per_hour,
                           sweep.price.date);
-    } else if (const DeviceFigure* price = parts.device ? PriceOf(*parts.device) : nullptr) {
+    } else if (const predict::DeviceFigure* price = parts.device ? PriceOf(*parts.device) : nullptr) {
       text += fmt::format(" at {:.2f} USD an hour and node ({}, {})", price->value, parts.device->name,
                           PrintableLine(price->date));
     }
   }
   text += "; " + Join(std::vector<std::string>(bases.begin(), bases.end()), " and ");
-  if (!total.interval) text += fmt::format("; {}", kNoInterval);
+  if (!total.interval) text += fmt::format("; {}", predict::kNoInterval);
   return text;
 }
 
-Device PricedDevice(const Sweep& sweep, const std::vector<std::filesystem::path>& folders) {
+predict::Device PricedDevice(const sweep::Sweep& sweep, const std::vector<std::filesystem::path>& folders) {
   try {
-    return FindDevice(sweep.price.device, folders);
+    return predict::FindDevice(sweep.price.device, folders);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kUsage) throw;
-    throw Error(ErrorKind::kInvalidInput, FaultText(sweep.file, {sweep.price.device_place, "price: " + e.message()}),
-                e.hint());
+    throw Error(ErrorKind::kInvalidInput,
+                yaml::FaultText(sweep.file, {sweep.price.device_place, "price: " + e.message()}), e.hint());
   }
 }
 
-double NodesOf(const RunSpec& spec, const Launch& launch, const Device* device) {
+double NodesOf(const RunSpec& spec, const sweep::Launch& launch, const predict::Device* device) {
   if (device == nullptr || device->is_cpu()) return static_cast<double>(std::max<int64_t>(launch.nodes, 1));
   // A GPU without a machine around it: as many as its fast link joins make a node.
   const auto of_a_node = static_cast<int64_t>(device->Or("machine.gpus", static_cast<double>(device->domain())));
   return static_cast<double>(std::max(launch.nodes, (spec.ranks + of_a_node - 1) / of_a_node));
 }
 
-bool RunsOn(const RunSpec& spec, const Device& device) { return spec.device == "cuda" && spec.gpu == device.gpu; }
+bool RunsOn(const RunSpec& spec, const predict::Device& device) {
+  return spec.device == "cuda" && spec.gpu == device.gpu;
+}
 
-double DollarsAnHour(const Sweep& sweep, double nodes, const Device* device) {
+double DollarsAnHour(const sweep::Sweep& sweep, double nodes, const predict::Device* device) {
   if (sweep.price.node_usd_per_hour > 0) return nodes * sweep.price.node_usd_per_hour;
-  const DeviceFigure* price = device == nullptr ? nullptr : PriceOf(*device);
+  const predict::DeviceFigure* price = device == nullptr ? nullptr : PriceOf(*device);
   return price == nullptr ? 0 : nodes * price->value;
 }
 
-TimeModel AssumedTimes(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
-                       const Frameworks* frameworks, const OnPoint& on_point) {
-  TimeModel times;
+predict::TimeModel AssumedTimes(const sweep::Sweep& sweep, const std::vector<Point>& points,
+                                const predict::Device& device, const predict::Frameworks* frameworks,
+                                const OnPoint& on_point) {
+  predict::TimeModel times;
   StepTimesOn steps(device);
-  const NodeMemory on = {.device = std::make_shared<const Device>(device)};
+  const NodeMemory on = {.device = std::make_shared<const predict::Device>(device)};
   size_t done = 0;
   for (const Point& point : points) {
     if (on_point) on_point(done++, points.size());
-    const Launch launch = LaunchOf(sweep, point);
-    const Framework* framework = EstimatedAs(point.spec, launch, on, frameworks);
+    const sweep::Launch launch = sweep::LaunchOf(sweep, point);
+    const predict::Framework* framework = EstimatedAs(point.spec, launch, on, frameworks);
     if (!IsOurTrainer(launch) && framework == nullptr) continue;
-    const StepForecast& step = steps.Of(point, framework);
+    const predict::StepForecast& step = steps.Of(point, framework);
     const double repeats = static_cast<double>(point.spec.repeats);
-    times.Assume(RelativeCost(point.spec),
+    times.Assume(predict::RelativeCost(point.spec),
                  CostOfRuns(point.spec, step.step_ns, step.cold_ns(), device).seconds / repeats);
   }
   return times;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

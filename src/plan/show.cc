@@ -12,7 +12,7 @@
 #include "sweep/formula.h"
 #include "trainers/definition.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 
 constexpr size_t kShortId = 8;
@@ -20,7 +20,7 @@ constexpr size_t kWriteBytes = 1 << 18;
 constexpr size_t kShownBases = 3;
 
 // Returns "4 nodes, 8 cores, at most 1 h a point".
-std::string AskedText(const Sweep& sweep, const Job& job) {
+std::string AskedText(const sweep::Sweep& sweep, const Job& job) {
   std::vector<std::string> asked = {CountOf(job.nodes, "node")};
   if (job.cpus > 0) asked.push_back(CountOf(job.cpus, "core"));
   if (job.memory_limit_bytes > 0) asked.push_back(FormatBytes(job.memory_limit_bytes));
@@ -47,7 +47,7 @@ bool HaveRanks(const std::vector<Point>& points) {
 }
 
 // Returns "DP 4, TP 2, PP 2"; empty if all ranks are data-parallel and each has a whole model.
-std::string SplitText(const Sweep& sweep, const RunSpec& spec) {
+std::string SplitText(const sweep::Sweep& sweep, const RunSpec& spec) {
   const int64_t data_parallel = sweep.trainers.DataParallelRanksOf(spec);
   const std::string words = ParallelWords(spec);
   if (words.empty() && data_parallel == spec.ranks) return {};
@@ -55,10 +55,10 @@ std::string SplitText(const Sweep& sweep, const RunSpec& spec) {
 }
 
 // Writes {"id":…,"spec":{…}}, one on each line, or as a JSON array.
-Expansion WriteSpecs(const Sweep& sweep, bool array, const std::function<void(std::string_view)>& write) {
+sweep::Expansion WriteSpecs(const sweep::Sweep& sweep, bool array, const std::function<void(std::string_view)>& write) {
   std::string out = array ? "[" : "";
   bool first = true;
-  Expansion expansion = ForEachPoint(sweep, [&](const PointView& point) {
+  sweep::Expansion expansion = sweep::ForEachPoint(sweep, [&](const sweep::PointView& point) {
     if (array) out += first ? "\n" : ",\n";
     first = false;
     out += R"({"id":")";
@@ -108,8 +108,8 @@ Cell FieldCell(const RunSpec& spec, const Field& field) {
   return FieldText(spec, field);
 }
 
-Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan& plan, Audience audience) {
-  const auto fields = VaryingFields(sweep);
+Table PlanTable(const sweep::Sweep& sweep, const std::vector<Point>& points, const Plan& plan, Audience audience) {
+  const auto fields = sweep::VaryingFields(sweep);
   Table table = PointColumns(fields);
   const bool for_people = audience == Audience::kPeople;
   const bool say_basis = !for_people || Bases(plan).size() > 1;
@@ -167,9 +167,9 @@ Table FieldsTable() {
     table.rows.push_back(
         {std::string(field.name), std::string(field.type()), std::move(values), std::string(field.help)});
   };
-  const auto after_batch = std::ranges::lower_bound(Fields(), GlobalBatch().name, {}, &Field::name);
+  const auto after_batch = std::ranges::lower_bound(Fields(), sweep::GlobalBatch().name, {}, &Field::name);
   std::for_each(Fields().begin(), after_batch, add);
-  add(GlobalBatch());
+  add(sweep::GlobalBatch());
   std::for_each(after_batch, Fields().end(), add);
   std::for_each(Settings().begin(), Settings().end(), add);
   return table;
@@ -237,7 +237,7 @@ std::string OutOfMemoryWhy(const Plan& plan) {
   return Join(parts, "; ");
 }
 
-std::vector<std::string> JobLines(const Sweep& sweep, const Plan& plan) {
+std::vector<std::string> JobLines(const sweep::Sweep& sweep, const Plan& plan) {
   struct Count {
     std::string asked;
     int64_t jobs = 0;
@@ -272,7 +272,7 @@ std::vector<std::string> JobLines(const Sweep& sweep, const Plan& plan) {
   return lines;
 }
 
-std::string ExpansionSummary(const Expansion& expansion) {
+std::string ExpansionSummary(const sweep::Expansion& expansion) {
   std::string text = CountOf(expansion.points, "point");
   if (expansion.excluded > 0) text += fmt::format("; {} excluded", CountOf(expansion.excluded, "combination"));
   if (expansion.duplicates > 0) {
@@ -281,16 +281,17 @@ std::string ExpansionSummary(const Expansion& expansion) {
   return text;
 }
 
-Expansion WriteExpanded(const Sweep& sweep, std::string_view format,
-                        const std::function<void(std::string_view)>& write) {
+sweep::Expansion WriteExpanded(const sweep::Sweep& sweep, std::string_view format,
+                               const std::function<void(std::string_view)>& write) {
   if (format == "jsonl" || format == "json") return WriteSpecs(sweep, format == "json", write);
-  const auto fields = VaryingFields(sweep);
+  const auto fields = sweep::VaryingFields(sweep);
   Table table = PointColumns(fields);
   const Audience audience = format == "csv" ? Audience::kPrograms : Audience::kPeople;
-  Expansion expansion = ForEachPoint(
-      sweep, [&](const PointView& point) { table.rows.push_back(PointCells(point.id, point.spec, fields, audience)); });
+  sweep::Expansion expansion = sweep::ForEachPoint(sweep, [&](const sweep::PointView& point) {
+    table.rows.push_back(PointCells(point.id, point.spec, fields, audience));
+  });
   write(Format(table, format));
   return expansion;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

@@ -11,7 +11,7 @@
 #include "run/fields.h"
 #include "sweep/expand.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 
 // For people, ids are cut to 8 digits and sizes are like "15.5 GB". For programs, ids are whole and sizes are in bytes.
 enum class Audience { kPeople, kPrograms };
@@ -27,7 +27,7 @@ std::vector<Cell> PointCells(std::string_view id, const RunSpec& spec, const std
 // Returns one row for each point: its id, the fields that the sweep varies, its parameters, the predicted peak of one
 // rank, the verdict, and the memory that the peak was compared with. For people, also the basis of that memory if it
 // differs between points.
-Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan& plan, Audience audience);
+Table PlanTable(const sweep::Sweep& sweep, const std::vector<Point>& points, const Plan& plan, Audience audience);
 
 // Returns every field of a RunSpec: name, type, values, meaning.
 Table FieldsTable();
@@ -42,15 +42,15 @@ std::string OutOfMemoryWhy(const Plan& plan);
 
 // Returns what jobs ask for, a line for each difference: "2 jobs of 3 points: 4 nodes, 8 cores, 1 h a point, slurm:
 // {"partition":"large"}". Returns no line if no job asks for anything.
-std::vector<std::string> JobLines(const Sweep& sweep, const Plan& plan);
+std::vector<std::string> JobLines(const sweep::Sweep& sweep, const Plan& plan);
 
 // Returns "6 points; 2 combinations excluded; 1 duplicate left out".
-std::string ExpansionSummary(const Expansion& expansion);
+std::string ExpansionSummary(const sweep::Expansion& expansion);
 
 // Writes the points as text. jsonl and json hold whole specs, {"id": …, "spec": {…}}, and are written one by one, so
 // that a million points need no memory. text, md and csv are tables of the id and the fields that vary. Throws as
 // ForEachPoint does, and Error(kUsage) for an unknown format.
-Expansion WriteExpanded(const Sweep& sweep, std::string_view format,
-                        const std::function<void(std::string_view)>& write);
+sweep::Expansion WriteExpanded(const sweep::Sweep& sweep, std::string_view format,
+                               const std::function<void(std::string_view)>& write);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

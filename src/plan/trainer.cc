@@ -22,7 +22,7 @@
 #include "sweep/launch.h"
 #include "trainers/invocation.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 namespace fs = std::filesystem;
 
@@ -38,15 +38,15 @@ std::string SettingText(const std::string& setting, int64_t value) {
   return fmt::format("{}: {{{}: {}}}", setting.substr(0, colon), setting.substr(colon + 2), value);
 }
 
-int64_t RanksOfANode(const RunSpec& spec, const Launch& launch) {
+int64_t RanksOfANode(const RunSpec& spec, const sweep::Launch& launch) {
   const int64_t nodes = std::max<int64_t>(launch.nodes, 1);
   return (ProcessesOf(spec) + nodes - 1) / nodes;
 }
 
-std::string OddGpus(const RunSpec& spec, const Launch& launch, const JobDescription& job) {
+std::string OddGpus(const RunSpec& spec, const sweep::Launch& launch, const sweep::JobDescription& job) {
   if (!IsOurTrainer(launch) || !job.gpus) return {};
   const bool wanted = spec.device == "cuda";
-  const JobDescription::Gpus& gpus = *job.gpus;
+  const sweep::JobDescription::Gpus& gpus = *job.gpus;
   const int64_t ranks = RanksOfANode(spec, launch);
   if (wanted && gpus.asked.empty()) {
     return fmt::format("{}: points have device: cuda, and no GPU is asked for: say how many a node, {}",
@@ -81,7 +81,7 @@ bool IsSecret(const std::string& name, const std::string& value) {
 
 }  // namespace
 
-void RequireTrainer(const Sweep& sweep) {
+void RequireTrainer(const sweep::Sweep& sweep) {
   if (sweep.launch.trainer.empty()) return;
   const std::string& program = sweep.launch.trainer.front();
   const bool is_path = program.find('/') != std::string::npos;
@@ -89,27 +89,28 @@ void RequireTrainer(const Sweep& sweep) {
   if (!is_path && sweep.launch.environment.contains("PATH")) return;
   if (!FindProgram(program, Path()).empty()) return;
   throw Error(ErrorKind::kInvalidInput,
-              FaultText(sweep.file, {sweep.launch.place,
-                                     fmt::format("trainer: there is no program '{}' here", PrintableLine(program))}),
+              yaml::FaultText(sweep.file, {sweep.launch.place, fmt::format("trainer: there is no program '{}' here",
+                                                                           PrintableLine(program))}),
               "name it by its whole path, by one from the folder in which you start `ridgeline run`, or one on PATH");
 }
 
-void RequirePrograms(const Sweep& sweep, const std::vector<Point>& points) {
+void RequirePrograms(const sweep::Sweep& sweep, const std::vector<Point>& points) {
   std::set<std::string> seen;
   for (const Point& point : points) {
     const std::string& name = point.spec.trainer;
     if (name == kOurTrainer || !seen.insert(name).second) continue;
-    const Launch launch = LaunchOf(sweep, point);
+    const sweep::Launch launch = sweep::LaunchOf(sweep, point);
     const auto wrong = [&](const std::string& what, const std::string& hint) {
       return Error(ErrorKind::kInvalidInput,
-                   FaultText(sweep.file, {sweep.defaults_place, fmt::format("trainer {}: {}", name, what)}), hint);
+                   yaml::FaultText(sweep.file, {sweep.defaults_place, fmt::format("trainer {}: {}", name, what)}),
+                   hint);
     };
-    ProcessPlace place;
+    trainers::ProcessPlace place;
     place.environment = OwnEnvironment();
     for (const auto& [variable, value] : launch.environment) place.environment[variable] = value;
     std::string program;
     try {
-      program = Invoke(*launch.definition->invocation, point.spec, place).argv.front();
+      program = trainers::Invoke(*launch.definition->invocation, point.spec, place).argv.front();
     } catch (const Error& e) {
       throw wrong(e.message(), "set such variables under launch: environment");
     }
@@ -121,29 +122,30 @@ void RequirePrograms(const Sweep& sweep, const std::vector<Point>& points) {
   }
 }
 
-void RequireScheduler(const Sweep& sweep, const Launch& launch) {
-  if (!launch.definition || launch.definition->invocation->processes != Processes::kSrun ||
-      DescriptionOf(launch).has_srun) {
+void RequireScheduler(const sweep::Sweep& sweep, const sweep::Launch& launch) {
+  if (!launch.definition || launch.definition->invocation->processes != trainers::Processes::kSrun ||
+      sweep::DescriptionOf(launch).has_srun) {
     return;
   }
-  throw Error(ErrorKind::kInvalidInput,
-              FaultText(sweep.file, {launch.place, fmt::format("trainer {} has its ranks started by srun, and the "
-                                                               "launcher is {}",
-                                                               launch.definition->name, launch.launcher)}),
-              "use launcher: slurm, or a definition whose processes are ours or torchrun");
+  throw Error(
+      ErrorKind::kInvalidInput,
+      yaml::FaultText(sweep.file, {launch.place, fmt::format("trainer {} has its ranks started by srun, and the "
+                                                             "launcher is {}",
+                                                             launch.definition->name, launch.launcher)}),
+      "use launcher: slurm, or a definition whose processes are ours or torchrun");
 }
 
-int64_t GpusOf(const Launch& launch) {
-  const JobDescription job = DescriptionOf(launch);
+int64_t GpusOf(const sweep::Launch& launch) {
+  const sweep::JobDescription job = sweep::DescriptionOf(launch);
   return job.gpus ? job.gpus->count : 0;
 }
 
-void RequireGpus(const Sweep& sweep, const RunSpec& spec, const Launch& launch) {
+void RequireGpus(const sweep::Sweep& sweep, const RunSpec& spec, const sweep::Launch& launch) {
   if (spec.device != "cuda") return;
-  const JobDescription::Gpus asked = DescriptionOf(launch).gpus.value_or(JobDescription::Gpus());
+  const sweep::JobDescription::Gpus asked = sweep::DescriptionOf(launch).gpus.value_or(sweep::JobDescription::Gpus());
   if (asked.count == 0) return;
   const auto wrong = [&](const std::string& what, const std::string& hint) {
-    return Error(ErrorKind::kInvalidInput, FaultText(sweep.file, {launch.PlaceOf(asked.setting), what}), hint);
+    return Error(ErrorKind::kInvalidInput, yaml::FaultText(sweep.file, {launch.PlaceOf(asked.setting), what}), hint);
   };
   const int64_t ranks = RanksOfANode(spec, launch);
   if (IsOurTrainer(launch) && ranks > asked.count) {
@@ -159,9 +161,9 @@ void RequireGpus(const Sweep& sweep, const RunSpec& spec, const Launch& launch) 
   }
 }
 
-void RequireGpusHere(const Sweep& sweep, const std::vector<Point>& points, const GpusHere& here) {
+void RequireGpusHere(const sweep::Sweep& sweep, const std::vector<Point>& points, const GpusHere& here) {
   for (const Point& point : points) {
-    const Launch launch = LaunchOf(sweep, point);
+    const sweep::Launch launch = sweep::LaunchOf(sweep, point);
     const RunSpec& spec = point.spec;
     if (spec.device != "cuda" || !IsOurTrainer(launch)) continue;
     if (here.names.empty()) {
@@ -188,20 +190,20 @@ void RequireGpusHere(const Sweep& sweep, const std::vector<Point>& points, const
   }
 }
 
-std::string WhyNoCudaTrainer(const Sweep& sweep, const std::vector<Point>& points) {
+std::string WhyNoCudaTrainer(const sweep::Sweep& sweep, const std::vector<Point>& points) {
   if (fs::exists(ProgramDir() / "ridgeline-train-cuda")) return {};
   for (const Point& point : points) {
-    const Launch launch = LaunchOf(sweep, point);
+    const sweep::Launch launch = sweep::LaunchOf(sweep, point);
     if (point.spec.device != "cuda" || !IsOurTrainer(launch) || !launch.trainer.empty()) continue;
-    const JobDescription job = DescriptionOf(launch);
+    const sweep::JobDescription job = sweep::DescriptionOf(launch);
     if (!job.here && !job.has_srun) continue;  // such jobs run the programs of an image
     return "points have device: cuda, but this installation was built without the CUDA device";
   }
   return {};
 }
 
-std::vector<std::string> OddRequests(const RunSpec& spec, const Launch& launch) {
-  const JobDescription job = DescriptionOf(launch);
+std::vector<std::string> OddRequests(const RunSpec& spec, const sweep::Launch& launch) {
+  const sweep::JobDescription job = sweep::DescriptionOf(launch);
   std::vector<std::string> odd;
   if (std::string gpus = OddGpus(spec, launch, job); !gpus.empty()) odd.push_back(std::move(gpus));
   odd.insert(odd.end(), job.warnings.begin(), job.warnings.end());
@@ -216,4 +218,4 @@ std::vector<std::string> OddRequests(const RunSpec& spec, const Launch& launch) 
   return odd;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

@@ -17,7 +17,7 @@
 #include "run/spec.h"
 #include "stats/median.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 
 constexpr size_t kMostPrograms = 10'000;
@@ -128,7 +128,7 @@ double MeanOf(const std::vector<double>& values) {
 }
 
 // Returns the median; 0 for no values.
-double MiddleOf(std::vector<double> values) { return values.empty() ? 0 : MedianOf(values); }
+double MiddleOf(std::vector<double> values) { return values.empty() ? 0 : stats::MedianOf(values); }
 
 // The standard deviation about the median.
 double DeviationOf(const std::vector<double>& values) {
@@ -343,4 +343,4 @@ CalibratedDevice MakeDevice(const CalibrationEntry& entry, const std::vector<Cal
   return made;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

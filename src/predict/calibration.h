@@ -11,7 +11,7 @@
 #include "predict/device.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
 // A measured call.
 struct CalibrationCall {
@@ -71,4 +71,4 @@ struct CalibratedDevice {
 CalibratedDevice MakeDevice(const CalibrationEntry& entry, const std::vector<CalibrationRun>& runs,
                             const std::vector<std::filesystem::path>& folders);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "predict/step_model.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 
 // "name a machine of such GPUs, joined by a network: dgx-h100, p5".
@@ -31,7 +31,7 @@ constexpr Protocol kProtocols[] = {{8.4e-6, 1, 1, 1}, {14.0e-6, 0.56, 0.29, 0.92
 
 }  // namespace
 
-double CollectiveSeconds(double wire_bytes, bool all_reduce, RankGroup group, const Device& device,
+double CollectiveSeconds(double wire_bytes, bool all_reduce, engine::RankGroup group, const Device& device,
                          const Efficiency& efficiency) {
   const int64_t ranks = group.ranks;
   const int64_t stride = group.stride;
@@ -74,4 +74,4 @@ double CollectiveSeconds(double wire_bytes, bool all_reduce, RankGroup group, co
   return least;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -16,7 +16,7 @@
 #include "run/gpus.h"
 #include "yaml/date.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace fs = std::filesystem;
 namespace {
 
@@ -71,8 +71,8 @@ const DeviceFigureKind* FindKind(std::string_view name) {
   return found == std::end(kKinds) ? nullptr : found;
 }
 
-Names SectionNames() {
-  Names names;
+yaml::Names SectionNames() {
+  yaml::Names names;
   for (const DeviceFigureKind& kind : kKinds) {
     if (names.empty() || names.back() != SectionOf(kind.name)) names.emplace_back(SectionOf(kind.name));
   }
@@ -82,13 +82,13 @@ Names SectionNames() {
 // A sweep for an h100 may also be named h100.yaml. Only devices have these keys: a sweep has a `price`, a framework
 // `memory` and `sources`, and a trainer's definition an `about`.
 bool MayBeDevice(const fs::path& file) {
-  static const Names keys = {"name", "gpu",     "device",  "peaks", "ceilings", "chip",
-                             "link", "machine", "network", "cold",  "measured"};
-  return !IsOfAnotherKind(file, keys);
+  static const yaml::Names keys = {"name", "gpu",     "device",  "peaks", "ceilings", "chip",
+                                   "link", "machine", "network", "cold",  "measured"};
+  return !yaml::IsOfAnotherKind(file, keys);
 }
 
-Names KeysOf(std::string_view section) {
-  Names names;
+yaml::Names KeysOf(std::string_view section) {
+  yaml::Names names;
   for (const DeviceFigureKind& kind : kKinds) {
     if (SectionOf(kind.name) == section) names.emplace_back(KeyOf(kind.name));
   }
@@ -116,16 +116,16 @@ class DeviceReader : public SourcedReader {
   DeviceReader(const fs::path& file, const std::vector<fs::path>& folders, int depth)
       : file_(file), folders_(folders), depth_(depth) {}
 
-  Device Read(const YamlNode& root) {
+  Device Read(const yaml::YamlNode& root) {
     Device device;
-    if (root.kind != YamlNode::Kind::kMap) {
-      Wrong(root, NotAMapping("a device is a mapping", root));
+    if (root.kind != yaml::YamlNode::Kind::kMap) {
+      Wrong(root, yaml::NotAMapping("a device is a mapping", root));
       return device;
     }
-    Names known = {"name", "about", "gpu", "device", "sources", "measured"};
+    yaml::Names known = {"name", "about", "gpu", "device", "sources", "measured"};
     for (const std::string& section : SectionNames()) known.push_back(section);
     Map map;
-    for (const auto& [key, value] : Entries(root, "key", known, faults)) map.emplace(key, value);
+    for (const auto& [key, value] : yaml::Entries(root, "key", known, faults)) map.emplace(key, value);
     if (map.contains("device")) ReadParent(*map["device"], device);
     device.file = file_;
     device.name = file_.stem().string();
@@ -155,16 +155,16 @@ class DeviceReader : public SourcedReader {
     DeviceReader reader(file, folders, depth);
     Device device;
     try {
-      device = reader.Read(ParseYaml(text, {.bytes = kMaxDeviceBytes}));
-    } catch (const Fault& fault) {
-      ThrowFaults(file, {fault}, kHint);
+      device = reader.Read(yaml::ParseYaml(text, {.bytes = kMaxDeviceBytes}));
+    } catch (const yaml::Fault& fault) {
+      yaml::ThrowFaults(file, {fault}, kHint);
     }
-    if (!reader.faults.empty()) ThrowFaults(file, std::move(reader.faults), kHint);
+    if (!reader.faults.empty()) yaml::ThrowFaults(file, std::move(reader.faults), kHint);
     return device;
   }
 
  private:
-  void ReadParent(const YamlNode& node, Device& device) {
+  void ReadParent(const yaml::YamlNode& node, Device& device) {
     const std::string name = Words(node, "device");
     if (name.empty()) return;
     if (depth_ == kLongestChain) {
@@ -180,9 +180,9 @@ class DeviceReader : public SourcedReader {
     }
   }
 
-  std::string GpuOf(const YamlNode& node) {
+  std::string GpuOf(const yaml::YamlNode& node) {
     std::string name = Words(node, "gpu");
-    Names known;
+    yaml::Names known;
     for (const Gpu& gpu : Gpus()) known.emplace_back(gpu.name);
     known.emplace_back("none");
     if (name.empty() || name == "none" || FindGpu(name) != nullptr) return name;
@@ -191,19 +191,19 @@ class DeviceReader : public SourcedReader {
     return {};
   }
 
-  void ReadSection(const YamlNode& node, const std::string& section, Device& device) {
+  void ReadSection(const yaml::YamlNode& node, const std::string& section, Device& device) {
     if (!IsMap(node, section, " of figures")) return;
     const bool formats = section == "peaks" || section == "ceilings";
     for (const auto& [key, value] :
-         Entries(node, formats ? "format" : "figure of " + section, KeysOf(section), faults)) {
+         yaml::Entries(node, formats ? "format" : "figure of " + section, KeysOf(section), faults)) {
       const std::string name = section + "." + key;
       if (const auto figure = ReadFigure(*value, *FindKind(name))) device.figures[name] = *figure;
     }
   }
 
-  std::optional<DeviceFigure> ReadFigure(const YamlNode& node, const DeviceFigureKind& kind) {
+  std::optional<DeviceFigure> ReadFigure(const yaml::YamlNode& node, const DeviceFigureKind& kind) {
     const bool price = SectionOf(kind.name) == "price";
-    const auto found = FigureOf(node, kind.name, kind.units, price ? Names{"date"} : Names{});
+    const auto found = FigureOf(node, kind.name, kind.units, price ? yaml::Names{"date"} : yaml::Names{});
     if (!found) return std::nullopt;
     const Map& map = *found;
     DeviceFigure figure;
@@ -212,14 +212,14 @@ class DeviceReader : public SourcedReader {
     if (map.contains("note")) figure.note = Words(*map.at("note"), "note");
     if (map.contains("date")) {
       figure.date = Words(*map.at("date"), "date");
-      if (!figure.date.empty() && !IsDate(figure.date)) {
-        Wrong(*map.at("date"), NoDate(figure.date));
+      if (!figure.date.empty() && !yaml::IsDate(figure.date)) {
+        Wrong(*map.at("date"), yaml::NoDate(figure.date));
       }
     }
     return figure;
   }
 
-  double ValueOf(const YamlNode& node, const DeviceFigureKind& kind) {
+  double ValueOf(const yaml::YamlNode& node, const DeviceFigureKind& kind) {
     const auto value = AmountOf(node, kind.name, kind.units);
     if (!value) return 0;
     if (*value <= 0 || (kind.most > 0 && *value > kind.most)) {
@@ -233,7 +233,7 @@ class DeviceReader : public SourcedReader {
   }
 
   // Requires the figures of this file and of those that it names, together.
-  void RequireFigures(const YamlNode& root, const Map& map, const Device& device) {
+  void RequireFigures(const yaml::YamlNode& root, const Map& map, const Device& device) {
     const auto missing = [&](std::string_view kind, std::string_view why) {
       const auto section = map.find(std::string(SectionOf(kind)));
       Wrong(section == map.end() ? root : *section->second, fmt::format("{} is missing{}", kind, why));
@@ -334,4 +334,4 @@ std::string ShowFigure(const DeviceFigureKind& kind, double value) {
                            : fmt::format("{:.6g} {}", value / unit.factor, unit.name);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

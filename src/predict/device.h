@@ -14,7 +14,7 @@
 #include "predict/measured.h"
 #include "ridgeline/amount.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
 inline constexpr size_t kMaxDeviceBytes = size_t{1} << 20;  // of a file
 
@@ -86,4 +86,4 @@ Device FindDevice(const std::string& name, const std::vector<std::filesystem::pa
 // "3.35 TB/s": the value in the kind's unit for display.
 std::string ShowFigure(const DeviceFigureKind& kind, double value);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

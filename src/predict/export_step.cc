@@ -6,23 +6,23 @@
 #include "predict/step_model.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
-void RequireExportName(const std::filesystem::path& file) { RequireTraceName(file); }
+void RequireExportName(const std::filesystem::path& file) { engine::RequireTraceName(file); }
 
 void ExportStep(const RunSpec& spec, const Device& device, const Framework& framework,
                 const std::filesystem::path& file) {
-  Timeline timeline;
+  engine::Timeline timeline;
   const auto [priced, as] = AsPriced(framework, spec);
   const StepForecast step = Forecast(CostsOf(priced, device), device, as, &timeline);
-  WriteTraceFile(file, timeline,
-                 {TraceTitle(spec),
-                  std::string(ClockBasis(step.calibrated)),
-                  {{"device", device.name},
-                   {"framework", std::string(framework.name)},
-                   {"point", PointId(spec)},
-                   {"rank", "0"},
-                   {"ranks", std::to_string(spec.ranks)}}});
+  engine::WriteTraceFile(file, timeline,
+                         {engine::TraceTitle(spec),
+                          std::string(ClockBasis(step.calibrated)),
+                          {{"device", device.name},
+                           {"framework", std::string(framework.name)},
+                           {"point", PointId(spec)},
+                           {"rank", "0"},
+                           {"ranks", std::to_string(spec.ranks)}}});
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

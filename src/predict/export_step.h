@@ -7,7 +7,7 @@
 #include "predict/framework.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
 // Throws Error(kUsage) unless the file's name ends in .json (Chrome trace events, for Perfetto) or .et (MLCommons
 // Chakra, for ASTRA-sim).
@@ -18,4 +18,4 @@ void RequireExportName(const std::filesystem::path& file);
 void ExportStep(const RunSpec& spec, const Device& device, const Framework& framework,
                 const std::filesystem::path& file);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

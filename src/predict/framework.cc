@@ -15,7 +15,7 @@
 #include "run/presets.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 
 // Weights of a factor of e in each size, beside 1 for what differs at the same size.
@@ -232,4 +232,4 @@ int64_t PeakBytes(const Framework& framework, const RunSpec& s) {
   return std::llround(memory.fixed + memory.reserved * std::max({at_loss, going_back, at_end}));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -15,7 +15,7 @@
 
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
 // The shares of a device's peaks and bandwidths that steps reach. A device or a framework may state its own
 // (`efficiency`). These are the defaults. "fitted": half of the published rows set it
@@ -204,4 +204,4 @@ std::pair<RunSpec, Framework> AsPriced(const Framework& framework, const RunSpec
 // Peak memory of a GPU, in bytes. REQUIRES: NotEstimated is empty, and framework.plans is false.
 int64_t PeakBytes(const Framework& framework, const RunSpec& spec);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

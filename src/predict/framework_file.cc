@@ -17,7 +17,7 @@
 #include "run/fields.h"
 #include "run/gpus.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace fs = std::filesystem;
 namespace {
 
@@ -131,8 +131,8 @@ const std::vector<FigureKind>& Kinds() {
   return kinds;
 }
 
-Names SectionsOfFrameworks() {
-  Names sections;
+yaml::Names SectionsOfFrameworks() {
+  yaml::Names sections;
   for (const FigureKind& kind : Kinds()) {
     if (std::ranges::find(sections, SectionOf(kind.name)) == sections.end()) {
       sections.emplace_back(SectionOf(kind.name));
@@ -141,8 +141,8 @@ Names SectionsOfFrameworks() {
   return sections;
 }
 
-Names KeysOfFrameworks() {
-  Names keys = {"name", "about", "trainers", "supports", "compile", "sources", "evidence"};
+yaml::Names KeysOfFrameworks() {
+  yaml::Names keys = {"name", "about", "trainers", "supports", "compile", "sources", "evidence"};
   for (const std::string& section : SectionsOfFrameworks()) keys.push_back(section);
   return keys;
 }
@@ -151,18 +151,18 @@ class FrameworkReader : public SourcedReader {
  public:
   explicit FrameworkReader(const fs::path& file) : file_(file) {}
 
-  Framework Read(const YamlNode& root) {
+  Framework Read(const yaml::YamlNode& root) {
     Framework framework;
     framework.file = file_;
     framework.plans = false;
     framework.quantizes_apart = true;
     framework.efficiency = {};
-    if (root.kind != YamlNode::Kind::kMap) {
-      Wrong(root, NotAMapping("a framework is a mapping", root));
+    if (root.kind != yaml::YamlNode::Kind::kMap) {
+      Wrong(root, yaml::NotAMapping("a framework is a mapping", root));
       return framework;
     }
     Map map;
-    for (const auto& [key, value] : Entries(root, "key", KeysOfFrameworks(), faults)) map.emplace(key, value);
+    for (const auto& [key, value] : yaml::Entries(root, "key", KeysOfFrameworks(), faults)) map.emplace(key, value);
     framework.name = file_.stem().string();
     for (const char* needed : {"about", "sources", "efficiency", "memory", "kept", "evidence"}) {
       if (!map.contains(needed)) Wrong(root, fmt::format("'{}' is missing", needed));
@@ -181,26 +181,27 @@ class FrameworkReader : public SourcedReader {
   }
 
  private:
-  void ReadSupports(const YamlNode& node, Framework& framework) {
+  void ReadSupports(const yaml::YamlNode& node, Framework& framework) {
     if (!IsMap(node, "supports")) return;
-    for (const auto& [key, value] : Entries(node, "field", {"family", "shard", "checkpointing", "precision"}, faults)) {
+    for (const auto& [key, value] :
+         yaml::Entries(node, "field", {"family", "shard", "checkpointing", "precision"}, faults)) {
       framework.supports[key] = List(*value, key);
     }
   }
 
-  void ReadFigures(const YamlNode& node, const std::string& section, Framework& framework) {
+  void ReadFigures(const yaml::YamlNode& node, const std::string& section, Framework& framework) {
     if (!IsMap(node, section)) return;
-    Names keys;
+    yaml::Names keys;
     for (const FigureKind& kind : Kinds()) {
       if (SectionOf(kind.name) == section) keys.emplace_back(KeyOf(kind.name));
     }
-    for (const auto& [key, value] : Entries(node, "figure of " + section, keys, faults)) {
+    for (const auto& [key, value] : yaml::Entries(node, "figure of " + section, keys, faults)) {
       const auto kind = std::ranges::find(Kinds(), section + "." + key, &FigureKind::name);
       ReadFigureOf(*value, *kind, framework);
     }
   }
 
-  void ReadFigureOf(const YamlNode& node, const FigureKind& kind, Framework& framework) {
+  void ReadFigureOf(const yaml::YamlNode& node, const FigureKind& kind, Framework& framework) {
     const auto map = FigureOf(node, kind.name, kind.units);
     if (!map) return;
     if (map->contains("note")) Words(*map->at("note"), "note");
@@ -211,7 +212,7 @@ class FrameworkReader : public SourcedReader {
       }
     }
     if (!map->contains("value")) return;
-    const YamlNode& value = *map->at("value");
+    const yaml::YamlNode& value = *map->at("value");
     const std::string text = TextOf(value);
     const bool numbers = text.ends_with("number") || text.ends_with("numbers");
     if (const auto amount = NumberFrom(value, kind.name, kind.units, kind.least, kind.most)) {
@@ -219,7 +220,7 @@ class FrameworkReader : public SourcedReader {
     }
   }
 
-  std::optional<double> NumberFrom(const YamlNode& node, std::string_view what, std::span<const Unit> units,
+  std::optional<double> NumberFrom(const yaml::YamlNode& node, std::string_view what, std::span<const Unit> units,
                                    double least, double most) {
     const auto amount = AmountOf(node, what, units);
     if (!amount || (*amount >= least && *amount <= most)) return amount;
@@ -227,27 +228,28 @@ class FrameworkReader : public SourcedReader {
     return std::nullopt;
   }
 
-  void ReadEvidence(const YamlNode& node, Framework& framework) {
+  void ReadEvidence(const yaml::YamlNode& node, Framework& framework) {
     if (!IsMap(node, "evidence")) return;
     Map map;
-    for (const auto& [key, value] : Entries(node, "kind of evidence", {"time", "memory"}, faults)) map[key] = value;
+    for (const auto& [key, value] : yaml::Entries(node, "kind of evidence", {"time", "memory"}, faults))
+      map[key] = value;
     for (const auto& [key, to] :
          {std::pair{"time", &framework.time_evidence}, {"memory", &framework.memory_evidence}}) {
       if (!map.contains(key)) {
         Wrong(node, fmt::format("evidence has no '{}': write `assumed` if no published row supports it", key));
         continue;
       }
-      const YamlNode& of = *map[key];
+      const yaml::YamlNode& of = *map[key];
       if (of.scalar.is_string() && of.scalar == "assumed") continue;
       ReadRows(of, fmt::format("evidence.{}", key), *to);
     }
   }
 
-  void ReadRows(const YamlNode& node, const std::string& what, PublishedEvidence& evidence) {
+  void ReadRows(const yaml::YamlNode& node, const std::string& what, PublishedEvidence& evidence) {
     if (!IsMap(node, what + " is `assumed`, or", " of rows, error, spread, gpus and source")) return;
-    Names missing = {"rows", "error", "spread", "gpus", "source"};
-    const Names known = missing;
-    for (const auto& [key, value] : Entries(node, "key of evidence", known, faults)) {
+    yaml::Names missing = {"rows", "error", "spread", "gpus", "source"};
+    const yaml::Names known = missing;
+    for (const auto& [key, value] : yaml::Entries(node, "key of evidence", known, faults)) {
       std::erase(missing, key);
       if (key == "source") SourceOf(*value);
       if (key == "rows") {
@@ -271,8 +273,9 @@ class FrameworkReader : public SourcedReader {
 
 // Decides by keys that only frameworks have: a device has `memory` and `sources`, a trainer's definition `supports`.
 bool MayBeFramework(const fs::path& file) {
-  static const Names keys = {"name", "trainers", "evidence", "step", "kept", "kept_selective", "full", "selective"};
-  return !IsOfAnotherKind(file, keys);
+  static const yaml::Names keys = {"name", "trainers",       "evidence", "step",
+                                   "kept", "kept_selective", "full",     "selective"};
+  return !yaml::IsOfAnotherKind(file, keys);
 }
 
 }  // namespace
@@ -286,11 +289,11 @@ Framework ParseFramework(std::string_view text, const fs::path& file) {
   FrameworkReader reader(file);
   Framework framework;
   try {
-    framework = reader.Read(ParseYaml(text, {.bytes = kMaxFrameworkBytes}));
-  } catch (const Fault& fault) {
-    ThrowFaults(file, {fault}, kAboutFrameworks);
+    framework = reader.Read(yaml::ParseYaml(text, {.bytes = kMaxFrameworkBytes}));
+  } catch (const yaml::Fault& fault) {
+    yaml::ThrowFaults(file, {fault}, kAboutFrameworks);
   }
-  if (!reader.faults.empty()) ThrowFaults(file, std::move(reader.faults), kAboutFrameworks);
+  if (!reader.faults.empty()) yaml::ThrowFaults(file, std::move(reader.faults), kAboutFrameworks);
   return framework;
 }
 
@@ -309,7 +312,7 @@ Framework FindFramework(const std::string& name, const std::vector<fs::path>& fo
     return LoadFramework(FindNamedFile("framework", name, folders, MayBeFramework));
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kUsage) throw;
-    Names names = {std::string(kOurTrainer)};
+    yaml::Names names = {std::string(kOurTrainer)};
     for (const fs::path& file : NamedFiles(folders, MayBeFramework)) names.push_back(file.stem().string());
     throw NoneOfName("framework", name, names, folders);
   }
@@ -340,4 +343,4 @@ const Framework* Frameworks::Of(const std::string& trainer) const {
   return found == others_.end() ? nullptr : &*found;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -13,7 +13,7 @@
 #include "run/gpus.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 
 constexpr int kVersion = 1;
@@ -159,4 +159,4 @@ bool Correct(Framework& framework, const Device& device, const std::vector<Known
   return true;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

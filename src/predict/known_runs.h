@@ -14,7 +14,7 @@
 #include "predict/step_model.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
 // A step whose time is known.
 struct KnownRun {
@@ -54,4 +54,4 @@ using Share = double Efficiency::*;
 Efficiency FitShares(const std::function<double(const Efficiency&)>& error, std::span<const Share> shares,
                      const Efficiency& from);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -7,7 +7,7 @@
 
 #include "stats/cholesky.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 
 // kRange: the correlation length of differences from the trend, in e-folds of the dimensions. kNoise: the share of
@@ -107,7 +107,7 @@ void CallModel::FitResiduals() {
     for (size_t j = 0; j < n; ++j) covariance[i * n + j] = Kernel(Distance(features_[i], features_[j]));
     covariance[i * n + i] += kNoise;
   }
-  const Cholesky cholesky(std::move(covariance), n);
+  const stats::Cholesky cholesky(std::move(covariance), n);
   cholesky.SolveLower(residuals);
   cholesky.SolveUpper(residuals);
   weights_ = std::move(residuals);
@@ -125,4 +125,4 @@ CallModel::Time CallModel::At(const CallDims& dims) const {
   return {TrendNs(WorkOf(dims)) * std::exp(residual), std::sqrt(beyond)};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

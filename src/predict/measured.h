@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
 using CallDims = std::array<int64_t, 3>;  // as in CallShape; missing ones are 0
 
@@ -72,4 +72,4 @@ struct MeasuredCalls {
   std::map<std::string, CallModel, std::less<>> classes;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

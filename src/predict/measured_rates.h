@@ -10,7 +10,7 @@
 #include "engine/step/call_shape.h"
 #include "predict/device.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
 class MeasuredRates {
  public:
@@ -22,7 +22,7 @@ class MeasuredRates {
     double beyond = 0;  // CallModel::Time::beyond
   };
   // Nothing if no call of the class was measured.
-  std::optional<Time> Of(const CallShape& shape);
+  std::optional<Time> Of(const engine::CallShape& shape);
 
   // Figures of the chosen measurement.
   double error() const { return counts_->error; }
@@ -31,21 +31,21 @@ class MeasuredRates {
 
  private:
   struct Key {
-    CallClass of;
+    engine::CallClass of;
     CallDims dims;
     bool operator==(const Key&) const = default;
   };
   struct HashOfKey {
     size_t operator()(const Key& key) const;
   };
-  const CallModel* ModelOf(const CallClass& of);
-  std::optional<Time> Compute(const CallShape& shape);
+  const CallModel* ModelOf(const engine::CallClass& of);
+  std::optional<Time> Compute(const engine::CallShape& shape);
 
   const Device& device_;
   const MeasuredCalls* counts_ = nullptr;
   double slower_ = 1;  // above 1 if more ranks share the cores than were measured
-  std::unordered_map<CallClass, const CallModel*, HashOfClass> models_;
+  std::unordered_map<engine::CallClass, const CallModel*, engine::HashOfClass> models_;
   std::unordered_map<Key, std::optional<Time>, HashOfKey> times_;  // layers repeat
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -11,29 +11,30 @@
 #include "base/text.h"
 #include "yaml/common_mistakes.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 
 constexpr size_t kLongestClass = 256;
 
 // Returns a number of the section. Adds a fault and returns nothing if it is not a number within the bounds.
-std::optional<double> NumberIn(const YamlNode& node, const std::string& what, double least, double most,
-                               std::vector<Fault>& faults) {
+std::optional<double> NumberIn(const yaml::YamlNode& node, const std::string& what, double least, double most,
+                               std::vector<yaml::Fault>& faults) {
   if (node.scalar.is_number()) {
     const auto value = node.scalar.get<double>();
     if (value >= least && value <= most) return value;
   }
   faults.push_back(
-      {node.place, fmt::format("{} is a number from {} to {}, not {}", what, least, most, Describe(node))});
+      {node.place, fmt::format("{} is a number from {} to {}, not {}", what, least, most, yaml::Describe(node))});
   return std::nullopt;
 }
 
 // Reads a call, such as [512, 64, 64, 81000]: dimensions, and nanoseconds.
-std::optional<MeasuredCall> CallOf(const YamlNode& node, const std::string& name, std::vector<Fault>& faults) {
-  if (node.kind != YamlNode::Kind::kList || node.items.size() < 2 || node.items.size() > 4) {
+std::optional<MeasuredCall> CallOf(const yaml::YamlNode& node, const std::string& name,
+                                   std::vector<yaml::Fault>& faults) {
+  if (node.kind != yaml::YamlNode::Kind::kList || node.items.size() < 2 || node.items.size() > 4) {
     faults.push_back({node.place, fmt::format("a call of '{}' is a list of one to three dimensions and of nanoseconds, "
                                               "such as [512, 64, 64, 81000], not {}",
-                                              name, Describe(node))});
+                                              name, yaml::Describe(node))});
     return std::nullopt;
   }
   MeasuredCall call;
@@ -49,13 +50,15 @@ std::optional<MeasuredCall> CallOf(const YamlNode& node, const std::string& name
   return call;
 }
 
-void ReadClass(const std::string& name, const YamlNode& node, MeasuredCalls& of, std::vector<Fault>& faults) {
+void ReadClass(const std::string& name, const yaml::YamlNode& node, MeasuredCalls& of,
+               std::vector<yaml::Fault>& faults) {
   const auto wrong = [&](std::string message) { faults.push_back({node.place, std::move(message)}); };
-  if (node.kind != YamlNode::Kind::kList || node.items.empty() || node.items.size() > kMostCallsOfClass) {
-    return wrong(fmt::format("'{}' has a list of 1 to {} calls, not {}", name, kMostCallsOfClass, Describe(node)));
+  if (node.kind != yaml::YamlNode::Kind::kList || node.items.empty() || node.items.size() > kMostCallsOfClass) {
+    return wrong(
+        fmt::format("'{}' has a list of 1 to {} calls, not {}", name, kMostCallsOfClass, yaml::Describe(node)));
   }
   std::vector<MeasuredCall> calls;
-  for (const YamlNode& item : node.items) {
+  for (const yaml::YamlNode& item : node.items) {
     if (const auto call = CallOf(item, name, faults)) calls.push_back(*call);
   }
   if (calls.size() < node.items.size()) return;
@@ -68,16 +71,16 @@ void ReadClass(const std::string& name, const YamlNode& node, MeasuredCalls& of,
   of.classes.emplace(name, CallModel(name, std::move(calls)));
 }
 
-MeasuredCalls ReadOne(const YamlNode& node, const Names& sources, std::vector<Fault>& faults) {
+MeasuredCalls ReadOne(const yaml::YamlNode& node, const yaml::Names& sources, std::vector<yaml::Fault>& faults) {
   MeasuredCalls measured;
-  static const Names kKeys = {"ranks", "source", "error", "bias", "overlap", "programs", "calls"};
-  Names missing = {"ranks", "source", "error", "calls"};
-  const auto number = [&](const YamlNode& value, const std::string& key, double least, double most, auto& to) {
+  static const yaml::Names kKeys = {"ranks", "source", "error", "bias", "overlap", "programs", "calls"};
+  yaml::Names missing = {"ranks", "source", "error", "calls"};
+  const auto number = [&](const yaml::YamlNode& value, const std::string& key, double least, double most, auto& to) {
     if (const auto read = NumberIn(value, "measured." + key, least, most, faults)) {
       to = static_cast<std::remove_reference_t<decltype(to)>>(*read);
     }
   };
-  for (const auto& [key, value] : Entries(node, "key of measured", kKeys, faults)) {
+  for (const auto& [key, value] : yaml::Entries(node, "key of measured", kKeys, faults)) {
     std::erase(missing, key);
     if (key == "ranks") number(*value, key, 1, 1 << 20, measured.ranks);
     if (key == "error") number(*value, key, 1e-4, 5, measured.error);
@@ -92,11 +95,12 @@ MeasuredCalls ReadOne(const YamlNode& node, const Names& sources, std::vector<Fa
       }
     }
     if (key != "calls") continue;
-    if (value->kind != YamlNode::Kind::kMap) {
-      faults.push_back({value->place, fmt::format("calls is a mapping of classes to calls, not {}", Describe(*value))});
+    if (value->kind != yaml::YamlNode::Kind::kMap) {
+      faults.push_back(
+          {value->place, fmt::format("calls is a mapping of classes to calls, not {}", yaml::Describe(*value))});
       continue;
     }
-    for (const auto& [name, calls] : Entries(*value, "class", {}, faults)) {
+    for (const auto& [name, calls] : yaml::Entries(*value, "class", {}, faults)) {
       if (name.size() > kLongestClass) {
         faults.push_back({calls->place, "a class of calls has a name of at most 256 bytes"});
         continue;
@@ -110,10 +114,10 @@ MeasuredCalls ReadOne(const YamlNode& node, const Names& sources, std::vector<Fa
 
 }  // namespace
 
-std::vector<std::shared_ptr<const MeasuredCalls>> ReadMeasured(const YamlNode& node, const Names& sources,
-                                                               std::vector<Fault>& faults) {
+std::vector<std::shared_ptr<const MeasuredCalls>> ReadMeasured(const yaml::YamlNode& node, const yaml::Names& sources,
+                                                               std::vector<yaml::Fault>& faults) {
   std::vector<std::shared_ptr<const MeasuredCalls>> measured;
-  for (const YamlNode* one : Mappings(node, "measured", true, faults, "calls that were measured")) {
+  for (const yaml::YamlNode* one : yaml::Mappings(node, "measured", true, faults, "calls that were measured")) {
     measured.push_back(std::make_shared<const MeasuredCalls>(ReadOne(*one, sources, faults)));
   }
   std::ranges::stable_sort(measured, {}, [](const auto& one) { return one->ranks; });
@@ -150,4 +154,4 @@ std::string MeasuredText(const std::vector<std::shared_ptr<const MeasuredCalls>>
   return text;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -9,13 +9,13 @@
 #include "yaml/entries.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
 // Appends faults, with their places, to `faults`. `sources`: the names under the file's `sources`.
-std::vector<std::shared_ptr<const MeasuredCalls>> ReadMeasured(const YamlNode& node, const Names& sources,
-                                                               std::vector<Fault>& faults);
+std::vector<std::shared_ptr<const MeasuredCalls>> ReadMeasured(const yaml::YamlNode& node, const yaml::Names& sources,
+                                                               std::vector<yaml::Fault>& faults);
 
 // The section as YAML, indented as in a file.
 std::string MeasuredText(const std::vector<std::shared_ptr<const MeasuredCalls>>& measured, const std::string& source);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

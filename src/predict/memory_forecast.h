@@ -7,7 +7,7 @@
 
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
 struct MemoryForecast {
   int64_t planned_peak_bytes = 0;              // the slab of one rank
@@ -33,4 +33,4 @@ inline constexpr int64_t kProcessBaseBytes = 96'000'000;
 // context.
 inline constexpr int64_t kGpuContextBytes = 600'000'000;
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 
 constexpr size_t kLongestLine = 1024;
@@ -17,15 +17,15 @@ std::string Example(std::span<const Unit> units) {
 
 }  // namespace
 
-bool SourcedReader::IsMap(const YamlNode& node, std::string_view key, std::string_view of_what) {
-  if (node.kind == YamlNode::Kind::kMap) return true;
-  Wrong(node, fmt::format("{} is a mapping{}, not {}", key, of_what, Describe(node)));
+bool SourcedReader::IsMap(const yaml::YamlNode& node, std::string_view key, std::string_view of_what) {
+  if (node.kind == yaml::YamlNode::Kind::kMap) return true;
+  Wrong(node, fmt::format("{} is a mapping{}, not {}", key, of_what, yaml::Describe(node)));
   return false;
 }
 
-std::string SourcedReader::Words(const YamlNode& node, std::string_view key) {
+std::string SourcedReader::Words(const yaml::YamlNode& node, std::string_view key) {
   if (!node.scalar.is_string()) {
-    Wrong(node, fmt::format("{} is text, not {}", key, Describe(node)));
+    Wrong(node, fmt::format("{} is text, not {}", key, yaml::Describe(node)));
     return {};
   }
   auto text = node.scalar.get<std::string>();
@@ -36,17 +36,17 @@ std::string SourcedReader::Words(const YamlNode& node, std::string_view key) {
   return text;
 }
 
-std::vector<std::string> SourcedReader::List(const YamlNode& node, std::string_view key) {
+std::vector<std::string> SourcedReader::List(const yaml::YamlNode& node, std::string_view key) {
   std::vector<std::string> words;
-  if (node.kind != YamlNode::Kind::kList) {
-    Wrong(node, fmt::format("{} is a list, not {}", key, Describe(node)));
+  if (node.kind != yaml::YamlNode::Kind::kList) {
+    Wrong(node, fmt::format("{} is a list, not {}", key, yaml::Describe(node)));
     return words;
   }
-  for (const YamlNode& item : node.items) words.push_back(Words(item, key));
+  for (const yaml::YamlNode& item : node.items) words.push_back(Words(item, key));
   return words;
 }
 
-void SourcedReader::RequireName(const YamlNode& root, const Map& map, const std::string& stem) {
+void SourcedReader::RequireName(const yaml::YamlNode& root, const Map& map, const std::string& stem) {
   if (!map.contains("name")) {
     Wrong(root, "'name' is missing");
   } else if (const std::string name = Words(*map.at("name"), "name"); !name.empty() && name != stem) {
@@ -55,15 +55,15 @@ void SourcedReader::RequireName(const YamlNode& root, const Map& map, const std:
   }
 }
 
-void SourcedReader::ReadSources(const YamlNode& node) {
+void SourcedReader::ReadSources(const yaml::YamlNode& node) {
   if (!IsMap(node, "sources", " of names to words")) return;
-  for (const auto& [key, value] : Entries(node, "source", {}, faults)) {
+  for (const auto& [key, value] : yaml::Entries(node, "source", {}, faults)) {
     sources_[key] = Words(*value, "a source");
     source_names_.push_back(key);
   }
 }
 
-std::string SourcedReader::SourceOf(const YamlNode& node) {
+std::string SourcedReader::SourceOf(const yaml::YamlNode& node) {
   const std::string name = Words(node, "source");
   const auto found = sources_.find(name);
   if (found != sources_.end()) return found->second;
@@ -74,29 +74,29 @@ std::string SourcedReader::SourceOf(const YamlNode& node) {
   return {};
 }
 
-std::optional<SourcedReader::Map> SourcedReader::FigureOf(const YamlNode& node, std::string_view what,
-                                                          std::span<const Unit> units, const Names& more) {
+std::optional<SourcedReader::Map> SourcedReader::FigureOf(const yaml::YamlNode& node, std::string_view what,
+                                                          std::span<const Unit> units, const yaml::Names& more) {
   if (!IsMap(node, what, fmt::format(" of value and source, such as {{value: {}, source: …}}", Example(units)))) {
     return std::nullopt;
   }
-  Names needed = {"value", "source"};
+  yaml::Names needed = {"value", "source"};
   needed.insert(needed.end(), more.begin(), more.end());
-  Names keys = needed;
+  yaml::Names keys = needed;
   keys.emplace_back("note");
   Map map;
-  for (const auto& [key, value] : Entries(node, "key of a figure", keys, faults)) map.emplace(key, value);
+  for (const auto& [key, value] : yaml::Entries(node, "key of a figure", keys, faults)) map.emplace(key, value);
   for (const std::string& key : needed) {
     if (!map.contains(key)) Wrong(node, fmt::format("{} has no '{}'", what, key));
   }
   return map;
 }
 
-std::string SourcedReader::TextOf(const YamlNode& node) {
+std::string SourcedReader::TextOf(const yaml::YamlNode& node) {
   if (node.scalar.is_string()) return node.scalar.get<std::string>();
   return node.scalar.is_number() ? fmt::format("{}", node.scalar.get<double>()) : std::string();
 }
 
-std::optional<double> SourcedReader::AmountOf(const YamlNode& node, std::string_view what,
+std::optional<double> SourcedReader::AmountOf(const yaml::YamlNode& node, std::string_view what,
                                               std::span<const Unit> units) {
   const std::string text = TextOf(node);
   if (Trim(text).starts_with('-')) {
@@ -105,12 +105,12 @@ std::optional<double> SourcedReader::AmountOf(const YamlNode& node, std::string_
   }
   const auto amount = ParseAmount(text, units);
   if (amount) return *amount;
-  Names names;
+  yaml::Names names;
   for (const Unit& unit : units) names.emplace_back(unit.name);
   Wrong(node, fmt::format("{} is {}, such as {}, not {}", what,
                           names.back().empty() ? "a number" : "a number of " + Join(names, ", "), Example(units),
-                          Describe(node)));
+                          yaml::Describe(node)));
   return std::nullopt;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

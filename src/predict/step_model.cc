@@ -17,7 +17,7 @@
 #include "predict/measured_rates.h"
 #include "run/step_figures.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 
 // For devices with measured calls. kDeviations: 90 of 100 cases lie within so many standard deviations of the
@@ -60,23 +60,23 @@ class Rates {
     const double limit = device.is_cpu() ? 1 : device.At("chip.power");
     const double power = std::min(1.0, std::pow(limit / device.Or("chip.rated_power", limit), efficiency.power));
     // On processors, attention multiplies in fp32.
-    const double bf16 = CeilingOf(device.is_cpu() ? MathFormat::kF32 : MathFormat::kBF16) * power;
+    const double bf16 = CeilingOf(device.is_cpu() ? engine::MathFormat::kF32 : engine::MathFormat::kBF16) * power;
     for (const CallCost& call : costs.calls) {
       if (call.flops == 0 || per_s_.contains(call.format)) continue;
       double share = 1;
       switch (call.format) {
-        case MathFormat::kF32:
+        case engine::MathFormat::kF32:
           break;
-        case MathFormat::kTF32:
-        case MathFormat::kBF16:
-        case MathFormat::kF16:
+        case engine::MathFormat::kTF32:
+        case engine::MathFormat::kBF16:
+        case engine::MathFormat::kF16:
           share = own("products", efficiency.products);
           break;
-        case MathFormat::kFp8:
-        case MathFormat::kMxfp8:
+        case engine::MathFormat::kFp8:
+        case engine::MathFormat::kMxfp8:
           share = own("products_fp8", efficiency.products_fp8);
           break;
-        case MathFormat::kFp4:
+        case engine::MathFormat::kFp4:
           share = own("products_fp4", efficiency.products_fp4);
           break;
       }
@@ -93,9 +93,9 @@ class Rates {
   double ComputeSeconds(const CallCost& call) const {
     if (call.flops == 0) return 0;
     const double rate = per_s_.at(call.format);
-    const double attention = call.format == MathFormat::kF32 ? rate : attention_per_s_;
-    const bool recomputed = call.phase == Phase::kRecompute;
-    using enum OpKind;
+    const double attention = call.format == engine::MathFormat::kF32 ? rate : attention_per_s_;
+    const bool recomputed = call.phase == engine::Phase::kRecompute;
+    using enum engine::OpKind;
     switch (call.kind) {
       case kProduct:
         return (recomputed ? framework_.again.products : 1) * call.flops / (rate * call.tiles);
@@ -113,10 +113,10 @@ class Rates {
   }
 
   double MemorySeconds(const CallCost& call) const {
-    using enum OpKind;
+    using enum engine::OpKind;
     double bytes = call.IsTwo(framework_) ? call.bytes + call.spared_bytes : call.bytes;
     if (call.kind == kPass) bytes *= framework_.passes;
-    if (call.phase == Phase::kRecompute) {
+    if (call.phase == engine::Phase::kRecompute) {
       bytes *= call.kind == kProduct ? framework_.again.products
                : call.kind == kPass  ? framework_.again.passes
                                      : framework_.again.attention;
@@ -127,12 +127,13 @@ class Rates {
   // `ranks`: those of the step, of which the framework has replicas.
   double WireSeconds(const CallCost& call, int64_t ranks) const {
     const double share = call.is_mean ? framework_.reduced_bytes / kReducedBytes : 1;
-    const bool twice = call.collective == Collective::kAllReduce;
+    const bool twice = call.collective == engine::Collective::kAllReduce;
     double seconds = CollectiveSeconds(share * call.wire_bytes, twice, call.group, device_, efficiency_);
     if (call.is_mean && framework_.replicas > 1) {  // each part, among the ranks that hold the same one
       const auto copies = static_cast<double>(framework_.replicas);
-      const double part = share * call.collective_bytes /
-                          (call.collective == Collective::kReduceScatter ? static_cast<double>(call.group.ranks) : 1);
+      const double part =
+          share * call.collective_bytes /
+          (call.collective == engine::Collective::kReduceScatter ? static_cast<double>(call.group.ranks) : 1);
       seconds +=
           CollectiveSeconds(2 * (copies - 1) / copies * part, true, {framework_.replicas, ranks}, device_, efficiency_);
     }
@@ -142,10 +143,11 @@ class Rates {
  private:
   // Returns the rate of the fastest product. Products in mxfp8 and fp4 are assumed to get the same share of their
   // peak as in fp8, and products in TF32 the same as in bf16.
-  double CeilingOf(MathFormat format) const {
-    const std::string peak = fmt::format("peaks.{}", MathFormatName(format));
-    if (format == MathFormat::kF32) return device_.At(peak);
-    const bool narrow = format == MathFormat::kFp8 || format == MathFormat::kMxfp8 || format == MathFormat::kFp4;
+  double CeilingOf(engine::MathFormat format) const {
+    const std::string peak = fmt::format("peaks.{}", engine::MathFormatName(format));
+    if (format == engine::MathFormat::kF32) return device_.At(peak);
+    const bool narrow = format == engine::MathFormat::kFp8 || format == engine::MathFormat::kMxfp8 ||
+                        format == engine::MathFormat::kFp4;
     const char* seen = narrow ? "fp8" : "bf16";
     const std::string ceiling = fmt::format("ceilings.{}", seen);
     if (!device_.Has(ceiling)) return device_.At(peak) * kUnknownCeiling;
@@ -158,11 +160,11 @@ class Rates {
   double launch_s_ = 0;
   double bytes_per_s_ = 0;
   double attention_per_s_ = 0;
-  std::map<MathFormat, double> per_s_;
+  std::map<engine::MathFormat, double> per_s_;
 };
 
-TimelineSpan SpanOf(const CallCost& call, double begin_s, double end_s) {
-  const bool communicates = call.collective != Collective::kNone;
+engine::TimelineSpan SpanOf(const CallCost& call, double begin_s, double end_s) {
+  const bool communicates = call.collective != engine::Collective::kNone;
   return {call.op->name,
           call.phase,
           call.layer,
@@ -324,17 +326,18 @@ std::string_view LargestOf(const StepForecast& forecast) {
 template <typename Dropped>
 StepCosts Without(const StepCosts& costs, const Dropped& dropped) {
   struct Took {
-    const OpDef* op = nullptr;
+    const engine::OpDef* op = nullptr;
     bool kept = false;
   };
   std::unordered_map<int32_t, Took> took_off;
-  std::unordered_map<const OpDef*, std::deque<int32_t>> astray;  // started before the dropped calls, landed among them
+  // Started before the dropped calls, landed among them.
+  std::unordered_map<const engine::OpDef*, std::deque<int32_t>> astray;
   StepCosts left{costs.spec, {}};
   left.calls.reserve(costs.calls.size());
   for (const CallCost& call : costs.calls) {
     const bool kept = !dropped(call);
-    if (call.kind == OpKind::kTakeOff) took_off[call.flight] = {call.op, kept};
-    if (call.kind != OpKind::kLanding) {
+    if (call.kind == engine::OpKind::kTakeOff) took_off[call.flight] = {call.op, kept};
+    if (call.kind != engine::OpKind::kLanding) {
       if (kept) left.calls.push_back(call);
       continue;
     }
@@ -383,8 +386,8 @@ StepForecast Extrapolated(const StepForecast& less, const StepForecast& more, do
   return all;
 }
 
-bool IsOfGpusAlone(MathFormat format) {
-  using enum MathFormat;
+bool IsOfGpusAlone(engine::MathFormat format) {
+  using enum engine::MathFormat;
   return format == kTF32 || format == kFp8 || format == kMxfp8 || format == kFp4;
 }
 
@@ -410,21 +413,21 @@ double StepForecast::cold_tokens_per_s(const RunSpec& spec) const {
 StepCosts CostsOf(RunSpec spec, const Device& device) {
   spec.device = "meta";
   spec.gpu = device.gpu;
-  const StepProgram program = TraceStep(spec);
+  const engine::StepProgram program = engine::TraceStep(spec);
   StepCosts costs{spec, {}};
-  const Mesh mesh = MeshOf(spec);
+  const engine::Mesh mesh = engine::MeshOf(spec);
   const auto multiprocessors = static_cast<int64_t>(device.At("chip.multiprocessors"));
   costs.calls.reserve(program.trace.calls().size());
   int32_t micro_step = 0;
   bool went_back = false;  // a layer's backward pass has run
-  for (const OpCall& call : program.trace.calls()) {
-    if (call.phase == Phase::kBackward && call.layer >= 0) went_back = true;
-    if (call.phase == Phase::kForward && std::exchange(went_back, false)) ++micro_step;
+  for (const engine::OpCall& call : program.trace.calls()) {
+    if (call.phase == engine::Phase::kBackward && call.layer >= 0) went_back = true;
+    if (call.phase == engine::Phase::kForward && std::exchange(went_back, false)) ++micro_step;
     CallCost cost{.op = call.op,
                   .phase = call.phase,
-                  .format = MultipliedFormat(call),
+                  .format = engine::MultipliedFormat(call),
                   .flops = call.cost.flops,
-                  .bytes = call.bytes() + ScratchBytes(call),
+                  .bytes = call.bytes() + engine::ScratchBytes(call),
                   .spared_bytes = call.cost.spared_bytes,
                   .wire_bytes = call.cost.wire_bytes,
                   .layer = call.layer,
@@ -434,21 +437,21 @@ StepCosts CostsOf(RunSpec spec, const Device& device) {
     // As the trainer reports it. On processors, all narrow formats and TF32 are emulated.
     cost.is_emulated =
         call.cost.emulated || (device.is_cpu() && call.cost.flops > 0 && IsOfGpusAlone(call.cost.format));
-    using enum OpKind;
+    using enum engine::OpKind;
     if (cost.kind == kProduct) {
       const auto [m, n, k] = call.op->dims(call);
       cost.tiles = TileShare(m, n, k, multiprocessors);
     }
     if (cost.kind == kTakeOff || cost.kind == kAtOnce || cost.kind == kLanding) {
-      const CollectiveAttrs& attrs = CollectiveAttrsOf(call);
+      const engine::CollectiveAttrs& attrs = engine::CollectiveAttrsOf(call);
       cost.flight = attrs.flight;
       cost.axes = attrs.axes;
       cost.group = mesh.GroupOf(program.rank, attrs.axes);
-      cost.is_mean =
-          cost.kind == kTakeOff && cost.collective != Collective::kAllGather && attrs.reduction == Reduction::kMean;
+      cost.is_mean = cost.kind == kTakeOff && cost.collective != engine::Collective::kAllGather &&
+                     attrs.reduction == engine::Reduction::kMean;
       cost.collective_bytes = static_cast<double>(call.reads().front().bytes());
     }
-    if (!device.measured.empty()) cost.shape = CallShapeOf(call);
+    if (!device.measured.empty()) cost.shape = engine::CallShapeOf(call);
     costs.calls.push_back(cost);
   }
   return costs;
@@ -463,21 +466,22 @@ double ExpectedLargest(int64_t count) {
 namespace {
 
 StepForecast SumOf(const StepCosts& costs, const Device& device, const Framework& framework,
-                   Timeline* timeline = nullptr) {
+                   engine::Timeline* timeline = nullptr) {
   const Rates rates(costs, device, framework);
   Times times(costs, device, framework, rates);
   Streams streams;
   StepForecast forecast;
-  std::vector<std::pair<std::pair<const OpDef*, Phase>, ForecastLine>> by_op;  // few enough for a linear search
+  // Few enough for a linear search.
+  std::vector<std::pair<std::pair<const engine::OpDef*, engine::Phase>, ForecastLine>> by_op;
   for (const CallCost& call : costs.calls) {
     const std::pair key(call.op, call.phase);
     auto entry = std::ranges::find(by_op, key, [](const auto& other) { return other.first; });
-    if (entry == by_op.end()) entry = by_op.insert(entry, {key, {call.op->name, PhaseName(call.phase)}});
+    if (entry == by_op.end()) entry = by_op.insert(entry, {key, {call.op->name, engine::PhaseName(call.phase)}});
     ForecastLine& line = entry->second;
     ++line.calls;
     forecast.emulated = forecast.emulated || call.is_emulated;
     const double before = streams.now();
-    using enum OpKind;
+    using enum engine::OpKind;
     if (call.kind == kTakeOff || call.kind == kAtOnce) {
       const double wire_s = times.Wire(call);
       streams.Begin(call.flight, wire_s, times.overlap());
@@ -515,7 +519,7 @@ StepForecast SumOf(const StepCosts& costs, const Device& device, const Framework
     const double wait_ns = times.straggle() * forecast.step_ns;
     if (timeline != nullptr) {
       timeline->Compute({.op = kStragglers,
-                         .phase = Phase::kOptimizer,
+                         .phase = engine::Phase::kOptimizer,
                          .begin_ns = forecast.step_ns,
                          .end_ns = forecast.step_ns + wait_ns});
     }
@@ -530,7 +534,8 @@ StepForecast SumOf(const StepCosts& costs, const Device& device, const Framework
 
 }  // namespace
 
-StepForecast Forecast(const StepCosts& costs, const Device& device, const Framework& framework, Timeline* timeline) {
+StepForecast Forecast(const StepCosts& costs, const Device& device, const Framework& framework,
+                      engine::Timeline* timeline) {
   return WithKnownSpread(SumOf(costs, device, framework, timeline), device, framework);
 }
 
@@ -578,4 +583,4 @@ StepForecast PredictStep(const RunSpec& spec, const Device& device, const Framew
   return TracedStep(spec, device).Price(device, framework);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -17,13 +17,13 @@
 #include "predict/framework.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
 // The costs of one call of a step.
 struct CallCost {
-  const OpDef* op = nullptr;
-  Phase phase = Phase::kForward;
-  MathFormat format = MathFormat::kF32;
+  const engine::OpDef* op = nullptr;
+  engine::Phase phase = engine::Phase::kForward;
+  engine::MathFormat format = engine::MathFormat::kF32;
   double flops = 0;
   double bytes = 0;         // read and written, scratch included
   double spared_bytes = 0;  // more, in two passes: of numbers that only this engine's op neither stores nor reads again
@@ -31,15 +31,15 @@ struct CallCost {
   double tiles = 1;         // TileShare of a product
   int32_t flight = -1;      // joins a collective and its landing
   int32_t layer = -1;       // -1: outside the layers
-  Collective collective = Collective::kNone;
-  double collective_bytes = 0;      // a rank's input of a collective
-  RankGroup group = {};             // among which it is
-  MeshAxes axes = MeshAxes::All();  // along which that group lies
-  bool is_mean = false;             // of gradients
+  engine::Collective collective = engine::Collective::kNone;
+  double collective_bytes = 0;                      // a rank's input of a collective
+  engine::RankGroup group = {};                     // among which it is
+  engine::MeshAxes axes = engine::MeshAxes::All();  // along which that group lies
+  bool is_mean = false;                             // of gradients
   int32_t micro_step = 0;
-  OpKind kind = OpKind::kPass;
-  bool is_emulated = false;  // a product in a format that the device cannot multiply
-  CallShape shape = {};      // only if the device has measured calls
+  engine::OpKind kind = engine::OpKind::kPass;
+  bool is_emulated = false;      // a product in a format that the device cannot multiply
+  engine::CallShape shape = {};  // only if the device has measured calls
 
   // Whether the framework's step has two passes in this call's place.
   bool IsTwo(const Framework& framework) const { return framework.quantizes_apart && spared_bytes > 0; }
@@ -141,7 +141,7 @@ double ExpectedLargest(int64_t count);
 
 // Predicts the step from all of its calls. If `timeline` is given, it gets each call's time.
 StepForecast Forecast(const StepCosts& costs, const Device& device, const Framework& framework = {},
-                      Timeline* timeline = nullptr);
+                      engine::Timeline* timeline = nullptr);
 
 // The share of its ceiling that a product of this shape reaches because of its tiles: the last wave is not full, tiles
 // at the edges compute unused values, and each tile has a prologue and an epilogue. Takes the best of several tile
@@ -150,7 +150,7 @@ double TileShare(int64_t m, int64_t n, int64_t k, int64_t multiprocessors);
 
 // Seconds of a ring collective in which each rank sends `wire_bytes`: (n - 1) / n of the whole, twice that for an
 // all-reduce.
-double CollectiveSeconds(double wire_bytes, bool all_reduce, RankGroup group, const Device& device,
+double CollectiveSeconds(double wire_bytes, bool all_reduce, engine::RankGroup group, const Device& device,
                          const Efficiency& efficiency);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -3,7 +3,7 @@
 
 #include "predict/step_model.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 
 // Terms over which a tile's first loads and last stores are spread.
@@ -35,4 +35,4 @@ double TileShare(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
   return best;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -7,7 +7,7 @@
 #include "run/presets.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
 double RelativeCost(const RunSpec& spec) {
   const int64_t data_parallel = HasSeveralProcesses(spec) ? DataParallelRanks(spec) : 1;
@@ -90,4 +90,4 @@ int64_t TimeModel::LeftNs(double cost, int64_t running_ns, int64_t parallel) con
   return static_cast<int64_t>(std::max(work_ns, 0.0) / static_cast<double>(std::max<int64_t>(parallel, 1)));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

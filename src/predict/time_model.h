@@ -10,7 +10,7 @@
 
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
 // The cost of one repeat of a point, up to a factor: parameters * tokens of all its steps and all its processes.
 double RelativeCost(const RunSpec& spec);
@@ -66,4 +66,4 @@ class TimeModel {
   mutable std::optional<double> seconds_per_cost_;  // of the current samples; nothing: not computed yet
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 double UpOf(const AcceptedChange& change, GateMetric metric) {
@@ -71,4 +71,4 @@ void NameTakenChanges(Gate& gate) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

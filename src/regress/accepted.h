@@ -5,7 +5,7 @@
 
 #include "regress/gate.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 
 // Standard errors from a change to the upper end of its 95 % interval.
 inline constexpr double kAcceptedErrors = 1.96;
@@ -22,4 +22,4 @@ double LogOfTaken(const std::vector<TakenChange>& taken);
 // Adds what was subtracted to each finding's words. Call it once, when all is decided.
 void NameTakenChanges(Gate& gate);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -17,7 +17,7 @@
 #include "stats/chi_squared.h"
 #include "stats/median.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 // The pairs of the gate's two rounds.
@@ -46,7 +46,7 @@ std::vector<std::vector<RunPair>> RoundsInTurns(std::span<const double> runs) {
   return rounds;
 }
 
-double MedianOfSession(SessionRuns runs) { return MedianOf(runs); }
+double MedianOfSession(SessionRuns runs) { return stats::MedianOf(runs); }
 
 // By the medians of sessions, which differ by what their runs do, too. The variance of a median is pi / 2 / n of that
 // of runs. The upper end is by the chi-squared distribution of the medians' variance.
@@ -60,7 +60,7 @@ void EstimateSpread(std::span<const SessionRuns> sessions, CalibratedCell& cell)
     for (const double run : runs) within.push_back(run - medians.back());
     of_runs += 1 / static_cast<double>(runs.size()) / static_cast<double>(sessions.size());
   }
-  cell.sigma = RobustSigma(within);
+  cell.sigma = stats::RobustSigma(within);
   if (medians.size() < 2) return;
   const auto freedom = static_cast<double>(medians.size() - 1);
   const double mean = std::accumulate(medians.begin(), medians.end(), 0.0) / static_cast<double>(medians.size());
@@ -68,7 +68,7 @@ void EstimateSpread(std::span<const SessionRuns> sessions, CalibratedCell& cell)
   for (const double median : medians) squares += (median - mean) * (median - mean);
   const double noise = std::numbers::pi / 2 * cell.sigma * cell.sigma * of_runs;
   cell.between = std::sqrt(std::max(0.0, squares / freedom - noise));
-  const double least = ChiSquaredQuantile(0.05, std::ssize(medians) - 1);
+  const double least = stats::ChiSquaredQuantile(0.05, std::ssize(medians) - 1);
   cell.most_between = std::sqrt(std::max(0.0, squares / least - noise));
 }
 
@@ -273,4 +273,4 @@ std::string CalibrationWords(std::span<const CalibratedCell> cells) {
   return words;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

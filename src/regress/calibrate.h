@@ -14,7 +14,7 @@
 #include "base/table.h"
 #include "regress/measurements.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 
 inline constexpr size_t kRunsOfNight = 3;
 
@@ -62,4 +62,4 @@ Table SessionTable(std::span<const MeasuredCell> cells);
 // The rates over all points, and what the sessions can tell, in a few sentences. Empty: too few runs for any.
 std::string CalibrationWords(std::span<const CalibratedCell> cells);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -15,7 +15,7 @@
 #include "regress/point_names.h"
 #include "stats/median.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 void AddMeasurement(const MeasuredRuns& runs, SideCell& cell) {
@@ -62,7 +62,7 @@ std::optional<SideCell> On(const std::string& machine, const ByMachine& cells) {
 constexpr double kWidest = 2;
 
 // On the scale of logarithms: a side's mean over its runs, of which there are at least two.
-Estimate MeanOfRuns(const std::vector<double>& logs) {
+stats::Estimate MeanOfRuns(const std::vector<double>& logs) {
   const auto runs = static_cast<double>(logs.size());
   const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / runs;
   double squares = 0;
@@ -136,7 +136,7 @@ std::string RatioText(const StepRatio& ratio) {
 
 }  // namespace
 
-std::vector<SideCell> ReadSide(Store& store, const SideChoice& choice) {
+std::vector<SideCell> ReadSide(store::Store& store, const SideChoice& choice) {
   MeasurementChoice measurements;
   measurements.campaign = choice.campaign;
   measurements.commit = choice.commit;
@@ -176,11 +176,11 @@ std::optional<StepRatio> RatioOf(const ComparedCell& cell) {
   const std::vector<double>& base_runs = cell.base->log_step_times;
   const std::vector<double>& head_runs = cell.head->log_step_times;
   if (base_runs.empty() || head_runs.empty()) return std::nullopt;
-  const Estimate base = MeanOfRuns(base_runs);
-  const Estimate head = MeanOfRuns(head_runs);
-  const Estimate estimate = Ratio(head, base);
+  const stats::Estimate base = MeanOfRuns(base_runs);
+  const stats::Estimate head = MeanOfRuns(head_runs);
+  const stats::Estimate estimate = stats::Ratio(head, base);
   StepRatio ratio{base.value, head.value, estimate.value, std::nullopt, std::nullopt};
-  const double factor = Factor(estimate);
+  const double factor = stats::Factor(estimate);
   if (base_runs.size() > 1 && head_runs.size() > 1 && factor <= kWidest) {
     ratio.low = estimate.value / factor;
     ratio.high = estimate.value * factor;
@@ -244,4 +244,4 @@ Table ShortComparisonTable(std::span<const ComparedCell> cells) {
   return table;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -10,9 +10,11 @@
 
 #include "base/table.h"
 
-namespace ridgeline {
-
+namespace ridgeline::store {
 class Store;
+}  // namespace ridgeline::store
+
+namespace ridgeline::regress {
 
 // The measurements of a store that form a side: those of a campaign, those by builds of a commit (its full name, as in
 // the results), else the newest of each point and setup.
@@ -38,7 +40,7 @@ struct SideCell {
 
 // The side's cells, in the order in which their points came into the store. Runs that ended for infrastructure reasons
 // or were cancelled are no measurements. Throws Error(kInvalidInput) if step times in the store are invalid.
-std::vector<SideCell> ReadSide(Store& store, const SideChoice& choice);
+std::vector<SideCell> ReadSide(store::Store& store, const SideChoice& choice);
 
 struct ComparedCell {
   std::optional<SideCell> base;
@@ -71,4 +73,4 @@ Table ComparisonTable(std::span<const ComparedCell> cells);
 // The same for people, with fewer columns and rounded figures.
 Table ShortComparisonTable(std::span<const ComparedCell> cells);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "regress/accepted.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 bool IsOf(const GateFinding& finding, const SuspectCell& cell) {
@@ -231,4 +231,4 @@ void Confirm(Gate& gate, std::span<const SuspectCell> cells) {
   Conclude(gate);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

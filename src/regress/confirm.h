@@ -13,7 +13,7 @@
 #include "regress/measurements.h"
 #include "regress/verdict.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 
 inline constexpr size_t kMostRounds = 3;
 
@@ -51,4 +51,4 @@ bool MeasureInTurns(const Gate& gate, std::vector<SuspectCell>& cells, const Pai
 // (Benjamini and Hochberg, over cells and metrics).
 void Confirm(Gate& gate, std::span<const SuspectCell> cells);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -20,7 +20,7 @@
 #include "stats/median.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 using GatedPoint = std::pair<std::string, std::string>;  // a point's id and its setup
@@ -251,7 +251,7 @@ class CellGate {
     std::erase_if(before, [&](const MeasuredRuns* runs) { return runs->ended_unix_ns >= window[0]->ended_unix_ns; });
     std::vector<double> nights = MedianNights(window);
     std::vector<double> times = StepTimesOf(tonight_);
-    nights.push_back(MedianOf(times));
+    nights.push_back(stats::MedianOf(times));
     const auto judged = JudgeNights(MedianNights(before), nights);
     if (!judged) return;
     finding.nights_chance = judged->slower ? judged->chance : 1;
@@ -289,7 +289,7 @@ class CellGate {
     std::vector<double> nights;
     for (const MeasuredRuns* runs : history) {
       std::vector<double> times = runs->log_step_times;
-      nights.push_back(MedianOf(times));
+      nights.push_back(stats::MedianOf(times));
     }
     return nights;
   }
@@ -306,7 +306,7 @@ class CellGate {
       finding.head_runs = std::ssize(now);
       finding.tolerance = MemoryTolerance(before);
       finding.detectable = finding.tolerance;
-      finding.base = MedianOf(before);
+      finding.base = stats::MedianOf(before);
       finding.head = *std::max_element(now.begin(), now.end());
       finding.change = *finding.head / *finding.base - 1;
       finding.acceptable = finding.change;
@@ -452,7 +452,7 @@ bool IsMemory(GateMetric metric) {
   return metric == GateMetric::kPeakMemory || metric == GateMetric::kPinnedPeakMemory;
 }
 
-ExpectedCells ReadExpected(Store& store, const std::string& campaign) {
+ExpectedCells ReadExpected(store::Store& store, const std::string& campaign) {
   ExpectedCells expected;
   if (campaign.empty()) return expected;
   // The reason is shown beside a point only if the infrastructure is known to have caused the loss. A lost point that
@@ -583,4 +583,4 @@ int GateExitCode(GateAnswer answer) {
   return 3;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

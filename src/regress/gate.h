@@ -14,9 +14,11 @@
 
 #include "regress/measurements.h"
 
-namespace ridgeline {
-
+namespace ridgeline::store {
 class Store;
+}  // namespace ridgeline::store
+
+namespace ridgeline::regress {
 
 // From good to bad.
 enum class GateAnswer {
@@ -126,7 +128,7 @@ struct ExpectedCells {
 };
 
 // The results of the store's sweeps for this campaign, and those that ended for infrastructure reasons.
-ExpectedCells ReadExpected(Store& store, const std::string& campaign);
+ExpectedCells ReadExpected(store::Store& store, const std::string& campaign);
 
 struct GateSides {
   std::vector<MeasuredCell> head;
@@ -161,4 +163,4 @@ std::string GateCounts(const Gate& gate);
 // 0 pass, 1 regression, 3 infrastructure, 4 inconclusive.
 int GateExitCode(GateAnswer answer);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "regress/gate_forms.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 constexpr size_t kMostOfAKind = 10;     // the most that GitHub shows for a step
@@ -62,4 +62,4 @@ std::string GateAnnotations(const Gate& gate) {
   return CommandsOf(gate, "error", true) + CommandsOf(gate, "warning", false);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -7,7 +7,7 @@
 #include "base/table.h"
 #include "regress/gate.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 
 // One row per finding, worst first, with rounded figures: for people.
 Table GateTable(const Gate& gate);
@@ -38,4 +38,4 @@ std::string GateAnnotations(const Gate& gate);
 // OpenMetrics text, which GitLab's metrics report also reads.
 std::string GateOpenMetrics(const Gate& gate);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

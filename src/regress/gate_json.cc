@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "regress/gate_forms.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 // A figure that was not measured is null; so is an infinite one.
@@ -78,4 +78,4 @@ std::string GateJson(const Gate& gate) {
   return ShowJson(document, 2) + "\n";
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

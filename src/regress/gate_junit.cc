@@ -6,7 +6,7 @@
 #include "regress/gate_forms.h"
 #include "report/escape.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 std::string_view ElementOf(GateAnswer answer) {
@@ -49,7 +49,7 @@ std::string GateJunit(const Gate& gate) {
   for (const auto& [name, value] :
        {std::pair{"head", gate.head}, {"baseline", gate.baseline}, {"pinned", gate.pinned}}) {
     if (!value.empty()) {
-      xml += fmt::format("      <property name=\"{}\" value=\"{}\"/>\n", name, EscapeHtml(value));
+      xml += fmt::format("      <property name=\"{}\" value=\"{}\"/>\n", name, report::EscapeHtml(value));
     }
   }
   xml += "    </properties>\n";
@@ -57,9 +57,9 @@ std::string GateJunit(const Gate& gate) {
   for (size_t i = 0; i < gate.findings.size(); ++i) {
     const GateFinding& finding = gate.findings[i];
     const std::string_view element = ElementOf(finding.answer);
-    const std::string said = EscapeHtml(Said(table, table.rows[i]));
-    xml += fmt::format("    <testcase classname=\"ridgeline.gate\" name=\"{}: {}\">\n      ", EscapeHtml(finding.point),
-                       GateMetricName(finding.metric));
+    const std::string said = report::EscapeHtml(Said(table, table.rows[i]));
+    xml += fmt::format("    <testcase classname=\"ridgeline.gate\" name=\"{}: {}\">\n      ",
+                       report::EscapeHtml(finding.point), GateMetricName(finding.metric));
     xml += finding.answer == GateAnswer::kPass
                ? fmt::format("<system-out>{}</system-out>\n", said)
                : fmt::format("<{} type=\"{}\" message=\"{}\"/>\n", element, GateAnswerName(finding.answer), said);
@@ -68,4 +68,4 @@ std::string GateJunit(const Gate& gate) {
   return xml + "  </testsuite>\n</testsuites>\n";
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

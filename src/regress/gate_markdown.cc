@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "regress/gate_forms.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 constexpr size_t kLongestName = 200;   // limit for the text above the table
@@ -63,4 +63,4 @@ std::string GateMarkdown(const Gate& gate, size_t most_bytes) {
   return page;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "regress/gate_forms.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 // Removes #: GitLab treats the text after it as a comment, wherever it stands.
@@ -99,4 +99,4 @@ std::string GateOpenMetrics(const Gate& gate) {
   return text + "# EOF\n";
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

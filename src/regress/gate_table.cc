@@ -7,7 +7,7 @@
 #include "regress/gate_forms.h"
 #include "regress/verdict.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 std::string Figure(const GateFinding& finding, const std::optional<double>& figure) {
@@ -69,4 +69,4 @@ std::string GateText(const Gate& gate) {
   return fmt::format("{}\n{}\n", ToText(GateTable(gate)), PrintableLine(GateConclusion(gate)));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -13,7 +13,7 @@
 #include "regress/point_names.h"
 #include "stats/change_points.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 // Consecutive runs of one commit, as a build of it was measured.
@@ -29,7 +29,7 @@ struct CommitRuns {
 
 // A commit that is measured again after another one gets one more row.
 std::vector<CommitRuns> RowsOf(const MeasuredCell& cell, const std::string& point) {
-  std::vector<HistoryRun> history;
+  std::vector<stats::HistoryRun> history;
   std::vector<CommitRuns> rows;
   std::map<size_t, size_t> row_of_first;  // a commit's first run -> its row
   double sum = 0;
@@ -46,7 +46,7 @@ std::vector<CommitRuns> RowsOf(const MeasuredCell& cell, const std::string& poin
       rows.back().step_ns = std::exp(sum / static_cast<double>(rows.back().runs));
     }
   }
-  for (const ChangePoint& change : ChangePoints(history)) {
+  for (const stats::ChangePoint& change : stats::ChangePoints(history)) {
     rows[row_of_first.at(change.first)].change = std::expm1(change.change);
   }
   return rows;
@@ -102,4 +102,4 @@ Table ShortHistoryTable(std::span<const MeasuredCell> cells, bool changed_only) 
   return table;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -6,7 +6,7 @@
 #include "base/table.h"
 #include "regress/measurements.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 
 // One row for each cell and each sequence of runs of one commit, oldest first. `changed_only`: only the rows at which
 // the level changed (stats/change_points.h). Steps are geometric means over the commit's runs.
@@ -15,4 +15,4 @@ Table HistoryTable(std::span<const MeasuredCell> cells, bool changed_only = fals
 // The same for people, with rounded figures.
 Table ShortHistoryTable(std::span<const MeasuredCell> cells, bool changed_only = false);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -11,13 +11,13 @@
 #include "report/steps.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 // Adds the figures of each run of one measurement.
 void AddStepTimes(const std::vector<Cell>& row, MeasuredRuns& runs) {
-  for (const SteadySteps& run :
-       SteadyRuns(CellText(row[5]), CellInteger(row[6]), CellInteger(row[7]), CellInteger(row[8]))) {
+  for (const stats::SteadySteps& run :
+       report::SteadyRuns(CellText(row[5]), CellInteger(row[6]), CellInteger(row[7]), CellInteger(row[8]))) {
     const bool is_first = runs.log_step_times.empty();
     runs.log_step_times.push_back(run.log_median);
     runs.warm_up_steps = std::max(runs.warm_up_steps, static_cast<int64_t>(run.warm_up));
@@ -82,7 +82,7 @@ std::string Query(const MeasurementChoice& choice) {
 
 }  // namespace
 
-std::vector<MeasuredCell> ReadMeasurements(Store& store, const MeasurementChoice& choice) {
+std::vector<MeasuredCell> ReadMeasurements(store::Store& store, const MeasurementChoice& choice) {
   std::map<std::string, std::string> texts;
   if (choice.campaign.ends_with('*')) {
     texts["beginning"] = choice.campaign.substr(0, choice.campaign.size() - 1);
@@ -107,4 +107,4 @@ std::vector<MeasuredCell> ReadMeasurements(Store& store, const MeasurementChoice
   return cells;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

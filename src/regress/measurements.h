@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
-namespace ridgeline {
-
+namespace ridgeline::store {
 class Store;
+}  // namespace ridgeline::store
+
+namespace ridgeline::regress {
 
 // Measurements that are left out: all of a campaign, or those of one cell of it.
 struct LeftOutMeasurements {
@@ -78,6 +80,6 @@ std::optional<LikePeaks> LikePeaksOf(const Side& base, const Side& head) {
 
 // In the order in which their points came into the store. Runs that ended for infrastructure reasons or were cancelled
 // are no measurements. Throws Error(kInvalidInput) if step times in the store are invalid.
-std::vector<MeasuredCell> ReadMeasurements(Store& store, const MeasurementChoice& choice);
+std::vector<MeasuredCell> ReadMeasurements(store::Store& store, const MeasurementChoice& choice);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -8,7 +8,7 @@
 
 #include "stats/median.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 constexpr double kPower80 = 0.8416;  // the normal quantile of 80 %
@@ -18,7 +18,7 @@ constexpr double kOfMedian = std::numbers::pi / 2;  // the variance of a median,
 
 double MedianOfRuns(std::span<const double> runs) {
   std::vector<double> values(runs.begin(), runs.end());
-  return MedianOf(values);
+  return stats::MedianOf(values);
 }
 
 // The deviation of a single value is 0. For two alternating levels, a robust deviation may be 0, too.
@@ -62,7 +62,7 @@ double ChanceOfWins(size_t wins, size_t m, size_t n) {
 std::optional<Baseline> RollingBaseline(std::span<const double> history, std::span<const double> nights) {
   if (history.size() < kHistoryRuns) return std::nullopt;
   const auto last = history.last(kHistoryRuns);
-  Baseline baseline{MedianOfRuns(last), RobustSigma(last), last.size()};
+  Baseline baseline{MedianOfRuns(last), stats::RobustSigma(last), last.size()};
   if (nights.size() < kSigmaNights) return baseline;
   nights = nights.last(std::min(nights.size(), kBaseNights));
   baseline.nights_sigma = DeviationButLargest(nights);
@@ -129,4 +129,4 @@ double MemoryTolerance(std::span<const double> before) {
   return std::max(std::max(kMemoryBytes, 3 * error) / base, kMemoryShare);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-namespace ridgeline {
+namespace ridgeline::regress {
 
 // A slowdown that is tolerated, as a share: 1 %. Twice that cannot be told from 3 % if runs differ by 1 %
 // (tests/regress/simulation_test.cc).
@@ -89,4 +89,4 @@ bool MemoryGrew(int64_t base_bytes, int64_t head_bytes);
 // the largest, because for two alternating levels the robust one may be 0. REQUIRES: peaks above 0, at least one.
 double MemoryTolerance(std::span<const double> before);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

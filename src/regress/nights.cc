@@ -16,7 +16,7 @@
 #include "regress/gate.h"
 #include "ridgeline/json_fault.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 namespace fs = std::filesystem;
 
@@ -483,4 +483,4 @@ std::string AcceptedWords(const Night& night) {
   return Join(words, "; ");
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

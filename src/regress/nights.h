@@ -14,7 +14,7 @@
 #include "regress/gate.h"
 #include "regress/measurements.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 
 // A point with one setup, on any machine.
 struct NightCell {
@@ -134,4 +134,4 @@ std::string NightAnswer(const Night& night);
 // Its words to show beside its answer: without the answer with which a gate's words begin.
 std::string NightWords(const Night& night);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

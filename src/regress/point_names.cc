@@ -6,23 +6,23 @@
 #include "report/facts.h"
 #include "run/point_name.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
-std::string Value(const ShownFacts& fields, const std::string& key) {
+std::string Value(const report::ShownFacts& fields, const std::string& key) {
   const auto it = fields.find(key);
   return it == fields.end() ? "" : it->second;
 }
 
-bool Differs(const std::vector<ShownFacts>& points, const std::string& key) {
+bool Differs(const std::vector<report::ShownFacts>& points, const std::string& key) {
   return std::any_of(points.begin(), points.end(),
-                     [&](const ShownFacts& point) { return Value(point, key) != Value(points.front(), key); });
+                     [&](const report::ShownFacts& point) { return Value(point, key) != Value(points.front(), key); });
 }
 
 // Whether points with the same `of` have the same `key`.
-bool Follows(const std::vector<ShownFacts>& points, const std::string& key, const std::string& of) {
+bool Follows(const std::vector<report::ShownFacts>& points, const std::string& key, const std::string& of) {
   std::map<std::string, std::string> values;
-  return std::all_of(points.begin(), points.end(), [&](const ShownFacts& point) {
+  return std::all_of(points.begin(), points.end(), [&](const report::ShownFacts& point) {
     return values.emplace(Value(point, of), Value(point, key)).first->second == Value(point, key);
   });
 }
@@ -30,10 +30,10 @@ bool Follows(const std::vector<ShownFacts>& points, const std::string& key, cons
 }  // namespace
 
 std::vector<std::string> PointNames(std::span<const std::string> specs) {
-  std::vector<ShownFacts> points;
-  ShownFacts all;
+  std::vector<report::ShownFacts> points;
+  report::ShownFacts all;
   for (const std::string& spec : specs) {
-    points.push_back(FactsOfPoint(spec));
+    points.push_back(report::FactsOfPoint(spec));
     all.insert(points.back().begin(), points.back().end());
   }
   std::vector<std::string> keys;
@@ -44,7 +44,7 @@ std::vector<std::string> PointNames(std::span<const std::string> specs) {
   }
   if (keys.empty()) keys.emplace_back("model");
   std::vector<std::string> names;
-  for (const ShownFacts& point : points) {
+  for (const report::ShownFacts& point : points) {
     std::vector<NamedValue> values;
     for (const std::string& key : keys) {
       if (point.contains(key)) values.emplace_back(key, point.at(key));
@@ -54,4 +54,4 @@ std::vector<std::string> PointNames(std::span<const std::string> specs) {
   return names;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -7,7 +7,7 @@
 
 #include "stats/student.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 constexpr double kTail = 0.025;    // above a 95 % interval
@@ -25,7 +25,7 @@ struct Difference {
   // Half of the interval, if there were this many pairs.
   double HalfWith(int64_t count) const {
     if (count < 2) return std::numeric_limits<double>::infinity();
-    return StudentQuantile(kTail, count - 1) * deviation / std::sqrt(static_cast<double>(count));
+    return stats::StudentQuantile(kTail, count - 1) * deviation / std::sqrt(static_cast<double>(count));
   }
   bool Slower(double limit) const { return mean > limit && mean > half(); }
 };
@@ -90,8 +90,10 @@ Judgement Judge(std::span<const std::vector<RunPair>> rounds, double tolerance) 
   judgement.high = all.mean + all.half();
   judgement.detectable = std::numeric_limits<double>::infinity();
   if (all.pairs > 1) {
-    judgement.detectable = all.half() + StudentQuantile(kMissed, all.pairs - 1) * all.error();
-    judgement.chance = all.error() > 0 ? StudentTail(all.mean / all.error(), all.pairs - 1) : all.mean > 0 ? 0 : 1;
+    judgement.detectable = all.half() + stats::StudentQuantile(kMissed, all.pairs - 1) * all.error();
+    judgement.chance = all.error() > 0 ? stats::StudentTail(all.mean / all.error(), all.pairs - 1)
+                       : all.mean > 0  ? 0
+                                       : 1;
   }
   if (judgement.high < limit) {
     judgement.decision = Decision::kPass;
@@ -120,4 +122,4 @@ std::vector<bool> Discoveries(std::span<const double> chances, double rate) {
   return discovered;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -10,7 +10,7 @@
 
 #include "regress/nightly.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 
 // Figures of two runs: logarithms of median steady step times.
 struct RunPair {
@@ -56,4 +56,4 @@ inline constexpr double kTurnsRate = 0.005;
 // chances, so cells that were no suspects do not count (Bourgon, Gentleman and Huber, 2010).
 std::vector<bool> Discoveries(std::span<const double> chances, double rate);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

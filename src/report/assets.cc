@@ -4,7 +4,7 @@
 
 #include "report/escape.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 // Neither text holds < or &, so that the page is well-formed XML as it stands.
 const std::string_view kPageStyle = R"(
@@ -147,4 +147,4 @@ std::string PageHead(const std::string& title) {
       kPageStyleHash, kPageScriptHash, EscapeHtml(title), kPageStyle);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 extern const std::string_view kPageStyle;
 extern const std::string_view kPageStyleHash;
@@ -16,4 +16,4 @@ extern const std::string_view kPageScriptHash;
 // the script.
 std::string PageHead(const std::string& title);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 AxisUnit PickUnit(AxisScale scale, double max, const std::string& axis) {
   static constexpr std::array<std::pair<double, std::string_view>, 5> kCounts = {
@@ -105,4 +105,4 @@ int DigitsOfTicks(const std::vector<double>& ticks) {
   return digits;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

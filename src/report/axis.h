@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 enum class AxisScale { kCount, kBytes, kPlain };
 
@@ -40,4 +40,4 @@ std::string TickText(double value, std::string_view suffix = {}, int digits = kT
 // As many digits as distinguish neighbouring ticks.
 int DigitsOfTicks(const std::vector<double>& ticks);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -13,7 +13,7 @@
 #include "report/steps.h"
 #include "stats/change_points.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 size_t ColumnOfChanges(const Report& report, const Table& table, std::string_view name) {
@@ -48,17 +48,17 @@ void AddChanges(const Report& report, Table& table) {
     std::stable_sort(rows.begin(), rows.end(), [&](size_t a, size_t b) {
       return CellInteger(table.rows[a][order]) < CellInteger(table.rows[b][order]);
     });
-    std::vector<HistoryRun> runs;
+    std::vector<stats::HistoryRun> runs;
     std::vector<size_t> row_of;  // the row of each run
     for (const size_t row : rows) {
       const std::vector<Cell>& cells = table.rows[row];
-      for (const SteadySteps& run : SteadyRuns(CellText(cells[all_steps]), CellInteger(cells[warmup]),
-                                               CellInteger(cells[steps]), CellInteger(cells[median]))) {
+      for (const stats::SteadySteps& run : SteadyRuns(CellText(cells[all_steps]), CellInteger(cells[warmup]),
+                                                      CellInteger(cells[steps]), CellInteger(cells[median]))) {
         runs.push_back({CellText(cells[at]), run.log_median});
         row_of.push_back(row);
       }
     }
-    for (const ChangePoint& change : ChangePoints(runs)) {
+    for (const stats::ChangePoint& change : stats::ChangePoints(runs)) {
       std::vector<Cell>& cells = table.rows[row_of[change.first]];
       const double percent = 100 * std::expm1(change.change);
       const std::string word = percent > 0 ? "slower" : "faster";
@@ -69,4 +69,4 @@ void AddChanges(const Report& report, Table& table) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

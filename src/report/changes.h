@@ -10,10 +10,10 @@
 #include "base/table.h"
 #include "report/report.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 // The query must give the columns that `changes` names, and each row's `failure`, `all_steps_ns`, `warmup_steps`,
 // `steps` and `step_median_ns`, as in the store's views. Throws Error(kInvalidInput) if one is missing.
 void AddChanges(const Report& report, Table& table);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

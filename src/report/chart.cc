@@ -12,7 +12,7 @@
 #include "report/escape.h"
 #include "report/svg.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using svg::Colour;
@@ -374,4 +374,4 @@ class Renderer {
 
 std::string RenderBarChart(const BarChart& chart, const svg::Room& room) { return Renderer(chart, room).Render(); }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

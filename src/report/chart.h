@@ -8,7 +8,7 @@
 #include "report/axis.h"
 #include "report/svg.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 // A bar's fill shows where its figure comes from.
 enum class Fill { kSolid, kHatched, kDotted };
@@ -62,4 +62,4 @@ struct BarChart {
 // spread out over it.
 std::string RenderBarChart(const BarChart& chart, const svg::Room& room);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -7,7 +7,7 @@
 
 #include "report/rows.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 bool Meets(const Rows& rows, size_t row, const RowPick& pick) {
@@ -189,4 +189,4 @@ std::vector<std::string> Conclude(const Report& report, const Rows& rows, std::s
   return said;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

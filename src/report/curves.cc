@@ -10,7 +10,7 @@
 #include "report/intervals.h"
 #include "report/page.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 Stroke StrokeOf(const Rows& rows, size_t row) {
@@ -273,4 +273,4 @@ LineChart MakeLineChart(const Report& report, const ReportChart& chart, const Ro
   return out;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

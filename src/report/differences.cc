@@ -12,7 +12,7 @@
 #include "report/page.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 struct Knowledge {
@@ -20,7 +20,7 @@ struct Knowledge {
   std::set<std::string> of_setups;      // facts from a setup
 };
 
-Knowledge Known(Store& store, const std::vector<std::optional<int64_t>>& results) {
+Knowledge Known(store::Store& store, const std::vector<std::optional<int64_t>>& results) {
   Json numbers = Json::array();
   for (const auto& result : results) {
     if (result) numbers.push_back(*result);
@@ -93,7 +93,7 @@ bool FollowsFromPrecision(const std::string& key, const std::map<int64_t, ShownF
 
 }  // namespace
 
-std::vector<std::string> TellApart(Store& store, const std::vector<std::optional<int64_t>>& results,
+std::vector<std::string> TellApart(store::Store& store, const std::vector<std::optional<int64_t>>& results,
                                    const std::set<std::string>& told) {
   const auto [known, of_setups] = Known(store, results);
   std::map<std::string, std::set<std::string>> values;
@@ -122,7 +122,7 @@ std::vector<std::string> TellApart(Store& store, const std::vector<std::optional
   return words;
 }
 
-void AddDifferences(const Report& report, Store& store, Table& table) {
+void AddDifferences(const Report& report, store::Store& store, Table& table) {
   const auto column = [&](std::string_view name) {
     return static_cast<size_t>(std::find(table.columns.begin(), table.columns.end(), name) - table.columns.begin());
   };
@@ -151,4 +151,4 @@ void AddDifferences(const Report& report, Store& store, Table& table) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

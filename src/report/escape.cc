@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 std::string EscapeHtml(std::string_view text) {
   std::string out;
@@ -69,4 +69,4 @@ std::string ScriptJson(const Json& value) {
   return out;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

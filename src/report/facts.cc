@@ -4,7 +4,7 @@
 
 #include "run/model.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 void BringOwnFieldsForward(ShownFacts& facts) {
@@ -40,4 +40,4 @@ ShownFacts FactsOfPoint(const std::string& spec) {
   return facts;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 using ShownFacts = std::map<std::string, std::string>;  // values in the form for people
 
@@ -17,4 +17,4 @@ void AddFacts(const Json& json, const std::string& prefix, ShownFacts& facts);
 // Error(kInvalidInput) if it is invalid.
 ShownFacts FactsOfPoint(const std::string& spec);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

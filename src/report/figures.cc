@@ -12,7 +12,7 @@
 #include "report/page.h"
 #include "run/disturbance.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 // With the version that it printed, if the answer has both, and the definition that started it.
@@ -220,4 +220,4 @@ std::string ProvenanceSentence(const Rows& rows, std::span<const size_t> panel) 
   return text.empty() ? text : text + ".";
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

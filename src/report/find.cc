@@ -7,7 +7,7 @@
 #include "base/user_folders.h"
 #include "report/report.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace fs = std::filesystem;
 
 namespace {
@@ -47,4 +47,4 @@ Report LoadReport(const std::string& name, const std::vector<fs::path>& folders)
   throw NoneOfName("report", name, names, folders);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -8,7 +8,7 @@
 
 #include "report/escape.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 // Pixels.
@@ -142,4 +142,4 @@ std::string RenderForestChart(const ForestChart& chart, const svg::Room& room) {
   return ForestRenderer(chart, room).Render();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -9,7 +9,7 @@
 #include "report/axis.h"
 #include "report/svg.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 struct ForestRow {
   std::string label;
@@ -36,4 +36,4 @@ struct ForestChart {
 // is much longer than the distance between the figures is cut at the axis, with an arrowhead.
 std::string RenderForestChart(const ForestChart& chart, const svg::Room& room);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -7,7 +7,7 @@
 
 #include "report/escape.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 // Pixels.
@@ -74,4 +74,4 @@ std::string RenderHeatMap(const HeatMap& map, const svg::Room& room) {
                        bottom + 14 + svg::kLine + 10, body);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -7,7 +7,7 @@
 
 #include "report/svg.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 struct HeatCell {
   size_t column = 0;  // indices into the map's labels
@@ -33,4 +33,4 @@ struct HeatMap {
 // One <svg> with presentation attributes only, like RenderBarChart's. It is as high as its rows need.
 std::string RenderHeatMap(const HeatMap& map, const svg::Room& room);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -13,7 +13,7 @@
 #include "report/html_table.h"
 #include "report/page.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 constexpr size_t kMaxHeading = 140;
@@ -234,4 +234,4 @@ std::string RenderHtml(const Report& report, const Rows& rows, const RenderOptio
   return out;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -8,7 +8,7 @@
 #include "report/escape.h"
 #include "report/page.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 // The class of the cells of a column that is hidden if there is no room for all.
@@ -115,4 +115,4 @@ std::string TableHtml(const Rows& rows, const std::vector<const ReportColumn*>& 
   return out + "</tbody>\n</table></div>\n</div>\n";
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -9,7 +9,7 @@
 #include "report/report.h"
 #include "report/rows.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 inline constexpr size_t kMaxLog = 8000;  // characters of an unfolded log
 inline constexpr size_t kMaxCell = 80;   // characters of a cell; its title has the whole text
@@ -21,4 +21,4 @@ std::string Titled(std::string_view tag, std::string_view attributes, const std:
 std::string TableHtml(const Rows& rows, const std::vector<const ReportColumn*>& columns,
                       std::span<const size_t> all_rows, std::string caption, const std::string& id);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

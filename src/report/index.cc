@@ -5,7 +5,7 @@
 #include "report/assets.h"
 #include "report/escape.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 std::string RenderIndex(const std::string& title, const std::vector<IndexEntry>& entries) {
   std::string out = PageHead(title) + "<header>\n<h1>" + EscapeHtml(title) + "</h1>\n</header>\n<main>\n";
@@ -25,4 +25,4 @@ std::string RenderIndex(const std::string& title, const std::vector<IndexEntry>&
   return out + "</main>\n</body>\n</html>\n";
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

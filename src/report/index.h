@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 struct IndexEntry {
   std::string file;  // beside the index; empty: no page
@@ -17,4 +17,4 @@ struct IndexEntry {
 // Its style, and what it may load, are those of a report's page.
 std::string RenderIndex(const std::string& title, const std::vector<IndexEntry>& entries);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

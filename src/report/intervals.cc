@@ -15,7 +15,7 @@
 #include "report/steps.h"
 #include "stats/median.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 // The query's values for a run, by column.
@@ -55,17 +55,17 @@ class Intervals {
     std::vector<Cell> cells(compares ? 6 : 2);
     const std::optional<double> value = Number(table_.rows[row][value_place]);
     if (!value || column.steps_of.empty()) return cells;
-    std::vector<Estimate> medians;
+    std::vector<stats::Estimate> medians;
     for (const size_t place : results) {
       const int64_t result = CellInteger(table_.rows[row][place]);
       // A comparison with itself has no interval.
       if (place != results[0] && result == CellInteger(table_.rows[row][results[0]])) return cells;
-      const std::optional<Estimate>& median = Median(result);
+      const std::optional<stats::Estimate>& median = Median(result);
       if (!median) return cells;
       medians.push_back(*median);
     }
-    const Estimate estimate = compares ? Ratio(medians[0], medians[1]) : medians[0];
-    const double factor = Factor(estimate);
+    const stats::Estimate estimate = compares ? stats::Ratio(medians[0], medians[1]) : medians[0];
+    const double factor = stats::Factor(estimate);
     // A change in percent is a factor, and so is a share.
     const bool change = column.style == ValueStyle::kSignedPercent;
     const double whole = change || column.style == ValueStyle::kPercent ? 100 : 1;
@@ -80,14 +80,14 @@ class Intervals {
     cells[3] = 100 * std::max(high - 1, 1 - low);
     const int64_t repeats = std::max<int64_t>(1, CellInteger(table_.rows[row][source_.repeats]));
     const double then = std::sqrt(factor);
-    cells[4] = RepeatsFor(estimate, repeats, then) - repeats;
+    cells[4] = stats::RepeatsFor(estimate, repeats, then) - repeats;
     cells[5] = 100 * (then - 1);
     return cells;
   }
 
  private:
   // The median of a run's measured steps, computed once.
-  const std::optional<Estimate>& Median(int64_t result) {
+  const std::optional<stats::Estimate>& Median(int64_t result) {
     const auto [it, is_new] = medians_.try_emplace(result);
     const auto row = rows_.find(result);
     if (!is_new || row == rows_.end()) return it->second;
@@ -101,18 +101,18 @@ class Intervals {
   const Table& table_;
   const Source source_;
   std::map<int64_t, size_t> rows_;  // by result
-  std::map<int64_t, std::optional<Estimate>> medians_;
+  std::map<int64_t, std::optional<stats::Estimate>> medians_;
 };
 
 }  // namespace
 
-std::optional<Estimate> MedianOfSteps(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps) {
+std::optional<stats::Estimate> MedianOfSteps(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps) {
   std::vector<std::vector<double>> runs = StepsOfRuns(all_steps_ns, warmup_steps, steps);
   if (runs.size() == 2) {  // two runs do not show how runs vary; their steps are one series
     runs[0].insert(runs[0].end(), runs[1].begin(), runs[1].end());
     runs.pop_back();
   }
-  return EstimateMedian(runs);
+  return stats::EstimateMedian(runs);
 }
 
 std::vector<ReportColumn> IntervalColumns(const ReportColumn& column) {
@@ -181,4 +181,4 @@ void AddIntervals(const Report& report, Table& table) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -20,14 +20,14 @@
 #include "report/report.h"
 #include "stats/median.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 inline std::string LowColumn(std::string_view name) { return std::string(name) + "_low"; }
 inline std::string HighColumn(std::string_view name) { return std::string(name) + "_high"; }
 
 // The median of a run's measured steps, from the store: `all_steps_ns`, its `warmup_steps`, and the `steps` of each of
 // its repeats. Nothing if there are too few. Throws Error(kInvalidInput) if step times are invalid.
-std::optional<Estimate> MedianOfSteps(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps);
+std::optional<stats::Estimate> MedianOfSteps(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps);
 
 // The columns beside one with `steps_of`; none beside any other.
 std::vector<ReportColumn> IntervalColumns(const ReportColumn& column);
@@ -36,4 +36,4 @@ std::vector<ReportColumn> IntervalColumns(const ReportColumn& column);
 // the store's views. Throws Error(kInvalidInput) if one is missing, or if step times are invalid.
 void AddIntervals(const Report& report, Table& table);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

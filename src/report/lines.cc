@@ -9,7 +9,7 @@
 #include "report/escape.h"
 #include "report/svg.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 // Pixels.
@@ -304,4 +304,4 @@ std::string RenderLineChart(const LineChart& chart, const svg::Room& room) {
   return LinesRenderer(chart, room).Render();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -7,7 +7,7 @@
 #include "report/axis.h"
 #include "report/svg.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 enum class Stroke { kSolid, kDashed, kDotted };
 
@@ -60,4 +60,4 @@ struct LineChart {
 // no intervals, because they would be too close.
 std::string RenderLineChart(const LineChart& chart, const svg::Room& room);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -17,7 +17,7 @@
 #include "yaml/entries.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace fs = std::filesystem;
 
 namespace {
@@ -48,19 +48,19 @@ constexpr int64_t kMostPoints = 100'000;
 // requested keys are known; Done() reports the others.
 class Mapping {
  public:
-  Mapping(const YamlNode& node, std::vector<Fault>& faults)
+  Mapping(const yaml::YamlNode& node, std::vector<yaml::Fault>& faults)
       : node_(node), faults_(faults), faults_before_(faults.size()) {
-    if (!is_map()) Fail("this must be a mapping, not " + Describe(node));
+    if (!is_map()) Fail("this must be a mapping, not " + yaml::Describe(node));
   }
 
   // Whether nothing in it is wrong so far. Otherwise, what its values need of each other is not checked.
   bool is_sound() const { return faults_.size() == faults_before_; }
 
   void Fail(std::string message) const { Fail(node_, std::move(message)); }
-  void Fail(const YamlNode& at, std::string message) const { faults_.push_back({at.place, std::move(message)}); }
+  void Fail(const yaml::YamlNode& at, std::string message) const { faults_.push_back({at.place, std::move(message)}); }
 
   std::string Text(const char* key, bool required = false) {
-    const YamlNode* value = Find(key, required);
+    const yaml::YamlNode* value = Find(key, required);
     if (value == nullptr) return {};
     if (value->scalar.is_string()) return value->scalar.get<std::string>();
     Fail(*value, fmt::format("'{}' must be text", key));
@@ -68,7 +68,7 @@ class Mapping {
   }
 
   bool Flag(const char* key, bool otherwise = false) {
-    const YamlNode* value = Find(key, false);
+    const yaml::YamlNode* value = Find(key, false);
     if (value == nullptr) return otherwise;
     if (value->scalar.is_boolean()) return value->scalar.get<bool>();
     Fail(*value, fmt::format("'{}' must be true or false", key));
@@ -76,7 +76,7 @@ class Mapping {
   }
 
   int64_t Count(const char* key, int64_t otherwise) {
-    const YamlNode* value = Find(key, false);
+    const yaml::YamlNode* value = Find(key, false);
     if (value == nullptr) return otherwise;
     const Json& number = value->scalar;
     if (number.is_number_integer() && number >= 1 && number <= kMostPoints) return number.get<int64_t>();
@@ -85,7 +85,7 @@ class Mapping {
   }
 
   std::optional<double> Number(const char* key) {
-    const YamlNode* value = Find(key, false);
+    const yaml::YamlNode* value = Find(key, false);
     if (value == nullptr) return std::nullopt;
     if (value->scalar.is_number()) return value->scalar.get<double>();
     Fail(*value, fmt::format("'{}' is a number", key));
@@ -107,19 +107,19 @@ class Mapping {
   }
 
   // The items of a list; none if the key is missing.
-  std::vector<const YamlNode*> Items(const char* key, bool required = false) {
-    std::vector<const YamlNode*> items;
-    const YamlNode* value = Find(key, required);
+  std::vector<const yaml::YamlNode*> Items(const char* key, bool required = false) {
+    std::vector<const yaml::YamlNode*> items;
+    const yaml::YamlNode* value = Find(key, required);
     if (value == nullptr) return items;
-    if (value->kind != YamlNode::Kind::kList) Fail(*value, fmt::format("'{}' must be a list", key));
-    for (const YamlNode& item : value->items) items.push_back(&item);
+    if (value->kind != yaml::YamlNode::Kind::kList) Fail(*value, fmt::format("'{}' must be a list", key));
+    for (const yaml::YamlNode& item : value->items) items.push_back(&item);
     return items;
   }
 
   // The texts of a list; none if the key is missing. `of`: what they are.
   std::vector<std::string> Texts(const char* key, std::string_view of, bool required = false) {
     std::vector<std::string> texts;
-    for (const YamlNode* item : Items(key, required)) {
+    for (const yaml::YamlNode* item : Items(key, required)) {
       if (item->scalar.is_string()) {
         texts.push_back(item->scalar.get<std::string>());
       } else {
@@ -130,17 +130,17 @@ class Mapping {
   }
 
   // The entries of a mapping; none if the key is missing.
-  std::vector<Entry> EntriesOf(const char* key) {
-    const YamlNode* value = Find(key, false);
+  std::vector<yaml::Entry> EntriesOf(const char* key) {
+    const yaml::YamlNode* value = Find(key, false);
     if (value == nullptr) return {};
-    if (value->kind != YamlNode::Kind::kMap) Fail(*value, fmt::format("'{}' must be a mapping", key));
-    return Entries(*value, "key", {}, faults_);
+    if (value->kind != yaml::YamlNode::Kind::kMap) Fail(*value, fmt::format("'{}' must be a mapping", key));
+    return yaml::Entries(*value, "key", {}, faults_);
   }
 
   // Loads the mapping at a key. Returns nothing if the key is missing.
   template <typename Load>
   auto At(const char* key, Load load) -> std::optional<decltype(load(*this))> {
-    const YamlNode* value = Find(key, false);
+    const yaml::YamlNode* value = Find(key, false);
     return value == nullptr ? std::nullopt : std::optional(load(Mapping(*value, faults_)));
   }
 
@@ -148,32 +148,32 @@ class Mapping {
   template <typename Load>
   auto Each(const char* key, Load load, bool required = false) -> std::vector<decltype(load(*this))> {
     std::vector<decltype(load(*this))> all;
-    for (const YamlNode* item : Items(key, required)) all.push_back(load(Mapping(*item, faults_)));
+    for (const yaml::YamlNode* item : Items(key, required)) all.push_back(load(Mapping(*item, faults_)));
     return all;
   }
 
   // For a mapping below this one.
-  Mapping Below(const YamlNode& node) const { return {node, faults_}; }
+  Mapping Below(const yaml::YamlNode& node) const { return {node, faults_}; }
 
   // Null counts as missing.
-  const YamlNode* Find(const char* key, bool required) {
+  const yaml::YamlNode* Find(const char* key, bool required) {
     known_.emplace_back(key);
     for (const auto& [name, value] : node_.entries) {
-      if (name.scalar == key && (value.kind != YamlNode::Kind::kScalar || !value.scalar.is_null())) return &value;
+      if (name.scalar == key && (value.kind != yaml::YamlNode::Kind::kScalar || !value.scalar.is_null())) return &value;
     }
     if (required && is_map()) Fail(fmt::format("'{}' is missing", key));
     return nullptr;
   }
 
-  void Done() const { Entries(node_, "key", known_, faults_); }
+  void Done() const { yaml::Entries(node_, "key", known_, faults_); }
 
  private:
-  bool is_map() const { return node_.kind == YamlNode::Kind::kMap; }
+  bool is_map() const { return node_.kind == yaml::YamlNode::Kind::kMap; }
 
-  const YamlNode& node_;
-  std::vector<Fault>& faults_;
+  const yaml::YamlNode& node_;
+  std::vector<yaml::Fault>& faults_;
   size_t faults_before_;
-  Names known_;
+  yaml::Names known_;
 };
 
 ReportColumn LoadColumn(Mapping map) {
@@ -312,9 +312,9 @@ ReportChart LoadChart(Mapping map) {
 RowPick LoadPick(Mapping map) {
   RowPick pick;
   for (const auto& [column, values] : map.EntriesOf("where")) {
-    const bool is_list = values->kind == YamlNode::Kind::kList;
-    for (const YamlNode& value : is_list ? std::span(values->items) : std::span(values, 1)) {
-      if (value.kind != YamlNode::Kind::kScalar) {
+    const bool is_list = values->kind == yaml::YamlNode::Kind::kList;
+    for (const yaml::YamlNode& value : is_list ? std::span(values->items) : std::span(values, 1)) {
+      if (value.kind != yaml::YamlNode::Kind::kScalar) {
         map.Fail(value, "'where' gives a column a value or a list of values");
         continue;
       }
@@ -358,12 +358,13 @@ Sentence LoadSentence(Mapping map) {
 
 // Throws Fault if the file is of another version.
 void RequireVersion(Mapping& map) {
-  const YamlNode* version = map.Find("version", true);
+  const yaml::YamlNode* version = map.Find("version", true);
   if (version == nullptr || version->scalar == kReportVersion) return;
-  throw Fault{version->place, fmt::format("version {}, but this program reads {}", Describe(*version), kReportVersion)};
+  throw yaml::Fault{version->place,
+                    fmt::format("version {}, but this program reads {}", yaml::Describe(*version), kReportVersion)};
 }
 
-Report LoadYaml(const YamlNode& root, std::vector<Fault>& faults) {
+Report LoadYaml(const yaml::YamlNode& root, std::vector<yaml::Fault>& faults) {
   Mapping map(root, faults);
   RequireVersion(map);
   Report report;
@@ -373,7 +374,7 @@ Report LoadYaml(const YamlNode& root, std::vector<Fault>& faults) {
   if (auto rows = map.At("rows", LoadRows)) report.rows = *std::move(rows);
   report.notes = map.Texts("notes", "texts");
   std::set<std::string> names;
-  for (const YamlNode* item : map.Items("columns", true)) {
+  for (const yaml::YamlNode* item : map.Items("columns", true)) {
     const ReportColumn loaded = LoadColumn(map.Below(*item));
     std::vector<ReportColumn> columns = IntervalColumns(loaded);
     columns.insert(columns.begin(), loaded);
@@ -384,7 +385,7 @@ Report LoadYaml(const YamlNode& root, std::vector<Fault>& faults) {
     }
   }
   names.clear();
-  for (const YamlNode* item : map.Items("charts")) {
+  for (const yaml::YamlNode* item : map.Items("charts")) {
     report.charts.push_back(LoadChart(map.Below(*item)));
     const std::string& id = report.charts.back().id;
     if (!id.empty() && !names.insert(id).second) map.Fail(*item, "the id '" + id + "' is given twice");
@@ -406,19 +407,19 @@ Report LoadYaml(const YamlNode& root, std::vector<Fault>& faults) {
 
 Report LoadReportFolder(const fs::path& folder) {
   const fs::path file = folder / "report.yaml";
-  const std::optional<std::string> text = ReadFileIfThere(file, YamlLimits().bytes + 1);
+  const std::optional<std::string> text = ReadFileIfThere(file, yaml::YamlLimits().bytes + 1);
   if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", file.string()));
-  std::vector<Fault> faults;
+  std::vector<yaml::Fault> faults;
   Report report;
   try {
-    report = LoadYaml(ParseYaml(*text), faults);
-  } catch (const Fault& fault) {
+    report = LoadYaml(yaml::ParseYaml(*text), faults);
+  } catch (const yaml::Fault& fault) {
     faults = {fault};
   }
-  if (!faults.empty()) ThrowFaults(file, std::move(faults), "docs/reports.md describes report.yaml");
+  if (!faults.empty()) yaml::ThrowFaults(file, std::move(faults), "docs/reports.md describes report.yaml");
   report.name = folder.filename().string();
   report.sql = ReadFile(folder / "query.sql");
   return report;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

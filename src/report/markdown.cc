@@ -7,7 +7,7 @@
 #include "report/page.h"
 #include "report/run_columns.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 constexpr size_t kMaxText = 120;
@@ -142,4 +142,4 @@ std::string RenderMarkdown(const Report& report, const Rows& rows, const RenderO
   return out;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

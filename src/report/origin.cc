@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 constexpr size_t kMostMachines = 3;
@@ -29,7 +29,7 @@ std::string MachineWords(const std::vector<Cell>& row) {
 
 }  // namespace
 
-std::string MeasuredSentence(Store& store, const Table& table) {
+std::string MeasuredSentence(store::Store& store, const Table& table) {
   const auto result = std::find(table.columns.begin(), table.columns.end(), "result") - table.columns.begin();
   if (result == std::ssize(table.columns)) return {};
   Json numbers = Json::array();
@@ -66,4 +66,4 @@ std::string MeasuredSentence(Store& store, const Table& table) {
   return fmt::format("Measured{}{}{}.", when, words.empty() ? "" : " on ", Join(words, "; "));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

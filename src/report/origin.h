@@ -5,12 +5,14 @@
 
 #include "base/table.h"
 
-namespace ridgeline {
-
+namespace ridgeline::store {
 class Store;
+}  // namespace ridgeline::store
+
+namespace ridgeline::report {
 
 // "Measured 2026-11-26 to 2026-11-28 on Intel Xeon 8480C, 2 cores, NVIDIA H200.", in UTC, for the measured results of
 // the answer. Empty if there are none, or if nothing is known of them. Its texts come from outside.
-std::string MeasuredSentence(Store& store, const Table& table);
+std::string MeasuredSentence(store::Store& store, const Table& table);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -12,7 +12,7 @@
 #include "report/rows.h"
 #include "report/scatter.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 // The limits of a page for people. CSV and JSON always hold every run.
 inline constexpr size_t kMaxPanels = 24;
@@ -67,4 +67,4 @@ std::string ChoiceSentence(const RenderOptions& options);
 // "measured 5, predicted 1 (hatched)": where a panel's figures come from.
 std::string ProvenanceSentence(const Rows& rows, std::span<const size_t> panel);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -12,7 +12,7 @@
 #include "report/intervals.h"
 #include "report/page.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 std::string Title(const ReportChart& chart, const Rows& rows, std::span<const size_t> panel) {
@@ -209,4 +209,4 @@ ScatterChart MakeScatterChart(const Report& report, const ReportChart& chart, co
   return out;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -18,7 +18,7 @@
 #include "report/swept.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 ReportFormat ReportFormatNamed(std::string_view name) {
   if (name == "html") return ReportFormat::kHtml;
@@ -97,7 +97,7 @@ RenderedReport RenderRows(const Report& report, Table table, const RenderOptions
   return rendered;
 }
 
-RenderedReport Render(const Report& of_all, Store& store, const RenderOptions& options) {
+RenderedReport Render(const Report& of_all, store::Store& store, const RenderOptions& options) {
   std::map<std::string, std::string> parameters;
   if (!options.sweep.empty()) {
     store.Progress(options.sweep);  // throws for a sweep that the store does not know
@@ -122,4 +122,4 @@ RenderedReport Render(const Report& of_all, Store& store, const RenderOptions& o
   return RenderRows(report, std::move(rows), options);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

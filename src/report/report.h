@@ -14,9 +14,11 @@
 
 #include "base/table.h"
 
-namespace ridgeline {
-
+namespace ridgeline::store {
 class Store;
+}  // namespace ridgeline::store
+
+namespace ridgeline::report {
 
 // How a column's values are written for people.
 enum class ValueStyle {
@@ -235,9 +237,9 @@ struct RenderedReport {
 };
 
 // Throws Error(kUsage) for an unknown sweep or campaign, and Error(kInvalidInput) if the query's answer lacks a column.
-RenderedReport Render(const Report& report, Store& store, const RenderOptions& options);
+RenderedReport Render(const Report& report, store::Store& store, const RenderOptions& options);
 
 // The same for a given answer.
 RenderedReport RenderRows(const Report& report, Table rows, const RenderOptions& options);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -13,7 +13,7 @@
 #include "report/changes.h"
 #include "report/intervals.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 namespace {
 
@@ -357,4 +357,4 @@ std::string FormatInSentence(const ReportColumn& column, const Cell& cell) {
   return column.unit.empty() ? text : text + " " + column.unit;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

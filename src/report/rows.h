@@ -15,7 +15,7 @@
 #include "report/facts.h"
 #include "report/report.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 // Rows of one panel, in the query's order: indices into Rows.
 struct Panel {
@@ -117,4 +117,4 @@ std::string FormatInSentence(const ReportColumn& column, const Cell& cell);
 // The panel in words: those of the report's sentences that apply to these rows. Marks figures that were not measured.
 std::vector<std::string> Conclude(const Report& report, const Rows& rows, std::span<const size_t> panel);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

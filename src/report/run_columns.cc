@@ -13,7 +13,7 @@
 #include "store/store.h"
 #include "store/views.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 constexpr std::string_view kMemory = "device_peak_bytes";
@@ -61,46 +61,46 @@ std::vector<FixedColumn> FixedColumns() {
       {kMedian, "step median", ValueStyle::kDuration, "Over the measured steps.", "r.step_median_ns"},
       {"step_mean_ns", "mean", ValueStyle::kDuration,
        "Mean of the measured steps. If it is far above the median, some steps stall, for example every tenth.",
-       DerivedSql("step_mean_ns")},
+       store::DerivedSql("step_mean_ns")},
       {"step_cv", "cv", ValueStyle::kFraction,
        "Coefficient of variation of the measured steps: standard deviation over mean.", "r.step_cv"},
       {"tokens_per_s_per_gpu", "tokens/s a GPU", ValueStyle::kCount, "Steady throughput over the GPUs that had it.",
-       DerivedSql("tokens_per_s_per_gpu")},
+       store::DerivedSql("tokens_per_s_per_gpu")},
       {"tflops_per_gpu", "TFLOP/s a GPU", ValueStyle::kNumber,
        "FLOPs of the model over the median step: causal attention counts as half, recomputation does not count.",
-       DerivedSql("tflops_per_gpu"), kOfGpu},
+       store::DerivedSql("tflops_per_gpu"), kOfGpu},
       {"mfu", "MFU", ValueStyle::kFraction,
        "Model FLOPs utilization: those TFLOP/s as a share of the GPU's peak, which stands behind it. The CSV has it "
        "with attention over the full "
        "square, too.",
-       DerivedSql("mfu"), kOfGpu, kEmpty, true},
+       store::DerivedSql("mfu"), kOfGpu, kEmpty, true},
       {"peak_tflops_per_gpu", "peak TFLOP/s", ValueStyle::kNumber,
-       "Dense peak of the GPU in the run's precision, from its data sheet.", DerivedSql("peak_tflops_per_gpu"), kOfGpu,
-       kInTables},
-      {"tflops_per_gpu_noncausal", "TFLOP/s a GPU, full square", ValueStyle::kNumber,
-       "FLOPs of the model, with attention counted over the full square.", DerivedSql("tflops_per_gpu_noncausal"),
+       "Dense peak of the GPU in the run's precision, from its data sheet.", store::DerivedSql("peak_tflops_per_gpu"),
        kOfGpu, kInTables},
+      {"tflops_per_gpu_noncausal", "TFLOP/s a GPU, full square", ValueStyle::kNumber,
+       "FLOPs of the model, with attention counted over the full square.",
+       store::DerivedSql("tflops_per_gpu_noncausal"), kOfGpu, kInTables},
       {"mfu_noncausal", "MFU, full square", ValueStyle::kFraction,
-       "Model FLOPs utilization, attention counted over the full square.", DerivedSql("mfu_noncausal"), kOfGpu,
+       "Model FLOPs utilization, attention counted over the full square.", store::DerivedSql("mfu_noncausal"), kOfGpu,
        kInTables},
       {"printed_mfu", "MFU, as printed", ValueStyle::kFraction,
        "Model FLOPs utilization, as the trainer prints it by its own convention.", "r.printed_mfu"},
       {"printed_tflops_per_gpu", "TFLOP/s, as printed", ValueStyle::kNumber,
        "Figure of one GPU, as the trainer prints it, by its own convention.", "r.printed_tflops_per_gpu"},
       {"energy_j_per_step", "J a step", ValueStyle::kNumber,
-       "Taken by the GPU of rank 0 in the measured steps, as NVML counts it.", DerivedSql("energy_j_per_step"),
+       "Taken by the GPU of rank 0 in the measured steps, as NVML counts it.", store::DerivedSql("energy_j_per_step"),
        kOfEnergy},
       {"energy_j_per_token", "J a token", ValueStyle::kNumber, "The same, over that GPU's share of the tokens.",
-       DerivedSql("energy_j_per_token"), kOfEnergy},
+       store::DerivedSql("energy_j_per_token"), kOfEnergy},
       {report_columns::kDisturbed, "Cores held by others", ValueStyle::kFraction,
        "Share of the cores' time that other processes took. It is shown if it was so large that no conclusion is drawn "
        "from the run's times.",
-       DerivedSql(report_columns::kDisturbed), "", kInTables},
+       store::DerivedSql(report_columns::kDisturbed), "", kInTables},
       {kRunColumn, "Run", ValueStyle::kInteger,
        "The run's number in this database, as `ridgeline db delete --run` and the addresses of `ridgeline serve` take "
        "it; `result` in SQL.",
        "r.number"},
-      {kNote, "Note", ValueStyle::kText, "Remarks about the measurement.", RunNoteSql(), "", kEmpty, true},
+      {kNote, "Note", ValueStyle::kText, "Remarks about the measurement.", store::RunNoteSql(), "", kEmpty, true},
   };
 }
 
@@ -117,7 +117,8 @@ std::vector<RunColumn> EmptyColumns(const std::vector<FixedColumn>& fixed) {
 }
 
 // The results' numbers, these columns of them, and their own metrics.
-Table Said(Store& store, const std::vector<FixedColumn>& fixed, const std::vector<std::optional<int64_t>>& results) {
+Table Said(store::Store& store, const std::vector<FixedColumn>& fixed,
+           const std::vector<std::optional<int64_t>>& results) {
   Json numbers = Json::array();
   for (const auto& result : results) {
     if (result) numbers.push_back(*result);
@@ -158,7 +159,7 @@ bool IsOfGpu(std::string_view name) {
   return !name.starts_with("printed_") && (name.find("_per_gpu") != std::string_view::npos || name.starts_with("mfu"));
 }
 
-std::vector<RunColumn> RunColumnsOf(Store& store, const std::vector<std::optional<int64_t>>& results) {
+std::vector<RunColumn> RunColumnsOf(store::Store& store, const std::vector<std::optional<int64_t>>& results) {
   std::multimap<int64_t, size_t> places;
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i]) places.emplace(*results[i], i);
@@ -184,7 +185,7 @@ std::vector<RunColumn> RunColumnsOf(Store& store, const std::vector<std::optiona
   return columns;
 }
 
-void AddRunColumns(Report& report, Store& store, Table& table) {
+void AddRunColumns(Report& report, store::Store& store, Table& table) {
   const auto result = std::find(table.columns.begin(), table.columns.end(), "result") - table.columns.begin();
   if (result == std::ssize(table.columns)) return;
   std::vector<std::optional<int64_t>> results;
@@ -237,4 +238,4 @@ void AddRunColumns(Report& report, Store& store, Table& table) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -12,12 +12,14 @@
 #include "base/table.h"
 #include "report/report.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
+class Store;
+}  // namespace ridgeline::store
+
+namespace ridgeline::report {
 
 // A run's number: the column `result` of the views, and the table's column "run".
 inline constexpr std::string_view kRunColumn = "result";
-
-class Store;
 
 struct RunColumn {
   ReportColumn column;
@@ -29,13 +31,13 @@ inline constexpr size_t kMostOwnColumns = 64;
 
 // The columns in which any of these results (their numbers in the store) has a value, in the order of a table: those of
 // memory first, `run_note` last. "metric.NAME" is a definition's own figure; in another unit, "metric.NAME (UNIT)".
-std::vector<RunColumn> RunColumnsOf(Store& store, const std::vector<std::optional<int64_t>>& results);
+std::vector<RunColumn> RunColumnsOf(store::Store& store, const std::vector<std::optional<int64_t>>& results);
 
 // Whether the column of this name concerns a GPU's work: TFLOP/s, tokens/s and MFU per GPU.
 bool IsOfGpu(std::string_view name);
 
 // Adds these columns to a report and its answer, except those that it already has. The column of what memory counts
 // goes beside the memory, and only into reports that have it. An answer without the column `result` is unchanged.
-void AddRunColumns(Report& report, Store& store, Table& table);
+void AddRunColumns(Report& report, store::Store& store, Table& table);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -10,7 +10,7 @@
 
 #include "report/escape.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 // Pixels.
@@ -308,4 +308,4 @@ std::string RenderScatterChart(const ScatterChart& chart, const svg::Room& room)
   return ScatterRenderer(chart, room).Render();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -8,7 +8,7 @@
 #include "report/axis.h"
 #include "report/svg.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 // A figure and the ends of its interval; if they are equal, it has none.
 struct ScatterFigure {
@@ -52,4 +52,4 @@ struct ScatterChart {
 // between the figures is cut at the axis, with an arrowhead.
 std::string RenderScatterChart(const ScatterChart& chart, const svg::Room& room);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 // The measured steps in the order in which they ran, without the warm-up.
@@ -34,11 +34,11 @@ std::vector<std::vector<double>> StepsOfRuns(const std::string& all_steps_ns, in
   return runs;
 }
 
-std::vector<SteadySteps> SteadyRuns(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps,
-                                    int64_t step_median_ns) {
-  std::vector<SteadySteps> runs;
+std::vector<stats::SteadySteps> SteadyRuns(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps,
+                                           int64_t step_median_ns) {
+  std::vector<stats::SteadySteps> runs;
   for (const std::vector<double>& run : StepsOfRuns(all_steps_ns, warmup_steps, steps)) {
-    if (const auto steady = FindSteadySteps(run)) runs.push_back(*steady);
+    if (const auto steady = stats::FindSteadySteps(run)) runs.push_back(*steady);
   }
   if (runs.empty() && step_median_ns > 0) {
     runs.push_back({.log_median = std::log(static_cast<double>(step_median_ns)),
@@ -49,4 +49,4 @@ std::vector<SteadySteps> SteadyRuns(const std::string& all_steps_ns, int64_t war
   return runs;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -7,7 +7,7 @@
 
 #include "stats/steady.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 // The measured steps in the order in which they ran, one list per run. A point's repeats are runs of `steps` each. If
 // the steps are no whole number of runs, they count as one run. `all_steps_ns`, `warmup_steps` and `steps` are columns
@@ -16,7 +16,7 @@ std::vector<std::vector<double>> StepsOfRuns(const std::string& all_steps_ns, in
 
 // Each run's steady steps, from times in nanoseconds. A trainer that reports no step times has a single median, or 0.
 // That counts as one run without an effective size.
-std::vector<SteadySteps> SteadyRuns(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps,
-                                    int64_t step_median_ns);
+std::vector<stats::SteadySteps> SteadyRuns(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps,
+                                           int64_t step_median_ns);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "report/escape.h"
 
-namespace ridgeline::svg {
+namespace ridgeline::report::svg {
 namespace {
 
 // Each has a contrast of at least 3:1 with white and with the dark page.
@@ -72,4 +72,4 @@ std::string Document(std::string_view id, std::string_view title, std::string_vi
       EscapeHtml(id), width, height, kFont, EscapeHtml(title), EscapeHtml(description), body);
 }
 
-}  // namespace ridgeline::svg
+}  // namespace ridgeline::report::svg

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace ridgeline::svg {
+namespace ridgeline::report::svg {
 
 // The size of a chart, in pixels. A chart is drawn again for each size that a page may have, instead of being scaled,
 // so its text has the same size in all of them.
@@ -43,4 +43,4 @@ std::string LyingInterval(double y, double low, double high, bool low_is_cut, bo
 std::string Document(std::string_view id, std::string_view title, std::string_view description, double width,
                      double height, std::string_view body);
 
-}  // namespace ridgeline::svg
+}  // namespace ridgeline::report::svg

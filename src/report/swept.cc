@@ -19,7 +19,7 @@
 #include "store/store.h"
 #include "store/views.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 constexpr std::string_view kSetup = "setup.";  // precedes the columns of setups
@@ -39,11 +39,11 @@ Cell CellOf(const Json& value) {
 }
 
 // For each of these points, by its id: the columns of its fields.
-std::map<std::string, CellsByColumn> FieldsOf(Store& store, const std::set<std::string>& ids) {
+std::map<std::string, CellsByColumn> FieldsOf(store::Store& store, const std::set<std::string>& ids) {
   std::string sql = "SELECT p.id, p.spec ->> '$.own'";
   std::vector<std::string> names;
   for (const Field& field : Fields()) {
-    sql += fmt::format(", {}", FieldSql(field));
+    sql += fmt::format(", {}", store::FieldSql(field));
     names.emplace_back(field.name);
   }
   const Table points = store.Query(sql + " FROM points AS p WHERE p.id IN (SELECT value FROM json_each(:ids))",
@@ -67,7 +67,7 @@ struct Setups {
 };
 
 // The setups of these results.
-Setups SetupsOf(Store& store, const std::set<int64_t>& numbers) {
+Setups SetupsOf(store::Store& store, const std::set<int64_t>& numbers) {
   const Table results = store.Query(
       "SELECT number, setup FROM results WHERE number IN (SELECT value FROM "
       "json_each(:numbers))",
@@ -90,7 +90,7 @@ Setups SetupsOf(Store& store, const std::set<int64_t>& numbers) {
 
 }  // namespace
 
-void AddWhatDiffers(Report& report, Store& store, Table& table) {
+void AddWhatDiffers(Report& report, store::Store& store, Table& table) {
   const std::optional<size_t> id_place = PlaceOf(table, "point_id");
   const std::optional<size_t> result_place = PlaceOf(table, "result");
   std::set<std::string> ids;
@@ -167,4 +167,4 @@ void AddWhatDiffers(Report& report, Store& store, Table& table) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -19,7 +19,7 @@
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 
-namespace ridgeline {
+namespace ridgeline::rounds {
 namespace {
 namespace fs = std::filesystem;
 
@@ -27,26 +27,26 @@ constexpr int64_t kUsuallyAtOnce = 8;  // for a launcher with a queue, if nobody
 
 // Leaves out, after the first round, the announcement of a run's start and the launcher's notes that were printed
 // before.
-class RoundObserver final : public RunObserver {
+class RoundObserver final : public driver::RunObserver {
  public:
-  explicit RoundObserver(RunObserver& inner) : inner_(inner) {}
+  explicit RoundObserver(driver::RunObserver& inner) : inner_(inner) {}
 
-  void Started(const RunStart& start) override {
+  void Started(const driver::RunStart& start) override {
     if (start.adopted_jobs == 0) return;
     inner_.Note(fmt::format("{} of an earlier run adopted", CountOf(start.adopted_jobs, "job")));
   }
-  void PointEnded(const std::string& label, const std::string& outcome, const RunProgress& progress) override {
+  void PointEnded(const std::string& label, const std::string& outcome, const driver::RunProgress& progress) override {
     inner_.PointEnded(label, outcome, progress);
   }
   void Note(const std::string& text) override {
     if (told_.insert(text).second) inner_.Note(text);
   }
   bool WantsProgress(int64_t monotonic_ns) override { return inner_.WantsProgress(monotonic_ns); }
-  void Progress(const RunProgress& progress) override { inner_.Progress(progress); }
+  void Progress(const driver::RunProgress& progress) override { inner_.Progress(progress); }
   void Working(const std::string& line) override { inner_.Working(line); }
 
  private:
-  RunObserver& inner_;
+  driver::RunObserver& inner_;
   std::set<std::string> told_;
 };
 
@@ -54,19 +54,19 @@ std::string CampaignOfTurn(const std::string& campaign, int64_t turn) {
   return fmt::format("{}+{}", campaign, turn + 1);
 }
 
-bool Stopped(const RunSummary& summary) {
+bool Stopped(const driver::RunSummary& summary) {
   return summary.interrupted || summary.left || !summary.given_up.empty() || summary.no_result > 0;
 }
 
 // Adds the repeated measurements in turns of points that have a first result.
-void ReadTurns(Store& store, const Sweep& sweep, const std::map<std::string, const Point*>& points,
-               const std::string& campaign, const std::vector<std::string>& trainer, Trials& trials) {
+void ReadTurns(store::Store& store, const sweep::Sweep& sweep, const std::map<std::string, const Point*>& points,
+               const std::string& campaign, const std::vector<std::string>& trainer, search::Trials& trials) {
   std::vector<std::string> ids;
   for (const auto& [id, trial] : trials) ids.push_back(id);
-  for (int64_t turn = 1; turn <= kMostTurns; ++turn) {
-    for (const StandingResult& result : store.StandingResults(CampaignOfTurn(campaign, turn), ids)) {
-      if (result.setup != SetupOf(LaunchOf(sweep, *points.at(result.point_id)), trainer)) continue;
-      Trial& trial = trials.at(result.point_id);
+  for (int64_t turn = 1; turn <= search::kMostTurns; ++turn) {
+    for (const store::StandingResult& result : store.StandingResults(CampaignOfTurn(campaign, turn), ids)) {
+      if (result.setup != SetupOf(sweep::LaunchOf(sweep, *points.at(result.point_id)), trainer)) continue;
+      search::Trial& trial = trials.at(result.point_id);
       trial.turns.push_back(result.status == RunStatus::kOk ? result.steady_tokens_per_s : 0);
     }
   }
@@ -74,24 +74,24 @@ void ReadTurns(Store& store, const Sweep& sweep, const std::map<std::string, con
 
 class Rounds {
  public:
-  Rounds(Sweep sweep, DriverOptions driver, const DriverParts& parts, int64_t at_once)
+  Rounds(sweep::Sweep sweep, driver::DriverOptions driver, const driver::DriverParts& parts, int64_t at_once)
       : sweep_(std::move(sweep)),
         driver_(std::move(driver)),
         parts_(parts),
         at_once_(at_once),
         observer_(parts.observer),
-        maker_(driver_.node, Counted(), DeviceFoldersFor(sweep_), FrameworksFor(sweep_)) {
-    batches_ =
-        UseLargestBatches(sweep_, {}, Counted(), EndedForMemoryIn(parts_.store, driver_.campaign, driver_.trainer));
+        maker_(driver_.node, Counted(), session::DeviceFoldersFor(sweep_), session::FrameworksFor(sweep_)) {
+    batches_ = plan::UseLargestBatches(sweep_, {}, Counted(),
+                                       EndedForMemoryIn(parts_.store, driver_.campaign, driver_.trainer));
   }
 
-  RunSummary RunAll() {
-    if (!HasLargestBatch(sweep_)) return RunSweep(sweep_, driver_, parts_);
+  driver::RunSummary RunAll() {
+    if (!sweep::HasLargestBatch(sweep_)) return driver::RunSweep(sweep_, driver_, parts_);
     std::set<std::string> points = Ids();
     TellOfLargest();
-    DriverParts parts = parts_;
+    driver::DriverParts parts = parts_;
     parts.trainer_faults = &trainer_faults_;
-    RunSummary summary = RunSweep(sweep_, driver_, parts);
+    driver::RunSummary summary = driver::RunSweep(sweep_, driver_, parts);
     while (!Stopped(summary)) {
       std::set<std::string> learnt = Ids();
       if (learnt == points) break;
@@ -108,7 +108,7 @@ class Rounds {
     bool has_run = false;
     for (bool is_first = true; !stopped; is_first = false) {
       Look();
-      if (is_first) observer_.Note(SearchWords(sweep_, spaces_));
+      if (is_first) observer_.Note(search::SearchWords(sweep_, spaces_));
       TellOfLargest();
       Choice next;
       if (is_first) next.points = LeftToDo();
@@ -120,7 +120,7 @@ class Rounds {
         if (Stopped(result.summary)) break;
       }
       for (auto turn = next.turns.begin(); turn != next.turns.end() && !stopped; ++turn) {
-        RunSummary summary = RunTurn(turn->first, std::move(turn->second));
+        driver::RunSummary summary = RunTurn(turn->first, std::move(turn->second));
         stopped = Stopped(summary);
         if (stopped) result.summary = std::move(summary);
       }
@@ -129,7 +129,7 @@ class Rounds {
     if (!has_run && !stopped) result.summary = RunPoints(trials_.empty() ? Smallest() : std::set<std::string>());
     Look();
     for (size_t i = 0; i < spaces_.size(); ++i) {
-      for (std::string& line : AnswerLines(spaces_[i], *sweep_.search, decisions_[i])) {
+      for (std::string& line : search::AnswerLines(spaces_[i], *sweep_.search, decisions_[i])) {
         result.answer.push_back(std::move(line));
       }
     }
@@ -138,7 +138,7 @@ class Rounds {
 
  private:
   // The forecaster, which counts in the line and throws Interrupted if it is asked to stop.
-  Forecaster Counted() {
+  plan::Forecaster Counted() {
     return [this](const RunSpec& spec) {
       parts_.ThrowIfInterrupted();
       if (predicting_) predicting_->At(++predicted_);
@@ -154,13 +154,13 @@ class Rounds {
   std::set<std::string> Ids() {
     std::set<std::string> ids;
     ShowPredicting();
-    ForEachPoint(sweep_, [&](const PointView& point) { ids.emplace(point.id); });
+    sweep::ForEachPoint(sweep_, [&](const sweep::PointView& point) { ids.emplace(point.id); });
     predicting_.reset();
     return ids;
   }
 
   void TellOfLargest() {
-    for (const std::string& line : LargestBatchLines(sweep_, *batches_)) observer_.Note(line);
+    for (const std::string& line : plan::LargestBatchLines(sweep_, *batches_)) observer_.Note(line);
   }
 
   // Reads the choices and what is known of them, and decides what follows.
@@ -171,19 +171,20 @@ class Rounds {
     predicting_.reset();
     trials_ = ReadTrials(parts_.store, sweep_, spaces_, driver_.campaign, driver_.trainer);
     decisions_.clear();
-    for (const SearchSpace& space : spaces_) decisions_.push_back(Decide(space, *sweep_.search, trials_, at_once_));
+    for (const search::SearchSpace& space : spaces_)
+      decisions_.push_back(search::Decide(space, *sweep_.search, trials_, at_once_));
   }
 
   // Points that an earlier run submitted, and points that the user wants to be run again. They come first, as they
   // would have without the interruption.
   std::set<std::string> LeftToDo() {
     std::set<std::string> handed_over;
-    for (const JobRecord& job : parts_.store.LiveJobs(sweep_.name)) {
-      for (const JobRecord::Point& point : job.points) handed_over.insert(point.id);
+    for (const store::JobRecord& job : parts_.store.LiveJobs(sweep_.name)) {
+      for (const store::JobRecord::Point& point : job.points) handed_over.insert(point.id);
     }
     std::set<std::string> left;
-    for (const SearchSpace& space : spaces_) {
-      for (const SearchPoint& point : space.points) {
+    for (const search::SearchSpace& space : spaces_) {
+      for (const search::SearchPoint& point : space.points) {
         const std::string& id = point.point.id;
         const auto trial = trials_.find(id);
         if (handed_over.contains(id)) left.insert(id);
@@ -204,8 +205,8 @@ class Rounds {
     for (size_t i = 0; i < spaces_.size(); ++i) {
       const int64_t turn = decisions_[i].finals.next_turn;
       int64_t run = decisions_[i].paid;
-      for (const Expected& chosen : decisions_[i].run) {
-        observer_.Note(ChoiceWords(spaces_[i], *sweep_.search, decisions_[i], chosen, ++run));
+      for (const search::Expected& chosen : decisions_[i].run) {
+        observer_.Note(search::ChoiceWords(spaces_[i], *sweep_.search, decisions_[i], chosen, ++run));
         (turn > 0 ? next.turns[turn] : next.points).insert(spaces_[i].points[chosen.point].point.id);
       }
     }
@@ -215,7 +216,7 @@ class Rounds {
   // The point of each space that needs the least memory. If not even that one fits, it is the sweep's answer.
   std::set<std::string> Smallest() const {
     std::set<std::string> smallest;
-    for (const SearchSpace& space : spaces_) {
+    for (const search::SearchSpace& space : spaces_) {
       const auto least = std::min_element(space.points.begin(), space.points.end(),
                                           [](const auto& a, const auto& b) { return a.share < b.share; });
       smallest.insert(least->point.id);
@@ -224,50 +225,51 @@ class Rounds {
   }
 
   // Runs these points. The sweep then has them and the points of which something is known.
-  RunSummary RunPoints(std::set<std::string> next) {
+  driver::RunSummary RunPoints(std::set<std::string> next) {
     sweep_.only = std::move(next);
     for (const auto& [id, trial] : trials_) sweep_.only.insert(id);
     return RunRound();
   }
 
-  RunSummary RunTurn(int64_t turn, std::set<std::string> points) {
-    Sweep sweep = SweepOfTurns(sweep_);
+  driver::RunSummary RunTurn(int64_t turn, std::set<std::string> points) {
+    sweep::Sweep sweep = SweepOfTurns(sweep_);
     sweep.only = std::move(points);
-    DriverOptions driver = driver_;
+    driver::DriverOptions driver = driver_;
     driver.campaign = CampaignOfTurn(driver_.campaign, turn);
     return Drive(sweep, driver);
   }
 
-  RunSummary RunRound() {
-    RunSummary summary = Drive(sweep_, driver_);
+  driver::RunSummary RunRound() {
+    driver::RunSummary summary = Drive(sweep_, driver_);
     driver_.retry_failed = false;
     return summary;
   }
 
-  RunSummary Drive(const Sweep& sweep, const DriverOptions& driver) {
-    return RunSweep(sweep, driver,
-                    {parts_.store, parts_.launcher, parts_.clock, parts_.forecaster, observer_, parts_.interrupts,
-                     parts_.before_jobs, &trainer_faults_});
+  driver::RunSummary Drive(const sweep::Sweep& sweep, const driver::DriverOptions& driver) {
+    return driver::RunSweep(sweep, driver,
+                            {parts_.store, parts_.launcher, parts_.clock, parts_.forecaster, observer_,
+                             parts_.interrupts, parts_.before_jobs, &trainer_faults_});
   }
 
-  Sweep sweep_;
-  DriverOptions driver_;
-  const DriverParts& parts_;
+  sweep::Sweep sweep_;
+  driver::DriverOptions driver_;
+  const driver::DriverParts& parts_;
   const int64_t at_once_;
   RoundObserver observer_;
-  std::optional<CountingLine> predicting_;
+  std::optional<driver::CountingLine> predicting_;
   size_t predicted_ = 0;
-  TrainerFaults trainer_faults_;
-  SpaceMaker maker_;
-  std::shared_ptr<const BatchesThatFit> batches_;
-  std::vector<SearchSpace> spaces_;
-  Trials trials_;
-  std::vector<SearchDecision> decisions_;
+  driver::TrainerFaults trainer_faults_;
+  search::SpaceMaker maker_;
+  std::shared_ptr<const plan::BatchesThatFit> batches_;
+  std::vector<search::SearchSpace> spaces_;
+  search::Trials trials_;
+  std::vector<search::SearchDecision> decisions_;
 };
 
 }  // namespace
 
-RoundsResult RunInRounds(Sweep sweep, DriverOptions driver, const DriverParts& parts, int64_t at_once) {
+RoundsResult RunInRounds(sweep::Sweep sweep, driver::DriverOptions driver, const driver::DriverParts& parts,
+                         int64_t at_once) {
   const bool is_search = sweep.search.has_value();
   if (is_search && driver.detach) {
     throw Error(ErrorKind::kUsage, "a search depends on its measurements, and cannot be detached",
@@ -278,47 +280,49 @@ RoundsResult RunInRounds(Sweep sweep, DriverOptions driver, const DriverParts& p
   return {rounds.RunAll(), {}};
 }
 
-Sweep SweepOfTurns(Sweep sweep) {
+sweep::Sweep SweepOfTurns(sweep::Sweep sweep) {
   sweep.name += " (in turns)";
   return sweep;
 }
 
-int64_t SearchedAtOnce(const Launcher& launcher, int64_t max_parallel) {
+int64_t SearchedAtOnce(const launch::Launcher& launcher, int64_t max_parallel) {
   return max_parallel > 0 ? max_parallel : launcher.can().queue ? kUsuallyAtOnce : 1;
 }
 
-std::function<bool(const Sweep& sweep, const Point& point)> EndedForMemoryIn(Store& store, const std::string& campaign,
-                                                                             const std::vector<std::string>& trainer) {
-  return [&store, campaign, trainer](const Sweep& sweep, const Point& point) {
-    const std::vector<StandingResult> results = store.StandingResults(campaign, {&point.id, 1});
-    return std::any_of(results.begin(), results.end(), [&](const StandingResult& result) {
-      return EndedForMemory(result.status) && result.setup == SetupOf(LaunchOf(sweep, point), trainer);
+std::function<bool(const sweep::Sweep& sweep, const Point& point)> EndedForMemoryIn(
+    store::Store& store, const std::string& campaign, const std::vector<std::string>& trainer) {
+  return [&store, campaign, trainer](const sweep::Sweep& sweep, const Point& point) {
+    const std::vector<store::StandingResult> results = store.StandingResults(campaign, {&point.id, 1});
+    return std::any_of(results.begin(), results.end(), [&](const store::StandingResult& result) {
+      return search::EndedForMemory(result.status) && result.setup == SetupOf(sweep::LaunchOf(sweep, point), trainer);
     });
   };
 }
 
-Trials ReadTrials(Store& store, const Sweep& sweep, const std::vector<SearchSpace>& spaces, const std::string& campaign,
-                  const std::vector<std::string>& trainer) {
+search::Trials ReadTrials(store::Store& store, const sweep::Sweep& sweep,
+                          const std::vector<search::SearchSpace>& spaces, const std::string& campaign,
+                          const std::vector<std::string>& trainer) {
   std::vector<std::string> ids;
   std::map<std::string, const Point*> points;
-  for (const SearchSpace& space : spaces) {
-    for (const SearchPoint& point : space.points) {
+  for (const search::SearchSpace& space : spaces) {
+    for (const search::SearchPoint& point : space.points) {
       ids.push_back(point.point.id);
       points.emplace(point.point.id, &point.point);
     }
   }
-  Trials trials;
-  for (const StandingResult& result : store.StandingResults(campaign, ids)) {
+  search::Trials trials;
+  for (const store::StandingResult& result : store.StandingResults(campaign, ids)) {
     const Point& point = *points.at(result.point_id);
-    if (result.setup != SetupOf(LaunchOf(sweep, point), trainer)) continue;
-    Trial& trial = trials[result.point_id];
+    if (result.setup != SetupOf(sweep::LaunchOf(sweep, point), trainer)) continue;
+    search::Trial& trial = trials[result.point_id];
     trial = {result.status, result.steady_tokens_per_s, 0, result.sweep == sweep.name};
     if (result.status != RunStatus::kOk) continue;
-    const std::optional<Estimate> step = MedianOfSteps(result.all_steps_ns, point.spec.warmup_steps, point.spec.steps);
+    const std::optional<stats::Estimate> step =
+        report::MedianOfSteps(result.all_steps_ns, point.spec.warmup_steps, point.spec.steps);
     if (step) trial.standard_error = step->standard_error;
   }
   ReadTurns(store, sweep, points, campaign, trainer, trials);
   return trials;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::rounds

@@ -15,33 +15,35 @@
 #include "store/store.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::rounds {
 
 struct RoundsResult {
-  RunSummary summary;               // the last round's summary
+  driver::RunSummary summary;       // the last round's summary
   std::vector<std::string> answer;  // a search's answer, one line each; empty for a sweep without a search
 };
 
 // Runs a sweep: its `search`, or else all of its points. If `batch_size: max` ran out of memory, also runs the smaller
 // points that take its place. `at_once`: how many points of a search are measured together, if its jobs may run
 // together. REQUIRES and throws as RunSweep, and Error(kUsage) for a search that is to be detached.
-RoundsResult RunInRounds(Sweep sweep, DriverOptions driver, const DriverParts& parts, int64_t at_once);
+RoundsResult RunInRounds(sweep::Sweep sweep, driver::DriverOptions driver, const driver::DriverParts& parts,
+                         int64_t at_once);
 
 // The sweep for a search's repeated measurements in turns. They need a sweep of their own, because a sweep has one
 // measurement per point. It has the same text under this name. Its campaigns are the search's with + and the number of
 // the measurement.
-Sweep SweepOfTurns(Sweep sweep);
+sweep::Sweep SweepOfTurns(sweep::Sweep sweep);
 
 // How many points this launcher measures together; `max_parallel` 0: not specified.
-int64_t SearchedAtOnce(const Launcher& launcher, int64_t max_parallel);
+int64_t SearchedAtOnce(const launch::Launcher& launcher, int64_t max_parallel);
 
 // Returns whether a point ran out of memory, as the sweep measures it for this campaign. `store` must outlive the
 // returned function. `trainer`: argv, if the sweep names none.
-std::function<bool(const Sweep& sweep, const Point& point)> EndedForMemoryIn(Store& store, const std::string& campaign,
-                                                                             const std::vector<std::string>& trainer);
+std::function<bool(const sweep::Sweep& sweep, const Point& point)> EndedForMemoryIn(
+    store::Store& store, const std::string& campaign, const std::vector<std::string>& trainer);
 
 // Reads what the store knows of the points. `campaign`: the search's.
-Trials ReadTrials(Store& store, const Sweep& sweep, const std::vector<SearchSpace>& spaces, const std::string& campaign,
-                  const std::vector<std::string>& trainer);
+search::Trials ReadTrials(store::Store& store, const sweep::Sweep& sweep,
+                          const std::vector<search::SearchSpace>& spaces, const std::string& campaign,
+                          const std::vector<std::string>& trainer);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::rounds

@@ -7,10 +7,10 @@
 
 #include "stats/kriging.h"
 
-namespace ridgeline {
+namespace ridgeline::search {
 namespace {
 
-using Objective = SweepSearch::Objective;
+using Objective = sweep::SweepSearch::Objective;
 
 constexpr double kTwoSided = 1.96;       // 95 of 100 values lie within so many standard deviations
 constexpr size_t kMostKnown = 500;       // measured points that the search learns from
@@ -51,7 +51,7 @@ class Likeness {
 
 class Decider {
  public:
-  Decider(const SearchSpace& space, const SweepSearch& search, const Trials& trials)
+  Decider(const SearchSpace& space, const sweep::SweepSearch& search, const Trials& trials)
       : space_(space), search_(search), trials_(trials), is_known_(search.maximize == Objective::kFit) {}
 
   SearchDecision Go(int64_t at_once) {
@@ -128,20 +128,20 @@ class Decider {
     }
   }
 
-  std::vector<Kriging::Known> Known() const {
-    std::vector<Kriging::Known> known;
+  std::vector<stats::Kriging::Known> Known() const {
+    std::vector<stats::Kriging::Known> known;
     for (const Measured& measured : known_) known.push_back(measured.known);
     return known;
   }
 
-  void Guess(const Kriging& errors, std::vector<Expected>& points) const {
+  void Guess(const stats::Kriging& errors, std::vector<Expected>& points) const {
     for (Expected& each : points) {
       const SearchPoint& point = space_.points[each.point];
       if (is_known_) {
         each.value = each.low = each.high = point.worth;
         continue;
       }
-      const Kriging::Guess guess = errors.At(each.point);
+      const stats::Kriging::Guess guess = errors.At(each.point);
       each.value = point.tokens_per_s * point.worth * std::exp(guess.mean);
       each.low = each.value * std::exp(-kTwoSided * guess.deviation);
       each.high = each.value * std::exp(kTwoSided * guess.deviation);
@@ -153,14 +153,14 @@ class Decider {
   }
 
   void Predict() {
-    Guess(Kriging(Known(), known_.size(), Likeness(space_)), decision_.left);
+    Guess(stats::Kriging(Known(), known_.size(), Likeness(space_)), decision_.left);
     const double enough = decision_.best_value * (is_known_ ? 1 : kWorthLooking);
     decision_.promising = std::count_if(decision_.left.begin(), decision_.left.end(),
                                         [&](const Expected& each) { return each.high > enough; });
   }
 
   void Choose(int64_t runs) {
-    std::vector<Kriging::Known> known = Known();
+    std::vector<stats::Kriging::Known> known = Known();
     std::vector<Expected> left = decision_.left;
     const double enough = decision_.best_value * (is_known_ ? 1 : kWorthLooking);
     while (runs-- > 0 && !left.empty() && (left.front().high > enough || !decision_.best)) {
@@ -171,7 +171,7 @@ class Decider {
       if (is_known_ || runs == 0) break;
       const SearchPoint& point = space_.points[chosen.point];
       known.push_back({chosen.point, std::log(chosen.value / (point.tokens_per_s * point.worth)), kBelieved});
-      Guess(Kriging(known, known_.size(), Likeness(space_)), left);
+      Guess(stats::Kriging(known, known_.size(), Likeness(space_)), left);
     }
   }
 
@@ -194,12 +194,12 @@ class Decider {
   }
 
   struct Measured {
-    Kriging::Known known;
+    stats::Kriging::Known known;
     double value;
   };
 
   const SearchSpace& space_;
-  const SweepSearch& search_;
+  const sweep::SweepSearch& search_;
   const Trials& trials_;
   const bool is_known_;  // each point's value is known; only whether it fits is not
   std::vector<Measured> known_;
@@ -216,8 +216,9 @@ bool EndedForMemory(RunStatus status) {
   return status == RunStatus::kOomDevice || status == RunStatus::kOomHost || status == RunStatus::kSkippedPredictedOom;
 }
 
-SearchDecision Decide(const SearchSpace& space, const SweepSearch& search, const Trials& trials, int64_t at_once) {
+SearchDecision Decide(const SearchSpace& space, const sweep::SweepSearch& search, const Trials& trials,
+                      int64_t at_once) {
   return Decider(space, search, trials).Go(at_once);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::search

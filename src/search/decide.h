@@ -20,7 +20,7 @@
 #include "search/space.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::search {
 
 // What is known of a point.
 struct Trial {
@@ -61,6 +61,7 @@ struct SearchDecision {
 };
 
 // `at_once`: how many points are measured together.
-SearchDecision Decide(const SearchSpace& space, const SweepSearch& search, const Trials& trials, int64_t at_once);
+SearchDecision Decide(const SearchSpace& space, const sweep::SweepSearch& search, const Trials& trials,
+                      int64_t at_once);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::search

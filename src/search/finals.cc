@@ -6,7 +6,7 @@
 
 #include "stats/student.h"
 
-namespace ridgeline {
+namespace ridgeline::search {
 namespace {
 
 constexpr double kNearTheBest = 0.9;  // of the best first run: runs on shared machines differ by so much
@@ -72,7 +72,7 @@ class RunsOfFinalists {
 
  private:
   static double Square(double value) { return value * value; }
-  static double Quantile(double freedom) { return StudentQuantile(kTail, static_cast<int64_t>(freedom)); }
+  static double Quantile(double freedom) { return stats::StudentQuantile(kTail, static_cast<int64_t>(freedom)); }
   double Rows() const { return static_cast<double>(rows_.size()); }
   double Columns() const { return static_cast<double>(column_means_.size()); }
 
@@ -114,4 +114,4 @@ Finals JudgeFinals(std::vector<Contender> contenders, int64_t runs) {
   return finals;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::search

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::search {
 
 // A gain below this share is not worth a run.
 inline constexpr double kWorthLooking = 1.02;
@@ -46,4 +46,4 @@ bool HasFinals(const std::vector<Contender>& contenders);
 // for all points from one turn to the next changes nothing.
 Finals JudgeFinals(std::vector<Contender> contenders, int64_t runs);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::search

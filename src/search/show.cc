@@ -10,10 +10,10 @@
 #include "base/text.h"
 #include "run/presets.h"
 
-namespace ridgeline {
+namespace ridgeline::search {
 namespace {
 
-using Objective = SweepSearch::Objective;
+using Objective = sweep::SweepSearch::Objective;
 
 constexpr double kWide = 10;  // a wider interval (high / low) says nothing
 
@@ -34,7 +34,7 @@ std::string_view ObjectiveWords(Objective objective) {
 }
 
 // What a point is expected to give, with its interval if that says anything.
-std::string ExpectedWords(const SearchSpace& space, const SweepSearch& search, const Expected& expected) {
+std::string ExpectedWords(const SearchSpace& space, const sweep::SweepSearch& search, const Expected& expected) {
   std::string value = ValueWords(space, search, expected.point, expected.value);
   if (search.maximize == Objective::kFit) return value;
   if (expected.high > kWide * expected.low) return value + " predicted, which tells points apart and no more";
@@ -44,7 +44,7 @@ std::string ExpectedWords(const SearchSpace& space, const SweepSearch& search, c
                      ValueWords(space, search, expected.point, is_cost ? expected.low : expected.high));
 }
 
-std::string LeftWords(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision) {
+std::string LeftWords(const SearchSpace& space, const sweep::SweepSearch& search, const SearchDecision& decision) {
   std::vector<std::string> parts;
   if (decision.too_large > 0) parts.push_back(fmt::format("{} predicted not to fit", decision.too_large));
   if (decision.as_large > 0) {
@@ -65,7 +65,7 @@ std::string LeftWords(const SearchSpace& space, const SweepSearch& search, const
   return all == 0 ? "no point was left out" : fmt::format("{} not tried: {}", CountOf(all, "point"), Join(parts, ", "));
 }
 
-std::string EndWords(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision) {
+std::string EndWords(const SearchSpace& space, const sweep::SweepSearch& search, const SearchDecision& decision) {
   if (decision.finals.next_turn > 0) {
     return "those near the best are still to be measured again: the next `ridgeline run` goes on";
   }
@@ -88,7 +88,7 @@ std::string EndWords(const SearchSpace& space, const SweepSearch& search, const 
 }
 
 // What the points near the best gave when they were measured again.
-std::string FinalsWords(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision) {
+std::string FinalsWords(const SearchSpace& space, const sweep::SweepSearch& search, const SearchDecision& decision) {
   std::vector<std::string> each;
   int64_t open = -1;  // without the first
   for (const Finalist& finalist : decision.finals.finalists) {
@@ -105,7 +105,7 @@ std::string FinalsWords(const SearchSpace& space, const SweepSearch& search, con
 
 }  // namespace
 
-std::string ValueWords(const SearchSpace& space, const SweepSearch& search, size_t point, double value) {
+std::string ValueWords(const SearchSpace& space, const sweep::SweepSearch& search, size_t point, double value) {
   switch (search.maximize) {
     case Objective::kTokensPerS:
       return FormatCount(value) + " tokens/s";
@@ -122,8 +122,8 @@ std::string ValueWords(const SearchSpace& space, const SweepSearch& search, size
   return "";
 }
 
-std::string SearchWords(const Sweep& sweep, const std::vector<SearchSpace>& spaces) {
-  const SweepSearch& search = *sweep.search;
+std::string SearchWords(const sweep::Sweep& sweep, const std::vector<SearchSpace>& spaces) {
+  const sweep::SweepSearch& search = *sweep.search;
   std::vector<std::string> over;
   for (const Field* field : search.over) over.emplace_back(field->name);
   size_t points = 0;
@@ -137,7 +137,7 @@ std::string SearchWords(const Sweep& sweep, const std::vector<SearchSpace>& spac
   return text + "; times are predicted by " + spaces.front().basis;
 }
 
-std::string ChoiceWords(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision,
+std::string ChoiceWords(const SearchSpace& space, const sweep::SweepSearch& search, const SearchDecision& decision,
                         const Expected& chosen, int64_t run) {
   std::string text =
       fmt::format("{}: run {} of at most {}: {}: ", Named(space), run, search.budget, space.points[chosen.point].label);
@@ -153,7 +153,7 @@ std::string ChoiceWords(const SearchSpace& space, const SweepSearch& search, con
   return text;
 }
 
-std::vector<std::string> AnswerLines(const SearchSpace& space, const SweepSearch& search,
+std::vector<std::string> AnswerLines(const SearchSpace& space, const sweep::SweepSearch& search,
                                      const SearchDecision& decision) {
   std::vector<std::string> lines;
   const std::string tried =
@@ -179,8 +179,8 @@ std::vector<std::string> AnswerLines(const SearchSpace& space, const SweepSearch
   return lines;
 }
 
-std::vector<std::string> FirstLines(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision,
-                                    size_t most) {
+std::vector<std::string> FirstLines(const SearchSpace& space, const sweep::SweepSearch& search,
+                                    const SearchDecision& decision, size_t most) {
   std::vector<std::string> lines;
   if (decision.run.empty()) return AnswerLines(space, search, decision);
   lines.push_back(fmt::format("{}: {} of {} points may be tried{}; first", Named(space), decision.left.size(),
@@ -195,4 +195,4 @@ std::vector<std::string> FirstLines(const SearchSpace& space, const SweepSearch&
   return lines;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::search

@@ -8,26 +8,26 @@
 #include "search/space.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::search {
 
 // "1.20K tokens/s", "31.20 USD a billion tokens", "25.1M parameters x 4.10K tokens".
-std::string ValueWords(const SearchSpace& space, const SweepSearch& search, size_t point, double value);
+std::string ValueWords(const SearchSpace& space, const sweep::SweepSearch& search, size_t point, double value);
 
 // The sweep's search: "search: tokens/s over batch_size, checkpointing; 66 points, at most 12 runs; times by h100,
 // extrapolated". Several spaces have a line each.
-std::string SearchWords(const Sweep& sweep, const std::vector<SearchSpace>& spaces);
+std::string SearchWords(const sweep::Sweep& sweep, const std::vector<SearchSpace>& spaces);
 
 // Why this point is measured next, and which run of the search it is.
-std::string ChoiceWords(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision,
+std::string ChoiceWords(const SearchSpace& space, const sweep::SweepSearch& search, const SearchDecision& decision,
                         const Expected& chosen, int64_t run);
 
 // The result of a search that has ended or was stopped: the best measurement with its interval, why it ended, and what
 // was not tried. A line each.
-std::vector<std::string> AnswerLines(const SearchSpace& space, const SweepSearch& search,
+std::vector<std::string> AnswerLines(const SearchSpace& space, const sweep::SweepSearch& search,
                                      const SearchDecision& decision);
 
 // What a search would try first, if nothing is run: a line a point, at most `most`.
-std::vector<std::string> FirstLines(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision,
-                                    size_t most);
+std::vector<std::string> FirstLines(const SearchSpace& space, const sweep::SweepSearch& search,
+                                    const SearchDecision& decision, size_t most);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::search

@@ -20,10 +20,10 @@
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 
-namespace ridgeline {
+namespace ridgeline::search {
 namespace {
 
-using Objective = SweepSearch::Objective;
+using Objective = sweep::SweepSearch::Objective;
 
 constexpr double kOf90 = 1.645;          // 90 of 100 values lie within so many standard deviations
 constexpr double kSpreadOfNobody = 3.0;  // a factor, as intervals of 90 % state it, if the processor has no description
@@ -31,9 +31,9 @@ constexpr double kSpreadOfNobody = 3.0;  // a factor, as intervals of 90 % state
 
 // A processor about which only this is assumed: it multiplies ten times for each byte that it moves. Predictions for
 // it rank points, and say nothing about seconds.
-const Device& SomeProcessor() {
-  static const Device device = [] {
-    Device made;
+const predict::Device& SomeProcessor() {
+  static const predict::Device device = [] {
+    predict::Device made;
     made.name = "a processor that is not described";
     made.gpu = "none";
     const auto set = [&](const char* figure, double value) { made.figures[figure] = {value, "assumed", "", ""}; };
@@ -55,13 +55,13 @@ const Device& SomeProcessor() {
   return device;
 }
 
-Error Wrong(const Sweep& sweep, const std::string& what, const std::string& hint) {
-  return {ErrorKind::kInvalidInput, FaultText(sweep.file, {sweep.search->place, "search: " + what}), hint};
+Error Wrong(const sweep::Sweep& sweep, const std::string& what, const std::string& hint) {
+  return {ErrorKind::kInvalidInput, yaml::FaultText(sweep.file, {sweep.search->place, "search: " + what}), hint};
 }
 
 // Returns the axes that the search does not cover. Each combination of their values is searched by itself.
-std::vector<const Field*> OtherAxes(const Sweep& sweep) {
-  std::vector<const Field*> fields = VaryingFields(sweep);
+std::vector<const Field*> OtherAxes(const sweep::Sweep& sweep) {
+  std::vector<const Field*> fields = sweep::VaryingFields(sweep);
   const auto& over = sweep.search->over;
   std::erase_if(fields, [&](const Field* field) { return std::find(over.begin(), over.end(), field) != over.end(); });
   return fields;
@@ -113,9 +113,9 @@ Point OfWholeModels(const Point& point) {
 
 }  // namespace
 
-std::vector<SearchSpace> SpaceMaker::Make(const Sweep& sweep) {
-  Expansion expansion;
-  const std::vector<Point> points = Expand(sweep, &expansion);
+std::vector<SearchSpace> SpaceMaker::Make(const sweep::Sweep& sweep) {
+  sweep::Expansion expansion;
+  const std::vector<Point> points = sweep::Expand(sweep, &expansion);
   if (points.empty()) {
     throw Wrong(sweep, "the space is empty: every combination is excluded", "leave a combination in");
   }
@@ -137,22 +137,23 @@ std::vector<SearchSpace> SpaceMaker::Make(const Sweep& sweep) {
   return spaces;
 }
 
-SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSpace& space) {
-  const Launch launch = LaunchOf(sweep, point);
+SearchPoint SpaceMaker::PointOf(const sweep::Sweep& sweep, const Point& point, SearchSpace& space) {
+  const sweep::Launch launch = sweep::LaunchOf(sweep, point);
   const RunSpec& spec = point.spec;
   SearchPoint made;
   made.point = point;
   made.label = PointName(spec, sweep.search->over);
-  const Device* device = DeviceOf(sweep, spec);
-  const Framework* framework = device == nullptr ? nullptr : EstimatedAs(spec, launch, node_, frameworks_.get());
+  const predict::Device* device = DeviceOf(sweep, spec);
+  const predict::Framework* framework =
+      device == nullptr ? nullptr : plan::EstimatedAs(spec, launch, node_, frameworks_.get());
   const Point whole = framework != nullptr ? point : OfWholeModels(point);
   const int64_t shared_by = spec.ranks / whole.spec.ranks;
   const int64_t bytes =
-      framework != nullptr ? PeakBytes(*framework, spec) : MemoryOf(whole).planned_peak_bytes / shared_by;
-  const SlabLimit limit = SlabLimitOf(spec, launch, node_);
+      framework != nullptr ? predict::PeakBytes(*framework, spec) : MemoryOf(whole).planned_peak_bytes / shared_by;
+  const plan::SlabLimit limit = plan::SlabLimitOf(spec, launch, node_);
   if (limit.bytes > 0) {
     made.share = static_cast<double>(bytes) / static_cast<double>(limit.bytes);
-    made.fits = !IsOurTrainer(launch) || bytes <= limit.bytes;
+    made.fits = !plan::IsOurTrainer(launch) || bytes <= limit.bytes;
   } else {
     made.share =
         static_cast<double>(bytes) * static_cast<double>(ProcessesOf(spec)) / static_cast<double>(launch.nodes);
@@ -164,7 +165,7 @@ SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSp
     return made;
   }
   if (sweep.search->maximize == Objective::kCost) {
-    const double dollars = DollarsAnHour(sweep, NodesOf(spec, launch, device), device);
+    const double dollars = plan::DollarsAnHour(sweep, plan::NodesOf(spec, launch, device), device);
     if (dollars == 0) {
       throw Wrong(
           sweep, "cost needs a price, and nothing says one",
@@ -183,44 +184,47 @@ SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSp
                     : fmt::format("{}, {}", device->name, prediction.calibrated ? "calibrated" : "extrapolated");
   if (framework != nullptr) {
     space.basis = fmt::format("{}, {}", device->name, framework->Basis(device->gpu));
-  } else if (!IsOurTrainer(launch)) {
+  } else if (!plan::IsOurTrainer(launch)) {
     space.basis += "; as our own trainer would take it";
   }
   return made;
 }
 
-const MemoryForecast& SpaceMaker::MemoryOf(const Point& point) {
-  const auto [at, is_new] = known_memory_.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
+const predict::MemoryForecast& SpaceMaker::MemoryOf(const Point& point) {
+  const auto [at, is_new] = known_memory_.try_emplace(EncodeSpec(plan::MemoryRelevant(point.spec)));
   if (is_new) at->second = forecaster_(point.spec);
   return at->second;
 }
 
 // Returns the device to plan for, else the one that the sweep's `price` names, else the device of the point's `gpu`.
 // Returns nullptr for a processor without a description.
-const Device* SpaceMaker::DeviceOf(const Sweep& sweep, const RunSpec& spec) {
+const predict::Device* SpaceMaker::DeviceOf(const sweep::Sweep& sweep, const RunSpec& spec) {
   if (node_.device != nullptr) return node_.device.get();
   const bool is_priced = !sweep.price.device.empty();
   if (!is_priced && spec.gpu == "none") return nullptr;
   const std::string& name = is_priced ? sweep.price.device : spec.gpu;
   auto known = known_devices_.find(name);
   if (known == known_devices_.end()) {
-    known = known_devices_.emplace(name, is_priced ? PricedDevice(sweep, devices_) : FindDevice(name, devices_)).first;
+    known = known_devices_
+                .emplace(name, is_priced ? plan::PricedDevice(sweep, devices_) : predict::FindDevice(name, devices_))
+                .first;
   }
   return &known->second;
 }
 
-SpaceMaker::Prediction SpaceMaker::PredictionOf(const Sweep& sweep, const Point& point, const Launch& launch,
-                                                const Device* device, const Framework* framework) {
+SpaceMaker::Prediction SpaceMaker::PredictionOf(const sweep::Sweep& sweep, const Point& point,
+                                                const sweep::Launch& launch, const predict::Device* device,
+                                                const predict::Framework* framework) {
   RunSpec spec = point.spec;
-  const Device& on = device != nullptr ? *device : SomeProcessor();
+  const predict::Device& on = device != nullptr ? *device : SomeProcessor();
   spec.gpu = on.gpu;
   const int64_t on_a_node = std::max<int64_t>(1, ProcessesOf(spec) / launch.nodes);
   const auto [at, is_new] =
-      known_steps_.try_emplace(fmt::format("{} {} {}", on.name, on_a_node, EncodeSpec(MemoryRelevant(spec))));
+      known_steps_.try_emplace(fmt::format("{} {} {}", on.name, on_a_node, EncodeSpec(plan::MemoryRelevant(spec))));
   if (!is_new) return at->second;
   try {
-    const auto [priced, as] = AsPriced(framework != nullptr ? *framework : Framework{}, spec);
-    const StepForecast step = PredictStep(priced, on, as);
+    const auto [priced, as] = predict::AsPriced(framework != nullptr ? *framework : predict::Framework{}, spec);
+    const predict::StepForecast step = predict::PredictStep(priced, on, as);
     at->second.step_ns = step.step_ns;
     at->second.calibrated = step.calibrated;
     at->second.knows_level = device != nullptr && step.spread;
@@ -228,10 +232,10 @@ SpaceMaker::Prediction SpaceMaker::PredictionOf(const Sweep& sweep, const Point&
     // The ranks of a node share its processor.
     if (device == nullptr) at->second.step_ns *= static_cast<double>(on_a_node);
   } catch (const Error& e) {
-    throw Wrong(sweep, fmt::format("the point {}: {}", PointName(point.spec, VaryingFields(sweep)), e.message()),
+    throw Wrong(sweep, fmt::format("the point {}: {}", PointName(point.spec, sweep::VaryingFields(sweep)), e.message()),
                 e.hint());
   }
   return at->second;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::search

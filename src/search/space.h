@@ -15,7 +15,7 @@
 #include "run/point.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::search {
 
 // The most points of a search. Memory is predicted for each, and nobody measures a good part of more.
 inline constexpr int64_t kMostSearched = 20'000;
@@ -45,8 +45,8 @@ class SpaceMaker {
  public:
   // `node`: the memory of points; if it names a device, times are that device's, too. `devices`: folders with device
   // descriptions (DeviceFolders). `frameworks`: for the estimates of other trainers' points; may be empty.
-  SpaceMaker(NodeMemory node, Forecaster forecaster, std::vector<std::filesystem::path> devices,
-             std::shared_ptr<const Frameworks> frameworks = {})
+  SpaceMaker(plan::NodeMemory node, plan::Forecaster forecaster, std::vector<std::filesystem::path> devices,
+             std::shared_ptr<const predict::Frameworks> frameworks = {})
       : node_(std::move(node)),
         forecaster_(std::move(forecaster)),
         devices_(std::move(devices)),
@@ -55,7 +55,7 @@ class SpaceMaker {
   // Returns the spaces of the sweep, in the order of their first points. Remembers predictions. REQUIRES: the sweep has
   // a `search`. Throws Error(kInvalidInput) at its place if there are no points or too many, or if the objective needs
   // a device or a price that is not given.
-  std::vector<SearchSpace> Make(const Sweep& sweep);
+  std::vector<SearchSpace> Make(const sweep::Sweep& sweep);
 
  private:
   struct Prediction {
@@ -65,19 +65,19 @@ class SpaceMaker {
     bool knows_level = false;
   };
 
-  const Device* DeviceOf(const Sweep& sweep, const RunSpec& spec);
-  Prediction PredictionOf(const Sweep& sweep, const Point& point, const Launch& launch, const Device* device,
-                          const Framework* framework);
-  SearchPoint PointOf(const Sweep& sweep, const Point& point, SearchSpace& space);
-  const MemoryForecast& MemoryOf(const Point& point);
+  const predict::Device* DeviceOf(const sweep::Sweep& sweep, const RunSpec& spec);
+  Prediction PredictionOf(const sweep::Sweep& sweep, const Point& point, const sweep::Launch& launch,
+                          const predict::Device* device, const predict::Framework* framework);
+  SearchPoint PointOf(const sweep::Sweep& sweep, const Point& point, SearchSpace& space);
+  const predict::MemoryForecast& MemoryOf(const Point& point);
 
-  const NodeMemory node_;
-  const Forecaster forecaster_;
+  const plan::NodeMemory node_;
+  const plan::Forecaster forecaster_;
   const std::vector<std::filesystem::path> devices_;
-  const std::shared_ptr<const Frameworks> frameworks_;
-  std::map<std::string, Device> known_devices_;
-  std::map<std::string, MemoryForecast> known_memory_;
+  const std::shared_ptr<const predict::Frameworks> frameworks_;
+  std::map<std::string, predict::Device> known_devices_;
+  std::map<std::string, predict::MemoryForecast> known_memory_;
   std::map<std::string, Prediction> known_steps_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::search

@@ -14,7 +14,7 @@
 #include "base/secret_file.h"
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 constexpr size_t kShortestToken = 16;
@@ -151,4 +151,4 @@ std::string ReadTokenFile(const std::string& path) {
   return token;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 // The address on which a server listens: an IP address and a port (0: any free one).
 struct ListenAddress {
@@ -36,4 +36,4 @@ bool HasToken(std::string_view authorization, const std::string& token);
 // or if it is not exactly one line.
 std::string ReadTokenFile(const std::string& path);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -9,7 +9,7 @@
 
 #include "base/table.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 class QueryAnswer {
  public:
@@ -35,4 +35,4 @@ class QueryAnswer {
   Table table_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -1,7 +1,7 @@
 // The style and the script of pages, beside those of reports (report/assets.h).
 #include "serve/markup.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 // Neither text holds < or &, so that the page is well-formed XML as it stands.
 const std::string_view kSiteStyle = R"(
@@ -68,4 +68,4 @@ for (const live of document.querySelectorAll('[data-events]')) {
 )";
 const std::string_view kSiteScriptHash = "Hh7cZPHmNwNVU4tJcjk/pYW1EtWg3y+y//Xd/g61IP0=";
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

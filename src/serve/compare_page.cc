@@ -19,7 +19,7 @@
 #include "serve/pages.h"
 #include "serve/series.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 constexpr size_t kMostCompared = 4;
@@ -27,27 +27,27 @@ constexpr size_t kMostCompared = 4;
 struct ComparedFigure {
   const char* column;
   const char* label;
-  ValueStyle style;
+  report::ValueStyle style;
 };
 constexpr ComparedFigure kCompared[] = {
-    {"steady_tokens_per_s", "steady tokens/s", ValueStyle::kCount},
-    {"cold_tokens_per_s", "cold tokens/s", ValueStyle::kCount},
-    {"step_median_ns", "median step", ValueStyle::kDuration},
-    {"step_mean_ns", "mean step", ValueStyle::kDuration},
-    {"step_cv", "cv of steps", ValueStyle::kFraction},
-    {"tokens_per_s_per_gpu", "tokens/s a GPU", ValueStyle::kCount},
-    {"tflops_per_gpu", "TFLOP/s a GPU (model, causal attention as half)", ValueStyle::kNumber},
-    {"mfu", "MFU (of those)", ValueStyle::kFraction},
-    {"disturbed_by_others", "cores held by others", ValueStyle::kFraction},
-    {"step_p95_ns", "95 % of steps within", ValueStyle::kDuration},
-    {"planned_peak_bytes", "planned peak memory", ValueStyle::kBytes},
-    {"rss_peak_bytes", "peak memory of the process", ValueStyle::kBytes},
-    {"device_peak_bytes", "peak memory of the GPU", ValueStyle::kBytes},
-    {"device_reserved_bytes", "reserved memory of the GPU", ValueStyle::kBytes},
-    {"measured_steps", "measured steps", ValueStyle::kInteger},
-    {"printed_mfu", "MFU, as printed", ValueStyle::kFraction},
-    {"printed_tflops_per_gpu", "TFLOP/s of a GPU, as printed", ValueStyle::kNumber},
-    {"gpu_power_w", "power, W", ValueStyle::kNumber},
+    {"steady_tokens_per_s", "steady tokens/s", report::ValueStyle::kCount},
+    {"cold_tokens_per_s", "cold tokens/s", report::ValueStyle::kCount},
+    {"step_median_ns", "median step", report::ValueStyle::kDuration},
+    {"step_mean_ns", "mean step", report::ValueStyle::kDuration},
+    {"step_cv", "cv of steps", report::ValueStyle::kFraction},
+    {"tokens_per_s_per_gpu", "tokens/s a GPU", report::ValueStyle::kCount},
+    {"tflops_per_gpu", "TFLOP/s a GPU (model, causal attention as half)", report::ValueStyle::kNumber},
+    {"mfu", "MFU (of those)", report::ValueStyle::kFraction},
+    {"disturbed_by_others", "cores held by others", report::ValueStyle::kFraction},
+    {"step_p95_ns", "95 % of steps within", report::ValueStyle::kDuration},
+    {"planned_peak_bytes", "planned peak memory", report::ValueStyle::kBytes},
+    {"rss_peak_bytes", "peak memory of the process", report::ValueStyle::kBytes},
+    {"device_peak_bytes", "peak memory of the GPU", report::ValueStyle::kBytes},
+    {"device_reserved_bytes", "reserved memory of the GPU", report::ValueStyle::kBytes},
+    {"measured_steps", "measured steps", report::ValueStyle::kInteger},
+    {"printed_mfu", "MFU, as printed", report::ValueStyle::kFraction},
+    {"printed_tflops_per_gpu", "TFLOP/s of a GPU, as printed", report::ValueStyle::kNumber},
+    {"gpu_power_w", "power, W", report::ValueStyle::kNumber},
 };
 
 std::optional<double> NumberIn(const Cell& cell) {
@@ -75,7 +75,7 @@ std::vector<int64_t> ChosenRuns(const PageRequest& request) {
   return chosen;
 }
 
-PageAnswer RunsSideBySide(Store& store, const Links& to, const std::vector<int64_t>& numbers) {
+PageAnswer RunsSideBySide(store::Store& store, const Links& to, const std::vector<int64_t>& numbers) {
   std::vector<QueryAnswer> runs;
   for (const int64_t number : numbers) {
     runs.emplace_back(store.Query(fmt::format("SELECT * FROM measurements WHERE result = {}", number)));
@@ -103,14 +103,15 @@ PageAnswer RunsSideBySide(Store& store, const Links& to, const std::vector<int64
       const Cell& value = run.At(0, figure.column);
       const std::optional<double> number = NumberIn(value);
       any = any || number.has_value();
-      std::string text = FormatValue(figure.style, value);
+      std::string text = report::FormatValue(figure.style, value);
       // Compares only figures of the same kind.
       const bool is_alike = std::string_view(figure.column) != "device_peak_bytes" ||
                             run.Text(0, "device_peak_kind") == runs[0].Text(0, "device_peak_kind");
       if (&run != runs.data() && first && number && *first > 0 && is_alike) {
-        text += " (" + FormatValue(ValueStyle::kSignedPercent, Cell(100 * (*number / *first - 1))) + ")";
+        text +=
+            " (" + report::FormatValue(report::ValueStyle::kSignedPercent, Cell(100 * (*number / *first - 1))) + ")";
       }
-      row.cells.push_back({"", "", EscapeHtml(text)});
+      row.cells.push_back({"", "", report::EscapeHtml(text)});
     }
     if (any) list.rows.push_back(std::move(row));
   }
@@ -143,12 +144,12 @@ PageAnswer RunsSideBySide(Store& store, const Links& to, const std::vector<int64
 
 std::string CampaignsForm(const Links& to, const std::vector<std::string>& campaigns, const std::string& base,
                           const std::string& head) {
-  std::string out = "<form class=\"filters\" action=\"" + EscapeHtml(to({"compare"})) + "\" method=\"get\">\n";
+  std::string out = "<form class=\"filters\" action=\"" + report::EscapeHtml(to({"compare"})) + "\" method=\"get\">\n";
   for (const auto& [name, label, chosen] :
        {std::tuple{"base", "Base: the earlier state", base}, {"head", "Head: the state in question", head}}) {
     out += fmt::format("<label>{}<select name=\"{}\">", label, name);
     for (const std::string& campaign : campaigns) {
-      out += fmt::format("<option value=\"{0}\"{1}>{0}</option>", EscapeHtml(campaign),
+      out += fmt::format("<option value=\"{0}\"{1}>{0}</option>", report::EscapeHtml(campaign),
                          campaign == chosen ? " selected=\"selected\"" : "");
     }
     out += "</select></label>\n";
@@ -156,19 +157,20 @@ std::string CampaignsForm(const Links& to, const std::vector<std::string>& campa
   return out + "<button class=\"do\" type=\"submit\">Compare</button>\n</form>\n";
 }
 
-std::string CampaignsHtml(Store& store, const Links& to, const std::string& base, const std::string& head) {
+std::string CampaignsHtml(store::Store& store, const Links& to, const std::string& base, const std::string& head) {
   for (const std::string& name : {base, head}) {
     if (!store.HasCampaign(name)) {
       throw Error(ErrorKind::kUsage, fmt::format("nothing was measured for the campaign '{}'", PrintableLine(name)),
                   "choose one of those that are listed");
     }
   }
-  const std::vector<ComparedCell> cells = MatchSides(ReadSide(store, {base, {}}), ReadSide(store, {head, {}}));
-  const Table table = ShortComparisonTable(cells);
+  const std::vector<regress::ComparedCell> cells =
+      regress::MatchSides(regress::ReadSide(store, {base, {}}), regress::ReadSide(store, {head, {}}));
+  const Table table = regress::ShortComparisonTable(cells);
   List list{"cells", {}, {}, {}};
   for (const std::string& column : table.columns) {
     const bool key = column == "point" || column == "head / base" || column == "step time";
-    list.columns.push_back({column, ValueStyle::kText, key});
+    list.columns.push_back({column, report::ValueStyle::kText, key});
   }
   constexpr size_t kMostCells = 500;
   for (size_t i = 0; i < std::min(table.rows.size(), kMostCells); ++i) {
@@ -185,7 +187,7 @@ std::string CampaignsHtml(Store& store, const Links& to, const std::string& base
 
 }  // namespace
 
-PageAnswer ComparePage(Store& store, const Links& to, const PageRequest& request) {
+PageAnswer ComparePage(store::Store& store, const Links& to, const PageRequest& request) {
   if (const std::vector<int64_t> chosen = ChosenRuns(request); !chosen.empty())
     return RunsSideBySide(store, to, chosen);
   std::vector<std::string> campaigns;
@@ -212,4 +214,4 @@ PageAnswer ComparePage(Store& store, const Links& to, const PageRequest& request
   return answer;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

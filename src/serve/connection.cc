@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
@@ -129,4 +129,4 @@ bool WriteSocket(int socket, std::string_view bytes) {
   return true;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

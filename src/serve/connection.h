@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 // The largest size of a request's line and headers. Those of browsers take a tenth.
 inline constexpr size_t kMostHeadBytes = size_t{16} << 10;
@@ -31,4 +31,4 @@ std::optional<PlainRequest> ParsePlainRequest(std::string_view head);
 // Writes all of it, or fails, also if the reader accepts nothing for some seconds.
 bool WriteSocket(int socket, std::string_view bytes);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "serve/connection.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 constexpr std::chrono::milliseconds kDrainPatience{500};
@@ -283,4 +283,4 @@ void Connections::Close(Table::iterator connection) {
   table_.erase(connection);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

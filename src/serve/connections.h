@@ -15,7 +15,7 @@
 
 #include "base/files.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 // Thread safety: Finish may be called from any thread, everything else from one thread.
 class Connections {
@@ -97,4 +97,4 @@ class Connections {
   std::vector<std::pair<uint64_t, std::string>> finished_;  // guarded by mutex_
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 FairSemaphore::Place FairSemaphore::Enter(std::chrono::seconds patience) {
   std::unique_lock lock(mutex_);
@@ -21,4 +21,4 @@ void FairSemaphore::GiveBack() {
   changed_.notify_all();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 // Thread safety: all of it.
 class FairSemaphore {
@@ -34,4 +34,4 @@ class FairSemaphore {
   int64_t next_number_ = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

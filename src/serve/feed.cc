@@ -9,7 +9,7 @@
 #include "serve/site.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 constexpr int64_t kLookEveryNs = 1'000'000'000;
@@ -21,11 +21,11 @@ constexpr auto kLookPatience = std::chrono::seconds(10);
 LiveNow LiveFeed::Look() const {
   LiveNow live;
   try {
-    Store store = Store::Open(db_, Store::Mode::kReadOnly, {}, Site::kLimits);
-    live.now = LookNow(store, db_, clock_);
-    for (const SweepNow& sweep : live.now.sweeps) {
+    store::Store store = store::Store::Open(db_, store::Store::Mode::kReadOnly, {}, Site::kLimits);
+    live.now = metrics::LookNow(store, db_, clock_);
+    for (const metrics::SweepNow& sweep : live.now.sweeps) {
       std::vector<std::string> ids;
-      for (const RunningPoint& point : sweep.running) ids.push_back(point.point_id);
+      for (const metrics::RunningPoint& point : sweep.running) ids.push_back(point.point_id);
       live.names.merge(NamesInSweep(store, sweep.progress.sweep.name, ids));
     }
   } catch (const Error& e) {
@@ -51,4 +51,4 @@ std::shared_ptr<const LiveNow> LiveFeed::Latest() {
   return latest_;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

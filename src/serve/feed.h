@@ -11,10 +11,10 @@
 #include "metrics/live.h"
 #include "serve/fair_semaphore.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 struct LiveNow {
-  StoreNow now;
+  metrics::StoreNow now;
   std::map<std::string, std::string> names;  // of the running points, by their ids: what distinguishes them
   std::string trouble;                       // why nothing can be seen; empty: no trouble
 };
@@ -39,4 +39,4 @@ class LiveFeed {
   int64_t next_ns_ = 0;                    // earliest time of the next look
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

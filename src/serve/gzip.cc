@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 constexpr int kGzipWindow = 15 + 16;  // zlib: the largest window, with gzip's header
@@ -80,4 +80,4 @@ bool AcceptsGzip(std::string_view accept_encoding) {
   return any.value_or(false);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 std::string Gzip(std::string_view bytes);
 // REQUIRES: output of Gzip.
@@ -13,4 +13,4 @@ std::string Gunzip(std::string_view bytes);
 // Whether an Accept-Encoding header accepts gzip: "gzip, deflate, br" and "*" do, "gzip;q=0" does not.
 bool AcceptsGzip(std::string_view accept_encoding);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -14,7 +14,7 @@
 #include "serve/site.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
@@ -25,7 +25,7 @@ constexpr auto kLastPatience = std::chrono::seconds(10);
 
 std::string Ask(const std::filesystem::path& db) {
   try {
-    Store store = Store::Open(db, Store::Mode::kReadOnly, {}, Site::kLimits);
+    store::Store store = store::Store::Open(db, store::Store::Mode::kReadOnly, {}, Site::kLimits);
     // Reads one row of each table that pages begin with, and no more.
     store.Query("SELECT (SELECT number FROM results LIMIT 1), (SELECT name FROM sweeps LIMIT 1)");
     return {};
@@ -85,4 +85,4 @@ std::string Health::Trouble() {
   return fmt::format("{} has not answered for {} s: its disk may hang", state_->db.string(), since);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 // Thread safety: all of it.
 class Health {
@@ -25,4 +25,4 @@ class Health {
   const std::shared_ptr<State> state_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -15,7 +15,7 @@
 #include "serve/pages.h"
 #include "stats/change_points.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 constexpr int64_t kMostHistories = 200;
@@ -29,14 +29,14 @@ std::string ShortCommit(const QueryAnswer& runs, size_t row) {
 
 // A chart of the rows of one configuration, setup and machine, in the order in which they were measured.
 std::string ChartOfHistory(const QueryAnswer& runs, const std::vector<size_t>& rows, size_t number) {
-  LineChart chart;
+  report::LineChart chart;
   chart.id = fmt::format("history-{}", number);
   chart.title = "Throughput of each measurement";
   chart.x_axis = "measured with commit";
   chart.y_axis = "tokens/s";
-  chart.scale = AxisScale::kCount;
+  chart.scale = report::AxisScale::kCount;
   chart.from_zero = false;
-  Curve line;
+  report::Curve line;
   line.title = chart.title;
   for (const size_t row : rows) {
     const auto* tokens_per_s = std::get_if<double>(&runs.At(row, "steady_tokens_per_s"));
@@ -52,31 +52,31 @@ std::string ChartOfHistory(const QueryAnswer& runs, const std::vector<size_t>& r
 }
 
 std::string ChangesHtml(const QueryAnswer& runs, const std::vector<size_t>& rows) {
-  std::vector<HistoryRun> history;
+  std::vector<stats::HistoryRun> history;
   for (const size_t row : rows) {
     const int64_t ns = runs.Integer(row, "step_median_ns");
     if (ns > 0) history.push_back({ShortCommit(runs, row), std::log(static_cast<double>(ns))});
   }
   std::string out;
-  for (const ChangePoint& change : ChangePoints(history)) {
+  for (const stats::ChangePoint& change : stats::ChangePoints(history)) {
     const double ratio = std::exp(change.change);
     out += fmt::format("<p class=\"answer\">{:.1f} % {} from commit {} on</p>\n", 100 * std::abs(ratio - 1),
-                       ratio > 1 ? "slower" : "quicker", EscapeHtml(change.commit));
+                       ratio > 1 ? "slower" : "quicker", report::EscapeHtml(change.commit));
   }
   return out;
 }
 
 List MeasurementList(const Links& to, const QueryAnswer& runs, const std::vector<size_t>& rows, size_t number) {
   List list{fmt::format("measured-{}", number),
-            {{"run", ValueStyle::kInteger},
+            {{"run", report::ValueStyle::kInteger},
              {"commit"},
-             {"campaign", ValueStyle::kText, false},
+             {"campaign", report::ValueStyle::kText, false},
              {"end"},
-             {"tokens/s", ValueStyle::kCount},
-             {"step", ValueStyle::kDuration, false},
-             {"95 % of steps", ValueStyle::kDuration, false},
-             {"peak memory", ValueStyle::kBytes, false},
-             {"ended", ValueStyle::kText, false}},
+             {"tokens/s", report::ValueStyle::kCount},
+             {"step", report::ValueStyle::kDuration, false},
+             {"95 % of steps", report::ValueStyle::kDuration, false},
+             {"peak memory", report::ValueStyle::kBytes, false},
+             {"ended", report::ValueStyle::kText, false}},
             {},
             {}};
   for (const size_t row : std::vector<size_t>(rows.rbegin(), rows.rend())) {
@@ -97,20 +97,20 @@ List MeasurementList(const Links& to, const QueryAnswer& runs, const std::vector
 }
 
 // The state of the point from a job that has not ended, and its log.
-std::string RunningHtml(Store& store, const std::string& point_id) {
+std::string RunningHtml(store::Store& store, const std::string& point_id) {
   const QueryAnswer job(store.Query(
       "SELECT j.key, j.job_dir, j.state, j.launcher FROM jobs AS j JOIN job_points AS p ON p.job_key = j.key "
       "WHERE p.point_id = :id AND j.state IN ('intent', 'submitted', 'running')",
       {{"id", point_id}}));
   if (job.size() == 0) return {};
-  return fmt::format("<p>In job {} of the launcher {}, which is {}.</p>\n", EscapeHtml(job.Text(0, "key")),
-                     EscapeHtml(job.Text(0, "launcher")), EscapeHtml(job.Text(0, "state"))) +
+  return fmt::format("<p>In job {} of the launcher {}, which is {}.</p>\n", report::EscapeHtml(job.Text(0, "key")),
+                     report::EscapeHtml(job.Text(0, "launcher")), report::EscapeHtml(job.Text(0, "state"))) +
          LogHtml(job.Text(0, "job_dir"), point_id);
 }
 
 }  // namespace
 
-PageAnswer HistoriesPage(Store& store, const Links& to) {
+PageAnswer HistoriesPage(store::Store& store, const Links& to) {
   const QueryAnswer all(store.Query(fmt::format(
       "SELECT point_id, spec, count(*) AS times, count(DISTINCT environment ->> '$.git_commit') AS commits, "
       "count(DISTINCT campaign) AS campaigns, max(result) AS newest, max(ended_unix_ns) AS ended_unix_ns "
@@ -122,10 +122,10 @@ PageAnswer HistoriesPage(Store& store, const Links& to) {
   } else {
     List list{"histories",
               {{"configuration"},
-               {"measured", ValueStyle::kInteger},
-               {"commits", ValueStyle::kInteger},
-               {"campaigns", ValueStyle::kInteger, false},
-               {"last", ValueStyle::kText, false}},
+               {"measured", report::ValueStyle::kInteger},
+               {"commits", report::ValueStyle::kInteger},
+               {"campaigns", report::ValueStyle::kInteger, false},
+               {"last", report::ValueStyle::kText, false}},
               {},
               {}};
     for (size_t row = 0; row < all.size(); ++row) {
@@ -144,7 +144,7 @@ PageAnswer HistoriesPage(Store& store, const Links& to) {
   return answer;
 }
 
-PageAnswer HistoryPage(Store& store, const Links& to, const std::string& point_id) {
+PageAnswer HistoryPage(store::Store& store, const Links& to, const std::string& point_id) {
   const QueryAnswer runs(store.Query(
       fmt::format("SELECT * FROM (SELECT result, spec, setup, ifnull(machine, '') AS machine, device_name, campaign, "
                   "version, environment ->> '$.git_commit' AS git_commit, status, failure, steady_tokens_per_s, "
@@ -169,17 +169,18 @@ PageAnswer HistoryPage(Store& store, const Links& to, const std::string& point_i
   for (const auto& [of, rows] : groups) {
     ++number;
     if (groups.size() > 1) {
-      main += "<h2>" +
-              EscapeHtml(ShortenToCodePoints(of.first.empty() ? "a machine that is not known" : of.first, 140)) +
-              "</h2>\n<p class=\"note\">" + EscapeHtml(of.second) + "</p>\n";
+      main +=
+          "<h2>" +
+          report::EscapeHtml(ShortenToCodePoints(of.first.empty() ? "a machine that is not known" : of.first, 140)) +
+          "</h2>\n<p class=\"note\">" + report::EscapeHtml(of.second) + "</p>\n";
     }
     main += ChangesHtml(runs, rows) + ChartOfHistory(runs, rows, number) +
             ListHtml(MeasurementList(to, runs, rows, number));
   }
-  PageAnswer answer =
-      Framed(to, {NameOfPoint(point.Text(0, "spec")), EscapeHtml("point " + point_id), main, "/history/one", ""});
+  PageAnswer answer = Framed(
+      to, {NameOfPoint(point.Text(0, "spec")), report::EscapeHtml("point " + point_id), main, "/history/one", ""});
   answer.is_lasting = !runs_now;
   return answer;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 std::string PercentEncoded(std::string_view text) {
@@ -48,4 +48,4 @@ std::string Links::operator()(const std::vector<std::string>& parts, const Query
   return address;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 // The values behind an address's question mark, in order.
 using QueryValues = std::vector<std::pair<std::string, std::string>>;
@@ -51,4 +51,4 @@ class Links {
   std::string base_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 Lane::Lane(size_t threads, size_t waiting) : most_(threads + waiting) {
   try {
@@ -64,4 +64,4 @@ void Lane::Work() {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

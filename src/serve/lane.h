@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 // Thread safety: all of it.
 class Lane {
@@ -43,4 +43,4 @@ class Lane {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

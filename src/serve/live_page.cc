@@ -9,7 +9,7 @@
 #include "serve/answer.h"
 #include "serve/pages.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
@@ -20,8 +20,8 @@ struct StateShown {
   int64_t count;
 };
 
-std::vector<StateShown> StatesOf(const SweepNow& sweep) {
-  const SweepProgress& p = sweep.progress;
+std::vector<StateShown> StatesOf(const metrics::SweepNow& sweep) {
+  const store::SweepProgress& p = sweep.progress;
   const int64_t running = std::min(p.live, sweep.running_points);
   return {{"ok", "#3f9b54", p.ok},
           {"out of memory", "#d99a2b", p.out_of_memory},
@@ -43,13 +43,13 @@ std::string KeyHtml(const std::vector<StateShown>& states) {
   return out + "</ul>\n";
 }
 
-List RunningList(const SweepNow& sweep, const LiveNow& live, const Links& to) {
+List RunningList(const metrics::SweepNow& sweep, const LiveNow& live, const Links& to) {
   List list{"running-" + sweep.progress.sweep.name,
-            {{"point"}, {"step"}, {"tokens/s", ValueStyle::kCount}, {"loss", ValueStyle::kNumber}},
+            {{"point"}, {"step"}, {"tokens/s", report::ValueStyle::kCount}, {"loss", report::ValueStyle::kNumber}},
             {},
             {},
             /*sorts=*/false};
-  for (const RunningPoint& point : sweep.running) {
+  for (const metrics::RunningPoint& point : sweep.running) {
     const auto name = live.names.find(point.point_id);
     ListRow row;
     row.cells.push_back({name == live.names.end() ? point.point_id : name->second, to({"history", point.point_id})});
@@ -74,14 +74,14 @@ List RunningList(const SweepNow& sweep, const LiveNow& live, const Links& to) {
 // Rounds an estimate to seconds; more digits would be false precision.
 std::string About(int64_t ns) { return FormatDuration((ns + kSecondNs - 1) / kSecondNs * kSecondNs); }
 
-std::string SweepHtml(const SweepNow& sweep, const LiveNow& live, const Links& to, bool linked) {
-  const SweepProgress& p = sweep.progress;
+std::string SweepHtml(const metrics::SweepNow& sweep, const LiveNow& live, const Links& to, bool linked) {
+  const store::SweepProgress& p = sweep.progress;
   const bool followed = live.now.driver && live.now.driver->sweep == p.sweep.name;
   const std::string runs = p.runs > p.points ? fmt::format(" ({} of {} runs)", p.runs_done, p.runs) : "";
   std::string said = fmt::format("{} of {} points are done{}", p.finished(), p.points, runs);
   if (sweep.left_ns > 0) said += fmt::format(", about {} left", About(sweep.left_ns));
   if (followed) {
-    const DriverIdentity& driver = *live.now.driver;
+    const driver::DriverIdentity& driver = *live.now.driver;
     said += fmt::format("; process {}{} is at work", driver.pid, driver.is_here() ? "" : " on " + driver.host);
   }
   if (!followed && sweep.is_live()) said += "; no run follows its jobs: `ridgeline run` continues them";
@@ -97,32 +97,32 @@ std::string SweepHtml(const SweepNow& sweep, const LiveNow& live, const Links& t
   for (const StateShown& state : states) shares.push_back({state.count, state.colour});
   std::string out = "<section class=\"sweep\">\n";
   if (linked) out += "<h2>" + LinkHtml(to({"sweeps", p.sweep.name}), p.sweep.name) + "</h2>\n";
-  out += fmt::format("<p class=\"facts\">{}.</p>\n", EscapeHtml(said));
+  out += fmt::format("<p class=\"facts\">{}.</p>\n", report::EscapeHtml(said));
   out += ShareBarHtml(fmt::format("{} of {} points are done", p.finished(), p.points), shares) + KeyHtml(states);
   if (!sweep.running.empty()) out += ListHtml(RunningList(sweep, live, to));
   return out + "</section>\n";
 }
 
-bool IsAtWork(const SweepNow& sweep, const LiveNow& live) {
+bool IsAtWork(const metrics::SweepNow& sweep, const LiveNow& live) {
   return sweep.is_live() || (live.now.driver && live.now.driver->sweep == sweep.progress.sweep.name);
 }
 
 List SweepList(const LiveNow& live, const Links& to) {
   List list{"sweeps",
             {{"sweep"},
-             {"campaign", ValueStyle::kText, false},
-             {"points", ValueStyle::kInteger},
-             {"ok", ValueStyle::kInteger},
-             {"out of memory", ValueStyle::kInteger, false},
-             {"failed", ValueStyle::kInteger},
-             {"in jobs", ValueStyle::kInteger, false},
-             {"to do", ValueStyle::kInteger, false},
+             {"campaign", report::ValueStyle::kText, false},
+             {"points", report::ValueStyle::kInteger},
+             {"ok", report::ValueStyle::kInteger},
+             {"out of memory", report::ValueStyle::kInteger, false},
+             {"failed", report::ValueStyle::kInteger},
+             {"in jobs", report::ValueStyle::kInteger, false},
+             {"to do", report::ValueStyle::kInteger, false},
              {"its runs"}},
             {},
             {},
             /*sorts=*/false};
-  for (const SweepNow& sweep : live.now.sweeps) {
-    const SweepProgress& p = sweep.progress;
+  for (const metrics::SweepNow& sweep : live.now.sweeps) {
+    const store::SweepProgress& p = sweep.progress;
     list.rows.push_back({{{p.sweep.name, to({"sweeps", p.sweep.name})},
                           {p.sweep.measured_as.campaign},
                           {p.points},
@@ -139,9 +139,9 @@ List SweepList(const LiveNow& live, const Links& to) {
 }  // namespace
 
 std::string LiveHtml(const LiveNow& live, const Links& to, const std::string& only) {
-  if (!live.trouble.empty()) return "<p class=\"empty\">" + EscapeHtml(live.trouble) + "</p>\n";
+  if (!live.trouble.empty()) return "<p class=\"empty\">" + report::EscapeHtml(live.trouble) + "</p>\n";
   std::string out;
-  for (const SweepNow& sweep : live.now.sweeps) {
+  for (const metrics::SweepNow& sweep : live.now.sweeps) {
     if (only.empty() ? IsAtWork(sweep, live) : sweep.progress.sweep.name == only) {
       out += SweepHtml(sweep, live, to, only.empty());
     }
@@ -153,17 +153,17 @@ std::string LiveHtml(const LiveNow& live, const Links& to, const std::string& on
 }
 
 std::string LiveElement(const LiveNow& live, const Links& to, const std::string& only) {
-  return fmt::format("<div id=\"live\" data-events=\"{}\">\n{}</div>\n", EscapeHtml(to({"events"}, {{"sweep", only}})),
-                     LiveHtml(live, to, only));
+  return fmt::format("<div id=\"live\" data-events=\"{}\">\n{}</div>\n",
+                     report::EscapeHtml(to({"events"}, {{"sweep", only}})), LiveHtml(live, to, only));
 }
 
 PageAnswer FirstPage(const LiveNow& live, const Links& to, const std::string& db) {
-  return Framed(to, {"Now", EscapeHtml(db), LiveElement(live, to, ""), "/", to({"events"})});
+  return Framed(to, {"Now", report::EscapeHtml(db), LiveElement(live, to, ""), "/", to({"events"})});
 }
 
-PageAnswer SweepPage(Store& store, const LiveNow& live, const Links& to, const std::string& name,
+PageAnswer SweepPage(store::Store& store, const LiveNow& live, const Links& to, const std::string& name,
                      const std::vector<std::string>& reports) {
-  const SweepRecord sweep = store.Progress(name).sweep;
+  const store::SweepRecord sweep = store.Progress(name).sweep;
   std::string main = LiveElement(live, to, name);
   main += "<p class=\"tools\">" + LinkHtml(to({"runs"}, {{"sweep", name}}), "All its runs");
   for (const std::string& report : reports) {
@@ -175,7 +175,7 @@ PageAnswer SweepPage(Store& store, const LiveNow& live, const Links& to, const s
   main += FoldedHtml("The sweep's file", PreHtml(sweep.text));
   const std::string said = fmt::format("{}{}campaign {}", sweep.description, sweep.description.empty() ? "" : "; ",
                                        sweep.measured_as.campaign);
-  return Framed(to, {name, EscapeHtml(said), main, "/sweeps", to({"events"}, {{"sweep", name}})});
+  return Framed(to, {name, report::EscapeHtml(said), main, "/sweeps", to({"events"}, {{"sweep", name}})});
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

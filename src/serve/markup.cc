@@ -13,7 +13,7 @@
 #include "report/rows.h"
 #include "report/svg.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 constexpr size_t kMaxFact = 4000;  // characters
@@ -30,22 +30,22 @@ constexpr std::array<SitePlace, 6> kPlaces = {{{"/", "Now"},
                                                {"/reports", "Reports"}}};
 
 std::string ListCellHtml(const ListColumn& column, const ListCell& cell, bool folds) {
-  const bool words = column.style == ValueStyle::kText;
+  const bool words = column.style == report::ValueStyle::kText;
   std::string attributes = folds && !column.key ? R"( class="more")" : "";
   if (!words) attributes += R"( align="right")";
   if (std::holds_alternative<std::monostate>(cell.value) && cell.html.empty()) attributes += R"( data-none="")";
   const bool number = std::holds_alternative<int64_t>(cell.value) || std::holds_alternative<double>(cell.value);
   if (number) attributes += fmt::format(R"( data-v="{}")", CellText(cell.value));
   if (!cell.html.empty()) return fmt::format("<td{}>{}</td>", attributes, cell.html);
-  const std::string text = words ? CellText(cell.value) : FormatValue(column.style, cell.value);
-  if (cell.link.empty()) return Titled("td", attributes, text, kMaxCell);
-  return fmt::format("<td{}>{}</td>", attributes, LinkHtml(cell.link, ShortenToCodePoints(text, kMaxCell)));
+  const std::string text = words ? CellText(cell.value) : report::FormatValue(column.style, cell.value);
+  if (cell.link.empty()) return report::Titled("td", attributes, text, report::kMaxCell);
+  return fmt::format("<td{}>{}</td>", attributes, LinkHtml(cell.link, ShortenToCodePoints(text, report::kMaxCell)));
 }
 
 }  // namespace
 
 std::string LinkHtml(const std::string& address, std::string_view text) {
-  return fmt::format(R"(<a href="{}">{}</a>)", EscapeHtml(address), EscapeHtml(text));
+  return fmt::format(R"(<a href="{}">{}</a>)", report::EscapeHtml(address), report::EscapeHtml(text));
 }
 
 std::string ListHtml(const List& list) {
@@ -56,18 +56,18 @@ std::string ListHtml(const List& list) {
     out += fmt::format(R"(<input class="fold" type="checkbox" id="{0}" hidden=""/><label class="fold" for="{0}" )"
                        R"(hidden="">all {1} columns</label>)"
                        "\n",
-                       EscapeHtml(list.id), list.columns.size());
+                       report::EscapeHtml(list.id), list.columns.size());
   }
   out += fmt::format(R"(<div class="scroll"><table{}>)"
                      "\n",
                      list.sorts ? R"( data-sort="")" : "");
-  if (!list.caption.empty()) out += "<caption>" + EscapeHtml(list.caption) + "</caption>\n";
+  if (!list.caption.empty()) out += "<caption>" + report::EscapeHtml(list.caption) + "</caption>\n";
   out += "<thead>\n<tr>";
   for (const ListColumn& column : list.columns) {
     out += fmt::format(R"(<th scope="col"{} align="{}"{}>{}</th>)", folds && !column.key ? R"( class="more")" : "",
-                       column.style == ValueStyle::kText ? "left" : "right",
-                       column.help.empty() ? "" : fmt::format(R"( title="{}")", EscapeHtml(column.help)),
-                       EscapeHtml(column.label));
+                       column.style == report::ValueStyle::kText ? "left" : "right",
+                       column.help.empty() ? "" : fmt::format(R"( title="{}")", report::EscapeHtml(column.help)),
+                       report::EscapeHtml(column.label));
   }
   out += "</tr>\n</thead>\n<tbody>\n";
   for (const ListRow& row : list.rows) {
@@ -81,18 +81,18 @@ std::string ListHtml(const List& list) {
 std::string FactsHtml(const std::vector<std::pair<std::string, std::string>>& facts) {
   std::string out = "<table class=\"environment\">\n";
   for (const auto& [name, value] : facts) {
-    out += "<tr>" + Titled("th", R"( scope="row" align="left")", name, kMaxCell) + Titled("td", "", value, kMaxFact) +
-           "</tr>\n";
+    out += "<tr>" + report::Titled("th", R"( scope="row" align="left")", name, report::kMaxCell) +
+           report::Titled("td", "", value, kMaxFact) + "</tr>\n";
   }
   return out + "</table>\n";
 }
 
 std::string FoldedHtml(std::string_view title, const std::string& html) {
-  return fmt::format("<details><summary>{}</summary>\n{}</details>\n", EscapeHtml(title), html);
+  return fmt::format("<details><summary>{}</summary>\n{}</details>\n", report::EscapeHtml(title), html);
 }
 
 std::string PreHtml(std::string_view text) {
-  return fmt::format("<pre tabindex=\"0\">{}</pre>\n", EscapeHtml(PrintableText(text)));
+  return fmt::format("<pre tabindex=\"0\">{}</pre>\n", report::EscapeHtml(PrintableText(text)));
 }
 
 std::string ChartsHtml(const std::vector<NotedChart>& charts) {
@@ -100,16 +100,17 @@ std::string ChartsHtml(const std::vector<NotedChart>& charts) {
   const bool alone = charts.size() == 1;
   std::string out = "<div class=\"charts\">\n";
   for (const NotedChart& each : charts) {
-    const auto drawn = [&](const svg::Room& room, std::string_view name) {
-      LineChart copy = each.chart;
+    const auto drawn = [&](const report::svg::Room& room, std::string_view name) {
+      report::LineChart copy = each.chart;
       copy.id += fmt::format("-{}", name);
-      return RenderLineChart(copy, room);
+      return report::RenderLineChart(copy, room);
     };
     out += fmt::format("<figure{}><figcaption><strong>{}</strong> <small>{}</small></figcaption>\n",
-                       alone ? " class=\"full\"" : "", EscapeHtml(each.chart.title), EscapeHtml(each.note));
-    if (alone) out += "<div class=\"wide\" hidden=\"\">\n" + drawn(svg::kWide, "wide") + "</div>\n";
-    out += "<div class=\"medium\">\n" + drawn(svg::kMedium, "medium") + "</div>\n";
-    out += "<div class=\"narrow\" hidden=\"\">\n" + drawn(svg::kNarrow, "narrow") + "</div>\n</figure>\n";
+                       alone ? " class=\"full\"" : "", report::EscapeHtml(each.chart.title),
+                       report::EscapeHtml(each.note));
+    if (alone) out += "<div class=\"wide\" hidden=\"\">\n" + drawn(report::svg::kWide, "wide") + "</div>\n";
+    out += "<div class=\"medium\">\n" + drawn(report::svg::kMedium, "medium") + "</div>\n";
+    out += "<div class=\"narrow\" hidden=\"\">\n" + drawn(report::svg::kNarrow, "narrow") + "</div>\n</figure>\n";
   }
   return out + "</div>\n";
 }
@@ -117,8 +118,8 @@ std::string ChartsHtml(const std::vector<NotedChart>& charts) {
 std::string ShareBarHtml(const std::string& words, const std::vector<BarShare>& shares) {
   int64_t all = 0;
   for (const BarShare& share : shares) all += share.count;
-  std::string out =
-      fmt::format(R"(<svg class="shares" role="img" aria-label="{}" width="100%" height="10">)", EscapeHtml(words));
+  std::string out = fmt::format(R"(<svg class="shares" role="img" aria-label="{}" width="100%" height="10">)",
+                                report::EscapeHtml(words));
   double from = 0;
   for (const BarShare& share : shares) {
     if (share.count <= 0) continue;
@@ -139,19 +140,19 @@ std::string PageHtml(const Links& to, const PageFrame& frame) {
   if (!frame.events.empty()) out += "<noscript><meta http-equiv=\"refresh\" content=\"5\"/></noscript>\n";
   out +=
       fmt::format("<title>{} \xE2\x80\x93 Ridgeline</title>\n<style>{}</style>\n<style>{}</style>\n</head>\n<body>\n",
-                  EscapeHtml(frame.title), kPageStyle, kSiteStyle);
+                  report::EscapeHtml(frame.title), report::kPageStyle, kSiteStyle);
   out += "<header>\n<nav class=\"site\" aria-label=\"Site\">\n";
   for (const SitePlace& place : kPlaces) {
-    out += fmt::format("<a href=\"{}\"{}>{}</a>\n", EscapeHtml(to.base() + place.path),
+    out += fmt::format("<a href=\"{}\"{}>{}</a>\n", report::EscapeHtml(to.base() + place.path),
                        frame.here == place.path ? " aria-current=\"page\"" : "", place.name);
   }
-  out += "</nav>\n<h1>" + EscapeHtml(frame.title) + "</h1>\n";
+  out += "</nav>\n<h1>" + report::EscapeHtml(frame.title) + "</h1>\n";
   if (!frame.facts.empty()) out += "<p class=\"facts\">" + frame.facts + "</p>\n";
   out += "</header>\n<main>\n";
   if (!frame.events.empty()) {
     out += "<p class=\"note\" id=\"live-state\" role=\"status\"></p>\n";
   }
-  out += frame.main + "</main>\n<script>" + std::string(kPageScript) + "</script>\n<script>" +
+  out += frame.main + "</main>\n<script>" + std::string(report::kPageScript) + "</script>\n<script>" +
          std::string(kSiteScript) + "</script>\n</body>\n</html>\n";
   return out;
 }
@@ -160,14 +161,14 @@ std::string PagePolicy() {
   return fmt::format(
       "default-src 'none'; style-src 'sha256-{}' 'sha256-{}'; script-src 'sha256-{}' 'sha256-{}'; img-src data:; "
       "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-      kPageStyleHash, kSiteStyleHash, kPageScriptHash, kSiteScriptHash);
+      report::kPageStyleHash, kSiteStyleHash, report::kPageScriptHash, kSiteScriptHash);
 }
 
 std::string ReportPolicy() {
   return fmt::format(
       "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'; "
       "frame-ancestors 'none'",
-      kPageStyleHash, kPageScriptHash);
+      report::kPageStyleHash, report::kPageScriptHash);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -11,13 +11,13 @@
 #include "report/report.h"
 #include "serve/http.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 std::string LinkHtml(const std::string& address, std::string_view text);
 
 struct ListColumn {
   std::string label;
-  ValueStyle style = ValueStyle::kText;
+  report::ValueStyle style = report::ValueStyle::kText;
   bool key = true;  // stays if a screen has no room for every column
   std::string help = {};
 };
@@ -54,7 +54,7 @@ std::string PreHtml(std::string_view text);
 
 // Charts for a large screen, half of one, and a phone. A single chart takes the whole page; several stand two by two.
 struct NotedChart {
-  LineChart chart;
+  report::LineChart chart;
   std::string note;
 };
 std::string ChartsHtml(const std::vector<NotedChart>& charts);
@@ -86,4 +86,4 @@ extern const std::string_view kSiteStyleHash;
 extern const std::string_view kSiteScript;
 extern const std::string_view kSiteScriptHash;
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -7,13 +7,13 @@
 
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 // The names of a sweep's points, by their ids, compared with that sweep's others.
-std::map<std::string, std::string> NamesInSweep(Store& store, const std::string& sweep,
+std::map<std::string, std::string> NamesInSweep(store::Store& store, const std::string& sweep,
                                                 const std::vector<std::string>& ids);
 
 // A single point, from its spec (canonical JSON).
 std::string NameOfPoint(const std::string& spec);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

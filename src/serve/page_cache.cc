@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 // Times of files advance with the kernel's tick, of 10 ms at most.
@@ -64,4 +64,4 @@ void PageCache::Put(const std::string& key, const std::string& stamp, const Page
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

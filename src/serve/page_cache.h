@@ -10,7 +10,7 @@
 
 #include "serve/http.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 // A stamp that changes when files change: their paths, sizes and times. Empty if one was written so recently that a
 // further write might not change the stamp. Then nothing may be cached. A missing or empty file counts, too.
@@ -39,4 +39,4 @@ class PageCache {
   size_t bytes_ = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -7,34 +7,37 @@
 #include "report/report.h"
 #include "serve/pages.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 namespace fs = std::filesystem;
 
 struct ReportForm {
   std::string_view extension;
-  ReportFormat format;
+  report::ReportFormat format;
   const char* type;
 };
-constexpr ReportForm kForms[] = {{".csv", ReportFormat::kCsv, "text/csv; charset=utf-8"},
-                                 {".md", ReportFormat::kMarkdown, "text/markdown; charset=utf-8"},
-                                 {".json", ReportFormat::kJson, "application/json"}};
+constexpr ReportForm kForms[] = {{".csv", report::ReportFormat::kCsv, "text/csv; charset=utf-8"},
+                                 {".md", report::ReportFormat::kMarkdown, "text/markdown; charset=utf-8"},
+                                 {".json", report::ReportFormat::kJson, "application/json"}};
 
 }  // namespace
 
-PageAnswer ReportsPage(Store& store, const Links& to, const std::vector<fs::path>& folders) {
-  List list{
-      "reports", {{"report"}, {"of one sweep"}, {"as a file", ValueStyle::kText, false}}, {}, {}, /*sorts=*/false};
+PageAnswer ReportsPage(store::Store& store, const Links& to, const std::vector<fs::path>& folders) {
+  List list{"reports",
+            {{"report"}, {"of one sweep"}, {"as a file", report::ValueStyle::kText, false}},
+            {},
+            {},
+            /*sorts=*/false};
   std::vector<std::string> sweeps;
   constexpr size_t kMostLinks = 8;
   for (const auto& row : store.Query("SELECT name FROM sweeps ORDER BY created_unix_ns DESC, name").rows) {
     if (sweeps.size() < kMostLinks) sweeps.push_back(CellText(row[0]));
   }
-  for (const fs::path& folder : FindReports(folders)) {
+  for (const fs::path& folder : report::FindReports(folders)) {
     const std::string name = folder.filename().string();
     ListRow row;
     try {
-      row.cells.push_back({LoadReportFolder(folder).title, to({"reports", name})});
+      row.cells.push_back({report::LoadReportFolder(folder).title, to({"reports", name})});
     } catch (const Error& e) {
       // The other reports can still be read.
       row.cells.push_back({fmt::format("{} cannot be read: {}", name, e.message())});
@@ -57,10 +60,10 @@ PageAnswer ReportsPage(Store& store, const Links& to, const std::vector<fs::path
   return Framed(to, {"Reports", "Rendered from the newest measurements when they are asked for", main, "/reports", ""});
 }
 
-PageAnswer ReportPage(Store& store, const std::vector<fs::path>& folders, const std::string& file,
+PageAnswer ReportPage(store::Store& store, const std::vector<fs::path>& folders, const std::string& file,
                       const PageRequest& request) {
-  RenderOptions options;
-  options.format = ReportFormat::kHtml;
+  report::RenderOptions options;
+  options.format = report::ReportFormat::kHtml;
   options.sweep = request.Value("sweep");
   options.campaign = request.Value("campaign");
   PageAnswer answer;
@@ -74,8 +77,8 @@ PageAnswer ReportPage(Store& store, const std::vector<fs::path>& folders, const 
     answer.type = form.type;
     answer.file_name = file;
   }
-  answer.body = Render(LoadReport(name, folders), store, options).bytes;
+  answer.body = report::Render(report::LoadReport(name, folders), store, options).bytes;
   return answer;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -22,7 +22,7 @@
 #include "serve/pages.h"
 #include "serve/series.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 constexpr size_t kShownLogBytes = 64 << 10;
@@ -31,14 +31,14 @@ using FactList = std::vector<std::pair<std::string, std::string>>;
 
 std::string WithUnit(const Figure& figure, const Cell& value) {
   if (std::holds_alternative<std::monostate>(value)) return {};
-  if (figure.type() == "true or false") return FormatValue(ValueStyle::kFlag, value);
-  if (figure.unit == "bytes") return FormatValue(ValueStyle::kBytes, value);
-  if (figure.unit == "ns") return FormatValue(ValueStyle::kDuration, value);
+  if (figure.type() == "true or false") return report::FormatValue(report::ValueStyle::kFlag, value);
+  if (figure.unit == "bytes") return report::FormatValue(report::ValueStyle::kBytes, value);
+  if (figure.unit == "ns") return report::FormatValue(report::ValueStyle::kDuration, value);
   if (figure.unit == "tokens/s" || figure.unit == "FLOP") {
-    return FormatValue(ValueStyle::kCount, value) + " " + std::string(figure.unit);
+    return report::FormatValue(report::ValueStyle::kCount, value) + " " + std::string(figure.unit);
   }
   const bool whole = std::holds_alternative<int64_t>(value);
-  std::string text = FormatValue(whole ? ValueStyle::kCount : ValueStyle::kNumber, value);
+  std::string text = report::FormatValue(whole ? report::ValueStyle::kCount : report::ValueStyle::kNumber, value);
   if (!figure.unit.empty() && !text.empty()) text += " " + std::string(figure.unit);
   return text;
 }
@@ -59,7 +59,7 @@ std::string AmountsText(const Figure& figure, const std::string& json) {
 std::string OwnFiguresText(const std::string& json) {
   std::vector<std::string> parts;
   for (const auto& [name, own] : DecodeOwnFigures(ParseJson(json, "metrics in the store"))) {
-    parts.push_back(fmt::format("{} {}{}{}", name, FormatValue(ValueStyle::kNumber, own.value),
+    parts.push_back(fmt::format("{} {}{}{}", name, report::FormatValue(report::ValueStyle::kNumber, own.value),
                                 own.unit.empty() ? "" : " ", own.unit));
   }
   return Join(parts, ", ");
@@ -69,26 +69,28 @@ std::string OwnFiguresText(const std::string& json) {
 // convention.
 struct FollowingFigure {
   const char* name;
-  ValueStyle style;
+  report::ValueStyle style;
   const char* help;
 };
 constexpr FollowingFigure kFollowing[] = {
-    {"step_mean_ns", ValueStyle::kDuration, "mean of the measured steps: far above the median where some stall"},
-    {"tokens_per_s_per_gpu", ValueStyle::kCount, "steady throughput over its GPUs"},
-    {"tflops_per_gpu", ValueStyle::kNumber,
+    {"step_mean_ns", report::ValueStyle::kDuration,
+     "mean of the measured steps: far above the median where some stall"},
+    {"tokens_per_s_per_gpu", report::ValueStyle::kCount, "steady throughput over its GPUs"},
+    {"tflops_per_gpu", report::ValueStyle::kNumber,
      "of the model: causal attention counts as half, recomputation does not count"},
-    {"mfu", ValueStyle::kFraction, "those over the GPU's peak"},
-    {"tflops_per_gpu_noncausal", ValueStyle::kNumber, "of the model, with attention over the full square"},
-    {"mfu_noncausal", ValueStyle::kFraction, "those over the GPU's peak"},
-    {"peak_tflops_per_gpu", ValueStyle::kNumber, "dense, in the run's precision, of the maker's data sheet"},
-    {"energy_j_per_step", ValueStyle::kNumber, "joules of the GPU of rank 0, a measured step"},
-    {"energy_j_per_token", ValueStyle::kNumber, "the same over its share of the tokens"},
-    {"disturbed_by_others", ValueStyle::kFraction,
+    {"mfu", report::ValueStyle::kFraction, "those over the GPU's peak"},
+    {"tflops_per_gpu_noncausal", report::ValueStyle::kNumber, "of the model, with attention over the full square"},
+    {"mfu_noncausal", report::ValueStyle::kFraction, "those over the GPU's peak"},
+    {"peak_tflops_per_gpu", report::ValueStyle::kNumber, "dense, in the run's precision, of the maker's data sheet"},
+    {"energy_j_per_step", report::ValueStyle::kNumber, "joules of the GPU of rank 0, a measured step"},
+    {"energy_j_per_token", report::ValueStyle::kNumber, "the same over its share of the tokens"},
+    {"disturbed_by_others", report::ValueStyle::kFraction,
      "of its cores' time was used by others: no conclusion is drawn from this run"},
 };
 
 std::string FiguresHtml(const QueryAnswer& run) {
-  List list{"figures", {{"figure"}, {"value"}, {"what it is", ValueStyle::kText, false}}, {}, {}, /*sorts=*/false};
+  List list{
+      "figures", {{"figure"}, {"value"}, {"what it is", report::ValueStyle::kText, false}}, {}, {}, /*sorts=*/false};
   for (const Figure& figure : Figures()) {
     if (figure.is_series() || figure.unit == "ns since 1970") continue;
     const Cell& value = run.At(0, figure.name);
@@ -96,12 +98,14 @@ std::string FiguresHtml(const QueryAnswer& run) {
                              : figure.type() == "figures" ? OwnFiguresText(CellText(value))
                                                           : WithUnit(figure, value);
     if (text.empty()) continue;
-    list.rows.push_back({{{std::string(figure.name)}, {"", "", EscapeHtml(text)}, {"", "", EscapeHtml(figure.help)}}});
+    list.rows.push_back(
+        {{{std::string(figure.name)}, {"", "", report::EscapeHtml(text)}, {"", "", report::EscapeHtml(figure.help)}}});
   }
   for (const FollowingFigure& figure : kFollowing) {
     if (!run.Has(0, figure.name)) continue;
-    const std::string text = FormatValue(figure.style, run.At(0, figure.name));
-    list.rows.push_back({{{figure.name}, {"", "", EscapeHtml(text)}, {"", "", EscapeHtml(figure.help)}}});
+    const std::string text = report::FormatValue(figure.style, run.At(0, figure.name));
+    list.rows.push_back(
+        {{{figure.name}, {"", "", report::EscapeHtml(text)}, {"", "", report::EscapeHtml(figure.help)}}});
   }
   return ListHtml(list);
 }
@@ -135,8 +139,8 @@ std::string LogHtml(const std::string& job_dir, const std::string& point_id) {
   std::string tail = ReadLogTail(log, kShownLogBytes);
   if (tail.empty()) return {};
   if (tail.size() == kShownLogBytes) tail = tail.substr(std::min(tail.find('\n') + 1, tail.size()));
-  return "<h2>The end of its log</h2>\n<p class=\"note\">" + EscapeHtml(log.string()) + "</p>\n<div class=\"log\">\n" +
-         PreHtml(tail) + "</div>\n";
+  return "<h2>The end of its log</h2>\n<p class=\"note\">" + report::EscapeHtml(log.string()) +
+         "</p>\n<div class=\"log\">\n" + PreHtml(tail) + "</div>\n";
 }
 
 namespace {
@@ -149,14 +153,14 @@ int64_t WholeOf(std::string_view text) {
 }
 
 // The rows of this point that ended at that time: one, except in databases edited by hand.
-QueryAnswer EndedThen(Store& store, const std::string& point_id, int64_t ended_unix_ns) {
+QueryAnswer EndedThen(store::Store& store, const std::string& point_id, int64_t ended_unix_ns) {
   return QueryAnswer(store.Query(
       fmt::format("SELECT number FROM results WHERE point_id = :point AND ended_unix_ns = {}", ended_unix_ns),
       {{"point", point_id}}));
 }
 
 // The number of this measurement, or of the later attempt that replaced it; 0 if there is none.
-int64_t MeasurementOf(Store& store, const std::string& name) {
+int64_t MeasurementOf(store::Store& store, const std::string& name) {
   const size_t dot = name.find('.');
   int64_t number = WholeOf(name);
   if (dot != std::string::npos) {
@@ -173,7 +177,7 @@ int64_t MeasurementOf(Store& store, const std::string& name) {
 
 }  // namespace
 
-PageAnswer RunPage(Store& store, const Links& to, const std::string& name) {
+PageAnswer RunPage(store::Store& store, const Links& to, const std::string& name) {
   const int64_t result = MeasurementOf(store, name);
   const std::string number = std::to_string(result);
   const QueryAnswer run(
@@ -198,20 +202,20 @@ PageAnswer RunPage(Store& store, const Links& to, const std::string& name) {
   const RunSpec spec = DecodeSpec(ParseJson(run.Text(0, "spec"), "a point in the store"), "a point in the store");
   std::string answer = status == "ok" ? "ok" : run.Text(0, "failure");
   if (run.Has(0, "steady_tokens_per_s") && status == "ok") {
-    answer = FormatValue(ValueStyle::kCount, run.At(0, "steady_tokens_per_s")) + " tokens/s";
+    answer = report::FormatValue(report::ValueStyle::kCount, run.At(0, "steady_tokens_per_s")) + " tokens/s";
     if (run.Has(0, "mfu")) {
-      answer += fmt::format(", {} MFU", FormatValue(ValueStyle::kFraction, run.At(0, "mfu")));
+      answer += fmt::format(", {} MFU", report::FormatValue(report::ValueStyle::kFraction, run.At(0, "mfu")));
     }
     if (run.Has(0, "disturbed_by_others")) {
-      answer =
-          fmt::format("Others held {} of its cores, so reports draw no conclusion from its times. It had {} {}.",
-                      FormatValue(ValueStyle::kFraction, run.At(0, "disturbed_by_others")), answer, kDisturbedMark);
+      answer = fmt::format("Others held {} of its cores, so reports draw no conclusion from its times. It had {} {}.",
+                           report::FormatValue(report::ValueStyle::kFraction, run.At(0, "disturbed_by_others")), answer,
+                           report::kDisturbedMark);
     }
   }
-  std::string main = "<p class=\"answer\">" + EscapeHtml(answer) + "</p>\n";
+  std::string main = "<p class=\"answer\">" + report::EscapeHtml(answer) + "</p>\n";
   for (const char* words : {"message", "hint", "run_note"}) {
     if (const std::string text = run.Text(0, words); !text.empty())
-      main += "<p>" + EscapeHtml(PrintableText(text)) + "</p>\n";
+      main += "<p>" + report::EscapeHtml(PrintableText(text)) + "</p>\n";
   }
   main += "<p class=\"tools\">" + LinkHtml(to({"history", point_id}), "History of this configuration") + "</p>\n";
   main += StepCharts({{"", run.Text(0, "all_steps_ns")}}, {{"", run.Text(0, "loss")}});
@@ -246,7 +250,7 @@ PageAnswer RunPage(Store& store, const Links& to, const std::string& name) {
       if (text.find('\n') == std::string::npos) {
         short_ones.emplace_back(name, text);
       } else {
-        long_ones += "<h3>" + EscapeHtml(name) + "</h3>\n" + PreHtml(text);
+        long_ones += "<h3>" + report::EscapeHtml(name) + "</h3>\n" + PreHtml(text);
       }
     }
     if (!short_ones.empty()) main += FactsHtml(short_ones);
@@ -260,7 +264,7 @@ PageAnswer RunPage(Store& store, const Links& to, const std::string& name) {
     environment.emplace_back("command", command);
   main += FoldedHtml("Environment", FactsHtml(environment));
   const std::string title = NameOfPoint(run.Text(0, "spec"));
-  return Framed(to, {fmt::format("Run {}", number), EscapeHtml(title), main, "/runs/one", ""});
+  return Framed(to, {fmt::format("Run {}", number), report::EscapeHtml(title), main, "/runs/one", ""});
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -14,7 +14,7 @@
 #include "serve/answer.h"
 #include "serve/pages.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 constexpr int64_t kRunsAPage = 100;
@@ -39,7 +39,7 @@ constexpr std::array<RunFilter, 7> kFilters = {
      {"trainer", "Trainer", "point_id IN (SELECT id FROM points WHERE trainer = :trainer)",
       "SELECT DISTINCT trainer FROM points ORDER BY 1 LIMIT 200"}}};
 
-std::vector<std::string> ChoicesOf(Store& store, const RunFilter& filter) {
+std::vector<std::string> ChoicesOf(store::Store& store, const RunFilter& filter) {
   if (std::string_view(filter.choices).empty()) {
     std::vector<std::string> statuses = StatusNames();
     statuses.insert(statuses.begin(), kNotOk);
@@ -50,8 +50,8 @@ std::vector<std::string> ChoicesOf(Store& store, const RunFilter& filter) {
   return choices;
 }
 
-std::string FormHtml(Store& store, const Links& to, const PageRequest& request) {
-  std::string out = "<form class=\"filters\" action=\"" + EscapeHtml(to({"runs"})) + "\" method=\"get\">\n";
+std::string FormHtml(store::Store& store, const Links& to, const PageRequest& request) {
+  std::string out = "<form class=\"filters\" action=\"" + report::EscapeHtml(to({"runs"})) + "\" method=\"get\">\n";
   for (const RunFilter& filter : kFilters) {
     const std::string chosen = request.Value(filter.name);
     std::vector<std::string> choices = ChoicesOf(store, filter);
@@ -60,8 +60,9 @@ std::string FormHtml(Store& store, const Links& to, const PageRequest& request) 
       choices.push_back(chosen);
     out += fmt::format("<label>{}<select name=\"{}\"><option value=\"\">all</option>", filter.label, filter.name);
     for (const std::string& choice : choices) {
-      out += fmt::format("<option value=\"{}\"{}>{}</option>", EscapeHtml(choice),
-                         choice == chosen ? " selected=\"selected\"" : "", EscapeHtml(ShortenToCodePoints(choice, 60)));
+      out += fmt::format("<option value=\"{}\"{}>{}</option>", report::EscapeHtml(choice),
+                         choice == chosen ? " selected=\"selected\"" : "",
+                         report::EscapeHtml(ShortenToCodePoints(choice, 60)));
     }
     out += "</select></label>\n";
   }
@@ -78,7 +79,7 @@ int64_t BeforeOf(const PageRequest& request) {
 
 }  // namespace
 
-RunsShown RunsTable(Store& store, const Links& to, const QueryValues& filters, int64_t before, int64_t most) {
+RunsShown RunsTable(store::Store& store, const Links& to, const QueryValues& filters, int64_t before, int64_t most) {
   std::map<std::string, std::string> texts;
   std::string conditions;
   for (const auto& chosen : filters) {
@@ -110,18 +111,18 @@ RunsShown RunsTable(Store& store, const Links& to, const QueryValues& filters, i
   if (more) shown.older = runs.Integer(runs.size() - 1, "result");
   std::vector<std::string> specs;
   for (size_t row = 0; row < runs.size(); ++row) specs.push_back(runs.Text(row, "spec"));
-  const std::vector<std::string> names = PointNames(specs);
+  const std::vector<std::string> names = regress::PointNames(specs);
   List list{"runs",
-            {{"compare", ValueStyle::kText, false, "choose two to four, and compare them below"},
+            {{"compare", report::ValueStyle::kText, false, "choose two to four, and compare them below"},
              {"run"},
-             {"configuration", ValueStyle::kText, true, "what differs between the runs shown"},
+             {"configuration", report::ValueStyle::kText, true, "what differs between the runs shown"},
              {"end"},
-             {"tokens/s", ValueStyle::kCount},
-             {"step", ValueStyle::kDuration, false, "median of the measured steps"},
-             {"peak memory", ValueStyle::kBytes, false, "of the GPU if there is one, else of the process"},
-             {"campaign", ValueStyle::kText, false},
-             {"commit", ValueStyle::kText, false},
-             {"ended", ValueStyle::kText, false}},
+             {"tokens/s", report::ValueStyle::kCount},
+             {"step", report::ValueStyle::kDuration, false, "median of the measured steps"},
+             {"peak memory", report::ValueStyle::kBytes, false, "of the GPU if there is one, else of the process"},
+             {"campaign", report::ValueStyle::kText, false},
+             {"commit", report::ValueStyle::kText, false},
+             {"ended", report::ValueStyle::kText, false}},
             {},
             {}};
   for (size_t row = 0; row < runs.size(); ++row) {
@@ -147,12 +148,12 @@ RunsShown RunsTable(Store& store, const Links& to, const QueryValues& filters, i
     list.rows.push_back(std::move(shown_row));
   }
   shown.html =
-      "<form action=\"" + EscapeHtml(to({"compare"})) + "\" method=\"get\">\n" + ListHtml(list) +
+      "<form action=\"" + report::EscapeHtml(to({"compare"})) + "\" method=\"get\">\n" + ListHtml(list) +
       "<p class=\"tools\"><button class=\"do\" type=\"submit\">Compare the chosen runs</button></p>\n</form>\n";
   return shown;
 }
 
-PageAnswer RunsPage(Store& store, const Links& to, const PageRequest& request) {
+PageAnswer RunsPage(store::Store& store, const Links& to, const PageRequest& request) {
   const int64_t before = BeforeOf(request);
   const RunsShown shown = RunsTable(store, to, request.query, before, kRunsAPage);
   QueryValues kept;
@@ -174,9 +175,9 @@ PageAnswer RunsPage(Store& store, const Links& to, const PageRequest& request) {
   std::string facts = fmt::format("{}, the newest first", CountOf(shown.count, "run"));
   if (before > 0) facts += fmt::format(", before run {}", before);
   if (!chosen.empty()) facts += ": " + Join(chosen, ", ");
-  PageAnswer answer = Framed(to, {"Runs", EscapeHtml(facts), main, "/runs", ""});
+  PageAnswer answer = Framed(to, {"Runs", report::EscapeHtml(facts), main, "/runs", ""});
   answer.is_lasting = true;
   return answer;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -9,15 +9,15 @@
 #include "base/json.h"
 #include "report/lines.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 constexpr size_t kMostDrawn = 400;
 
 // The mean and range of neighbours, if a series is longer than a chart can show.
-std::vector<LinePoint> PointsOf(const std::vector<double>& values) {
+std::vector<report::LinePoint> PointsOf(const std::vector<double>& values) {
   const size_t bucket = (values.size() + kMostDrawn - 1) / kMostDrawn;
-  std::vector<LinePoint> points;
+  std::vector<report::LinePoint> points;
   for (size_t begin = 0; begin < values.size(); begin += bucket) {
     const size_t end = std::min(begin + bucket, values.size());
     double sum = 0;
@@ -43,7 +43,7 @@ std::vector<double> NumbersOf(const std::string& json) {
 
 void AddChart(const std::string& id, const std::string& title, const std::string& axis, const NamedSeries& series,
               std::vector<NotedChart>& charts) {
-  LineChart chart;
+  report::LineChart chart;
   chart.id = id;
   chart.title = title;
   chart.x_axis = "step";
@@ -55,7 +55,7 @@ void AddChart(const std::string& id, const std::string& title, const std::string
     if (std::count_if(values.begin(), values.end(), [](double v) { return std::isfinite(v); }) < 2) continue;
     longest = std::max(longest, values.size());
     for (const double value : values) largest = std::isfinite(value) ? std::max(largest, value) : largest;
-    Curve curve;
+    report::Curve curve;
     curve.points = PointsOf(values);
     curve.colour = chart.lines.size();
     curve.title = name.empty() ? title : name;
@@ -66,8 +66,9 @@ void AddChart(const std::string& id, const std::string& title, const std::string
   if (axis.empty()) {  // nanoseconds
     const double unit = largest >= 1e9 ? 1e9 : largest >= 1e6 ? 1e6 : 1e3;
     chart.y_axis = unit == 1e9 ? "seconds" : unit == 1e6 ? "milliseconds" : "microseconds";
-    for (Curve& curve : chart.lines) {
-      for (LinePoint& point : curve.points) point = {point.x, point.y / unit, point.low / unit, point.high / unit};
+    for (report::Curve& curve : chart.lines) {
+      for (report::LinePoint& point : curve.points)
+        point = {point.x, point.y / unit, point.low / unit, point.high / unit};
     }
   }
   chart.x_max = static_cast<double>(longest);
@@ -86,4 +87,4 @@ std::string StepCharts(const NamedSeries& step_ns, const NamedSeries& losses) {
   return ChartsHtml(charts);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -7,7 +7,7 @@
 
 #include "serve/markup.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 // A name for each series (empty for a single one), and its JSON array of numbers.
 using NamedSeries = std::vector<std::pair<std::string, std::string>>;
@@ -15,4 +15,4 @@ using NamedSeries = std::vector<std::pair<std::string, std::string>>;
 // Charts of their step times, in nanoseconds, and of their losses. Omits a chart if no series has two values to draw.
 std::string StepCharts(const NamedSeries& step_ns, const NamedSeries& losses);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

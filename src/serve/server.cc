@@ -23,7 +23,7 @@
 #include "serve/connections.h"
 #include "serve/lane.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
@@ -354,4 +354,4 @@ void SiteServer::Run(const std::function<bool()>& stop, const std::function<void
   impl_->RunUntil(stop, give_up);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -10,7 +10,7 @@
 #include "serve/access.h"
 #include "serve/site.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 struct ServerOptions {
   ListenAddress listen;
@@ -48,4 +48,4 @@ class SiteServer {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

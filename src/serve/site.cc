@@ -21,7 +21,7 @@
 #include "serve/pages.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 namespace fs = std::filesystem;
 
@@ -38,8 +38,8 @@ std::vector<std::string> PartsOf(const std::string& path) {
 }
 
 PageAnswer Trouble(const Links& to, int status, const std::string& what, const std::string& hint) {
-  std::string main = "<p class=\"answer\">" + EscapeHtml(PrintableText(what)) + "</p>\n";
-  if (!hint.empty()) main += "<p>" + EscapeHtml(PrintableText(hint)) + "</p>\n";
+  std::string main = "<p class=\"answer\">" + report::EscapeHtml(PrintableText(what)) + "</p>\n";
+  if (!hint.empty()) main += "<p>" + report::EscapeHtml(PrintableText(hint)) + "</p>\n";
   PageAnswer answer = Framed(to, {status == 404 ? "Not here" : "That did not work", "", main, "", ""});
   answer.status = status;
   return answer;
@@ -144,7 +144,7 @@ std::vector<fs::path> Site::FilesOf(const PageRequest& request) const {
   std::vector<fs::path> files = {db_, db_.string() + "-wal", db_.string() + "-journal"};
   const std::vector<std::string> parts = PartsOf(request.path);
   if (parts.size() != 2 || parts.front() != "reports") return files;
-  for (const fs::path& folder : FindReports(report_folders_)) {
+  for (const fs::path& folder : report::FindReports(report_folders_)) {
     const std::string name = folder.filename().string();
     if (parts[1] != name && !parts[1].starts_with(name + ".")) continue;
     std::vector<fs::path> of_report = {folder};
@@ -171,7 +171,7 @@ PageAnswer Site::Route(const PageRequest& request) {
   const FairSemaphore::Place report = is_report ? entered(reports_) : nullptr;
   const FairSemaphore::Place place = entered(readers_);
   const TrimmedMemory trimmed;  // before the next page is made
-  Store store = Store::Open(db_, Store::Mode::kReadOnly, {}, kLimits);
+  store::Store store = store::Store::Open(db_, store::Store::Mode::kReadOnly, {}, kLimits);
   if (parts.size() == 1) {
     if (first == "runs") return RunsPage(store, links_, request);
     if (first == "history") return HistoriesPage(store, links_);
@@ -189,21 +189,21 @@ PageAnswer Site::Route(const PageRequest& request) {
 }
 
 PageAnswer Site::Metrics(const PageRequest& request) {
-  const MetricsFormat format = request.accept.find("application/openmetrics-text") == std::string::npos
-                                   ? MetricsFormat::kPrometheus
-                                   : MetricsFormat::kOpenMetrics;
+  const metrics::MetricsFormat format = request.accept.find("application/openmetrics-text") == std::string::npos
+                                            ? metrics::MetricsFormat::kPrometheus
+                                            : metrics::MetricsFormat::kOpenMetrics;
   PageAnswer answer;
-  answer.type = ContentTypeOf(format);
+  answer.type = metrics::ContentTypeOf(format);
   if (!fs::exists(db_)) {
-    answer.body = MetricsOfNothing(format);
+    answer.body = metrics::MetricsOfNothing(format);
     return answer;
   }
   const auto live = feed_.Latest();
   // If the state could not be read, figures that show nothing running would be wrong.
   if (!live->trouble.empty()) throw Error(ErrorKind::kInfrastructure, live->trouble);
   const TrimmedMemory trimmed;
-  Store store = Store::Open(db_, Store::Mode::kReadOnly, {}, kLimits);
-  answer.body = MetricsOf(store, live->now, format);
+  store::Store store = store::Store::Open(db_, store::Store::Mode::kReadOnly, {}, kLimits);
+  answer.body = metrics::MetricsOf(store, live->now, format);
   return answer;
 }
 
@@ -220,8 +220,8 @@ std::string Site::Live(const std::string& sweep) { return LiveHtml(*feed_.Latest
 
 std::vector<std::string> Site::ReportNames() const {
   std::vector<std::string> names;
-  for (const fs::path& report : FindReports(report_folders_)) names.push_back(report.filename().string());
+  for (const fs::path& report : report::FindReports(report_folders_)) names.push_back(report.filename().string());
   return names;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -15,17 +15,17 @@
 #include "serve/page_cache.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 
 // Thread safety: all of it.
 class Site {
  public:
   // The limits on each page's use of the database.
-  static constexpr StoreLimits kLimits = {.longest_lock = std::chrono::seconds(5),
-                                          .longest_question = std::chrono::seconds(30),
-                                          .most_answer_bytes = size_t{256} << 20,
-                                          .most_copied_bytes = uintmax_t{64} << 20,
-                                          .cache_bytes = int64_t{32} << 20};
+  static constexpr store::StoreLimits kLimits = {.longest_lock = std::chrono::seconds(5),
+                                                 .longest_question = std::chrono::seconds(30),
+                                                 .most_answer_bytes = size_t{256} << 20,
+                                                 .most_copied_bytes = uintmax_t{64} << 20,
+                                                 .cache_bytes = int64_t{32} << 20};
 
   // `report_folders`: as from ReportFolders. `clock` must outlive it. `base_path`: the prefix that a proxy puts before
   // every address, with which links begin.
@@ -63,4 +63,4 @@ class Site {
   FairSemaphore reports_{kReportsAtOnce};
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

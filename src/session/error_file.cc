@@ -6,7 +6,7 @@
 #include "base/files.h"
 #include "base/json.h"
 
-namespace ridgeline {
+namespace ridgeline::session {
 
 ErrorFile::ErrorFile() {
   const char* named = std::getenv(kErrorFileVariable);
@@ -22,4 +22,4 @@ void ErrorFile::Write(const Error& error) const noexcept {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::session

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::session {
 
 // Names the file for the error. If it is set, a command that ends with an error writes that error there, as JSON with
 // `message` and `hint`.
@@ -23,4 +23,4 @@ class ErrorFile {
   std::string file_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::session

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdlib>
 
-namespace ridgeline {
+namespace ridgeline::session {
 namespace {
 
 constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
@@ -57,4 +57,4 @@ Interrupts::~Interrupts() {
 
 int Interrupts::Count() { return count; }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::session

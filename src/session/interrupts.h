@@ -11,7 +11,7 @@
 
 #include <array>
 
-namespace ridgeline {
+namespace ridgeline::session {
 
 inline constexpr int kInterruptedExit = 130;  // the value that shells use for SIGINT
 
@@ -29,4 +29,4 @@ class Interrupts {
   std::array<struct sigaction, 4> before_{};
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::session

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::session {
 
 void Write(std::string_view bytes) {
   if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size()) {
@@ -14,4 +14,4 @@ void Write(std::string_view bytes) {
 
 void WriteAside(std::string_view bytes) { std::fwrite(bytes.data(), 1, bytes.size(), stderr); }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::session

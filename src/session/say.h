@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::session {
 
 // Writes bytes unchanged to the standard output. Their form must have made them safe, as a table (base/table.h) or a
 // page does. Throws Error(kInfrastructure) if they cannot be written.
@@ -44,4 +44,4 @@ void SayAside(fmt::format_string<const Arguments&...> format, const Arguments&..
   WriteAside(Worded(format, arguments...));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::session

@@ -26,34 +26,36 @@
 #include "sweep/profile.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::session {
 namespace fs = std::filesystem;
 
-Store OpenStore(const fs::path& db, Store::Mode mode) {
-  return Store::Open(db, mode, [](const std::string& words) { SayAside("ridgeline: {}\n", words); });
+store::Store OpenStore(const fs::path& db, store::Store::Mode mode) {
+  return store::Store::Open(db, mode, [](const std::string& words) { SayAside("ridgeline: {}\n", words); });
 }
 
-std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int64_t max_parallel, const fs::path& db) {
+std::unique_ptr<launch::Launcher> OpenLauncher(const std::string& name, Json config, int64_t max_parallel,
+                                               const fs::path& db) {
   config["launcher"] = name;
   if (max_parallel > 0) config["max_parallel"] = max_parallel;
-  return LoadLauncher(name, config, LauncherStateDir(db, name));
+  return launch::LoadLauncher(name, config, driver::LauncherStateDir(db, name));
 }
 
-std::unique_ptr<Launcher> OpenLauncherFor(const Sweep& sweep, int64_t max_parallel, const fs::path& db) {
+std::unique_ptr<launch::Launcher> OpenLauncherFor(const sweep::Sweep& sweep, int64_t max_parallel, const fs::path& db) {
   try {
-    return OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), max_parallel, db);
+    return OpenLauncher(sweep.launch.launcher, sweep::SharedConfig(sweep), max_parallel, db);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInvalidInput || e.message().find("launch: ") == std::string::npos) throw;
-    ThrowFaults(sweep.file, RefusedSettings(sweep.launch, e, sweep.launch.place), e.hint());
+    yaml::ThrowFaults(sweep.file, launch::RefusedSettings(sweep.launch, e, sweep.launch.place), e.hint());
   }
 }
 
-std::unique_ptr<Launcher> OpenLauncherOf(const SweepRecord& sweep, const std::string& launcher, const fs::path& db) {
-  Sweep kept;
+std::unique_ptr<launch::Launcher> OpenLauncherOf(const store::SweepRecord& sweep, const std::string& launcher,
+                                                 const fs::path& db) {
+  sweep::Sweep kept;
   kept.file = sweep.file;
-  kept.launch = ParseLaunch(sweep.text, sweep.file);
+  kept.launch = sweep::ParseLaunch(sweep.text, sweep.file);
   kept.launch.launcher = launcher;
-  UseProfiles(kept);  // profiles may name the cluster
+  sweep::UseProfiles(kept);  // profiles may name the cluster
   return OpenLauncher(launcher, kept.launch.config, 0, db);
 }
 
@@ -62,40 +64,43 @@ Captured AskTrainerForGpus() {
   return Run({(ProgramDir() / "ridgeline-train").string(), "--gpus"}, kPatienceNs);
 }
 
-std::shared_ptr<const Frameworks> FrameworksFor(const Sweep& sweep, std::vector<fs::path> own, const std::string& as) {
+std::shared_ptr<const predict::Frameworks> FrameworksFor(const sweep::Sweep& sweep, std::vector<fs::path> own,
+                                                         const std::string& as) {
   own.push_back(fs::absolute(sweep.file).parent_path() / "frameworks");
-  return std::make_shared<const Frameworks>(FrameworkFolders(std::move(own)), as);
+  return std::make_shared<const predict::Frameworks>(predict::FrameworkFolders(std::move(own)), as);
 }
 
-std::vector<fs::path> DeviceFoldersFor(const Sweep& sweep, std::vector<fs::path> own) {
+std::vector<fs::path> DeviceFoldersFor(const sweep::Sweep& sweep, std::vector<fs::path> own) {
   const fs::path beside = fs::absolute(sweep.file).parent_path();
   own.push_back(beside);
   own.push_back(beside / "devices");
-  return DeviceFolders(std::move(own));
+  return predict::DeviceFolders(std::move(own));
 }
 
-std::optional<Device> DeviceFor(const Sweep& sweep, const std::string& named, std::vector<fs::path> folders) {
+std::optional<predict::Device> DeviceFor(const sweep::Sweep& sweep, const std::string& named,
+                                         std::vector<fs::path> folders) {
   if (named.empty() && sweep.price.device.empty()) return std::nullopt;
   folders = DeviceFoldersFor(sweep, std::move(folders));
-  return named.empty() ? PricedDevice(sweep, folders) : FindDevice(named, folders);
+  return named.empty() ? plan::PricedDevice(sweep, folders) : predict::FindDevice(named, folders);
 }
 
-TimeModel AssumedTimesOf(const Sweep& sweep, const std::optional<Device>& device) {
+predict::TimeModel AssumedTimesOf(const sweep::Sweep& sweep, const std::optional<predict::Device>& device) {
   const bool follows = sweep.launch.bundle_s > 0 || sweep.launch.time_limit_auto ||
                        std::any_of(sweep.rules.begin(), sweep.rules.end(),
-                                   [](const LaunchRule& rule) { return rule.set.time_limit_auto; });
+                                   [](const sweep::LaunchRule& rule) { return rule.set.time_limit_auto; });
   if (!device || !follows) return {};
-  CountingLine line("pricing");
-  return AssumedTimes(sweep, Expand(sweep), *device, FrameworksFor(sweep).get(), [&](size_t done, size_t of) {
-    if (Interrupts::Count() > 0) throw Interrupted();
-    line.At(done, of);
-  });
+  driver::CountingLine line("pricing");
+  return plan::AssumedTimes(sweep, sweep::Expand(sweep), *device, FrameworksFor(sweep).get(),
+                            [&](size_t done, size_t of) {
+                              if (Interrupts::Count() > 0) throw driver::Interrupted();
+                              line.At(done, of);
+                            });
 }
 
-Plan PlanWithProgress(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
-                      const Forecaster& forecaster) {
-  CountingLine line("planning");
-  return MakePlan(sweep, points, options, forecaster, [&](size_t done, size_t of) { line.At(done, of); });
+plan::Plan PlanWithProgress(const sweep::Sweep& sweep, const std::vector<Point>& points,
+                            const plan::PlanOptions& options, const plan::Forecaster& forecaster) {
+  driver::CountingLine line("planning");
+  return plan::MakePlan(sweep, points, options, forecaster, [&](size_t done, size_t of) { line.At(done, of); });
 }
 
 fs::path SweepFile(const fs::path& file) {
@@ -104,8 +109,8 @@ fs::path SweepFile(const fs::path& file) {
   return shipped && fs::is_regular_file(*shipped / file.filename()) ? *shipped / file.filename() : file;
 }
 
-std::string OtherFileOf(Store& store, const Sweep& sweep) {
-  for (const SweepProgress& known : store.Sweeps()) {
+std::string OtherFileOf(store::Store& store, const sweep::Sweep& sweep) {
+  for (const store::SweepProgress& known : store.Sweeps()) {
     const fs::path before = fs::absolute(known.sweep.file).lexically_normal();
     if (known.sweep.name != sweep.name || known.sweep.text == sweep.text || known.sweep.file.empty() ||
         before == fs::absolute(sweep.file).lexically_normal()) {
@@ -119,29 +124,31 @@ std::string OtherFileOf(Store& store, const Sweep& sweep) {
   return {};
 }
 
-Sweep LoadSweepFor(const fs::path& file, const std::string& launcher, const std::vector<fs::path>& trainers,
-                   const Given& given) {
-  Sweep sweep = LoadSweep(SweepFile(file), trainers, given);
+sweep::Sweep LoadSweepFor(const fs::path& file, const std::string& launcher, const std::vector<fs::path>& trainers,
+                          const sweep::Given& given) {
+  sweep::Sweep sweep = sweep::LoadSweep(SweepFile(file), trainers, given);
   if (!launcher.empty()) sweep.launch.launcher = launcher;
-  sweep.launch.describe = AskLaunchers();
-  UseProfiles(sweep);
-  UseLargestBatches(sweep, {}, PredictMemory);
+  sweep.launch.describe = launch::AskLaunchers();
+  sweep::UseProfiles(sweep);
+  plan::UseLargestBatches(sweep, {}, predict::PredictMemory);
   return sweep;
 }
 
-bool RunsHere(const Sweep& sweep) { return DescriptionOf(sweep.launch).here; }
+bool RunsHere(const sweep::Sweep& sweep) { return sweep::DescriptionOf(sweep.launch).here; }
 
-NodeMemory NodeMemoryOf(const Sweep& sweep) { return RunsHere(sweep) ? MemoryHere() : NodeMemory(); }
+plan::NodeMemory NodeMemoryOf(const sweep::Sweep& sweep) {
+  return RunsHere(sweep) ? plan::MemoryHere() : plan::NodeMemory();
+}
 
-std::string SweepName(Store& store, const std::string& name_or_file) {
+std::string SweepName(store::Store& store, const std::string& name_or_file) {
   std::vector<std::string> names;
-  for (const SweepProgress& progress : store.Sweeps()) {
+  for (const store::SweepProgress& progress : store.Sweeps()) {
     if (progress.sweep.name == name_or_file) return name_or_file;
     names.push_back(progress.sweep.name);
   }
   std::string name = name_or_file;
   if (const fs::path file = SweepFile(name_or_file); fs::is_regular_file(file)) {
-    name = LoadSweepName(file);
+    name = sweep::LoadSweepName(file);
     for (const std::string& known : names) {
       if (known == name) return name;
     }
@@ -154,29 +161,30 @@ std::vector<fs::path> ReportFoldersFor(const std::string& folder, const fs::path
   std::vector<fs::path> own;
   if (!folder.empty()) own.emplace_back(folder);
   if (!sweep_file.empty()) own.push_back(fs::absolute(sweep_file).parent_path());
-  return ReportFolders(std::move(own));
+  return report::ReportFolders(std::move(own));
 }
 
-std::vector<Report> ReportsOf(const Sweep& sweep, const std::string& folder) {
-  std::vector<Report> reports;
+std::vector<report::Report> ReportsOf(const sweep::Sweep& sweep, const std::string& folder) {
+  std::vector<report::Report> reports;
   for (const std::string& name : sweep.reports) {
-    reports.push_back(LoadReport(name, ReportFoldersFor(folder, sweep.file)));
+    reports.push_back(report::LoadReport(name, ReportFoldersFor(folder, sweep.file)));
   }
   return reports;
 }
 
-void WriteReports(const std::vector<Report>& reports, const std::string& sweep, Store& store, const fs::path& folder) {
-  using enum ReportFormat;
-  for (const Report& report : reports) {
+void WriteReports(const std::vector<report::Report>& reports, const std::string& sweep, store::Store& store,
+                  const fs::path& folder) {
+  using enum report::ReportFormat;
+  for (const report::Report& report : reports) {
     for (const auto& [format, extension] : {std::pair{kHtml, ".html"}, {kCsv, ".csv"}, {kMarkdown, ".md"}}) {
       const fs::path file = folder / (report.name + extension);
-      WriteFileAtomic(file, Render(report, store, {sweep, format}).bytes);
+      WriteFileAtomic(file, report::Render(report, store, {sweep, format}).bytes);
       Say("{}{}\n", format == kHtml ? "report: " : "        ", file.string());
     }
   }
 }
 
-std::string EndsText(const SweepProgress& progress) {
+std::string EndsText(const store::SweepProgress& progress) {
   const auto of_those = [](int64_t some, int64_t all, const char* what) {
     return some == 0 ? "" : some == all ? fmt::format(" ({})", what) : fmt::format(" ({} {})", some, what);
   };
@@ -189,4 +197,4 @@ std::string EndsText(const SweepProgress& progress) {
   return text;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::session

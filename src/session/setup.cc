@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "session/interrupts.h"
 
-namespace ridgeline {
+namespace ridgeline::session {
 namespace fs = std::filesystem;
 namespace {
 
@@ -51,7 +51,8 @@ std::optional<ExitStatus> RunOne(const std::vector<std::string>& argv, const fs:
 
 }  // namespace
 
-void RunSetup(const Sweep& sweep, const fs::path& output_dir, const std::function<void(const std::string&)>& note) {
+void RunSetup(const sweep::Sweep& sweep, const fs::path& output_dir,
+              const std::function<void(const std::string&)>& note) {
   if (sweep.setup.empty()) return;
   const fs::path folder = output_dir / "setup";
   MakeDirs(folder);
@@ -82,11 +83,11 @@ void RunSetup(const Sweep& sweep, const fs::path& output_dir, const std::functio
   WriteFileAtomic(done, text + "\n");
 }
 
-std::string SetupScript(const Sweep& sweep) {
+std::string SetupScript(const sweep::Sweep& sweep) {
   if (sweep.setup.empty()) return {};
   std::string text = "#!/bin/sh\n# What the sweep needs before its first point.\nset -e\n";
   for (const auto& argv : sweep.setup) text += ShellWords(argv) + "\n";
   return text;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::session

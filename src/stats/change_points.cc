@@ -7,7 +7,7 @@
 
 #include "stats/median.h"
 
-namespace ridgeline {
+namespace ridgeline::stats {
 namespace {
 
 constexpr double kLevel = 0.01;
@@ -63,4 +63,4 @@ std::vector<ChangePoint> ChangePoints(std::span<const HistoryRun> history) {
   return changes;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::stats {
 
 struct HistoryRun {
   std::string commit;
@@ -24,4 +24,4 @@ struct ChangePoint {
 // change shows after about fifteen runs. Time grows with the square of the history's length.
 std::vector<ChangePoint> ChangePoints(std::span<const HistoryRun> history);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

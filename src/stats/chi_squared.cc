@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace ridgeline {
+namespace ridgeline::stats {
 
 double ChiSquaredBelow(double x, int64_t freedom) {
   const double half = x / 2;
@@ -29,4 +29,4 @@ double ChiSquaredQuantile(double share, int64_t freedom) {
   return high;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

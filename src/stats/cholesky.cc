@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-namespace ridgeline {
+namespace ridgeline::stats {
 
 Cholesky::Cholesky(std::vector<double> matrix, size_t n) : n_(n), lower_(std::move(matrix)) {
   const auto at = [&](size_t row, size_t column) -> double& { return lower_[row * n + column]; };
@@ -31,4 +31,4 @@ void Cholesky::SolveUpper(std::span<double> b) const {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::stats {
 
 class Cholesky {
  public:
@@ -22,4 +22,4 @@ class Cholesky {
   std::vector<double> lower_;  // row by row; entries above the diagonal are not read
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

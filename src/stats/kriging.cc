@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-namespace ridgeline {
+namespace ridgeline::stats {
 
 namespace {
 
@@ -55,4 +55,4 @@ Kriging::Guess Kriging::At(size_t place) const {
   return guess;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

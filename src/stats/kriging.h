@@ -11,7 +11,7 @@
 
 #include "stats/cholesky.h"
 
-namespace ridgeline {
+namespace ridgeline::stats {
 
 class Kriging {
  public:
@@ -49,4 +49,4 @@ class Kriging {
   double widening_ = 1;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

@@ -7,7 +7,7 @@
 
 #include "base/split_mix.h"
 
-namespace ridgeline {
+namespace ridgeline::stats {
 namespace {
 
 constexpr size_t kFewest = 4;   // values
@@ -148,4 +148,4 @@ int64_t RepeatsFor(const Estimate& estimate, int64_t repeats, double wanted) {
   return high;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

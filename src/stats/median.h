@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::stats {
 
 // The median of at least one value. Reorders the values.
 double MedianOf(std::span<double> values);
@@ -43,4 +43,4 @@ double Factor(const Estimate& estimate);
 // How many repeats in all would bring the factor down to `wanted` (above 1), if they vary as these do.
 int64_t RepeatsFor(const Estimate& estimate, int64_t repeats, double wanted);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

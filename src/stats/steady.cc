@@ -7,7 +7,7 @@
 
 #include "stats/median.h"
 
-namespace ridgeline {
+namespace ridgeline::stats {
 namespace {
 
 constexpr size_t kBatch = 5;  // values
@@ -85,4 +85,4 @@ std::optional<SteadySteps> FindSteadySteps(std::span<const double> step_times) {
   return steady;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

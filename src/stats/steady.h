@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-namespace ridgeline {
+namespace ridgeline::stats {
 
 struct SteadySteps {
   double log_median = 0;        // natural logarithm of the median steady step's time in ns
@@ -27,4 +27,4 @@ size_t WarmUp(std::span<const double> values);
 // neighbouring autocorrelations, while their sum is positive (Geyer, 1992). At least 1, and 1 if all values are equal.
 double CorrelationTime(std::span<const double> values);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace ridgeline {
+namespace ridgeline::stats {
 
 double StudentTail(double t, int64_t freedom) {
   const double theta = std::atan(t / std::sqrt(static_cast<double>(freedom)));
@@ -30,4 +30,4 @@ double StudentQuantile(double tail, int64_t freedom) {
   return high;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

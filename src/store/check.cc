@@ -14,7 +14,7 @@
 #include "store/schema.h"
 #include "store/views.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 constexpr size_t kMaxOfAKind = 20;  // most listed problems of one kind
@@ -217,4 +217,4 @@ std::vector<std::string> CheckStore(Database& database) {
   return problems;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

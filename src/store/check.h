@@ -6,8 +6,8 @@
 
 #include "store/sqlite.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 
 std::vector<std::string> CheckStore(Database& database);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

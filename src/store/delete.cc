@@ -9,7 +9,7 @@
 #include "store/impl.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 // SQL of the rows of results that are deleted; `?1` is the name. A run goes with the repeats that led to it. A point's
@@ -102,4 +102,4 @@ Deletion Store::Delete(Deletion::What what, const std::string& name, bool dry_ru
   return deleted;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

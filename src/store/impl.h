@@ -9,7 +9,7 @@
 #include "store/sqlite.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 
 // SQL: the states of jobs that have not ended.
 inline constexpr std::string_view kLive = "('intent', 'submitted', 'running')";
@@ -24,4 +24,4 @@ struct Store::Impl {
   std::vector<JobRecord> Jobs(const std::string& where, const std::string* bound);
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -11,7 +11,7 @@
 #include "store/impl.h"
 #include "store/results.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 constexpr std::array<std::string_view, 6> kStates = {"intent", "submitted", "running", "ended", "lost", "cancelled"};
@@ -157,4 +157,4 @@ std::optional<JobRecord> Store::LiveJob(const std::string& key) {
 
 std::vector<JobRecord> Store::LiveJobs() { return impl_->Jobs(fmt::format("j.state IN {}", kLive), nullptr); }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

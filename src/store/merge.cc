@@ -14,7 +14,7 @@
 #include "store/impl.h"
 #include "store/views.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 namespace fs = std::filesystem;
 
@@ -250,4 +250,4 @@ MergeSummary Store::Merge(const fs::path& other) {
   return summary;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -8,7 +8,7 @@
 #include "run/fields.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 std::string InsertPointSql() {
@@ -49,4 +49,4 @@ void PointWriter::Write(const Point& point) {
   add_.Run();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

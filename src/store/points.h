@@ -4,7 +4,7 @@
 #include "run/point.h"
 #include "store/sqlite.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 
 class PointWriter {
  public:
@@ -18,4 +18,4 @@ class PointWriter {
   Statement add_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -4,7 +4,7 @@
 #include "store/points.h"
 #include "store/results.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 
 void Store::PutPredictions(std::span<const Point> points, std::span<const RunResult> results,
                            const MeasurementKey& predicted_as) {
@@ -33,4 +33,4 @@ void Store::PutPredictions(std::span<const Point> points, std::span<const RunRes
   });
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

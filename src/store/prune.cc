@@ -13,7 +13,7 @@
 #include "store/store.h"
 #include "store/views.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 // Writes text with control characters or invalid UTF-8 as bytes, so that no terminal obeys it.
@@ -95,4 +95,4 @@ void Store::WriteSql(const std::function<void(const std::string& text)>& write) 
   });
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

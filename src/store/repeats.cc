@@ -14,7 +14,7 @@
 #include "run/repeats.h"
 #include "run/result.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 std::vector<int64_t> StepTimesOf(const std::string& text) {
@@ -94,7 +94,7 @@ bool EarlierRepeats::AddTo(RunResult& result, const MeasurementKey& measured_as)
     ReadOptional(earlier_, earlier);
     const bool comparable = earlier_.Text(5) == result.device && (earlier_.Integer(6) != 0) == result.emulated &&
                             earlier_.Text(7) == MachineOf(result.environment) &&
-                            earlier_.Text(8) == VersionOf(result.environment);
+                            earlier_.Text(8) == ridgeline::VersionOf(result.environment);
     if (!comparable) {
       earlier.step_ns.all_ns.clear();
       result.evidence["repeats_elsewhere"] =
@@ -108,4 +108,4 @@ bool EarlierRepeats::AddTo(RunResult& result, const MeasurementKey& measured_as)
   return result.repeat < repeats;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -5,7 +5,7 @@
 #include "run/measurement.h"
 #include "store/sqlite.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 
 class EarlierRepeats {
  public:
@@ -21,4 +21,4 @@ class EarlierRepeats {
   Statement earlier_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

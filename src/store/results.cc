@@ -10,7 +10,7 @@
 #include "run/figures.h"
 #include "run/result.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 constexpr char kCommand[] = "command";  // the one entry of the environment that differs from run to run
@@ -130,9 +130,9 @@ const std::string& ResultWriter::EnvironmentId(const std::map<std::string, std::
   insert_environment_.Bind(1, last_environment_id_);
   insert_environment_.Bind(2, text);
   insert_environment_.Bind(3, MachineOf(last_environment_));
-  insert_environment_.Bind(4, VersionOf(last_environment_));
+  insert_environment_.Bind(4, ridgeline::VersionOf(last_environment_));
   insert_environment_.Run();
   return last_environment_id_;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

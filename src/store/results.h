@@ -9,7 +9,7 @@
 #include "run/measurement.h"
 #include "store/sqlite.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 
 // Returns {"name": "text"} as one line of JSON.
 std::string DumpTexts(const std::map<std::string, std::string>& texts);
@@ -34,4 +34,4 @@ class ResultWriter {
   std::string last_environment_id_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "store/views.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 // Views.cc adds, from the field table, a column of `points` for each field of RunSpec, and the views' columns. A point
@@ -257,4 +257,4 @@ void RefuseGap(const Database& database, const SchemaGap& gap) {
               "`ridgeline db vacuum --db FILE` brings it up to date, and all that is there stays");
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

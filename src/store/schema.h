@@ -11,7 +11,7 @@
 
 #include "store/sqlite.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 
 // Marks a file as ours: "RdgL" in PRAGMA application_id.
 inline constexpr int64_t kApplicationId = 0x5264674c;
@@ -40,4 +40,4 @@ std::optional<SchemaGap> GapOf(Database& database, std::span<const std::string_v
 // our names that is a view or a virtual table, or has computed columns, is not ours; the functions above refuse it.
 std::vector<std::string> Strangers(Database& database);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -23,7 +23,7 @@
 #include "base/file_system.h"
 #include "base/files.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 
 // Identifies the state of a file. If any of these changed, the file was written to.
 struct FileStamp {
@@ -557,4 +557,4 @@ Table Database::Select(const std::string& sql, const std::map<std::string, std::
   throw Translated(sqlite3_extended_errcode(handle), sqlite3_errmsg(handle), file_);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -19,7 +19,7 @@ class Database;
 class Statement;
 }  // namespace SQLite
 
-namespace ridgeline {
+namespace ridgeline::store {
 
 struct Questioning;
 
@@ -106,4 +106,4 @@ class Database {
   std::unique_ptr<SQLite::Database> database_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -23,7 +23,7 @@
 #include "store/sqlite.h"
 #include "store/views.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 // The points of sweeps, each with its latest result measured as the sweep says now, if there is one.
@@ -417,4 +417,4 @@ Table Store::Query(const std::string& sql, const std::map<std::string, std::stri
 
 std::vector<std::string> Store::Check() { return CheckStore(impl_->database); }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -28,7 +28,7 @@
 #include "run/measurement.h"
 #include "run/point.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 
 struct SweepRecord {
   std::string name;
@@ -289,4 +289,4 @@ class Store {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

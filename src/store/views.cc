@@ -9,17 +9,17 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "run/gpu_peaks.h"
 #include "run/disturbance.h"
 #include "run/families.h"
 #include "run/fields.h"
 #include "run/figures.h"
+#include "run/gpu_peaks.h"
 #include "run/gpus.h"
 #include "run/names.h"
 #include "run/result.h"
 #include "store/store.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 // The engine's memory categories (docs/store.md). A trainer may have others. All are in planned_bytes_by_category.
@@ -430,4 +430,4 @@ std::vector<std::string> OtherViews(Database& database) {
   return others;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

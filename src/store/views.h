@@ -9,7 +9,7 @@
 #include "run/fields.h"
 #include "store/sqlite.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 
 // SQL that is true if `row`, of `results`, stands. Then the next run leaves its point alone.
 std::string StandsSql(std::string_view row = "r");
@@ -45,4 +45,4 @@ std::span<const std::string_view> ViewNames();
 // The names of views that are missing or that another version made.
 std::vector<std::string> OtherViews(Database& database);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -9,7 +9,7 @@
 #include "run/fields.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 namespace {
 
@@ -71,4 +71,4 @@ std::string_view SpecEncoder::Encode(const RunSpec& spec) {
   return out_;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

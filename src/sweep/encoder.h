@@ -7,7 +7,7 @@
 
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 class SpecEncoder {
  public:
@@ -26,4 +26,4 @@ class SpecEncoder {
   std::string out_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -5,28 +5,30 @@
 #include "sweep/values.h"
 #include "yaml/common_mistakes.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
-std::vector<FieldEntry> FieldEntries(const YamlNode& node, std::string_view section, const SweepTrainers& trainers,
-                                     std::vector<Fault>& faults) {
+std::vector<FieldEntry> FieldEntries(const yaml::YamlNode& node, std::string_view section,
+                                     const SweepTrainers& trainers, std::vector<yaml::Fault>& faults) {
   return FieldEntries(node, section, trainers, faults, trainers.field_names());
 }
 
-std::vector<FieldEntry> FieldEntries(const YamlNode& node, std::string_view section, const SweepTrainers& trainers,
-                                     std::vector<Fault>& faults, const Names& known) {
+std::vector<FieldEntry> FieldEntries(const yaml::YamlNode& node, std::string_view section,
+                                     const SweepTrainers& trainers, std::vector<yaml::Fault>& faults,
+                                     const yaml::Names& known) {
   std::vector<FieldEntry> fields;
-  if (node.kind != YamlNode::Kind::kMap) {
-    faults.push_back({node.place, NotAMapping(fmt::format("{} is a mapping of fields", section), node)});
+  if (node.kind != yaml::YamlNode::Kind::kMap) {
+    faults.push_back({node.place, yaml::NotAMapping(fmt::format("{} is a mapping of fields", section), node)});
     return fields;
   }
-  for (const auto& [name, value] : Entries(node, "field", known, faults)) {
+  for (const auto& [name, value] : yaml::Entries(node, "field", known, faults)) {
     fields.emplace_back(trainers.FieldOf(name), value);
   }
   return fields;
 }
 
-std::vector<Condition> ReadConditions(const YamlNode& map, std::string_view section, const SweepTrainers& trainers,
-                                      ValueCount& count, std::vector<Fault>& faults) {
+std::vector<Condition> ReadConditions(const yaml::YamlNode& map, std::string_view section,
+                                      const SweepTrainers& trainers, ValueCount& count,
+                                      std::vector<yaml::Fault>& faults) {
   std::vector<Condition> conditions;
   if (IsFormula(map)) {
     Condition condition;
@@ -44,14 +46,14 @@ std::vector<Condition> ReadConditions(const YamlNode& map, std::string_view sect
   return conditions;
 }
 
-void ReadWhole(const YamlNode& node, std::string_view name, int64_t min, int64_t max, int64_t& to,
-               std::vector<Fault>& faults) {
+void ReadWhole(const yaml::YamlNode& node, std::string_view name, int64_t min, int64_t max, int64_t& to,
+               std::vector<yaml::Fault>& faults) {
   if (node.scalar.is_number_integer() && node.scalar >= min && node.scalar <= max) {
     to = node.scalar.get<int64_t>();
   } else {
-    faults.push_back(
-        {node.place, fmt::format("{} must be an integer between {} and {}, not {}", name, min, max, Describe(node))});
+    faults.push_back({node.place, fmt::format("{} must be an integer between {} and {}, not {}", name, min, max,
+                                              yaml::Describe(node))});
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -11,24 +11,26 @@
 #include "yaml/entries.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 // Each function appends what is wrong to `faults`, at its place, and returns what was right.
 
 // The entries of a mapping of a point's fields, including the fields of its trainers. `known`: the names that the
 // section accepts; a name that is no field's has no Field.
-using FieldEntry = std::pair<const Field*, const YamlNode*>;
-std::vector<FieldEntry> FieldEntries(const YamlNode& node, std::string_view section, const SweepTrainers& trainers,
-                                     std::vector<Fault>& faults, const Names& known);
-std::vector<FieldEntry> FieldEntries(const YamlNode& node, std::string_view section, const SweepTrainers& trainers,
-                                     std::vector<Fault>& faults);
+using FieldEntry = std::pair<const Field*, const yaml::YamlNode*>;
+std::vector<FieldEntry> FieldEntries(const yaml::YamlNode& node, std::string_view section,
+                                     const SweepTrainers& trainers, std::vector<yaml::Fault>& faults,
+                                     const yaml::Names& known);
+std::vector<FieldEntry> FieldEntries(const yaml::YamlNode& node, std::string_view section,
+                                     const SweepTrainers& trainers, std::vector<yaml::Fault>& faults);
 
 // A mapping of conditions that must all hold, or one formula. Counts their values. Throws Fault if there are too many.
-std::vector<Condition> ReadConditions(const YamlNode& map, std::string_view section, const SweepTrainers& trainers,
-                                      ValueCount& count, std::vector<Fault>& faults);
+std::vector<Condition> ReadConditions(const yaml::YamlNode& map, std::string_view section,
+                                      const SweepTrainers& trainers, ValueCount& count,
+                                      std::vector<yaml::Fault>& faults);
 
 // Adds a fault and leaves `to` unchanged if the value is no integer in this range.
-void ReadWhole(const YamlNode& node, std::string_view name, int64_t min, int64_t max, int64_t& to,
-               std::vector<Fault>& faults);
+void ReadWhole(const yaml::YamlNode& node, std::string_view name, int64_t min, int64_t max, int64_t& to,
+               std::vector<yaml::Fault>& faults);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

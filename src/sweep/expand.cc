@@ -10,7 +10,7 @@
 #include "sweep/encoder.h"
 #include "sweep/walk.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 // A set of hashes in one flat table. A million of them cost 32 MB, and no allocation each.
@@ -68,22 +68,22 @@ Expansion ForEachPoint(const Sweep& sweep, const std::function<void(const PointV
       ++expansion.points;
       visit({id, encoded, spec, rules});
     });
-  } catch (const Fault& fault) {
-    ThrowFaults(sweep.file, {fault}, kSweepHint);
+  } catch (const yaml::Fault& fault) {
+    yaml::ThrowFaults(sweep.file, {fault}, kSweepHint);
   }
   if (!walked.impossible.empty()) {
-    std::vector<Fault> faults;
+    std::vector<yaml::Fault> faults;
     for (Impossible& impossible : walked.impossible) faults.push_back(std::move(impossible.fault));
-    ThrowFaults(sweep.file, std::move(faults), kSweepHint);
+    yaml::ThrowFaults(sweep.file, std::move(faults), kSweepHint);
   }
   if (!sweep.selected.empty() && walked.selected == 0) {
-    ThrowFaults(sweep.file, {{sweep.selected_place, "no point of the sweep is so"}},
-                "`ridgeline plan SWEEP` lists its points");
+    yaml::ThrowFaults(sweep.file, {{sweep.selected_place, "no point of the sweep is so"}},
+                      "`ridgeline plan SWEEP` lists its points");
   }
   expansion.excluded = walked.excluded;
-  const auto warn_unless = [&](int64_t hits, const Place& place, const char* what) {
+  const auto warn_unless = [&](int64_t hits, const yaml::Place& place, const char* what) {
     if (hits > 0) return;
-    expansion.warnings.push_back(FaultText(sweep.file, {place, fmt::format("this {} matches nothing", what)}));
+    expansion.warnings.push_back(yaml::FaultText(sweep.file, {place, fmt::format("this {} matches nothing", what)}));
   };
   for (size_t i = 0; i < sweep.exclude.size(); ++i) {
     warn_unless(walked.exclude_hits[i], sweep.exclude[i].place, "exclude");
@@ -93,7 +93,7 @@ Expansion ForEachPoint(const Sweep& sweep, const std::function<void(const PointV
   }
   if (expansion.points == 0) {
     expansion.warnings.push_back(
-        FaultText(sweep.file, {Place{}, "every combination is excluded: there are no points"}));
+        yaml::FaultText(sweep.file, {yaml::Place{}, "every combination is excluded: there are no points"}));
   }
   return expansion;
 }
@@ -107,4 +107,4 @@ std::vector<Point> Expand(const Sweep& sweep, Expansion* expansion) {
   return points;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

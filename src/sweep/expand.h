@@ -12,7 +12,7 @@
 #include "run/point.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 // The most combinations that are made: those of the grid before `exclude`, with the repetitions and additions of
 // `include`. So a mistake in a range does not run for days.
@@ -41,4 +41,4 @@ Expansion ForEachPoint(const Sweep& sweep, const std::function<void(const PointV
 // The same, as a list. `expansion` may be null.
 std::vector<Point> Expand(const Sweep& sweep, Expansion* expansion = nullptr);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

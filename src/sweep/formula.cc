@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "sweep/sweep_trainers.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 constexpr std::string_view kOpen = "{{";
@@ -25,11 +25,11 @@ const Field* FieldNamed(std::string_view name, const SweepTrainers& trainers) {
   return name == kDataParallelName ? nullptr : trainers.FieldOf(name);
 }
 
-Expression ExpressionOf(std::string_view text, const SweepTrainers& trainers) {
+trainers::Expression ExpressionOf(std::string_view text, const SweepTrainers& trainers) {
   const std::string_view inner = text.substr(kOpen.size(), text.size() - kOpen.size() - kClose.size());
   // Each name may also stand in braces of its own, as in a definition.
   const bool is_whole = inner.find(kOpen) == std::string_view::npos;
-  return Expression(is_whole ? inner : text, [&](std::string_view word) {
+  return trainers::Expression(is_whole ? inner : text, [&](std::string_view word) {
     return word == kDataParallelName || FieldNamed(word, trainers) != nullptr;
   });
 }
@@ -62,7 +62,7 @@ const Field& GlobalBatch() {
   return field;
 }
 
-Formula::Formula(Expression expression, std::vector<const Field*> fields)
+Formula::Formula(trainers::Expression expression, std::vector<const Field*> fields)
     : expression_(std::move(expression)), fields_(std::move(fields)) {}
 
 bool Formula::GoesBy(const Field& field) const {
@@ -74,7 +74,7 @@ bool Formula::GoesBy(const Field& field) const {
   });
 }
 
-Lookup Formula::LookupOf(const PointValues& values) const {
+trainers::Lookup Formula::LookupOf(const PointValues& values) const {
   return [this, &values](std::string_view name) -> std::optional<FieldValue> {
     const auto& names = expression_.names();
     const auto at = std::ranges::find(names, name);
@@ -91,21 +91,21 @@ bool Formula::Holds(const PointValues& values) const {
   return all_known && expression_.Holds(LookupOf(values));
 }
 
-bool IsFormula(const YamlNode& node) {
-  if (node.kind != YamlNode::Kind::kScalar || !node.scalar.is_string()) return false;
+bool IsFormula(const yaml::YamlNode& node) {
+  if (node.kind != yaml::YamlNode::Kind::kScalar || !node.scalar.is_string()) return false;
   const std::string_view text = Trim(node.scalar.get_ref<const std::string&>());
   return text.size() >= kOpen.size() + kClose.size() && text.starts_with(kOpen) && text.ends_with(kClose);
 }
 
-std::shared_ptr<const Formula> ReadFormula(const YamlNode& node, bool is_condition, const SweepTrainers& trainers,
-                                           std::vector<Fault>& faults) {
+std::shared_ptr<const Formula> ReadFormula(const yaml::YamlNode& node, bool is_condition, const SweepTrainers& trainers,
+                                           std::vector<yaml::Fault>& faults) {
   const std::string_view text = Trim(node.scalar.get_ref<const std::string&>());
   const auto wrong = [&](std::string_view why) {
     faults.push_back({node.place, fmt::format("the formula '{}': {}{}", text, why, NearestNames(text, trainers))});
     return nullptr;
   };
   try {
-    Expression expression = ExpressionOf(text, trainers);
+    trainers::Expression expression = ExpressionOf(text, trainers);
     if (expression.is_condition() != is_condition) {
       return wrong(is_condition ? "it is a number, but a condition is a comparison, such as {{ranks > batch_size}}"
                                 : "it is a comparison, but a value is a number, such as {{4096 / seq_length}}");
@@ -123,8 +123,8 @@ std::shared_ptr<const Formula> ReadFormula(const YamlNode& node, bool is_conditi
 
 std::shared_ptr<const Formula> AccumulationFor(int64_t global_batch) {
   return std::make_shared<const Formula>(
-      Expression(fmt::format("{} / ({{{{batch_size}}}} * {{{{{}}}}})", global_batch, kDataParallelName)),
+      trainers::Expression(fmt::format("{} / ({{{{batch_size}}}} * {{{{{}}}}})", global_batch, kDataParallelName)),
       std::vector<const Field*>{FindField("batch_size"), nullptr});
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

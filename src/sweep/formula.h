@@ -14,7 +14,7 @@
 #include "trainers/expression.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 class SweepTrainers;
 
@@ -34,7 +34,7 @@ const Field& GlobalBatch();
 
 class Formula {
  public:
-  Formula(Expression expression, std::vector<const Field*> fields);
+  Formula(trainers::Expression expression, std::vector<const Field*> fields);
 
   // The formula without braces.
   const std::string& words() const { return expression_.words(); }
@@ -47,20 +47,20 @@ class Formula {
   bool Holds(const PointValues& values) const;
 
  private:
-  Lookup LookupOf(const PointValues& values) const;
+  trainers::Lookup LookupOf(const PointValues& values) const;
 
-  Expression expression_;
+  trainers::Expression expression_;
   std::vector<const Field*> fields_;  // one for each of the expression's names; nullptr for kDataParallelName
 };
 
 // Whether a value is a text in double braces.
-bool IsFormula(const YamlNode& node);
+bool IsFormula(const yaml::YamlNode& node);
 
 // Reads such a text. Nothing, and a fault, if it is no formula, or not the kind that `is_condition` asks for.
-std::shared_ptr<const Formula> ReadFormula(const YamlNode& node, bool is_condition, const SweepTrainers& trainers,
-                                           std::vector<Fault>& faults);
+std::shared_ptr<const Formula> ReadFormula(const yaml::YamlNode& node, bool is_condition, const SweepTrainers& trainers,
+                                           std::vector<yaml::Fault>& faults);
 
 // The formula of grad_accumulation for a number of sequences.
 std::shared_ptr<const Formula> AccumulationFor(int64_t global_batch);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

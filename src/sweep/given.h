@@ -8,7 +8,7 @@
 
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 struct Given {
   std::vector<std::string> set;   // "batch_size=8", "batch_size=1,8", "batch_size=1..64*2"
@@ -19,20 +19,20 @@ struct Given {
 
 // Adds the given values to the sections `set` and `only`, where they replace those of the same fields. Their places are
 // kPlaceOfSet and kPlaceOfOnly. Throws Error(kUsage) for a text that is not a field with a value.
-void AddGiven(const Given& given, YamlNode& root);
+void AddGiven(const Given& given, yaml::YamlNode& root);
 
 // Returns the sweep's text with the given values: `text` and the two sections after it. If nothing can follow `text`,
 // returns `root` as text.
-std::string TextWithGiven(std::string_view text, const Given& given, const YamlNode& root);
+std::string TextWithGiven(std::string_view text, const Given& given, const yaml::YamlNode& root);
 
 // Returns the sections `set` and `only` of a sweep's text as one line: "set: {…}, only: {…}". Empty if it has neither.
 std::string GivenIn(std::string_view text);
 
 // Returns `root` as text of one line.
-std::string SweepText(const YamlNode& root);
+std::string SweepText(const yaml::YamlNode& root);
 
 // Moves the values of the section `set` to the places of their fields in the file, and removes the section. If a field
 // is not an axis, one value becomes its default, and several become the last axis. `include` then no longer adds it.
-void ApplySet(YamlNode& root, std::vector<Fault>& faults);
+void ApplySet(yaml::YamlNode& root, std::vector<yaml::Fault>& faults);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 struct JobDescription {
   // The GPUs of a node.
@@ -37,4 +37,4 @@ using DescribeJob = std::function<JobDescription(const Launch& launch, const std
 // `launch` is what applies to a point. Without a `describe`, nothing is known.
 JobDescription DescriptionOf(const Launch& launch, const std::string& node = {});
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -21,7 +21,7 @@
 #include "yaml/common_mistakes.h"
 #include "yaml/units.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 // Numbers that may differ from point to point. A rule replaces the earlier value.
@@ -42,33 +42,33 @@ constexpr std::array kShape = {"cpus",          "cpu",     "gpus",    "gres",   
                                "exclusive",     "srun",    "image",   "trainer_image", "container",
                                "shared_memory", "modules", "prolog",  "env",           "instance_type"};
 
-const Names& OfPoints() {
-  static const Names names = [] {
-    Names result = {"environment", "keep_logs"};
+const yaml::Names& OfPoints() {
+  static const yaml::Names names = [] {
+    yaml::Names result = {"environment", "keep_logs"};
     for (const auto& [name, member] : kNumbers) result.emplace_back(name);
     return result;
   }();
   return names;
 }
 
-const Names& OfTheSweep() {
-  static const Names names = {"launcher", "bundle",        "max_parallel", "launcher_timeout",
-                              "retry",    "give_up_after", "trainer",      "rules"};
+const yaml::Names& OfTheSweep() {
+  static const yaml::Names names = {"launcher", "bundle",        "max_parallel", "launcher_timeout",
+                                    "retry",    "give_up_after", "trainer",      "rules"};
   return names;
 }
 
-bool Contains(const Names& names, const std::string& name) {
+bool Contains(const yaml::Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 class LaunchReader {
  public:
-  LaunchReader(Sweep& sweep, std::vector<Fault>& faults) : sweep_(sweep), faults_(faults) {}
+  LaunchReader(Sweep& sweep, std::vector<yaml::Fault>& faults) : sweep_(sweep), faults_(faults) {}
 
-  void Read(const YamlNode& node) {
-    if (node.kind != YamlNode::Kind::kMap) return Add(node.place, NotAMapping("launch is a mapping", node));
+  void Read(const yaml::YamlNode& node) {
+    if (node.kind != yaml::YamlNode::Kind::kMap) return Add(node.place, yaml::NotAMapping("launch is a mapping", node));
     sweep_.launch.place = node.place;
-    const std::vector<Entry> entries = Entries(node, "launch setting", {}, faults_);
+    const std::vector<yaml::Entry> entries = yaml::Entries(node, "launch setting", {}, faults_);
     // The launcher first: its name decides which mapping is the launcher's.
     for (const auto& [name, value] : entries) {
       if (name == "launcher") ReadLauncher(*value);
@@ -79,17 +79,18 @@ class LaunchReader {
         continue;
       }
       if (name != "launcher" && !ReadOfTheSweep(name, *value)) ReadOfPoints(name, *value, sweep_.launch);
-      sweep_.launch.config[name] = ToJsonValue(*value, faults_);
+      sweep_.launch.config[name] = yaml::ToJsonValue(*value, faults_);
     }
   }
 
   // Reads `set` of a rule.
-  void ReadSet(const YamlNode& node, Launch& to) {
-    if (node.kind != YamlNode::Kind::kMap || node.entries.empty()) {
-      return Add(node.place, "set is a mapping of launch settings, not " +
-                                 (node.kind == YamlNode::Kind::kMap ? std::string("an empty one") : Describe(node)));
+  void ReadSet(const yaml::YamlNode& node, Launch& to) {
+    if (node.kind != yaml::YamlNode::Kind::kMap || node.entries.empty()) {
+      return Add(node.place,
+                 "set is a mapping of launch settings, not " +
+                     (node.kind == yaml::YamlNode::Kind::kMap ? std::string("an empty one") : yaml::Describe(node)));
     }
-    for (const auto& [name, value] : Entries(node, "launch setting", {}, faults_)) {
+    for (const auto& [name, value] : yaml::Entries(node, "launch setting", {}, faults_)) {
       if (Contains(OfTheSweep(), name)) {
         Add(value->place, fmt::format("{} is the same for all points of a sweep; a rule sets {}, and settings of the "
                                       "launcher",
@@ -97,21 +98,21 @@ class LaunchReader {
         continue;
       }
       ReadOfPoints(name, *value, to);
-      to.config[name] = ToJsonValue(*value, faults_);
+      to.config[name] = yaml::ToJsonValue(*value, faults_);
     }
   }
 
  private:
-  void Add(const Place& place, std::string message) { faults_.push_back({place, std::move(message)}); }
+  void Add(const yaml::Place& place, std::string message) { faults_.push_back({place, std::move(message)}); }
 
-  void ReadLauncher(const YamlNode& node) {
-    if (!node.scalar.is_string()) return Add(node.place, "launcher must be text, not " + Describe(node));
+  void ReadLauncher(const yaml::YamlNode& node) {
+    if (!node.scalar.is_string()) return Add(node.place, "launcher must be text, not " + yaml::Describe(node));
     sweep_.launch.launcher = node.scalar.get<std::string>();
     if (!IsPlainName(sweep_.launch.launcher)) Add(node.place, "a launcher's name is of letters, digits, - and _");
   }
 
   // Returns false if it is none of these settings.
-  bool ReadOfTheSweep(const std::string& name, const YamlNode& value) {
+  bool ReadOfTheSweep(const std::string& name, const yaml::YamlNode& value) {
     if (name == "bundle") {
       ReadBundle(value);
     } else if (name == "max_parallel") {
@@ -131,9 +132,9 @@ class LaunchReader {
   }
 
   // Reads settings that a rule may set, too.
-  void ReadOfPoints(const std::string& name, const YamlNode& value, Launch& to) {
+  void ReadOfPoints(const std::string& name, const yaml::YamlNode& value, Launch& to) {
     to.places[name] = value.place;
-    for (const YamlEntry& own : value.entries) {
+    for (const yaml::YamlEntry& own : value.entries) {
       if (own.key.scalar.is_string()) to.places[name + ": " + own.key.scalar.get<std::string>()] = own.value.place;
     }
     if (name == "nodes") {
@@ -151,7 +152,7 @@ class LaunchReader {
     } else if (name == "save_time") {
       ReadDuration(name, "90s or 2m", value, to.save_time_s);
     } else if (name == "keep_logs") {
-      if (!value.scalar.is_boolean()) Add(value.place, "keep_logs is true or false, not " + Describe(value));
+      if (!value.scalar.is_boolean()) Add(value.place, "keep_logs is true or false, not " + yaml::Describe(value));
       to.keep_logs = value.scalar.is_boolean() && value.scalar.get<bool>();
     } else if (name == "environment") {
       ReadEnvironment(value, to);
@@ -160,38 +161,39 @@ class LaunchReader {
     }
   }
 
-  void ReadMemoryLimit(const YamlNode& node, Launch& to) {
-    const auto bytes = ReadBytes(node);
+  void ReadMemoryLimit(const yaml::YamlNode& node, Launch& to) {
+    const auto bytes = yaml::ReadBytes(node);
     if (!bytes) {
-      Add(node.place, "memory_limit is a size such as 8GB or 512MiB, not " + Describe(node) + MostBytesNote(node));
+      Add(node.place,
+          "memory_limit is a size such as 8GB or 512MiB, not " + yaml::Describe(node) + yaml::MostBytesNote(node));
     } else if (*bytes < kLeastMemoryBytes) {
       Add(node.place,
           fmt::format(
               "memory_limit is {} bytes, which is too little for anything: give the number a unit, such as {}GB",
-              *bytes, Describe(node)));
+              *bytes, yaml::Describe(node)));
     }
     to.memory_limit_bytes = bytes.value_or(0);
   }
 
-  void ReadTimeLimit(const YamlNode& value, Launch& to) {
+  void ReadTimeLimit(const yaml::YamlNode& value, Launch& to) {
     to.time_limit_auto = value.scalar == "auto";
     if (!to.time_limit_auto) ReadDuration("time_limit", "90s, 10m or 2h, or auto", value, to.time_limit_s);
   }
 
-  void ReadDuration(const std::string& name, const char* examples, const YamlNode& value, int64_t& to) {
-    const auto seconds = ReadSeconds(value);
+  void ReadDuration(const std::string& name, const char* examples, const yaml::YamlNode& value, int64_t& to) {
+    const auto seconds = yaml::ReadSeconds(value);
     if (!seconds) {
-      Add(value.place, fmt::format("{} is a duration such as {}, not {}{}", name, examples, Describe(value),
-                                   MostSecondsNote(value)));
+      Add(value.place, fmt::format("{} is a duration such as {}, not {}{}", name, examples, yaml::Describe(value),
+                                   yaml::MostSecondsNote(value)));
     }
     to = seconds.value_or(0);
   }
 
-  void ReadEnvironment(const YamlNode& node, Launch& to) {
-    if (node.kind != YamlNode::Kind::kMap) {
-      return Add(node.place, NotAMapping("environment is a mapping such as {OMP_NUM_THREADS: 4}", node));
+  void ReadEnvironment(const yaml::YamlNode& node, Launch& to) {
+    if (node.kind != yaml::YamlNode::Kind::kMap) {
+      return Add(node.place, yaml::NotAMapping("environment is a mapping such as {OMP_NUM_THREADS: 4}", node));
     }
-    for (const auto& [name, value] : Entries(node, "variable", {}, faults_)) {
+    for (const auto& [name, value] : yaml::Entries(node, "variable", {}, faults_)) {
       const bool plain = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
                          std::all_of(name.begin(), name.end(),
                                      [](unsigned char c) { return c == '_' || (c < 0x80 && std::isalnum(c) != 0); });
@@ -203,16 +205,16 @@ class LaunchReader {
         to.environment[name] = text.get<std::string>();
       } else {
         Add(value->place, fmt::format("the variable {} must be text or a whole number, not {}; write it in quotes",
-                                      name, Describe(*value)));
+                                      name, yaml::Describe(*value)));
       }
     }
   }
 
   // Any other mapping holds the settings of the launcher with its name, which checks them itself.
-  void RequireMappingOfALauncher(const std::string& name, const YamlNode& value) {
+  void RequireMappingOfALauncher(const std::string& name, const yaml::YamlNode& value) {
     if (name == "gpus") {
-      Add(value.place,
-          fmt::format("gpus belongs in the launcher's own mapping, such as slurm: {{gpus: {}}}", Describe(value)));
+      Add(value.place, fmt::format("gpus belongs in the launcher's own mapping, such as slurm: {{gpus: {}}}",
+                                   yaml::Describe(value)));
       return;
     }
     if (name == "start_limit") {
@@ -221,32 +223,32 @@ class LaunchReader {
           "the ranks of a point may take to meet");
       return;
     }
-    Names near_to = OfTheSweep();
+    yaml::Names near_to = OfTheSweep();
     near_to.insert(near_to.end(), OfPoints().begin(), OfPoints().end());
-    const Names known = near_to;
+    const yaml::Names known = near_to;
     near_to.push_back(sweep_.launch.launcher);
     const std::string meant = Nearest(name, near_to);
-    if (value.kind == YamlNode::Kind::kMap && (meant.empty() || meant == name)) return;
+    if (value.kind == yaml::YamlNode::Kind::kMap && (meant.empty() || meant == name)) return;
     Add(value.place,
         fmt::format("unknown launch setting '{}'{}", name,
                     meant.empty() ? "; known are " + Join(known, ", ") + ", and a mapping named after the launcher"
                                   : DidYouMean(name, near_to)));
   }
 
-  void ReadRules(const YamlNode& node) {
-    static const Names kParts = {"when", "set"};
-    for (const YamlNode* map : Mappings(node, "rules", /*lone=*/false, faults_, "when and set")) {
+  void ReadRules(const yaml::YamlNode& node) {
+    static const yaml::Names kParts = {"when", "set"};
+    for (const yaml::YamlNode* map : yaml::Mappings(node, "rules", /*lone=*/false, faults_, "when and set")) {
       LaunchRule rule{{}, {}, map->place};
-      const YamlNode* when = nullptr;
-      const YamlNode* set = nullptr;
-      for (const auto& [name, value] : Entries(*map, "part of a rule", kParts, faults_)) {
+      const yaml::YamlNode* when = nullptr;
+      const yaml::YamlNode* set = nullptr;
+      for (const auto& [name, value] : yaml::Entries(*map, "part of a rule", kParts, faults_)) {
         (name == "when" ? when : set) = value;
       }
       if (when == nullptr || set == nullptr) {
         Add(map->place, fmt::format("a rule has when and set; this one has no {}", when == nullptr ? "when" : "set"));
       }
       if (when != nullptr) rule.when = ReadConditions(*when, "when", sweep_.trainers, values_, faults_);
-      if (when != nullptr && when->kind == YamlNode::Kind::kMap && when->entries.empty()) {
+      if (when != nullptr && when->kind == yaml::YamlNode::Kind::kMap && when->entries.empty()) {
         Add(when->place, "when is empty: settings for every point belong under launch: itself");
       }
       if (set != nullptr) ReadSet(*set, rule.set);
@@ -254,18 +256,18 @@ class LaunchReader {
     }
   }
 
-  void ReadTrainer(const YamlNode& node) {
-    std::vector<YamlNode> alone;
-    if (node.kind == YamlNode::Kind::kScalar) alone.push_back(node);
+  void ReadTrainer(const yaml::YamlNode& node) {
+    std::vector<yaml::YamlNode> alone;
+    if (node.kind == yaml::YamlNode::Kind::kScalar) alone.push_back(node);
     auto& argv = sweep_.launch.trainer;
-    for (const YamlNode& item : node.kind == YamlNode::Kind::kList ? node.items : alone) {
+    for (const yaml::YamlNode& item : node.kind == yaml::YamlNode::Kind::kList ? node.items : alone) {
       if (item.scalar.is_string() && item.scalar.get_ref<const std::string&>().find('\0') == std::string::npos) {
         argv.push_back(item.scalar.get<std::string>());
       } else {
-        Add(item.place, "an argument of trainer must be text, not " + Describe(item));
+        Add(item.place, "an argument of trainer must be text, not " + yaml::Describe(item));
       }
     }
-    if (node.kind == YamlNode::Kind::kMap || (node.kind == YamlNode::Kind::kList && node.items.empty()) ||
+    if (node.kind == yaml::YamlNode::Kind::kMap || (node.kind == yaml::YamlNode::Kind::kList && node.items.empty()) ||
         (!argv.empty() && argv.front().empty())) {
       Add(node.place, "trainer is a list: a program, then its arguments");
     } else if (const std::string_view word = ShellWordOf(argv); !word.empty()) {
@@ -277,29 +279,29 @@ class LaunchReader {
   }
 
   // Reads "20" as points, and "20m" as a time.
-  void ReadBundle(const YamlNode& node) {
-    const auto seconds = ReadSeconds(node);
+  void ReadBundle(const yaml::YamlNode& node) {
+    const auto seconds = yaml::ReadSeconds(node);
     if (node.scalar.is_string() && seconds) {
       sweep_.launch.bundle_s = *seconds;
     } else if (node.scalar.is_number_integer()) {
       ReadWhole(node, "bundle", 1, 100'000, sweep_.launch.bundle, faults_);
     } else {
-      Add(node.place, "bundle is a number of points, or a duration such as 20m, not " + Describe(node));
+      Add(node.place, "bundle is a number of points, or a duration such as 20m, not " + yaml::Describe(node));
     }
   }
 
-  void ReadRetries(const YamlNode& node) {
-    if (node.kind != YamlNode::Kind::kMap) {
-      return Add(node.place, "retry is a mapping such as {preempted: 3, node: 2}, not " + Describe(node));
+  void ReadRetries(const yaml::YamlNode& node) {
+    if (node.kind != yaml::YamlNode::Kind::kMap) {
+      return Add(node.place, "retry is a mapping such as {preempted: 3, node: 2}, not " + yaml::Describe(node));
     }
     auto& retries = sweep_.launch.retries;
-    for (const auto& [name, value] : Entries(node, "reason to retry for", ReasonNames(), faults_)) {
+    for (const auto& [name, value] : yaml::Entries(node, "reason to retry for", ReasonNames(), faults_)) {
       ReadWhole(*value, name, 0, 1000, retries[*ReasonFromName(name)], faults_);
     }
   }
 
   Sweep& sweep_;
-  std::vector<Fault>& faults_;
+  std::vector<yaml::Fault>& faults_;
   ValueCount values_;
 };
 
@@ -314,16 +316,16 @@ int64_t OwnNodes(const Json& config, const std::string& launcher) {
 
 }  // namespace
 
-void ReadLaunch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults) {
+void ReadLaunch(const yaml::YamlNode& node, Sweep& sweep, std::vector<yaml::Fault>& faults) {
   LaunchReader(sweep, faults).Read(node);
 }
 
-void ReadSetOfRule(const YamlNode& set, Sweep& sweep, Launch& to, std::vector<Fault>& faults) {
+void ReadSetOfRule(const yaml::YamlNode& set, Sweep& sweep, Launch& to, std::vector<yaml::Fault>& faults) {
   LaunchReader(sweep, faults).ReadSet(set, to);
 }
 
-const Names& SetupSettings() {
-  static const Names names(kShape.begin(), kShape.end());
+const yaml::Names& SetupSettings() {
+  static const yaml::Names names(kShape.begin(), kShape.end());
   return names;
 }
 
@@ -334,7 +336,7 @@ bool IsPlainName(const std::string& name) {
   return !name.empty() && name.size() <= 100 && name.find_first_not_of(kAllowed) == std::string::npos;
 }
 
-Place Launch::PlaceOf(const std::string& setting) const {
+yaml::Place Launch::PlaceOf(const std::string& setting) const {
   const auto found = places.find(setting);
   return found == places.end() ? place : found->second;
 }
@@ -373,9 +375,9 @@ Launch LaunchOf(const Sweep& sweep, const Point& point) {
   if (processes % launch.nodes != 0) {
     throw Error(
         ErrorKind::kInvalidInput,
-        FaultText(sweep.file,
-                  {launch.place, fmt::format("{} nodes cannot share the {} of a point evenly", launch.nodes,
-                                             processes == 1 ? "one process" : fmt::format("{} ranks", processes))}),
+        yaml::FaultText(sweep.file, {launch.place,
+                                     fmt::format("{} nodes cannot share the {} of a point evenly", launch.nodes,
+                                                 processes == 1 ? "one process" : fmt::format("{} ranks", processes))}),
         "ranks says how many processes a point is, of any trainer: let it be a multiple of nodes, say nodes or "
         "ranks_per_node otherwise, or exclude the point");
   }
@@ -407,7 +409,7 @@ Json SharedConfig(const Sweep& sweep) {
 std::string SetupOf(const Launch& launch, const std::vector<std::string>& trainer) {
   std::vector<std::string> argv = launch.trainer.empty() ? trainer : launch.trainer;
   if (launch.definition) argv = {launch.definition->name, "definition " + Hex(Hash(launch.definition->text))};
-  std::string setup = SetupOf(argv, launch.cpus, launch.nodes, launch.environment);
+  std::string setup = ridgeline::SetupOf(argv, launch.cpus, launch.nodes, launch.environment);
   const auto own = launch.config.find(launch.launcher);
   Json shape = Json::object();
   for (const char* name : kShape) {
@@ -419,4 +421,4 @@ std::string SetupOf(const Launch& launch, const std::vector<std::string>& traine
   return DumpJson(whole);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

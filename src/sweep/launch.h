@@ -11,16 +11,16 @@
 #include "yaml/entries.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 // Reads the section into `sweep.launch` and `sweep.rules`. Appends what is wrong to `faults`, at its place.
-void ReadLaunch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults);
+void ReadLaunch(const yaml::YamlNode& node, Sweep& sweep, std::vector<yaml::Fault>& faults);
 
 // Reads the settings of a rule, `set`.
-void ReadSetOfRule(const YamlNode& set, Sweep& sweep, Launch& to, std::vector<Fault>& faults);
+void ReadSetOfRule(const yaml::YamlNode& set, Sweep& sweep, Launch& to, std::vector<yaml::Fault>& faults);
 
 // The launcher's own settings that change figures, and so are part of a setup (SetupOf).
-const Names& SetupSettings();
+const yaml::Names& SetupSettings();
 bool IsOfSetup(std::string_view setting);
 
 // A smaller memory limit means that the unit was forgotten.
@@ -47,4 +47,4 @@ Json SharedConfig(const Sweep& sweep);
 // settings ask for. `trainer`: argv if the sweep names no trainer.
 std::string SetupOf(const Launch& launch, const std::vector<std::string>& trainer = {});
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -9,12 +9,12 @@
 #include "base/json.h"
 #include "run/hugging_face.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 namespace fs = std::filesystem;
 
 // The file that a value of `model` names, if it exists.
-std::optional<fs::path> ModelFile(const YamlNode& value, const fs::path& folder) {
+std::optional<fs::path> ModelFile(const yaml::YamlNode& value, const fs::path& folder) {
   if (!value.scalar.is_string()) return std::nullopt;
   const auto& name = value.scalar.get_ref<const std::string&>();
   std::error_code ec;
@@ -23,13 +23,13 @@ std::optional<fs::path> ModelFile(const YamlNode& value, const fs::path& folder)
 }
 
 // Refuses files in the values of all axes called `model`, at any depth.
-void RefuseOnAxes(const YamlNode& node, const fs::path& folder, std::vector<Fault>& faults) {
-  for (const YamlNode& item : node.items) RefuseOnAxes(item, folder, faults);
+void RefuseOnAxes(const yaml::YamlNode& node, const fs::path& folder, std::vector<yaml::Fault>& faults) {
+  for (const yaml::YamlNode& item : node.items) RefuseOnAxes(item, folder, faults);
   for (const auto& [key, value] : node.entries) {
     if (key.scalar != "model") continue;
     const bool is_file = ModelFile(value, folder).has_value();
     const auto item =
-        std::ranges::find_if(value.items, [&](const YamlNode& i) { return ModelFile(i, folder).has_value(); });
+        std::ranges::find_if(value.items, [&](const yaml::YamlNode& i) { return ModelFile(i, folder).has_value(); });
     if (is_file || item != value.items.end()) {
       faults.push_back({is_file ? value.place : item->place,
                         "a config.json names one model: put it under defaults, and make a sweep for each"});
@@ -38,14 +38,14 @@ void RefuseOnAxes(const YamlNode& node, const fs::path& folder, std::vector<Faul
 }
 
 // Removes all values of `model`, at any depth.
-void EraseModels(YamlNode& node) {
-  std::erase_if(node.entries, [](const YamlEntry& e) { return e.key.scalar == "model"; });
-  for (YamlNode& item : node.items) EraseModels(item);
+void EraseModels(yaml::YamlNode& node) {
+  std::erase_if(node.entries, [](const yaml::YamlEntry& e) { return e.key.scalar == "model"; });
+  for (yaml::YamlNode& item : node.items) EraseModels(item);
 }
 
 }  // namespace
 
-bool ReplaceModelFiles(YamlNode& root, const fs::path& folder, std::vector<Fault>& faults) {
+bool ReplaceModelFiles(yaml::YamlNode& root, const fs::path& folder, std::vector<yaml::Fault>& faults) {
   bool replaced = false;
   bool of_set = false;
   for (auto& [section, map] : root.entries) {
@@ -54,21 +54,22 @@ bool ReplaceModelFiles(YamlNode& root, const fs::path& folder, std::vector<Fault
       RefuseOnAxes(map, from, faults);
     }
     if (section.scalar != "defaults" && section.scalar != "set") continue;
-    const auto model = std::ranges::find_if(map.entries, [](const YamlEntry& e) { return e.key.scalar == "model"; });
+    const auto model =
+        std::ranges::find_if(map.entries, [](const yaml::YamlEntry& e) { return e.key.scalar == "model"; });
     if (model == map.entries.end()) continue;
     const std::optional<fs::path> file = ModelFile(model->value, from);
     if (!file) {
       RefuseOnAxes(map, from, faults);
       continue;
     }
-    const Place place = model->value.place;
+    const yaml::Place place = model->value.place;
     try {
       const Json shape = ReadShapeOfConfig(*file).value_or(Json::object());
       map.entries.erase(model);
       for (const auto& field : shape.items()) {
         const std::string& name = field.key();
-        if (std::ranges::any_of(map.entries, [&](const YamlEntry& e) { return e.key.scalar == name; })) continue;
-        YamlEntry entry;
+        if (std::ranges::any_of(map.entries, [&](const yaml::YamlEntry& e) { return e.key.scalar == name; })) continue;
+        yaml::YamlEntry entry;
         entry.key.place = entry.value.place = place;
         entry.key.scalar = name;
         entry.value.scalar = field.value();
@@ -87,4 +88,4 @@ bool ReplaceModelFiles(YamlNode& root, const fs::path& folder, std::vector<Fault
   return replaced;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

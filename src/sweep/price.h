@@ -6,9 +6,9 @@
 #include "sweep/sweep.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 // Reads the section into `sweep.price`. Appends what is wrong to `faults`, at its place.
-void ReadPrice(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults);
+void ReadPrice(const yaml::YamlNode& node, Sweep& sweep, std::vector<yaml::Fault>& faults);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -13,7 +13,7 @@
 #include "sweep/launch.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 namespace fs = std::filesystem;
 
@@ -24,28 +24,28 @@ struct Faults {
   std::vector<std::string> lines;
   std::string hint;
 
-  void Add(const fs::path& file, const Fault& fault, const std::string& what_to_do) {
-    lines.push_back(FaultText(file, fault));
+  void Add(const fs::path& file, const yaml::Fault& fault, const std::string& what_to_do) {
+    lines.push_back(yaml::FaultText(file, fault));
     if (hint.empty()) hint = what_to_do;
   }
 };
 
 Json ReadProfile(const fs::path& file, Faults& faults) {
-  std::vector<Fault> found;
+  std::vector<yaml::Fault> found;
   Json settings;
   try {
-    const YamlNode node = ParseYaml(ReadFile(file));
-    settings = ToJsonValue(node, found);
-    if (node.kind != YamlNode::Kind::kMap || settings.contains(kProfile)) {
+    const yaml::YamlNode node = yaml::ParseYaml(ReadFile(file));
+    settings = yaml::ToJsonValue(node, found);
+    if (node.kind != yaml::YamlNode::Kind::kMap || settings.contains(kProfile)) {
       found.push_back({node.place, fmt::format("a profile is {}",
-                                               node.kind != YamlNode::Kind::kMap
+                                               node.kind != yaml::YamlNode::Kind::kMap
                                                    ? "a mapping of a launcher's settings"
                                                    : "not based on another profile: list both where they are used")});
     }
-  } catch (const Fault& fault) {
+  } catch (const yaml::Fault& fault) {
     found.push_back(fault);
   }
-  for (const Fault& fault : found) faults.Add(file, fault, "docs/kubernetes.md shows profiles");
+  for (const yaml::Fault& fault : found) faults.Add(file, fault, "docs/kubernetes.md shows profiles");
   return found.empty() ? settings : Json::object();
 }
 
@@ -57,7 +57,7 @@ class Profiles {
   }
 
   // `config` is from `launch:` or a rule; `place` says where that is.
-  void Use(const Place& place, Json& config) {
+  void Use(const yaml::Place& place, Json& config) {
     const auto own = config.find(launcher_);
     if (own == config.end() || !own->is_object() || !own->contains(kProfile)) return;
     Json settings = Json::object();
@@ -80,12 +80,12 @@ class Profiles {
   }
 
  private:
-  Json Refuse(const Place& place, const std::string& message, const std::string& hint = {}) {
+  Json Refuse(const yaml::Place& place, const std::string& message, const std::string& hint = {}) {
     faults_.Add(file_, {place, fmt::format("launch: {}: {}", launcher_, message)}, hint);
     return Json::object();
   }
 
-  Json Named(const Place& place, const std::string& name) {
+  Json Named(const yaml::Place& place, const std::string& name) {
     std::error_code ec;
     if (!IsPlainName(name)) {
       const fs::path file = file_.parent_path() / name;
@@ -127,4 +127,4 @@ void UseProfiles(Sweep& sweep, const std::optional<fs::path>& shipped) {
   profiles.ThrowIfFaulty();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

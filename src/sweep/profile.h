@@ -11,12 +11,12 @@
 #include "base/files.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 // Replaces `profile` by the file's settings, in the mapping of the sweep's launcher and in those of its rules. The
 // mapping's own settings override the file's: mappings are merged by key, null removes a key, a list is replaced.
-// `shipped` has a folder for each launcher. Throws one Error(kInvalidInput) that names every profile that does not exist
-// or is invalid, a line each.
+// `shipped` has a folder for each launcher. Throws one Error(kInvalidInput) that names every profile that does not
+// exist or is invalid, a line each.
 void UseProfiles(Sweep& sweep, const std::optional<std::filesystem::path>& shipped = FindDataDir("profiles"));
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

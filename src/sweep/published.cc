@@ -9,7 +9,7 @@
 #include "yaml/common_mistakes.h"
 #include "yaml/units.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 constexpr double kMostTokensPerS = 1e12;
@@ -17,22 +17,23 @@ constexpr size_t kLongestSource = 300;
 
 class PublishedReader {
  public:
-  PublishedReader(Sweep& sweep, ValueCount& count, std::vector<Fault>& faults)
+  PublishedReader(Sweep& sweep, ValueCount& count, std::vector<yaml::Fault>& faults)
       : sweep_(sweep), count_(count), faults_(faults) {}
 
-  void Read(const YamlNode& node) {
-    for (const YamlNode* map : Mappings(node, "published", /*lone=*/false, faults_, "figures")) ReadOne(*map);
+  void Read(const yaml::YamlNode& node) {
+    for (const yaml::YamlNode* map : yaml::Mappings(node, "published", /*lone=*/false, faults_, "figures"))
+      ReadOne(*map);
   }
 
  private:
-  void Add(const Place& place, std::string message) { faults_.push_back({place, std::move(message)}); }
+  void Add(const yaml::Place& place, std::string message) { faults_.push_back({place, std::move(message)}); }
 
-  void ReadOne(const YamlNode& map) {
-    static const Names kKnown = {"source", "when", "cold_tokens_per_s", "steady_tokens_per_s", "peak_memory"};
+  void ReadOne(const yaml::YamlNode& map) {
+    static const yaml::Names kKnown = {"source", "when", "cold_tokens_per_s", "steady_tokens_per_s", "peak_memory"};
     const size_t faults_before = faults_.size();
     Published published;
     bool sourced = false;
-    for (const auto& [key, value] : Entries(map, "key of published figures", kKnown, faults_)) {
+    for (const auto& [key, value] : yaml::Entries(map, "key of published figures", kKnown, faults_)) {
       if (key == "source") {
         sourced = true;
         ReadSource(*value, published.source);
@@ -52,36 +53,38 @@ class PublishedReader {
     if (faults_.size() == faults_before) sweep_.published.push_back(std::move(published));
   }
 
-  void ReadSource(const YamlNode& node, std::string& to) {
+  void ReadSource(const yaml::YamlNode& node, std::string& to) {
     if (node.scalar.is_string()) to = node.scalar.get<std::string>();
     if (to.empty() || to.size() > kLongestSource || PrintableLine(to) != to) {
       Add(node.place, fmt::format("source is one line of 1 to {} characters, without controls", kLongestSource));
     }
   }
 
-  void ReadPeak(const YamlNode& node, int64_t& to) {
-    const auto bytes = ReadBytes(node);
-    if (!bytes) Add(node.place, "peak_memory is a size such as 15.5GB, not " + Describe(node) + MostBytesNote(node));
+  void ReadPeak(const yaml::YamlNode& node, int64_t& to) {
+    const auto bytes = yaml::ReadBytes(node);
+    if (!bytes)
+      Add(node.place, "peak_memory is a size such as 15.5GB, not " + yaml::Describe(node) + yaml::MostBytesNote(node));
     to = bytes.value_or(0);
   }
 
   // Reads a rate of all ranks together.
-  void ReadRate(const YamlNode& node, const std::string& key, double& to) {
+  void ReadRate(const yaml::YamlNode& node, const std::string& key, double& to) {
     if (node.scalar.is_number()) to = node.scalar.get<double>();
     if (!(to > 0) || to > kMostTokensPerS) {
-      Add(node.place, fmt::format("{} is a number of tokens a second, of all ranks, not {}", key, Describe(node)));
+      Add(node.place,
+          fmt::format("{} is a number of tokens a second, of all ranks, not {}", key, yaml::Describe(node)));
     }
   }
 
   Sweep& sweep_;
   ValueCount& count_;
-  std::vector<Fault>& faults_;
+  std::vector<yaml::Fault>& faults_;
 };
 
 }  // namespace
 
-void ReadPublished(const YamlNode& node, Sweep& sweep, ValueCount& count, std::vector<Fault>& faults) {
+void ReadPublished(const yaml::YamlNode& node, Sweep& sweep, ValueCount& count, std::vector<yaml::Fault>& faults) {
   PublishedReader(sweep, count, faults).Read(node);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -7,10 +7,10 @@
 #include "sweep/values.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 // Reads the section into `sweep.published`. Appends what is wrong to `faults`, at its place. Throws Fault as
 // ReadConditions does.
-void ReadPublished(const YamlNode& node, Sweep& sweep, ValueCount& count, std::vector<Fault>& faults);
+void ReadPublished(const yaml::YamlNode& node, Sweep& sweep, ValueCount& count, std::vector<yaml::Fault>& faults);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

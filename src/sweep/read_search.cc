@@ -13,7 +13,7 @@
 #include "yaml/common_mistakes.h"
 #include "yaml/entries.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 using Objective = SweepSearch::Objective;
@@ -24,20 +24,20 @@ constexpr int64_t kMostRuns = 500;  // for more runs, use a sweep
 
 class SearchReader {
  public:
-  SearchReader(Sweep& sweep, std::vector<Fault>& faults)
+  SearchReader(Sweep& sweep, std::vector<yaml::Fault>& faults)
       : sweep_(sweep), faults_(faults), axes_are_sound_(faults.empty()) {}
 
-  void Read(const YamlNode& node) {
-    static const Names kKnown = {"maximize", "over", "budget"};
-    if (node.kind != YamlNode::Kind::kMap) {
-      return Add(node.place, NotAMapping("search is a mapping of maximize, over and budget", node));
+  void Read(const yaml::YamlNode& node) {
+    static const yaml::Names kKnown = {"maximize", "over", "budget"};
+    if (node.kind != yaml::YamlNode::Kind::kMap) {
+      return Add(node.place, yaml::NotAMapping("search is a mapping of maximize, over and budget", node));
     }
     search_.place = node.place;
     for (const Field* field : VaryingFields(sweep_)) axes_.emplace_back(field->name);
     bool has_objective = false;
     bool has_budget = false;
     bool has_axes = false;
-    for (const auto& [key, value] : Entries(node, "key of search", kKnown, faults_)) {
+    for (const auto& [key, value] : yaml::Entries(node, "key of search", kKnown, faults_)) {
       if (key == "maximize") {
         has_objective = true;
         ReadObjective(*value);
@@ -59,33 +59,33 @@ class SearchReader {
   }
 
  private:
-  void Add(const Place& place, std::string message) { faults_.push_back({place, std::move(message)}); }
+  void Add(const yaml::Place& place, std::string message) { faults_.push_back({place, std::move(message)}); }
 
-  void ReadObjective(const YamlNode& node) {
+  void ReadObjective(const yaml::YamlNode& node) {
     const std::string name = node.scalar.is_string() ? node.scalar.get<std::string>() : "";
     const auto* known = std::ranges::find(kObjectives, name, &std::pair<std::string_view, Objective>::first);
     if (known != kObjectives.end()) {
       search_.maximize = known->second;
     } else {
-      static const Names kNames = {"tokens_per_s", "cost", "fit"};
-      Add(node.place, fmt::format("search maximizes tokens_per_s, cost or fit, not {}{}", Describe(node),
+      static const yaml::Names kNames = {"tokens_per_s", "cost", "fit"};
+      Add(node.place, fmt::format("search maximizes tokens_per_s, cost or fit, not {}{}", yaml::Describe(node),
                                   DidYouMean(name, kNames)));
     }
   }
 
-  void ReadAxes(const YamlNode& node) {
-    std::vector<YamlNode> alone;
-    if (node.kind == YamlNode::Kind::kScalar) alone.push_back(node);
-    const std::vector<YamlNode>& items = node.kind == YamlNode::Kind::kList ? node.items : alone;
+  void ReadAxes(const yaml::YamlNode& node) {
+    std::vector<yaml::YamlNode> alone;
+    if (node.kind == yaml::YamlNode::Kind::kScalar) alone.push_back(node);
+    const std::vector<yaml::YamlNode>& items = node.kind == yaml::YamlNode::Kind::kList ? node.items : alone;
     if (items.empty()) Add(node.place, "over is a list of axes, such as [batch_size, checkpointing]");
-    for (const YamlNode& item : items) ReadAxis(item);
+    for (const yaml::YamlNode& item : items) ReadAxis(item);
   }
 
-  void ReadAxis(const YamlNode& item) {
+  void ReadAxis(const yaml::YamlNode& item) {
     const std::string name = item.scalar.is_string() ? item.scalar.get<std::string>() : "";
     const Field* field = sweep_.trainers.FieldOf(name);
     if (name.empty() || field == nullptr) {
-      return Add(item.place, fmt::format("over names axes of the sweep, but {} is not a field{}", Describe(item),
+      return Add(item.place, fmt::format("over names axes of the sweep, but {} is not a field{}", yaml::Describe(item),
                                          DidYouMean(name, sweep_.trainers.field_names())));
     }
     if (std::find(axes_.begin(), axes_.end(), name) == axes_.end()) {
@@ -111,16 +111,16 @@ class SearchReader {
   }
 
   Sweep& sweep_;
-  std::vector<Fault>& faults_;
+  std::vector<yaml::Fault>& faults_;
   const bool axes_are_sound_;
-  Names axes_;
+  yaml::Names axes_;
   SweepSearch search_;
 };
 
 }  // namespace
 
-void ReadSearch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults) {
+void ReadSearch(const yaml::YamlNode& node, Sweep& sweep, std::vector<yaml::Fault>& faults) {
   SearchReader(sweep, faults).Read(node);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

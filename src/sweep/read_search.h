@@ -6,10 +6,10 @@
 #include "sweep/sweep.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 // Reads the section into `sweep.search`. REQUIRES: the sweep's axes are read. Appends what is wrong to `faults`, at its
 // place.
-void ReadSearch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults);
+void ReadSearch(const yaml::YamlNode& node, Sweep& sweep, std::vector<yaml::Fault>& faults);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -13,23 +13,23 @@
 #include "run/spec.h"
 #include "sweep/launch.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 constexpr std::string_view kEnvironment = "environment";
 
 struct Uses {
-  std::vector<YamlNode*> values;  // single values, of all lists
-  Place place;
+  std::vector<yaml::YamlNode*> values;  // single values, of all lists
+  yaml::Place place;
 };
 
-void CollectValues(YamlNode& node, Uses& uses) {
-  if (node.kind == YamlNode::Kind::kScalar) uses.values.push_back(&node);
-  for (YamlNode& item : node.items) uses.values.push_back(&item);
+void CollectValues(yaml::YamlNode& node, Uses& uses) {
+  if (node.kind == yaml::YamlNode::Kind::kScalar) uses.values.push_back(&node);
+  for (yaml::YamlNode& item : node.items) uses.values.push_back(&item);
 }
 
-void CollectSettings(YamlNode& node, std::map<std::string, Uses>& settings) {
-  for (YamlNode& item : node.items) CollectSettings(item, settings);
+void CollectSettings(yaml::YamlNode& node, std::map<std::string, Uses>& settings) {
+  for (yaml::YamlNode& item : node.items) CollectSettings(item, settings);
   for (auto& [key, value] : node.entries) {
     if (!key.scalar.is_string()) continue;
     const auto name = key.scalar.get<std::string>();
@@ -40,7 +40,7 @@ void CollectSettings(YamlNode& node, std::map<std::string, Uses>& settings) {
   }
 }
 
-bool IsWhole(const YamlNode& value) {
+bool IsWhole(const yaml::YamlNode& value) {
   if (!value.scalar.is_string()) return value.scalar.is_number_integer();
   const auto& text = value.scalar.get_ref<const std::string&>();
   return text.find("..") != std::string::npos && text.find_first_not_of("0123456789.*+ ") == std::string::npos;
@@ -48,13 +48,14 @@ bool IsWhole(const YamlNode& value) {
 
 }  // namespace
 
-std::vector<std::shared_ptr<const OwnField>> TakeSettingFields(YamlNode& root, std::vector<Fault>& faults) {
+std::vector<std::shared_ptr<const trainers::OwnField>> TakeSettingFields(yaml::YamlNode& root,
+                                                                         std::vector<yaml::Fault>& faults) {
   std::map<std::string, Uses> settings;
   for (auto& [section, value] : root.entries) {
     static constexpr std::string_view kSections[] = {"defaults", "matrix", "zip", "include"};
     if (std::ranges::find(kSections, section.scalar) != std::end(kSections)) CollectSettings(value, settings);
   }
-  std::vector<std::shared_ptr<const OwnField>> fields;
+  std::vector<std::shared_ptr<const trainers::OwnField>> fields;
   for (auto& [name, uses] : settings) {
     const std::string_view group = std::string_view(name).substr(0, name.find('.'));
     const std::string_view key = std::string_view(name).substr(group.size() + 1);
@@ -65,11 +66,11 @@ std::vector<std::shared_ptr<const OwnField>> TakeSettingFields(YamlNode& root, s
                "{} cannot be an axis: only a launcher's settings that change figures can ({}). Set it under launch",
                name, Join(SetupSettings(), ", "))});
     }
-    const bool is_whole = std::ranges::all_of(uses.values, [](const YamlNode* value) { return IsWhole(*value); });
-    for (YamlNode* value : uses.values) {
+    const bool is_whole = std::ranges::all_of(uses.values, [](const yaml::YamlNode* value) { return IsWhole(*value); });
+    for (yaml::YamlNode* value : uses.values) {
       if (!is_whole && value->scalar.is_number_integer()) value->scalar = value->scalar.dump();
     }
-    auto own = std::make_shared<OwnField>();
+    auto own = std::make_shared<trainers::OwnField>();
     own->name = name;
     own->help = fmt::format("the setting {} of launch: {}", key, group);
     const FieldValue standard = is_whole ? FieldValue(int64_t{0}) : FieldValue(std::string());
@@ -79,7 +80,7 @@ std::vector<std::shared_ptr<const OwnField>> TakeSettingFields(YamlNode& root, s
   return fields;
 }
 
-void AddSettingRules(Sweep& sweep, std::vector<Fault>& faults) {
+void AddSettingRules(Sweep& sweep, std::vector<yaml::Fault>& faults) {
   std::set<std::pair<const Field*, FieldValue>> seen;
   std::vector<LaunchRule> rules;
   ForEachAssignment(sweep, [&](const Assignment& assignment) {
@@ -87,17 +88,17 @@ void AddSettingRules(Sweep& sweep, std::vector<Fault>& faults) {
     if (!assignment.field->is_own() || !IsSettingName(name)) return;
     if (!seen.emplace(assignment.field, assignment.value).second) return;
     const auto text_node = [&](std::string text) {
-      YamlNode node;
+      yaml::YamlNode node;
       node.place = assignment.place;
       node.scalar = std::move(text);
       return node;
     };
-    YamlNode value = text_node({});
+    yaml::YamlNode value = text_node({});
     value.scalar = std::visit([](const auto& v) { return Json(v); }, assignment.value);
     const size_t dot = name.find('.');
-    const auto map_of = [&](const std::string& key, YamlNode inner) {
-      YamlNode map;
-      map.kind = YamlNode::Kind::kMap;
+    const auto map_of = [&](const std::string& key, yaml::YamlNode inner) {
+      yaml::YamlNode map;
+      map.kind = yaml::YamlNode::Kind::kMap;
       map.place = assignment.place;
       map.entries.push_back({text_node(key), std::move(inner)});
       return map;
@@ -112,4 +113,4 @@ void AddSettingRules(Sweep& sweep, std::vector<Fault>& faults) {
   std::ranges::move(rules, std::back_inserter(sweep.rules));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

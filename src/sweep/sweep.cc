@@ -25,29 +25,29 @@
 #include "yaml/common_mistakes.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 // Reads the sections of one file into one sweep. Goes on after a fault, to collect them all.
 class SweepReader {
  public:
   Sweep sweep;
-  std::vector<Fault> faults;
+  std::vector<yaml::Fault> faults;
 
   // `folders` may hold definitions of its trainers.
-  void ReadFile(YamlNode root, const std::vector<std::filesystem::path>& folders) {
-    static const Names kSections = {"name",      "description", "defaults",   "matrix", "zip",    "include",
-                                    "exclude",   "measure",     "checkpoint", "init",   "launch", "price",
-                                    "published", "report",      "search",     "set",    "only",   "setup"};
-    if (root.kind != YamlNode::Kind::kMap) {
-      Add(root.place, NotAMapping("a sweep is a mapping with a name", root));
+  void ReadFile(yaml::YamlNode root, const std::vector<std::filesystem::path>& folders) {
+    static const yaml::Names kSections = {"name",      "description", "defaults",   "matrix", "zip",    "include",
+                                          "exclude",   "measure",     "checkpoint", "init",   "launch", "price",
+                                          "published", "report",      "search",     "set",    "only",   "setup"};
+    if (root.kind != yaml::YamlNode::Kind::kMap) {
+      Add(root.place, yaml::NotAMapping("a sweep is a mapping with a name", root));
       return;
     }
-    Entries(root, "section", kSections, faults);
+    yaml::Entries(root, "section", kSections, faults);
     ApplySet(root, faults);
-    std::vector<Fault> told_already;
-    const auto sections = Entries(root, "section", kSections, told_already);
-    const auto section = [&](std::string_view name) -> const YamlNode* {
+    std::vector<yaml::Fault> told_already;
+    const auto sections = yaml::Entries(root, "section", kSections, told_already);
+    const auto section = [&](std::string_view name) -> const yaml::YamlNode* {
       const auto it = std::find_if(sections.begin(), sections.end(), [&](const auto& s) { return s.first == name; });
       return it == sections.end() ? nullptr : it->second;
     };
@@ -81,17 +81,17 @@ class SweepReader {
   }
 
  private:
-  void Add(const Place& place, std::string message) { faults.push_back({place, std::move(message)}); }
+  void Add(const yaml::Place& place, std::string message) { faults.push_back({place, std::move(message)}); }
 
-  void ReadText(const YamlNode& node, std::string_view name, std::string& to) {
+  void ReadText(const yaml::YamlNode& node, std::string_view name, std::string& to) {
     if (node.scalar.is_string()) {
       to = node.scalar.get<std::string>();
     } else {
-      Add(node.place, fmt::format("{} must be text, not {}", name, Describe(node)));
+      Add(node.place, fmt::format("{} must be text, not {}", name, yaml::Describe(node)));
     }
   }
 
-  void ReadName(const YamlNode& node) {
+  void ReadName(const yaml::YamlNode& node) {
     ReadText(node, "name", sweep.name);
     const bool plain = PrintableLine(sweep.name) == sweep.name;
     if (node.scalar.is_string() && (sweep.name.empty() || sweep.name.size() > 200 || !plain)) {
@@ -99,9 +99,9 @@ class SweepReader {
     }
   }
 
-  void ReadDefaults(const YamlNode& node) {
+  void ReadDefaults(const yaml::YamlNode& node) {
     sweep.defaults_place = node.place;
-    Names known = sweep.trainers.field_names();
+    yaml::Names known = sweep.trainers.field_names();
     known.emplace_back("checkpoint");
     for (const auto& [field, value] : FieldEntries(node, "defaults", sweep.trainers, faults, known)) {
       if (field == nullptr) {
@@ -122,7 +122,7 @@ class SweepReader {
   }
 
   // Reads a value that all points share, from a section other than defaults.
-  void ReadShared(const Field& field, const YamlNode& value) {
+  void ReadShared(const Field& field, const yaml::YamlNode& value) {
     auto assignment = ReadAssignment(field, value, sweep.trainers, faults);
     if (!assignment) return;
     if (const Assignment* given = DefaultOf(&field)) {
@@ -132,41 +132,42 @@ class SweepReader {
     }
   }
 
-  void ReadMeasure(const YamlNode& node) {
-    static const Names kKnown = {"warmup_steps",     "steps",   "repeats",       "min_steps",
-                                 "refuse_throttled", "seconds", "warmup_seconds"};
-    if (node.kind != YamlNode::Kind::kMap) return Add(node.place, NotAMapping("measure is a mapping of fields", node));
-    for (const auto& [name, value] : Entries(node, "field", kKnown, faults)) {
+  void ReadMeasure(const yaml::YamlNode& node) {
+    static const yaml::Names kKnown = {"warmup_steps",     "steps",   "repeats",       "min_steps",
+                                       "refuse_throttled", "seconds", "warmup_seconds"};
+    if (node.kind != yaml::YamlNode::Kind::kMap)
+      return Add(node.place, yaml::NotAMapping("measure is a mapping of fields", node));
+    for (const auto& [name, value] : yaml::Entries(node, "field", kKnown, faults)) {
       const Field* field = FindField(name);
       ReadShared(field != nullptr ? *field : *FindField("measure." + name), *value);
     }
   }
 
-  void ReadCheckpoint(const YamlNode& node) {
-    static const Names kKnown = {"dir", "every_steps", "keep"};
-    if (node.kind != YamlNode::Kind::kMap) {
+  void ReadCheckpoint(const yaml::YamlNode& node) {
+    static const yaml::Names kKnown = {"dir", "every_steps", "keep"};
+    if (node.kind != yaml::YamlNode::Kind::kMap) {
       Add(node.place, fmt::format("checkpoint is a mapping of dir, every_steps and keep, not {} (activation "
                                   "checkpointing is the field checkpointing)",
-                                  Describe(node)));
+                                  yaml::Describe(node)));
       return;
     }
-    for (const auto& [key, value] : Entries(node, "setting of checkpoint", kKnown, faults)) {
+    for (const auto& [key, value] : yaml::Entries(node, "setting of checkpoint", kKnown, faults)) {
       ReadShared(*FindField("checkpoint." + key), *value);
     }
   }
 
-  void ReadInit(const YamlNode& node) {
-    static const Names kKnown = {"from"};
-    if (node.kind != YamlNode::Kind::kMap) {
+  void ReadInit(const yaml::YamlNode& node) {
+    static const yaml::Names kKnown = {"from"};
+    if (node.kind != yaml::YamlNode::Kind::kMap) {
       return Add(node.place, fmt::format("init is a mapping: {{from: seed}}, or {{from: a folder of weights}}, not {}",
-                                         Describe(node)));
+                                         yaml::Describe(node)));
     }
-    for (const auto& [key, value] : Entries(node, "key of init", kKnown, faults)) {
+    for (const auto& [key, value] : yaml::Entries(node, "key of init", kKnown, faults)) {
       ReadShared(*FindField("init_from"), *value);
     }
   }
 
-  Axis TakeAxis(const Field& field, const YamlNode& node) {
+  Axis TakeAxis(const Field& field, const yaml::YamlNode& node) {
     Axis axis = ReadAxis(field, node, sweep.trainers, faults);
     values_.Add(axis.size(), node.place);
     return axis;
@@ -186,7 +187,7 @@ class SweepReader {
   }
 
   // Adds a fault if another name has set the same axis, which only grad_accumulation and global_batch can.
-  void RefuseSameAxis(const Field* field, const YamlNode& node) {
+  void RefuseSameAxis(const Field* field, const yaml::YamlNode& node) {
     const Assignment* axis = AxisOf(field);
     if (axis == nullptr) return;
     const std::string_view written = axis->is_global_batch ? GlobalBatch().name : axis->field->name;
@@ -195,7 +196,7 @@ class SweepReader {
                         : fmt::format("{} is an axis already, as {}: give one of the two", field->name, written));
   }
 
-  void ReadMatrix(const YamlNode& node) {
+  void ReadMatrix(const yaml::YamlNode& node) {
     for (const auto& [field, values] : FieldEntries(node, "matrix", sweep.trainers, faults)) {
       RefuseSameAxis(field, *values);
       Axis axis = TakeAxis(*field, *values);
@@ -203,8 +204,8 @@ class SweepReader {
     }
   }
 
-  void ReadZip(const YamlNode& node) {
-    for (const YamlNode* map : Mappings(node, "zip", /*lone=*/true, faults, "fields")) {
+  void ReadZip(const yaml::YamlNode& node) {
+    for (const yaml::YamlNode* map : yaml::Mappings(node, "zip", /*lone=*/true, faults, "fields")) {
       AxisGroup group;
       const size_t faults_before = faults.size();
       for (const auto& [field, values] : FieldEntries(*map, "a zip group", sweep.trainers, faults)) {
@@ -224,28 +225,30 @@ class SweepReader {
   }
 
   // The entries of `exclude`: mappings, or formulas.
-  std::vector<const YamlNode*> ConditionsOf(const YamlNode& node) {
-    std::vector<const YamlNode*> entries;
-    YamlNode others = node;
+  std::vector<const yaml::YamlNode*> ConditionsOf(const yaml::YamlNode& node) {
+    std::vector<const yaml::YamlNode*> entries;
+    yaml::YamlNode others = node;
     std::erase_if(others.items, IsFormula);
-    if (others.items.size() == node.items.size()) return Mappings(node, "exclude", /*lone=*/false, faults, "fields");
-    Mappings(others, "exclude", /*lone=*/false, faults, "fields");
-    for (const YamlNode& item : node.items) {
-      if (IsFormula(item) || (item.kind == YamlNode::Kind::kMap && !item.entries.empty())) entries.push_back(&item);
+    if (others.items.size() == node.items.size())
+      return yaml::Mappings(node, "exclude", /*lone=*/false, faults, "fields");
+    yaml::Mappings(others, "exclude", /*lone=*/false, faults, "fields");
+    for (const yaml::YamlNode& item : node.items) {
+      if (IsFormula(item) || (item.kind == yaml::YamlNode::Kind::kMap && !item.entries.empty()))
+        entries.push_back(&item);
     }
     return entries;
   }
 
-  void ReadExclude(const YamlNode& node) {
-    for (const YamlNode* map : ConditionsOf(node)) {
+  void ReadExclude(const yaml::YamlNode& node) {
+    for (const yaml::YamlNode* map : ConditionsOf(node)) {
       const size_t faults_before = faults.size();
       Exclude exclude{ReadConditions(*map, "exclude", sweep.trainers, values_, faults), map->place};
       if (faults.size() == faults_before) sweep.exclude.push_back(std::move(exclude));
     }
   }
 
-  void ReadInclude(const YamlNode& node) {
-    for (const YamlNode* map : Mappings(node, "include", /*lone=*/false, faults, "fields")) {
+  void ReadInclude(const yaml::YamlNode& node) {
+    for (const yaml::YamlNode* map : yaml::Mappings(node, "include", /*lone=*/false, faults, "fields")) {
       const size_t faults_before = faults.size();
       std::vector<Axis> additions;
       std::vector<Condition> conditions;
@@ -278,7 +281,7 @@ class SweepReader {
     }
   }
 
-  void ReadOnly(const YamlNode& node) {
+  void ReadOnly(const yaml::YamlNode& node) {
     sweep.selected_place = node.place;
     sweep.selected = ReadConditions(node, "only", sweep.trainers, values_, faults);
   }
@@ -310,25 +313,26 @@ class SweepReader {
   }
 
   // One command, or a list of them.
-  void ReadSetup(const YamlNode& node) {
-    const bool is_one = std::ranges::any_of(node.items, [](const YamlNode& item) { return item.items.empty(); });
-    if (node.kind != YamlNode::Kind::kList || node.items.empty()) {
-      return Add(node.place, fmt::format("setup is a list of commands, such as [[python3, -m, venv, venv]], not {}",
-                                         node.items.empty() && node.kind == YamlNode::Kind::kList ? "an empty one"
-                                                                                                  : Describe(node)));
+  void ReadSetup(const yaml::YamlNode& node) {
+    const bool is_one = std::ranges::any_of(node.items, [](const yaml::YamlNode& item) { return item.items.empty(); });
+    if (node.kind != yaml::YamlNode::Kind::kList || node.items.empty()) {
+      return Add(node.place,
+                 fmt::format("setup is a list of commands, such as [[python3, -m, venv, venv]], not {}",
+                             node.items.empty() && node.kind == yaml::YamlNode::Kind::kList ? "an empty one"
+                                                                                            : yaml::Describe(node)));
     }
     if (is_one) return ReadCommand(node);
-    for (const YamlNode& item : node.items) ReadCommand(item);
+    for (const yaml::YamlNode& item : node.items) ReadCommand(item);
   }
 
-  void ReadCommand(const YamlNode& node) {
+  void ReadCommand(const yaml::YamlNode& node) {
     std::vector<std::string> argv;
-    for (const YamlNode& item : node.items) {
+    for (const yaml::YamlNode& item : node.items) {
       if (!item.scalar.is_string() || item.scalar.get_ref<const std::string&>().find('\0') != std::string::npos) {
         return Add(item.place,
                    fmt::format("a command of setup is a list of texts: a program, then its arguments, and not "
                                "{}; write a number in quotes, and a shell's text as [bash, -c, 'text']",
-                               Describe(item)));
+                               yaml::Describe(item)));
       }
       argv.push_back(item.scalar.get<std::string>());
     }
@@ -340,13 +344,13 @@ class SweepReader {
     sweep.setup.push_back(std::move(argv));
   }
 
-  void ReadReports(const YamlNode& node) {
-    std::vector<YamlNode> alone;
-    if (node.kind == YamlNode::Kind::kScalar) alone.push_back(node);
-    if (node.kind == YamlNode::Kind::kMap) Add(node.place, "report is a list of names, not a mapping");
-    for (const YamlNode& item : node.kind == YamlNode::Kind::kList ? node.items : alone) {
+  void ReadReports(const yaml::YamlNode& node) {
+    std::vector<yaml::YamlNode> alone;
+    if (node.kind == yaml::YamlNode::Kind::kScalar) alone.push_back(node);
+    if (node.kind == yaml::YamlNode::Kind::kMap) Add(node.place, "report is a list of names, not a mapping");
+    for (const yaml::YamlNode& item : node.kind == yaml::YamlNode::Kind::kList ? node.items : alone) {
       if (!item.scalar.is_string() || !IsPlainName(item.scalar.get<std::string>())) {
-        Add(item.place, "a report's name is of letters, digits, - and _, not " + Describe(item));
+        Add(item.place, "a report's name is of letters, digits, - and _, not " + yaml::Describe(item));
       } else {
         sweep.reports.push_back(item.scalar.get<std::string>());
       }
@@ -361,11 +365,11 @@ std::vector<std::filesystem::path> FoldersFor(const std::filesystem::path& file,
   const std::filesystem::path folder = file.parent_path();
   std::vector<std::filesystem::path> own = {folder.empty() ? "." : folder, folder / "trainers"};
   own.insert(own.end(), trainers.begin(), trainers.end());
-  return TrainerFolders(std::move(own));
+  return trainers::TrainerFolders(std::move(own));
 }
 
 std::string ReadSweepFile(const std::filesystem::path& file) {
-  std::optional<std::string> text = ReadFileIfThere(file, YamlLimits().bytes + 1);
+  std::optional<std::string> text = ReadFileIfThere(file, yaml::YamlLimits().bytes + 1);
   if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", file.string()));
   return std::move(*text);
 }
@@ -380,11 +384,11 @@ Sweep LoadSweep(const std::filesystem::path& file, const std::vector<std::filesy
 std::string LoadSweepName(const std::filesystem::path& file) {
   const std::string text = ReadSweepFile(file);
   try {
-    for (const auto& [key, value] : ParseYaml(text).entries) {
+    for (const auto& [key, value] : yaml::ParseYaml(text).entries) {
       if (key.scalar == "name" && value.scalar.is_string()) return value.scalar.get<std::string>();
     }
-  } catch (const Fault& fault) {
-    ThrowFaults(file, {fault}, kSweepHint);
+  } catch (const yaml::Fault& fault) {
+    yaml::ThrowFaults(file, {fault}, kSweepHint);
   }
   return ParseSweep(text, file).name;  // it reports what is wrong
 }
@@ -393,7 +397,7 @@ Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,
                  const std::vector<std::filesystem::path>& trainers, const Given& given) {
   SweepReader reader;
   try {
-    YamlNode root = ParseYaml(text);
+    yaml::YamlNode root = yaml::ParseYaml(text);
     AddGiven(given, root);
     const bool has_model_file = ReplaceModelFiles(root, file.parent_path(), reader.faults);
     reader.sweep.text = has_model_file ? SweepText(root) : TextWithGiven(text, given, root);
@@ -406,28 +410,28 @@ Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,
         if (impossible.attributed) reader.faults.push_back(impossible.fault);
       }
     }
-  } catch (const Fault& fault) {
+  } catch (const yaml::Fault& fault) {
     reader.faults.push_back(fault);
   }
-  if (!reader.faults.empty()) ThrowFaults(file, std::move(reader.faults), kSweepHint);
+  if (!reader.faults.empty()) yaml::ThrowFaults(file, std::move(reader.faults), kSweepHint);
   reader.sweep.file = file;
   return std::move(reader.sweep);
 }
 
 Launch ParseLaunch(std::string_view text, const std::filesystem::path& file) {
   Sweep sweep;
-  std::vector<Fault> faults;
+  std::vector<yaml::Fault> faults;
   try {
-    YamlNode root = ParseYaml(text);
+    yaml::YamlNode root = yaml::ParseYaml(text);
     for (auto& [key, launch] : root.entries) {
       if (key.scalar != "launch") continue;
-      std::erase_if(launch.entries, [](const YamlEntry& entry) { return entry.key.scalar == "rules"; });
+      std::erase_if(launch.entries, [](const yaml::YamlEntry& entry) { return entry.key.scalar == "rules"; });
       ReadLaunch(launch, sweep, faults);
     }
-  } catch (const Fault& fault) {
+  } catch (const yaml::Fault& fault) {
     faults.push_back(fault);
   }
-  if (!faults.empty()) ThrowFaults(file, std::move(faults), kSweepHint);
+  if (!faults.empty()) yaml::ThrowFaults(file, std::move(faults), kSweepHint);
   return std::move(sweep.launch);
 }
 
@@ -465,4 +469,4 @@ bool HasLargestBatch(const Sweep& sweep) {
   return has;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -23,6 +23,10 @@
 #include "yaml/yaml.h"
 
 namespace ridgeline {
+struct Point;
+}  // namespace ridgeline
+
+namespace ridgeline::sweep {
 
 inline constexpr const char* kDefaultLauncher = "local";  // if neither the sweep nor --launcher names one
 
@@ -30,7 +34,7 @@ inline constexpr const char* kDefaultLauncher = "local";  // if neither the swee
 struct Assignment {
   const Field* field = nullptr;
   FieldValue value;
-  Place place;
+  yaml::Place place;
   bool largest = false;  // for batch_size: it is `max`, and `value` is 1 (Sweep::largest)
   // Computes the value on each point, in place of `value`. With AccumulationFor, `value` is the global batch.
   std::shared_ptr<const Formula> formula = nullptr;
@@ -51,7 +55,7 @@ struct Condition {
   Op op = Op::kOneOf;
   std::vector<FieldValue> values;  // a single value, except for kOneOf
   const Field* than = nullptr;     // the field that it is compared with, instead of `values`
-  Place place;
+  yaml::Place place;
   std::shared_ptr<const Formula> formula = nullptr;  // instead of all but `place`: `field` is nullptr then
 
   bool Holds(const FieldValue& value) const;  // REQUIRES: than and formula are nullptr
@@ -63,7 +67,7 @@ struct Condition {
 // other field by the value that the point would have.
 struct Exclude {
   std::vector<Condition> conditions;
-  Place place;
+  yaml::Place place;
 };
 
 // `include` as in GitHub Actions. `conditions` are the entry's axes, `additions` its other fields, each with a list of
@@ -74,7 +78,7 @@ struct Exclude {
 struct Include {
   std::vector<Condition> conditions;
   std::vector<Axis> additions;
-  Place place;
+  yaml::Place place;
 };
 
 struct JobDescription;
@@ -96,27 +100,28 @@ struct Launch {
   int64_t max_parallel = 0;        // most jobs at once; 0: the launcher decides
   int64_t launcher_timeout_s = 900;  // how long a launcher may not answer, or take no job
   int64_t give_up_after = 5;  // after so many jobs in a row that failed alike because of the infrastructure; 0: never
-  std::vector<std::string> trainer;           // argv for points of our own trainer; empty: ridgeline-train
-  std::shared_ptr<const Trainer> definition;  // of the point's other trainer; nullptr: our own trainer
+  std::vector<std::string> trainer;                     // argv for points of our own trainer; empty: ridgeline-train
+  std::shared_ptr<const trainers::Trainer> definition;  // of the point's other trainer; nullptr: our own trainer
   // How often, within one run of the driver, a point is run again that ended as infrastructure with this reason.
   std::map<InfrastructureReason, int64_t> retries = {
       {InfrastructureReason::kNode, 1},  {InfrastructureReason::kStart, 1},     {InfrastructureReason::kStorage, 1},
       {InfrastructureReason::kImage, 1}, {InfrastructureReason::kPreempted, 1}, {InfrastructureReason::kLost, 1}};
   std::map<std::string, std::string> environment;  // for the trainer, in addition to what it is started with
   Json config = Json::object();                    // the mapping as written, without `rules`: a launcher's `config`
-  std::map<std::string, Place> places;  // places of settings, "cpus", and of a launcher's settings, "slurm: gpus"
-  Place place;
+  std::map<std::string, yaml::Place> places;  // places of settings, "cpus", and of a launcher's settings, "slurm: gpus"
+  yaml::Place place;
   // Asks the launcher what a job asks for (job_description.h); nullptr: nothing is known.
   std::shared_ptr<const std::function<JobDescription(const Launch&, const std::string& node)>> describe;
 
-  Place PlaceOf(const std::string& setting) const;  // the place of the section or the rule if the setting has none
+  // The place of the section or the rule if the setting has none.
+  yaml::Place PlaceOf(const std::string& setting) const;
 };
 
 // Settings for points for which all conditions hold. They override the sweep's settings and earlier rules.
 struct LaunchRule {
   std::vector<Condition> when;
   Launch set;               // only the settings that its `config` names are set
-  Place place;              // place of the rule
+  yaml::Place place;        // place of the rule
   bool is_of_axis = false;  // the rule of a setting that is an axis (setting_axes.h)
 };
 
@@ -126,7 +131,7 @@ struct SweepPrice {
   double node_usd_per_hour = 0;  // 0: not given
   std::string date;              // date of that price
   double node_watts = 0;         // 0: not given
-  Place device_place;
+  yaml::Place device_place;
 };
 
 // Figures that others measured and published for the points for which all conditions hold, over all ranks. 0: not
@@ -147,11 +152,10 @@ struct SweepSearch {
   // The searched axes, including those that move with one. Each combination of the other axes is searched by itself.
   std::vector<const Field*> over;
   int64_t budget = 0;  // most runs for each of these searches
-  Place place;
+  yaml::Place place;
 };
 
 class LargestBatch;
-struct Point;
 
 struct Sweep {
   std::string name;  // one line of free text: never a path, never markup
@@ -164,7 +168,7 @@ struct Sweep {
   std::vector<Include> include;
   std::vector<Exclude> exclude;
   std::vector<Condition> selected;  // hold on every point: `only`
-  Place selected_place;
+  yaml::Place selected_place;
   Launch launch;
   std::vector<LaunchRule> rules;  // of `launch`
   SweepPrice price;
@@ -172,7 +176,7 @@ struct Sweep {
   std::vector<std::vector<std::string>> setup;  // commands that run once, before the first point
   std::vector<std::string> reports;             // names of letters, digits, - and _
   std::optional<SweepSearch> search;
-  Place defaults_place;        // where a missing field is reported
+  yaml::Place defaults_place;  // where a missing field is reported
   std::set<std::string> only;  // ids of the points to keep; empty: all
   // Gives `batch_size: max` its value, which the reader of a sweep does not know; nullptr: such points have 1.
   std::shared_ptr<const LargestBatch> largest;
@@ -184,7 +188,7 @@ class LargestBatch {
   virtual ~LargestBatch() = default;
   // Returns the batch sizes to measure instead, the largest first. `point` has 1 and no id yet; `place` is where `max`
   // is written. Throws Error.
-  virtual std::vector<int64_t> Of(const Sweep& sweep, const Point& point, const Place& place) const = 0;
+  virtual std::vector<int64_t> Of(const Sweep& sweep, const Point& point, const yaml::Place& place) const = 0;
 };
 
 // Visits each value that the sweep gives a field: defaults, axes, and what `include` adds.
@@ -215,4 +219,4 @@ Launch ParseLaunch(std::string_view text, const std::filesystem::path& file);
 // The fields that a sweep varies, in the order of its file: its axes, then what `include` adds.
 std::vector<const Field*> VaryingFields(const Sweep& sweep);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

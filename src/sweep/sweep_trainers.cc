@@ -13,16 +13,16 @@
 #include "trainers/build.h"
 #include "trainers/find.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 // Collects the values of all fields named `trainer` in one of a sweep's sections, at any depth.
-void CollectNames(const YamlNode& node, std::vector<const YamlNode*>& names) {
-  for (const YamlNode& item : node.items) CollectNames(item, names);
+void CollectNames(const yaml::YamlNode& node, std::vector<const yaml::YamlNode*>& names) {
+  for (const yaml::YamlNode& item : node.items) CollectNames(item, names);
   for (const auto& [key, value] : node.entries) {
     if (key.scalar != "trainer") continue;
-    if (value.kind == YamlNode::Kind::kScalar) names.push_back(&value);
-    for (const YamlNode& item : value.items) names.push_back(&item);
+    if (value.kind == yaml::YamlNode::Kind::kScalar) names.push_back(&value);
+    for (const yaml::YamlNode& item : value.items) names.push_back(&item);
   }
 }
 
@@ -33,17 +33,17 @@ SweepTrainers::SweepTrainers() {
   field_names_.emplace_back(GlobalBatch().name);
 }
 
-SweepTrainers::SweepTrainers(const YamlNode& root, const std::vector<std::filesystem::path>& folders,
-                             std::vector<Fault>& faults)
+SweepTrainers::SweepTrainers(const yaml::YamlNode& root, const std::vector<std::filesystem::path>& folders,
+                             std::vector<yaml::Fault>& faults)
     : SweepTrainers() {
-  std::vector<const YamlNode*> names;
+  std::vector<const yaml::YamlNode*> names;
   for (const auto& [section, value] : root.entries) {
     if (section.scalar == "defaults" || section.scalar == "matrix" || section.scalar == "zip" ||
         section.scalar == "include") {
       CollectNames(value, names);
     }
   }
-  for (const YamlNode* name : names) {
+  for (const yaml::YamlNode* name : names) {
     if (!name->scalar.is_string() || name->scalar == kOurTrainer) continue;
     names_others_ = true;
     if (!Find(name->scalar.get<std::string>())) {
@@ -52,17 +52,17 @@ SweepTrainers::SweepTrainers(const YamlNode& root, const std::vector<std::filesy
   }
 }
 
-void SweepTrainers::Add(const YamlNode& node, const std::vector<std::filesystem::path>& folders,
-                        std::vector<Fault>& faults) {
+void SweepTrainers::Add(const yaml::YamlNode& node, const std::vector<std::filesystem::path>& folders,
+                        std::vector<yaml::Fault>& faults) {
   const auto name = node.scalar.get<std::string>();
   std::filesystem::path file;
   try {
-    file = FindTrainer(name, folders);
+    file = trainers::FindTrainer(name, folders);
   } catch (const Error& e) {
     faults.push_back({node.place, e.message()});
     return;
   }
-  auto trainer = std::make_shared<const Trainer>(LoadTrainer(file));
+  auto trainer = std::make_shared<const trainers::Trainer>(trainers::LoadTrainer(file));
   if (!trainer->invocation) {
     faults.push_back({node.place, fmt::format("trainer {}: {} has no `command`: it can read logs, and start nothing",
                                               name, file.string())});
@@ -80,19 +80,20 @@ void SweepTrainers::Add(const YamlNode& node, const std::vector<std::filesystem:
   trainers_.emplace(name, std::move(trainer));
 }
 
-std::shared_ptr<const Trainer> SweepTrainers::Find(std::string_view name) const {
+std::shared_ptr<const trainers::Trainer> SweepTrainers::Find(std::string_view name) const {
   const auto it = trainers_.find(name);
   return it == trainers_.end() ? nullptr : it->second;
 }
 
-void SweepTrainers::AddSettings(std::vector<std::shared_ptr<const OwnField>> settings) {
+void SweepTrainers::AddSettings(std::vector<std::shared_ptr<const trainers::OwnField>> settings) {
   settings_ = std::move(settings);
   for (const auto& setting : settings_) field_names_.push_back(setting->name);
 }
 
 void SweepTrainers::TakeFrom(const std::filesystem::path& folder, std::string_view name) {
   const auto it = trainers_.find(name);
-  if (it != trainers_.end()) it->second = std::make_shared<const Trainer>(FromFolder(*it->second, folder));
+  if (it != trainers_.end())
+    it->second = std::make_shared<const trainers::Trainer>(trainers::FromFolder(*it->second, folder));
 }
 
 void SweepTrainers::Keep(const std::filesystem::path& folder) const {
@@ -128,7 +129,7 @@ PointValues SweepTrainers::ValuesOf(const RunSpec& spec) const {
 
 void SweepTrainers::Canonicalize(RunSpec& spec) const {
   if (const auto trainer = Find(spec.trainer)) {
-    CanonicalizeOwn(*trainer->invocation, spec);
+    trainers::CanonicalizeOwn(*trainer->invocation, spec);
   } else {
     spec.own = SettingsAlone(std::move(spec.own));
   }
@@ -137,7 +138,7 @@ void SweepTrainers::Canonicalize(RunSpec& spec) const {
 std::vector<Problem> SweepTrainers::WhyRefused(const RunSpec& spec) const {
   const auto trainer = Find(spec.trainer);
   if (!trainer) return {};
-  return ridgeline::WhyRefused(trainer->name, *trainer->invocation, spec);
+  return trainers::WhyRefused(trainer->name, *trainer->invocation, spec);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -16,7 +16,7 @@
 #include "yaml/entries.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 class SweepTrainers {
  public:
@@ -25,18 +25,19 @@ class SweepTrainers {
   // Reads the definitions that the file's `trainer` fields name, except our own trainer, each from the first of
   // `folders` that has it. Appends faulty names to `faults`, at their places. Throws Error(kInvalidInput) for a faulty
   // definition, with its own file and lines.
-  SweepTrainers(const YamlNode& root, const std::vector<std::filesystem::path>& folders, std::vector<Fault>& faults);
+  SweepTrainers(const yaml::YamlNode& root, const std::vector<std::filesystem::path>& folders,
+                std::vector<yaml::Fault>& faults);
 
   // By the sweep's names for them: `torchtitan` may be the definition torchtitan@0.2.
-  const std::map<std::string, std::shared_ptr<const Trainer>, std::less<>>& all() const { return trainers_; }
-  std::shared_ptr<const Trainer> Find(std::string_view name) const;  // nullptr for our own trainer
+  const std::map<std::string, std::shared_ptr<const trainers::Trainer>, std::less<>>& all() const { return trainers_; }
+  std::shared_ptr<const trainers::Trainer> Find(std::string_view name) const;  // nullptr for our own trainer
 
   // Whether the file names a trainer other than ours, found or not. Its points may then have models that are only a
   // name.
   bool names_others() const { return names_others_; }
 
   // Adds settings of `launch:` to the fields.
-  void AddSettings(std::vector<std::shared_ptr<const OwnField>> settings);
+  void AddSettings(std::vector<std::shared_ptr<const trainers::OwnField>> settings);
 
   // Takes the trainer of this name from `folder` (trainers/build.h). Throws Error(kUsage) if the folder lacks it.
   void TakeFrom(const std::filesystem::path& folder, std::string_view name);
@@ -46,7 +47,7 @@ class SweepTrainers {
 
   // Returns a field of every point, or of one of the trainers, or GlobalBatch(); nullptr if there is none.
   const Field* FieldOf(std::string_view name) const;
-  const Names& field_names() const { return field_names_; }
+  const yaml::Names& field_names() const { return field_names_; }
 
   // The point's ranks with batches of their own, as its trainer counts them. Throws Error(kInvalidInput) if the
   // trainer's formula has no value on the point.
@@ -60,12 +61,13 @@ class SweepTrainers {
   std::vector<Problem> WhyRefused(const RunSpec& spec) const;
 
  private:
-  void Add(const YamlNode& node, const std::vector<std::filesystem::path>& folders, std::vector<Fault>& faults);
+  void Add(const yaml::YamlNode& node, const std::vector<std::filesystem::path>& folders,
+           std::vector<yaml::Fault>& faults);
 
-  std::map<std::string, std::shared_ptr<const Trainer>, std::less<>> trainers_;
-  std::vector<std::shared_ptr<const OwnField>> settings_;
+  std::map<std::string, std::shared_ptr<const trainers::Trainer>, std::less<>> trainers_;
+  std::vector<std::shared_ptr<const trainers::OwnField>> settings_;
   bool names_others_ = false;
-  Names field_names_;
+  yaml::Names field_names_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

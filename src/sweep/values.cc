@@ -12,7 +12,7 @@
 #include "run/spec.h"
 #include "yaml/units.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 bool IsNumeric(const Field& field) { return field.type() == "integer" || field.type() == "number"; }
@@ -31,15 +31,15 @@ std::optional<int64_t> ParseWhole(std::string_view text) {
   return value;
 }
 
-bool IsRange(const Field& field, const YamlNode& node) {
+bool IsRange(const Field& field, const yaml::YamlNode& node) {
   return IsNumeric(field) && node.scalar.is_string() && node.scalar.get<std::string>().find("..") != std::string::npos;
 }
 
 // Expands "1..64*2", "512..2048+512", "1..8" (in steps of 1). Throws Fault.
-std::vector<Json> UnfoldRange(const Field& field, const YamlNode& node) {
+std::vector<Json> UnfoldRange(const Field& field, const yaml::YamlNode& node) {
   const auto text = node.scalar.get<std::string>();
   const auto wrong = [&](const std::string& why) {
-    return Fault{node.place, fmt::format("{}: the range '{}' {}", field.name, text, why)};
+    return yaml::Fault{node.place, fmt::format("{}: the range '{}' {}", field.name, text, why)};
   };
   const size_t dots = text.find("..");
   const std::string_view rest = std::string_view(text).substr(dots + 2);
@@ -81,16 +81,16 @@ std::vector<Json> UnfoldRange(const Field& field, const YamlNode& node) {
     return values;
   }
 
-  const auto first = ParseNumber(first_text);
-  const auto last = ParseNumber(last_text);
-  const auto by = ParseNumber(by_text);
+  const auto first = yaml::ParseNumber(first_text);
+  const auto last = yaml::ParseNumber(last_text);
+  const auto by = yaml::ParseNumber(by_text);
   if (!first || !last || !by) throw wrong("is not of the form FIRST..LAST*FACTOR or FIRST..LAST+STEP");
   require_an_end(*first, *last, *by);
   // Rounding must neither lose the last value nor show in the others.
   const double end = *last + std::abs(*last) * 1e-9;
   double exact = *first;
   while (exact <= end && std::isfinite(exact)) {
-    add(NumberJson(*ParseNumber(fmt::format("{:.12g}", exact))));
+    add(NumberJson(*yaml::ParseNumber(fmt::format("{:.12g}", exact))));
     exact = geometric ? exact * *by : *first + static_cast<double>(values.size()) * *by;
   }
   return values;
@@ -168,18 +168,19 @@ bool HoldsOfNumbers(Condition::Op op, double left, double right) {
 
 }  // namespace
 
-void ValueCount::Add(size_t values, const Place& place) {
+void ValueCount::Add(size_t values, const yaml::Place& place) {
   count_ += static_cast<int64_t>(values);
   if (count_ <= kMaxValues) return;
-  throw Fault{place, fmt::format("with this the axes and conditions of the file have more than {} values", kMaxValues)};
+  throw yaml::Fault{place,
+                    fmt::format("with this the axes and conditions of the file have more than {} values", kMaxValues)};
 }
 
-std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& node, const SweepTrainers& trainers,
-                                         std::vector<Fault>& faults) {
+std::optional<Assignment> ReadAssignment(const Field& field, const yaml::YamlNode& node, const SweepTrainers& trainers,
+                                         std::vector<yaml::Fault>& faults) {
   Assignment assignment{&field, {}, node.place};
   std::string wrong;
-  if (node.kind != YamlNode::Kind::kScalar) {
-    wrong = fmt::format("{} takes one value here, not {}", field.name, Describe(node));
+  if (node.kind != yaml::YamlNode::Kind::kScalar) {
+    wrong = fmt::format("{} takes one value here, not {}", field.name, yaml::Describe(node));
   } else if (IsRange(field, node)) {
     wrong = fmt::format("{} takes one value here; a range belongs in matrix or zip", field.name);
   } else if (field.name == "batch_size" && !field.is_own() && node.scalar == "max") {
@@ -203,7 +204,7 @@ std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& nod
   return std::nullopt;
 }
 
-Assignment AssignmentOf(const Field& field, FieldValue value, const Place& place) {
+Assignment AssignmentOf(const Field& field, FieldValue value, const yaml::Place& place) {
   Assignment assignment{&field, std::move(value), place};
   if (&field == &GlobalBatch()) {
     static const Field* const kAccumulation = FindField("grad_accumulation");
@@ -220,10 +221,11 @@ std::string Assignment::Text() const {
   return fmt::format("{}: {}", name, is_written ? ValueText(value) : "{{" + formula->words() + "}}");
 }
 
-Axis ReadAxis(const Field& field, const YamlNode& node, const SweepTrainers& trainers, std::vector<Fault>& faults) {
+Axis ReadAxis(const Field& field, const yaml::YamlNode& node, const SweepTrainers& trainers,
+              std::vector<yaml::Fault>& faults) {
   Axis axis;
-  const auto read_one = [&](const YamlNode& item) {
-    if (item.kind != YamlNode::Kind::kScalar || !IsRange(field, item)) {
+  const auto read_one = [&](const yaml::YamlNode& item) {
+    if (item.kind != yaml::YamlNode::Kind::kScalar || !IsRange(field, item)) {
       if (auto assignment = ReadAssignment(field, item, trainers, faults)) axis.push_back(std::move(*assignment));
       return;
     }
@@ -232,32 +234,32 @@ Axis ReadAxis(const Field& field, const YamlNode& node, const SweepTrainers& tra
       for (const Json& value : UnfoldRange(field, item)) {
         FieldValue one;
         std::string wrong = Convert(field, value, scratch, one);
-        if (!wrong.empty()) throw Fault{item.place, wrong};
+        if (!wrong.empty()) throw yaml::Fault{item.place, wrong};
         axis.push_back(AssignmentOf(field, std::move(one), item.place));
       }
-    } catch (const Fault& fault) {
+    } catch (const yaml::Fault& fault) {
       faults.push_back(fault);
     }
   };
-  if (node.kind != YamlNode::Kind::kList) {
+  if (node.kind != yaml::YamlNode::Kind::kList) {
     read_one(node);
     return axis;
   }
   if (node.items.empty()) faults.push_back({node.place, fmt::format("{} has no values", field.name)});
-  for (const YamlNode& item : node.items) {
+  for (const yaml::YamlNode& item : node.items) {
     read_one(item);
     if (std::ssize(axis) > kMaxAxisValues) {
-      throw Fault{item.place, fmt::format("with this {} has more than {} values", field.name, kMaxAxisValues)};
+      throw yaml::Fault{item.place, fmt::format("with this {} has more than {} values", field.name, kMaxAxisValues)};
     }
   }
   return axis;
 }
 
-std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node, const SweepTrainers& trainers,
-                                       std::vector<Fault>& faults) {
+std::optional<Condition> ReadCondition(const Field& field, const yaml::YamlNode& node, const SweepTrainers& trainers,
+                                       std::vector<yaml::Fault>& faults) {
   Condition condition{&field, Condition::Op::kOneOf, {}, nullptr, node.place};
   RunSpec scratch = ScratchFor(trainers);
-  if (node.kind == YamlNode::Kind::kScalar && node.scalar.is_string()) {
+  if (node.kind == yaml::YamlNode::Kind::kScalar && node.scalar.is_string()) {
     const auto text = node.scalar.get<std::string>();
     std::string_view operand = text;
     if (const auto op = TakeComparison(operand)) {
@@ -270,7 +272,7 @@ std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node,
       if (IsNumeric(field)) {
         const bool divides = *op == Condition::Op::kMultiple || *op == Condition::Op::kNotMultiple;
         condition.than = trainers.FieldOf(operand);
-        const auto number = ParseNumber(operand);
+        const auto number = yaml::ParseNumber(operand);
         if (condition.than != nullptr ? !IsNumeric(*condition.than) : !number) {
           return wrong("needs a number, or a field of numbers" +
                        DidYouMean(std::string(operand), trainers.field_names()));
@@ -336,4 +338,4 @@ bool Condition::Holds(const FieldValue& value) const {
   return HoldsOfNumbers(op, NumberOf(value), std::get<double>(values.front()));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

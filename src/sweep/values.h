@@ -9,7 +9,7 @@
 #include "sweep/sweep.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 // A range writes many values in few letters. These limits are for one axis, and for all axes and conditions of a file
 // together.
@@ -18,7 +18,7 @@ inline constexpr int64_t kMaxValues = 2'000'000;
 
 class ValueCount {
  public:
-  void Add(size_t values, const Place& place);  // throws Fault if there are too many
+  void Add(size_t values, const yaml::Place& place);  // throws Fault if there are too many
 
  private:
   int64_t count_ = 0;
@@ -26,17 +26,18 @@ class ValueCount {
 
 // Each function appends what is wrong to `faults`, at its place, and returns what was right. `trainers` are the
 // sweep's, which decide what may be a model.
-std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& node, const SweepTrainers& trainers,
-                                         std::vector<Fault>& faults);
+std::optional<Assignment> ReadAssignment(const Field& field, const yaml::YamlNode& node, const SweepTrainers& trainers,
+                                         std::vector<yaml::Fault>& faults);
 
 // The assignment of a value that is known to be valid, to a field or to global_batch.
-Assignment AssignmentOf(const Field& field, FieldValue value, const Place& place);
+Assignment AssignmentOf(const Field& field, FieldValue value, const yaml::Place& place);
 
 // A list of values and ranges, a single range, or a single value. Throws Fault if it has too many.
-Axis ReadAxis(const Field& field, const YamlNode& node, const SweepTrainers& trainers, std::vector<Fault>& faults);
+Axis ReadAxis(const Field& field, const yaml::YamlNode& node, const SweepTrainers& trainers,
+              std::vector<yaml::Fault>& faults);
 
 // A comparison, or what ReadAxis reads, without formulas.
-std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node, const SweepTrainers& trainers,
-                                       std::vector<Fault>& faults);
+std::optional<Condition> ReadCondition(const Field& field, const yaml::YamlNode& node, const SweepTrainers& trainers,
+                                       std::vector<yaml::Fault>& faults);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -18,7 +18,7 @@
 #include "sweep/expand.h"
 #include "sweep/values.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 constexpr int64_t kMaxComparisons = 2'000'000'000;
@@ -52,7 +52,7 @@ bool HoldsOn(const Condition& condition, const PointValues& values) {
     return condition.Holds(values);
   } catch (const Error& e) {
     const std::string formula = condition.formula ? condition.formula->words() + ": " : "";
-    throw Fault{condition.place, formula + e.message()};
+    throw yaml::Fault{condition.place, formula + e.message()};
   }
 }
 
@@ -61,24 +61,25 @@ class Budget {
  public:
   // Each is called before the work is done, and throws Fault if it is too much. This one counts the combinations of the
   // axes' values, or 1 without axes.
-  void Combine(const std::vector<const Axis*>& axes, const Place& place) {
+  void Combine(const std::vector<const Axis*>& axes, const yaml::Place& place) {
     int64_t product = 1;
     for (const Axis* axis : axes) {
       const int64_t count = std::ssize(*axis);
       if (product > (kMaxCombinations - combinations_) / count) {
-        throw Fault{place, fmt::format("with this entry the sweep has more than {} combinations", kMaxCombinations)};
+        throw yaml::Fault{place,
+                          fmt::format("with this entry the sweep has more than {} combinations", kMaxCombinations)};
       }
       product *= count;
     }
     combinations_ += product;
   }
-  void Compare(int64_t values, const Place& place) {
+  void Compare(int64_t values, const yaml::Place& place) {
     comparisons_ += values;
     if (comparisons_ <= kMaxComparisons) return;
-    throw Fault{place,
-                fmt::format("with this, to hold conditions against all combinations takes more than {} comparisons: "
-                            "say it in fewer entries or values",
-                            kMaxComparisons)};
+    throw yaml::Fault{
+        place, fmt::format("with this, to hold conditions against all combinations takes more than {} comparisons: "
+                           "say it in fewer entries or values",
+                           kMaxComparisons)};
   }
 
  private:
@@ -185,8 +186,8 @@ class Walker {
     for (const AxisGroup& group : sweep_.groups) {
       const auto count = static_cast<int64_t>(group.front().size());
       if (size > kMaxCombinations / count) {
-        throw Fault{group.front().front().place,
-                    fmt::format("with this axis the grid has more than {} combinations", kMaxCombinations)};
+        throw yaml::Fault{group.front().front().place,
+                          fmt::format("with this axis the grid has more than {} combinations", kMaxCombinations)};
       }
       size *= count;
     }
@@ -202,7 +203,7 @@ class Walker {
     if (std::none_of(sweep_.include.begin(), sweep_.include.end(), multiplies)) return;
     std::vector<size_t> position(sweep_.groups.size(), 0);
     do {
-      const Place place = TakeAdditions(position, nullptr);
+      const yaml::Place place = TakeAdditions(position, nullptr);
       budget_.Combine(additions_, place);
     } while (Advance(position, [&](size_t group) { return sweep_.groups[group].front().size(); }));
   }
@@ -210,9 +211,9 @@ class Walker {
   // Collects what `include` adds to the combination in additions_. Returns the place of the last entry that adds to it.
   // `built`: the combination, which spec_ has if any entry compares its values; without it, takes every entry that may
   // apply.
-  Place TakeAdditions(const std::vector<size_t>& position, const Assignments* built) {
+  yaml::Place TakeAdditions(const std::vector<size_t>& position, const Assignments* built) {
     additions_.clear();
-    Place place;
+    yaml::Place place;
     for (size_t i = 0; i < includes_.size(); ++i) {
       if (!includes_[i].OnAxes(position)) continue;
       if (built != nullptr) {
@@ -427,7 +428,7 @@ class Walker {
     ++walked_.impossible_points;
     for (const auto& [assignment, why] : uncomputed_) {
       if (walked_.impossible.size() >= kImpossibleKept) return;
-      const Place& place = assignment->place;
+      const yaml::Place& place = assignment->place;
       const std::string message = fmt::format("{}: {}", assignment->Text(), why);
       if (seen_.emplace(place.line, place.column, message).second) {
         walked_.impossible.push_back({{place, message + PointText(assignments)}});
@@ -485,7 +486,7 @@ class Walker {
 
   // Returns where to report a problem: at the faulty field, else at a related one. Also returns whether all of the
   // fields were written.
-  std::pair<Place, bool> PlaceOf(const Problem& problem, const Assignments& assignments) const {
+  std::pair<yaml::Place, bool> PlaceOf(const Problem& problem, const Assignments& assignments) const {
     std::vector<std::string_view> names = {problem.field};
     names.insert(names.end(), problem.with.begin(), problem.with.end());
     const Assignment* at = nullptr;
@@ -543,4 +544,4 @@ class Walker {
 
 Walked Walk(const Sweep& sweep, const VisitSpec& visit) { return Walker(sweep, visit).Go(); }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -10,11 +10,11 @@
 #include "sweep/sweep.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 
 // A spec that nothing can run.
 struct Impossible {
-  Fault fault;  // at the value that is wrong
+  yaml::Fault fault;  // at the value that is wrong
   // Every value that it comes from was written in the file; else it may follow from another fault.
   bool attributed = true;
 };
@@ -38,4 +38,4 @@ Walked Walk(const Sweep& sweep, const VisitSpec& visit);
 // The hint for faulty sweeps.
 inline constexpr char kSweepHint[] = "`ridgeline plan --fields` lists every field and its values";
 
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

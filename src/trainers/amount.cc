@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using enum Dimension;
@@ -361,4 +361,4 @@ double HalfOfLastPlace(const std::vector<double>& printed) {
   return place / 2;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

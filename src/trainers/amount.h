@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -65,4 +65,4 @@ bool IsMultiple(char letter);
 // The rounding error of printed numbers: half of their last decimal place, in the program's own unit.
 double HalfOfLastPlace(const std::vector<double>& printed);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace fs = std::filesystem;
 namespace {
 
@@ -21,15 +21,15 @@ constexpr std::string_view kEnd = "}}";
 constexpr std::string_view kStandard = "| default: ";
 
 // Writes the tree as YAML in the form that is nearly JSON. Keys that are no text stay so.
-std::string YamlText(const YamlNode& node) {
+std::string YamlText(const yaml::YamlNode& node) {
   std::string text;
   switch (node.kind) {
-    case YamlNode::Kind::kScalar:
+    case yaml::YamlNode::Kind::kScalar:
       return DumpJson(node.scalar);
-    case YamlNode::Kind::kList:
-      for (const YamlNode& item : node.items) text += (text.empty() ? "" : ", ") + YamlText(item);
+    case yaml::YamlNode::Kind::kList:
+      for (const yaml::YamlNode& item : node.items) text += (text.empty() ? "" : ", ") + YamlText(item);
       return '[' + text + ']';
-    case YamlNode::Kind::kMap:
+    case yaml::YamlNode::Kind::kMap:
       for (const auto& [key, value] : node.entries) {
         text += (text.empty() ? "" : ", ") + YamlText(key) + ": " + YamlText(value);
       }
@@ -38,7 +38,7 @@ std::string YamlText(const YamlNode& node) {
   return text;
 }
 
-YamlNode* EntryOf(YamlNode& root, std::string_view key) {
+yaml::YamlNode* EntryOf(yaml::YamlNode& root, std::string_view key) {
   for (auto& [name, value] : root.entries) {
     if (name.scalar == key) return &value;
   }
@@ -49,7 +49,7 @@ bool IsTemplate(std::string_view text) { return text.find(kBegin) != std::string
 
 // Returns the path of the file that an item of a command names. For {{env.HOME}}/bin/x, whose folder is a value, it is
 // bin/x. For a value, it is the value's default. Returns nothing if the item is no path, or contains values.
-std::optional<fs::path> PathIn(const YamlNode& item) {
+std::optional<fs::path> PathIn(const yaml::YamlNode& item) {
   if (!item.scalar.is_string()) return std::nullopt;
   auto text = item.scalar.get<std::string>();
   if (text.starts_with(kBegin)) {
@@ -75,18 +75,18 @@ bool IsFile(const fs::path& path) {
 }  // namespace
 
 Trainer FromFolder(const Trainer& trainer, const fs::path& folder) {
-  YamlNode root = ParseYaml(trainer.text);
-  YamlNode* directory = EntryOf(root, "directory");
-  YamlNode* command = EntryOf(root, "command");
+  yaml::YamlNode root = yaml::ParseYaml(trainer.text);
+  yaml::YamlNode* directory = EntryOf(root, "directory");
+  yaml::YamlNode* command = EntryOf(root, "command");
   const std::string there = fs::absolute(folder).lexically_normal().string();
-  const auto put = [](YamlNode& node, std::string text) {
-    node.kind = YamlNode::Kind::kScalar;
+  const auto put = [](yaml::YamlNode& node, std::string text) {
+    node.kind = yaml::YamlNode::Kind::kScalar;
     node.scalar = std::move(text);
   };
   std::vector<std::string> names;
   bool found = IsTemplate(there) || command == nullptr;
   for (size_t i = 0; !found && i < command->items.size(); ++i) {
-    YamlNode& item = command->items[i];
+    yaml::YamlNode& item = command->items[i];
     const std::optional<fs::path> path = PathIn(item);
     if (!path) continue;
     names.push_back(path->filename().string());
@@ -123,4 +123,4 @@ Trainer FromFolder(const Trainer& trainer, const fs::path& folder) {
   return other;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

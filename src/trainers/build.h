@@ -5,7 +5,7 @@
 
 #include "trainers/definition.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // Returns the definition with its program taken from `folder`. It replaces the first file of the command that `folder`
 // has, by its path relative to the definition's folder, or by its name. If the command names the file relative to
@@ -13,4 +13,4 @@ namespace ridgeline {
 // has no such file.
 Trainer FromFolder(const Trainer& trainer, const std::filesystem::path& folder);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

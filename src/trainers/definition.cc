@@ -20,7 +20,7 @@
 #include "yaml/date.h"
 #include "yaml/entries.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace fs = std::filesystem;
 namespace {
 
@@ -47,14 +47,14 @@ class Reader {
  public:
   explicit Reader(std::string stem) : stem_(std::move(stem)) {}
 
-  Trainer Read(const YamlNode& root) {
-    if (root.kind != YamlNode::Kind::kMap) {
-      Wrong(root, NotAMapping("a definition is a mapping", root));
+  Trainer Read(const yaml::YamlNode& root) {
+    if (root.kind != yaml::YamlNode::Kind::kMap) {
+      Wrong(root, yaml::NotAMapping("a definition is a mapping", root));
       return {};
     }
-    static const Names known = [] {
-      Names names = {"name",   "about",   "version", "tested",     "tested_on",
-                     "result", "metrics", "ends",    "exit_codes", "checks"};
+    static const yaml::Names known = [] {
+      yaml::Names names = {"name",   "about",   "version", "tested",     "tested_on",
+                           "result", "metrics", "ends",    "exit_codes", "checks"};
       names.insert(names.end(), std::begin(kInvocationKeys), std::end(kInvocationKeys));
       return names;
     }();
@@ -68,31 +68,31 @@ class Reader {
     if (trainer.result == Trainer::Result::kContract) {
       if (map.contains("metrics")) Wrong(*map["metrics"], "with result: contract the program says its figures itself");
       if (!trainer.invocation) Wrong(root, "with result: contract there is a command: nothing is read of a log");
-    } else if (const YamlNode* metrics = Required(root, map, "metrics")) {
-      for (const YamlNode* item : List(*metrics, "metrics", "name and regex or json")) ReadMetric(*item, trainer);
+    } else if (const yaml::YamlNode* metrics = Required(root, map, "metrics")) {
+      for (const yaml::YamlNode* item : List(*metrics, "metrics", "name and regex or json")) ReadMetric(*item, trainer);
     }
     if (map.contains("ends")) {
-      for (const YamlNode* item : List(*map["ends"], "ends", "regex and end")) ReadPatternEnd(*item, trainer);
+      for (const yaml::YamlNode* item : List(*map["ends"], "ends", "regex and end")) ReadPatternEnd(*item, trainer);
     }
     if (map.contains("exit_codes")) ReadExitCodes(*map["exit_codes"], trainer);
     if (map.contains("checks")) ReadChecks(*map["checks"], trainer);
     return trainer;
   }
 
-  std::vector<Fault> faults;
+  std::vector<yaml::Fault> faults;
 
  private:
-  using Map = std::map<std::string, const YamlNode*>;
+  using Map = std::map<std::string, const yaml::YamlNode*>;
 
-  void Wrong(const YamlNode& node, std::string message) { faults.push_back({node.place, std::move(message)}); }
+  void Wrong(const yaml::YamlNode& node, std::string message) { faults.push_back({node.place, std::move(message)}); }
 
-  Map Known(const YamlNode& node, std::string_view what, const Names& known) {
+  Map Known(const yaml::YamlNode& node, std::string_view what, const yaml::Names& known) {
     Map map;
-    for (const auto& [name, value] : Entries(node, what, known, faults)) map.emplace(name, value);
+    for (const auto& [name, value] : yaml::Entries(node, what, known, faults)) map.emplace(name, value);
     return map;
   }
 
-  const YamlNode* Required(const YamlNode& of, const Map& map, const std::string& key) {
+  const yaml::YamlNode* Required(const yaml::YamlNode& of, const Map& map, const std::string& key) {
     const auto found = map.find(key);
     if (found != map.end()) return found->second;
     Wrong(of, fmt::format("'{}' is missing", key));
@@ -100,10 +100,10 @@ class Reader {
   }
 
   // Returns text of one line. Adds a fault and returns an empty text if the node is anything else.
-  std::string Text(const YamlNode& node, std::string_view key) {
+  std::string Text(const yaml::YamlNode& node, std::string_view key) {
     if (!node.scalar.is_string()) {
-      Wrong(node, fmt::format("{} is text, not {}{}", key, Describe(node),
-                              node.kind == YamlNode::Kind::kScalar ? ": put it into quotes" : ""));
+      Wrong(node, fmt::format("{} is text, not {}{}", key, yaml::Describe(node),
+                              node.kind == yaml::YamlNode::Kind::kScalar ? ": put it into quotes" : ""));
       return {};
     }
     auto text = node.scalar.get<std::string>();
@@ -119,7 +119,7 @@ class Reader {
   }
 
   // Returns one of these names. Adds a fault and returns an empty text if the node is none of them.
-  std::string Choice(const YamlNode& node, std::string_view key, const Names& names) {
+  std::string Choice(const yaml::YamlNode& node, std::string_view key, const yaml::Names& names) {
     std::string text = Text(node, key);
     if (text.empty() || std::find(names.begin(), names.end(), text) != names.end()) return text;
     Wrong(node, fmt::format("unknown {} '{}'{}; known are {}", key, ShortenToBytes(text, 80), DidYouMean(text, names),
@@ -127,14 +127,14 @@ class Reader {
     return {};
   }
 
-  std::vector<const YamlNode*> List(const YamlNode& node, std::string_view section, std::string_view of) {
-    auto items = Mappings(node, section, /*lone=*/false, faults, of);
+  std::vector<const yaml::YamlNode*> List(const yaml::YamlNode& node, std::string_view section, std::string_view of) {
+    auto items = yaml::Mappings(node, section, /*lone=*/false, faults, of);
     if (items.size() <= kMostMetrics) return items;
     Wrong(node, fmt::format("{} has at most {} entries, and here {}", section, kMostMetrics, items.size()));
     return {};
   }
 
-  std::optional<Pattern> ReadPattern(const YamlNode& node) {
+  std::optional<Pattern> ReadPattern(const yaml::YamlNode& node) {
     const std::string text = Text(node, "regex");
     if (text.empty()) return std::nullopt;
     try {
@@ -145,8 +145,8 @@ class Reader {
     }
   }
 
-  void ReadHead(const YamlNode& root, Map& map, Trainer& trainer) {
-    if (const YamlNode* name = Required(root, map, "name")) {
+  void ReadHead(const yaml::YamlNode& root, Map& map, Trainer& trainer) {
+    if (const yaml::YamlNode* name = Required(root, map, "name")) {
       trainer.name = Text(*name, "name");
       if (!trainer.name.empty() && !IsTrainerName(trainer.name)) {
         Wrong(*name, fmt::format("a name has {}", kTrainerNameRule));
@@ -157,13 +157,13 @@ class Reader {
                           trainer.name, stem_));
       }
     }
-    if (const YamlNode* about = Required(root, map, "about")) trainer.about = Text(*about, "about");
-    if (const YamlNode* version = Required(root, map, "version")) trainer.version = Text(*version, "version");
-    if (const YamlNode* tested = Required(root, map, "tested")) {
+    if (const yaml::YamlNode* about = Required(root, map, "about")) trainer.about = Text(*about, "about");
+    if (const yaml::YamlNode* version = Required(root, map, "version")) trainer.version = Text(*version, "version");
+    if (const yaml::YamlNode* tested = Required(root, map, "tested")) {
       trainer.tested = Choice(*tested, "tested", {"log", "loader", "source"});
       ReadTestedOn(*tested, map, trainer);
     }
-    if (const YamlNode* result = Required(root, map, "result")) {
+    if (const yaml::YamlNode* result = Required(root, map, "result")) {
       const std::string kind = Choice(*result, "result", {"patterns", "file", "contract"});
       trainer.result = kind == "file"       ? Trainer::Result::kFile
                        : kind == "contract" ? Trainer::Result::kContract
@@ -171,22 +171,22 @@ class Reader {
     }
   }
 
-  void ReadTestedOn(const YamlNode& tested, const Map& map, Trainer& trainer) {
+  void ReadTestedOn(const yaml::YamlNode& tested, const Map& map, Trainer& trainer) {
     trainer.tested_on = TextOf(map, "tested_on");
     if (!map.contains("tested_on")) {
       if (trainer.tested == "loader") Wrong(tested, "tested: loader has a date, `tested_on: YYYY-MM-DD`");
     } else if (trainer.tested == "source") {
       Wrong(*map.at("tested_on"), "tested_on goes with tested: loader or log");
-    } else if (!trainer.tested_on.empty() && (trainer.tested_on.size() != 10 || !IsDate(trainer.tested_on))) {
+    } else if (!trainer.tested_on.empty() && (trainer.tested_on.size() != 10 || !yaml::IsDate(trainer.tested_on))) {
       Wrong(*map.at("tested_on"), "tested_on is a day of the calendar, YYYY-MM-DD");
     }
   }
 
-  void ReadMetric(const YamlNode& node, Trainer& trainer) {
+  void ReadMetric(const yaml::YamlNode& node, Trainer& trainer) {
     const Map map = Known(node, "key of a metric",
                           {"name", "regex", "json", "unit", "take", "format", "times", "every", "step", "rank", "if"});
     Metric metric;
-    const YamlNode* name = Required(node, map, "name");
+    const yaml::YamlNode* name = Required(node, map, "name");
     if (map.contains("take")) metric.take = TakeOf(*map.at("take"));
     ReadSource(node, map, trainer.result == Trainer::Result::kFile, metric);
     if (name == nullptr || !ReadFigure(*name, map, metric)) return;
@@ -213,7 +213,7 @@ class Reader {
   }
 
   // Reads the name of a figure: one of the table, or, if the metric has a unit, one of the definition's own.
-  bool ReadFigure(const YamlNode& node, const Map& map, Metric& metric) {
+  bool ReadFigure(const yaml::YamlNode& node, const Map& map, Metric& metric) {
     const std::string name = Text(node, "metric");
     if (name.empty()) return false;
     metric.figure = FindFigure(name);
@@ -234,7 +234,7 @@ class Reader {
     return true;
   }
 
-  void ReadSource(const YamlNode& node, const Map& map, bool file, Metric& metric) {
+  void ReadSource(const yaml::YamlNode& node, const Map& map, bool file, Metric& metric) {
     if (map.contains("regex") == map.contains("json") || (file && map.contains("regex"))) {
       Wrong(map.contains("regex") ? *map.at("regex") : node,
             file ? "with result: file a metric has 'json', not 'regex'" : "a metric has either 'regex' or 'json'");
@@ -250,14 +250,14 @@ class Reader {
       if (map.contains(key))
         Wrong(*map.at(key), fmt::format("{0} goes with json: a regex has a group (?P<{0}>…)", key));
     }
-    const YamlNode& regex = *map.at("regex");
+    const yaml::YamlNode& regex = *map.at("regex");
     metric.pattern = ReadPattern(regex);
     const bool has_value = metric.take != Take::kArrival;
     const std::string problem = metric.pattern && has_value ? metric.pattern->GroupsProblem() : "";
     if (!problem.empty()) Wrong(regex, problem);
   }
 
-  std::string Pointer(const YamlNode& node, const char* key) {
+  std::string Pointer(const yaml::YamlNode& node, const char* key) {
     std::string pointer = Text(node, key);
     try {
       const Json::json_pointer checked(pointer);
@@ -267,8 +267,8 @@ class Reader {
     return pointer;
   }
 
-  Take TakeOf(const YamlNode& node) {
-    Names names;
+  Take TakeOf(const yaml::YamlNode& node) {
+    yaml::Names names;
     for (const auto& [name, take] : kTakes) names.emplace_back(name);
     const std::string text = Choice(node, "take", names);
     const auto* found =
@@ -277,7 +277,7 @@ class Reader {
   }
 
   // Reads `take: arrival` and `take: stamp`, which take the times of lines.
-  void ReadTimed(const YamlNode& node, const Map& map, const Trainer& trainer, Metric& metric) {
+  void ReadTimed(const yaml::YamlNode& node, const Map& map, const Trainer& trainer, Metric& metric) {
     if (metric.figure->name != "step_time") {
       return Wrong(node, fmt::format("take: {} is of step_time alone", TakeName(metric.take)));
     }
@@ -290,7 +290,7 @@ class Reader {
       if (map.contains("format")) Wrong(*map.at("format"), "format goes with take: stamp");
       return;
     }
-    const YamlNode* format = Required(node, map, "format");
+    const yaml::YamlNode* format = Required(node, map, "format");
     if (format == nullptr) return;
     metric.format = Text(*format, "format");
     if (metric.format.empty()) return;
@@ -298,7 +298,7 @@ class Reader {
   }
 
   // Reads a factor: a number above 0, or the name of a field.
-  std::string Factor(const YamlNode& node, const char* key, const Trainer& trainer) {
+  std::string Factor(const yaml::YamlNode& node, const char* key, const Trainer& trainer) {
     if (node.scalar.is_number() && node.scalar.get<double>() > 0) return DumpJson(node.scalar);
     std::string name = node.scalar.is_string() ? node.scalar.get<std::string>() : std::string();
     if (PointNumber(trainer, {}, name)) return name;
@@ -306,20 +306,20 @@ class Reader {
     return "1";
   }
 
-  void ReadFactors(const YamlNode& node, const Trainer& trainer, Metric& metric) {
-    if (node.kind == YamlNode::Kind::kList && node.items.size() <= kMostFactors) {
-      for (const YamlNode& item : node.items) metric.factors.push_back(Factor(item, "times", trainer));
+  void ReadFactors(const yaml::YamlNode& node, const Trainer& trainer, Metric& metric) {
+    if (node.kind == yaml::YamlNode::Kind::kList && node.items.size() <= kMostFactors) {
+      for (const yaml::YamlNode& item : node.items) metric.factors.push_back(Factor(item, "times", trainer));
     } else {
       metric.factors.push_back(Factor(node, "times", trainer));
     }
   }
 
-  void ReadUnit(const YamlNode& node, const Map& map, Metric& metric) {
-    const YamlNode* said = map.contains("unit") ? map.at("unit") : nullptr;
+  void ReadUnit(const yaml::YamlNode& node, const Map& map, Metric& metric) {
+    const yaml::YamlNode* said = map.contains("unit") ? map.at("unit") : nullptr;
     const bool named = metric.pattern && metric.pattern->has_unit();
-    Names names;
-    if (said != nullptr && said->kind == YamlNode::Kind::kList) {
-      for (const YamlNode& item : said->items) names.push_back(Text(item, "unit"));
+    yaml::Names names;
+    if (said != nullptr && said->kind == yaml::YamlNode::Kind::kList) {
+      for (const yaml::YamlNode& item : said->items) names.push_back(Text(item, "unit"));
       if (!named) return Wrong(*said, "if there are several units, a line names one in the group (?P<unit>…)");
     } else if (said != nullptr) {
       names.push_back(Text(*said, "unit"));
@@ -327,7 +327,7 @@ class Reader {
     if (metric.own) return OwnUnit(*said, names, named, metric);
     const Dimension dimension = metric.figure->dimension;
     // The units that a line may name: all of the dimension, unless a list says which.
-    const Names known = UnitNames(dimension);
+    const yaml::Names known = UnitNames(dimension);
     if (named && (dimension == Dimension::kPlain || dimension == Dimension::kText)) {
       return Wrong(node, fmt::format("{} has no unit", metric.figure->name));
     }
@@ -335,7 +335,7 @@ class Reader {
       if (const LoggedUnit* unit = FindUnit(dimension, name)) metric.units.push_back(unit);
     }
     if (names.empty() && named && dimension != Dimension::kTokenRate) names.push_back(known.front());
-    for (const std::string& name : names.empty() ? Names{""} : names) {
+    for (const std::string& name : names.empty() ? yaml::Names{""} : names) {
       const LoggedUnit* unit = FindUnit(dimension, name);
       if (metric.unit == nullptr) metric.unit = unit;
       if (unit != nullptr) {
@@ -351,7 +351,7 @@ class Reader {
   }
 
   // Keeps values as they are logged. If a line names a unit, its value is converted to the metric's unit.
-  void OwnUnit(const YamlNode& node, const Names& names, bool named, Metric& metric) {
+  void OwnUnit(const yaml::YamlNode& node, const yaml::Names& names, bool named, Metric& metric) {
     const std::string text = names.size() == 1 ? names.front() : std::string();
     if (text.empty() || text.size() > kMaxOwnUnit || PrintableLine(text) != text) {
       return Wrong(node, fmt::format("a unit of your own is one line of at most {} bytes", kMaxOwnUnit));
@@ -374,14 +374,14 @@ class Reader {
   }
 
   // REQUIRES: `map` has `end`, and perhaps `reason` and `hint`.
-  EndRule ReadEnd(const YamlNode& node, const Map& map) {
+  EndRule ReadEnd(const yaml::YamlNode& node, const Map& map) {
     EndRule rule;
     rule.hint = TextOf(map, "hint");
     std::string reason;
     if (map.contains("reason")) reason = Choice(*map.at("reason"), "reason", ReasonNames());
-    const YamlNode* named = Required(node, map, "end");
+    const yaml::YamlNode* named = Required(node, map, "end");
     if (named == nullptr) return rule;
-    const std::string end = Choice(*named, "end", Names(kEnds.begin(), kEnds.end()));
+    const std::string end = Choice(*named, "end", yaml::Names(kEnds.begin(), kEnds.end()));
     if (end.empty()) return rule;
     if ((end == "infrastructure") == map.contains("reason")) {
       if (!map.contains("reason") || !reason.empty()) rule.end = EndFromNames(end, reason);
@@ -393,34 +393,35 @@ class Reader {
     return rule;
   }
 
-  void ReadPatternEnd(const YamlNode& node, Trainer& trainer) {
+  void ReadPatternEnd(const yaml::YamlNode& node, Trainer& trainer) {
     const Map map = Known(node, "key of an end", {"regex", "end", "reason", "hint"});
     std::optional<Pattern> pattern;
-    if (const YamlNode* regex = Required(node, map, "regex")) pattern = ReadPattern(*regex);
+    if (const yaml::YamlNode* regex = Required(node, map, "regex")) pattern = ReadPattern(*regex);
     EndRule rule = ReadEnd(node, map);
     if (pattern) trainer.ends.push_back({*std::move(pattern), std::move(rule)});
   }
 
-  void ReadExitCodes(const YamlNode& node, Trainer& trainer) {
-    if (node.kind != YamlNode::Kind::kMap) {
-      Wrong(node, NotAMapping("exit_codes is a mapping of exit codes to ends", node));
+  void ReadExitCodes(const yaml::YamlNode& node, Trainer& trainer) {
+    if (node.kind != yaml::YamlNode::Kind::kMap) {
+      Wrong(node, yaml::NotAMapping("exit_codes is a mapping of exit codes to ends", node));
       return;
     }
     for (const auto& [key, value] : node.entries) {
       if (!key.scalar.is_number_integer() || key.scalar < 1 || key.scalar > 255) {
-        Wrong(key, fmt::format("an exit code is a whole number between 1 and 255, not {}", Describe(key)));
+        Wrong(key, fmt::format("an exit code is a whole number between 1 and 255, not {}", yaml::Describe(key)));
         continue;
       }
       // `137: oom_host` is the short form.
-      const Map map = value.kind == YamlNode::Kind::kMap ? Known(value, "key of an end", {"end", "reason", "hint"})
-                                                         : Map{{"end", &value}};
+      const Map map = value.kind == yaml::YamlNode::Kind::kMap
+                          ? Known(value, "key of an end", {"end", "reason", "hint"})
+                          : Map{{"end", &value}};
       if (!trainer.exit_codes.emplace(key.scalar.get<int>(), ReadEnd(value, map)).second) {
         Wrong(key, fmt::format("exit code {} is given twice", key.scalar.get<int>()));
       }
     }
   }
 
-  void ReadChecks(const YamlNode& node, Trainer& trainer) {
+  void ReadChecks(const yaml::YamlNode& node, Trainer& trainer) {
     const Map map = Known(node, "check", {"parameters", "flops"});
     for (const auto& [name, value] : map) {
       bool& check = name == "flops" ? trainer.checks_flops : trainer.checks_parameters;
@@ -429,7 +430,7 @@ class Reader {
       } else if (value->scalar == "yes" || value->scalar == "no") {
         check = value->scalar == "yes";
       } else {
-        Wrong(*value, fmt::format("checks: {} is yes or no, not {}", name, Describe(*value)));
+        Wrong(*value, fmt::format("checks: {} is yes or no, not {}", name, yaml::Describe(*value)));
       }
     }
   }
@@ -479,14 +480,14 @@ Trainer ParseTrainer(std::string_view text, const fs::path& file) {
   Reader reader(file.stem().string());
   Trainer trainer;
   try {
-    YamlLimits limits;
+    yaml::YamlLimits limits;
     limits.bytes = kMaxTrainerBytes;
-    trainer = reader.Read(ParseYaml(text, limits));
-  } catch (const Fault& fault) {
+    trainer = reader.Read(yaml::ParseYaml(text, limits));
+  } catch (const yaml::Fault& fault) {
     reader.faults.push_back(fault);
   }
   if (!reader.faults.empty())
-    ThrowFaults(file, std::move(reader.faults), "docs/trainer-definitions.md describes definitions");
+    yaml::ThrowFaults(file, std::move(reader.faults), "docs/trainer-definitions.md describes definitions");
   trainer.text = text;
   return trainer;
 }
@@ -497,4 +498,4 @@ Trainer LoadTrainer(const fs::path& file) {
   return ParseTrainer(*text, file);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

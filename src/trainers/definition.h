@@ -17,7 +17,7 @@
 #include "trainers/invocation.h"
 #include "trainers/patterns.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 inline constexpr size_t kMaxTrainerBytes = size_t{256} << 10;  // a file's
 inline constexpr size_t kMostMetrics = 256;                    // and the most ends
@@ -104,4 +104,4 @@ Trainer ParseTrainer(std::string_view text, const std::filesystem::path& file);
 // Also throws Error(kInfrastructure) if the file cannot be read.
 Trainer LoadTrainer(const std::filesystem::path& file);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

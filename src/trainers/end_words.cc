@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using enum EndWeight;
@@ -265,4 +265,4 @@ bool IsQuoted(std::string_view line, size_t at, size_t end) {
   return advises.Find(before).has_value() || overcomes.Find(line.substr(std::min(end, line.size()))).has_value();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

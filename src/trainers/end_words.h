@@ -7,7 +7,7 @@
 #include "trainers/definition.h"
 #include "trainers/patterns.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // How much a word tells about the cause of an end, the most first.
 enum class EndWeight {
@@ -38,4 +38,4 @@ const PatternSet& BuiltInEndSet();
 // Whether `line` only quotes the words from `at` to `end`, as advice or as a problem that was overcome.
 bool IsQuoted(std::string_view line, size_t at, size_t end);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "trainers/line_metrics.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using enum EndWeight;
@@ -342,4 +342,4 @@ std::optional<LogEnd> LogEnds::Pending() const {
   return std::nullopt;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -14,7 +14,7 @@
 #include "trainers/end_words.h"
 #include "trainers/tracebacks.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // An end with its evidence.
 struct LogEnd {
@@ -101,4 +101,4 @@ class LogEnds {
   std::set<std::string, std::less<>> waited_;  // ranks that waited in vain for others to start
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

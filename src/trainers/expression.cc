@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "run/fields.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr size_t kMostBytes = 1024;
@@ -267,4 +267,4 @@ int64_t Expression::Number(const Lookup& lookup) const { return root_->Number(lo
 
 bool Expression::Holds(const Lookup& lookup) const { return root_->Holds(lookup); }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -16,7 +16,7 @@
 
 #include "trainers/templates.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 class Expression {
  public:
@@ -45,4 +45,4 @@ class Expression {
   std::string words_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -12,14 +12,14 @@
 #include "run/spec.h"
 #include "yaml/entries.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace fs = std::filesystem;
 namespace {
 
 // A sweep for torchtitan is often named torchtitan.yaml, too. Devices and frameworks also have an `about`.
 bool MayBeTrainer(const fs::path& file) {
-  static const Names kKeys = {"name", "version", "tested", "tested_on", "result", "metrics", "ends", "command"};
-  return !IsOfAnotherKind(file, kKeys);
+  static const yaml::Names kKeys = {"name", "version", "tested", "tested_on", "result", "metrics", "ends", "command"};
+  return !yaml::IsOfAnotherKind(file, kKeys);
 }
 
 // Returns the numbers of a release such as `0.10.2`, without leading zeros; nothing for other words, such as `main`.
@@ -94,4 +94,4 @@ fs::path FindTrainer(const std::string& name, const std::vector<fs::path>& folde
               "a release is a file of its own, such as trainers/" + plain + "@1.0.yaml");
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // The folders with definitions, in the order of search: `own`, trainers/ in the current folder, the user's
 // configuration (base/user_folders.h), the shipped ones.
@@ -20,4 +20,4 @@ std::vector<std::filesystem::path> FindTrainers(const std::vector<std::filesyste
 // finds torchtitan@0.9.1. Throws Error(kUsage) with the existing releases, or the nearest name, if there is none.
 std::filesystem::path FindTrainer(const std::string& name, const std::vector<std::filesystem::path>& folders);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -17,7 +17,7 @@
 #include "yaml/common_mistakes.h"
 #include "yaml/entries.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace fs = std::filesystem;
 namespace {
 
@@ -33,7 +33,7 @@ bool Contains(const auto& names, std::string_view name) {
 // Returns " (such as qwen3-8b)" for a name that is no preset's; empty if no preset is similar.
 std::string NearTo(const std::string& model) {
   const std::string_view last = std::string_view(model).substr(model.rfind('/') + 1);
-  const Names near = PresetsNear(last, /*ours=*/false);
+  const yaml::Names near = PresetsNear(last, /*ours=*/false);
   return near.empty() || near.size() > 3 ? "" : fmt::format(" (such as {})", near.front());
 }
 
@@ -97,7 +97,7 @@ FieldValue PlaceValue(std::string_view name, const Invocation& invocation, const
     const auto sequences = static_cast<double>(spec.batch_size * DataParallelRanks(invocation, spec));
     return sequences / static_cast<double>(spec.ranks);
   }
-  if (name == "tokens_per_step") return TokensAStep(spec, DataParallelRanks(invocation, spec));
+  if (name == "tokens_per_step") return ridgeline::TokensAStep(spec, DataParallelRanks(invocation, spec));
   known = false;
   return {};
 }
@@ -154,7 +154,7 @@ Invoked InvokeWith(const Invocation& invocation, const ProcessPlace& place, cons
   };
   add(invocation.command);
   if (place.resumes) add(invocation.resume);
-  if (const auto text = WordsOf(invoked.argv).shell_text; text && !values[*text].empty()) {
+  if (const auto text = ridgeline::WordsOf(invoked.argv).shell_text; text && !values[*text].empty()) {
     throw Error(ErrorKind::kInvalidInput,
                 fmt::format("{}, which a shell would change: take it out of the shell's text, pass it as an argument "
                             "after the text, and write \"$1\" in the text",
@@ -267,7 +267,7 @@ std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invoc
   place.output_dir = place.spec_file = place.result_file = place.checkpoint_dir = "x";
   place.resumes = true;
   const Lookup lookup = LookupOf(invocation, spec, place, /*any_variable=*/true);
-  Names unknown;  // of the model, which the templates need
+  yaml::Names unknown;  // of the model, which the templates need
   for (bool again = true; again;) {
     again = false;
     std::string asked;  // the last unknown field asked for
@@ -302,4 +302,4 @@ Invoked Invoke(const Invocation& invocation, const RunSpec& spec, const ProcessP
   return InvokeWith(invocation, place, LookupOf(invocation, spec, place, /*any_variable=*/false));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

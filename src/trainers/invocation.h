@@ -18,7 +18,7 @@
 #include "trainers/templates.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // Who starts the ranks of a point with several ranks.
 enum class Processes {
@@ -104,12 +104,12 @@ inline constexpr std::string_view kInvocationKeys[] = {"command", "directory",  
 
 // `entries`: those of a definition, by key. Nothing if there is no `command`. Appends faults, with their places, to
 // `faults`.
-std::optional<Invocation> ReadInvocation(const std::map<std::string, const YamlNode*>& entries,
-                                         std::vector<Fault>& faults);
+std::optional<Invocation> ReadInvocation(const std::map<std::string, const yaml::YamlNode*>& entries,
+                                         std::vector<yaml::Fault>& faults);
 
 // Reads a condition on a point's fields, including those of `invocation`. Nothing, and a fault, if it is not one.
-std::optional<Expression> ReadCondition(const YamlNode& node, std::string_view what, const Invocation& invocation,
-                                        std::vector<Fault>& faults);
+std::optional<Expression> ReadCondition(const yaml::YamlNode& node, std::string_view what, const Invocation& invocation,
+                                        std::vector<yaml::Fault>& faults);
 
 // Removes own fields that the trainer does not have, and sets missing ones to their defaults.
 void CanonicalizeOwn(const Invocation& invocation, RunSpec& spec);
@@ -126,4 +126,4 @@ Json TakenInstead(const Invocation& invocation, const RunSpec& spec);
 // Throws Error(kInvalidInput) if a name has no value, such as a missing environment variable.
 Invoked Invoke(const Invocation& invocation, const RunSpec& spec, const ProcessPlace& place);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr int kMostObjects = 64;  // of a line, including those that only look like one
@@ -223,4 +223,4 @@ Json ParseJsonOrLines(std::string_view text, const std::string& source) {
   return list;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

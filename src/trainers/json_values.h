@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 struct JsonPaths {
   std::string_view value;  // JSON pointer (RFC 6901), as `step` and `rank`, which may be empty
@@ -35,4 +35,4 @@ void ForEachObject(std::string_view line, const std::function<void(const Json&)>
 // Parses a JSON document, or JSON lines, which become a list. Throws Error(kInvalidInput) as ParseJson does.
 Json ParseJsonOrLines(std::string_view text, const std::string& source);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -9,7 +9,7 @@
 #include "trainers/amount.h"
 #include "trainers/json_values.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr int64_t kMostStep = 1'000'000'000'000'000;
@@ -288,4 +288,4 @@ std::optional<int64_t> StepOf(std::string_view text) {
   return whole && step >= -kMostStep && step <= kMostStep ? std::optional(step) : std::nullopt;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

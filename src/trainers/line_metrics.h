@@ -10,7 +10,7 @@
 #include "trainers/definition.h"
 #include "trainers/patterns.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // Refers to the line, so it is valid only during the call of `take`.
 struct LineValue {
@@ -55,4 +55,4 @@ std::string_view RankOf(std::string_view line);
 // Parses a step's number, with or without commas between its digits.
 std::optional<int64_t> StepOf(std::string_view text);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr char kEscape = '\x1b';
@@ -84,4 +84,4 @@ void LogLines::End() {
   if (!line_.empty()) EndLine();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

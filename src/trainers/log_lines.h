@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 inline constexpr size_t kMaxLogLineBytes = size_t{64} << 10;  // the rest of a longer line is not read
 
@@ -40,4 +40,4 @@ class LogLines {
   int64_t line_end_ = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

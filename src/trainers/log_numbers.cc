@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "trainers/amount.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr size_t kMostLabelOfNumber = 80;
@@ -211,4 +211,4 @@ std::vector<std::string> WordsOf(std::string_view label) {
   return words;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

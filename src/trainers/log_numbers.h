@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 struct LogNumber {
   size_t begin = 0;         // in the line: where its digits begin
@@ -24,4 +24,4 @@ std::vector<LogNumber> NumbersOf(std::string_view line);
 // The lower-case words of a label, in order. Splits at punctuation and within camelCase: MaxMem is max and mem.
 std::vector<std::string> WordsOf(std::string_view label);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 double Merged(double first, double other, OfRanks how) {
   if (std::isnan(first) || how == OfRanks::kFirst) return first;
@@ -44,4 +44,4 @@ StepValues MergeRanks(const StepValues& first, const StepValues& other, OfRanks 
   return merged;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -6,7 +6,7 @@
 
 #include "trainers/amount.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // A series. `steps` has each value's step, in ascending order. If it is empty, the i-th values are of one moment.
 struct StepValues {
@@ -20,4 +20,4 @@ double Merged(double first, double other, OfRanks how);
 // Merges value by value: by step if both have steps, else by index.
 StepValues MergeRanks(const StepValues& first, const StepValues& other, OfRanks how);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -18,7 +18,7 @@
 #include "run/spec.h"
 #include "trainers/run_result.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr int64_t kMostNodes = 1 << 16;
@@ -382,4 +382,4 @@ std::optional<RunResult> CompleteResult(const RunResult& first, const std::vecto
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

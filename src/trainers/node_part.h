@@ -15,7 +15,7 @@
 #include "trainers/end_words.h"
 #include "trainers/reading.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // How much a node's report tells about the cause of the end; a lower number tells more. Among the nodes that did not
 // end well, the one with the lowest weight decides, and among equals the one that ended first. If a log gives the end,
@@ -91,4 +91,4 @@ std::optional<RunResult> CompleteResult(const RunResult& first, const std::vecto
 // attempt.
 std::optional<RunResult> FirstFailure(const std::vector<std::string>& payloads, int64_t since_unix_ns);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

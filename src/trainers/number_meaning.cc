@@ -9,7 +9,7 @@
 
 #include "trainers/amount.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 class Words {
@@ -314,4 +314,4 @@ std::optional<NumberMeaning> MeaningOf(std::string_view line, const LogNumber& n
   return std::nullopt;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -7,7 +7,7 @@
 
 #include "trainers/log_numbers.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 struct NumberMeaning {
   std::string figure = {};  // as definitions name it
@@ -29,4 +29,4 @@ bool CountsSteps(std::string_view line, const LogNumber& number);
 // Nothing if the words name no figure.
 std::optional<NumberMeaning> MeaningOf(std::string_view line, const LogNumber& number);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr int64_t kPatternMemory = int64_t{1} << 20;
@@ -119,4 +119,4 @@ std::vector<int> PatternSet::Matching(std::string_view line) const {
   return matching;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

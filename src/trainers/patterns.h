@@ -13,7 +13,7 @@ namespace re2 {
 class RE2;
 }
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 inline constexpr size_t kMaxPatternBytes = 1000;
 
@@ -70,4 +70,4 @@ class PatternSet {
   std::vector<int> all_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -25,7 +25,7 @@
 #include "trainers/patterns.h"
 #include "trainers/tracebacks.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr size_t kMostCandidates = 1000;
@@ -575,4 +575,4 @@ std::string DefinitionText(std::string_view name, std::string_view log, const Pr
   return text;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

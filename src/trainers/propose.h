@@ -7,7 +7,7 @@
 
 #include "trainers/reading.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // What the user knows and a log often does not say. An empty answer: not known.
 struct ProposalAnswers {
@@ -40,4 +40,4 @@ Proposal ProposeMetrics(const LogSource& log, const ProposalAnswers& answers);
 std::string DefinitionText(std::string_view name, std::string_view log, const Proposal& proposal,
                            const std::vector<std::string>& command);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -10,7 +10,7 @@
 #include "run/step_figures.h"
 #include "stats/median.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 bool IsMeanRate(const FoundMetric& found) {
   return found.metric->figure->name == "tokens_per_s" && found.metric->take == Take::kLast;
@@ -38,7 +38,7 @@ double RoundedShare(const FoundMetric& found) {
   }
   if (printed.empty()) return 0;
   const double half = HalfOfLastPlace(printed);
-  return half / MedianOf(printed);
+  return half / stats::MedianOf(printed);
 }
 
 std::string RateOfAllAgainstTimes(const std::vector<FoundMetric>& found, int64_t tokens_per_step) {
@@ -53,9 +53,9 @@ std::string RateOfAllAgainstTimes(const std::vector<FoundMetric>& found, int64_t
   if (times == nullptr || rates == nullptr) return {};
   if (IsMeanRate(*rates)) return MeanRateAgainstTimes(*rates, rates->values.back(), *times, tokens_per_step);
   std::vector<double> values = times->values;
-  const double step_ns = MedianOf(values);
+  const double step_ns = stats::MedianOf(values);
   values = rates->values;
-  const double rate = MedianOf(values);
+  const double rate = stats::MedianOf(values);
   if (step_ns <= 0) return {};
   const double follows = static_cast<double>(tokens_per_step) * 1e9 / step_ns;
   const double rounded = RoundedShare(*times) + RoundedShare(*rates);
@@ -64,4 +64,4 @@ std::string RateOfAllAgainstTimes(const std::vector<FoundMetric>& found, int64_t
                      FormatDuration(static_cast<int64_t>(step_ns)), FormatCount(follows));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -7,7 +7,7 @@
 
 #include "trainers/reading.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // Relative difference allowed between two rates, as for a result's own figures (docs/trainer-contract.md).
 inline constexpr double kRatesAgree = 0.05;
@@ -27,4 +27,4 @@ std::string MeanRateAgainstTimes(const FoundMetric& rate, double all_ranks, cons
 // median step time. Empty if there is no contradiction.
 std::string RateOfAllAgainstTimes(const std::vector<FoundMetric>& found, int64_t tokens_per_step);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

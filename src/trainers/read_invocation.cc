@@ -17,7 +17,7 @@
 #include "yaml/common_mistakes.h"
 #include "yaml/entries.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace fs = std::filesystem;
 namespace {
 
@@ -46,8 +46,8 @@ constexpr std::array<std::pair<std::string_view, Processes>, 4> kProcesses = {{{
                                                                                {"one", Processes::kOne}}};
 
 // Returns a scalar as it was written; nothing if the node is none.
-std::optional<std::string> ScalarText(const YamlNode& node) {
-  if (node.kind != YamlNode::Kind::kScalar || node.scalar.is_null()) return std::nullopt;
+std::optional<std::string> ScalarText(const yaml::YamlNode& node) {
+  if (node.kind != yaml::YamlNode::Kind::kScalar || node.scalar.is_null()) return std::nullopt;
   if (node.scalar.is_string()) return node.scalar.get<std::string>();
   return DumpJson(node.scalar);
 }
@@ -83,40 +83,41 @@ std::set<std::string> NamesUsed(const Invocation& invocation) {
 
 class InvocationReader {
  public:
-  explicit InvocationReader(std::vector<Fault>& faults, Invocation known = {})
+  explicit InvocationReader(std::vector<yaml::Fault>& faults, Invocation known = {})
       : invocation_(std::move(known)), faults_(faults) {}
 
-  Invocation Read(const std::map<std::string, const YamlNode*>& entries) {
-    const auto entry = [&](const char* key) -> const YamlNode* {
+  Invocation Read(const std::map<std::string, const yaml::YamlNode*>& entries) {
+    const auto entry = [&](const char* key) -> const yaml::YamlNode* {
       const auto it = entries.find(key);
       return it == entries.end() ? nullptr : it->second;
     };
     // Fields come first, so that the templates may name them.
-    if (const YamlNode* node = entry("fields")) ReadFields(*node);
+    if (const yaml::YamlNode* node = entry("fields")) ReadFields(*node);
     invocation_.command = ReadArguments(*entry("command"), "command");
     RefuseShellWords(*entry("command"));
-    if (const YamlNode* node = entry("directory")) {
+    if (const yaml::YamlNode* node = entry("directory")) {
       invocation_.directory = ReadTemplate(*node, "directory", Quoting::kNone, kMostItemBytes);
     }
-    if (const YamlNode* node = entry("processes")) ReadProcesses(*node);
-    if (const YamlNode* node = entry("env")) ReadEnvironment(*node);
-    if (const YamlNode* node = entry("files")) ReadFiles(*node);
-    if (const YamlNode* node = entry("supports")) ReadSupports(*node);
-    if (const YamlNode* node = entry("data_parallel")) ReadDataParallel(*node);
-    if (const YamlNode* node = entry("require")) ReadRequire(*node);
-    if (const YamlNode* node = entry("resume")) invocation_.resume = ReadArguments(*node, "resume");
-    if (const YamlNode* node = entry("file")) {
+    if (const yaml::YamlNode* node = entry("processes")) ReadProcesses(*node);
+    if (const yaml::YamlNode* node = entry("env")) ReadEnvironment(*node);
+    if (const yaml::YamlNode* node = entry("files")) ReadFiles(*node);
+    if (const yaml::YamlNode* node = entry("supports")) ReadSupports(*node);
+    if (const yaml::YamlNode* node = entry("data_parallel")) ReadDataParallel(*node);
+    if (const yaml::YamlNode* node = entry("require")) ReadRequire(*node);
+    if (const yaml::YamlNode* node = entry("resume")) invocation_.resume = ReadArguments(*node, "resume");
+    if (const yaml::YamlNode* node = entry("file")) {
       invocation_.result = ReadTemplate(*node, "file", Quoting::kNone, kMostItemBytes);
     }
     invocation_.used = NamesUsed(invocation_);
     return std::move(invocation_);
   }
 
-  std::optional<Expression> ReadExpression(const YamlNode& node, std::string_view what, bool is_condition) {
+  std::optional<Expression> ReadExpression(const yaml::YamlNode& node, std::string_view what, bool is_condition) {
     const std::optional<std::string> text = ScalarText(node);
     if (!text) {
       Wrong(node, fmt::format("{} is text, not {}", what,
-                              node.kind == YamlNode::Kind::kMap ? "a mapping: put it into quotes" : Describe(node)));
+                              node.kind == yaml::YamlNode::Kind::kMap ? "a mapping: put it into quotes"
+                                                                      : yaml::Describe(node)));
       return std::nullopt;
     }
     try {
@@ -125,7 +126,7 @@ class InvocationReader {
         const bool known = invocation_.FindOwn(name) != nullptr || IsAmong(FieldNamesOfPoints(), name) ||
                            (is_condition && name == "data_parallel");
         if (known) continue;
-        Names names = FieldNamesOfPoints();
+        yaml::Names names = FieldNamesOfPoints();
         for (const auto& own : invocation_.fields) names.push_back(own->name);
         const std::string shown = ShortenToBytes(name, 80);
         Wrong(node, fmt::format("there is no field '{}'{}", shown, DidYouMean(shown, names)));
@@ -141,15 +142,16 @@ class InvocationReader {
   }
 
  private:
-  void Wrong(const YamlNode& node, std::string message) { faults_.push_back({node.place, std::move(message)}); }
+  void Wrong(const yaml::YamlNode& node, std::string message) { faults_.push_back({node.place, std::move(message)}); }
 
-  std::optional<Template> ReadTemplate(const YamlNode& node, std::string_view what, Quoting quoting, size_t most) {
+  std::optional<Template> ReadTemplate(const yaml::YamlNode& node, std::string_view what, Quoting quoting,
+                                       size_t most) {
     const std::optional<std::string> text = ScalarText(node);
     if (!text || text->find('\0') != std::string::npos || text->size() > most) {
       Wrong(node, fmt::format("{} is text of at most {} bytes, not {}", what, most,
-                              text                                ? "this"
-                              : node.kind == YamlNode::Kind::kMap ? "a mapping: put it into quotes"
-                                                                  : Describe(node)));
+                              text                                      ? "this"
+                              : node.kind == yaml::YamlNode::Kind::kMap ? "a mapping: put it into quotes"
+                                                                        : yaml::Describe(node)));
       return std::nullopt;
     }
     try {
@@ -171,7 +173,7 @@ class InvocationReader {
   }
 
   std::string Unknown(const std::string& name) const {
-    Names names(kPlaceNames.begin(), kPlaceNames.end());
+    yaml::Names names(kPlaceNames.begin(), kPlaceNames.end());
     for (const Field& field : Fields()) names.emplace_back(field.name);
     for (const auto& own : invocation_.fields) names.push_back(own->name);
     const std::string shown = ShortenToBytes(name, 80);
@@ -180,46 +182,46 @@ class InvocationReader {
     return fmt::format(
         "there is no '{}': there are fields (`ridgeline plan --fields`), the definition's own, {} and "
         "env.NAME",
-        shown, Join(Names(kPlaceNames.begin(), kPlaceNames.end()), ", "));
+        shown, Join(yaml::Names(kPlaceNames.begin(), kPlaceNames.end()), ", "));
   }
 
-  std::vector<Template> ReadArguments(const YamlNode& node, const char* what) {
+  std::vector<Template> ReadArguments(const yaml::YamlNode& node, const char* what) {
     std::vector<Template> arguments;
-    if (node.kind != YamlNode::Kind::kList || node.items.empty() || node.items.size() > kMostItems) {
-      Wrong(node, fmt::format("{} is a list of 1 to {} arguments, not {}", what, kMostItems, Describe(node)));
+    if (node.kind != yaml::YamlNode::Kind::kList || node.items.empty() || node.items.size() > kMostItems) {
+      Wrong(node, fmt::format("{} is a list of 1 to {} arguments, not {}", what, kMostItems, yaml::Describe(node)));
       return arguments;
     }
-    for (const YamlNode& item : node.items) {
+    for (const yaml::YamlNode& item : node.items) {
       auto read = ReadTemplate(item, fmt::format("an argument of {}", what), Quoting::kNone, kMostItemBytes);
       if (read) arguments.push_back(*std::move(read));
     }
     return arguments;
   }
 
-  void RefuseShellWords(const YamlNode& command) {
+  void RefuseShellWords(const yaml::YamlNode& command) {
     std::vector<std::string> words;
-    for (const YamlNode& item : command.items) words.push_back(ScalarText(item).value_or(""));
+    for (const yaml::YamlNode& item : command.items) words.push_back(ScalarText(item).value_or(""));
     if (const std::string_view word = ShellWordOf(words); !word.empty()) Wrong(command, NotForAShell(word));
   }
 
-  void ReadProcesses(const YamlNode& node) {
+  void ReadProcesses(const yaml::YamlNode& node) {
     const std::string text = ScalarText(node).value_or("");
     const auto* found =
         std::find_if(kProcesses.begin(), kProcesses.end(), [&](const auto& entry) { return entry.first == text; });
     if (found == kProcesses.end()) {
-      Wrong(node, "processes is ours, torchrun, srun or one, not " + Describe(node));
+      Wrong(node, "processes is ours, torchrun, srun or one, not " + yaml::Describe(node));
     } else {
       invocation_.processes = found->second;
     }
   }
 
-  std::vector<Entry> Map(const YamlNode& node, const char* what, const char* of) {
-    if (node.kind == YamlNode::Kind::kMap) return Entries(node, of, {}, faults_);
-    Wrong(node, NotAMapping(what, node));
+  std::vector<yaml::Entry> Map(const yaml::YamlNode& node, const char* what, const char* of) {
+    if (node.kind == yaml::YamlNode::Kind::kMap) return yaml::Entries(node, of, {}, faults_);
+    Wrong(node, yaml::NotAMapping(what, node));
     return {};
   }
 
-  void ReadEnvironment(const YamlNode& node) {
+  void ReadEnvironment(const yaml::YamlNode& node) {
     for (const auto& [name, value] : Map(node, "env is a mapping of variables", "variable")) {
       if (name.empty() || name.find_first_of(std::string("=\0", 2)) != std::string::npos) {
         Wrong(*value, "a variable's name has no '=' and is not empty");
@@ -229,8 +231,8 @@ class InvocationReader {
     }
   }
 
-  void ReadFiles(const YamlNode& node) {
-    static const Names kFormats = {".toml", ".yaml", ".yml", ".json", ".py"};
+  void ReadFiles(const yaml::YamlNode& node) {
+    static const yaml::Names kFormats = {".toml", ".yaml", ".yml", ".json", ".py"};
     for (const auto& [name, value] : Map(node, "files is a mapping of names to contents", "file")) {
       const bool plain = IsFileName(name);
       if (!plain || !IsAmong(kFormats, fs::path(name).extension().string())) {
@@ -246,7 +248,7 @@ class InvocationReader {
     }
   }
 
-  void ReadSupports(const YamlNode& node) {
+  void ReadSupports(const yaml::YamlNode& node) {
     for (const auto& [name, value] : Map(node, "supports is a mapping of fields to the values it takes", "field")) {
       const Field* field = FindField(name);
       if (field == nullptr || !IsAmong(FieldNamesOfPoints(), name)) {
@@ -256,9 +258,9 @@ class InvocationReader {
       }
       std::vector<std::string> texts;
       if (ScalarText(*value) != "any") {
-        std::vector<YamlNode> alone;
-        if (value->kind == YamlNode::Kind::kScalar) alone.push_back(*value);
-        for (const YamlNode& item : value->kind == YamlNode::Kind::kList ? value->items : alone) {
+        std::vector<yaml::YamlNode> alone;
+        if (value->kind == yaml::YamlNode::Kind::kScalar) alone.push_back(*value);
+        for (const yaml::YamlNode& item : value->kind == yaml::YamlNode::Kind::kList ? value->items : alone) {
           if (auto text = ReadSupported(*field, item)) texts.push_back(*std::move(text));
         }
         if (texts.empty()) Wrong(*value, fmt::format("supports: {} is a list of values, or any", name));
@@ -267,22 +269,23 @@ class InvocationReader {
     }
   }
 
-  void ReadDataParallel(const YamlNode& node) {
+  void ReadDataParallel(const yaml::YamlNode& node) {
     invocation_.data_parallel = ReadExpression(node, "data_parallel", /*is_condition=*/false);
   }
 
   // Each item is a condition, or {if: CONDITION, else: the message if it does not hold}.
-  void ReadRequire(const YamlNode& node) {
-    static const Names kKnown = {"if", "else"};
-    if (node.kind != YamlNode::Kind::kList || node.items.empty() || node.items.size() > kMostRequired) {
-      return Wrong(node, fmt::format("require is a list of 1 to {} conditions, not {}", kMostRequired, Describe(node)));
+  void ReadRequire(const yaml::YamlNode& node) {
+    static const yaml::Names kKnown = {"if", "else"};
+    if (node.kind != yaml::YamlNode::Kind::kList || node.items.empty() || node.items.size() > kMostRequired) {
+      return Wrong(node,
+                   fmt::format("require is a list of 1 to {} conditions, not {}", kMostRequired, yaml::Describe(node)));
     }
-    for (const YamlNode& item : node.items) {
-      const YamlNode* condition = &item;
+    for (const yaml::YamlNode& item : node.items) {
+      const yaml::YamlNode* condition = &item;
       std::string otherwise;
-      if (item.kind == YamlNode::Kind::kMap) {
+      if (item.kind == yaml::YamlNode::Kind::kMap) {
         condition = nullptr;
-        for (const auto& [key, value] : Entries(item, "part of a requirement", kKnown, faults_)) {
+        for (const auto& [key, value] : yaml::Entries(item, "part of a requirement", kKnown, faults_)) {
           if (key == "if") condition = value;
           if (key == "else") otherwise = ScalarText(*value).value_or("");
         }
@@ -300,7 +303,7 @@ class InvocationReader {
     }
   }
 
-  std::optional<std::string> ReadSupported(const Field& field, const YamlNode& node) {
+  std::optional<std::string> ReadSupported(const Field& field, const yaml::YamlNode& node) {
     if (field.name == "model") {
       const auto name = ScalarText(node);
       return name ? std::optional(std::string(MeantModel(*name))) : std::nullopt;
@@ -313,16 +316,16 @@ class InvocationReader {
     return FieldText(scratch, field);
   }
 
-  static const Names& FieldNamesOfPoints() {
-    static const Names names = [] {
-      Names all;
+  static const yaml::Names& FieldNamesOfPoints() {
+    static const yaml::Names names = [] {
+      yaml::Names all;
       for (const Field& field : Fields()) all.emplace_back(field.name);
       return all;
     }();
     return names;
   }
 
-  void ReadFields(const YamlNode& node) {
+  void ReadFields(const yaml::YamlNode& node) {
     for (const auto& [name, value] : Map(node, "fields is a mapping of names to {type, default}", "field")) {
       const bool taken = FindField(name) != nullptr || IsAmong(kPlaceNames, name) || name == "version" ||
                          name == "own" || name == "checkpoint" || name == "measure";
@@ -347,14 +350,14 @@ class InvocationReader {
   }
 
   // Returns false if the node does not define a field.
-  bool ReadField(const std::string& name, const YamlNode& node) {
-    static const Names kKnown = {"type", "default", "choices", "min", "max", "help"};
-    if (node.kind != YamlNode::Kind::kMap) {
-      Wrong(node, NotAMapping("a field is {type, default}", node));
+  bool ReadField(const std::string& name, const yaml::YamlNode& node) {
+    static const yaml::Names kKnown = {"type", "default", "choices", "min", "max", "help"};
+    if (node.kind != yaml::YamlNode::Kind::kMap) {
+      Wrong(node, yaml::NotAMapping("a field is {type, default}", node));
       return false;
     }
-    std::map<std::string, const YamlNode*> map;
-    for (const auto& [key, value] : Entries(node, "key of a field", kKnown, faults_)) map.emplace(key, value);
+    std::map<std::string, const yaml::YamlNode*> map;
+    for (const auto& [key, value] : yaml::Entries(node, "key of a field", kKnown, faults_)) map.emplace(key, value);
     auto own = std::make_shared<OwnField>();
     own->name = name;
     if (map.contains("help")) own->help = ScalarText(*map["help"]).value_or("");
@@ -389,9 +392,9 @@ class InvocationReader {
     return true;
   }
 
-  std::string ReadChoices(const YamlNode& node) {
+  std::string ReadChoices(const yaml::YamlNode& node) {
     std::vector<std::string> choices;
-    for (const YamlNode& item : node.items) {
+    for (const yaml::YamlNode& item : node.items) {
       const auto text = ScalarText(item);
       if (!text || text->empty() || text->find('|') != std::string::npos) {
         Wrong(item, "a choice is text without '|', and not empty");
@@ -403,7 +406,7 @@ class InvocationReader {
     return Join(choices, "|");
   }
 
-  double Limit(const std::map<std::string, const YamlNode*>& map, const char* key, double standard) {
+  double Limit(const std::map<std::string, const yaml::YamlNode*>& map, const char* key, double standard) {
     const auto it = map.find(key);
     if (it == map.end()) return standard;
     if (it->second->scalar.is_number()) return it->second->scalar.get<double>();
@@ -412,18 +415,18 @@ class InvocationReader {
   }
 
   Invocation invocation_;
-  std::vector<Fault>& faults_;
+  std::vector<yaml::Fault>& faults_;
 };
 
 }  // namespace
 
-std::optional<Expression> ReadCondition(const YamlNode& node, std::string_view what, const Invocation& invocation,
-                                        std::vector<Fault>& faults) {
+std::optional<Expression> ReadCondition(const yaml::YamlNode& node, std::string_view what, const Invocation& invocation,
+                                        std::vector<yaml::Fault>& faults) {
   return InvocationReader(faults, invocation).ReadExpression(node, what, /*is_condition=*/true);
 }
 
-std::optional<Invocation> ReadInvocation(const std::map<std::string, const YamlNode*>& entries,
-                                         std::vector<Fault>& faults) {
+std::optional<Invocation> ReadInvocation(const std::map<std::string, const yaml::YamlNode*>& entries,
+                                         std::vector<yaml::Fault>& faults) {
   if (entries.contains("command")) return InvocationReader(faults).Read(entries);
   for (const std::string_view key : kInvocationKeys) {
     const auto it = entries.find(std::string(key));
@@ -433,4 +436,4 @@ std::optional<Invocation> ReadInvocation(const std::map<std::string, const YamlN
   return std::nullopt;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -24,7 +24,7 @@
 #include "trainers/step_series.h"
 #include "trainers/widths.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr size_t kMaxVersionBytes = 256;
@@ -115,7 +115,7 @@ class Gathered {
     if (take == Take::kMedian) {
       if (TellsTime()) TakeAll(std::move(series), found);
       std::erase_if(found.values, [](double value) { return std::isnan(value); });
-      if (!found.values.empty()) found.values = {MedianOf(found.values)};
+      if (!found.values.empty()) found.values = {stats::MedianOf(found.values)};
     } else {
       found.is_by_moment = series.is_by_moment;
       found.steps = std::move(series.steps);
@@ -578,4 +578,4 @@ Reading MergeReadings(const Trainer& trainer, Reading first, const Reading& othe
   return first;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -13,7 +13,7 @@
 #include "trainers/definition.h"
 #include "trainers/ends.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // How many values of all series and medians of a log are kept in all. Later ones are only counted.
 inline constexpr int64_t kMostValues = 1'000'000;
@@ -96,4 +96,4 @@ Reading MergeReadings(const Trainer& trainer, Reading first, const Reading& othe
 Json EncodeReading(const Trainer& trainer, const Reading& reading);
 Reading DecodeReading(const Trainer& trainer, const Json& document);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -12,7 +12,7 @@
 #include "run/result.h"
 #include "trainers/reading.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr size_t kMostSentences = 64;
@@ -133,4 +133,4 @@ Reading DecodeReading(const Trainer& trainer, const Json& document) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -11,7 +11,7 @@
 #include "run/fields.h"
 #include "run/parallelism.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 // Looks up values of a point alone, wherever it runs.
@@ -122,4 +122,4 @@ std::vector<Problem> WhyUnmet(const std::string& name, const Invocation& invocat
   return problems;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

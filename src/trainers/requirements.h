@@ -11,7 +11,7 @@
 #include "run/spec.h"
 #include "trainers/invocation.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // The value of a field of the point, including the trainer's own fields. Nothing if there is no such field.
 std::optional<FieldValue> ValueOfField(const Invocation& invocation, const RunSpec& spec, std::string_view name);
@@ -28,4 +28,4 @@ int64_t DataParallelRanks(const Invocation& invocation, const RunSpec& spec);
 std::vector<Problem> WhyUnmet(const std::string& name, const Invocation& invocation, const RunSpec& spec,
                               const RunSpec& plain);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -21,7 +21,7 @@
 #include "trainers/rates.h"
 #include "trainers/stretches.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr double kMostOfOwnFigure = 1e300;
@@ -57,7 +57,7 @@ bool IsOneOfAll(Take take) {
 double MedianIn(const std::vector<Stretch>& stretches) {
   std::vector<double> values;
   for (const Stretch& stretch : stretches) values.push_back(stretch.value);
-  return MedianOf(values);
+  return stats::MedianOf(values);
 }
 
 class Maker {
@@ -175,7 +175,7 @@ class Maker {
     if (ranks < 2 || std::ssize(values) < 2 * ranks || std::ssize(values) % ranks != 0) return false;
     const auto behind = values.begin() + ranks;
     std::vector<double> others(behind, values.end());
-    const double usual = MedianOf(others);
+    const double usual = stats::MedianOf(others);
     return std::all_of(values.begin(), behind, [&](double value) {
       return dimension == Dimension::kTime ? value > kClearly * usual : value * kClearly < usual;
     });
@@ -532,7 +532,7 @@ class Maker {
 
   double RoundedShare(std::string_view name) const {
     const FoundMetric* found = Find(name);
-    return found == nullptr ? 0 : ridgeline::RoundedShare(*found);
+    return found == nullptr ? 0 : trainers::RoundedShare(*found);
   }
 
   // Returns why it trained another model than the spec's; empty if nothing says so.
@@ -597,4 +597,4 @@ RunResult ResultOf(const Trainer& trainer, const Reading& reading, const RunSpec
   return Maker(trainer, reading, spec, life_ns).Make();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

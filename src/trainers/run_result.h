@@ -6,7 +6,7 @@
 #include "ridgeline/run.h"
 #include "trainers/reading.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // `reading`: of a run of `spec`. It says how the run ended; without an end the run has crashed. `life_ns`: how long the
 // process lived; 0: unknown. Figures that were not found stay 0, "not taken". The result is `invalid` if figures show
@@ -37,4 +37,4 @@ inline constexpr const char* kStepsAtLeastEvidence = "steps_at_least";
 // Evidence: the warning about the unit.
 inline constexpr const char* kUnitEvidence = "unit_question";
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -7,7 +7,7 @@
 
 #include "trainers/amount.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
@@ -228,4 +228,4 @@ std::optional<Stamp> ReadStamp(std::string_view text, std::string_view format) {
   return reader.Read(Spelled(format)) ? reader.Stamped() : std::nullopt;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 struct Stamp {
   int64_t ns = 0;             // since 1970 if it has a full date, else since midnight or the beginning of the year
@@ -29,4 +29,4 @@ const char* StampFormatProblem(std::string_view format);
 // not considered.
 std::optional<Stamp> ReadStamp(std::string_view text, std::string_view format);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

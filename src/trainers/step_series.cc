@@ -12,7 +12,7 @@
 #include "stats/median.h"
 #include "trainers/merge.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr double kMostNs = 4e18;  // from a moment to the first one, at most
@@ -214,7 +214,7 @@ Series TimesOf(const std::vector<Moment>& moments, const Timing& timing) {
   const double total_ns = std::accumulate(took_ns.begin(), took_ns.end(), 0.0);
   const bool all_alike =
       std::adjacent_find(each.values.begin(), each.values.end(), std::not_equal_to<>()) == each.values.end();
-  if (each.values.empty() || all_alike || MedianOf(took_ns) >= kFine * finest) return each;
+  if (each.values.empty() || all_alike || stats::MedianOf(took_ns) >= kFine * finest) return each;
   return TimesOf(moments, std::clamp(total_ns / kFewTimes, finest, kFine * finest));
 }
 
@@ -341,4 +341,4 @@ Series IntervalsOf(std::vector<Sample> samples, const std::vector<std::string>& 
   return series;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -8,7 +8,7 @@
 
 #include "trainers/amount.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 struct Sample {
   double value = 0;
@@ -71,4 +71,4 @@ struct Timing {
 Series IntervalsOf(std::vector<Sample> samples, const std::vector<std::string>& ranks, const SeriesFacts& facts,
                    const Timing& timing);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <map>
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr int64_t kMostSteps = 1'000'000'000'000;  // a larger step number is not believed
@@ -71,4 +71,4 @@ std::vector<Stretch> StretchesOf(const std::vector<double>& values, int64_t tota
   return stretches;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

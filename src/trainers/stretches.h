@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // A value from a log, and the optimizer steps that it covers. Steps count from 1.
 struct Stretch {
@@ -25,4 +25,4 @@ std::vector<Stretch> StretchesOf(const std::vector<double>& values, const std::v
 // is one step. Each covers at least one. `writers`: how many ranks took turns to write them.
 std::vector<Stretch> StretchesOf(const std::vector<double>& values, int64_t total, bool did_all, int64_t writers);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -14,7 +14,7 @@
 #include "run/fields.h"
 #include "run/presets.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr size_t kMostDepth = 16;   // of an `if` within another
@@ -349,4 +349,4 @@ std::vector<std::string> Template::Arguments(const Lookup& lookup, const Lookup&
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

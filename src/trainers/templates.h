@@ -15,7 +15,7 @@
 
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // The value of a name; nothing if it has none.
 using Lookup = std::function<std::optional<FieldValue>(std::string_view name)>;
@@ -84,4 +84,4 @@ class Template {
   Quoting quoting_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr size_t kMostOpen = 1024;  // nobody reads the tracebacks of more ranks
@@ -203,4 +203,4 @@ bool FailureTable::Take(int64_t number, std::string_view line) {
   return true;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

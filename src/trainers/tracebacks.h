@@ -9,7 +9,7 @@
 
 #include "trainers/patterns.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // The prefix that launchers put before a line, such as "[rank3]: ", "[default0]:", "3: " or a time.
 struct Undecorated {
@@ -92,4 +92,4 @@ class FailureTable {
 // Whether `text` looks like Python's form of an exception: its name and message.
 bool LooksRaised(std::string_view text);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

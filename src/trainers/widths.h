@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // Counts lines by width. Wrapped lines are many, and all as wide as the terminal.
 class Widths {
@@ -46,4 +46,4 @@ class Widths {
   int64_t widest_lines_ = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace ridgeline {
+namespace ridgeline::yaml {
 namespace {
 
 std::string_view LineOf(std::string_view text, int line) {
@@ -127,4 +127,4 @@ std::string BareComparison(std::string_view comparison) {
   return fmt::format("write the comparison in quotes, \"{}\": YAML gives > and ! a meaning of their own", comparison);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::yaml

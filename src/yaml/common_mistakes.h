@@ -7,7 +7,7 @@
 
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::yaml {
 
 // The mistake because of which a parser stopped at `stopped`: indentation with a tab, a colon without a space after it,
 // or a comparison or template without quotes. Nothing for any other cause.
@@ -26,4 +26,4 @@ std::string NotAMapping(const std::string& expected, const YamlNode& node);
 // What is wrong with a comparison without quotes.
 std::string BareComparison(std::string_view comparison);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::yaml

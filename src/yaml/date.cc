@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::yaml {
 namespace {
 
 // Returns -1 if the part has anything but digits.
@@ -42,4 +42,4 @@ std::string NoDate(std::string_view text) {
                      PrintableLine(ShortenToBytes(text, 40)));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::yaml

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::yaml {
 
 // Whether `text` is a Gregorian date from 2000 to 2099: "2026", "2026-08" or "2026-08-26".
 bool IsDate(std::string_view text);
@@ -12,4 +12,4 @@ bool IsDate(std::string_view text);
 // Why a text is not a date, in words.
 std::string NoDate(std::string_view text);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::yaml

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "run/synonyms.h"
 
-namespace ridgeline {
+namespace ridgeline::yaml {
 namespace {
 
 constexpr size_t kGuesses = 1000;  // guesses at the names meant; a file with more faults is of another kind
@@ -78,4 +78,4 @@ bool IsOfAnotherKind(const std::filesystem::path& file, const Names& keys) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::yaml

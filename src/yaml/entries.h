@@ -9,7 +9,7 @@
 
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::yaml {
 
 using Names = std::vector<std::string>;
 using Entry = std::pair<std::string, const YamlNode*>;
@@ -27,4 +27,4 @@ std::vector<const YamlNode*> Mappings(const YamlNode& node, std::string_view sec
 // of these. False for a file that is not a mapping; its reader reports that.
 bool IsOfAnotherKind(const std::filesystem::path& file, const Names& keys);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::yaml

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "ridgeline/amount.h"
 
-namespace ridgeline {
+namespace ridgeline::yaml {
 namespace {
 
 // A number counts in the first of the units. A text must name one of the others.
@@ -44,4 +44,4 @@ std::string MostSecondsNote(const YamlNode& node) {
   return seconds && *seconds > kMostSeconds ? fmt::format("; {}d are the most", kMostSeconds / 86'400) : "";
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::yaml

@@ -8,7 +8,7 @@
 
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::yaml {
 
 // Parses a finite decimal number; spaces around it are allowed.
 std::optional<double> ParseNumber(std::string_view text);
@@ -23,4 +23,4 @@ std::optional<int64_t> ReadSeconds(const YamlNode& node);
 std::string MostBytesNote(const YamlNode& node);
 std::string MostSecondsNote(const YamlNode& node);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::yaml

@@ -22,7 +22,7 @@
 #include "base/text.h"
 #include "yaml/common_mistakes.h"
 
-namespace ridgeline {
+namespace ridgeline::yaml {
 namespace {
 
 constexpr size_t kShownValue = 100;  // characters
@@ -389,4 +389,4 @@ void ThrowFaults(const std::filesystem::path& file, std::vector<Fault> faults, c
   throw Error(ErrorKind::kInvalidInput, Join(lines, "\n"), hint);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::yaml

@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 
-namespace ridgeline {
+namespace ridgeline::yaml {
 
 struct Place {
   int line = 1;  // both count from 1, as editors do
@@ -70,4 +70,4 @@ std::string FaultText(const std::filesystem::path& file, const Fault& fault);
 // Throws one Error(kInvalidInput) that has every fault on a line of its own, sorted by place, and `hint`.
 [[noreturn]] void ThrowFaults(const std::filesystem::path& file, std::vector<Fault> faults, const std::string& hint);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::yaml

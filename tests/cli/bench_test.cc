@@ -4,7 +4,7 @@
 
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::AllOf;
@@ -76,4 +76,4 @@ TEST(Bench, WrongArgumentsAreToldAndLeaveNoFile) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

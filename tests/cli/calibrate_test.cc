@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::AllOf;
@@ -125,4 +125,4 @@ TEST(CalibrateCommand, RefusesNamesThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

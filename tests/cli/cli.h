@@ -18,7 +18,7 @@
 #include "store/store.h"
 #include "tests/fakes/test_job.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 
 inline std::filesystem::path Program() { return std::filesystem::path(RIDGELINE_BINARY_DIR) / "bin/ridgeline"; }
 
@@ -77,7 +77,7 @@ class Cli {
     return Finish(child);
   }
 
-  Store OpenStore() { return Store::Open(dir.path() / "ridgeline.db", Store::Mode::kReadOnly); }
+  store::Store OpenStore() { return store::Store::Open(dir.path() / "ridgeline.db", store::Store::Mode::kReadOnly); }
   int64_t Count(const std::string& sql) { return std::get<int64_t>(OpenStore().Query(sql).rows.at(0).at(0)); }
 
   // The steps of the point that is farthest, as its trainer reports.
@@ -117,4 +117,4 @@ inline void ExpectOneResultAPoint(Cli& cli, int64_t points) {
   EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); })) << "orphans";
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -15,7 +15,7 @@
 #include "ridgeline/job_line.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::AllOf;
@@ -340,4 +340,4 @@ TEST(Plan, SaysWhatTheLauncherWouldRefuse) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -6,7 +6,7 @@
 #include "tests/cli/cli.h"
 #include "tests/regress/measured.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -19,7 +19,7 @@ class Compare : public ::testing::Test {
   // A campaign of two points. Each step of their runs takes this long.
   void MeasureCampaign(const std::string& db, const std::string& campaign, int64_t ms, const std::string& commit = {},
                        size_t points = 2) {
-    Store store = Store::Open(cli_.dir.path() / db, Store::Mode::kReadWrite);
+    store::Store store = store::Store::Open(cli_.dir.path() / db, store::Store::Mode::kReadWrite);
     testing::Measure(store, campaign, testing::FewStepPoints(points), [&](const Point& point) {
       return testing::Timed(point, {ms * 1'000'000, (ms + 1) * 1'000'000}, commit);
     });
@@ -76,7 +76,7 @@ TEST_F(Compare, RefusesASideThatIsNone) {
 
 TEST_F(Compare, EndsWith3IfNothingCanBeCompared) {
   MeasureCampaign("ridgeline.db", "monday", 100);
-  Store::Open(cli_.dir.path() / "empty.db", Store::Mode::kReadWrite);
+  store::Store::Open(cli_.dir.path() / "empty.db", store::Store::Mode::kReadWrite);
   const auto shown = cli_.Run({"compare", "monday", "empty.db"});
   EXPECT_EQ(shown.status.exit_code, 3);
   EXPECT_THAT(shown.err, HasSubstr("have no comparable point"));
@@ -91,4 +91,4 @@ TEST_F(Compare, SaysWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::Contains;
@@ -176,4 +176,4 @@ INSTANTIATE_TEST_SUITE_P(EveryShell, Completion, ::testing::Values("bash", "zsh"
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -8,7 +8,7 @@
 #include "base/process.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -297,4 +297,4 @@ TEST(DefinedTrainers, AModelMayBeOnlyAName) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -105,4 +105,4 @@ TEST(DevicesCommand, RefusesWhatIsWrongAndWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -16,7 +16,7 @@
 #include "tests/cli/cli.h"
 #include "trainers/node_part.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -198,15 +198,15 @@ TEST_F(ExecCommand, EachOfSeveralNodesTellsItsPart) {
     if (!results.empty()) first = DecodeResult(ParseJson(results[0].payload, "a line"), "a line");
     EXPECT_FALSE(std::filesystem::exists(cli_.dir / node / "points" / job.points[0].id / "log.txt"));
   }
-  EXPECT_TRUE(AwaitsNodes(*first));
+  EXPECT_TRUE(trainers::AwaitsNodes(*first));
   EXPECT_EQ(EndOf(*first), InfrastructureReason::kLost) << "nothing says how fast it was";
-  EXPECT_EQ(EndOf(*CompleteResult(*first, {payloads[0]}, /*last=*/true)), InfrastructureReason::kLost);
-  const std::optional<RunResult> whole = CompleteResult(*first, payloads, /*last=*/false);
+  EXPECT_EQ(EndOf(*trainers::CompleteResult(*first, {payloads[0]}, /*last=*/true)), InfrastructureReason::kLost);
+  const std::optional<RunResult> whole = trainers::CompleteResult(*first, payloads, /*last=*/false);
   ASSERT_TRUE(whole);
   EXPECT_EQ(whole->status, RunStatus::kOk) << whole->message;
   EXPECT_EQ(whole->point_id, job.points[0].id);
   EXPECT_THAT(whole->step_ns.all_ns, ::testing::ElementsAre(99'000'000, 98'000'000, 97'000'000, 96'000'000));
-  EXPECT_FALSE(AwaitsNodes(*whole));
+  EXPECT_FALSE(trainers::AwaitsNodes(*whole));
 }
 
 // People read this output, and launchers must tell results apart from it.
@@ -242,4 +242,4 @@ TEST_F(ExecCommand, RunsTheTrainerBesideItself) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -11,7 +11,7 @@
 #include "tests/cli/cli.h"
 #include "tests/regress/nights.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -22,7 +22,7 @@ class GateProgram : public ::testing::Test {
  protected:
   // Seven nights, and `tonight`, whose steps take this long.
   void MeasureNights(double tonight_ms) {
-    Store store = Store::Open(cli_.dir.path() / "ridgeline.db", Store::Mode::kReadWrite);
+    store::Store store = store::Store::Open(cli_.dir.path() / "ridgeline.db", store::Store::Mode::kReadWrite);
     testing::Nights nights(store);
     nights.AddSeveral(7);
     nights.Add("tonight", tonight_ms);
@@ -45,7 +45,7 @@ TEST_F(GateProgram, PassesANightLikeTheOthers) {
 
 TEST_F(GateProgram, PassesNoNightThatWouldNotSeeADoubling) {
   {
-    Store store = Store::Open(cli_.dir.path() / "ridgeline.db", Store::Mode::kReadWrite);
+    store::Store store = store::Store::Open(cli_.dir.path() / "ridgeline.db", store::Store::Mode::kReadWrite);
     testing::Nights nights(store);
     int night = 0;
     for (const double ms : {144, 83, 206, 100, 172, 70, 120}) nights.Add(fmt::format("night-{}", ++night), ms);
@@ -116,7 +116,7 @@ TEST_F(GateProgram, RefusesWhatNamesNothing) {
 
 TEST_F(GateProgram, ANightThatMeasuredNothingIsInfrastructures) {
   {
-    Store store = Store::Open(cli_.dir.path() / "ridgeline.db", Store::Mode::kReadWrite);
+    store::Store store = store::Store::Open(cli_.dir.path() / "ridgeline.db", store::Store::Mode::kReadWrite);
     testing::Nights nights(store);
     nights.AddSeveral(7);
     nights.Add("tonight", [](const Point& point) { return samples::Result(point.id, InfrastructureReason::kNode); });
@@ -129,21 +129,21 @@ TEST_F(GateProgram, ANightThatMeasuredNothingIsInfrastructures) {
 
 // Otherwise a persistent slowdown would become normal once half of the baseline's runs have it.
 TEST_F(GateProgram, ARegressionStaysOneUntilItIsAccepted) {
-  Store store = Store::Open(cli_.dir.path() / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store = store::Store::Open(cli_.dir.path() / "ridgeline.db", store::Store::Mode::kReadWrite);
   testing::Nights nights(store);
   int count = 0;
   const auto gate = [&](double ms) {
-    Night night;
+    regress::Night night;
     night.name = fmt::format("night-{}", ++count);
     nights.Add(night.name, ms);
     night.started_unix_s = count;
-    WriteNight(night, cli_.dir / "nights");
+    regress::WriteNight(night, cli_.dir / "nights");
     const std::string json = cli_.dir / "nights" / night.name / "gate.json";
     const auto shown = cli_.Run({"gate", night.name, "--baseline", "night-*", "--records", "nights", "--to", json});
     night.ended_unix_s = count;
     night.exit_code = shown.status.exit_code;
-    night.worse = WorseCells(ReadJsonFile(json));
-    WriteNight(night, cli_.dir / "nights");
+    night.worse = regress::WorseCells(ReadJsonFile(json));
+    regress::WriteNight(night, cli_.dir / "nights");
     return night.exit_code;
   };
   for (int i = 0; i < 7; ++i) EXPECT_EQ(gate(100), 4) << "too few runs";
@@ -193,23 +193,23 @@ TEST_F(GateProgram, ARegressionStaysOneUntilItIsAccepted) {
 // Nothing that was measured while the infrastructure failed is part of a baseline.
 TEST_F(GateProgram, ANightThatFailedMovesNoBaseline) {
   {
-    Store store = Store::Open(cli_.dir.path() / "ridgeline.db", Store::Mode::kReadWrite);
+    store::Store store = store::Store::Open(cli_.dir.path() / "ridgeline.db", store::Store::Mode::kReadWrite);
     testing::Nights nights(store);
     nights.AddSeveral(6);
     nights.Add("night-7", 110);
     nights.Add("tonight", 100);
   }
-  Night night;
+  regress::Night night;
   night.name = "night-7";
   night.started_unix_s = night.ended_unix_s = 1;
   night.exit_code = 3;
-  WriteNight(night, cli_.dir / "nights");
+  regress::WriteNight(night, cli_.dir / "nights");
   const std::vector<std::string> gate = {"gate", "tonight", "--baseline", "night-*", "--records", "nights"};
   EXPECT_THAT(
       cli_.Run(gate).out,
       HasSubstr("18 runs of the 20 that a baseline takes; 2 more runs would decide: 1 more night like this one"));
   night.exit_code = 0;  // the night was resumed
-  WriteNight(night, cli_.dir / "nights");
+  regress::WriteNight(night, cli_.dir / "nights");
   EXPECT_EQ(cli_.Run(gate).status.exit_code, 0);
   EXPECT_EQ(cli_.Run({"gate", "tonight", "--records", "none"}).status.exit_code, 2);
 }
@@ -401,4 +401,4 @@ TEST_F(GateConfirms, ASessionThatWasInterruptedGoesOn) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

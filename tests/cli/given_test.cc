@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::AllOf;
@@ -126,4 +126,4 @@ TEST_F(GivenOptions, ADryRunCountsFailuresAsARunDoes) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

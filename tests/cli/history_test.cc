@@ -6,7 +6,7 @@
 #include "tests/cli/cli.h"
 #include "tests/regress/nights.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 TEST(HistoryProgram, ShowsEveryCommitAndItsChanges) {
   Cli cli;
   {
-    Store store = Store::Open(cli.dir.path() / "ridgeline.db", Store::Mode::kReadWrite);
+    store::Store store = store::Store::Open(cli.dir.path() / "ridgeline.db", store::Store::Mode::kReadWrite);
     testing::Nights nights(store, 1);
     for (int i = 1; i <= 12; ++i) {
       nights.Add("night-" + std::to_string(i), [&](const Point& point) {
@@ -36,4 +36,4 @@ TEST(HistoryProgram, ShowsEveryCommitAndItsChanges) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -12,7 +12,7 @@
 #include "store/sqlite.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -49,9 +49,9 @@ class HostileTest : public ::testing::Test {
   // Two points that ran. Afterwards every text in the database is made hostile. The sweep's name is `name`.
   void Fill() {
     ASSERT_EQ(cli_.Run({"run", cli_.WriteSweep(2, "ok")}).status.exit_code, 0);
-    Database database(cli_.dir.path() / "ridgeline.db", Database::Access::kReadWrite);
+    store::Database database(cli_.dir.path() / "ridgeline.db", store::Database::Access::kReadWrite);
     const auto set = [&](const std::string& sql, const std::string& text) {
-      Statement statement = database.Prepare(sql);
+      store::Statement statement = database.Prepare(sql);
       statement.Bind(1, text);
       statement.Run();
     };
@@ -202,4 +202,4 @@ TEST_F(HostileTest, NothingOnACommandLineOrInAFileReachesATerminal) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

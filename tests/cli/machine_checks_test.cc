@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -94,4 +94,4 @@ TEST(DiskCheck, SaysWhatIsFreeAndWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -12,7 +12,7 @@
 #include "run/gpus_here.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::AllOf;
@@ -150,4 +150,4 @@ TEST(Mistakes, DeletingAsksForConfirmation) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -8,7 +8,7 @@
 
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -74,4 +74,4 @@ TEST_F(NfsClient, AStaleHandleOfAnEarlierRunsJobEndsNoRun) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

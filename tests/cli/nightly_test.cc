@@ -12,7 +12,7 @@
 #include "nightly/install.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::AllOf;
@@ -64,7 +64,7 @@ TEST_F(Nightly, ANightIsACampaignWithItsGateAndItsPages) {
   WriteFile(record, said);
   const Json findings = ReadJsonFile(folder.string() + "-2/gate.json").at("findings");
   EXPECT_EQ(findings.at(0).at("base_runs"), 0) << "the first night's runs are a baseline";
-  Store store = Store::Open(cli_.dir / "nights of mine/ridgeline.db", Store::Mode::kReadOnly);
+  store::Store store = store::Store::Open(cli_.dir / "nights of mine/ridgeline.db", store::Store::Mode::kReadOnly);
   EXPECT_EQ(std::get<int64_t>(store.Query("SELECT count(DISTINCT campaign) FROM results").rows.at(0).at(0)), 2);
   EXPECT_THAT(Status(), AllOf(HasSubstr("INCONCLUSIVE"), HasSubstr("There was no good night yet.")));
   const auto alerts = ReadFile(cli_.dir / "alerts");
@@ -147,7 +147,7 @@ TEST_F(Nightly, AGateThatCannotCompareIsNoAnswer) {
   EXPECT_THAT(Status(), AllOf(HasSubstr("FAILED"), HasSubstr("the gate ended with 2: gate: 'release-1' is neither")));
   EXPECT_EQ(night({}).status.exit_code, 4);
   EXPECT_THAT(Status(), AllOf(HasSubstr("INCONCLUSIVE"), Not(HasSubstr("FAILED"))));
-  Store store = Store::Open(cli_.dir / "nights of mine/ridgeline.db", Store::Mode::kReadOnly);
+  store::Store store = store::Store::Open(cli_.dir / "nights of mine/ridgeline.db", store::Store::Mode::kReadOnly);
   EXPECT_EQ(std::get<int64_t>(store.Query("SELECT count(*) FROM results").rows.at(0).at(0)), 1);
 }
 
@@ -258,35 +258,35 @@ TEST_F(Nightly, SystemdTakesItsUnits) {
 }
 
 TEST(NightlyInstall, WordsAreQuotedAsEachSchedulerHasIt) {
-  NightlySchedule schedule;
+  nightly::NightlySchedule schedule;
   schedule.name = "s";
   schedule.command = {"/opt/ridge line/ridgeline", "it's", "$HOME", "\"q\"", "a\\b"};
-  EXPECT_THAT(CronText(schedule), HasSubstr(R"('/opt/ridge line/ridgeline' 'it'\''s' '$HOME' '"q"' 'a\b')"));
-  EXPECT_THAT(SystemdText(schedule).service,
+  EXPECT_THAT(nightly::CronText(schedule), HasSubstr(R"('/opt/ridge line/ridgeline' 'it'\''s' '$HOME' '"q"' 'a\b')"));
+  EXPECT_THAT(nightly::SystemdText(schedule).service,
               HasSubstr(R"(ExecStart="/opt/ridge line/ridgeline" "it's" "$$HOME" "\"q\"" "a\\b")"));
   schedule.command.emplace_back("50%");
-  EXPECT_THROW(CronText(schedule), Error);
-  EXPECT_THROW(ScrontabText(schedule), Error);
-  EXPECT_THAT(SystemdText(schedule).service, HasSubstr("\"50%%\""));
+  EXPECT_THROW(nightly::CronText(schedule), Error);
+  EXPECT_THROW(nightly::ScrontabText(schedule), Error);
+  EXPECT_THAT(nightly::SystemdText(schedule).service, HasSubstr("\"50%%\""));
   schedule.command.back() = "a\nb";
-  EXPECT_THROW(CronText(schedule), Error);
-  EXPECT_THAT(SystemdText(schedule).service, HasSubstr("\"a\\nb\""));
+  EXPECT_THROW(nightly::CronText(schedule), Error);
+  EXPECT_THAT(nightly::SystemdText(schedule).service, HasSubstr("\"a\\nb\""));
 }
 
 // Nothing in a sweep's text ends the block that contains it.
 TEST(NightlyInstall, ASweepStaysWithinItsBlock) {
-  NightlySchedule schedule;
+  nightly::NightlySchedule schedule;
   schedule.sweep_text = "  name: x\r\n\n---\nkind: Secret\n";
   const std::string shipped = "data:\n  sweep.yaml: |\n    name: old\n---\nspec:\n  schedule: \"0 1 * * *\"\nend: 1\n";
   EXPECT_EQ(
-      KubernetesText(schedule, shipped),
+      nightly::KubernetesText(schedule, shipped),
       "data:\n  sweep.yaml: |2\n      name: x\n\n    ---\n    kind: Secret\n---\nspec:\n  schedule: \"0 1 * * *\"\n"
       "end: 1\n");
   schedule.sweep_text = "name: \x01\n";
-  EXPECT_THROW(KubernetesText(schedule, shipped), Error);
+  EXPECT_THROW(nightly::KubernetesText(schedule, shipped), Error);
   schedule.sweep_text = "name: x\n";
-  EXPECT_THROW(KubernetesText(schedule, "kind: CronJob\n"), Error);
+  EXPECT_THROW(nightly::KubernetesText(schedule, "kind: CronJob\n"), Error);
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

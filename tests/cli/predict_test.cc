@@ -13,7 +13,7 @@
 #include "store/store.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::AllOf;
@@ -89,7 +89,7 @@ TEST_F(PredictCommandTest, ARunOfADatabaseIsOfTheGpuThatItRecorded) {
     result.provenance = Provenance::kMeasured;
     result.device = device;
     result.step_ns.median_ns = 1'000'000'000;
-    Store store = Store::Open(cli_.dir / file, Store::Mode::kReadWrite);
+    store::Store store = store::Store::Open(cli_.dir / file, store::Store::Mode::kReadWrite);
     store.PutPredictions({&point, 1}, {&result, 1}, {});
   };
   measure("runs.db", 1, "h100", "NVIDIA H100 80GB HBM3");
@@ -348,4 +348,4 @@ TEST(AdviseCommandTest, SaysThatNoNumberOfGpusHoldsIt) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -14,7 +14,7 @@
 #include "run/spec.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -139,4 +139,4 @@ TEST(Preemption, ExecRunAgainContinuesFromTheNewestWholeFiles) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

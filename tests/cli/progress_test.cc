@@ -14,7 +14,7 @@
 
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
@@ -126,4 +126,4 @@ TEST(CommandProgress, RunShowsThatItLooksForTheLargestBatchAndEndsAtCtrlC) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

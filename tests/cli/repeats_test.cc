@@ -4,7 +4,7 @@
 
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -38,4 +38,4 @@ TEST(Repeats, EachHasAJobWhereAPersonSubmits) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -11,7 +11,7 @@
 #include "store/sqlite.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::AllOf;
@@ -107,7 +107,7 @@ TEST(ResultTable, MarksDisturbedFiguresOrSaysItOnceOfAll) {
   cli.Run({"run", sweep});
   // Whatever else this machine does meanwhile.
   const auto after = [&](const std::string& sql) {
-    Database(cli.dir / "ridgeline.db", Database::Access::kReadWrite).Execute(sql);
+    store::Database(cli.dir / "ridgeline.db", store::Database::Access::kReadWrite).Execute(sql);
     return cli.Run({"run", sweep}).out;
   };
   const std::string one = after("UPDATE results SET cores_others_share = iif(number = 1, 0.5, 0)");
@@ -124,4 +124,4 @@ TEST(ResultTable, MarksDisturbedFiguresOrSaysItOnceOfAll) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

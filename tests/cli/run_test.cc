@@ -13,7 +13,7 @@
 #include "run/results_file.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::ContainsRegex;
@@ -578,4 +578,4 @@ TEST(Render, APointThatCannotFitIsSaidAndCollected) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

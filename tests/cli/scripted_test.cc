@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::ContainsRegex;
@@ -211,4 +211,4 @@ TEST_F(Scripted, ASchedulerThatCannotBeAskedHidesNothingOfTheStore) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

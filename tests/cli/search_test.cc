@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::ContainsRegex;
@@ -107,4 +107,4 @@ TEST(SearchCommand, AKilledOneGoesOnAndMeasuresNothingTwice) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

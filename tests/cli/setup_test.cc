@@ -6,7 +6,7 @@
 
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::AllOf;
@@ -87,4 +87,4 @@ TEST_F(Setup, RefusesWhatIsNoListOfCommandsAtItsPlace) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "tests/cli/cli.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -182,4 +182,4 @@ TEST_F(ShownCommands, RefuseOptionsThatDoNotGoWithThem) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

@@ -12,7 +12,7 @@
 #include "ridgeline/job_line.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -82,4 +82,4 @@ TEST_F(TrainerOutputTest, CannotPretendToBeALineOfTheJob) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

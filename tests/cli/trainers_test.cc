@@ -9,7 +9,7 @@
 #include "tests/cli/cli.h"
 #include "trainers/find.h"
 
-namespace ridgeline {
+namespace ridgeline::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -23,7 +23,7 @@ const fs::path& Source() {
 
 std::vector<std::string> Shipped() {
   std::vector<std::string> names;
-  for (const fs::path& file : FindTrainers({Source() / "trainers"})) names.push_back(file.stem().string());
+  for (const fs::path& file : trainers::FindTrainers({Source() / "trainers"})) names.push_back(file.stem().string());
   return names;
 }
 
@@ -334,4 +334,4 @@ TEST_F(Trainers, NewWritesNothingWhereNoFigureIsCertain) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::cli

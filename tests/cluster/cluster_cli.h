@@ -31,7 +31,7 @@ inline std::mt19937 SeededRandom() {
 }
 
 // Each start of a sweep's fake trainer adds a line to the folder's file `starts`.
-class ClusterCli : public Cli {
+class ClusterCli : public cli::Cli {
  public:
   virtual ~ClusterCli() = default;
 

@@ -19,7 +19,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::collect {
 
 class CollectTest : public ::testing::Test {
  protected:
@@ -32,30 +32,32 @@ class CollectTest : public ::testing::Test {
   }
 
   // A submitted job with a folder.
-  JobRecord Submit(const std::string& key, const std::vector<Point>& points) {
-    JobRecord job = samples::Job(key, "s", points);
+  store::JobRecord Submit(const std::string& key, const std::vector<Point>& points) {
+    store::JobRecord job = samples::Job(key, "s", points);
     job.job_dir = dir_ / key;
     MakeDirs(job.job_dir);
     store_.RecordIntents({&job, 1});
     store_.MarkSubmitted(key, "1", 20);
     return Live(key);
   }
-  JobRecord Live(const std::string& key) {
-    for (JobRecord& job : store_.LiveJobs()) {
+  store::JobRecord Live(const std::string& key) {
+    for (store::JobRecord& job : store_.LiveJobs()) {
       if (job.key == key) return job;
     }
     return {};
   }
-  static void WriteResult(const JobRecord& job, const RunResult& result) { ResultsWriter(job.job_dir).Append(result); }
-  static void WriteLine(const JobRecord& job, const std::string& id, const std::string& payload) {
+  static void WriteResult(const store::JobRecord& job, const RunResult& result) {
+    ResultsWriter(job.job_dir).Append(result);
+  }
+  static void WriteLine(const store::JobRecord& job, const std::string& id, const std::string& payload) {
     std::ofstream(ResultsFile(job.job_dir), std::ios::app) << FormatJobLine({std::string(kResultLine), id, payload});
   }
-  static void WriteLog(const JobRecord& job, const std::string& id, const std::string& text) {
+  static void WriteLog(const store::JobRecord& job, const std::string& id, const std::string& text) {
     MakeDirs(PointDir(job.job_dir, id));
     WriteFileAtomic(PointDir(job.job_dir, id) / "log.txt", text);
   }
-  std::vector<Collected> End(const JobRecord& job, std::map<std::string, std::string> evidence = {},
-                             JobRecord::State state = JobRecord::State::kEnded) {
+  std::vector<Collected> End(const store::JobRecord& job, std::map<std::string, std::string> evidence = {},
+                             store::JobRecord::State state = store::JobRecord::State::kEnded) {
     const JobToCollect from{job, state, std::move(evidence)};
     return Collect(store_, {&from, 1}, 777);
   }
@@ -64,8 +66,8 @@ class CollectTest : public ::testing::Test {
   }
 
   TempDir dir_;
-  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
   std::vector<Point> points_ = samples::Points(5);
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::collect

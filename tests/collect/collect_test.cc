@@ -17,17 +17,17 @@
 #include "tests/collect/collect_fixture.h"
 #include "trainers/node_part.h"
 
-namespace ridgeline {
+namespace ridgeline::collect {
 namespace {
 
 using samples::Value;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-using State = JobRecord::State;
+using State = store::JobRecord::State;
 
 TEST_F(CollectTest, WholeLinesBecomeResultsOnce) {
-  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  const store::JobRecord job = Submit("rl-1", {points_[0], points_[1]});
   WriteResult(job, samples::Result(points_[0].id));
   WriteResult(job, samples::Result(points_[1].id, RunStatus::kDiverged));
   const std::vector<Collected> collected = End(job, {{"exit_code", "0"}});
@@ -48,7 +48,7 @@ TEST_F(CollectTest, WholeLinesBecomeResultsOnce) {
 }
 
 TEST_F(CollectTest, TakesOnlyFinalResultsFromALiveJob) {
-  const JobRecord job = Submit("rl-1", points_);
+  const store::JobRecord job = Submit("rl-1", points_);
   WriteResult(job, samples::Result(points_[0].id));
   WriteResult(job, samples::Result(points_[1].id, RunStatus::kCancelled));  // exec may run it again
   WriteLine(job, points_[2].id, "{\"version\": 99}");
@@ -67,7 +67,7 @@ TEST_F(CollectTest, TakesOnlyFinalResultsFromALiveJob) {
 }
 
 TEST_F(CollectTest, AJobThatIsLookedAtAgainIsReadOnFromWhereItWas) {
-  const JobRecord job = Submit("rl-1", points_);
+  const store::JobRecord job = Submit("rl-1", points_);
   JobResults results;
   const auto look = [&](State state = State::kRunning) {
     const JobToCollect from{Live("rl-1"), state, {}, &results};
@@ -90,7 +90,7 @@ TEST_F(CollectTest, AJobThatIsLookedAtAgainIsReadOnFromWhereItWas) {
   EXPECT_EQ(Of(3, "reason"), Cell("lost"));
 
   std::filesystem::remove(ResultsFile(job.job_dir));  // as if a folder was made anew
-  const JobRecord again = Submit("rl-1b", {points_[3]});
+  const store::JobRecord again = Submit("rl-1b", {points_[3]});
   WriteResult(again, samples::Result(points_[3].id));
   const JobToCollect from{again, State::kEnded, {}, &results};
   EXPECT_THAT(Collect(store_, {&from, 1}, 1), SizeIs(1)) << "a file shorter than what was read is another one";
@@ -103,12 +103,12 @@ class CollectParts : public CollectTest {
   RunResult First() const {
     RunResult first = samples::Result(points_[0].id);
     first.evidence[kNodesEvidence] = "2";
-    first.evidence[kAwaitsNodesEvidence] = "yes";
+    first.evidence[trainers::kAwaitsNodesEvidence] = "yes";
     SetTimes(900, first);
     return first;
   }
-  NodePart Part(int64_t node, RunStatus status = RunStatus::kOk) const {
-    NodePart part;
+  trainers::NodePart Part(int64_t node, RunStatus status = RunStatus::kOk) const {
+    trainers::NodePart part;
     part.node = node;
     part.name = "n" + std::to_string(node);
     part.end = samples::Result(points_[0].id, status);
@@ -122,9 +122,9 @@ class CollectParts : public CollectTest {
   }
   std::string FirstPart() const {
     const RunSpec spec = points_[0].spec;
-    return EncodePart(nullptr, Part(0), kMaxPartBytes, &spec);
+    return trainers::EncodePart(nullptr, Part(0), kMaxPartBytes, &spec);
   }
-  void Tell(const JobRecord& job, const std::string& payload) const {
+  void Tell(const store::JobRecord& job, const std::string& payload) const {
     std::ofstream(PartsFile(job.job_dir), std::ios::app)
         << FormatJobLine({std::string(kPartLine), points_[0].id, payload});
   }
@@ -135,19 +135,19 @@ class CollectParts : public CollectTest {
 };
 
 TEST_F(CollectParts, OneResultComesOfAllTogether) {
-  const JobRecord job = Submit("rl-1", {points_[0]});
+  const store::JobRecord job = Submit("rl-1", {points_[0]});
   JobResults results;
   WriteResult(job, First());
   EXPECT_EQ(Look(results), 0U);
   Tell(job, FirstPart());
   EXPECT_EQ(Look(results), 0U);
   Tell(job, "no part of anything");
-  Tell(job, EncodePart(nullptr, Part(7)));
-  NodePart earlier = Part(1, RunStatus::kOomDevice);
+  Tell(job, trainers::EncodePart(nullptr, Part(7)));
+  trainers::NodePart earlier = Part(1, RunStatus::kOomDevice);
   SetTimes(50, earlier.end);
-  Tell(job, EncodePart(nullptr, earlier));
+  Tell(job, trainers::EncodePart(nullptr, earlier));
   EXPECT_EQ(Look(results), 0U) << "that was an earlier attempt";
-  Tell(job, EncodePart(nullptr, Part(1, RunStatus::kOomDevice)));
+  Tell(job, trainers::EncodePart(nullptr, Part(1, RunStatus::kOomDevice)));
   EXPECT_EQ(Look(results), 1U);
   EXPECT_EQ(Of(0, "status"), Cell("oom_device"));
   EXPECT_EQ(Of(0, "message"), Cell("n1 (node 1 of 2): it ended"));
@@ -157,7 +157,7 @@ TEST_F(CollectParts, OneResultComesOfAllTogether) {
 }
 
 TEST_F(CollectParts, AJobThatEndsWithoutOneSaysSo) {
-  const JobRecord job = Submit("rl-1", {points_[0]});
+  const store::JobRecord job = Submit("rl-1", {points_[0]});
   WriteResult(job, First());
   Tell(job, FirstPart());
   EXPECT_THAT(End(job), SizeIs(1));
@@ -173,15 +173,16 @@ TEST_F(CollectParts, LogsOfPodsTellTheSame) {
   const FolderCollection half = CollectLogs(store_, dir_.path(), MeasuredAsDefault());
   EXPECT_EQ(half.added, 0) << "its other pod may still run";
   EXPECT_THAT(half.problems, testing::ElementsAre(HasSubstr("lacks what its other nodes' pods say")));
-  WriteFile(dir_ / "1.log", "| words\n" + FormatJobLine({std::string(kPartLine), points_[0].id,
-                                                         EncodePart(nullptr, Part(1, RunStatus::kOomDevice))}));
+  WriteFile(dir_ / "1.log",
+            "| words\n" + FormatJobLine({std::string(kPartLine), points_[0].id,
+                                         trainers::EncodePart(nullptr, Part(1, RunStatus::kOomDevice))}));
   EXPECT_EQ(CollectLogs(store_, dir_.path(), MeasuredAsDefault()).added, 1);
   EXPECT_EQ(Of(0, "status"), Cell("oom_device"));
 }
 
 // A killed writer leaves a part of a line. The next writer begins a new line.
 TEST_F(CollectTest, AFileThatIsCutAnywhereGivesWhatIsWholeAndNothingElse) {
-  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  const store::JobRecord job = Submit("rl-1", {points_[0], points_[1]});
   WriteResult(job, samples::Result(points_[0].id));
   const std::string first = ReadFile(ResultsFile(job.job_dir));
   WriteResult(job, samples::Result(points_[1].id));
@@ -192,7 +193,7 @@ TEST_F(CollectTest, AFileThatIsCutAnywhereGivesWhatIsWholeAndNothingElse) {
   for (size_t size = 0; size < both.size(); size += near_an_end(size) ? 1 : 13) {
     // A line that lacks only its end becomes whole when that comes.
     if (size + 1 == first.size() || size + 1 == both.size()) continue;
-    Store store = Store::Open(":memory:", Store::Mode::kReadWrite);
+    store::Store store = store::Store::Open(":memory:", store::Store::Mode::kReadWrite);
     store.PutSweep(samples::Sweep("s"), points_);
     store.RecordIntents({&job, 1});
     WriteFile(ResultsFile(job.job_dir), both.substr(0, size));
@@ -210,7 +211,7 @@ TEST_F(CollectTest, AFileThatIsCutAnywhereGivesWhatIsWholeAndNothingElse) {
 }
 
 TEST_F(CollectTest, AnInterruptedPointOfAnEndedJobIsKeptAndRunAgain) {
-  const JobRecord job = Submit("rl-1", {points_[0]});
+  const store::JobRecord job = Submit("rl-1", {points_[0]});
   WriteResult(job, samples::Result(points_[0].id, InfrastructureReason::kPreempted));
   EXPECT_THAT(End(job), SizeIs(1));
   EXPECT_EQ(Of(0, "reason"), Cell("preempted"));
@@ -219,7 +220,7 @@ TEST_F(CollectTest, AnInterruptedPointOfAnEndedJobIsKeptAndRunAgain) {
 }
 
 TEST_F(CollectTest, ABadResultIsAStorageFaultAndStays) {
-  const JobRecord job = Submit("rl-1", points_);
+  const store::JobRecord job = Submit("rl-1", points_);
   const std::string whole = DumpJson(EncodeResult(samples::Result(points_[0].id)));
   const std::string cut = whole.substr(0, whole.size() / 2);
   WriteLine(job, points_[0].id, cut);
@@ -264,7 +265,7 @@ TEST_F(CollectTest, ResultsThatAreMissingGetTheSchedulersWord) {
   };
   for (size_t i = 0; i < std::size(cases); ++i) {
     const auto& [end, reason, want] = cases[i];
-    const JobRecord job = Submit("rl-" + std::to_string(i), {points_[0]});
+    const store::JobRecord job = Submit("rl-" + std::to_string(i), {points_[0]});
     WriteLog(job, points_[0].id, "step 1\n");
     EXPECT_THAT(End(job, {{"end", end}, {"reason", reason}, {"exit_code", "137"}, {"node", "n7"}}), SizeIs(1));
     EXPECT_EQ(Of(0, "rtrim(status || ' ' || reason)"), Cell(want)) << end << reason;
@@ -289,7 +290,7 @@ TEST_F(CollectTest, APointThatHadNotBegunIsNeverItsJobsEnd) {
 }
 
 TEST_F(CollectTest, AnExecThatTheDiskFailedSaysNothingOfItsPoints) {
-  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  const store::JobRecord job = Submit("rl-1", {points_[0], points_[1]});
   WriteLog(job, points_[0].id, "step 1\n");
   const std::vector<Collected> ends = End(job, {{"end", "crashed"}, {"exit_code", "3"}});
   ASSERT_THAT(ends, SizeIs(2));
@@ -308,14 +309,14 @@ TEST_F(CollectTest, TheJobsOwnEndSpeaksWhereTheSchedulerSaysNothing) {
 }
 
 TEST_F(CollectTest, CancelledIsWhatAPersonDid) {
-  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  const store::JobRecord job = Submit("rl-1", {points_[0], points_[1]});
   WriteResult(job, samples::Result(points_[0].id, InfrastructureReason::kPreempted));
   End(job, {{"end", "infrastructure"}, {"reason", "preempted"}, {"message", "its pod was deleted"}}, State::kCancelled);
   EXPECT_EQ(Of(1, "status"), Cell("cancelled"));
 }
 
 TEST_F(CollectTest, AJobWhoseFolderIsGoneLostItsStorage) {
-  const JobRecord job = Submit("rl-1", {points_[0]});
+  const store::JobRecord job = Submit("rl-1", {points_[0]});
   std::filesystem::remove_all(job.job_dir);
   EXPECT_THAT(End(job), SizeIs(1));
   EXPECT_EQ(Of(0, "reason"), Cell("storage"));
@@ -324,17 +325,17 @@ TEST_F(CollectTest, AJobWhoseFolderIsGoneLostItsStorage) {
 // Slurm's script reports a folder that its node lacks. The node is at fault only if other machines have the folder.
 TEST_F(CollectTest, AFolderThatOnlyANodeLacksIsTheNodesFault) {
   const std::map<std::string, std::string> said = {{"end", "infrastructure"}, {"reason", "node"}, {"node", "n1"}};
-  const JobRecord job = Submit("rl-1", {points_[0]});
+  const store::JobRecord job = Submit("rl-1", {points_[0]});
   EXPECT_EQ(End(job, said).at(0).end, InfrastructureReason::kNode);
-  const JobRecord gone = Submit("rl-2", {points_[1]});
+  const store::JobRecord gone = Submit("rl-2", {points_[1]});
   std::filesystem::remove_all(gone.job_dir);
   EXPECT_EQ(End(gone, said).at(0).end, InfrastructureReason::kStorage);
 }
 
 TEST_F(CollectTest, AFileThatCannotBeReadEndsNothing) {
-  const JobRecord one = Submit("rl-1", {points_[0], points_[1]});
+  const store::JobRecord one = Submit("rl-1", {points_[0], points_[1]});
   WriteResult(one, samples::Result(points_[0].id));
-  const JobRecord other = Submit("rl-2", {points_[2]});
+  const store::JobRecord other = Submit("rl-2", {points_[2]});
   std::filesystem::remove_all(other.job_dir);
   std::filesystem::create_symlink(other.job_dir, other.job_dir);  // a circular link fails like a bad disk
   const JobToCollect both[] = {{one, State::kEnded, {}}, {other, State::kEnded, {}}};
@@ -360,8 +361,8 @@ TEST_F(CollectTest, AFileThatIsNoResultsFileConcernsOnlyItsOwnPoints) {
   };
   for (size_t i = 0; i < std::size(cases); ++i) {
     const auto& [says, make] = cases[i];
-    const JobRecord bad = Submit("rl-bad" + std::to_string(i), {points_[0]});
-    const JobRecord good = Submit("rl-good" + std::to_string(i), {points_[1]});
+    const store::JobRecord bad = Submit("rl-bad" + std::to_string(i), {points_[0]});
+    const store::JobRecord good = Submit("rl-good" + std::to_string(i), {points_[1]});
     MakeDirs(PointDir(bad.job_dir, points_[0].id));  // it began
     make(ResultsFile(bad.job_dir));
     WriteResult(good, samples::Result(points_[1].id));
@@ -376,14 +377,14 @@ TEST_F(CollectTest, AFileThatIsNoResultsFileConcernsOnlyItsOwnPoints) {
                                    "limit; " + ResultsFile(bad.job_dir).string() + " " + says);
     EXPECT_EQ(Of(0, "evidence ->> 'result_error'"), Cell(ResultsFile(bad.job_dir).string() + " " + says));
   }
-  const JobRecord silent = Submit("rl-silent", {points_[2]});
+  const store::JobRecord silent = Submit("rl-silent", {points_[2]});
   MakeDirs(ResultsFile(silent.job_dir));
   End(silent);
   EXPECT_EQ(Of(2, "reason"), Cell("storage")) << "where the scheduler says nothing";
 }
 
 TEST_F(CollectTest, ADamagedLineIsToldOfWhereItsResultIsMissing) {
-  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  const store::JobRecord job = Submit("rl-1", {points_[0], points_[1]});
   WriteResult(job, samples::Result(points_[0].id));
   WriteResult(job, samples::Result(points_[1].id));
   std::string text = ReadFile(ResultsFile(job.job_dir));
@@ -452,7 +453,7 @@ TEST_F(CollectTest, ManyJobsComeInOrderAndNoneTwice) {
 
 // SIGTERM gives no reason. The node assumes that a person sent it; the scheduler knows better.
 TEST_F(CollectTest, TheSchedulerKnowsWhyAJobWasToldToEnd) {
-  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  const store::JobRecord job = Submit("rl-1", {points_[0], points_[1]});
   RunResult told = samples::Result(points_[0].id, RunStatus::kCancelled);
   WriteResult(job, told);
   WriteResult(job, samples::Result(points_[1].id, RunStatus::kOk));
@@ -464,7 +465,7 @@ TEST_F(CollectTest, TheSchedulerKnowsWhyAJobWasToldToEnd) {
 }
 
 TEST_F(CollectTest, APointWhoseTurnNeverCameIsLostAndNotTimedOut) {
-  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  const store::JobRecord job = Submit("rl-1", {points_[0], points_[1]});
   MakeDirs(PointDir(job.job_dir, points_[0].id));
   const std::vector<Collected> ends = End(job, {{"end", "timeout"}, {"message", "past the time limit"}});
   ASSERT_THAT(ends, SizeIs(2));
@@ -476,7 +477,7 @@ TEST_F(CollectTest, APointWhoseTurnNeverCameIsLostAndNotTimedOut) {
 }
 
 TEST_F(CollectTest, APointAfterOneThatEndedWellNeverHadItsTurn) {
-  const JobRecord job = Submit("rl-1", {points_[0], points_[1], points_[2]});
+  const store::JobRecord job = Submit("rl-1", {points_[0], points_[1], points_[2]});
   WriteResult(job, samples::Result(points_[0].id));  // which leaves no folder
   for (const char* when : {"at once", "when the first is known"}) {
     SCOPED_TRACE(when);
@@ -487,7 +488,7 @@ TEST_F(CollectTest, APointAfterOneThatEndedWellNeverHadItsTurn) {
 }
 
 TEST_F(CollectTest, AJobThatNeverBeganTellsWhyForAllItsPoints) {
-  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  const store::JobRecord job = Submit("rl-1", {points_[0], points_[1]});
   for (const Collected& end :
        End(job, {{"end", "infrastructure"}, {"reason", "rights"}, {"message", "no such node"}})) {
     EXPECT_EQ(end.end, InfrastructureReason::kRights);
@@ -497,8 +498,8 @@ TEST_F(CollectTest, AJobThatNeverBeganTellsWhyForAllItsPoints) {
 
 TEST_F(CollectTest, FoldersOfJobsThatNobodyRecordedAreCollectedOnce) {
   const auto jobs = dir_ / "by hand";
-  const JobRecord one = [&] {
-    JobRecord job;
+  const store::JobRecord one = [&] {
+    store::JobRecord job;
     job.job_dir = jobs / "rl-1";
     MakeDirs(job.job_dir);
     return job;
@@ -539,4 +540,4 @@ TEST_F(CollectTest, LogsOfPodsHoldResultsToo) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::collect

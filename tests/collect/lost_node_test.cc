@@ -9,13 +9,13 @@
 
 #include "tests/collect/collect_fixture.h"
 
-namespace ridgeline {
+namespace ridgeline::collect {
 namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-using State = JobRecord::State;
+using State = store::JobRecord::State;
 using CollectLostNode = CollectTest;
 
 // A point on two nodes, as the first of them saw it.
@@ -27,7 +27,7 @@ RunResult OnTwoNodes(const Point& point, const RunEnd& end) {
 }
 
 TEST_F(CollectLostNode, IfANodeIsLostItCausedTheCrashThatAnotherSaw) {
-  const JobRecord job = Submit("rl-1", {points_[0], points_[1], points_[2]});
+  const store::JobRecord job = Submit("rl-1", {points_[0], points_[1], points_[2]});
   WriteResult(job, OnTwoNodes(points_[0], RunStatus::kCrashed));
   WriteResult(job, OnTwoNodes(points_[1], RunStatus::kTimeout));
   WriteResult(job, OnTwoNodes(points_[2], RunStatus::kDiverged));
@@ -61,21 +61,21 @@ TEST_F(CollectLostNode, ACrashOnSeveralNodesIsWhatTheirJobEndedOfWhereThatIsNoTr
   };
   for (size_t i = 0; i < std::size(cases); ++i) {
     const auto& [evidence, state, want] = cases[i];
-    const JobRecord job = Submit("rl-" + std::to_string(i), {points_[0]});
+    const store::JobRecord job = Submit("rl-" + std::to_string(i), {points_[0]});
     WriteResult(job, OnTwoNodes(points_[0], RunStatus::kCrashed));
     EXPECT_THAT(End(job, evidence, state), SizeIs(1));
     EXPECT_EQ(Of(0, "rtrim(status || ' ' || reason)"), Cell(want)) << i;
     EXPECT_THAT(std::get<std::string>(Of(0, "message")), HasSubstr("rank 1 on n2 closed the connection"));
   }
   // On a single node only the trainer can have crashed.
-  const JobRecord job = Submit("rl-one", {points_[1]});
+  const store::JobRecord job = Submit("rl-one", {points_[1]});
   WriteResult(job, samples::Result(points_[1].id, RunStatus::kCrashed));
   EXPECT_THAT(End(job, {{"end", "infrastructure"}, {"reason", "node"}}), SizeIs(1));
   EXPECT_EQ(Of(1, "status"), Cell("crashed"));
 }
 
 TEST_F(CollectLostNode, ACrashAfterWhichAllNodesDidWellIsTheTrainers) {
-  const JobRecord job = Submit("rl-1", points_);
+  const store::JobRecord job = Submit("rl-1", points_);
   WriteResult(job, OnTwoNodes(points_[0], RunStatus::kCrashed));
   WriteResult(job, samples::Result(points_[1].id));  // on the first node alone
   JobResults results;
@@ -96,4 +96,4 @@ TEST_F(CollectLostNode, ACrashAfterWhichAllNodesDidWellIsTheTrainers) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::collect

@@ -19,7 +19,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::collect {
 namespace {
 
 using samples::Value;
@@ -34,8 +34,8 @@ constexpr char kSweep[] = "name: s\ndefaults: {model: llama-10m, seq_length: 64}
 class RebuildTest : public testing::Test {
  protected:
   RebuildTest() {
-    sweep_ = ParseSweep(kSweep, "s.yaml");
-    points_ = Expand(sweep_);
+    sweep_ = sweep::ParseSweep(kSweep, "s.yaml");
+    points_ = sweep::Expand(sweep_);
     KeepSweep(out_, sweep_);
   }
 
@@ -72,8 +72,8 @@ class RebuildTest : public testing::Test {
 
   TempDir dir_;
   const std::filesystem::path out_ = dir_ / "out";
-  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
-  Sweep sweep_;
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
+  sweep::Sweep sweep_;
   std::vector<Point> points_;
   int64_t made_ = 0;
 };
@@ -99,7 +99,7 @@ TEST_F(RebuildTest, JobsWithAllTheirResultsHaveEnded) {
 
 // Nobody knows before the next run what a search would choose next.
 TEST_F(RebuildTest, ASearchHasThePointsThatItRan) {
-  KeepSweep(out_, ParseSweep(std::string(kSweep) + "search: {maximize: fit, budget: 2}\n", "s.yaml"));
+  KeepSweep(out_, sweep::ParseSweep(std::string(kSweep) + "search: {maximize: fit, budget: 2}\n", "s.yaml"));
   const Job job = Submit("rl-1", {points_[0], points_[2]});
   Measured(job, points_[0]);
   Measured(job, points_[2]);
@@ -114,7 +114,7 @@ TEST_F(RebuildTest, AJobThatMayStillRunIsAnIntentOfTheNextRun) {
   EXPECT_EQ(Rebuild().live, 1);
   EXPECT_EQ(States(), "rl-1 intent");
   EXPECT_EQ(Ends(), "0 ok 1") << "what it has is taken, and nothing is lost";
-  const std::vector<JobRecord> live = store_.LiveJobs("s");
+  const std::vector<store::JobRecord> live = store_.LiveJobs("s");
   ASSERT_THAT(live, SizeIs(1));
   EXPECT_EQ(live[0].launcher, "slurm");
   EXPECT_EQ(live[0].job_dir, job.job_dir);
@@ -153,7 +153,7 @@ TEST_F(RebuildTest, TakesResultsThatCameSinceAJobEnded) {
   const Job job = Submit("rl-1", {points_[0], points_[1]});
   Measured(job, points_[0]);
   Rebuild();
-  const JobToCollect ended{store_.LiveJob("rl-1").value(), JobRecord::State::kEnded, {}};
+  const JobToCollect ended{store_.LiveJob("rl-1").value(), store::JobRecord::State::kEnded, {}};
   ASSERT_THAT(Collect(store_, {&ended, 1}, 777), SizeIs(1));
   EXPECT_EQ(Ends(), "0 ok 1, 1 infrastructure 1");
   EXPECT_EQ(Rebuild().results, 0);
@@ -182,11 +182,11 @@ TEST_F(RebuildTest, JobsThatCannotRunOrHaveNoSweepAreLost) {
 
 TEST_F(RebuildTest, RebuildsTheSettingsThatALauncherGot) {
   // On Slurm, although the file names no launcher: `run --launcher slurm`.
-  sweep_ = ParseSweep(std::string(kSweep) + "launch: {slurm: {gpus: 8, container: 'a:1'}}\n", "s.yaml");
+  sweep_ = sweep::ParseSweep(std::string(kSweep) + "launch: {slurm: {gpus: 8, container: 'a:1'}}\n", "s.yaml");
   KeepSweep(out_, sweep_);
   sweep_.launch.launcher = "slurm";
   Job job = Submit("rl-1", points_, "default", "slurm");
-  job.setup = SetupOf(LaunchOf(sweep_, points_[0]));
+  job.setup = SetupOf(sweep::LaunchOf(sweep_, points_[0]));
   ASSERT_THAT(job.setup, HasSubstr("a:1"));
   WriteFileAtomic(JobFile(job), JobText(job));
   for (const Point& point : points_) Measured(job, point);
@@ -219,4 +219,4 @@ TEST_F(RebuildTest, AFolderThatCannotBeReadIsSaidAndTheOthersAreTaken) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::collect

@@ -8,14 +8,14 @@
 #include "run/result.h"
 #include "tests/collect/collect_fixture.h"
 
-namespace ridgeline {
+namespace ridgeline::collect {
 namespace {
 
 class CollectTimeouts : public CollectTest {
  protected:
   // A job with a point that may take 100 s and began at `began_s`.
-  JobRecord Began(int64_t began_s) {
-    JobRecord job = Submit("rl-1", {points_[0]});
+  store::JobRecord Began(int64_t began_s) {
+    store::JobRecord job = Submit("rl-1", {points_[0]});
     job.started_unix_ns = 1'000'000'000'000;
     Job file;
     file.key = job.key;
@@ -49,13 +49,13 @@ TEST_F(CollectTimeouts, ATimeoutAfterThePointHadItsTimeIsThePoints) {
 
 // As in a pod, whose folder is not here: the point began with its job at the earliest.
 TEST_F(CollectTimeouts, APointWithoutABeginCountsFromItsJobsStart) {
-  const JobRecord job = Began(1540);
+  const store::JobRecord job = Began(1540);
   std::filesystem::remove(PointDir(job.job_dir, points_[0].id) / SpecName(0));
   EXPECT_EQ(End(job, TimeoutAt(1080)).at(0).end, RunEnd(InfrastructureReason::kStart));
 }
 
 TEST_F(CollectTimeouts, APointWithoutABeginThatMayHaveHadItsTimeTimedOut) {
-  const JobRecord job = Began(1540);
+  const store::JobRecord job = Began(1540);
   std::filesystem::remove(PointDir(job.job_dir, points_[0].id) / SpecName(0));
   EXPECT_EQ(End(job, TimeoutAt(1100)).at(0).end, RunEnd(RunStatus::kTimeout));
 }
@@ -65,7 +65,7 @@ TEST_F(CollectTimeouts, WhoseTimesAreUnknownAreThePoints) {
 }
 
 TEST_F(CollectTimeouts, APointThatWasToldToEndWithinItsTimeIsAStart) {
-  const JobRecord job = Began(1540);
+  const store::JobRecord job = Began(1540);
   RunResult told = samples::Result(points_[0].id);
   SetEnd(InfrastructureReason::kPreempted, told);
   told.started_unix_ns = 1'540'000'000'000;
@@ -75,4 +75,4 @@ TEST_F(CollectTimeouts, APointThatWasToldToEndWithinItsTimeIsAStart) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::collect

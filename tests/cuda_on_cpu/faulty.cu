@@ -6,8 +6,8 @@
 namespace cuda_on_cpu {
 namespace {
 
-using ridgeline::kAllLanes;
-using ridgeline::kWarp;
+using ridgeline::engine::kAllLanes;
+using ridgeline::engine::kWarp;
 constexpr int kThreads = kFaultyCount;
 
 __global__ void ReverseKernel(float* x) {
@@ -19,7 +19,7 @@ __global__ void ReverseKernel(float* x) {
 
 __global__ void SumKernel(float* x) {
   __shared__ float scratch[kWarp];
-  const float sum = ridgeline::BlockSum(x[threadIdx.x], scratch);
+  const float sum = ridgeline::engine::BlockSum(x[threadIdx.x], scratch);
   if (threadIdx.x == 0) x[0] = sum;
 }
 
@@ -80,7 +80,7 @@ __global__ void BeyondShared(float* x) {
 }
 
 __global__ void BeyondDynamicShared(float* x) {
-  auto* held = ridgeline::DynamicShared<float>();
+  auto* held = ridgeline::engine::DynamicShared<float>();
   held[threadIdx.x + 1] = x[threadIdx.x];
   __syncthreads();
   x[threadIdx.x] = held[threadIdx.x];
@@ -89,11 +89,11 @@ __global__ void BeyondDynamicShared(float* x) {
 __global__ void BeyondMemory(float* x) { x[threadIdx.x + 1] = 0; }
 
 __global__ void Misaligned(float* x) {
-  if (threadIdx.x == 0) ridgeline::StoreVec<float, 4>(x, ridgeline::LoadVec<float, 4>(x + 1));
+  if (threadIdx.x == 0) ridgeline::engine::StoreVec<float, 4>(x, ridgeline::engine::LoadVec<float, 4>(x + 1));
 }
 
 void Start(void (*kernel)(float*), float* x, size_t shared_bytes = 0, unsigned blocks = 1) {
-  ridgeline::Launch(nullptr, {{blocks}, {kThreads}, shared_bytes}, kernel, x);
+  ridgeline::engine::Launch(nullptr, {{blocks}, {kThreads}, shared_bytes}, kernel, x);
 }
 
 }  // namespace

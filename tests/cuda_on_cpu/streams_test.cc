@@ -14,10 +14,10 @@
 namespace cuda_on_cpu {
 namespace {
 
-using ridgeline::CudaEvent;
-using ridgeline::CudaStream;
-using ridgeline::NewCudaEvent;
-using ridgeline::NewCudaStream;
+using ridgeline::engine::CudaEvent;
+using ridgeline::engine::CudaStream;
+using ridgeline::engine::NewCudaEvent;
+using ridgeline::engine::NewCudaStream;
 
 TEST(MemoryDeathTest, TheHostCannotReadTheDevices) {
   ResetMachine();
@@ -53,7 +53,7 @@ TEST(Memory, CopiesStayInOneAllocation) {
 
 TEST(Streams, AReadBeforeTheCopyGetsOldContent) {
   ResetMachine();
-  const ridgeline::PinnedBuffer pinned = ridgeline::NewPinnedBuffer(kNumbersBytes);
+  const ridgeline::engine::PinnedBuffer pinned = ridgeline::engine::NewPinnedBuffer(kNumbersBytes);
   const auto* values = reinterpret_cast<const float*>(pinned.get());
   const CudaStream stream = NewCudaStream();
   const Numbers x;
@@ -67,7 +67,7 @@ TEST(Streams, PinnedMemoryIsReadWhenTheCopysTurnComes) {
   ResetMachine();
   const CudaStream stream = NewCudaStream();
   const Numbers x;
-  const ridgeline::PinnedBuffer pinned = ridgeline::NewPinnedBuffer(kNumbersBytes);
+  const ridgeline::engine::PinnedBuffer pinned = ridgeline::engine::NewPinnedBuffer(kNumbersBytes);
   auto* values = reinterpret_cast<float*>(pinned.get());
   values[5] = 50;
   ASSERT_EQ(cudaMemcpyAsync(x.data(), values, kNumbersBytes, cudaMemcpyHostToDevice, stream.get()), cudaSuccess);
@@ -183,9 +183,9 @@ TEST(Graphs, ReplaysTheRecordingOfTwoStreams) {
     cudaEventRecord(join.get(), b.get());
     cudaStreamWaitEvent(a.get(), join.get(), 0);
     ASSERT_EQ(cudaStreamEndCapture(a.get(), &recorded), cudaSuccess);
-    const ridgeline::CudaGraph graph(recorded);
+    const ridgeline::engine::CudaGraph graph(recorded);
     ASSERT_EQ(cudaGraphInstantiate(&instance, graph.get(), 0), cudaSuccess);
-    const ridgeline::CudaGraphExec replayed(instance);
+    const ridgeline::engine::CudaGraphExec replayed(instance);
     EXPECT_EQ(x.Read()[5], 5) << "recording must run nothing";
     for (const float expected : {5.0F, 0.0F}) {
       ASSERT_EQ(cudaGraphLaunch(replayed.get(), a.get()), cudaSuccess);

@@ -8,7 +8,7 @@
 
 #include "driver/patience.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 TEST(BatchSize, GrowsWhileCallsAreQuickAndShrinksWhenTheyAreSlow) {
@@ -54,4 +54,4 @@ TEST(AskInBatches, AnswersInTheOrderOfTheQuestions) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -8,7 +8,7 @@
 
 #include "tests/driver/world.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 using ::testing::Contains;
@@ -64,7 +64,7 @@ TEST(DriverCampaign, KilledAnywhereEveryPointHasOneResultOfEach) {
     world.options.max_parallel = 2;
     world.yaml += "launch: {bundle: 2}\n";
     world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
-      entry.phase = JobPhase::kRunning;
+      entry.phase = launch::JobPhase::kRunning;
       if (entry.polls > 1) world.Finish(entry);
     };
     // The first campaign is killed somewhere. The second begins while the first one's jobs may still live, and is
@@ -102,7 +102,7 @@ TEST(DriverCampaign, JobsOfAnotherAreWaitedForAndTheirResultsAreItsOwn) {
   World world(2);
   world.yaml += "launch: {bundle: 2}\n";
   world.options.campaign = "first";
-  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = launch::JobPhase::kRunning; };
   world.step = [&] {
     if (world.launcher.poll_calls > 3) throw Killed();
   };
@@ -143,7 +143,7 @@ TEST(DriverCampaign, AnotherDoesNotFindItsStepsDone) {
   World world(1);
   world.yaml += "checkpoint: {dir: saved}\n";
   std::set<std::string> folders;
-  world.launcher.on_submit = [&](const LaunchJob& job) {
+  world.launcher.on_submit = [&](const launch::LaunchJob& job) {
     const Job read = DecodeJob(ReadJsonFile(job.job_file), job.job_file.string());
     EXPECT_TRUE(folders.insert(read.points.at(0).spec.checkpoint_dir).second) << "it is another's";
   };
@@ -173,4 +173,4 @@ TEST(DriverCampaign, SaysHowMuchOfItAnotherMachineOrBuildMeasured) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

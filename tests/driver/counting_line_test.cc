@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 TEST(CountingLine, ShowsHowFarItIsAndHowLongItTakes) {
@@ -45,4 +45,4 @@ TEST(CountingLine, ShowsNothingWhereNobodyLooks) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -8,7 +8,7 @@
 
 #include <cstdlib>
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 using ::testing::HasSubstr;
@@ -144,4 +144,4 @@ TEST(DisplayOptions, AFileIsNoTerminal) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

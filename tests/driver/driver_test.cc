@@ -8,7 +8,7 @@
 
 #include "tests/driver/world.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 using ::testing::Contains;
@@ -89,7 +89,7 @@ TEST(Driver, ThePointOfTwoSweepsIsPaidForOnce) {
 
 TEST(Driver, CommitsTheIntentAndTheFileBeforeItSubmits) {
   World world(1);
-  world.launcher.on_submit = [&](const LaunchJob& job) {
+  world.launcher.on_submit = [&](const launch::LaunchJob& job) {
     const Table row = world.Query("SELECT key, state FROM jobs");
     ASSERT_THAT(row.rows, SizeIs(1));
     EXPECT_EQ(CellText(row.rows[0][0]), job.key);
@@ -103,7 +103,7 @@ TEST(Driver, CommitsTheIntentAndTheFileBeforeItSubmits) {
 TEST(Driver, APointPredictedNotToFitBecomesARow) {
   World world;
   world.yaml = "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {batch_size: [1, 2, 4]}\n";
-  world.options.node = {5000 + kProcessBaseBytes, "free here"};
+  world.options.node = {5000 + predict::kProcessBaseBytes, "free here"};
   world.forecast = [](const RunSpec& spec) { return spec.batch_size == 4 ? 6000 : 1000; };
   const RunSummary summary = world.Run();
   EXPECT_EQ(summary.ok, 2);
@@ -117,7 +117,7 @@ TEST(Driver, APointPredictedNotToFitBecomesARow) {
 TEST(Driver, APointPredictedNotToFitRunsWhereThatIsAskedFor) {
   World world;
   world.yaml = "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {batch_size: [1, 2, 4]}\n";
-  world.options.node = {5000 + kProcessBaseBytes, "free here"};
+  world.options.node = {5000 + predict::kProcessBaseBytes, "free here"};
   world.forecast = [](const RunSpec& spec) { return spec.batch_size == 4 ? 6000 : 1000; };
   EXPECT_EQ(world.Run().ok, 2);
   world.options.include_oom = true;
@@ -128,25 +128,25 @@ TEST(Driver, APointPredictedNotToFitRunsWhereThatIsAskedFor) {
 TEST(Driver, APointPredictedNotToFitIsJudgedAnewAtEachRun) {
   World world;
   world.yaml = "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {batch_size: [1, 4]}\n";
-  world.options.node = {5000 + kProcessBaseBytes, "free here"};
+  world.options.node = {5000 + predict::kProcessBaseBytes, "free here"};
   world.forecast = [](const RunSpec& spec) { return spec.batch_size == 4 ? 6000 : 1000; };
   const std::string skipped = "SELECT count(*) FROM results WHERE status = 'skipped_predicted_oom'";
   world.Run();
-  world.options.node = {5500 + kProcessBaseBytes, "free here"};
+  world.options.node = {5500 + predict::kProcessBaseBytes, "free here"};
   RunSummary summary = world.Run();
   EXPECT_EQ(summary.failed, 1);
   EXPECT_EQ(world.observer.start.finished, 1) << "nobody measured the other";
   EXPECT_EQ(world.observer.start.predicted_oom, 1);
   EXPECT_EQ(world.Count(skipped), 1) << "as before";
-  world.options.node = {5500 + kProcessBaseBytes, "memory_limit 5 kB"};
+  world.options.node = {5500 + predict::kProcessBaseBytes, "memory_limit 5 kB"};
   EXPECT_EQ(world.Run().failed, 1);
   EXPECT_EQ(world.Count(skipped), 2) << "for another reason";
-  world.options.node = {9000 + kProcessBaseBytes, "free here"};
+  world.options.node = {9000 + predict::kProcessBaseBytes, "free here"};
   summary = world.Run();
   EXPECT_EQ(summary.ok, 2);
   EXPECT_EQ(summary.failed, 0);
   EXPECT_EQ(world.observer.start.predicted_oom, 0);
-  world.options.node = {5000 + kProcessBaseBytes, "free here"};
+  world.options.node = {5000 + predict::kProcessBaseBytes, "free here"};
   EXPECT_EQ(world.Run().ok, 2) << "what was measured stays so";
 }
 
@@ -172,7 +172,7 @@ TEST(Driver, KeepsToItsWindowOfJobs) {
   size_t most = 0;
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
     size_t live = 0;
-    for (const auto& [key, job] : world.launcher.jobs) live += job.phase != JobPhase::kEnded ? 1 : 0;
+    for (const auto& [key, job] : world.launcher.jobs) live += job.phase != launch::JobPhase::kEnded ? 1 : 0;
     most = std::max(most, live);
     if (entry.polls == 3) world.Finish(entry);
   };
@@ -212,7 +212,7 @@ TEST(Driver, LeavesALauncherAloneAsLongAsItWishes) {
   World world(1);
   world.launcher.poll_pause_ns = 20'000'000'000;
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
-    entry.phase = JobPhase::kRunning;
+    entry.phase = launch::JobPhase::kRunning;
     if (entry.polls == 10) world.Finish(entry);
   };
   EXPECT_EQ(world.Run().ok, 1);
@@ -224,7 +224,7 @@ TEST(Driver, AJobThatIsNotTakenNowIsSubmittedAgainForAsLongAsItTakes) {
   World world(2);
   world.launcher.not_now = true;
   int refusals = 0;
-  world.launcher.on_submit = [&](const LaunchJob&) {
+  world.launcher.on_submit = [&](const launch::LaunchJob&) {
     if (++refusals <= 20) throw Error(ErrorKind::kInfrastructure, "the table is full");
   };
   EXPECT_EQ(world.Run().ok, 2);
@@ -253,9 +253,11 @@ TEST(Driver, ForHowLongALauncherMayBeSilentTheSweepSays) {
 TEST(Driver, ALauncherThatTakesNothingForTooLongEndsTheRunAndLosesNothing) {
   World world(2);
   world.launcher.not_now = true;
-  world.launcher.on_submit = [&](const LaunchJob&) { throw Error(ErrorKind::kInfrastructure, "the table is full"); };
+  world.launcher.on_submit = [&](const launch::LaunchJob&) {
+    throw Error(ErrorKind::kInfrastructure, "the table is full");
+  };
   EXPECT_THROW(world.Run(), Error);
-  world.launcher.on_submit = [&](const LaunchJob&) {};
+  world.launcher.on_submit = [&](const launch::LaunchJob&) {};
   EXPECT_EQ(world.Run().ok, 2);
   ExpectEveryPointMeasuredOnce(world, 2);
 }
@@ -264,14 +266,14 @@ TEST(Driver, ASweepSaysHowOftenAPointIsRunAgain) {
   World world(1);
   world.yaml += "launch: {retry: {preempted: 3, node: 0}}\n";
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
-    entry.phase = JobPhase::kEnded;
+    entry.phase = launch::JobPhase::kEnded;
     entry.evidence = {{"end", "infrastructure"}, {"reason", "preempted"}};
   };
   EXPECT_EQ(world.Run().no_result, 1);
   EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE reason = 'preempted'"), 4);
 
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
-    entry.phase = JobPhase::kEnded;
+    entry.phase = launch::JobPhase::kEnded;
     entry.evidence = {{"end", "infrastructure"}, {"reason", "node"}};
   };
   EXPECT_EQ(world.Run().no_result, 1);
@@ -288,7 +290,7 @@ TEST(Driver, BundlesByTimeGoByWhatThisLauncherTookBefore) {
     result.started_unix_ns = 1;
     result.ended_unix_ns = 60'000'000'001;
     ResultsWriter(entry.job.job_dir).Append(result);
-    entry.phase = JobPhase::kEnded;
+    entry.phase = launch::JobPhase::kEnded;
   };
   world.Run();
   world.yaml =
@@ -308,7 +310,7 @@ TEST(Driver, PointsThatNeverHadTheirTurnAreRunAgainWithoutLimit) {
     const std::string first = World::PointsOf(entry.job).front();
     MakeDirs(PointDir(entry.job.job_dir, first));
     world.WriteResult(entry.job.job_dir, first);
-    entry.phase = JobPhase::kEnded;
+    entry.phase = launch::JobPhase::kEnded;
     entry.evidence["end"] = "timeout";
   };
   EXPECT_EQ(world.Run().ok, 4);
@@ -340,9 +342,9 @@ TEST(Driver, WaitingInTheQueueIsKeptApartFromRunning) {
 TEST(Driver, WaitsForJobsThatQueueStallAndAreRequeued) {
   World world(2);
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
-    static constexpr JobPhase kScript[] = {JobPhase::kQueued,  JobPhase::kRunning, JobPhase::kRunning,
-                                           JobPhase::kQueued,  JobPhase::kMissing, JobPhase::kQueued,
-                                           JobPhase::kRunning, JobPhase::kRunning};
+    static constexpr launch::JobPhase kScript[] = {
+        launch::JobPhase::kQueued,  launch::JobPhase::kRunning, launch::JobPhase::kRunning, launch::JobPhase::kQueued,
+        launch::JobPhase::kMissing, launch::JobPhase::kQueued,  launch::JobPhase::kRunning, launch::JobPhase::kRunning};
     if (entry.polls > 50) return world.Finish(entry);
     entry.phase = kScript[static_cast<size_t>(entry.polls) % std::size(kScript)];
   };
@@ -353,10 +355,10 @@ TEST(Driver, WaitsForJobsThatQueueStallAndAreRequeued) {
 TEST(Driver, AVanishedJobIsLostAndItsPointRunOnceMore) {
   World world(1);
   int jobs = 0;
-  world.launcher.on_submit = [&](const LaunchJob&) { ++jobs; };
+  world.launcher.on_submit = [&](const launch::LaunchJob&) { ++jobs; };
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
     if (jobs == 1) {
-      entry.phase = JobPhase::kMissing;
+      entry.phase = launch::JobPhase::kMissing;
     } else {
       world.Finish(entry);
     }
@@ -370,7 +372,7 @@ TEST(Driver, AVanishedJobIsLostAndItsPointRunOnceMore) {
 
 TEST(Driver, APointThatIsLostAgainAndAgainIsLeftForTheNextRun) {
   World world(1);
-  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kMissing; };
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = launch::JobPhase::kMissing; };
   const RunSummary summary = world.Run();
   EXPECT_EQ(summary.no_result, 1);
   EXPECT_EQ(world.launcher.jobs.size(), 2);
@@ -382,7 +384,7 @@ TEST(Driver, AResultOfAVanishedJobCounts) {
   World world(1);
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
     if (world.measured.empty()) world.Finish(entry);
-    entry.phase = JobPhase::kMissing;
+    entry.phase = launch::JobPhase::kMissing;
   };
   EXPECT_EQ(world.Run().ok, 1);
   ExpectEveryPointMeasuredOnce(world, 1);
@@ -393,7 +395,7 @@ TEST(Driver, AResultThatIsNoneIsKeptAsEvidenceAndItsPointRunAgain) {
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
     std::ofstream(ResultsFile(entry.job.job_dir))
         << FormatJobLine({std::string(kResultLine), World::PointsOf(entry.job)[0], "{\"version\": 1}"});
-    entry.phase = JobPhase::kEnded;
+    entry.phase = launch::JobPhase::kEnded;
   };
   EXPECT_EQ(world.Run().infrastructure, 1);
   EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE reason = 'storage' AND evidence LIKE '%result_file%'"), 2);
@@ -404,7 +406,7 @@ TEST(Driver, AResultThatIsNoneIsKeptAsEvidenceAndItsPointRunAgain) {
 TEST(Driver, ASubmitThatFailsForAWhileIsTriedAgain) {
   World world(2);
   int refusals = 0;
-  world.launcher.on_submit = [&](const LaunchJob&) {
+  world.launcher.on_submit = [&](const launch::LaunchJob&) {
     if (refusals++ < 2) throw Error(ErrorKind::kInfrastructure, "the controller is busy");
   };
   EXPECT_EQ(world.Run().ok, 2);
@@ -413,7 +415,7 @@ TEST(Driver, ASubmitThatFailsForAWhileIsTriedAgain) {
 
 TEST(Driver, ALauncherThatTakesNothingEndsTheRun) {
   World world(20);
-  world.launcher.on_submit = [](const LaunchJob&) { throw Error(ErrorKind::kInfrastructure, "down", "wait"); };
+  world.launcher.on_submit = [](const launch::LaunchJob&) { throw Error(ErrorKind::kInfrastructure, "down", "wait"); };
   try {
     world.Run();
     FAIL() << "it went on";
@@ -422,13 +424,15 @@ TEST(Driver, ALauncherThatTakesNothingEndsTheRun) {
     EXPECT_THAT(e.message(), HasSubstr("down"));
   }
   EXPECT_LT(world.Count("SELECT count(*) FROM jobs"), 6) << "it burnt through the sweep";
-  world.launcher.on_submit = [](const LaunchJob&) {};
+  world.launcher.on_submit = [](const launch::LaunchJob&) {};
   EXPECT_EQ(world.Run().ok, 20);
 }
 
 TEST(Driver, AWrongConfigurationIsNotTriedAgain) {
   World world(2);
-  world.launcher.on_submit = [](const LaunchJob&) { throw Error(ErrorKind::kInvalidInput, "no partition 'gpu'"); };
+  world.launcher.on_submit = [](const launch::LaunchJob&) {
+    throw Error(ErrorKind::kInvalidInput, "no partition 'gpu'");
+  };
   try {
     world.Run();
     FAIL() << "it went on";
@@ -443,7 +447,7 @@ TEST(Driver, AJobOfOneSweepRefusedAmongMany) {
   World world(3);
   world.options.max_parallel = 3;
   std::string refused;
-  world.launcher.on_submit = [&](const LaunchJob& job) {
+  world.launcher.on_submit = [&](const launch::LaunchJob& job) {
     if (refused.empty()) refused = job.key;
     if (job.key == refused) throw Error(ErrorKind::kInfrastructure, "this one not");
   };
@@ -457,7 +461,7 @@ TEST(Driver, ProgressIsOfTheCurrentPoint) {
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
     const std::string id = World::PointsOf(entry.job)[0];
     if (entry.polls > 30) return world.Finish(entry);
-    entry.phase = JobPhase::kRunning;
+    entry.phase = launch::JobPhase::kRunning;
     MakeDirs(PointDir(entry.job.job_dir, id));
     std::ofstream(ProgressFile(entry.job.job_dir, id)) << entry.polls << " 30 512.5\n";
   };
@@ -482,7 +486,7 @@ TEST(Driver, ShortPointsShareJobsLongOnesDoNot) {
 
   World long_points(10);
   long_points.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
-    entry.phase = JobPhase::kRunning;
+    entry.phase = launch::JobPhase::kRunning;
     if (entry.polls > 200) long_points.Finish(entry);
   };
   long_points.Run();
@@ -495,13 +499,13 @@ TEST(Driver, ResultsOfARunningBundleAreCollectedAsTheyCome) {
   int64_t early = 0;
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
     const auto ids = World::PointsOf(entry.job);
-    entry.phase = JobPhase::kRunning;
+    entry.phase = launch::JobPhase::kRunning;
     if (entry.polls == 1) world.WriteResult(entry.job.job_dir, ids[0]);
     if (entry.polls == 199) early = static_cast<int64_t>(world.observer.ended.size());
     if (entry.polls < 200) return;
     world.WriteResult(entry.job.job_dir, ids[1]);
     world.WriteResult(entry.job.job_dir, ids[2]);
-    entry.phase = JobPhase::kEnded;
+    entry.phase = launch::JobPhase::kEnded;
   };
   world.Run();
   EXPECT_EQ(early, 1);
@@ -539,4 +543,4 @@ TEST(Driver, ALauncherThatHasTooMuchToDoAsTheRunBeginsIsAskedAgain) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 using ::testing::ElementsAre;
@@ -12,8 +12,9 @@ using ::testing::IsEmpty;
 
 class FaultWatchTest : public testing::Test {
  protected:
-  static Collected Ended(const RunEnd& end, const std::string& node, const std::string& message = "it failed") {
-    Collected result;
+  static collect::Collected Ended(const RunEnd& end, const std::string& node,
+                                  const std::string& message = "it failed") {
+    collect::Collected result;
     result.end = end;
     result.node = node;
     result.message = message;
@@ -32,7 +33,7 @@ class FaultWatchTest : public testing::Test {
 
   // Each end is of a different point.
   std::vector<std::string> PointEnded(const RunEnd& end, const std::string& message) {
-    Collected result = Ended(end, "", message);
+    collect::Collected result = Ended(end, "", message);
     result.point_id = "p" + std::to_string(++jobs_);
     std::vector<std::string> notes;
     for (const auto& found : watch_.PointEnded("rl-" + result.point_id, result)) notes.push_back(found.note);
@@ -199,7 +200,7 @@ TEST_F(FaultWatchTest, ATrainerThatIsRefusedEverywhereIsGivenUpTooOverAllRounds)
   PointEnded(RunStatus::kInvalid, "error: --x");
   PointEnded(RunStatus::kInvalid, "error: --x");
   FaultWatch next(3, trainer_);
-  Collected result = Ended(RunStatus::kInvalid, "", "error: --x");
+  collect::Collected result = Ended(RunStatus::kInvalid, "", "error: --x");
   result.point_id = "another";
   EXPECT_EQ(next.PointEnded("rl", result).size(), 1U);
 }
@@ -220,9 +221,9 @@ TEST_F(FaultWatchTest, ATrainerThatDoesAnythingElseIsNotGivenUp) {
 }
 
 TEST_F(FaultWatchTest, OnePointThatCrashesAgainCountsOnce) {
-  Collected result = Ended(RunStatus::kCrashed, "", "KeyError");
+  collect::Collected result = Ended(RunStatus::kCrashed, "", "KeyError");
   for (int i = 0; i < 9; ++i) EXPECT_THAT(watch_.PointEnded("rl-" + std::to_string(i), result), IsEmpty());
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 using ::testing::ElementsAre;
@@ -55,7 +55,7 @@ TEST(JobTable, KnowsItsPointsAndRecords) {
   jobs.Add(Intent("a", {"y", "seen"}));
   jobs.Add(Intent("b", {"x"}));
   EXPECT_THAT(jobs.PointIds(), ElementsAre("seen", "x", "y"));
-  const std::vector<JobRecord> records = jobs.Records();
+  const std::vector<store::JobRecord> records = jobs.Records();
   ASSERT_THAT(records, SizeIs(2));
   EXPECT_EQ(records[0].launcher, "fake");
   EXPECT_EQ(records[0].points.at(0).attempt, 1);
@@ -63,4 +63,4 @@ TEST(JobTable, KnowsItsPointsAndRecords) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -12,13 +12,13 @@
 #include "driver/sweep_points.h"
 #include "tests/driver/world.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 class JobsTest : public testing::Test {
  protected:
   explicit JobsTest(int points = 2) : world_(points) {
     store_.PutSweep({sweep_.name, "", "test.yaml", world_.yaml, 1}, points_.all());
-    std::vector<JobRecord> intents;
+    std::vector<store::JobRecord> intents;
     for (const Point& point : points_.all()) {
       Job job;
       job.key = "rl-" + point.id;
@@ -39,12 +39,12 @@ class JobsTest : public testing::Test {
   }
 
   World world_;
-  Store store_ = world_.OpenStore();
+  store::Store store_ = world_.OpenStore();
   FakeClock clock_;
   DriverParts parts_{store_, world_.launcher, clock_, {}, world_.observer, [] { return 0; }};
-  Sweep sweep_ = ParseSweep(world_.yaml, "test.yaml");
+  sweep::Sweep sweep_ = sweep::ParseSweep(world_.yaml, "test.yaml");
   SweepPoints points_{sweep_, world_.dir.path()};
   JobTable jobs_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

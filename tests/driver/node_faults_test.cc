@@ -11,7 +11,7 @@
 #include "tests/driver/world.h"
 #include "trainers/node_part.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 using ::testing::Contains;
@@ -22,7 +22,7 @@ using ::testing::Pair;
 using ::testing::SizeIs;
 
 void EndOn(const std::string& node, FakeLauncher::Entry& entry) {
-  entry.phase = JobPhase::kEnded;
+  entry.phase = launch::JobPhase::kEnded;
   entry.evidence = {{"end", "infrastructure"}, {"reason", "node"}, {"message", "no folder"}, {"node", node}};
 }
 
@@ -204,19 +204,19 @@ TEST(NodeFaults, JobsOfAnEarlierRunThatMayGoToAnyNodeKeepTheirPlace) {
 }
 
 // For pods that share no folder: the first node's result of a point whose other node never ends.
-void LeaveHalfAResult(World& world, const LaunchJob& job) {
+void LeaveHalfAResult(World& world, const launch::LaunchJob& job) {
   for (const JobPoint& point : DecodeJob(ReadJsonFile(job.job_file), job.job_file.string()).points) {
     RunResult result;
     result.point_id = point.id;
     result.status = RunStatus::kOk;
     result.throughput.steady_tokens_per_s = 1234;
     result.evidence = {{kNodesEvidence, "2"}};
-    NodePart part;
+    trainers::NodePart part;
     part.end = result;
-    result.evidence[kAwaitsNodesEvidence] = EndName(EndOf(result));
+    result.evidence[trainers::kAwaitsNodesEvidence] = EndName(EndOf(result));
     ResultsWriter(job.job_dir).Append(result);
-    WriteFile(PartsFile(job.job_dir),
-              FormatJobLine({std::string(kPartLine), point.id, EncodePart(nullptr, part, kMaxPartBytes, &point.spec)}));
+    WriteFile(PartsFile(job.job_dir), FormatJobLine({std::string(kPartLine), point.id,
+                                                     trainers::EncodePart(nullptr, part, kMaxPartBytes, &point.spec)}));
     ++world.measured[point.id];
   }
 }
@@ -227,8 +227,8 @@ TEST(NodeFaults, AGangThatHangsAfterItsFirstNodeEndedWellIsEndedAndRunAgain) {
   world.launcher.poll_pause_ns = 1'000'000'000;
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
     if (world.launcher.jobs.size() > 1) return world.Finish(entry);
-    if (entry.phase != JobPhase::kRunning) LeaveHalfAResult(world, entry.job);
-    entry.phase = JobPhase::kRunning;
+    if (entry.phase != launch::JobPhase::kRunning) LeaveHalfAResult(world, entry.job);
+    entry.phase = launch::JobPhase::kRunning;
   };
   EXPECT_EQ(world.Run().ok, 1);
   EXPECT_THAT(world.launcher.cancelled, SizeIs(1));
@@ -321,4 +321,4 @@ TEST(NodeFaults, ASweepMaySayThatFailuresNeverStopIt) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

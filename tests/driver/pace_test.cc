@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
@@ -17,4 +17,4 @@ TEST(PollPace, AsksOftenAtFirstAndSeldomLater) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -9,7 +9,7 @@
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 using ::testing::Each;
@@ -17,7 +17,9 @@ using ::testing::ElementsAre;
 
 const RunSpec& Spec() {
   static const RunSpec spec =
-      Expand(ParseSweep("name: test\ndefaults: {model: llama-10m, seq_length: 64}", "s.yaml")).front().spec;
+      sweep::Expand(sweep::ParseSweep("name: test\ndefaults: {model: llama-10m, seq_length: 64}", "s.yaml"))
+          .front()
+          .spec;
   return spec;
 }
 
@@ -25,7 +27,7 @@ const RunSpec& Spec() {
 class Queue {
  public:
   Queue(int jobs, double seconds, int points = 1) {
-    times.Took(RelativeCost(Spec()), seconds);
+    times.Took(predict::RelativeCost(Spec()), seconds);
     for (int i = 0; i < jobs; ++i) {
       Job job;
       job.sweep = "test";
@@ -47,8 +49,8 @@ class Queue {
     return sizes;
   }
 
-  PlanOptions options;
-  TimeModel times;
+  plan::PlanOptions options;
+  predict::TimeModel times;
   PendingJobs pending{times};
   int taken = 0;
 };
@@ -74,7 +76,7 @@ TEST(PendingJobs, GoesBackToOneWherePointsBecomeLong) {
   for (int i = 0; i < 4; ++i)
     world.pending.JobEnded(static_cast<int64_t>(world.pending.Take(world.options).points.size()));
   world.taken = 15;
-  for (int i = 0; i < 100; ++i) world.times.Took(RelativeCost(Spec()), 0.6);
+  for (int i = 0; i < 100; ++i) world.times.Took(predict::RelativeCost(Spec()), 0.6);
   EXPECT_THAT(world.TakeAll(), Each(1));
 }
 
@@ -84,8 +86,8 @@ TEST(PendingJobs, PlannedBundlesAreNeverCut) {
 }
 
 TEST(PendingJobs, ShortPointsThatAskForOtherThingsShareNoJob) {
-  TimeModel times;
-  times.Took(RelativeCost(Spec()), 0.001);
+  predict::TimeModel times;
+  times.Took(predict::RelativeCost(Spec()), 0.001);
   PendingJobs pending(times);
   for (const char* partition : {"a", "a", "b", "b", "b", "a"}) {
     Job job;
@@ -106,4 +108,4 @@ TEST(PendingJobs, JobsStayAsPlannedWhereNoneIsSaidToHaveEnded) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

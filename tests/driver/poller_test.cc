@@ -6,7 +6,7 @@
 #include "driver/submitter.h"
 #include "tests/driver/jobs.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 using ::testing::ElementsAre;
@@ -27,7 +27,7 @@ class PollerTest : public JobsTest {
     };
   }
 
-  JobPhase phase_ = JobPhase::kQueued;
+  launch::JobPhase phase_ = launch::JobPhase::kQueued;
   std::map<std::string, std::string> evidence_;
   bool fails_ = false;
   LauncherRetries retries_{parts_, sweep_.launch.launcher_timeout_s};
@@ -48,19 +48,19 @@ TEST_F(PollerTest, AsksNothingWhereTheLauncherHasNoJob) {
 }
 
 TEST_F(PollerTest, EndedJobsAreCollectedWithTheirEvidence) {
-  phase_ = JobPhase::kEnded;
+  phase_ = launch::JobPhase::kEnded;
   evidence_ = {{"end", "timeout"}};
   const auto outcome = poller_.Poll(jobs_);
   ASSERT_TRUE(outcome);
   ASSERT_THAT(outcome->to_collect, SizeIs(2));
-  EXPECT_EQ(outcome->to_collect[0].state, JobRecord::State::kEnded);
+  EXPECT_EQ(outcome->to_collect[0].state, store::JobRecord::State::kEnded);
   EXPECT_EQ(outcome->to_collect[0].evidence.at("end"), "timeout");
   EXPECT_THAT(outcome->ended, ElementsAre(&First(), &First() + 1));
   EXPECT_EQ(outcome->looked_at, outcome->ended);
 }
 
 TEST_F(PollerTest, AJobThatRunsIsKeptSoInTheStore) {
-  phase_ = JobPhase::kRunning;
+  phase_ = launch::JobPhase::kRunning;
   clock_.SleepNs(7);
   poller_.Poll(jobs_);
   EXPECT_EQ(StateOf(First()), "running");
@@ -68,7 +68,7 @@ TEST_F(PollerTest, AJobThatRunsIsKeptSoInTheStore) {
 }
 
 TEST_F(PollerTest, LinesOfAJobThatEndedWellMayComeForAMinute) {
-  phase_ = JobPhase::kEnded;
+  phase_ = launch::JobPhase::kEnded;
   evidence_ = {{"exit_code", "0"}};
   EXPECT_TRUE(poller_.Poll(jobs_)->to_collect.at(0).lines_may_come);
   clock_.SleepNs(kLinesMayComeNs);
@@ -76,17 +76,17 @@ TEST_F(PollerTest, LinesOfAJobThatEndedWellMayComeForAMinute) {
 }
 
 TEST_F(PollerTest, NoLinesComeOfAJobOfWhichMoreIsKnown) {
-  phase_ = JobPhase::kEnded;
+  phase_ = launch::JobPhase::kEnded;
   for (const auto& known : {std::pair("exit_code", "3"), std::pair("signal", "9"), std::pair("end", "timeout"),
                             std::pair("message", "its log was cut")}) {
     evidence_ = {known};
-    for (auto& entry : world_.launcher.jobs) entry.second.phase = JobPhase::kRunning;
+    for (auto& entry : world_.launcher.jobs) entry.second.phase = launch::JobPhase::kRunning;
     EXPECT_FALSE(poller_.Poll(jobs_)->to_collect.at(0).lines_may_come) << known.first;
   }
 }
 
 TEST_F(PollerTest, AJobThatHasAllResultsAndHangsIsToldToEnd) {
-  phase_ = JobPhase::kRunning;
+  phase_ = launch::JobPhase::kRunning;
   First().record.points.front().has_result = true;
   EXPECT_THAT(poller_.Poll(jobs_)->ended, IsEmpty());
   clock_.SleepNs(kDoneButRunningNs - 1);
@@ -94,14 +94,14 @@ TEST_F(PollerTest, AJobThatHasAllResultsAndHangsIsToldToEnd) {
   clock_.SleepNs(1);
   const auto outcome = poller_.Poll(jobs_);
   EXPECT_THAT(outcome->ended, ElementsAre(&First()));
-  EXPECT_EQ(outcome->to_collect.at(0).state, JobRecord::State::kEnded);
+  EXPECT_EQ(outcome->to_collect.at(0).state, store::JobRecord::State::kEnded);
   EXPECT_THAT(world_.launcher.cancelled, ElementsAre(First().record.key));
   EXPECT_THAT(world_.observer.notes, ElementsAre("a job still ran though all results were there, and was told to end"));
 }
 
 // Its nodes share no folder, so nothing ends the other node (tests/collect/broken_gang_test.cc).
 TEST_F(PollerTest, AGangWithANodeThatFailedIsToldToEndAMinuteLater) {
-  phase_ = JobPhase::kRunning;
+  phase_ = launch::JobPhase::kRunning;
   evidence_ = {{"end", "cancelled"}, {"message", "the job was cancelled"}, {"pod", "rl-1-0"}};
   First().results.failed_part = "oom_device: n2: because";
   poller_.Poll(jobs_);
@@ -113,7 +113,7 @@ TEST_F(PollerTest, AGangWithANodeThatFailedIsToldToEndAMinuteLater) {
   poller_.Poll(jobs_);
   EXPECT_THAT(world_.launcher.cancelled, ElementsAre(First().record.key));
   EXPECT_EQ(AdoptJob(store_.LiveJobs().at(0), {}).gang_ended, "oom_device: n2: because") << "whoever goes on with it";
-  phase_ = JobPhase::kEnded;
+  phase_ = launch::JobPhase::kEnded;
   const auto outcome = poller_.Poll(jobs_);
   const std::map<std::string, std::string> evidence = {{"pod", "rl-1-0"}, {"gang_ended", "oom_device: n2: because"}};
   EXPECT_EQ(outcome->to_collect.at(0).evidence, evidence) << "that we ended it is not how it ended";
@@ -121,7 +121,7 @@ TEST_F(PollerTest, AGangWithANodeThatFailedIsToldToEndAMinuteLater) {
 }
 
 TEST_F(PollerTest, AGangWhoseFirstNodeEndedWellLongAgoIsToldToEnd) {
-  phase_ = JobPhase::kRunning;
+  phase_ = launch::JobPhase::kRunning;
   First().results.awaiting = "a";
   poller_.Poll(jobs_);
   clock_.SleepNs(kOthersEndNs - 1);
@@ -142,7 +142,7 @@ TEST_F(PollerTest, AGangWhoseFirstNodeEndedWellLongAgoIsToldToEnd) {
 }
 
 TEST_F(PollerTest, ADriverThatGoesOnWithAGangDoesNotBeginItsTimeAnew) {
-  phase_ = JobPhase::kRunning;
+  phase_ = launch::JobPhase::kRunning;
   First().results.awaiting = "a";
   poller_.Poll(jobs_);
   clock_.SleepNs(kOthersEndNs - 1);
@@ -156,13 +156,13 @@ TEST_F(PollerTest, ADriverThatGoesOnWithAGangDoesNotBeginItsTimeAnew) {
 }
 
 TEST_F(PollerTest, ALogThatCannotBeReadIsSaidOnceAndCounted) {
-  phase_ = JobPhase::kRunning;
+  phase_ = launch::JobPhase::kRunning;
   evidence_ = {{"log_problem", "cannot read the log of pod x"}};
   poller_.Poll(jobs_);
   ASSERT_THAT(world_.observer.notes, SizeIs(1));
   EXPECT_THAT(world_.observer.notes.front(), testing::HasSubstr("cannot read the log of pod x"));
   EXPECT_EQ(poller_.UnreadLogs(), "") << "it may yet be read";
-  phase_ = JobPhase::kEnded;
+  phase_ = launch::JobPhase::kEnded;
   poller_.Poll(jobs_);
   poller_.Poll(jobs_);
   EXPECT_THAT(poller_.UnreadLogs(), testing::StartsWith("the logs of 2 jobs could not be read whole"));
@@ -170,7 +170,7 @@ TEST_F(PollerTest, ALogThatCannotBeReadIsSaidOnceAndCounted) {
 }
 
 TEST_F(PollerTest, ASingleResultIsLookedForInAQueueWhileItsJobRuns) {
-  phase_ = JobPhase::kRunning;
+  phase_ = launch::JobPhase::kRunning;
   poller_.Poll(jobs_);
   clock_.SleepNs(kSingleCollectNs);
   EXPECT_THAT(poller_.Poll(jobs_)->to_collect, IsEmpty()) << "this machine's jobs end when they are done";
@@ -180,7 +180,7 @@ TEST_F(PollerTest, ASingleResultIsLookedForInAQueueWhileItsJobRuns) {
 
 TEST_F(PollerTest, ResultsOfABundleAreLookedForWhileItRuns) {
   First().record.points.push_back({"another", 1, false});
-  phase_ = JobPhase::kRunning;
+  phase_ = launch::JobPhase::kRunning;
   EXPECT_THAT(poller_.Poll(jobs_)->to_collect, IsEmpty());
   clock_.SleepNs(kPartialCollectNs);
   const auto outcome = poller_.Poll(jobs_);
@@ -189,19 +189,19 @@ TEST_F(PollerTest, ResultsOfABundleAreLookedForWhileItRuns) {
 }
 
 TEST_F(PollerTest, AMissingJobIsLostOnlyAfterAWhile) {
-  phase_ = JobPhase::kMissing;
+  phase_ = launch::JobPhase::kMissing;
   EXPECT_THAT(poller_.Poll(jobs_)->ended, IsEmpty());
   clock_.SleepNs(kMissingNs - 1);
-  phase_ = JobPhase::kQueued;
+  phase_ = launch::JobPhase::kQueued;
   poller_.Poll(jobs_);
-  phase_ = JobPhase::kMissing;
+  phase_ = launch::JobPhase::kMissing;
   EXPECT_THAT(poller_.Poll(jobs_)->ended, IsEmpty());
   clock_.SleepNs(kMissingNs - 1);
   EXPECT_THAT(poller_.Poll(jobs_)->ended, IsEmpty()) << "it was seen in between";
   clock_.SleepNs(1);
   const auto outcome = poller_.Poll(jobs_);
   ASSERT_THAT(outcome->to_collect, SizeIs(2));
-  EXPECT_EQ(outcome->to_collect[0].state, JobRecord::State::kLost);
+  EXPECT_EQ(outcome->to_collect[0].state, store::JobRecord::State::kLost);
 }
 
 TEST_F(PollerTest, SaysOnceWhatJobsWaitFor) {
@@ -232,7 +232,7 @@ TEST_F(PollerTest, KeepsWhyAndUntilWhenAJobWaits) {
   evidence_["expected_unix_s"] = "1795311010";
   poller_.Poll(jobs_);
   EXPECT_EQ(First().expected_s, 1795310999) << "a little is nothing new";
-  phase_ = JobPhase::kRunning;
+  phase_ = launch::JobPhase::kRunning;
   evidence_.clear();
   poller_.Poll(jobs_);
   EXPECT_EQ(kept(), "{}") << "it waits no more";
@@ -275,4 +275,4 @@ TEST_F(PollerTest, AQuestionThatFailsIsAskedAgainLaterAndNotForEver) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 TEST(ParseProgress, ReadsOneWholeLine) {
@@ -83,7 +83,7 @@ TEST(ProgressLine, ShowsAFigureWholeOrNot) {
 }
 
 TEST(OutcomeText, SaysHowItEnded) {
-  Collected result;
+  collect::Collected result;
   result.end = RunStatus::kOk;
   EXPECT_EQ(OutcomeText(result, 1), "ok");
   result.steady_tokens_per_s = 1234;
@@ -101,4 +101,4 @@ TEST(OutcomeText, SaysHowItEnded) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -9,7 +9,7 @@
 
 #include "tests/driver/world.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 using ::testing::Each;
@@ -19,20 +19,20 @@ using ::testing::Pair;
 using ::testing::SizeIs;
 
 // A launcher that may be killed with the driver, before or after each call.
-class KillableLauncher final : public Launcher {
+class KillableLauncher final : public launch::Launcher {
  public:
-  KillableLauncher(Launcher& inner, const std::function<void()>& step) : inner_(inner), step_(step) {}
+  KillableLauncher(launch::Launcher& inner, const std::function<void()>& step) : inner_(inner), step_(step) {}
   const std::string& name() const override { return inner_.name(); }
-  LauncherCapabilities can() const override { return inner_.can(); }
-  LauncherStatus Probe() override { return inner_.Probe(); }
-  Rendered Render(std::span<const LaunchJob> jobs) override { return inner_.Render(jobs); }
-  std::vector<Submission> Submit(std::span<const LaunchJob> jobs) override {
+  launch::LauncherCapabilities can() const override { return inner_.can(); }
+  launch::LauncherStatus Probe() override { return inner_.Probe(); }
+  launch::Rendered Render(std::span<const launch::LaunchJob> jobs) override { return inner_.Render(jobs); }
+  std::vector<launch::Submission> Submit(std::span<const launch::LaunchJob> jobs) override {
     return Around([&] { return inner_.Submit(jobs); });
   }
-  std::vector<JobState> PollMany(std::span<const JobRef> jobs) override {
+  std::vector<launch::JobState> PollMany(std::span<const launch::JobRef> jobs) override {
     return Around([&] { return inner_.PollMany(jobs); });
   }
-  std::vector<bool> Cancel(std::span<const JobRef> jobs) override {
+  std::vector<bool> Cancel(std::span<const launch::JobRef> jobs) override {
     return Around([&] { return inner_.Cancel(jobs); });
   }
 
@@ -44,7 +44,7 @@ class KillableLauncher final : public Launcher {
     step_();
     return answer;
   }
-  Launcher& inner_;
+  launch::Launcher& inner_;
   const std::function<void()>& step_;
 };
 
@@ -55,14 +55,14 @@ bool RunUntilKilled(World& world, int kill_at) {
     if (++chances == kill_at) throw Killed();
   };
   try {
-    Store store = world.OpenStore();
+    store::Store store = world.OpenStore();
     KillableClock clock(step);
     KillableLauncher launcher(world.launcher, step);
-    RunSweep(ParseSweep(world.yaml, "test.yaml"), world.options,
+    RunSweep(sweep::ParseSweep(world.yaml, "test.yaml"), world.options,
              {store, launcher, clock,
               [&](const RunSpec&) {
                 step();
-                return MemoryForecast{1000, {}};
+                return predict::MemoryForecast{1000, {}};
               },
               world.observer, [] { return 0; }});
     return true;
@@ -79,7 +79,7 @@ TEST(DriverRecovery, KilledAnywhereEveryPointStillEndsWithOneResult) {
     world.options.max_parallel = 2;
     world.yaml += "launch: {bundle: 2}\n";
     world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
-      entry.phase = JobPhase::kRunning;
+      entry.phase = launch::JobPhase::kRunning;
       if (entry.polls > 1) world.Finish(entry);
     };
     if (RunUntilKilled(world, kill_at)) survived_at = kill_at;
@@ -120,7 +120,7 @@ TEST(DriverRecovery, KilledAgainAndAgain) {
 
 // Leaves a running job behind that has no driver.
 void AbandonAJob(World& world) {
-  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = launch::JobPhase::kRunning; };
   world.step = [&] {
     if (world.launcher.poll_calls > 3) throw Killed();
   };
@@ -131,7 +131,7 @@ void AbandonAJob(World& world) {
 
 TEST(DriverRecovery, AFirstInterruptCancelsAndCollectsAndTheNextRunContinues) {
   World world(3);
-  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = launch::JobPhase::kRunning; };
   int calls = 0;
   world.interrupts = [&] { return calls++ > 5 ? 1 : 0; };
   const RunSummary stopped = world.Run();
@@ -166,7 +166,7 @@ TEST(DriverRecovery, AnInterruptEndsThePlanningToo) {
 
 TEST(DriverRecovery, AnInterruptWhileItPlansCancelsTheJobsThatItAdopted) {
   World world(3);
-  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = launch::JobPhase::kRunning; };
   world.interrupts = [&] { return world.launcher.jobs.empty() ? 0 : 2; };
   ASSERT_EQ(world.Run().live_jobs, 1);
 
@@ -182,7 +182,7 @@ TEST(DriverRecovery, AnInterruptWhileItPlansCancelsTheJobsThatItAdopted) {
 TEST(DriverRecovery, ALogoutLeavesTheJobsRunning) {
   World world(1);
   world.launcher.max_jobs = 10;
-  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = launch::JobPhase::kRunning; };
   int calls = 0;
   world.interrupts = [&] { return ++calls < 5 ? 0 : calls == 5 ? 1 : 3; };
   EXPECT_TRUE(world.Run().left);
@@ -193,7 +193,7 @@ TEST(DriverRecovery, ALogoutLeavesTheJobsRunning) {
 TEST(DriverRecovery, ADriverThatLeavesKeepsItsJobsAndTheNextRunFollowsThem) {
   World world(3);
   world.launcher.max_jobs = 10;
-  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = launch::JobPhase::kRunning; };
   int calls = 0;
   world.interrupts = [&] { return calls++ > 5 ? 2 : 0; };
   const RunSummary left = world.Run();
@@ -239,7 +239,7 @@ TEST(DriverRecovery, ALauncherWithoutAQueueIsNotLeft) {
 // For example Ctrl-C while the controller is silent.
 TEST(DriverRecovery, ALauncherThatDoesNotAnswerIsToldToCancelAgain) {
   World world(2);
-  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = launch::JobPhase::kRunning; };
   bool stopping = false;
   int silences = 3;
   const std::function<void()> step = [&] {
@@ -262,7 +262,9 @@ TEST(DriverRecovery, ALauncherThatDoesNotAnswerIsToldToCancelAgain) {
 TEST(DriverRecovery, ARefusalOfManyJobsIsSaidOnce) {
   World world(50);
   world.launcher.max_jobs = 100;
-  world.launcher.on_submit = [](const LaunchJob&) { throw Error(ErrorKind::kInvalidInput, "no such partition"); };
+  world.launcher.on_submit = [](const launch::LaunchJob&) {
+    throw Error(ErrorKind::kInvalidInput, "no such partition");
+  };
   EXPECT_THROW(world.Run(), Error);
   EXPECT_THAT(world.observer.ended, SizeIs(0));
   EXPECT_THAT(world.observer.notes, ::testing::Contains("not submitted, 50 jobs: no such partition").Times(1));
@@ -274,7 +276,7 @@ TEST(DriverRecovery, KeepsRepeatsThatAPointMeasuredBeforeAnInterrupt) {
   world.yaml += "launch: {bundle: 2}\n";
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
     if (entry.polls == 1) world.WriteResult(entry.job.job_dir, World::PointsOf(entry.job)[0]);
-    entry.phase = JobPhase::kRunning;
+    entry.phase = launch::JobPhase::kRunning;
   };
   int calls = 0;
   world.interrupts = [&] { return calls++ > 3 ? 1 : 0; };
@@ -294,33 +296,39 @@ TEST(DriverRecovery, ARunningJobIsAdopted) {
 }
 
 // A scheduler that is slow, or never acts.
-class DeafLauncher final : public Launcher {
+class DeafLauncher final : public launch::Launcher {
  public:
-  explicit DeafLauncher(Launcher& inner) : inner_(inner) {}
+  explicit DeafLauncher(launch::Launcher& inner) : inner_(inner) {}
   const std::string& name() const override { return inner_.name(); }
-  LauncherCapabilities can() const override { return inner_.can(); }
-  LauncherStatus Probe() override { return inner_.Probe(); }
-  Rendered Render(std::span<const LaunchJob> jobs) override { return inner_.Render(jobs); }
-  std::vector<Submission> Submit(std::span<const LaunchJob> jobs) override { return inner_.Submit(jobs); }
-  std::vector<JobState> PollMany(std::span<const JobRef> jobs) override { return inner_.PollMany(jobs); }
-  std::vector<bool> Cancel(std::span<const JobRef> jobs) override { return std::vector<bool>(jobs.size(), true); }
+  launch::LauncherCapabilities can() const override { return inner_.can(); }
+  launch::LauncherStatus Probe() override { return inner_.Probe(); }
+  launch::Rendered Render(std::span<const launch::LaunchJob> jobs) override { return inner_.Render(jobs); }
+  std::vector<launch::Submission> Submit(std::span<const launch::LaunchJob> jobs) override {
+    return inner_.Submit(jobs);
+  }
+  std::vector<launch::JobState> PollMany(std::span<const launch::JobRef> jobs) override {
+    return inner_.PollMany(jobs);
+  }
+  std::vector<bool> Cancel(std::span<const launch::JobRef> jobs) override {
+    return std::vector<bool>(jobs.size(), true);
+  }
 
  private:
-  Launcher& inner_;
+  launch::Launcher& inner_;
 };
 
 TEST(DriverRecovery, ASecondInterruptLeavesTheJobsForTheNextRun) {
   World world(2);
-  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = launch::JobPhase::kRunning; };
   DeafLauncher deaf(world.launcher);
   int calls = 0;
   {
-    Store store = world.OpenStore();
+    store::Store store = world.OpenStore();
     FakeClock clock;
-    const RunSummary stopped = RunSweep(ParseSweep(world.yaml, "test.yaml"), world.options,
+    const RunSummary stopped = RunSweep(sweep::ParseSweep(world.yaml, "test.yaml"), world.options,
                                         {store, deaf, clock,
                                          [](const RunSpec&) {
-                                           return MemoryForecast{1, {}};
+                                           return predict::MemoryForecast{1, {}};
                                          },
                                          world.observer, [&] { return calls++ > 5 ? 2 : 0; }});
     EXPECT_TRUE(stopped.interrupted);
@@ -358,26 +366,26 @@ TEST(DriverRecovery, AJobFileIsReplacedNotWrittenOver) {
   World world(1);
   const std::filesystem::path begun = world.dir / "begun";
   std::filesystem::path file;
-  world.launcher.on_submit = [&](const LaunchJob& job) {
+  world.launcher.on_submit = [&](const launch::LaunchJob& job) {
     file = job.job_file;
     std::filesystem::create_hard_link(file, begun);
     throw Killed();
   };
   EXPECT_THROW(world.Run(), Killed);
   bool replaced = false;
-  world.launcher.on_submit = [&](const LaunchJob&) { replaced = !std::filesystem::equivalent(file, begun); };
+  world.launcher.on_submit = [&](const launch::LaunchJob&) { replaced = !std::filesystem::equivalent(file, begun); };
   EXPECT_EQ(world.Run().ok, 1);
   EXPECT_TRUE(replaced);
 }
 
 TEST(DriverRecovery, ADamagedJobFileOfAnIntentIsMadeAgain) {
   World world(1);
-  world.launcher.on_submit = [](const LaunchJob& job) {
+  world.launcher.on_submit = [](const launch::LaunchJob& job) {
     std::ofstream(job.job_file) << "{";
     throw Killed();
   };
   EXPECT_THROW(world.Run(), Killed);
-  world.launcher.on_submit = [](const LaunchJob&) {};
+  world.launcher.on_submit = [](const launch::LaunchJob&) {};
   EXPECT_EQ(world.Run().ok, 1);
 }
 
@@ -428,7 +436,7 @@ TEST(DriverRecovery, ALauncherThatStaysSilentEndsTheRunAndItsJobsAreAdoptedLater
 TEST(CancelJobs, EndsAndCollectsWhatADriverLeft) {
   World world(2);
   AbandonAJob(world);
-  Store store = world.OpenStore();
+  store::Store store = world.OpenStore();
   FakeClock clock;
   EXPECT_EQ(CancelJobs(store.LiveJobs("test"), store, world.launcher, clock, [] { return false; }), 0);
   EXPECT_THAT(store.LiveJobs("test"), IsEmpty());
@@ -439,7 +447,7 @@ TEST(CancelJobs, EndsAndCollectsWhatADriverLeft) {
 TEST(CancelJobs, GivesUpOnAJobThatDoesNotEnd) {
   World world(1);
   AbandonAJob(world);
-  Store store = world.OpenStore();
+  store::Store store = world.OpenStore();
   FakeClock clock;
   DeafLauncher deaf(world.launcher);
   EXPECT_EQ(CancelJobs(store.LiveJobs("test"), store, deaf, clock, [] { return false; }), 1);
@@ -453,7 +461,7 @@ TEST(LateResults, AJobThatEndedWellIsGivenTimeForItsResults) {
   world.launcher.poll_pause_ns = 1'000'000'000;
   std::map<std::string, FakeLauncher::Entry> ended;
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
-    entry.phase = JobPhase::kEnded;
+    entry.phase = launch::JobPhase::kEnded;
     entry.evidence = {{"exit_code", "0"}};
     ended[entry.job.key] = entry;
   };
@@ -472,7 +480,7 @@ TEST(LateResults, APointWithoutItsResultIsLostAndRunsAgain) {
   World world(1);
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
     if (world.launcher.jobs.size() > 1) return world.Finish(entry);
-    entry.phase = JobPhase::kEnded;
+    entry.phase = launch::JobPhase::kEnded;
     entry.evidence = {{"exit_code", "0"}};
   };
   EXPECT_EQ(world.Run().ok, 1);
@@ -539,4 +547,4 @@ TEST(LateResults, TheSameHoldsForEarlierRunsAndCancelledJobs) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

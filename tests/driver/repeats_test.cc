@@ -4,7 +4,7 @@
 
 #include "tests/driver/world.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 using ::testing::Contains;
@@ -18,7 +18,7 @@ class DriverRepeats : public ::testing::Test {
   DriverRepeats() {
     world_.yaml += "measure: {repeats: 3}\n";
     world_.options.max_parallel = 1;
-    world_.launcher.on_submit = [this](const LaunchJob& job) {
+    world_.launcher.on_submit = [this](const launch::LaunchJob& job) {
       for (const JobPoint& point : DecodeJob(ReadJsonFile(job.job_file), job.job_file.string()).points) {
         turns_.emplace_back(point.spec.seed, point.repeat);
       }
@@ -50,7 +50,7 @@ TEST_F(DriverRepeats, APointWaitsForItsRoundBeforeItsNextRepeat) {
       "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nzip: {seed: [1, 2, 3], batch_size: [1, 2, 4]}\n"
       "measure: {repeats: 3}\nlaunch: {rules: [{when: {seed: 2}, set: {keep_logs: true}}]}\n";
   world_.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
-    entry.phase = JobPhase::kRunning;
+    entry.phase = launch::JobPhase::kRunning;
     if (entry.polls == 3) world_.Finish(entry);
   };
   EXPECT_EQ(world_.Run().ok, 3);
@@ -76,7 +76,7 @@ TEST_F(DriverRepeats, OneThatFailsEndsItsPointAndARetryGoesOnWithIt) {
       const bool fails = point.spec.seed == 2 && point.repeat == 2;
       world_.WriteResult(entry.job.job_dir, point.id, fails ? RunStatus::kCrashed : RunStatus::kOk, point.repeat);
     }
-    entry.phase = JobPhase::kEnded;
+    entry.phase = launch::JobPhase::kEnded;
   };
   const RunSummary summary = world_.Run();
   EXPECT_EQ(summary.ok, 2);
@@ -90,4 +90,4 @@ TEST_F(DriverRepeats, OneThatFailsEndsItsPointAndARetryGoesOnWithIt) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -4,7 +4,7 @@
 
 #include "driver/patience.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 TEST(TryAgain, WaitsLongerAndLongerToABound) {
@@ -15,7 +15,7 @@ TEST(TryAgain, WaitsLongerAndLongerToABound) {
 }
 
 TEST(IsSubmittedAgain, AFewTimesWhereTheInfrastructureFailed) {
-  const Submission refusal{"rl-a", "", Error(ErrorKind::kInfrastructure, "busy"), false};
+  const launch::Submission refusal{"rl-a", "", Error(ErrorKind::kInfrastructure, "busy"), false};
   EXPECT_TRUE(IsSubmittedAgain(refusal, 1));
   EXPECT_TRUE(IsSubmittedAgain(refusal, kSubmitTries - 1));
   EXPECT_FALSE(IsSubmittedAgain(refusal, kSubmitTries));
@@ -83,4 +83,4 @@ TEST(LauncherPatience, AnAnswerRestoresIt) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -6,7 +6,7 @@
 
 #include "tests/driver/world.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 using ::testing::Each;
@@ -130,4 +130,4 @@ TEST(DriverRules, AnIntentOfAnotherSetupIsNotMadeAgain) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -5,7 +5,7 @@
 
 #include "tests/driver/world.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 // A launcher with a queue that takes a second a job.
@@ -13,7 +13,7 @@ void Slow(World& world) {
   world.launcher.job_takes_ns = 1'000'000'000;
   world.launcher.max_jobs = 40;
   world.launcher.bulk = false;
-  world.launcher.on_poll = [](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  world.launcher.on_poll = [](FakeLauncher::Entry& entry) { entry.phase = launch::JobPhase::kRunning; };
 }
 
 TEST(SlowLauncher, StopsSoonWhereALauncherTakesASecondAJob) {
@@ -61,7 +61,7 @@ TEST(SlowLauncher, EndsWhatABulkLauncherLeftForLaterWithoutAskingItAbout) {
   World world(40);
   world.launcher.max_jobs = 40;
   world.launcher.most_a_call = 15;
-  world.launcher.on_poll = [](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  world.launcher.on_poll = [](FakeLauncher::Entry& entry) { entry.phase = launch::JobPhase::kRunning; };
   world.interrupts = [&] { return world.launcher.jobs.empty() ? 0 : 1; };
   EXPECT_EQ(world.Run().live_jobs, 0);
   EXPECT_EQ(world.launcher.cancelled.size(), 15U);
@@ -79,4 +79,4 @@ TEST(SlowLauncher, SubmitsFewJobsACallWhereALauncherTakesASecondAJob) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

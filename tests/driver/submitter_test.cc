@@ -5,7 +5,7 @@
 #include "driver/patience.h"
 #include "tests/driver/jobs.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 using ::testing::ElementsAre;
@@ -16,7 +16,7 @@ using ::testing::SizeIs;
 class SubmitterTest : public JobsTest {
  protected:
   void Refuse(ErrorKind kind) {
-    world_.launcher.on_submit = [kind](const LaunchJob&) { throw Error(kind, "it says no", "ask it"); };
+    world_.launcher.on_submit = [kind](const launch::LaunchJob&) { throw Error(kind, "it says no", "ask it"); };
   }
 
   LauncherRetries retries_{parts_, sweep_.launch.launcher_timeout_s};
@@ -51,7 +51,7 @@ TEST_F(SubmitterTest, ARefusedJobIsTriedAgainLaterThenGivenUp) {
   const Submitter::Outcome outcome = submitter_.Submit(jobs_);
   EXPECT_THAT(outcome.refused, SizeIs(2));
   ASSERT_THAT(outcome.ends, SizeIs(2));
-  EXPECT_EQ(outcome.ends[0].state, JobRecord::State::kLost);
+  EXPECT_EQ(outcome.ends[0].state, store::JobRecord::State::kLost);
   EXPECT_THAT(outcome.ends[0].evidence.at("message"), HasSubstr("it says no"));
   EXPECT_THAT(world_.observer.notes, ElementsAre("not submitted, 2 jobs: it says no"));
   EXPECT_EQ(StateOf(First()), "intent") << "its end is for who collects it";
@@ -99,4 +99,4 @@ TEST_F(SubmitterTest, NotNowIsBorneForSoLong) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

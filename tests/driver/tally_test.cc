@@ -4,7 +4,7 @@
 
 #include "tests/driver/jobs.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 namespace {
 
 using ::testing::SizeIs;
@@ -35,7 +35,7 @@ TEST_F(TallyTest, CountsWhatWasMeasuredBeforeToo) {
 
 TEST_F(TallyTest, TheTimeLeftComesFromWhatPointsTook) {
   EXPECT_EQ(LeftNs(1), 0) << "nothing is known yet";
-  Collected result;
+  collect::Collected result;
   result.duration_ns = 10 * kSecondNs;
   tally_.Ran(Spec(), result, 3 * kSecondNs);
   EXPECT_EQ(LeftNs(1), 40 * kSecondNs) << "its result knows better than who waited for it";
@@ -44,7 +44,7 @@ TEST_F(TallyTest, TheTimeLeftComesFromWhatPointsTook) {
 
 TEST_F(TallyTest, RepeatsAreTimeAndNoPoints) {
   tally_.ToDo(Spec(), 3);
-  Collected result;
+  collect::Collected result;
   result.duration_ns = 10 * kSecondNs;
   tally_.Ran(Spec(), result, 0);
   EXPECT_EQ(LeftNs(1), 70 * kSecondNs);
@@ -56,7 +56,7 @@ TEST_F(TallyTest, RunsAreCountedWherePointsHaveSeveral) {
   tally_.Begin(5, 0, 0, 5 + 2);
   tally_.ToDo(Spec(), 2);
   EXPECT_EQ(EndedOf(tally_.counts()), "[0/7 runs]");
-  Collected result;
+  collect::Collected result;
   tally_.Ran(Spec(), result, 0);
   EXPECT_EQ(EndedOf(tally_.counts()), "[1/7 runs]");
   tally_.Ran(Spec(), result, 0);
@@ -73,7 +73,7 @@ TEST_F(TallyTest, ObservedMemoryCountsIfAResultHasNone) {
 }
 
 TEST_F(TallyTest, APointThatFailedSaysNothingOfTime) {
-  Collected result;
+  collect::Collected result;
   result.end = RunStatus::kCrashed;
   result.duration_ns = kSecondNs;
   tally_.Ran(Spec(), result, kSecondNs);
@@ -81,9 +81,9 @@ TEST_F(TallyTest, APointThatFailedSaysNothingOfTime) {
 }
 
 TEST_F(TallyTest, ShowsWhatRunsAndCountsTheRestAsQueued) {
-  tally_.times().Took(RelativeCost(Spec()), 10);
+  tally_.times().Took(predict::RelativeCost(Spec()), 10);
   for (auto job = jobs_.begin(); job != jobs_.begin() + 4; ++job) {
-    job->phase = JobPhase::kRunning;
+    job->phase = launch::JobPhase::kRunning;
     job->collected_ns = 99 * kSecondNs;
   }
   const RunProgress progress = tally_.Now(jobs_, points_, 100 * kSecondNs, 0);
@@ -94,4 +94,4 @@ TEST_F(TallyTest, ShowsWhatRunsAndCountsTheRestAsQueued) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

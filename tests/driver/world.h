@@ -21,7 +21,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/fakes/fake_launcher.h"
 
-namespace ridgeline {
+namespace ridgeline::driver {
 
 // Records all events.
 class RecordingObserver final : public RunObserver {
@@ -63,22 +63,23 @@ class KillableClock final : public Clock {
 };
 
 // A launcher that a run must not use after asking whether it is available.
-class UntouchedLauncher final : public Launcher {
+class UntouchedLauncher final : public launch::Launcher {
  public:
-  UntouchedLauncher(std::string name, LauncherStatus status) : name_(std::move(name)), status_(std::move(status)) {}
+  UntouchedLauncher(std::string name, launch::LauncherStatus status)
+      : name_(std::move(name)), status_(std::move(status)) {}
   const std::string& name() const override { return name_; }
-  LauncherCapabilities can() const override { return {}; }
-  LauncherStatus Probe() override { return status_; }
-  Rendered Render(std::span<const LaunchJob>) override { return {}; }
-  std::vector<Submission> Submit(std::span<const LaunchJob>) override {
-    return ADD_FAILURE(), std::vector<Submission>();
+  launch::LauncherCapabilities can() const override { return {}; }
+  launch::LauncherStatus Probe() override { return status_; }
+  launch::Rendered Render(std::span<const launch::LaunchJob>) override { return {}; }
+  std::vector<launch::Submission> Submit(std::span<const launch::LaunchJob>) override {
+    return ADD_FAILURE(), std::vector<launch::Submission>();
   }
-  std::vector<JobState> PollMany(std::span<const JobRef>) override { return {}; }
-  std::vector<bool> Cancel(std::span<const JobRef>) override { return {}; }
+  std::vector<launch::JobState> PollMany(std::span<const launch::JobRef>) override { return {}; }
+  std::vector<bool> Cancel(std::span<const launch::JobRef>) override { return {}; }
 
  private:
   std::string name_;
-  LauncherStatus status_;
+  launch::LauncherStatus status_;
 };
 
 class World {
@@ -98,7 +99,7 @@ class World {
     for (const JobPoint& point : DecodeJob(ReadJsonFile(entry.job.job_file), entry.job.job_file.string()).points) {
       WriteResult(entry.job.job_dir, point.id, status, point.repeat);
     }
-    entry.phase = JobPhase::kEnded;
+    entry.phase = launch::JobPhase::kEnded;
   }
 
   void WriteResult(const std::filesystem::path& job_dir, const std::string& id, RunStatus status = RunStatus::kOk,
@@ -115,7 +116,7 @@ class World {
     ++measured[id];
   }
 
-  static std::vector<std::string> PointsOf(const LaunchJob& job) {
+  static std::vector<std::string> PointsOf(const launch::LaunchJob& job) {
     std::vector<std::string> ids;
     for (const JobPoint& point : DecodeJob(ReadJsonFile(job.job_file), job.job_file.string()).points) {
       ids.push_back(point.id);
@@ -123,30 +124,30 @@ class World {
     return ids;
   }
 
-  Store OpenStore() { return Store::Open(dir / "test.db", Store::Mode::kReadWrite); }
+  store::Store OpenStore() { return store::Store::Open(dir / "test.db", store::Store::Mode::kReadWrite); }
 
   // One `ridgeline run`. Throws Killed if `step` does.
   RunSummary Run() { return RunOn(launcher); }
-  RunSummary RunOn(Launcher& on) {
+  RunSummary RunOn(launch::Launcher& on) {
     observer = RecordingObserver();
     observer.wants_progress = wants_progress;
-    Store store = OpenStore();
+    store::Store store = OpenStore();
     KillableClock clock(step);
     clock.SleepNs(later_ns);
     launcher.clock = &clock;
-    return RunSweep(ParseSweep(yaml, "test.yaml"), options,
+    return RunSweep(sweep::ParseSweep(yaml, "test.yaml"), options,
                     {store, on, clock,
                      [this](const RunSpec& spec) {
-                       return MemoryForecast{forecast ? forecast(spec) : 1000, {}};
+                       return predict::MemoryForecast{forecast ? forecast(spec) : 1000, {}};
                      },
                      observer, [this] { return interrupts ? interrupts() : 0; }});
   }
 
   // A run that is killed when the launcher is asked to start a job. It leaves an intent and no job.
   void RunKilledAtSubmit() {
-    launcher.on_submit = [](const LaunchJob&) { throw Killed(); };
+    launcher.on_submit = [](const launch::LaunchJob&) { throw Killed(); };
     EXPECT_THROW(Run(), Killed);
-    launcher.on_submit = [](const LaunchJob&) {};
+    launcher.on_submit = [](const launch::LaunchJob&) {};
   }
 
   Table Query(const std::string& sql) { return OpenStore().Query(sql); }
@@ -175,4 +176,4 @@ inline void ExpectEveryPointMeasuredOnce(World& world, int points) {
   EXPECT_THAT(world.OpenStore().Check(), ::testing::IsEmpty());
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::driver

@@ -14,11 +14,11 @@
 
 namespace ridgeline {
 
-class FakeLauncher final : public Launcher {
+class FakeLauncher final : public launch::Launcher {
  public:
   struct Entry {
-    LaunchJob job;
-    JobPhase phase = JobPhase::kQueued;
+    launch::LaunchJob job;
+    launch::JobPhase phase = launch::JobPhase::kQueued;
     std::map<std::string, std::string> evidence;
     int starts = 0;  // how many times the job was really started; never more than once for a key
     int polls = 0;
@@ -27,9 +27,9 @@ class FakeLauncher final : public Launcher {
 
   // The script. Every PollMany calls it for each job that exists, before it answers. It may write result files into
   // entry.job.job_dir and change entry.phase. The default ends a job at its first poll.
-  std::function<void(Entry&)> on_poll = [](Entry& entry) { entry.phase = JobPhase::kEnded; };
+  std::function<void(Entry&)> on_poll = [](Entry& entry) { entry.phase = launch::JobPhase::kEnded; };
   // Is called by every Submit of a new key. If it throws Error, that job is refused.
-  std::function<void(const LaunchJob&)> on_submit = [](const LaunchJob&) {};
+  std::function<void(const launch::LaunchJob&)> on_submit = [](const launch::LaunchJob&) {};
 
   // Each job takes this long in every call about it, by this clock.
   int64_t job_takes_ns = 0;
@@ -51,28 +51,29 @@ class FakeLauncher final : public Launcher {
   int calls_about_jobs = 0;  // a call about two jobs counts twice
 
   const std::string& name() const override { return name_; }
-  LauncherCapabilities can() const override { return {max_jobs > 0, poll_pause_ns > 0, false, bulk}; }
-  LauncherStatus Probe() override {
-    if (probes_refused > 0) return --probes_refused, LauncherStatus{false, "too many requests", "", 0, /*retry=*/true};
+  launch::LauncherCapabilities can() const override { return {max_jobs > 0, poll_pause_ns > 0, false, bulk}; }
+  launch::LauncherStatus Probe() override {
+    if (probes_refused > 0)
+      return --probes_refused, launch::LauncherStatus{false, "too many requests", "", 0, /*retry=*/true};
     return {true, "", "a launcher in this process", max_jobs};
   }
   int64_t PollPauseNs() const override { return poll_pause_ns; }
-  Rendered Render(std::span<const LaunchJob>) override { return {}; }
+  launch::Rendered Render(std::span<const launch::LaunchJob>) override { return {}; }
 
-  std::vector<Submission> Submit(std::span<const LaunchJob> requested) override {
+  std::vector<launch::Submission> Submit(std::span<const launch::LaunchJob> requested) override {
     ++submit_calls;
-    std::vector<Submission> answers;
-    for (const LaunchJob& job : requested) {
+    std::vector<launch::Submission> answers;
+    for (const launch::LaunchJob& job : requested) {
       if (answers.size() >= most_a_call) {
         answers.push_back({.key = job.key, .native_id = "", .error = {}, .later = true});
         continue;
       }
       TakeTime();
-      Submission answer{job.key, "fake-" + job.key, {}, false};
+      launch::Submission answer{job.key, "fake-" + job.key, {}, false};
       if (!jobs.contains(job.key)) {
         try {
           on_submit(job);
-          jobs[job.key] = Entry{job, JobPhase::kQueued, {}, 1, 0};
+          jobs[job.key] = Entry{job, launch::JobPhase::kQueued, {}, 1, 0};
         } catch (const Error& e) {
           answer = {job.key, "", e, not_now};
         }
@@ -82,33 +83,33 @@ class FakeLauncher final : public Launcher {
     return answers;
   }
 
-  std::vector<JobState> PollMany(std::span<const JobRef> requested) override {
+  std::vector<launch::JobState> PollMany(std::span<const launch::JobRef> requested) override {
     ++poll_calls;
-    std::vector<JobState> answers;
-    for (const JobRef& ref : requested) {
+    std::vector<launch::JobState> answers;
+    for (const launch::JobRef& ref : requested) {
       TakeTime();
       const auto it = jobs.find(ref.key);
       if (it == jobs.end()) {
-        answers.push_back({ref.key, ref.native_id, JobPhase::kMissing, {}, 0});
+        answers.push_back({ref.key, ref.native_id, launch::JobPhase::kMissing, {}, 0});
         continue;
       }
       Entry& entry = it->second;
       ++entry.polls;
-      if (entry.phase != JobPhase::kEnded) on_poll(entry);
+      if (entry.phase != launch::JobPhase::kEnded) on_poll(entry);
       answers.push_back({ref.key, "fake-" + ref.key, entry.phase, entry.evidence, entry.started_unix_ns});
     }
     return answers;
   }
 
-  std::vector<bool> Cancel(std::span<const JobRef> requested) override {
+  std::vector<bool> Cancel(std::span<const launch::JobRef> requested) override {
     on_cancel();
     std::vector<bool> answers;
-    for (const JobRef& ref : requested) {
+    for (const launch::JobRef& ref : requested) {
       TakeTime();
       const auto it = jobs.find(ref.key);
-      const bool there = it != jobs.end() && it->second.phase != JobPhase::kEnded;
+      const bool there = it != jobs.end() && it->second.phase != launch::JobPhase::kEnded;
       if (there) {
-        it->second.phase = JobPhase::kEnded;
+        it->second.phase = launch::JobPhase::kEnded;
         it->second.evidence["end"] = "cancelled";
         cancelled.push_back(ref.key);
       }

@@ -9,17 +9,17 @@
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
-  ridgeline::ExecOptions options;
+  ridgeline::node::ExecOptions options;
   if (argc > 3) options.grace_ns = std::atoll(argv[3]) * 1'000'000;
   if (argc > 4) options.hang.hang_ns = std::atoll(argv[4]) * 1'000'000;
   if (argc > 5) options.others_end_ns = std::atoll(argv[5]) * 1'000'000;
   if (argc > 6) options.hang.quiet_start_ns = std::atoll(argv[6]) * 1'000'000;
   try {
-    const ridgeline::ExecSummary summary = ridgeline::ExecJobFile(argv[2], options);
+    const ridgeline::node::ExecSummary summary = ridgeline::node::ExecJobFile(argv[2], options);
     std::printf("ran %lld skipped %lld\n", static_cast<long long>(summary.ran),
                 static_cast<long long>(summary.skipped));
     if (summary.unfit) std::fprintf(stderr, "unfit: %s\n", summary.unfit->message.c_str());
-    return ridgeline::ExecExitCode(summary);
+    return ridgeline::node::ExecExitCode(summary);
   } catch (const ridgeline::Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return ridgeline::ExitCode(e.kind());

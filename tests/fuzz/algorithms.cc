@@ -6,8 +6,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
   fuzz::Takes([&] {
-    const std::string text = EncodeAlgorithms(DecodeAlgorithms(fuzz::TextOf(data, size), "cublaslt.json"));
-    fuzz::Require(EncodeAlgorithms(DecodeAlgorithms(text, "what was written")) == text, "a choice is read as written");
+    const std::string text =
+        engine::EncodeAlgorithms(engine::DecodeAlgorithms(fuzz::TextOf(data, size), "cublaslt.json"));
+    fuzz::Require(engine::EncodeAlgorithms(engine::DecodeAlgorithms(text, "what was written")) == text,
+                  "a choice is read as written");
   });
   return 0;
 }

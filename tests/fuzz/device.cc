@@ -7,14 +7,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
   fuzz::Takes([&] {
-    const Device device = ParseDevice(fuzz::TextOf(data, size), "mine.yaml", {});
+    const predict::Device device = predict::ParseDevice(fuzz::TextOf(data, size), "mine.yaml", {});
     fuzz::Require(device.name == "mine", "a device has its file's name");
-    for (const DeviceFigureKind& kind : DeviceFigureKinds()) {
+    for (const predict::DeviceFigureKind& kind : predict::DeviceFigureKinds()) {
       if (kind.required) fuzz::Require(device.At(std::string(kind.name)) > 0, "a GPU has its required figures");
     }
   });
   fuzz::Takes([&] {
-    fuzz::Require(ParseFramework(fuzz::TextOf(data, size), "mine.yaml").name == "mine",
+    fuzz::Require(predict::ParseFramework(fuzz::TextOf(data, size), "mine.yaml").name == "mine",
                   "a framework has its file's name");
   });
   return 0;

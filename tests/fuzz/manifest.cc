@@ -24,16 +24,16 @@ std::string Sealed(std::string_view text) {
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
   static const fuzz::Folder folder;
-  folder.Write(kManifestName, Sealed(fuzz::TextOf(data, size)));
+  folder.Write(engine::kManifestName, Sealed(fuzz::TextOf(data, size)));
   const bool taken = fuzz::Takes([&] {
-    const Manifest manifest = ReadManifest(folder.path());
-    for (const SavedFile& saved : manifest.files) {
+    const engine::Manifest manifest = engine::ReadManifest(folder.path());
+    for (const engine::SavedFile& saved : manifest.files) {
       fuzz::Require((folder.path() / saved.name).parent_path() == folder.path(), "a file is in its folder");
     }
-    const std::string text = EncodeManifest(manifest);
-    folder.Write(kManifestName, text);
-    fuzz::Require(EncodeManifest(ReadManifest(folder.path())) == text, "a manifest is read as written");
+    const std::string text = engine::EncodeManifest(manifest);
+    folder.Write(engine::kManifestName, text);
+    fuzz::Require(engine::EncodeManifest(engine::ReadManifest(folder.path())) == text, "a manifest is read as written");
   });
-  if (taken) fuzz::Takes([&] { CheckWhole(ReadManifest(folder.path()), folder.path()); });
+  if (taken) fuzz::Takes([&] { engine::CheckWhole(engine::ReadManifest(folder.path()), folder.path()); });
   return 0;
 }

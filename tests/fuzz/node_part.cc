@@ -13,18 +13,18 @@ namespace {
 
 // The first node's part, with a definition and a spec. The fuzzer makes the second node's.
 std::string FirstPart() {
-  NodePart part;
+  trainers::NodePart part;
   part.name = "n0";
   part.end.status = RunStatus::kOk;
-  part.reading.emplace().end = LogEnd{RunStatus::kOk, "", "", 0};
+  part.reading.emplace().end = trainers::LogEnd{RunStatus::kOk, "", "", 0};
   const char* definition =
       "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
       "  - {name: step_time, regex: 'time (\\S+) ms', unit: ms, take: series}\n"
       "  - {name: loss, regex: 'loss (\\S+)', take: series}\n";
-  const Trainer trainer = ParseTrainer(definition, "mine.yaml");
+  const trainers::Trainer trainer = trainers::ParseTrainer(definition, "mine.yaml");
   std::vector<Problem> problems;
   const RunSpec spec = BuildSpec({{"model", "llama-10m"}, {"ranks", 2}, {"trainer", "mine"}}, problems);
-  return EncodePart(&trainer, part, kMaxPartBytes, &spec, definition);
+  return trainers::EncodePart(&trainer, part, kMaxPartBytes, &spec, definition);
 }
 
 }  // namespace
@@ -34,12 +34,12 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
   static const std::string first_part = fuzz::FirstPart();
   RunResult first;
-  first.evidence = {{kNodesEvidence, "2"}, {kAwaitsNodesEvidence, "yes"}};
+  first.evidence = {{kNodesEvidence, "2"}, {trainers::kAwaitsNodesEvidence, "yes"}};
   const std::string said(fuzz::TextOf(data, size));
   for (const std::vector<std::string>& payloads :
        {std::vector<std::string>{said}, std::vector<std::string>{first_part, said}}) {
-    const auto whole = CompleteResult(first, payloads, /*last=*/true);
-    fuzz::Require(whole && !AwaitsNodes(*whole), "the last part completes the result");
+    const auto whole = trainers::CompleteResult(first, payloads, /*last=*/true);
+    fuzz::Require(whole && !trainers::AwaitsNodes(*whole), "the last part completes the result");
     fuzz::Require(fuzz::Takes([&] { DecodeResult(EncodeResult(*whole), "it"); }), "the result is a normal one");
   }
   return 0;

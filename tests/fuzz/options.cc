@@ -25,8 +25,8 @@ void ReadOption(Read read, int64_t least, int64_t most) {
   }
 }
 
-void ReadNode(const YamlNode& node) {
-  for (const auto& amount : {ReadBytes(node), ReadSeconds(node)}) {
+void ReadNode(const yaml::YamlNode& node) {
+  for (const auto& amount : {yaml::ReadBytes(node), yaml::ReadSeconds(node)}) {
     if (amount) Require(*amount >= 1, "an amount is at least one");
   }
 }
@@ -43,8 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::ReadOption([&] { return option.Bytes("1MiB", "1024TiB"); }, 1 << 20, int64_t{1} << 50);
   fuzz::ReadOption([&] { return option.Count(0, 1000); }, 0, 1000);
   fuzz::ReadOption([&] { return option.Text().empty() ? 0 : 1; }, 1, 1);
-  if (const auto number = ParseNumber(text)) fuzz::Require(std::isfinite(*number), "a number is finite");
-  YamlNode node;
+  if (const auto number = yaml::ParseNumber(text)) fuzz::Require(std::isfinite(*number), "a number is finite");
+  yaml::YamlNode node;
   node.scalar = std::string(text);
   fuzz::ReadNode(node);
   if (value.is_primitive()) {

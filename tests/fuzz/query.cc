@@ -7,9 +7,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
   static const fuzz::Folder folder;
-  static Database database = [] {
-    Database made(folder.path() / "it.db", Database::Access::kReadWrite,
-                  {.longest_look = std::chrono::milliseconds(200), .most_answer_bytes = 1'000'000});
+  static store::Database database = [] {
+    store::Database made(folder.path() / "it.db", store::Database::Access::kReadWrite,
+                         {.longest_look = std::chrono::milliseconds(200), .most_answer_bytes = 1'000'000});
     made.Execute(
         "CREATE TABLE runs(seed INTEGER, status TEXT, loss TEXT); INSERT INTO runs VALUES (1, 'ok', '[1, 2]'), "
         "(2, 'crashed', NULL); CREATE VIEW latest AS SELECT * FROM runs");

@@ -17,9 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view rest = fuzz::TextOf(data + 1, size - 1);
   std::array<int, 2> ends{};
   fuzz::Require(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0, "a pair of sockets can be made");
-  const Socket from(ends[0]);
-  const Socket to(ends[1]);
-  MessageReader reader;
+  const engine::Socket from(ends[0]);
+  const engine::Socket to(ends[1]);
+  engine::MessageReader reader;
   size_t bodies = 0;
   while (!rest.empty()) {
     const std::string_view now = rest.substr(0, part);
@@ -29,10 +29,10 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     while (const auto message = reader.Next()) {
       bodies += message->body.size();
       std::string_view body = message->body;
-      TakeNumber(body);
-      TakeNumber(body);
-      fuzz::Require(TakeText(body).size() + body.size() <= message->body.size(), "a text is inside its body");
-      DecodeError(message->body);
+      engine::TakeNumber(body);
+      engine::TakeNumber(body);
+      fuzz::Require(engine::TakeText(body).size() + body.size() <= message->body.size(), "a text is inside its body");
+      engine::DecodeError(message->body);
     }
   }
   fuzz::Require(bodies <= size, "messages hold what was sent");

@@ -26,12 +26,12 @@ class Resuming {
     std::string file(reinterpret_cast<const char*>(&size), sizeof size);
     file.append(header).append(bytes_, '\0');
     folder.Write(name, file);
-    Manifest manifest{1, program_.spec, {}, {{name, std::ssize(file), Hex(Hash(file))}}};
+    engine::Manifest manifest{1, program_.spec, {}, {{name, std::ssize(file), Hex(Hash(file))}}};
     manifest.history.loss = {1.5};
     manifest.history.step_ns = {10};
-    folder.Write(kManifestName, EncodeManifest(manifest));
+    folder.Write(engine::kManifestName, engine::EncodeManifest(manifest));
     const std::string before = State();
-    if (!Takes([&] { Load(OpenSaved(folder.path()), program_.spec, state_); })) {
+    if (!Takes([&] { engine::Load(engine::OpenSaved(folder.path()), program_.spec, state_); })) {
       Require(State() == before, "a refused file changes nothing");
     }
   }
@@ -51,7 +51,7 @@ class Resuming {
   }
   std::string State() {
     std::string all;
-    for (const StateTensor& tensor : state_.tensors()) {
+    for (const engine::StateTensor& tensor : state_.tensors()) {
       std::vector<std::byte> bytes(static_cast<size_t>(tensor.bytes()));
       state_.Read(tensor, 0, bytes);
       all.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -59,11 +59,11 @@ class Resuming {
     return all;
   }
 
-  StepProgram program_ = BuildStep(Spec());
-  CpuExecutor executor_{program_.trace, program_.layout, CpuKernels()};
-  ModelState model_{program_, executor_};
-  std::unique_ptr<Communicator> alone_ = MakeSelfCommunicator();
-  TrainingState state_{program_, executor_, *alone_};
+  engine::StepProgram program_ = engine::BuildStep(Spec());
+  engine::CpuExecutor executor_{program_.trace, program_.layout, engine::CpuKernels()};
+  engine::ModelState model_{program_, executor_};
+  std::unique_ptr<engine::Communicator> alone_ = engine::MakeSelfCommunicator();
+  engine::TrainingState state_{program_, executor_, *alone_};
   size_t bytes_ = State().size();
 };
 
@@ -75,9 +75,9 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const fuzz::Folder folder;
   folder.Write("model.safetensors", fuzz::TextOf(data, size));
   fuzz::Takes([&] {
-    const SafetensorsFile tensors(folder.path() / "model.safetensors");
+    const engine::SafetensorsFile tensors(folder.path() / "model.safetensors");
     for (const auto& tensor : tensors.entries()) {
-      const SafetensorsFile::Entry& entry = tensor.second;
+      const engine::SafetensorsFile::Entry& entry = tensor.second;
       std::vector<std::byte> bytes(static_cast<size_t>(entry.end - entry.begin));
       fuzz::Require(bytes.size() <= size, "a tensor is inside its file");
       tensors.ReadBytes(entry, 0, bytes);

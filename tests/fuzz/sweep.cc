@@ -12,11 +12,11 @@ namespace {
 
 constexpr double kFewCombinations = 200;
 
-double Combinations(const Sweep& sweep) {
+double Combinations(const sweep::Sweep& sweep) {
   double count = 1;
-  for (const AxisGroup& group : sweep.groups) count *= static_cast<double>(group.front().size());
-  for (const Include& include : sweep.include) {
-    for (const Axis& axis : include.additions) count *= 1 + static_cast<double>(axis.size());
+  for (const sweep::AxisGroup& group : sweep.groups) count *= static_cast<double>(group.front().size());
+  for (const sweep::Include& include : sweep.include) {
+    for (const sweep::Axis& axis : include.additions) count *= 1 + static_cast<double>(axis.size());
   }
   return count;
 }
@@ -27,10 +27,10 @@ double Combinations(const Sweep& sweep) {
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
   fuzz::Takes([&] {
-    const Sweep sweep = ParseSweep(fuzz::TextOf(data, size), "sweep.yaml");
+    const sweep::Sweep sweep = sweep::ParseSweep(fuzz::TextOf(data, size), "sweep.yaml");
     fuzz::Require(!sweep.name.empty() && sweep.name.find('\n') == std::string::npos, "a name is one line");
     if (fuzz::Combinations(sweep) > fuzz::kFewCombinations) return;
-    for (const Point& point : Expand(sweep)) {
+    for (const Point& point : sweep::Expand(sweep)) {
       const std::string text = EncodePoint(point.spec);
       fuzz::Require(EncodePoint(DecodeSpec(ParseJson(text, "a point"), "a point")) == text,
                     "a point is read as written");

@@ -9,8 +9,8 @@
 namespace ridgeline::fuzz {
 namespace {
 
-const Trainer& Mine() {
-  static const Trainer trainer = ParseTrainer(
+const trainers::Trainer& Mine() {
+  static const trainers::Trainer trainer = trainers::ParseTrainer(
       "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
       "  - {name: loss, regex: 'step (?P<step>\\S+) loss (?P<value>\\S+)', take: series}\n"
       "  - {name: step_time, regex: 'time (\\S+) ms', unit: ms, take: median}\n"
@@ -33,28 +33,31 @@ const Trainer& Mine() {
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
   const std::string_view log = fuzz::TextOf(data, size);
-  const Reading whole = ReadLog(fuzz::Mine(), [&](const auto& feed) { feed(log); }, {});
-  const Reading parts = ReadLog(fuzz::Mine(),
-                                [&](const auto& feed) {
-                                  for (size_t at = 0; at < log.size(); at += 3) feed(log.substr(at, 3));
-                                },
-                                {});
+  const trainers::Reading whole = trainers::ReadLog(fuzz::Mine(), [&](const auto& feed) { feed(log); }, {});
+  const trainers::Reading parts = trainers::ReadLog(fuzz::Mine(),
+                                                    [&](const auto& feed) {
+                                                      for (size_t at = 0; at < log.size(); at += 3)
+                                                        feed(log.substr(at, 3));
+                                                    },
+                                                    {});
   fuzz::Require(whole.lines == parts.lines && whole.missing == parts.missing &&
                     whole.found.size() == parts.found.size() && whole.end.has_value() == parts.end.has_value(),
                 "a log's parts make no difference");
-  for (const FoundMetric& found : whole.found) {
+  for (const trainers::FoundMetric& found : whole.found) {
     fuzz::Require(found.steps.empty() || found.steps.size() == found.values.size(), "a step has its value");
     fuzz::Require(found.first_line <= found.last_line && found.last_line <= whole.lines, "lines are those of the log");
   }
-  const Json sent = EncodeReading(fuzz::Mine(), whole);
-  fuzz::Require(DumpJson(EncodeReading(fuzz::Mine(), DecodeReading(fuzz::Mine(), ParseJson(DumpJson(sent), "it")))) ==
-                    DumpJson(sent),
-                "a reading goes through JSON unchanged");
-  MergeReadings(fuzz::Mine(), whole, parts, {});
-  const Proposal proposal = ProposeMetrics([&](const auto& feed) { feed(log); }, {});
-  const auto counts = [](const ProposedMetric& metric) { return metric.question.empty(); };
+  const Json sent = trainers::EncodeReading(fuzz::Mine(), whole);
+  fuzz::Require(
+      DumpJson(trainers::EncodeReading(
+          fuzz::Mine(), trainers::DecodeReading(fuzz::Mine(), ParseJson(DumpJson(sent), "it")))) == DumpJson(sent),
+      "a reading goes through JSON unchanged");
+  trainers::MergeReadings(fuzz::Mine(), whole, parts, {});
+  const trainers::Proposal proposal = trainers::ProposeMetrics([&](const auto& feed) { feed(log); }, {});
+  const auto counts = [](const trainers::ProposedMetric& metric) { return metric.question.empty(); };
   if (std::ranges::any_of(proposal.metrics, counts)) {
-    ParseTrainer(DefinitionText("mine", "a log", proposal, {}), "mine.yaml");  // throws if it cannot be read
+    trainers::ParseTrainer(trainers::DefinitionText("mine", "a log", proposal, {}),
+                           "mine.yaml");  // throws if it cannot be read
   }
   if (whole.end) fuzz::Require(whole.end->line >= 1 && whole.end->line <= whole.lines, "an end has its line");
   return 0;

@@ -9,15 +9,16 @@
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
   static const fuzz::Folder folder;
-  static const StepProgram program = [] {
+  static const engine::StepProgram program = [] {
     std::vector<Problem> problems;
-    return BuildStep(BuildSpec({{"model", "llama-5m"}}, problems));
+    return engine::BuildStep(BuildSpec({{"model", "llama-5m"}}, problems));
   }();
-  folder.Write(kModelConfigName, fuzz::TextOf(data, size));
-  fuzz::Takes([&] { CheckModelConfig(folder.path(), program.spec); });
+  folder.Write(engine::kModelConfigName, fuzz::TextOf(data, size));
+  fuzz::Takes([&] { engine::CheckModelConfig(folder.path(), program.spec); });
 
-  folder.Write(kModelConfigName, EncodeModelConfig(program.spec, "F32"));
+  folder.Write(engine::kModelConfigName, engine::EncodeModelConfig(program.spec, "F32"));
   folder.Write("model.safetensors.index.json", fuzz::TextOf(data, size));
-  fuzz::Require(!fuzz::Takes([&] { const WeightsFolder weights(folder.path(), program); }), "no weights are there");
+  fuzz::Require(!fuzz::Takes([&] { const engine::WeightsFolder weights(folder.path(), program); }),
+                "no weights are there");
   return 0;
 }

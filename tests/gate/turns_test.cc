@@ -7,14 +7,14 @@
 #include "run/spec.h"
 #include "tests/fakes/test_job.h"
 
-namespace ridgeline {
+namespace ridgeline::gate {
 namespace {
 
 // The launcher's own mapping, limited to node-7.
 Json KeptTo7(const std::string& launcher, const Json& own) {
-  Launch launch;
+  sweep::Launch launch;
   launch.launcher = launcher;
-  launch.describe = AskLaunchers(launcher == "scripted" ? testing::FakePluginDir() : RIDGELINE_PLUGIN_DIR);
+  launch.describe = launch::AskLaunchers(launcher == "scripted" ? testing::FakePluginDir() : RIDGELINE_PLUGIN_DIR);
   if (!own.is_null()) launch.config[launcher] = own;
   EXPECT_TRUE(KeepToNode(launch, "node-7"));
   return launch.config.contains(launcher) ? launch.config[launcher] : Json();
@@ -33,7 +33,7 @@ TEST(TurnsOfOneNode, DoNotPinAJobWhoseSweepNamesANode) {
   EXPECT_EQ(KeptTo7("slurm", {{"nodelist", "node-1"}}), Json({{"nodelist", "node-1"}}));
   EXPECT_EQ(KeptTo7("kubernetes", {{"node_selector", {{"kubernetes.io/hostname", "node-1"}}}}),
             Json({{"node_selector", {{"kubernetes.io/hostname", "node-1"}}}}));
-  Launch launch;
+  sweep::Launch launch;
   launch.launcher = "slurm";
   KeepToNode(launch, "node-7 node-8");
   KeepToNode(launch, "");
@@ -41,10 +41,10 @@ TEST(TurnsOfOneNode, DoNotPinAJobWhoseSweepNamesANode) {
 }
 
 TEST(TurnsOfOneNode, AreRefusedIfTheLauncherCannotPinJobs) {
-  Launch launch;
+  sweep::Launch launch;
   launch.launcher = "scripted";
   launch.config = {{"scripted", {{"anywhere", true}}}};
-  launch.describe = AskLaunchers(testing::FakePluginDir());
+  launch.describe = launch::AskLaunchers(testing::FakePluginDir());
   EXPECT_FALSE(KeepToNode(launch, "node-7"));
 }
 
@@ -59,4 +59,4 @@ TEST(TurnsOfOneRun, HaveTheIdOfTheSamePointWithOneRepeat) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::gate

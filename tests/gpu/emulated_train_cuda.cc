@@ -8,12 +8,14 @@
 namespace ridgeline {
 namespace {
 
-std::unique_ptr<TrainingDevice> OpenEmulated(const RunSpec& spec, const DeviceOptions& options) {
-  return OpenCudaDevice(spec, options, LocalRank(), {FakeLibraries(), FakeNccl, FakeNvml});
+std::unique_ptr<engine::TrainingDevice> OpenEmulated(const RunSpec& spec, const engine::DeviceOptions& options) {
+  return engine::OpenCudaDevice(spec, options, engine::LocalRank(),
+                                {engine::FakeLibraries(), engine::FakeNccl, FakeNvml});
 }
 
 std::string DescribeEmulated() {
-  return DescribeGpus({{.cublaslt = FakeCublasLt, .cudnn = FakeCudnn}, FakeNccl, FakeNvml});
+  return engine::DescribeGpus(
+      {{.cublaslt = engine::FakeCublasLt, .cudnn = engine::FakeCudnn}, engine::FakeNccl, FakeNvml});
 }
 
 }  // namespace
@@ -22,5 +24,5 @@ std::string DescribeEmulated() {
 int main(int argc, char** argv) {
   ridgeline::FakeCard card;
   ridgeline::ThisCard() = &card;
-  return ridgeline::TrainMain(argc, argv, {ridgeline::OpenEmulated, ridgeline::DescribeEmulated, true});
+  return ridgeline::engine::TrainMain(argc, argv, {ridgeline::OpenEmulated, ridgeline::DescribeEmulated, true});
 }

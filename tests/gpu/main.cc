@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
     constexpr int kSkipped = 77;
     int gpus = 0;
     const cudaError_t error = cudaGetDeviceCount(&gpus);
-    fmt::print("{}", ridgeline::DescribeGpus());
+    fmt::print("{}", ridgeline::engine::DescribeGpus());
     if (error != cudaSuccess || gpus == 0) {
       fmt::print("gpu_tests: there is no GPU here, so nothing was tested\n");
       return kSkipped;

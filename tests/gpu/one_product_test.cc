@@ -10,12 +10,12 @@ namespace ridgeline {
 namespace {
 
 TEST(OneProduct, TakesAsLongAsOneOfItsRuns) {
-  cuda_machine::ResetMachine();
+  engine::cuda_machine::ResetMachine();
   cuda_on_cpu::ResetCublasLt({{10'000}});
-  Trace trace(CudaDevice(CapabilityHere()));
-  const auto matrix = [&] { return trace.Persistent(DType::kBF16, 16, 16, Category::kData); };
-  const Tensor a = matrix();
-  Gemm(trace, a, Trans::kNo, a, Trans::kYes, matrix());
+  engine::Trace trace(engine::CudaDevice(engine::CapabilityHere()));
+  const auto matrix = [&] { return trace.Persistent(engine::DType::kBF16, 16, 16, engine::Category::kData); };
+  const engine::Tensor a = matrix();
+  engine::Gemm(trace, a, engine::Trans::kNo, a, engine::Trans::kYes, matrix());
   OneProduct product(trace);
   product.Fill(a);
   const int64_t ns = product.LeastNs(3);

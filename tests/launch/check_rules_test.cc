@@ -8,7 +8,7 @@
 
 #include "tests/fakes/fake_launcher.h"
 
-namespace ridgeline {
+namespace ridgeline::launch {
 namespace {
 
 using ::testing::HasSubstr;
@@ -63,11 +63,12 @@ class PickyLauncher final : public Launcher {
 // Returns what is wrong with these rules for ranks 1, 2 and 16; empty: nothing.
 std::string Wrong(const std::string& rules, Launcher& launcher) {
   try {
-    CheckRules(ParseSweep("name: test\ndefaults: {model: llama-10m, batch_size: 16}\nmatrix: {ranks: [1, 2, 16]}\n"
+    CheckRules(
+        sweep::ParseSweep("name: test\ndefaults: {model: llama-10m, batch_size: 16}\nmatrix: {ranks: [1, 2, 16]}\n"
                           "launch:\n  ranks_per_node: 4\n  rules:\n" +
                               rules,
                           "s.yaml"),
-               launcher);
+        launcher);
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
     EXPECT_EQ(e.hint(), "ask for less");
@@ -115,7 +116,8 @@ std::string Refused(const std::string& launch) {
   PickyLauncher launcher;
   try {
     CheckWithScheduler(
-        ParseSweep("name: test\ndefaults: {model: llama-10m}\nmatrix: {ranks: [1, 8]}\nlaunch:\n" + launch, "s.yaml"),
+        sweep::ParseSweep("name: test\ndefaults: {model: llama-10m}\nmatrix: {ranks: [1, 8]}\nlaunch:\n" + launch,
+                          "s.yaml"),
         launcher);
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
@@ -139,4 +141,4 @@ TEST(CheckWithScheduler, SaysAtItsLineWhatTheSchedulerRefuses) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::launch

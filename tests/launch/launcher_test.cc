@@ -5,7 +5,7 @@
 #include "tests/fakes/fake_launcher.h"
 #include "tests/fakes/test_job.h"
 
-namespace ridgeline {
+namespace ridgeline::launch {
 namespace {
 
 using testing::TestJob;
@@ -53,4 +53,4 @@ TEST(FakeLauncher, NeverStartsAKeyTwice) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::launch

@@ -8,7 +8,7 @@
 #include "launch/launcher.h"
 #include "tests/fakes/test_job.h"
 
-namespace ridgeline {
+namespace ridgeline::launch {
 namespace {
 
 using testing::FakePluginDir;
@@ -142,10 +142,10 @@ TEST_F(Loader, BelievesNoReplyItHasNotChecked) {
 
 TEST_F(Loader, DescribesAJobAsItsLauncherSays) {
   const auto ask = AskLaunchers(FakePluginDir());
-  Launch launch;
+  sweep::Launch launch;
   launch.launcher = "scripted";
   launch.config = {{"scripted", {{"cards", 4}, {"ram", "64GB"}}}};
-  JobDescription job = (*ask)(launch, "node-7");
+  sweep::JobDescription job = (*ask)(launch, "node-7");
   EXPECT_FALSE(job.here || job.has_srun);
   ASSERT_TRUE(job.gpus);
   EXPECT_EQ(job.gpus->count, 4);
@@ -175,4 +175,4 @@ TEST_F(Loader, PassesOnWhatALauncherRefuses) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::launch

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace ridgeline {
+namespace ridgeline::metrics {
 namespace {
 
 using Kind = MetricsText::Kind;
@@ -74,4 +74,4 @@ TEST(Exposition, LeavesOutWhatIsNoNumberAndFamiliesWithoutSamples) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::metrics

@@ -10,12 +10,12 @@
 #include "base/process.h"
 #include "metrics/metrics_file.h"
 #include "predict/memory_forecast.h"
-#include "run/gpu_peaks.h"
 #include "ridgeline/job_dir.h"
+#include "run/gpu_peaks.h"
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::metrics {
 namespace {
 
 using ::testing::HasSubstr;
@@ -33,13 +33,13 @@ class MetricsTest : public ::testing::Test {
 
   // A job of these points, as the local launcher has it once it runs.
   void Start(const std::string& key, const std::vector<Point>& points) {
-    JobRecord job = samples::Job(key, "test", points);
+    store::JobRecord job = samples::Job(key, "test", points);
     job.job_dir = dir_ / key;
     job.measured_as = store_.Progress("test").sweep.measured_as;
     store_.RecordIntents({&job, 1});
     store_.MarkSubmitted(key, "native", 1'000'000'000);
     store_.MarkStarted(key, 8'000'000'000);
-    store_.SetJobState(key, JobRecord::State::kRunning, {}, 0);
+    store_.SetJobState(key, store::JobRecord::State::kRunning, {}, 0);
   }
 
   void ExpectPromtoolTakes(const std::string& text) {
@@ -54,7 +54,7 @@ class MetricsTest : public ::testing::Test {
 
   TempDir dir_;
   FakeClock clock_;
-  Store store_ = Store::Open(Db(), Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(Db(), store::Store::Mode::kReadWrite);
 };
 
 TEST_F(MetricsTest, SayHowPointsStandAndWhatTheyTook) {
@@ -141,7 +141,7 @@ TEST_F(MetricsTest, DescribeTheGpuIfThereIsOne) {
   result.flops.model_non_causal = 9.89e12;
   result.memory.planned_peak_bytes = 1000;
   result.memory.device_peak_bytes = 1250;
-  const NewResult added{result, "", 0, store_.Progress("test").sweep.measured_as};
+  const store::NewResult added{result, "", 0, store_.Progress("test").sweep.measured_as};
   store_.AddResults({&added, 1});
   const std::string text = Text();
   const std::string of = "{sweep=\"test\",point=\"" + point.id + "\"} ";
@@ -155,7 +155,7 @@ TEST_F(MetricsTest, DescribeTheGpuIfThereIsOne) {
 
 TEST_F(MetricsTest, AHostileStoreStillGivesValidMetrics) {
   const std::vector<Point> points = samples::Points(1);
-  SweepRecord sweep = samples::Sweep("a\"} 1\nridgeline_build_info{x=\"\\ \xff");
+  store::SweepRecord sweep = samples::Sweep("a\"} 1\nridgeline_build_info{x=\"\\ \xff");
   store_.PutSweep(sweep, points);
   const std::string text = Text();
   EXPECT_THAT(text, Not(HasSubstr("\nridgeline_build_info{x=")));
@@ -165,7 +165,7 @@ TEST_F(MetricsTest, AHostileStoreStillGivesValidMetrics) {
 TEST_F(MetricsTest, AreBoundedHoweverManyPointsThereAre) {
   const std::vector<Point> points = samples::Points(kMostMetricPoints + 100);
   store_.PutSweep(samples::Sweep("test"), points);
-  std::vector<NewResult> results;
+  std::vector<store::NewResult> results;
   const MeasurementKey as = store_.Progress("test").sweep.measured_as;
   for (const Point& point : points) results.push_back({samples::Result(point.id), "", 0, as});
   store_.AddResults(results);
@@ -185,15 +185,15 @@ TEST_F(MetricsTest, AnEmptyStoreGivesOnlyTheBuild) {
 }
 
 // Keeps what it is told.
-class Told final : public RunObserver {
+class Told final : public driver::RunObserver {
  public:
-  void Started(const RunStart& /*start*/) override { said += "started;"; }
-  void PointEnded(const std::string& label, const std::string& /*o*/, const RunProgress& /*p*/) override {
+  void Started(const driver::RunStart& /*start*/) override { said += "started;"; }
+  void PointEnded(const std::string& label, const std::string& /*o*/, const driver::RunProgress& /*p*/) override {
     said += label + ";";
   }
   void Note(const std::string& text) override { said += text + ";"; }
   bool WantsProgress(int64_t /*ns*/) override { return wants; }
-  void Progress(const RunProgress& /*progress*/) override { said += "progress;"; }
+  void Progress(const driver::RunProgress& /*progress*/) override { said += "progress;"; }
   std::string said;
   bool wants = false;
 };
@@ -238,4 +238,4 @@ TEST_F(MetricsTest, AFileThatCannotBeWrittenIsSaidOnceAndTheRunGoesOn) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::metrics

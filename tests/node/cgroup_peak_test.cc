@@ -15,7 +15,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/node/exec_fixture.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 namespace fs = std::filesystem;
 
@@ -157,4 +157,4 @@ TEST_F(InACgroup, SeesAMomentaryPeak) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -9,7 +9,7 @@
 #include "tests/fakes/test_job.h"
 #include "trainers/run_result.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 using ::testing::HasSubstr;
@@ -53,11 +53,11 @@ TEST_F(Classified, AWholeOkResultIsTheResult) {
 
 TEST_F(Classified, AMinuteOfHangingSaysNothingOfAUnit) {
   Wrote(RunStatus::kOk);
-  end_.own->evidence[kUnitEvidence] = "is the unit right?";
+  end_.own->evidence[trainers::kUnitEvidence] = "is the unit right?";
   end_.watched.stopped = StopReason::kStepsDone;
   const RunResult result = Result();
   EXPECT_EQ(result.status, RunStatus::kOk);
-  EXPECT_FALSE(result.evidence.contains(kUnitEvidence));
+  EXPECT_FALSE(result.evidence.contains(trainers::kUnitEvidence));
   EXPECT_TRUE(result.evidence.contains("hung"));
 }
 
@@ -300,4 +300,4 @@ TEST(NextLook, IsSoonerTheNearerTheLimit) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

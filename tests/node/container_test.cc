@@ -11,7 +11,7 @@
 #include "node/process_tree.h"
 #include "tests/node/exec_fixture.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 namespace fs = std::filesystem;
 
@@ -340,4 +340,4 @@ TEST(ContainerWords, StartsOfAllPointsKeepWithinTheJobsTime) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

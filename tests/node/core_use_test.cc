@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 class CoreUseTest : public ::testing::Test {
@@ -119,4 +119,4 @@ TEST(CoreUse, GrowsOnThisMachine) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

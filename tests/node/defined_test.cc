@@ -11,7 +11,7 @@
 #include "run/presets.h"
 #include "tests/node/exec_fixture.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 using ::testing::HasSubstr;
@@ -337,4 +337,4 @@ TEST_F(Defined, ItContinuesWhereItKeptItsState) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -12,7 +12,7 @@
 #include "node/defined.h"
 #include "tests/fakes/fake_nvml.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
@@ -73,7 +73,7 @@ TEST_F(DeviceMemoryOf, IsUnknownIfTheDriverReportsNoneOfThem) {
 }
 
 TEST_F(DeviceMemoryOf, KeepsTheLargestValueOfARun) {
-  Trainer trainer;
+  trainers::Trainer trainer;
   RunSpec spec;
   spec.device = "cuda";
   FakeClock clock;
@@ -94,4 +94,4 @@ TEST_F(DeviceMemoryOf, KeepsTheLargestValueOfARun) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

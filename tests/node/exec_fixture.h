@@ -13,7 +13,7 @@
 #include "ridgeline/job_dir.h"
 #include "tests/fakes/test_job.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 
 // Jobs in the test's own folder, and mini_ridgeline to run them.
 class Exec : public ::testing::Test {
@@ -57,4 +57,4 @@ class Exec : public ::testing::Test {
   int64_t others_end_ms_ = 600'000;  // how long ranks may go on after rank 0 has ended well
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::node

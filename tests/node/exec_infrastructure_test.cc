@@ -9,7 +9,7 @@
 
 #include "tests/node/exec_fixture.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 namespace fs = std::filesystem;
@@ -215,4 +215,4 @@ TEST(ExecExitCodes, SayWhatOfTheInfrastructureItWas) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

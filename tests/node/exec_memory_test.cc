@@ -13,7 +13,7 @@
 #include "base/process.h"
 #include "tests/fakes/test_job.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ TEST_F(ExecMemory, TheRankThatWasKilledIsNamed) {
 TEST_F(ExecMemory, ACrashWithinTheLimitIsACrash) { EXPECT_EQ(Run("exit=1").status, RunStatus::kCrashed); }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -12,7 +12,7 @@
 #include "tests/node/exec_fixture.h"
 #include "trainers/node_part.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 using ::testing::AllOf;
@@ -93,8 +93,8 @@ class ExecNodesOfOthers : public Exec {
     EXPECT_EQ(result.environment.at("version"), "2.1");
     EXPECT_EQ(result.memory.device_peak_bytes, 7'000'000);
     EXPECT_GT(result.memory.rss_peak_bytes, 0);
-    EXPECT_FALSE(result.evidence.contains(kMissingPartsEvidence));
-    EXPECT_FALSE(AwaitsNodes(result));
+    EXPECT_FALSE(result.evidence.contains(trainers::kMissingPartsEvidence));
+    EXPECT_FALSE(trainers::AwaitsNodes(result));
   }
 
   ReservedPort port_;
@@ -259,14 +259,14 @@ TEST_F(ExecNodesOfOthers, RanksThatNeverStartAreEndedButNotThoseThatCompute) {
 
 TEST_F(ExecNodesOfOthers, IgnoresPartsOfAnEarlierAttempt) {
   const Job job = MakeNodes(kFirst, kSteps);
-  NodePart part;
+  trainers::NodePart part;
   part.node = 1;
   part.name = "n1";
   part.end.started_unix_ns = 1'000'000'000;
   part.end.ended_unix_ns = 2'000'000'000;
   MakeDirs(DirOf(job));
   const std::string& id = job.points[0].id;
-  EndPart(DirOf(job), id, 1, EncodePart(nullptr, part));
+  EndPart(DirOf(job), id, 1, trainers::EncodePart(nullptr, part));
   RunResult own;
   own.started_unix_ns = 90'000'000'000;
   own.ended_unix_ns = 91'000'000'000;
@@ -278,4 +278,4 @@ TEST_F(ExecNodesOfOthers, IgnoresPartsOfAnEarlierAttempt) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -13,7 +13,7 @@
 #include "node/exec.h"
 #include "tests/fakes/test_job.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 using ::testing::AllOf;
@@ -406,4 +406,4 @@ TEST_F(ExecNodes, WithoutASharedFolderMeetByASecretThatIsBrought) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

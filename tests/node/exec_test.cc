@@ -16,7 +16,7 @@
 #include "node/watch.h"
 #include "tests/node/exec_fixture.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 using testing::Eventually;
@@ -579,4 +579,4 @@ TEST_F(Preempted, ARelativeFolderIsThePointsOwnAndSurvivesAnAttempt) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

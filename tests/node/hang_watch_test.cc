@@ -16,7 +16,7 @@
 #include "run/result.h"
 #include "tests/node/exec_fixture.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 using ::testing::HasSubstr;
@@ -34,7 +34,7 @@ constexpr const char* kMetrics =
 class Hanging : public ::testing::Test {
  protected:
   Hanging()
-      : trainer_(ParseTrainer(
+      : trainer_(trainers::ParseTrainer(
             std::string("name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\n") + kMetrics, "mine.yaml")) {
     spec_.warmup_steps = 1;
     spec_.steps = 4;
@@ -59,7 +59,7 @@ class Hanging : public ::testing::Test {
   }
 
   TempDir dir_;
-  Trainer trainer_;
+  trainers::Trainer trainer_;
   RunSpec spec_;
   FakeClock clock_;
   int64_t written_ = 0;
@@ -270,4 +270,4 @@ TEST_F(ExecHanging, EachNodeEndsItsPart) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

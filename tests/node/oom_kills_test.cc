@@ -10,7 +10,7 @@
 #include "base/process.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 class OomKillsTest : public ::testing::Test {
@@ -79,4 +79,4 @@ TEST_F(OomKillsTest, KillsOfTheWholeMachineAreNotOurs) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 using ::testing::ElementsAre;
@@ -58,4 +58,4 @@ TEST(PointCores, AreUnknownIfNothingTellsThem) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -15,7 +15,7 @@
 #include "tests/base/no_files_left.h"
 #include "tests/fakes/test_job.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 namespace fs = std::filesystem;
@@ -205,4 +205,4 @@ TEST_F(PreflightTest, GpusThatAreAskedForMustShow) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

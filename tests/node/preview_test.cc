@@ -11,7 +11,7 @@
 #include "node/starting.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 using ::testing::Contains;
@@ -36,11 +36,11 @@ class PreviewTest : public ::testing::Test {
   }
 
   Preview Defined(const std::string& more, Job job) {
-    auto trainer = std::make_shared<const Trainer>(
-        ParseTrainer("name: mine\nabout: a\nversion: \"1\"\ntested: log\nresult: patterns\n"
-                     "metrics: [{name: loss, regex: 'loss (.*)'}]\n" +
-                         more,
-                     "mine.yaml"));
+    auto trainer = std::make_shared<const trainers::Trainer>(
+        trainers::ParseTrainer("name: mine\nabout: a\nversion: \"1\"\ntested: log\nresult: patterns\n"
+                               "metrics: [{name: loss, regex: 'loss (.*)'}]\n" +
+                                   more,
+                               "mine.yaml"));
     job.definition = trainer->text;
     return PreviewOf(job, trainer);
   }
@@ -140,4 +140,4 @@ TEST_F(PreviewTest, TheSweepsEnvironmentGoesFirst) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

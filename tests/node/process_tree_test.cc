@@ -15,7 +15,7 @@
 #include "tests/base/no_files_left.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 using testing::Eventually;
@@ -96,4 +96,4 @@ TEST(ProcessTree, EndSaysThatItCouldNotLook) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

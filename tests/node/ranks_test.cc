@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::node {
 namespace {
 
 using ::testing::ElementsAre;
@@ -136,4 +136,4 @@ TEST(Nodes, AreReadFromTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::node

@@ -17,7 +17,7 @@
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -25,8 +25,8 @@ using ::testing::HasSubstr;
 const Json kTwoLayers = {{"family", "llama"}, {"layers", 2}, {"hidden", 2048}, {"heads", 16},
                          {"kv_heads", 4},     {"ffn", 5632}, {"vocab", 32'000}};
 
-Device ShippedDevice(const std::string& name) {
-  return FindDevice(name, {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "devices"});
+predict::Device ShippedDevice(const std::string& name) {
+  return predict::FindDevice(name, {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "devices"});
 }
 
 AdviceAbout AboutTwoLayers(int64_t ranks, int64_t seq_length) {
@@ -47,7 +47,7 @@ std::string Says(const Advice& advice, const std::string& topic) {
 }
 
 TEST(Advise, TheFastestIsTheQuickestOfThoseThatFit) {
-  const Device p5 = ShippedDevice("p5");
+  const predict::Device p5 = ShippedDevice("p5");
   const Advice advice = Advise(AboutTwoLayers(8, 65'536), p5);
   ASSERT_FALSE(advice.fitting.empty());
   for (const AdvisedPoint& point : advice.fitting) {
@@ -55,7 +55,7 @@ TEST(Advise, TheFastestIsTheQuickestOfThoseThatFit) {
     EXPECT_EQ(point.spec.ranks, 8);
   }
   const AdvisedPoint& fastest = advice.fitting.front();
-  EXPECT_EQ(fastest.peak_bytes, PredictMemory(fastest.spec).planned_peak_bytes);
+  EXPECT_EQ(fastest.peak_bytes, predict::PredictMemory(fastest.spec).planned_peak_bytes);
   EXPECT_LE(fastest.peak_bytes, SlabLimitOn(fastest.spec, p5).bytes);
   ASSERT_TRUE(advice.smallest && advice.cheapest);
   EXPECT_LE(advice.smallest->peak_bytes, fastest.peak_bytes);
@@ -74,7 +74,7 @@ TEST(Advise, TheFastestIsTheQuickestOfThoseThatFit) {
 
   // The largest batch of a way is really the largest: one more does not fit.
   const TrainedModel& trained = AboutTwoLayers(8, 65'536).trained;
-  const Framework ours;
+  const predict::Framework ours;
   const Configurations configurations(trained, p5, ours);
   for (const TriedWay& way : configurations.Try(8, ShardMode::kFull)) {
     const auto bytes = [&](int64_t batch) {
@@ -91,9 +91,10 @@ TEST(Advise, TheFastestIsTheQuickestOfThoseThatFit) {
 
 TEST(Advise, TheSweepThatMeasuresItPlans) {
   const AdviceAbout about = AboutTwoLayers(8, 65'536);
-  const Device p5 = ShippedDevice("p5");
+  const predict::Device p5 = ShippedDevice("p5");
   const Advice advice = Advise(about, p5);
-  const std::vector<Point> points = Expand(ParseSweep(SweepOfAdvice(advice, about, p5, "ridgeline"), "advice.yaml"));
+  const std::vector<Point> points =
+      sweep::Expand(sweep::ParseSweep(SweepOfAdvice(advice, about, p5, "ridgeline"), "advice.yaml"));
   ASSERT_GT(points.size(), 3U);
   const auto is_best = [&](const Point& point) {
     const RunSpec& best = advice.fitting.front().spec;
@@ -118,7 +119,7 @@ TEST(Advise, SaysWhatNeedsCheckpointing) {
 TEST(Advise, SaysWhatWouldLetAModelFit) {
   AdviceAbout about = AboutTwoLayers(1, 1024);
   about.trained.model.update({{"hidden", 16'384}, {"heads", 128}, {"ffn", 65'536}, {"kv_heads", 8}});
-  const Device h100 = ShippedDevice("h100");
+  const predict::Device h100 = ShippedDevice("h100");
   const Advice none = Advise(about, h100);
   EXPECT_TRUE(none.fitting.empty());
   EXPECT_THAT(Says(none, "fit"), HasSubstr("The model does not fit. "));
@@ -129,7 +130,7 @@ TEST(Advise, SaysWhatWouldLetAModelFit) {
   const size_t shared = remedies.find("Shared by ");
   ASSERT_NE(shared, std::string::npos) << remedies;
   const int64_t ranks = std::stoll(remedies.substr(shared + 10));
-  const Framework ours;
+  const predict::Framework ours;
   const Configurations configurations(about.trained, h100, ours);
   const auto fits = [&](int64_t gpus) {
     return configurations.Fits(
@@ -150,7 +151,7 @@ TEST(Advise, OwnsWhatTheStateCosts) {
 
 TEST(Advise, TriesTheFormatsThatTheDeviceMultiplies) {
   const TrainedModel trained = AboutTwoLayers(1, 256).trained;
-  const Framework ours;
+  const predict::Framework ours;
   using Formats = std::vector<Precision>;
   EXPECT_EQ(Configurations(trained, ShippedDevice("b200"), ours).precisions(),
             (Formats{Precision::kBf16, Precision::kFp8, Precision::kMxfp8, Precision::kNvfp4}));
@@ -165,9 +166,9 @@ TEST(Advise, ForASingleGpuSaysNothingBeyondItsDomain) {
 }
 
 TEST(Advise, ABudgetPaysForMachines) {
-  const Device p5 = ShippedDevice("p5");
-  const Framework torchtitan =
-      FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});
+  const predict::Device p5 = ShippedDevice("p5");
+  const predict::Framework torchtitan =
+      predict::FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});
   AdviceAbout about = AboutTwoLayers(1, 1024);
   about.budget_usd = 1e6;
   const Advice rich = Advise(about, p5, torchtitan);
@@ -182,9 +183,9 @@ TEST(Advise, ABudgetPaysForMachines) {
 }
 
 TEST(Advise, ABudgetIsSpentOnAnyNumberOfWholeMachines) {
-  const Device p5 = ShippedDevice("p5");
-  const Framework torchtitan =
-      FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});
+  const predict::Device p5 = ShippedDevice("p5");
+  const predict::Framework torchtitan =
+      predict::FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});
   AdviceAbout about = AboutTwoLayers(1, 1024);
   const auto cost_of = [&](int64_t machines) {
     about.budget_usd = 0;
@@ -200,9 +201,9 @@ TEST(Advise, ABudgetIsSpentOnAnyNumberOfWholeMachines) {
 
 // Shards within a machine, copies across machines.
 TEST(Advise, TriesHybridSharding) {
-  const Framework torchtitan =
-      FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});
-  const Device p5 = ShippedDevice("p5");
+  const predict::Framework torchtitan =
+      predict::FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});
+  const predict::Device p5 = ShippedDevice("p5");
   const AdviceAbout about = AboutTwoLayers(32, 4096);
   const Advice advice = Advise(about, p5, torchtitan);
   EXPECT_THAT(Says(advice, "shard"), AllOf(HasSubstr("full over 8 "), HasSubstr("gradients over 8 ")));
@@ -218,12 +219,12 @@ TEST(Advise, TriesHybridSharding) {
 
 TEST(Advise, OtherDevicesAreHeldBesideIt) {
   AdviceAbout about = AboutTwoLayers(8, 1024);
-  const Framework torchtitan =
-      FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});
+  const predict::Framework torchtitan =
+      predict::FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});
   const Advice advice = Advise(about, ShippedDevice("p5"), torchtitan, {ShippedDevice("p6-b200")});
   EXPECT_THAT(Says(advice, "fastest"), HasSubstr("as torchtitan (estimated) runs it"));
   EXPECT_THAT(Says(advice, "machine"), AllOf(HasSubstr("p6-b200"), HasSubstr("x the dollars a token")));
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

@@ -9,7 +9,7 @@
 #include "base/table.h"
 #include "plan/show.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 
 constexpr const char* kHead = R"(# Fields
@@ -28,4 +28,4 @@ TEST(FieldsPage, IsWhatPlanFieldsPrints) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

@@ -15,7 +15,7 @@
 #include "sweep/expand.h"
 #include "tests/plan/texts.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 
 using ::testing::Contains;
@@ -24,13 +24,13 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 // A slab of 1 MB for each thousand tokens, or a third of that with checkpointing.
-MemoryForecast ForecastByTokens(const RunSpec& spec) {
+predict::MemoryForecast ForecastByTokens(const RunSpec& spec) {
   const int64_t tokens = spec.batch_size * spec.seq_length;
   return {tokens * 1000 / (spec.checkpointing.policy == Checkpointing::Policy::kFull ? 3 : 1), {}};
 }
 
 TEST(Largest, IsSearchedForEachCombinationOfTheOtherFields) {
-  const Sweep sweep = ParseText(
+  const sweep::Sweep sweep = ParseText(
       "defaults: {model: llama-10m, seq_length: 100}\n"
       "matrix: {batch_size: [1, 2, 4], checkpointing: [none, full]}\n");
   const auto found = FindLargest(sweep, "batch_size", NodeWith(10 * kMegabyte), ForecastByTokens);
@@ -45,7 +45,7 @@ TEST(Largest, IsSearchedForEachCombinationOfTheOtherFields) {
 }
 
 TEST(Largest, TheValueAfterItDoesNotFit) {
-  const Sweep sweep = ParseText("defaults: {model: llama-10m, seq_length: 7}\n");
+  const sweep::Sweep sweep = ParseText("defaults: {model: llama-10m, seq_length: 7}\n");
   for (const int64_t slab : {7'000, 7'001, 13'999, 14'000, 700'000, 705'999, 3'333'333}) {
     const auto found = FindLargest(sweep, "batch_size", NodeWith(slab), ForecastByTokens);
     EXPECT_EQ(found.at(0).spec.batch_size, slab / 7000) << slab;
@@ -54,7 +54,7 @@ TEST(Largest, TheValueAfterItDoesNotFit) {
 }
 
 TEST(Largest, OneMayBeTooMuch) {
-  const Sweep sweep = ParseText("defaults: {model: llama-10m, seq_length: 100}\n");
+  const sweep::Sweep sweep = ParseText("defaults: {model: llama-10m, seq_length: 100}\n");
   const auto found = FindLargest(sweep, "batch_size", NodeWith(1), ForecastByTokens);
   EXPECT_FALSE(found.at(0).fits);
   EXPECT_EQ(found.at(0).forecast.planned_peak_bytes, 100'000);
@@ -63,7 +63,7 @@ TEST(Largest, OneMayBeTooMuch) {
 }
 
 TEST(Largest, AModelMayTakeNoMoreThanItsPositions) {
-  const Sweep sweep = ParseText("defaults: {model: gpt-10m}\n");
+  const sweep::Sweep sweep = ParseText("defaults: {model: gpt-10m}\n");
   const auto found = FindLargest(sweep, "seq_length", NodeWith(kMegabyte * 1000), ForecastByTokens);
   EXPECT_EQ(found.at(0).spec.seq_length, 1024);
   EXPECT_FALSE(found.at(0).by_memory);
@@ -88,32 +88,32 @@ TEST(Largest, SaysWhatItNeeds) {
 // Another trainer's memory is its framework's, as `plan` and `predict` say.
 TEST(Largest, ForAnotherTrainerUsesItsFrameworksEstimate) {
   const std::filesystem::path files = RIDGELINE_SOURCE_DIR;
-  const Frameworks frameworks({files / "frameworks"});
-  const Sweep sweep = ParseSweep(
+  const predict::Frameworks frameworks({files / "frameworks"});
+  const sweep::Sweep sweep = sweep::ParseSweep(
       "name: s\ndefaults: {trainer: torchtitan, model: llama-8b, seq_length: 2048, ranks: 8, shard: full, device: "
       "cuda, gpu: h100}\nmatrix: {checkpointing: [none, full]}\n",
       files / "s.yaml");
   const auto found = FindLargest(sweep, "batch_size", {}, ForecastByTokens, &frameworks);
   ASSERT_EQ(found.size(), 2U);
-  const Framework& torchtitan = *frameworks.Of("torchtitan");
+  const predict::Framework& torchtitan = *frameworks.Of("torchtitan");
   for (const Largest& largest : found) {
-    EXPECT_EQ(largest.forecast.planned_peak_bytes, PeakBytes(torchtitan, largest.spec));
+    EXPECT_EQ(largest.forecast.planned_peak_bytes, predict::PeakBytes(torchtitan, largest.spec));
     RunSpec next = largest.spec;
     ++next.batch_size;
-    EXPECT_GT(PeakBytes(torchtitan, next), largest.limit.bytes);
+    EXPECT_GT(predict::PeakBytes(torchtitan, next), largest.limit.bytes);
     EXPECT_THAT(largest.estimated, HasSubstr("estimated as torchtitan"));
   }
   EXPECT_THAT(LargestTable(sweep, "batch_size", found, Audience::kPrograms).columns, Contains("estimated"));
 }
 
-std::vector<int64_t> BatchSizesOf(const Sweep& sweep) {
+std::vector<int64_t> BatchSizesOf(const sweep::Sweep& sweep) {
   std::vector<int64_t> sizes;
-  for (const Point& point : Expand(sweep)) sizes.push_back(point.spec.batch_size);
+  for (const Point& point : sweep::Expand(sweep)) sizes.push_back(point.spec.batch_size);
   return sizes;
 }
 
 TEST(BatchesThatFit, IsTheLargestOfEachCombinationWithinItsLimit) {
-  Sweep sweep = ParseText(
+  sweep::Sweep sweep = ParseText(
       "defaults: {model: llama-10m, seq_length: 100, batch_size: max}\n"
       "matrix: {checkpointing: [none, full]}\nlaunch: {memory_limit: 106MB}\n");
   const auto batches = UseLargestBatches(sweep, {}, ForecastByTokens);
@@ -127,10 +127,10 @@ TEST(BatchesThatFit, IsTheLargestOfEachCombinationWithinItsLimit) {
 }
 
 TEST(BatchesThatFit, LearnsFromBatchesThatRanOutOfMemory) {
-  Sweep sweep =
+  sweep::Sweep sweep =
       ParseText("defaults: {model: llama-10m, seq_length: 100, batch_size: max}\nlaunch: {memory_limit: 106MB}\n");
   std::set<int64_t> ended;
-  const auto batches = UseLargestBatches(sweep, {}, ForecastByTokens, [&](const Sweep&, const Point& point) {
+  const auto batches = UseLargestBatches(sweep, {}, ForecastByTokens, [&](const sweep::Sweep&, const Point& point) {
     EXPECT_EQ(point.id, PointId(point.spec));
     return ended.contains(point.spec.batch_size);
   });
@@ -147,18 +147,18 @@ TEST(BatchesThatFit, LearnsFromBatchesThatRanOutOfMemory) {
 }
 
 TEST(BatchesThatFit, OneStaysWhereNotEvenThatFits) {
-  Sweep sweep =
+  sweep::Sweep sweep =
       ParseText("defaults: {model: llama-10m, seq_length: 20000, batch_size: max}\nlaunch: {memory_limit: 106MB}\n");
-  UseLargestBatches(sweep, {}, ForecastByTokens, [](const Sweep&, const Point&) { return true; });
+  UseLargestBatches(sweep, {}, ForecastByTokens, [](const sweep::Sweep&, const Point&) { return true; });
   EXPECT_THAT(BatchSizesOf(sweep), ElementsAre(1));
 }
 
 TEST(BatchesThatFit, NeedsToKnowWhatMemoryThereIs) {
   const auto wrong = [](const std::string& text) -> std::string {
-    Sweep sweep = ParseText(text);
+    sweep::Sweep sweep = ParseText(text);
     UseLargestBatches(sweep, {}, ForecastByTokens);
     try {
-      Expand(sweep);
+      sweep::Expand(sweep);
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
       return e.what();
@@ -173,4 +173,4 @@ TEST(BatchesThatFit, NeedsToKnowWhatMemoryThereIs) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

@@ -14,17 +14,17 @@
 #include "sweep/launch.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 
 constexpr int64_t kGigabyte = 1'000'000'000;
 
 SlabLimit LimitOf(const std::string& launch, const NodeMemory& node = {}, const std::string& defaults = "") {
-  Sweep sweep =
-      ParseSweep("name: test\ndefaults: {model: llama-10m" + defaults + "}\nlaunch: {" + launch + "}\n", "s.yaml");
-  sweep.launch.describe = AskLaunchers(RIDGELINE_PLUGIN_DIR);
-  const Point point = Expand(sweep).front();
-  return SlabLimitOf(point.spec, LaunchOf(sweep, point), node);
+  sweep::Sweep sweep = sweep::ParseSweep(
+      "name: test\ndefaults: {model: llama-10m" + defaults + "}\nlaunch: {" + launch + "}\n", "s.yaml");
+  sweep.launch.describe = launch::AskLaunchers(RIDGELINE_PLUGIN_DIR);
+  const Point point = sweep::Expand(sweep).front();
+  return SlabLimitOf(point.spec, sweep::LaunchOf(sweep, point), node);
 }
 
 TEST(SlabLimit, NothingIsKnownOfANodeThatIsElsewhere) {
@@ -35,7 +35,7 @@ TEST(SlabLimit, NothingIsKnownOfANodeThatIsElsewhere) {
 TEST(SlabLimit, IsTheLeastOfNodeRequestAndLimitAndSaysWhich) {
   const NodeMemory node{8 * kGigabyte, "free on this machine"};
   const auto expect = [](const SlabLimit& limit, int64_t gigabytes, const std::string& basis) {
-    EXPECT_EQ(limit.bytes, gigabytes * kGigabyte - kProcessBaseBytes) << basis;
+    EXPECT_EQ(limit.bytes, gigabytes * kGigabyte - predict::kProcessBaseBytes) << basis;
     EXPECT_EQ(limit.basis, basis);
   };
   expect(LimitOf("launcher: local", node), 8, "free on this machine");
@@ -48,24 +48,26 @@ TEST(SlabLimit, IsTheLeastOfNodeRequestAndLimitAndSaysWhich) {
 
 TEST(SlabLimit, AnotherLaunchersSettingsAreNotAsked) {
   EXPECT_EQ(LimitOf("launcher: slurm, kubernetes: {memory: 4Gi}").bytes, 0);
-  EXPECT_EQ(LimitOf("launcher: kubernetes, kubernetes: {memory: 4Gi}").bytes, (int64_t{4} << 30) - kProcessBaseBytes);
+  EXPECT_EQ(LimitOf("launcher: kubernetes, kubernetes: {memory: 4Gi}").bytes,
+            (int64_t{4} << 30) - predict::kProcessBaseBytes);
   EXPECT_EQ(LimitOf("launcher: slurm, slurm: {memory: plenty}").bytes, 0) << "which the launcher itself refuses";
 }
 
 TEST(SlabLimit, RanksOfANodeShare) {
   const SlabLimit limit = LimitOf("memory_limit: 8GB, nodes: 2", {}, ", ranks: 8");
-  EXPECT_EQ(limit.bytes, 2 * kGigabyte - kProcessBaseBytes);
+  EXPECT_EQ(limit.bytes, 2 * kGigabyte - predict::kProcessBaseBytes);
   EXPECT_EQ(limit.basis, "memory_limit 8.00 GB, shared by 4 ranks");
 }
 
 TEST(SlabLimit, ReservesNothingBesideAnotherTrainersTensors) {
   EXPECT_EQ(LimitOf("memory_limit: 8GB, trainer: [python3, train.py]", {}, ", ranks: 4").bytes, 2 * kGigabyte);
-  EXPECT_EQ(LimitOf("memory_limit: 8GB, trainer: [/opt/bin/ridgeline-train]").bytes, 8 * kGigabyte - kProcessBaseBytes);
+  EXPECT_EQ(LimitOf("memory_limit: 8GB, trainer: [/opt/bin/ridgeline-train]").bytes,
+            8 * kGigabyte - predict::kProcessBaseBytes);
 }
 
 TEST(SlabLimit, OnAGpuItIsTheGpusMemoryWhateverTheNodeHas) {
   const SlabLimit limit = LimitOf("memory_limit: 8GB", {4 * kGigabyte, "free"}, ", device: cuda, gpu: h200, ranks: 8");
-  EXPECT_EQ(limit.bytes, FindGpu("h200")->usable_bytes - kGpuContextBytes);
+  EXPECT_EQ(limit.bytes, FindGpu("h200")->usable_bytes - predict::kGpuContextBytes);
   EXPECT_NEAR(static_cast<double>(limit.bytes) / kGigabyte, 149.4, 0.05);
   EXPECT_EQ(limit.basis, "the memory of gpu: h200");
 }
@@ -80,4 +82,4 @@ TEST(MemoryHere, AnUnreadableLimitIsUnknown) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

@@ -17,7 +17,7 @@
 #include "tests/fakes/test_job.h"
 #include "tests/plan/texts.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 
 using ::testing::AllOf;
@@ -28,7 +28,7 @@ using ::testing::MatchesRegex;
 using ::testing::SizeIs;
 
 // A slab of 1 MB for each sequence.
-MemoryForecast FakeForecast(const RunSpec& spec) {
+predict::MemoryForecast FakeForecast(const RunSpec& spec) {
   return {spec.batch_size * kMegabyte, {{"activations", spec.batch_size * kMegabyte}}};
 }
 
@@ -46,14 +46,14 @@ std::vector<std::string> IdsOf(const Job& job) {
 }
 
 struct Planned {
-  Sweep sweep;
+  sweep::Sweep sweep;
   std::vector<Point> points;
   Plan plan;
 };
 
 Planned PlanText(const std::string& text, const PlanOptions& options = Options()) {
   Planned result{ParseText(text), {}, {}};
-  result.points = Expand(result.sweep);
+  result.points = sweep::Expand(result.sweep);
   result.plan = MakePlan(result.sweep, result.points, options, FakeForecast);
   return result;
 }
@@ -77,7 +77,7 @@ TEST(Plan, BundlesByTimeGoByWhatWasMeasured) {
   const std::string text = std::string(kFour) + "launch: {bundle: 10m, time_limit: 10m}";
   const Planned four = PlanText(text, options);
   double least = 1e300;
-  for (const Point& point : four.points) least = std::min(least, RelativeCost(point.spec));
+  for (const Point& point : four.points) least = std::min(least, predict::RelativeCost(point.spec));
   options.times.Took(least, 100);
   EXPECT_THAT(BundleSizes(PlanText(text, options).plan), ElementsAre(2, 1, 1)) << "one that takes longer is alone";
 }
@@ -252,14 +252,14 @@ TEST(Plan, RanksShareTheMemoryOfOneMachine) {
   };
   // Three ranks need three slabs and the base memory of two more processes, besides the one that available_bytes leaves
   // out.
-  const int64_t needed = 3 * 8 * kMegabyte + 2 * kProcessBaseBytes;
+  const int64_t needed = 3 * 8 * kMegabyte + 2 * predict::kProcessBaseBytes;
   EXPECT_EQ(verdict("ranks: 3", needed), Verdict::kFits);
   EXPECT_EQ(verdict("ranks: 3", needed - 3), Verdict::kOutOfMemory);
   EXPECT_EQ(verdict("ranks: 3, communicator: virtual", 8 * kMegabyte), Verdict::kFits);
   EXPECT_EQ(PlanText("defaults: {model: llama-10m, batch_size: 8, ranks: 4}\nlaunch: {memory_limit: 400MB}")
                 .plan.points[0]
                 .limit.bytes,
-            100 * kMegabyte - kProcessBaseBytes);
+            100 * kMegabyte - predict::kProcessBaseBytes);
   PlanOptions little = Options();
   little.node = NodeWith(1);
   const auto plan = PlanText("defaults: {model: llama-10m, ranks: 3}", little).plan;
@@ -268,13 +268,13 @@ TEST(Plan, RanksShareTheMemoryOfOneMachine) {
 
 TEST(Plan, RanksThatWouldFitIfTheySharedTheModelAreToldSo) {
   const auto forecast = [](const RunSpec& spec) {
-    return MemoryForecast{(spec.shard == ShardMode::kFull ? 4 : 8) * spec.batch_size * kMegabyte, {}};
+    return predict::MemoryForecast{(spec.shard == ShardMode::kFull ? 4 : 8) * spec.batch_size * kMegabyte, {}};
   };
   PlanOptions options = Options();
   options.node = NodeWith(7 * kMegabyte);
-  const Sweep sweep =
+  const sweep::Sweep sweep =
       ParseText("defaults: {model: llama-10m, communicator: virtual}\nmatrix: {ranks: [1, 2], batch_size: [1, 4]}\n");
-  const auto points = Expand(sweep);
+  const auto points = sweep::Expand(sweep);
   const Plan plan = MakePlan(sweep, points, options, forecast);
   ASSERT_THAT(plan.skipped, SizeIs(4));
   EXPECT_FALSE(plan.points[0].fits_sharded) << "one rank has nobody to share with";
@@ -374,10 +374,10 @@ TEST(Plan, MoreRanksThanGpusOrAnotherGpuIsAnErrorAtItsPlace) {
 
 TEST(Plan, ALauncherThatNobodyHereKnowsSaysItselfWhatItsJobsAskFor) {
   const auto plan = [](const std::string& own) {
-    Sweep sweep = ParseText("defaults: {model: llama-10m, " + std::string(kOnEight) +
-                            "}\nlaunch: {launcher: scripted, " + "scripted: {" + own + "}}");
-    sweep.launch.describe = AskLaunchers(testing::FakePluginDir());
-    return MakePlan(sweep, Expand(sweep), Options(), FakeForecast);
+    sweep::Sweep sweep = ParseText("defaults: {model: llama-10m, " + std::string(kOnEight) +
+                                   "}\nlaunch: {launcher: scripted, " + "scripted: {" + own + "}}");
+    sweep.launch.describe = launch::AskLaunchers(testing::FakePluginDir());
+    return MakePlan(sweep, sweep::Expand(sweep), Options(), FakeForecast);
   };
   EXPECT_THAT(plan("cards: 8").warnings, IsEmpty());
   EXPECT_EQ(plan("cards: 8").jobs.front().gpus, 8);
@@ -423,8 +423,8 @@ TEST(Plan, APointsOwnMemoryLimitAndNodesAreWhatItIsComparedWith) {
   const Planned planned = PlanText(
       "defaults: {model: llama-10m, batch_size: 8}\nmatrix: {ranks: [4, 8]}\n"
       "launch: {memory_limit: 400MB, ranks_per_node: 4, rules: [{when: {ranks: 8}, set: {memory_limit: 800MB}}]}");
-  EXPECT_EQ(planned.plan.points[0].limit.bytes, 100 * kMegabyte - kProcessBaseBytes);
-  EXPECT_EQ(planned.plan.points[1].limit.bytes, 200 * kMegabyte - kProcessBaseBytes) << "four ranks a node";
+  EXPECT_EQ(planned.plan.points[0].limit.bytes, 100 * kMegabyte - predict::kProcessBaseBytes);
+  EXPECT_EQ(planned.plan.points[1].limit.bytes, 200 * kMegabyte - predict::kProcessBaseBytes) << "four ranks a node";
 }
 
 TEST(Plan, OnlyPointsThatAskForTheSameShareAJob) {
@@ -490,10 +490,10 @@ TEST(Plan, KeysAreDeterministicAndDistinct) {
 }
 
 TEST(Plan, EqualMemoryIsForecastOnce) {
-  const Sweep sweep = ParseText(
+  const sweep::Sweep sweep = ParseText(
       "defaults: {model: llama-10m}\n"
       "matrix: {batch_size: [1, 2], learning_rate: [1e-4, 1e-3], seed: [1, 2], steps: [3, 4], grad_clip: [1, 2]}");
-  const auto points = Expand(sweep);
+  const auto points = sweep::Expand(sweep);
   int asked = 0;
   size_t told = 0;
   const Plan plan = MakePlan(
@@ -519,19 +519,20 @@ TEST(Plan, ForecastsPointsOfDifferentMemoryApart) {
        {"batch_size: [1, 2]", "seq_length: [64, 128]", "checkpointing: [none, full]", "grad_accumulation: [1, 2]",
         "grad_clip: [0, 1]", "dropout: [0, 0.1]", "precision: [bf16, fp32]", "state_precision: [bf16, fp32]",
         "layers: [2, 4]", "model: [llama-10m, gpt-10m]", "ranks: [1, 2]"}) {
-    const Sweep sweep = ParseText(std::string("defaults: {model: llama-10m}\nmatrix: {") + axis + "}");
-    const auto points = Expand(sweep);
+    const sweep::Sweep sweep = ParseText(std::string("defaults: {model: llama-10m}\nmatrix: {") + axis + "}");
+    const auto points = sweep::Expand(sweep);
     ASSERT_THAT(points, SizeIs(2)) << axis;
     EXPECT_NE(EncodeSpec(MemoryRelevant(points[0].spec)), EncodeSpec(MemoryRelevant(points[1].spec))) << axis;
   }
 }
 
 TEST(Plan, AForecastThatFailsNamesThePoint) {
-  const Sweep sweep = ParseText("defaults: {model: llama-10m}");
-  const auto points = Expand(sweep);
+  const sweep::Sweep sweep = ParseText("defaults: {model: llama-10m}");
+  const auto points = sweep::Expand(sweep);
   try {
-    MakePlan(sweep, points, Options(),
-             [](const RunSpec&) -> MemoryForecast { throw Error(ErrorKind::kInvalidInput, "no such shape", "hint"); });
+    MakePlan(sweep, points, Options(), [](const RunSpec&) -> predict::MemoryForecast {
+      throw Error(ErrorKind::kInvalidInput, "no such shape", "hint");
+    });
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.message(), "point " + points[0].id + ": no such shape");
@@ -562,9 +563,9 @@ TEST(Plan, NoPointsAreAnEmptyPlan) {
 
 TEST(Plan, SomethingIsAvailableHere) {
   EXPECT_GT(MemoryHere().bytes, kMegabyte);
-  EXPECT_EQ(SlabBytesWithin(kProcessBaseBytes + 5), 5);
+  EXPECT_EQ(SlabBytesWithin(predict::kProcessBaseBytes + 5), 5);
   EXPECT_EQ(SlabBytesWithin(1), 1);
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

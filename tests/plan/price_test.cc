@@ -19,7 +19,7 @@
 #include "sweep/launch.h"
 #include "tests/plan/texts.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 namespace fs = std::filesystem;
 
@@ -30,12 +30,12 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using enum PointPrice::Basis;
 
-Device DeviceOfCatalogue(const std::string& name) {
-  return FindDevice(name, {fs::path(RIDGELINE_SOURCE_DIR) / "devices"});
+predict::Device DeviceOfCatalogue(const std::string& name) {
+  return predict::FindDevice(name, {fs::path(RIDGELINE_SOURCE_DIR) / "devices"});
 }
 
 struct Priced {
-  Sweep sweep;
+  sweep::Sweep sweep;
   std::vector<Point> points;
   Plan plan;
   PriceParts parts;
@@ -46,11 +46,11 @@ struct Priced {
 
 Priced Price(const std::string& text, PriceParts parts = {}, int64_t slab_bytes = 0) {
   Priced priced{ParseText(text), {}, {}, std::move(parts), {}};
-  priced.points = Expand(priced.sweep);
+  priced.points = sweep::Expand(priced.sweep);
   PlanOptions options;
   options.jobs_dir = "/jobs";
   if (slab_bytes > 0) options.node = NodeWith(slab_bytes);
-  const auto forecast = [](const RunSpec& spec) { return MemoryForecast{spec.batch_size * kMegabyte, {}}; };
+  const auto forecast = [](const RunSpec& spec) { return predict::MemoryForecast{spec.batch_size * kMegabyte, {}}; };
   priced.plan = MakePlan(priced.sweep, priced.points, options, forecast);
   size_t told = 0;
   priced.prices = PricePoints(priced.sweep, priced.points, priced.plan, priced.parts,
@@ -61,7 +61,7 @@ Priced Price(const std::string& text, PriceParts parts = {}, int64_t slab_bytes 
 
 // Twenty points with batch size 1 that took ten seconds each.
 PriceParts Measured(const std::string& more = {}) {
-  const RunSpec spec = Expand(ParseText("defaults: {model: llama-10m, batch_size: 1" + more + "}"))[0].spec;
+  const RunSpec spec = sweep::Expand(ParseText("defaults: {model: llama-10m, batch_size: 1" + more + "}"))[0].spec;
   PriceParts parts;
   for (int i = 0; i < 20; ++i) parts.times.Took(spec, 10);
   return parts;
@@ -94,7 +94,7 @@ TEST(PricePoints, MeasurementsScaleWithTheCost) {
 
 TEST(PricePoints, FewMeasurementsGiveAWideInterval) {
   PriceParts parts;
-  parts.times.Took(Expand(ParseText("defaults: {model: llama-10m}"))[0].spec, 10);
+  parts.times.Took(sweep::Expand(ParseText("defaults: {model: llama-10m}"))[0].spec, 10);
   const Priced priced = Price("defaults: {model: llama-10m}", parts);
   EXPECT_DOUBLE_EQ(priced.prices[0].interval->low_s, 5);
   EXPECT_DOUBLE_EQ(priced.prices[0].interval->high_s, 20);
@@ -132,7 +132,7 @@ TEST(PricePoints, OnADeviceTheClockSaysIt) {
   EXPECT_EQ(price.nodes, 2) << "machines of eight";
   EXPECT_DOUBLE_EQ(price.usd_per_hour, 2 * 55.04);
   EXPECT_DOUBLE_EQ(price.watts, 16 * 700.0);
-  const PointForecast forecast = ForecastPoints(priced.sweep, priced.points, *parts.device, Frameworks())[0];
+  const PointForecast forecast = ForecastPoints(priced.sweep, priced.points, *parts.device, predict::Frameworks())[0];
   const RunCost cost = CostOfRuns(priced.points[0].spec, forecast.step.step_ns, forecast.step.cold_ns(), *parts.device);
   EXPECT_NEAR(price.seconds, cost.seconds, 1e-9) << "as `ridgeline predict` has it";
   EXPECT_NEAR(price.seconds * price.usd_per_hour / 3600, cost.dollars, 1e-9);
@@ -178,7 +178,7 @@ TEST(PricePoints, AnIntervalThatNobodyKnowsIsSaidToBeUnknown) {
   const Priced priced = Price("defaults: {model: llama-1b, ranks: 8}\nmatrix: {precision: [bf16, nvfp4]}\n", parts);
   EXPECT_TRUE(priced.prices[0].interval);
   EXPECT_FALSE(priced.prices[1].interval);
-  EXPECT_THAT(priced.Summary(), AllOf(HasSubstr("(interval unknown)"), HasSubstr(kNoInterval)));
+  EXPECT_THAT(priced.Summary(), AllOf(HasSubstr("(interval unknown)"), HasSubstr(predict::kNoInterval)));
   Table table = PlanTable(priced.sweep, priced.points, priced.plan, Audience::kPrograms);
   AddPrices(priced.prices, Audience::kPrograms, table);
   const Json rows = ParseJson(ToJson(table), "table");
@@ -192,17 +192,17 @@ TEST(PricePoints, AnIntervalThatNobodyKnowsIsSaidToBeUnknown) {
 }
 
 TEST(AssumedTimes, CountUntilOnePointIsMeasured) {
-  const Sweep sweep = ParseText("defaults: {model: llama-1b}\nmatrix: {batch_size: [1, 2]}\n");
-  const std::vector<Point> points = Expand(sweep);
-  TimeModel times = AssumedTimes(sweep, points, DeviceOfCatalogue("h100"));
-  EXPECT_GT(times.Seconds(RelativeCost(points[0].spec)), 0);
+  const sweep::Sweep sweep = ParseText("defaults: {model: llama-1b}\nmatrix: {batch_size: [1, 2]}\n");
+  const std::vector<Point> points = sweep::Expand(sweep);
+  predict::TimeModel times = AssumedTimes(sweep, points, DeviceOfCatalogue("h100"));
+  EXPECT_GT(times.Seconds(predict::RelativeCost(points[0].spec)), 0);
   EXPECT_FALSE(times.measured());
-  times.Took(RelativeCost(points[0].spec), 1234);
-  EXPECT_DOUBLE_EQ(times.Seconds(RelativeCost(points[0].spec)), 1234);
+  times.Took(predict::RelativeCost(points[0].spec), 1234);
+  EXPECT_DOUBLE_EQ(times.Seconds(predict::RelativeCost(points[0].spec)), 1234);
 }
 
 TEST(AutoTimeLimit, FollowsFromWhatPointsTake) {
-  TimeModel times;
+  predict::TimeModel times;
   EXPECT_EQ(AutoTimeLimitS(times, 1), 0) << "nothing is known";
   for (int i = 0; i < 20; ++i) times.Took(1, 100);
   EXPECT_EQ(AutoTimeLimitS(times, 1), 600) << "never less";
@@ -210,12 +210,12 @@ TEST(AutoTimeLimit, FollowsFromWhatPointsTake) {
 }
 
 TEST(AutoTimeLimit, IsEachPointsOwnInAPlan) {
-  const Sweep sweep = ParseText(std::string(kTwo) + "launch: {time_limit: auto}");
-  const std::vector<Point> points = Expand(sweep);
+  const sweep::Sweep sweep = ParseText(std::string(kTwo) + "launch: {time_limit: auto}");
+  const std::vector<Point> points = sweep::Expand(sweep);
   PlanOptions options;
   options.jobs_dir = "/jobs";
-  const auto forecast = [](const RunSpec&) { return MemoryForecast{kMegabyte, {}}; };
-  for (int i = 0; i < 20; ++i) options.times.Took(RelativeCost(points[0].spec), 400);
+  const auto forecast = [](const RunSpec&) { return predict::MemoryForecast{kMegabyte, {}}; };
+  for (int i = 0; i < 20; ++i) options.times.Took(predict::RelativeCost(points[0].spec), 400);
   const Plan plan = MakePlan(sweep, points, options, forecast);
   EXPECT_EQ(plan.jobs.at(0).points.at(0).time_limit_s, 900);
   EXPECT_EQ(plan.jobs.at(1).points.at(0).time_limit_s, 3300) << "four times as long, in steps of 300";
@@ -230,15 +230,15 @@ TEST(AutoTimeLimit, IsEachPointsOwnInAPlan) {
 }
 
 TEST(Predictions, AreResultsOfTheDevicesGpu) {
-  const Sweep sweep = ParseText(R"(
+  const sweep::Sweep sweep = ParseText(R"(
 defaults: {model: llama-1b, shard: full, ranks: 16}
 matrix: {batch_size: [1, 512]}
 published:
   - {source: "a page", when: {batch_size: 1}, cold_tokens_per_s: 1000, peak_memory: 20GB}
 )");
-  const std::vector<Point> points = Expand(sweep);
-  const Device device = DeviceOfCatalogue("p5");
-  const Frameworks frameworks;
+  const std::vector<Point> points = sweep::Expand(sweep);
+  const predict::Device device = DeviceOfCatalogue("p5");
+  const predict::Frameworks frameworks;
   const auto forecasts = ForecastPoints(sweep, points, device, frameworks);
   const Predictions predictions = PredictionsOf(points, forecasts, device, 7).at(0);
   ASSERT_EQ(predictions.results.size(), 2U);
@@ -266,8 +266,8 @@ published:
 }
 
 // Two cores, with two gigabytes for everything that runs on them.
-Device Processors() {
-  return ParseDevice(R"(name: here
+predict::Device Processors() {
+  return predict::ParseDevice(R"(name: here
 about: two cores
 gpu: none
 sources: {me: measured}
@@ -276,14 +276,15 @@ memory: {size: {value: 2 GB, source: me}, bandwidth: {value: 20 GB/s, source: me
 chip: {multiprocessors: {value: 2, source: me}, launch: {value: 1 us, source: me}}
 link: {bandwidth: {value: 4 GB/s, source: me}, latency: {value: 20 us, source: me}, gpus: {value: 4, source: me}}
 )",
-                     "here.yaml", {});
+                              "here.yaml", {});
 }
 
 TEST(Predictions, OnProcessorsAreOfThePointsThemselves) {
-  const Sweep sweep = ParseText("defaults: {model: llama-10m}\nmatrix: {ranks: [1, 4], batch_size: [1, 4096]}\n");
-  const std::vector<Point> points = Expand(sweep);
-  const Device device = Processors();
-  const Frameworks frameworks;
+  const sweep::Sweep sweep =
+      ParseText("defaults: {model: llama-10m}\nmatrix: {ranks: [1, 4], batch_size: [1, 4096]}\n");
+  const std::vector<Point> points = sweep::Expand(sweep);
+  const predict::Device device = Processors();
+  const predict::Frameworks frameworks;
   const auto forecasts = ForecastPoints(sweep, points, device, frameworks);
   const Predictions predictions = PredictionsOf(points, forecasts, device, 7).at(0);
   ASSERT_EQ(predictions.results.size(), 4U);
@@ -293,25 +294,26 @@ TEST(Predictions, OnProcessorsAreOfThePointsThemselves) {
   }
   EXPECT_EQ(predictions.results[0].status, RunStatus::kOk);
   EXPECT_EQ(predictions.results[3].status, RunStatus::kSkippedPredictedOom);
-  EXPECT_EQ(predictions.results[3].evidence.at("available_bytes"), std::to_string(500'000'000 - kProcessBaseBytes))
+  EXPECT_EQ(predictions.results[3].evidence.at("available_bytes"),
+            std::to_string(500'000'000 - predict::kProcessBaseBytes))
       << "four ranks share it, and each is a process";
 }
 
 TEST(Processors, AreOneMachineWhoseMemoryTheRanksShare) {
-  const Device device = Processors();
-  const Frameworks frameworks;
-  const BatchesThatFit largest({.device = std::make_shared<const Device>(device)},
+  const predict::Device device = Processors();
+  const predict::Frameworks frameworks;
+  const BatchesThatFit largest({.device = std::make_shared<const predict::Device>(device)},
                                ForecasterOn(device, *frameworks.Of("ridgeline")));
-  const Sweep sweep = ParseText("defaults: {model: llama-10m}\nmatrix: {ranks: [1, 4]}\n");
+  const sweep::Sweep sweep = ParseText("defaults: {model: llama-10m}\nmatrix: {ranks: [1, 4]}\n");
   std::vector<int64_t> batches;
-  for (const Point& point : Expand(sweep)) {
-    EXPECT_EQ(NodesOf(point.spec, LaunchOf(sweep, point), &device), 1);
+  for (const Point& point : sweep::Expand(sweep)) {
+    EXPECT_EQ(NodesOf(point.spec, sweep::LaunchOf(sweep, point), &device), 1);
     batches.push_back(largest.Of(sweep, point, {}).at(0));
     const std::string fields =
         fmt::format("defaults: {{model: llama-10m, ranks: {}}}\nmatrix: {{batch_size: [{}, {}]}}\n", point.spec.ranks,
                     batches.back(), batches.back() + 1);
-    const Sweep around = ParseText(fields);
-    const auto forecasts = ForecastPoints(around, Expand(around), device, frameworks);
+    const sweep::Sweep around = ParseText(fields);
+    const auto forecasts = ForecastPoints(around, sweep::Expand(around), device, frameworks);
     EXPECT_EQ(forecasts.at(0).verdict, Verdict::kFits) << point.spec.ranks;
     EXPECT_EQ(forecasts.at(1).verdict, Verdict::kOutOfMemory) << point.spec.ranks;
   }
@@ -319,4 +321,4 @@ TEST(Processors, AreOneMachineWhoseMemoryTheRanksShare) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

@@ -10,15 +10,15 @@
 #include "base/json.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::plan {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-const Sweep& TheSweep() {
-  static const Sweep sweep = ParseSweep(
+const sweep::Sweep& TheSweep() {
+  static const sweep::Sweep sweep = sweep::ParseSweep(
       "name: s\ndefaults: {model: llama-10m}\nmatrix: {batch_size: [1, 8], learning_rate: [1e-4]}\n"
       "exclude: [{batch_size: 2}]",
       "s.yaml");
@@ -27,21 +27,21 @@ const Sweep& TheSweep() {
 
 Plan PlanOf(const std::vector<Point>& points) {
   PlanOptions options;
-  options.node = {5'000'000 + kProcessBaseBytes, "free here"};
+  options.node = {5'000'000 + predict::kProcessBaseBytes, "free here"};
   return MakePlan(TheSweep(), points, options, [](const RunSpec& spec) {
-    return MemoryForecast{spec.batch_size * 1'000'000, {}};
+    return predict::MemoryForecast{spec.batch_size * 1'000'000, {}};
   });
 }
 
-std::string Written(std::string_view format, Expansion* expansion = nullptr) {
+std::string Written(std::string_view format, sweep::Expansion* expansion = nullptr) {
   std::string text;
-  Expansion result = WriteExpanded(TheSweep(), format, [&](std::string_view part) { text += part; });
+  sweep::Expansion result = WriteExpanded(TheSweep(), format, [&](std::string_view part) { text += part; });
   if (expansion != nullptr) *expansion = result;
   return text;
 }
 
 TEST(Show, ThePlanForPrograms) {
-  const auto points = Expand(TheSweep());
+  const auto points = sweep::Expand(TheSweep());
   const Table table = PlanTable(TheSweep(), points, PlanOf(points), Audience::kPrograms);
   EXPECT_THAT(table.columns, ElementsAre("point", "batch_size", "learning_rate", "parameters", "predicted_peak_bytes",
                                          "verdict", "available_bytes", "basis"));
@@ -53,12 +53,12 @@ TEST(Show, ThePlanForPrograms) {
 }
 
 TEST(Show, HowRanksAreSplitIsAColumnWhereTheyShareAModel) {
-  const Sweep sweep = ParseSweep(
+  const sweep::Sweep sweep = sweep::ParseSweep(
       "name: s\ndefaults: {model: llama-8b, ranks: 16}\nmatrix: {tensor_parallel: [1, 4]}\n"
       "launch: {trainer: [./mine]}\n",
       "s.yaml");
-  const auto points = Expand(sweep);
-  const Plan plan = MakePlan(sweep, points, {}, [](const RunSpec&) { return MemoryForecast{1, {}}; });
+  const auto points = sweep::Expand(sweep);
+  const Plan plan = MakePlan(sweep, points, {}, [](const RunSpec&) { return predict::MemoryForecast{1, {}}; });
   const Table table = PlanTable(sweep, points, plan, Audience::kPrograms);
   ASSERT_THAT(table.columns, SizeIs(8));
   EXPECT_EQ(table.columns[2], "split");
@@ -67,10 +67,10 @@ TEST(Show, HowRanksAreSplitIsAColumnWhereTheyShareAModel) {
 }
 
 std::vector<std::string> JobLinesOf(const std::string& launch) {
-  const Sweep sweep = ParseSweep(
+  const sweep::Sweep sweep = sweep::ParseSweep(
       "name: s\ndefaults: {model: llama-10m}\nmatrix: {ranks: [1, 2, 8]}\nlaunch: {" + launch + "}", "s.yaml");
-  const auto points = Expand(sweep);
-  return JobLines(sweep, MakePlan(sweep, points, {}, [](const RunSpec&) { return MemoryForecast{1, {}}; }));
+  const auto points = sweep::Expand(sweep);
+  return JobLines(sweep, MakePlan(sweep, points, {}, [](const RunSpec&) { return predict::MemoryForecast{1, {}}; }));
 }
 
 TEST(Show, ShowsOneLineForEachDifferentRequest) {
@@ -84,7 +84,7 @@ TEST(Show, ShowsOneLineForEachDifferentRequest) {
 }
 
 TEST(Show, ThePlanForPeople) {
-  const auto points = Expand(TheSweep());
+  const auto points = sweep::Expand(TheSweep());
   const Table table = PlanTable(TheSweep(), points, PlanOf(points), Audience::kPeople);
   ASSERT_THAT(table.rows, SizeIs(2));
   EXPECT_EQ(table.columns[4], "predicted_peak");
@@ -93,13 +93,13 @@ TEST(Show, ThePlanForPeople) {
 }
 
 TEST(Show, Summaries) {
-  const auto points = Expand(TheSweep());
+  const auto points = sweep::Expand(TheSweep());
   EXPECT_EQ(PlanSummary(points, PlanOf(points)),
             "2 points: 1 fits (the largest needs 1.00 MB), 1 out of memory; available 5.00 MB (free here)");
   PlanOptions options;
   EXPECT_EQ(PlanSummary({}, Plan()), "0 points");
   const Plan unknown = MakePlan(TheSweep(), points, options, [](const RunSpec&) {
-    return MemoryForecast{1'000'000, {}};
+    return predict::MemoryForecast{1'000'000, {}};
   });
   EXPECT_EQ(PlanSummary(points, unknown),
             "2 points: 2 unknown (the largest needs 1.00 MB); what memory they will have is not known here (--memory "
@@ -120,9 +120,9 @@ TEST(Show, WhyPointsAreOutOfMemoryIsSaidOnceForEachReason) {
 }
 
 TEST(Show, JsonLinesHoldWholeSpecs) {
-  Expansion expansion;
+  sweep::Expansion expansion;
   std::istringstream lines(Written("jsonl", &expansion));
-  const auto points = Expand(TheSweep());
+  const auto points = sweep::Expand(TheSweep());
   size_t i = 0;
   for (std::string line; std::getline(lines, line); ++i) {
     const Json document = ParseJson(line, "line");
@@ -139,13 +139,13 @@ TEST(Show, JsonIsOneArray) {
   ASSERT_EQ(document.size(), 2U);
   EXPECT_EQ(document[1].at("spec").at("batch_size"), 8);
   std::string empty;
-  WriteExpanded(ParseSweep("name: s\ndefaults: {model: llama-10m}\nexclude: [{batch_size: 1}]", "s"), "json",
+  WriteExpanded(sweep::ParseSweep("name: s\ndefaults: {model: llama-10m}\nexclude: [{batch_size: 1}]", "s"), "json",
                 [&](std::string_view part) { empty += part; });
   EXPECT_EQ(ParseJson(empty, "json"), Json::array());
 }
 
 TEST(Show, OtherFormatsAreTablesOfWhatVaries) {
-  const auto points = Expand(TheSweep());
+  const auto points = sweep::Expand(TheSweep());
   EXPECT_THAT(Written("csv"), HasSubstr("point,batch_size,learning_rate\r\n" + points[0].id + ",1,0.0001\r\n"));
   EXPECT_THAT(Written("text"), HasSubstr(points[1].id.substr(0, 8)));
   EXPECT_THROW(Written("yaml"), Error);
@@ -168,4 +168,4 @@ TEST(Show, EveryFieldIsListed) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::plan

@@ -41,13 +41,13 @@ class Conformance : public ::testing::TestWithParam<Candidate> {
   }
 
   // Each call makes a new driver that knows only the state folder.
-  std::unique_ptr<Launcher> Load() const {
-    return LoadLauncher(GetParam().launcher, GetParam().config, state_.path(), GetParam().plugin_dir);
+  std::unique_ptr<launch::Launcher> Load() const {
+    return launch::LoadLauncher(GetParam().launcher, GetParam().config, state_.path(), GetParam().plugin_dir);
   }
 
   // A job that notes each start in a file, then sleeps and exits as told.
-  LaunchJob MakeJob(const std::string& key, const std::string& sleep_s = "0", int exit_code = 0) const {
-    LaunchJob job;
+  launch::LaunchJob MakeJob(const std::string& key, const std::string& sleep_s = "0", int exit_code = 0) const {
+    launch::LaunchJob job;
     job.key = key;
     job.sweep = "a sweep; rm -rf $HOME `id` '\"<b>\n";
     job.job_dir = work_.path();
@@ -63,27 +63,27 @@ class Conformance : public ::testing::TestWithParam<Candidate> {
     return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
   }
 
-  std::string SubmitOne(const LaunchJob& job) const {
-    const std::vector<Submission> answers = Load()->Submit({&job, 1});
+  std::string SubmitOne(const launch::LaunchJob& job) const {
+    const std::vector<launch::Submission> answers = Load()->Submit({&job, 1});
     EXPECT_EQ(answers.size(), 1U);
     EXPECT_EQ(answers.front().key, job.key);
     EXPECT_FALSE(answers.front().error) << answers.front().error->what();
     return answers.front().native_id;
   }
-  JobState PollOne(const std::string& key) const {
-    const JobRef ref{key, ""};
+  launch::JobState PollOne(const std::string& key) const {
+    const launch::JobRef ref{key, ""};
     return Load()->PollMany({&ref, 1}).front();
   }
-  JobState WaitForEnd(const std::string& key) const {
-    JobState state;
+  launch::JobState WaitForEnd(const std::string& key) const {
+    launch::JobState state;
     EXPECT_TRUE(Eventually([&] {
       state = PollOne(key);
-      return state.phase == JobPhase::kEnded;
-    })) << PhaseName(state.phase);
+      return state.phase == launch::JobPhase::kEnded;
+    })) << launch::PhaseName(state.phase);
     return state;
   }
   bool CancelOne(const std::string& key) const {
-    const JobRef ref{key, ""};
+    const launch::JobRef ref{key, ""};
     return Load()->Cancel({&ref, 1}).front();
   }
 
@@ -93,7 +93,7 @@ class Conformance : public ::testing::TestWithParam<Candidate> {
 };
 
 TEST_P(Conformance, SaysWhetherItIsAvailable) {
-  const LauncherStatus status = Load()->Probe();
+  const launch::LauncherStatus status = Load()->Probe();
   EXPECT_TRUE(status.available) << status.why;
   EXPECT_FALSE(status.description.empty());
   EXPECT_EQ(Load()->name(), GetParam().launcher);
@@ -102,7 +102,7 @@ TEST_P(Conformance, SaysWhetherItIsAvailable) {
 TEST_P(Conformance, RunsASubmittedJobToItsEnd) {
   const std::string native_id = SubmitOne(MakeJob("rl-1"));
   EXPECT_FALSE(native_id.empty());
-  const JobState state = WaitForEnd("rl-1");
+  const launch::JobState state = WaitForEnd("rl-1");
   EXPECT_EQ(state.key, "rl-1");
   EXPECT_EQ(state.native_id, native_id);
   EXPECT_EQ(state.evidence.at("exit_code"), "0");
@@ -114,7 +114,7 @@ TEST_P(Conformance, RunsASubmittedJobToItsEnd) {
 TEST_P(Conformance, AnEndedJobStaysEnded) {
   SubmitOne(MakeJob("rl-1"));
   WaitForEnd("rl-1");
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(PollOne("rl-1").phase, JobPhase::kEnded);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(PollOne("rl-1").phase, launch::JobPhase::kEnded);
 }
 
 TEST_P(Conformance, TellsTheExitCodeOfAJobThatFails) {
@@ -123,7 +123,7 @@ TEST_P(Conformance, TellsTheExitCodeOfAJobThatFails) {
 }
 
 TEST_P(Conformance, AKeyIsNeverStartedASecondTime) {
-  const LaunchJob job = MakeJob("rl-1", "0.2");
+  const launch::LaunchJob job = MakeJob("rl-1", "0.2");
   const std::string native_id = SubmitOne(job);
   EXPECT_EQ(SubmitOne(job), native_id);  // while it waits or runs
   PollOne("rl-1");
@@ -132,44 +132,44 @@ TEST_P(Conformance, AKeyIsNeverStartedASecondTime) {
   const int starts = Starts("rl-1");
   EXPECT_LE(starts, GetParam().most_starts);
   EXPECT_EQ(SubmitOne(job), native_id);  // after it has ended
-  EXPECT_EQ(PollOne("rl-1").phase, JobPhase::kEnded);
+  EXPECT_EQ(PollOne("rl-1").phase, launch::JobPhase::kEnded);
   EXPECT_EQ(Starts("rl-1"), starts);
 }
 
 TEST_P(Conformance, KnowsNothingOfAKeyNobodySubmitted) {
-  EXPECT_EQ(PollOne("rl-unknown").phase, JobPhase::kMissing);
+  EXPECT_EQ(PollOne("rl-unknown").phase, launch::JobPhase::kMissing);
   EXPECT_FALSE(CancelOne("rl-unknown"));
 }
 
 TEST_P(Conformance, AnswersForEveryJobInTheOrderAsked) {
-  const LaunchJob jobs[] = {MakeJob("rl-b"), MakeJob("rl-a"), MakeJob("rl-c")};
-  const std::vector<Submission> submitted = Load()->Submit(jobs);
+  const launch::LaunchJob jobs[] = {MakeJob("rl-b"), MakeJob("rl-a"), MakeJob("rl-c")};
+  const std::vector<launch::Submission> submitted = Load()->Submit(jobs);
   ASSERT_EQ(submitted.size(), 3U);
   EXPECT_EQ(submitted[1].key, "rl-a");
-  std::vector<JobRef> refs = {{"rl-c", ""}, {"rl-missing", ""}, {"rl-a", ""}, {"rl-b", ""}};
+  std::vector<launch::JobRef> refs = {{"rl-c", ""}, {"rl-missing", ""}, {"rl-a", ""}, {"rl-b", ""}};
   const auto ended = [&] {
-    const std::vector<JobState> states = Load()->PollMany(refs);
+    const std::vector<launch::JobState> states = Load()->PollMany(refs);
     EXPECT_EQ(states.size(), refs.size());
     for (size_t i = 0; i < refs.size(); ++i) EXPECT_EQ(states[i].key, refs[i].key);
-    EXPECT_EQ(states[1].phase, JobPhase::kMissing);
-    return states[0].phase == JobPhase::kEnded && states[2].phase == JobPhase::kEnded &&
-           states[3].phase == JobPhase::kEnded;
+    EXPECT_EQ(states[1].phase, launch::JobPhase::kMissing);
+    return states[0].phase == launch::JobPhase::kEnded && states[2].phase == launch::JobPhase::kEnded &&
+           states[3].phase == launch::JobPhase::kEnded;
   };
   EXPECT_TRUE(Eventually(ended));
   for (const char* key : {"rl-a", "rl-b", "rl-c"}) EXPECT_GE(Starts(key), 1);
 }
 
 TEST_P(Conformance, OneJobThatCannotBeSubmittedFailsAlone) {
-  LaunchJob bad = MakeJob("rl-bad");
+  launch::LaunchJob bad = MakeJob("rl-bad");
   bad.exec = GetParam().bad_exec;
-  const LaunchJob jobs[] = {bad, MakeJob("rl-good")};
-  const std::vector<Submission> answers = Load()->Submit(jobs);
+  const launch::LaunchJob jobs[] = {bad, MakeJob("rl-good")};
+  const std::vector<launch::Submission> answers = Load()->Submit(jobs);
   ASSERT_TRUE(answers[0].error);
   EXPECT_FALSE(answers[0].error->message().empty());
   EXPECT_TRUE(answers[0].native_id.empty());
   EXPECT_FALSE(answers[1].error);
   WaitForEnd("rl-good");
-  EXPECT_EQ(PollOne("rl-bad").phase, JobPhase::kMissing);
+  EXPECT_EQ(PollOne("rl-bad").phase, launch::JobPhase::kMissing);
 }
 
 TEST_P(Conformance, ACancelledJobEndsAndSaysSo) {
@@ -187,17 +187,18 @@ TEST_P(Conformance, AnEndedJobCannotBeCancelled) {
 }
 
 TEST_P(Conformance, RendersFilesWithoutStartingAnything) {
-  const LaunchJob job = MakeJob("rl-1");
-  const std::vector<LaunchFile> files = Load()->Render({&job, 1}).files;
+  const launch::LaunchJob job = MakeJob("rl-1");
+  const std::vector<launch::LaunchFile> files = Load()->Render({&job, 1}).files;
   ASSERT_FALSE(files.empty());
-  EXPECT_TRUE(std::any_of(files.begin(), files.end(),
-                          [](const LaunchFile& file) { return file.content.find("/bin/sh") != std::string::npos; }));
+  EXPECT_TRUE(std::any_of(files.begin(), files.end(), [](const launch::LaunchFile& file) {
+    return file.content.find("/bin/sh") != std::string::npos;
+  }));
   EXPECT_EQ(Starts("rl-1"), 0);
-  EXPECT_EQ(PollOne("rl-1").phase, JobPhase::kMissing);
+  EXPECT_EQ(PollOne("rl-1").phase, launch::JobPhase::kMissing);
 }
 
 TEST_P(Conformance, RefusesAKeyThatIsAPath) {
-  const LaunchJob job = MakeJob("../rl-1");
+  const launch::LaunchJob job = MakeJob("../rl-1");
   try {
     EXPECT_TRUE(Load()->Submit({&job, 1}).front().error);
   } catch (const Error& e) {
@@ -208,7 +209,7 @@ TEST_P(Conformance, RefusesAKeyThatIsAPath) {
 
 TEST_P(Conformance, SaysWhatItCan) {
   const auto launcher = Load();
-  const LauncherCapabilities can = launcher->can();
+  const launch::LauncherCapabilities can = launcher->can();
   EXPECT_EQ(launcher->Probe().max_jobs > 0, can.queue);
   launcher->PollMany({});
   EXPECT_EQ(launcher->PollPauseNs() > 0, can.poll_pause);
@@ -282,12 +283,12 @@ TEST_P(Conformance, AnswersEveryRequestWithADocument) {
 }
 
 TEST_P(Conformance, DescribesAJobOfAnyConfiguration) {
-  const auto ask = AskLaunchers(GetParam().plugin_dir);
-  Launch launch;
+  const auto ask = launch::AskLaunchers(GetParam().plugin_dir);
+  sweep::Launch launch;
   launch.launcher = GetParam().launcher;
   for (const Json& own : {Json(), Json::object(), Json("text"), Json{{"gpus", "many"}, {"memory", -1}}}) {
     launch.config = {{launch.launcher, own}};
-    const JobDescription job = (*ask)(launch, "node-7");
+    const sweep::JobDescription job = (*ask)(launch, "node-7");
     EXPECT_EQ(job.memory_bytes, 0) << own;
     if (job.gpus) {
       EXPECT_FALSE(job.gpus->setting.empty());
@@ -306,7 +307,7 @@ TEST_P(Conformance, SubmitsWhatItCanInATimeAndTheRestLater) {
   ASSERT_NE(session, nullptr);
   Json jobs = Json::array();
   for (const int64_t limit_s : {600, 1200, 1800}) {  // no two of them are alike
-    const LaunchJob job = MakeJob("rl-" + std::to_string(limit_s));
+    const launch::LaunchJob job = MakeJob("rl-" + std::to_string(limit_s));
     jobs.push_back({{"key", job.key},
                     {"sweep", job.sweep},
                     {"job_file", job.job_file.string()},
@@ -341,12 +342,12 @@ TEST_P(Conformance, SubmitsWhatItCanInATimeAndTheRestLater) {
 
 TEST_P(Conformance, SessionsStandBesideEachOther) {
   const TempDir other;
-  const auto beside = LoadLauncher(GetParam().launcher, GetParam().config, other.path(), GetParam().plugin_dir);
+  const auto beside = launch::LoadLauncher(GetParam().launcher, GetParam().config, other.path(), GetParam().plugin_dir);
   const auto launcher = Load();
-  const LaunchJob job = MakeJob("rl-1");
+  const launch::LaunchJob job = MakeJob("rl-1");
   ASSERT_FALSE(launcher->Submit({&job, 1}).front().error);
-  const JobRef ref{"rl-1", ""};
-  EXPECT_EQ(beside->PollMany({&ref, 1}).front().phase, JobPhase::kMissing);
+  const launch::JobRef ref{"rl-1", ""};
+  EXPECT_EQ(beside->PollMany({&ref, 1}).front().phase, launch::JobPhase::kMissing);
   WaitForEnd("rl-1");
 }
 

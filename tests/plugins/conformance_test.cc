@@ -25,17 +25,18 @@ INSTANTIATE_TEST_SUITE_P(
 // A scheduler that forgets: the driver is told, and may submit again.
 TEST(ScriptedLauncher, AJobThatVanishesIsMissing) {
   const TempDir state;
-  const auto launcher = LoadLauncher("scripted", {{"script", {"queued", "missing"}}}, state.path(), FakePluginDir());
-  LaunchJob job;
+  const auto launcher =
+      launch::LoadLauncher("scripted", {{"script", {"queued", "missing"}}}, state.path(), FakePluginDir());
+  launch::LaunchJob job;
   job.key = "rl-1";
   job.exec = {"/bin/true"};
-  const JobRef ref{"rl-1", ""};
+  const launch::JobRef ref{"rl-1", ""};
   launcher->Submit({&job, 1});
-  EXPECT_EQ(launcher->PollMany({&ref, 1}).front().phase, JobPhase::kQueued);
-  EXPECT_EQ(launcher->PollMany({&ref, 1}).front().phase, JobPhase::kMissing);
-  EXPECT_EQ(launcher->PollMany({&ref, 1}).front().phase, JobPhase::kMissing);
+  EXPECT_EQ(launcher->PollMany({&ref, 1}).front().phase, launch::JobPhase::kQueued);
+  EXPECT_EQ(launcher->PollMany({&ref, 1}).front().phase, launch::JobPhase::kMissing);
+  EXPECT_EQ(launcher->PollMany({&ref, 1}).front().phase, launch::JobPhase::kMissing);
   launcher->Submit({&job, 1});
-  EXPECT_EQ(launcher->PollMany({&ref, 1}).front().phase, JobPhase::kQueued);
+  EXPECT_EQ(launcher->PollMany({&ref, 1}).front().phase, launch::JobPhase::kQueued);
 }
 
 }  // namespace

@@ -377,11 +377,12 @@ TEST(KubernetesManifest, EveryProfileGivesTheGoldenManifest) {
   int profiles = 0;
   for (const auto& entry : std::filesystem::directory_iterator(shipped / "kubernetes")) {
     const std::string name = entry.path().stem();
-    Sweep sweep = ParseSweep(fmt::format("name: s\ndefaults: {{model: llama-5m}}\nlaunch:\n  launcher: kubernetes\n"
-                                         "  kubernetes: {{image: '{}', profile: {}}}\n",
-                                         kImage, name),
-                             "sweep.yaml");
-    UseProfiles(sweep, shipped);
+    sweep::Sweep sweep =
+        sweep::ParseSweep(fmt::format("name: s\ndefaults: {{model: llama-5m}}\nlaunch:\n  launcher: kubernetes\n"
+                                      "  kubernetes: {{image: '{}', profile: {}}}\n",
+                                      kImage, name),
+                          "sweep.yaml");
+    sweep::UseProfiles(sweep, shipped);
     const Manifests made = MakeManifests(Job({{"nodes", 2}, {"cpus", 4}, {"memory_bytes", int64_t{8} << 30}}), "{}\n",
                                          ReadOptions(sweep.launch.config), "", kSecret);
     ExpectGolden("profile-" + name + ".yaml", ManifestFiles({made}).at(0).at("content"));

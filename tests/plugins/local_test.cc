@@ -53,35 +53,35 @@ TEST(LocalLock, IsARegularFileAndNothingElse) {
 
 class Local : public ::testing::Test {
  protected:
-  std::unique_ptr<Launcher> Load(const Json& config = Json::object()) const {
-    return LoadLauncher("local", config, dir_.path() / "state", kPlugins);
+  std::unique_ptr<launch::Launcher> Load(const Json& config = Json::object()) const {
+    return launch::LoadLauncher("local", config, dir_.path() / "state", kPlugins);
   }
-  LaunchJob Shell(const std::string& key, const std::string& script) const {
-    LaunchJob job;
+  launch::LaunchJob Shell(const std::string& key, const std::string& script) const {
+    launch::LaunchJob job;
     job.key = key;
     job.exec = {"/bin/sh", "-c", script, dir_.path()};
     return job;
   }
-  LaunchJob Real(const Job& job) const { return ToLaunchJob(job, FakeProgram("mini_ridgeline")); }
+  launch::LaunchJob Real(const Job& job) const { return launch::ToLaunchJob(job, FakeProgram("mini_ridgeline")); }
 
-  void Submit(Launcher& launcher, const LaunchJob& job) const {
-    const Submission answer = launcher.Submit({&job, 1}).front();
+  void Submit(launch::Launcher& launcher, const launch::LaunchJob& job) const {
+    const launch::Submission answer = launcher.Submit({&job, 1}).front();
     ASSERT_FALSE(answer.error) << answer.error->what();
   }
-  static JobState Poll(Launcher& launcher, const std::string& key) {
-    const JobRef ref{key, ""};
+  static launch::JobState Poll(launch::Launcher& launcher, const std::string& key) {
+    const launch::JobRef ref{key, ""};
     return launcher.PollMany({&ref, 1}).front();
   }
-  static bool Cancel(Launcher& launcher, const std::string& key) {
-    const JobRef ref{key, ""};
+  static bool Cancel(launch::Launcher& launcher, const std::string& key) {
+    const launch::JobRef ref{key, ""};
     return launcher.Cancel({&ref, 1}).front();
   }
-  static JobState WaitForEnd(Launcher& launcher, const std::string& key) {
-    JobState state;
+  static launch::JobState WaitForEnd(launch::Launcher& launcher, const std::string& key) {
+    launch::JobState state;
     EXPECT_TRUE(Eventually([&] {
       state = Poll(launcher, key);
-      return state.phase == JobPhase::kEnded;
-    })) << PhaseName(state.phase);
+      return state.phase == launch::JobPhase::kEnded;
+    })) << launch::PhaseName(state.phase);
     return state;
   }
   std::string Text(const std::string& file) const {
@@ -99,7 +99,7 @@ class Local : public ::testing::Test {
 };
 
 TEST_F(Local, AJobSurvivesTheDriverThatStartedIt) {
-  const LaunchJob job = Shell("rl-1", std::string(kWaitForGo) + "echo done > \"$0/out\"");
+  const launch::LaunchJob job = Shell("rl-1", std::string(kWaitForGo) + "echo done > \"$0/out\"");
   const pid_t driver = ::fork();
   if (driver == 0) {
     Load()->Submit({&job, 1});
@@ -109,7 +109,7 @@ TEST_F(Local, AJobSurvivesTheDriverThatStartedIt) {
   ::waitpid(driver, &status, 0);
   ASSERT_EQ(WTERMSIG(status), SIGKILL);
   const auto launcher = Load();
-  EXPECT_EQ(Poll(*launcher, "rl-1").phase, JobPhase::kRunning);
+  EXPECT_EQ(Poll(*launcher, "rl-1").phase, launch::JobPhase::kRunning);
   Go();
   EXPECT_EQ(WaitForEnd(*launcher, "rl-1").evidence.at("exit_code"), "0");
   EXPECT_EQ(Text("out"), "done\n");
@@ -130,16 +130,16 @@ TEST_F(Local, AJobHoldsNothingOfTheDriverOpen) {
 
 TEST_F(Local, WhileItsKeeperIsKilledTheJobIsAliveAndNotStartedAgain) {
   const auto launcher = Load();
-  const LaunchJob job =
+  const launch::LaunchJob job =
       Shell("rl-1", "echo start >> \"$0/out\"; " + std::string(kWaitForGo) + "echo end >> \"$0/out\"");
   Submit(*launcher, job);
   ASSERT_TRUE(Written("out"));
   const pid_t keeper = std::atoi(Poll(*launcher, "rl-1").evidence.at("pid").c_str());
   ::kill(keeper, SIGKILL);
-  ASSERT_TRUE(Eventually([&] { return Poll(*launcher, "rl-1").phase == JobPhase::kRunning; }));
+  ASSERT_TRUE(Eventually([&] { return Poll(*launcher, "rl-1").phase == launch::JobPhase::kRunning; }));
   Submit(*launcher, job);
   Go();
-  const JobState state = WaitForEnd(*launcher, "rl-1");
+  const launch::JobState state = WaitForEnd(*launcher, "rl-1");
   EXPECT_EQ(state.evidence.count("exit_code"), 0U);
   EXPECT_THAT(state.evidence.at("message"), HasSubstr("ended without a word"));
   EXPECT_EQ(Text("out"), "start\nend\n");
@@ -147,7 +147,7 @@ TEST_F(Local, WhileItsKeeperIsKilledTheJobIsAliveAndNotStartedAgain) {
 
 TEST_F(Local, AJobKilledWithItsKeeperCanBeSubmittedAgain) {
   const auto launcher = Load();
-  const LaunchJob job = Shell("rl-1", "echo start >> \"$0/out\"; [ -e \"$0/again\" ] || sleep 600");
+  const launch::LaunchJob job = Shell("rl-1", "echo start >> \"$0/out\"; [ -e \"$0/again\" ] || sleep 600");
   Submit(*launcher, job);
   ASSERT_TRUE(Written("out"));
   const pid_t keeper = std::atoi(Poll(*launcher, "rl-1").evidence.at("pid").c_str());
@@ -161,9 +161,9 @@ TEST_F(Local, AJobKilledWithItsKeeperCanBeSubmittedAgain) {
 
 TEST_F(Local, AJobThatFailedIsStartedAgainWhenSubmittedAgain) {
   const auto launcher = Load();
-  const LaunchJob job = Shell("rl-1", "echo start >> \"$0/out\"; echo why >&2; exit 3");
+  const launch::LaunchJob job = Shell("rl-1", "echo start >> \"$0/out\"; echo why >&2; exit 3");
   Submit(*launcher, job);
-  const JobState state = WaitForEnd(*launcher, "rl-1");
+  const launch::JobState state = WaitForEnd(*launcher, "rl-1");
   EXPECT_EQ(state.evidence.at("exit_code"), "3");
   EXPECT_EQ(state.evidence.at("log_tail"), "why\n");
   Submit(*launcher, job);
@@ -179,18 +179,19 @@ TEST_F(Local, ASignalThatEndsAJobIsEvidence) {
 
 TEST_F(Local, RunsNoMoreJobsAtOnceThanItMay) {
   const auto launcher = Load({{"max_parallel", 1}});
-  std::vector<JobRef> refs;
+  std::vector<launch::JobRef> refs;
   for (int i = 0; i < 4; ++i) {
     const std::string key = "rl-" + std::to_string(i);
     Submit(*launcher,
            Shell(key, "echo + >> \"$0/out\"; " + std::string(kWaitForGo) + "sleep 0.05; echo - >> \"$0/out\""));
     refs.push_back({key, ""});
   }
-  EXPECT_EQ(Poll(*launcher, "rl-3").phase, JobPhase::kQueued);
+  EXPECT_EQ(Poll(*launcher, "rl-3").phase, launch::JobPhase::kQueued);
   Go();
   EXPECT_TRUE(Eventually([&] {
     const auto states = launcher->PollMany(refs);
-    return std::all_of(states.begin(), states.end(), [](const JobState& s) { return s.phase == JobPhase::kEnded; });
+    return std::all_of(states.begin(), states.end(),
+                       [](const launch::JobState& s) { return s.phase == launch::JobPhase::kEnded; });
   }));
   EXPECT_EQ(Text("out"), "+\n-\n+\n-\n+\n-\n+\n-\n");
 }
@@ -198,7 +199,7 @@ TEST_F(Local, RunsNoMoreJobsAtOnceThanItMay) {
 TEST_F(Local, AJobThatWaitsCanBeCancelledAndSubmittedAgain) {
   const auto launcher = Load({{"max_parallel", 1}});
   Submit(*launcher, Shell("rl-1", "echo on > \"$0/first\"; sleep 600"));
-  const LaunchJob second = Shell("rl-2", "echo start >> \"$0/out\"");
+  const launch::LaunchJob second = Shell("rl-2", "echo start >> \"$0/out\"");
   Submit(*launcher, second);
   EXPECT_TRUE(Cancel(*launcher, "rl-2"));
   EXPECT_EQ(Poll(*launcher, "rl-2").evidence.at("end"), "cancelled");
@@ -206,10 +207,10 @@ TEST_F(Local, AJobThatWaitsCanBeCancelledAndSubmittedAgain) {
   ASSERT_TRUE(Written("first"));
   EXPECT_TRUE(Cancel(*launcher, "rl-1"));
   WaitForEnd(*launcher, "rl-1");
-  EXPECT_EQ(Poll(*launcher, "rl-2").phase, JobPhase::kEnded);
+  EXPECT_EQ(Poll(*launcher, "rl-2").phase, launch::JobPhase::kEnded);
   EXPECT_EQ(Text("out"), "");
   Submit(*launcher, second);
-  const JobState state = WaitForEnd(*launcher, "rl-2");
+  const launch::JobState state = WaitForEnd(*launcher, "rl-2");
   EXPECT_EQ(state.evidence.count("end"), 0U);
   EXPECT_EQ(Text("out"), "start\n");
 }
@@ -261,8 +262,8 @@ TEST_F(Local, ADamagedRecordIsSaidAndItsJobNotStartedAgain) {
       } else {
         WriteFile(file, text);
       }
-      const JobState state = Poll(*launcher, key);
-      EXPECT_EQ(state.phase, JobPhase::kEnded);
+      const launch::JobState state = Poll(*launcher, key);
+      EXPECT_EQ(state.phase, launch::JobPhase::kEnded);
       EXPECT_EQ(Text(key), "start\n");
       if (record == std::string("started")) {
         EXPECT_EQ(state.evidence.at("exit_code"), "0") << "how it ended is known";
@@ -279,13 +280,13 @@ TEST_F(Local, ADamagedRecordIsSaidAndItsJobNotStartedAgain) {
 TEST_F(Local, ADamagedRequestIsSaidAndAnotherTakesItsPlace) {
   const auto launcher = Load({{"max_parallel", 1}});
   Submit(*launcher, Shell("rl-1", std::string(kWaitForGo)));
-  const LaunchJob second = Shell("rl-2", "echo start >> \"$0/out\"");
+  const launch::LaunchJob second = Shell("rl-2", "echo start >> \"$0/out\"");
   Submit(*launcher, second);
   std::string text = ReadFile(JobFolder("rl-2") / "request");
   text[text.find("start")] ^= 1;
   WriteFile(JobFolder("rl-2") / "request", text);
-  const JobState state = Poll(*launcher, "rl-2");
-  EXPECT_EQ(state.phase, JobPhase::kEnded);
+  const launch::JobState state = Poll(*launcher, "rl-2");
+  EXPECT_EQ(state.phase, launch::JobPhase::kEnded);
   EXPECT_THAT(state.evidence.at("message"), HasSubstr("request was changed since it was written"));
   Go();
   WaitForEnd(*launcher, "rl-1");
@@ -299,7 +300,7 @@ TEST_F(Local, AJobThatLivesAndWhoseProcessIsNotKnownIsNotCancelledInSilence) {
   Submit(*launcher, Shell("rl-1", std::string(kWaitForGo)));
   const std::string text = ReadFile(JobFolder("rl-1") / "started");
   WriteFile(JobFolder("rl-1") / "started", "9" + text);  // another process
-  EXPECT_EQ(Poll(*launcher, "rl-1").phase, JobPhase::kRunning);
+  EXPECT_EQ(Poll(*launcher, "rl-1").phase, launch::JobPhase::kRunning);
   EXPECT_THROW(Cancel(*launcher, "rl-1"), Error);
   WriteFile(JobFolder("rl-1") / "started", text);
   EXPECT_TRUE(Cancel(*launcher, "rl-1"));
@@ -320,7 +321,7 @@ TEST_F(Local, PinsAJobToTheCoresOfItsSlot) {
   const auto launcher = Load({{"cpus", 1}});
   Submit(*launcher,
          Shell("rl-1", "(grep Cpus_allowed_list /proc/self/status; echo $RIDGELINE_OWN_CORES) > \"$0/out\""));
-  const JobState state = WaitForEnd(*launcher, "rl-1");
+  const launch::JobState state = WaitForEnd(*launcher, "rl-1");
   const std::string cores = state.evidence.at("cpus");
   EXPECT_EQ(Text("out"), "Cpus_allowed_list:\t" + cores + "\n" + cores + "\n") << "and says that they are its own";
 }
@@ -331,12 +332,12 @@ TEST_F(Local, JobsThatRunTogetherShareNoCore) {
   Submit(*launcher, Shell("rl-1", "sleep 600"));
   Submit(*launcher, Shell("rl-2", "sleep 600"));
   Submit(*launcher, Shell("rl-3", "sleep 600"));
-  const JobState first = Poll(*launcher, "rl-1");
-  const JobState second = Poll(*launcher, "rl-2");
-  EXPECT_EQ(first.phase, JobPhase::kRunning);
-  EXPECT_EQ(second.phase, JobPhase::kRunning);
+  const launch::JobState first = Poll(*launcher, "rl-1");
+  const launch::JobState second = Poll(*launcher, "rl-2");
+  EXPECT_EQ(first.phase, launch::JobPhase::kRunning);
+  EXPECT_EQ(second.phase, launch::JobPhase::kRunning);
   EXPECT_NE(first.evidence.at("cpus"), second.evidence.at("cpus"));
-  EXPECT_EQ(Poll(*launcher, "rl-3").phase, JobPhase::kQueued);
+  EXPECT_EQ(Poll(*launcher, "rl-3").phase, launch::JobPhase::kQueued);
   Go();
   EXPECT_TRUE(Cancel(*launcher, "rl-2"));
   WaitForEnd(*launcher, "rl-2");
@@ -362,17 +363,17 @@ TEST_F(Local, SaysWhatIsWrongWithItsConfiguration) {
   EXPECT_THAT(message({{"cpus", "two"}}), HasSubstr("launch: cpus is \"two\""));
   EXPECT_THAT(message({{"max_parallel", -1}}), HasSubstr("launch: max_parallel is -1"));
   EXPECT_THAT(message({{"local", {{"partition", "gpu"}}}}), HasSubstr("'partition' is not a setting"));
-  const LaunchJob job = [&] {
-    LaunchJob wide = Shell("rl-1", "true");
+  const launch::LaunchJob job = [&] {
+    launch::LaunchJob wide = Shell("rl-1", "true");
     wide.cpus = 5000;
     return wide;
   }();
   EXPECT_THAT(Load()->Submit({&job, 1}).front().error->message(), HasSubstr("needs 5000 cores"));
   EXPECT_THROW(Load()->Render({&job, 1}), Error) << "before anything is submitted, too";
-  LaunchJob two_nodes = Shell("rl-1", "true");
+  launch::LaunchJob two_nodes = Shell("rl-1", "true");
   two_nodes.nodes = 2;
   EXPECT_THAT(Load()->Submit({&two_nodes, 1}).front().error->message(), HasSubstr("this machine is one"));
-  LaunchJob own = Shell("rl-1", "true");
+  launch::LaunchJob own = Shell("rl-1", "true");
   own.config = {{"local", {{"partition", "gpu"}}}};
   EXPECT_THAT(Load()->Submit({&own, 1}).front().error->message(), HasSubstr("'partition' is not a setting"));
 }
@@ -413,7 +414,7 @@ TEST_F(Local, KilledAtAnyMomentAndSubmittedAgainEveryPointHasOneResult) {
     const TempDir dir;
     const Job job = TestJob(dir.path() / "rl-test", {"slow=3"}, 5);
     testing::WriteJob(job);
-    const auto launcher = LoadLauncher("local", Json::object(), dir.path() / "state", kPlugins);
+    const auto launcher = launch::LoadLauncher("local", Json::object(), dir.path() / "state", kPlugins);
     for (int attempt = 0;; ++attempt) {
       ASSERT_LT(attempt, 50);
       Submit(*launcher, Real(job));
@@ -423,7 +424,7 @@ TEST_F(Local, KilledAtAnyMomentAndSubmittedAgainEveryPointHasOneResult) {
           if (random() % 2 == 0) ::kill(pid, SIGKILL);
         }
       }
-      const JobState state = WaitForEnd(*launcher, job.key);
+      const launch::JobState state = WaitForEnd(*launcher, job.key);
       if (state.evidence.contains("exit_code") && state.evidence.at("exit_code") == "0") break;
     }
     EXPECT_TRUE(Eventually([&] { return ProcessesWith(dir.path()).empty(); }));

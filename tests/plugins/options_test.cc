@@ -197,20 +197,20 @@ TEST(LauncherOptions, TimesAreReadAlike) {
 // Values that a sweep accepts as a limit of a point are accepted by a launcher for a job.
 TEST(LauncherOptions, ReadTimesAndSizesAsSweepsDo) {
   const auto node = [](const Json& value) {
-    YamlNode scalar;
-    scalar.kind = YamlNode::Kind::kScalar;
+    yaml::YamlNode scalar;
+    scalar.kind = yaml::YamlNode::Kind::kScalar;
     scalar.scalar = value;
     return scalar;
   };
   for (const Json& time : {Json(90), Json("90s"), Json("10m"), Json("30min"), Json("1.5h"), Json("2 d"), Json(".5h"),
                            Json("5.m"), Json("1.4s"), Json("2h ")}) {
-    ASSERT_TRUE(ReadSeconds(node(time))) << time;
-    EXPECT_EQ(Option("time", time).Seconds("1s", "1000d"), *ReadSeconds(node(time))) << time;
+    ASSERT_TRUE(yaml::ReadSeconds(node(time))) << time;
+    EXPECT_EQ(Option("time", time).Seconds("1s", "1000d"), *yaml::ReadSeconds(node(time))) << time;
   }
   for (const Json& size : {Json(1 << 20), Json("64GB"), Json("512 MiB"), Json("1.5GiB"), Json("2000000B"),
                            Json("2000kB"), Json("2000KB"), Json("2TB"), Json("1024KiB"), Json("1TiB"), Json("5MB")}) {
-    ASSERT_TRUE(ReadBytes(node(size))) << size;
-    EXPECT_EQ(Option("memory", size).Bytes("1B", "1000TB"), *ReadBytes(node(size))) << size;
+    ASSERT_TRUE(yaml::ReadBytes(node(size))) << size;
+    EXPECT_EQ(Option("memory", size).Bytes("1B", "1000TB"), *yaml::ReadBytes(node(size))) << size;
   }
 }
 

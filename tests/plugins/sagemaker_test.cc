@@ -247,7 +247,7 @@ TEST(SageMakerEnd, SaysWhatItCost) {
 }
 
 TEST(SageMakerSettings, TakesTheShippedSweep) {
-  const Sweep sweep = LoadSweep(RIDGELINE_SOURCE_DIR "/sweeps/sagemaker.yaml");
+  const sweep::Sweep sweep = sweep::LoadSweep(RIDGELINE_SOURCE_DIR "/sweeps/sagemaker.yaml");
   const Options options = ReadOptions(sweep.launch.config);
   CheckComplete(options);
   EXPECT_TRUE(options.spot);

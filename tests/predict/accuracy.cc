@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 
 using Rows = std::vector<PublishedStep>;
@@ -456,4 +456,4 @@ std::vector<AccuracyTable> AccuracyTables() {
   };
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -8,7 +8,7 @@
 
 #include "tests/predict/published.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
 // The program of a row. Programs that share their core count as one: torchtitan, megatron (NeMo and Megatron-Bridge),
 // maxtext, fms-fsdp.
@@ -49,4 +49,4 @@ struct AccuracyTable {
 };
 std::vector<AccuracyTable> AccuracyTables();
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

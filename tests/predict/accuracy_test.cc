@@ -13,7 +13,7 @@
 
 #include "base/files.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 
 const std::filesystem::path kSourcesOfPage = RIDGELINE_SOURCE_DIR;
@@ -71,4 +71,4 @@ TEST(Accuracy, TheErrorOfAFileIsThePages) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -13,7 +13,7 @@
 #include "run/gpus.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -212,7 +212,7 @@ TEST(ShippedDevices, HaveTheMemoryOfTheirGpu) {
 TEST(ShippedDevices, SayWhatTheTrainersBudgetSays) {
   int compared = 0;
   for (const Gpu& gpu : Gpus()) {
-    const auto speed = SpeedOf(gpu.name);
+    const auto speed = engine::SpeedOf(gpu.name);
     if (!speed) continue;
     ++compared;
     const Device device = FindDevice(std::string(gpu.name), {kShipped});
@@ -231,4 +231,4 @@ TEST(ShippedDevices, SayWhatTheTrainersBudgetSays) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

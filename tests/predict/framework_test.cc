@@ -16,7 +16,7 @@
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 using ::testing::HasSubstr;
 
@@ -28,7 +28,7 @@ RunSpec AwsSpec(const std::string& model, int64_t batch, const std::string& chec
       "{}, "
       "checkpointing: {}",
       model, batch, checkpointing);
-  return Expand(ParseSweep("name: aws\ndefaults: {" + fields + "}", "s.yaml"))[0].spec;
+  return sweep::Expand(sweep::ParseSweep("name: aws\ndefaults: {" + fields + "}", "s.yaml"))[0].spec;
 }
 
 const std::vector<std::filesystem::path> kFolders = {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"};
@@ -39,7 +39,7 @@ const Framework& TeFsdp() {
 }
 
 RunSpec SpecWith(const std::string& fields) {
-  return Expand(ParseSweep("name: s\ndefaults: {" + fields + "}", "s.yaml"))[0].spec;
+  return sweep::Expand(sweep::ParseSweep("name: s\ndefaults: {" + fields + "}", "s.yaml"))[0].spec;
 }
 
 Device AwsDevice() { return FindDevice("p6-b200", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "devices"}); }
@@ -282,4 +282,4 @@ evidence:
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "tests/predict/published.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 using ::testing::HasSubstr;
 
@@ -120,4 +120,4 @@ TEST(KnownRuns, AWrongLineIsExplainedInOurWords) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

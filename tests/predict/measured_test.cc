@@ -22,13 +22,13 @@
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 RunSpec PointOf(const std::string& fields) {
-  return Expand(ParseSweep("name: test\ndefaults: {" + fields + "}", "s.yaml"))[0].spec;
+  return sweep::Expand(sweep::ParseSweep("name: test\ndefaults: {" + fields + "}", "s.yaml"))[0].spec;
 }
 
 // The time of a call on a made-up machine: a start-up time, and a rate that is lower for short sums and narrow rows.
@@ -121,22 +121,22 @@ TEST(Processors, AreDescribedWithWhatTheyHave) {
 
 // The report that the trainer would have made on that machine.
 Json ProgramByLaw(const RunSpec& spec, double step_factor) {
-  const StepProgram program = TraceStep(spec);
+  const engine::StepProgram program = engine::TraceStep(spec);
   std::map<std::pair<std::string, CallDims>, Json> calls;
   double step_ns = 0;
-  for (const OpCall& call : program.trace.calls()) {
-    const CallShape shape = CallShapeOf(call);
-    const double ns = LawNs(DimsOf(shape.of) == 3, shape.dims);
+  for (const engine::OpCall& call : program.trace.calls()) {
+    const engine::CallShape shape = engine::CallShapeOf(call);
+    const double ns = LawNs(engine::DimsOf(shape.of) == 3, shape.dims);
     step_ns += ns;
     Json dims = Json::array();
-    for (size_t i = 0; i < DimsOf(shape.of); ++i) dims.push_back(shape.dims[i]);
-    calls[{ClassName(shape.of), shape.dims}] = {{"class", ClassName(shape.of)},
-                                                {"dims", dims},
-                                                {"format", MathFormatName(call.cost.format)},
-                                                {"flops", call.cost.flops},
-                                                {"bytes", call.bytes()},
-                                                {"calls", 1},
-                                                {"ns", ns}};
+    for (size_t i = 0; i < engine::DimsOf(shape.of); ++i) dims.push_back(shape.dims[i]);
+    calls[{engine::ClassName(shape.of), shape.dims}] = {{"class", engine::ClassName(shape.of)},
+                                                        {"dims", dims},
+                                                        {"format", engine::MathFormatName(call.cost.format)},
+                                                        {"flops", call.cost.flops},
+                                                        {"bytes", call.bytes()},
+                                                        {"calls", 1},
+                                                        {"ns", ns}};
   }
   Json list = Json::array();
   for (auto& [key, call] : calls) list.push_back(call);
@@ -277,4 +277,4 @@ TEST(Calibration, RefusesADocumentThatIsNoCalibration) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -10,7 +10,7 @@
 #include "run/spec.h"
 #include "sweep/expand.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 
 // 120 steps of all families, precisions, policies and ways to share, each combined with several of the others. A
@@ -32,11 +32,11 @@ defaults: {device: meta, layers: 3, hidden: 64, heads: 2, ffn: 96, seq_length: 4
 
 TEST(PredictMemory, ManyMicroStepsHaveTheMemoryOfTheStepItself) {
   int steps = 0;
-  for (const Point& point : Expand(ParseSweep(kSteps, "steps.yaml"))) {
+  for (const Point& point : sweep::Expand(sweep::ParseSweep(kSteps, "steps.yaml"))) {
     for (const int64_t micro_steps : {3, 4, 11}) {
       RunSpec spec = point.spec;
       spec.grad_accumulation = micro_steps;
-      const Layout layout = BuildStep(spec).layout;
+      const engine::Layout layout = engine::BuildStep(spec).layout;
       const MemoryForecast forecast = PredictMemory(spec);
       EXPECT_EQ(forecast.planned_peak_bytes, layout.slab_bytes) << EncodeSpec(spec);
       EXPECT_EQ(forecast.by_category, layout.by_category) << EncodeSpec(spec);
@@ -52,7 +52,7 @@ name: endless
 defaults: {device: meta, layers: 4096, hidden: 64, heads: 2, ffn: 96, vocab: 96, ranks: 2, grad_accumulation: 4096}
 )";
   try {
-    PredictMemory(Expand(ParseSweep(sweep, "endless.yaml")).at(0).spec);
+    PredictMemory(sweep::Expand(sweep::ParseSweep(sweep, "endless.yaml")).at(0).spec);
     FAIL() << "it has half a billion calls";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
@@ -61,4 +61,4 @@ defaults: {device: meta, layers: 4096, hidden: 64, heads: 2, ffn: 96, vocab: 96,
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -17,7 +17,7 @@
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 namespace fs = std::filesystem;
 
@@ -135,7 +135,7 @@ std::vector<std::string> CellsOf(const std::string& line) {
 }  // namespace
 
 RunSpec SpecOfFields(const std::string& fields) {
-  return Expand(ParseSweep("name: published\ndefaults: {" + fields + "}", "published.yaml"))[0].spec;
+  return sweep::Expand(sweep::ParseSweep("name: published\ndefaults: {" + fields + "}", "published.yaml"))[0].spec;
 }
 
 std::vector<PublishedRow> PublishedRows() {
@@ -316,4 +316,4 @@ double StraggleOf(const std::vector<const Ladder*>& ladders) {
   return best;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -11,7 +11,7 @@
 #include "predict/known_runs.h"
 #include "predict/step_model.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 
 struct PublishedRow {
   std::string id, framework, model, gpu, precision, checkpointing, parallelism, compiled, ended, kind, source;
@@ -79,4 +79,4 @@ std::vector<Ladder> Ladders(const std::vector<PublishedRow>& rows, const std::ve
 // The straggle that predicts the losses of these best: their mean difference is smallest.
 double StraggleOf(const std::vector<const Ladder*>& ladders);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

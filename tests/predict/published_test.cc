@@ -13,7 +13,7 @@
 
 #include "base/files.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 
 const std::vector<PublishedStep>& Steps() {
@@ -52,4 +52,4 @@ TEST(Published, TheTableIsTheGolden) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

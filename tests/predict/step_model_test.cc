@@ -14,7 +14,7 @@
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 Device Shipped(const std::string& name) { return FindDevice(name, {fs::path(RIDGELINE_SOURCE_DIR) / "devices"}); }
 
 RunSpec SpecOf(const std::string& fields) {
-  return Expand(ParseSweep("name: test\ndefaults: {" + fields + "}", "s.yaml"))[0].spec;
+  return sweep::Expand(sweep::ParseSweep("name: test\ndefaults: {" + fields + "}", "s.yaml"))[0].spec;
 }
 
 StepForecast ForecastOf(const std::string& fields, const std::string& device) {
@@ -235,4 +235,4 @@ TEST(Forecast, AFormatWithoutAPeakIsAnError) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -9,15 +9,15 @@
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::predict {
 namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
 
 TEST(RelativeCost, GoesAsTokensAndSteps) {
   const auto cost = [](const std::string& defaults) {
-    const Sweep sweep = ParseSweep("name: test\ndefaults: {model: llama-10m" + defaults + "}", "s.yaml");
-    return RelativeCost(Expand(sweep)[0].spec);
+    const sweep::Sweep sweep = sweep::ParseSweep("name: test\ndefaults: {model: llama-10m" + defaults + "}", "s.yaml");
+    return RelativeCost(sweep::Expand(sweep)[0].spec);
   };
   EXPECT_DOUBLE_EQ(cost(", batch_size: 4"), 4 * cost(", batch_size: 1"));
   EXPECT_DOUBLE_EQ(cost(", seq_length: 1024"), 2 * cost(", seq_length: 512"));
@@ -135,4 +135,4 @@ TEST(TimeModel, TheTimeLeftGoesAsTheWork) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::predict

@@ -8,7 +8,7 @@
 
 #include "regress/nightly.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 using ::testing::HasSubstr;
@@ -151,4 +151,4 @@ TEST(Calibration, AnIntervalOfARareEventIsKnown) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

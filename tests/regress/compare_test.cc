@@ -13,7 +13,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/regress/measured.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 using ::testing::ElementsAre;
@@ -27,7 +27,7 @@ constexpr int64_t kMs = 1'000'000;
 class Compared : public ::testing::Test {
  protected:
   TempDir dir_;
-  Store store_ = Store::Open(dir_.path() / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_.path() / "ridgeline.db", store::Store::Mode::kReadWrite);
   std::vector<Point> points_ = FewStepPoints(2);
 
   std::vector<ComparedCell> Cells(const std::string& base = "monday", const std::string& head = "tuesday") {
@@ -229,4 +229,4 @@ TEST(PointNames, SayWhatDiffersOnce) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 using ::testing::ElementsAre;
@@ -237,4 +237,4 @@ TEST_F(Confirmed, AnInterruptedConfirmationDecidesNothing) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

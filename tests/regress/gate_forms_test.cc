@@ -16,7 +16,7 @@
 #include "regress/verdict.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 using ::testing::ContainsRegex;
@@ -313,4 +313,4 @@ TEST(GateOpenMetrics, HasBaseUnits) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

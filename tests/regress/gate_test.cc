@@ -10,7 +10,7 @@
 #include "regress/verdict.h"
 #include "tests/regress/nights.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 using ::testing::ElementsAre;
@@ -39,7 +39,7 @@ class Gated : public ::testing::Test {
   }
 
   TempDir dir_;
-  Store store_ = Store::Open(dir_.path() / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_.path() / "ridgeline.db", store::Store::Mode::kReadWrite);
   testing::Nights nights_{store_};
 };
 
@@ -348,7 +348,7 @@ TEST_F(Gated, APointLostToTheInfrastructureIsMissingAndNoPass) {
   EXPECT_EQ(gate.findings[0].point, "seed=0");
   EXPECT_EQ(gate.findings[0].words, "no result in head: not measured (its node failed)");
   EXPECT_EQ(GateCounts(gate), "1 missing, 2 pass");
-  SweepRecord sweep = samples::Sweep("test");
+  store::SweepRecord sweep = samples::Sweep("test");
   sweep.measured_as.campaign = "tonight";
   store_.PutSweep(sweep, std::vector<Point>(nights_.points().begin() + 1, nights_.points().end()));
   EXPECT_EQ(GateCounts(GateOf("tonight")), "2 pass") << "what a sweep has no more is not missing, though it was lost";
@@ -357,7 +357,7 @@ TEST_F(Gated, APointLostToTheInfrastructureIsMissingAndNoPass) {
 TEST_F(Gated, APointOfTheSweepWithoutAMeasurementIsMissing) {
   nights_.AddSeveral(kEnoughNights);
   nights_.Add("tonight", 100);
-  SweepRecord sweep = samples::Sweep("test");
+  store::SweepRecord sweep = samples::Sweep("test");
   sweep.measured_as.campaign = "tonight";
   store_.PutSweep(sweep, testing::FewStepPoints(3));
   const Gate gate = GateOf("tonight");
@@ -466,4 +466,4 @@ TEST_F(Gated, AnswersAreFromGoodToBad) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -5,7 +5,7 @@
 
 #include "tests/regress/nights.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 using ::testing::ElementsAre;
@@ -68,4 +68,4 @@ TEST(HistoryTables, TellMachinesApart) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

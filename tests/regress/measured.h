@@ -33,21 +33,21 @@ inline RunResult Timed(const Point& point, const std::vector<int64_t>& runs_ns, 
 }
 
 // One measurement of each point for the campaign, with its outcome.
-inline void Measure(Store& store, const std::string& campaign, const std::vector<Point>& points,
+inline void Measure(store::Store& store, const std::string& campaign, const std::vector<Point>& points,
                     const std::function<RunResult(const Point&)>& end) {
-  SweepRecord sweep = samples::Sweep("test");
+  store::SweepRecord sweep = samples::Sweep("test");
   sweep.measured_as.campaign = campaign;
   store.PutSweep(sweep, points);
-  JobRecord job = samples::Job("job-" + campaign, "test", points);
+  store::JobRecord job = samples::Job("job-" + campaign, "test", points);
   job.measured_as = sweep.measured_as;
   store.RecordIntents({&job, 1});
   store.MarkSubmitted(job.key, "native-" + job.key, 20);
-  std::vector<NewResult> results;
-  for (const JobRecord& live : store.LiveJobs()) {
+  std::vector<store::NewResult> results;
+  for (const store::JobRecord& live : store.LiveJobs()) {
     for (size_t i = 0; i < points.size(); ++i) results.push_back({end(points[i]), live.key, live.points[i].attempt});
   }
   store.AddResults(results);
-  store.SetJobState(job.key, JobRecord::State::kEnded, {{"exit_code", "0"}}, 30);
+  store.SetJobState(job.key, store::JobRecord::State::kEnded, {{"exit_code", "0"}}, 30);
 }
 
 }  // namespace ridgeline::testing

@@ -5,7 +5,7 @@
 
 #include "tests/regress/nights.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 using ::testing::ElementsAre;
@@ -22,7 +22,7 @@ class Measurements : public ::testing::Test {
   }
 
   TempDir dir_;
-  Store store_ = Store::Open(dir_.path() / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_.path() / "ridgeline.db", store::Store::Mode::kReadWrite);
   testing::Nights nights_{store_, 1};
 };
 
@@ -100,7 +100,7 @@ TEST_F(Measurements, NameTheNodeThatTheSchedulerReports) {
     result.environment["hostname"] = "a-pod";
     return result;
   });
-  store_.SetJobState("job-night-1", JobRecord::State::kEnded, {{"node", "node-7"}}, 40);
+  store_.SetJobState("job-night-1", store::JobRecord::State::kEnded, {{"node", "node-7"}}, 40);
   EXPECT_EQ(ReadMeasurements(store_, {}).at(0).measurements.at(0).host, "node-7");
 }
 
@@ -127,4 +127,4 @@ TEST_F(Measurements, HaveTheirWarmUpAndWhatTheirStepsAreWorth) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

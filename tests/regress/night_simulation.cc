@@ -17,7 +17,7 @@ constexpr size_t kNodes = 4;
 constexpr int kRuns = 3;
 constexpr size_t kMostRounds = 3;
 
-double MedianNight(std::vector<double> runs) { return MedianOf(runs); }
+double MedianNight(std::vector<double> runs) { return stats::MedianOf(runs); }
 
 double MeanNight(const std::vector<double>& runs) {
   return std::accumulate(runs.begin(), runs.end(), 0.0) / static_cast<double>(runs.size());
@@ -57,15 +57,15 @@ NightSimulation::CellNights NightSimulation::NewCell(int nights) {
   return cell;
 }
 
-Judgement NightSimulation::InTurns(double change, double base, bool is_faint) {
-  std::vector<std::vector<RunPair>> rounds;
-  Judgement judgement;
+regress::Judgement NightSimulation::InTurns(double change, double base, bool is_faint) {
+  std::vector<std::vector<regress::RunPair>> rounds;
+  regress::Judgement judgement;
   do {
     rounds.emplace_back();
-    for (size_t i = 0; i < kPairsOfRound; ++i) rounds.back().push_back({Run(0) + base, Run(change)});
-    judgement = Judge(rounds);
-    runs_in_turns_ += 2 * static_cast<int64_t>(kPairsOfRound);
-  } while (MeasuresOn(judgement, is_faint) && rounds.size() < kMostRounds);
+    for (size_t i = 0; i < regress::kPairsOfRound; ++i) rounds.back().push_back({Run(0) + base, Run(change)});
+    judgement = regress::Judge(rounds);
+    runs_in_turns_ += 2 * static_cast<int64_t>(regress::kPairsOfRound);
+  } while (regress::MeasuresOn(judgement, is_faint) && rounds.size() < kMostRounds);
   return judgement;
 }
 
@@ -92,7 +92,7 @@ std::vector<NightSimulation::End> NightSimulation::Tonight(std::vector<CellNight
     std::vector<double> means;
     std::vector<double> before;
     std::vector<double> window;
-    const size_t begin = places[places.size() - std::min(places.size(), kWindowNights - 1)];
+    const size_t begin = places[places.size() - std::min(places.size(), regress::kWindowNights - 1)];
     std::vector<size_t> of_window;
     for (const size_t night : places) {
       if (night >= begin) of_window.push_back(night);
@@ -104,22 +104,22 @@ std::vector<NightSimulation::End> NightSimulation::Tonight(std::vector<CellNight
     }
     of_window.push_back(first[i]);
     window.push_back(MedianNight(tonight));
-    const auto baseline = RollingBaseline(history, means);
+    const auto baseline = regress::RollingBaseline(history, means);
     if (baseline) {
-      faint[i] = Screen(tonight, *baseline).faint;
-      const Screening screening = Screen(tonight, *baseline);
+      faint[i] = regress::Screen(tonight, *baseline).faint;
+      const regress::Screening screening = regress::Screen(tonight, *baseline);
       if (screening.suspect) ends[i] = End::kOpen;
-      cell.acceptable = screening.change + kAcceptedErrors * screening.error;
+      cell.acceptable = screening.change + regress::kAcceptedErrors * screening.error;
     }
-    bool is_red = baseline && !is_disturbed && IsLarge(tonight, *baseline);
+    bool is_red = baseline && !is_disturbed && regress::IsLarge(tonight, *baseline);
     if (baseline && pinned && !is_disturbed) {
-      const Baseline release = PinnedBaseline(cell.nights[0], *baseline);
-      is_red |= Screen(tonight, release).suspect && std::ranges::all_of(of_window, [&](size_t night) {
-                  return Screen(cell.nights[night], release).suspect;
+      const regress::Baseline release = regress::PinnedBaseline(cell.nights[0], *baseline);
+      is_red |= regress::Screen(tonight, release).suspect && std::ranges::all_of(of_window, [&](size_t night) {
+                  return regress::Screen(cell.nights[night], release).suspect;
                 });
     }
     if (is_red) ends[i] = End::kRed;
-    const auto nights = JudgeNights(before, window);
+    const auto nights = regress::JudgeNights(before, window);
     if (nights && !is_disturbed) {
       judged.push_back(i);
       chances.push_back(nights->slower ? nights->chance : 1);
@@ -127,7 +127,7 @@ std::vector<NightSimulation::End> NightSimulation::Tonight(std::vector<CellNight
       cell.acceptable = std::max(cell.acceptable, nights->change);
     }
   }
-  const std::vector<bool> found = Discoveries(chances, kNightsRate);
+  const std::vector<bool> found = regress::Discoveries(chances, regress::kNightsRate);
   for (size_t j = 0; j < judged.size(); ++j) {
     if (found[j] && chances[j] < 1) {
       ends[judged[j]] = End::kRed;
@@ -141,14 +141,14 @@ std::vector<NightSimulation::End> NightSimulation::Tonight(std::vector<CellNight
     for (size_t i = 0; i < cells.size(); ++i) {
       const bool is_faint = ends[i] == End::kPass;
       if (is_faint && !faint[i]) continue;
-      const Judgement judgement = InTurns(changes[i], cells[i].base_shift, is_faint);
+      const regress::Judgement judgement = InTurns(changes[i], cells[i].base_shift, is_faint);
       cells[i].acceptable_in_turns = judgement.high;
       suspects.push_back(i);
-      of_turns.push_back(judgement.decision == Decision::kRegressed ? judgement.chance : 1);
-      if (judgement.decision == Decision::kPass) ends[i] = End::kPass;
-      if (judgement.decision == Decision::kRegressed && is_faint) ends[i] = End::kOpen;
+      of_turns.push_back(judgement.decision == regress::Decision::kRegressed ? judgement.chance : 1);
+      if (judgement.decision == regress::Decision::kPass) ends[i] = End::kPass;
+      if (judgement.decision == regress::Decision::kRegressed && is_faint) ends[i] = End::kOpen;
     }
-    const std::vector<bool> regressed = Discoveries(of_turns, kTurnsRate);
+    const std::vector<bool> regressed = regress::Discoveries(of_turns, regress::kTurnsRate);
     for (size_t j = 0; j < suspects.size(); ++j) {
       if (regressed[j] && of_turns[j] < 1) ends[suspects[j]] = End::kRed;
     }
@@ -216,7 +216,7 @@ AcceptedRates NightSimulation::Accepted(int64_t times) {
     changes[0] += std::log1p(kFurther);
     ++rates.cells;
     bool found = false;
-    for (size_t night = 0; night < kWindowNights && !found; ++night) {
+    for (size_t night = 0; night < regress::kWindowNights && !found; ++night) {
       found = Tonight(cells, changes)[0] == End::kRed;
       rates.first_night += found && night == 0 ? 1 : 0;
     }
@@ -234,7 +234,7 @@ SlowdownRates NightSimulation::Slowdown(int64_t times, double change) {
     std::vector<double> changes(kCells);
     changes[0] = change;
     bool found = false;
-    for (size_t night = 0; night < kWindowNights && !found; ++night) {
+    for (size_t night = 0; night < regress::kWindowNights && !found; ++night) {
       found = Tonight(cells, changes)[0] == End::kRed;
       rates.first_night += found && night == 0 ? 1 : 0;
     }

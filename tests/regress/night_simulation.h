@@ -82,7 +82,7 @@ class NightSimulation {
   CellNights NewCell(int nights = 20);
   // The outcome of tonight, for each cell with its change.
   std::vector<End> Tonight(std::vector<CellNights>& cells, const std::vector<double>& changes, bool pinned = false);
-  Judgement InTurns(double change, double base, bool is_faint);
+  regress::Judgement InTurns(double change, double base, bool is_faint);
   static void Accept(CellNights& cell);
 
   NightNoise noise_;

@@ -7,7 +7,7 @@
 
 #include "tests/regress/simulation.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 // Alternates around 0 by ± spread: a median of 0, and a sigma of 1.4826 spread.
@@ -124,4 +124,4 @@ TEST(Nightly, MemoryGrowsBeyondNoise) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

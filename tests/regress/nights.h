@@ -21,7 +21,7 @@ inline std::vector<int64_t> ThreeRuns(double ms) {
 
 class Nights {
  public:
-  explicit Nights(Store& store, size_t points = 2) : store_(store), points_(FewStepPoints(points)) {}
+  explicit Nights(store::Store& store, size_t points = 2) : store_(store), points_(FewStepPoints(points)) {}
 
   const std::vector<Point>& points() const { return points_; }
 
@@ -46,30 +46,30 @@ class Nights {
   // Leaves it out of the baseline, like a night that was worse.
   void LeaveOut(const std::string& campaign) { left_out_.push_back({campaign, {}, {}}); }
 
-  GateSides Sides(const std::string& head, const std::string& pinned = {}) {
-    GateSides sides;
-    MeasurementChoice choice;
+  regress::GateSides Sides(const std::string& head, const std::string& pinned = {}) {
+    regress::GateSides sides;
+    regress::MeasurementChoice choice;
     choice.campaign = head;
-    sides.head = ReadMeasurements(store_, choice);
-    sides.expected = ReadExpected(store_, head);
+    sides.head = regress::ReadMeasurements(store_, choice);
+    sides.expected = regress::ReadExpected(store_, head);
     choice.campaign = "night-*";
     choice.most = 26;
     choice.before_unix_ns = sides.head.empty() ? 0 : sides.head.front().measurements.front().ended_unix_ns;
-    sides.recent = ReadMeasurements(store_, choice);
+    sides.recent = regress::ReadMeasurements(store_, choice);
     choice.left_out = left_out_;
-    sides.baseline = ReadMeasurements(store_, choice);
+    sides.baseline = regress::ReadMeasurements(store_, choice);
     if (!pinned.empty()) {
       choice = {};
       choice.campaign = pinned;
-      sides.pinned = ReadMeasurements(store_, choice);
+      sides.pinned = regress::ReadMeasurements(store_, choice);
     }
     return sides;
   }
 
  private:
-  Store& store_;
+  store::Store& store_;
   std::vector<Point> points_;
-  std::vector<LeftOutMeasurements> left_out_;
+  std::vector<regress::LeftOutMeasurements> left_out_;
   int64_t now_ns_ = 1'700'000'000'000'000'000;
 };
 

@@ -11,7 +11,7 @@
 #include "regress/gate_forms.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 using ::testing::ElementsAre;
@@ -305,4 +305,4 @@ TEST(Nights, TheLastGoodOneIsTheLastThatPassed) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

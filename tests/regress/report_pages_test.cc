@@ -14,7 +14,7 @@
 #include "report/report.h"
 #include "tests/regress/nights.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 using ::testing::AllOf;
@@ -23,8 +23,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-Report Shipped(const std::string& name) {
-  return LoadReportFolder(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports" / name);
+report::Report Shipped(const std::string& name) {
+  return report::LoadReportFolder(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports" / name);
 }
 
 class ReportPages : public ::testing::Test {
@@ -38,12 +38,12 @@ class ReportPages : public ::testing::Test {
       });
     }
   }
-  Json RowsOf(const std::string& report, const RenderOptions& options = {"", ReportFormat::kJson}) {
-    return ParseJson(Render(Shipped(report), store_, options).bytes, report);
+  Json RowsOf(const std::string& report, const report::RenderOptions& options = {"", report::ReportFormat::kJson}) {
+    return ParseJson(report::Render(Shipped(report), store_, options).bytes, report);
   }
 
   TempDir dir_;
-  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
   testing::Nights nights_{store_};
 };
 
@@ -66,7 +66,7 @@ TEST_F(ReportPages, AHistoryHasTheChangesThatHistoryFinds) {
   EXPECT_EQ(history.at("rows").at(0).at("campaign"), "night-20") << "the newest first";
   EXPECT_EQ(history.at("panels").at(0).at("conclusion").at(0),
             "Step time changed by +5.0\xC2\xA0% with 16aaaaaaaaaa, measured 2023-11-14 22:13.");
-  const std::string html = Render(Shipped("history"), store_, {"", ReportFormat::kHtml}).bytes;
+  const std::string html = report::Render(Shipped("history"), store_, {"", report::ReportFormat::kHtml}).bytes;
   EXPECT_THAT(html, HasSubstr("<title>5.0 % slower</title>"));
   EXPECT_THAT(html, HasSubstr("40 measurements in 2 panels: 40 ok."));
 }
@@ -84,7 +84,7 @@ TEST_F(ReportPages, AHistoryOfOneCommitDatesAChangeToItsNight) {
 TEST_F(ReportPages, AHistoryBeginsWithTheSecondMeasurement) {
   AddNights(1, 9);
   EXPECT_EQ(RowsOf("history").at("rows").size(), 0U);
-  EXPECT_THAT(Render(Shipped("history"), store_, {"", ReportFormat::kMarkdown}).bytes,
+  EXPECT_THAT(report::Render(Shipped("history"), store_, {"", report::ReportFormat::kMarkdown}).bytes,
               HasSubstr("A history begins with the second night"));
   nights_.Add("night-2", [](const Point& point) {
     RunResult result = testing::Timed(point, testing::ThreeRuns(100));
@@ -134,7 +134,7 @@ TEST_F(ReportPages, AGatesAnswerIsAPageWithTheWorstFirst) {
   gone.point = "batch_size=4";
   gone.words = "no result in head: its node failed";
   gate.findings = {slow, gone, open, fine};
-  RenderOptions options{"", ReportFormat::kJson};
+  report::RenderOptions options{"", report::ReportFormat::kJson};
   options.input = GateJson(gate);
   const Json page = RowsOf("regression", options);
   std::vector<std::string> panels;
@@ -145,8 +145,8 @@ TEST_F(ReportPages, AGatesAnswerIsAPageWithTheWorstFirst) {
   EXPECT_EQ(page.at("panels").at(1).at("conclusion").at(0),
             "Batch_size=4 is missing: no result in head: its node failed.");
   EXPECT_THAT(page.at("rows").at(1).at("note"), HasSubstr("16 more runs would decide"));
-  options.format = ReportFormat::kHtml;
-  const RenderedReport html = Render(Shipped("regression"), store_, options);
+  options.format = report::ReportFormat::kHtml;
+  const report::RenderedReport html = report::Render(Shipped("regression"), store_, options);
   EXPECT_EQ(html.counts, "4 findings in 3 panels: 1 REGRESSED, 1 INCONCLUSIVE, 1 MISSING, 1 PASS.");
   EXPECT_THAT(html.bytes, AllOf(Not(HasSubstr("<script>&")), HasSubstr("REGRESSED, batch_size=1&lt;script&gt;")));
   EXPECT_THAT(html.bytes, HasSubstr("+3.0\xC2\xA0% \xC2\xB1\xC2\xA0"
@@ -156,14 +156,14 @@ TEST_F(ReportPages, AGatesAnswerIsAPageWithTheWorstFirst) {
 }
 
 TEST_F(ReportPages, WithoutAGateThePageSaysWhatToDo) {
-  const std::string page = Render(Shipped("regression"), store_, {"", ReportFormat::kMarkdown}).bytes;
+  const std::string page = report::Render(Shipped("regression"), store_, {"", report::ReportFormat::kMarkdown}).bytes;
   EXPECT_THAT(page, HasSubstr("--input gate.json"));
-  RenderOptions other{"", ReportFormat::kMarkdown};
+  report::RenderOptions other{"", report::ReportFormat::kMarkdown};
   other.input = "{\"rows\": []}";
-  EXPECT_EQ(Render(Shipped("regression"), store_, other).bytes, page) << "what is no gate is none";
+  EXPECT_EQ(report::Render(Shipped("regression"), store_, other).bytes, page) << "what is no gate is none";
   other.input = "no JSON";
-  EXPECT_THROW(Render(Shipped("regression"), store_, other), Error);
+  EXPECT_THROW(report::Render(Shipped("regression"), store_, other), Error);
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -29,38 +29,38 @@ double MachineSimulation::Run(double level, double of_session) {
     steps_.push_back(std::exp(shared + noise_.steps * noise + warm_up + disturbed));
     noise = noise_.neighbours * noise + fresh * normal_(random_);
   }
-  return FindSteadySteps(steps_)->log_median;
+  return stats::FindSteadySteps(steps_)->log_median;
 }
 
 std::vector<double> MachineSimulation::NewHistory() {
   std::vector<double> history;
-  while (history.size() < kHistoryRuns) history.push_back(Run(0));
+  while (history.size() < regress::kHistoryRuns) history.push_back(Run(0));
   return history;
 }
 
 CellNight MachineSimulation::Night(const std::vector<double>& history, double level, double change) {
   CellNight night;
   for (double& run : night.runs) run = Run(level + change);
-  const Screening screening = Screen(night.runs, *RollingBaseline(history));
+  const regress::Screening screening = regress::Screen(night.runs, *regress::RollingBaseline(history));
   night.suspect = screening.suspect;
   night.faint = screening.faint && !screening.suspect;
   if (!night.suspect && !night.faint) return night;
-  Judgement judgement;
-  std::vector<std::vector<RunPair>> rounds;
+  regress::Judgement judgement;
+  std::vector<std::vector<regress::RunPair>> rounds;
   do {
     rounds.emplace_back();
-    for (size_t i = 0; i < kPairsOfRound; ++i) {
-      const double at = static_cast<double>(i) / kPairsOfRound;
-      const double next = at + 0.5 / kPairsOfRound;
+    for (size_t i = 0; i < regress::kPairsOfRound; ++i) {
+      const double at = static_cast<double>(i) / regress::kPairsOfRound;
+      const double next = at + 0.5 / regress::kPairsOfRound;
       const bool base_first = i % 2 == 0;
       const double base = Run(level, base_first ? at : next);
       rounds.back().push_back({base, Run(level + change, base_first ? next : at)});
     }
-    judgement = Judge(rounds);
-  } while (MeasuresOn(judgement, night.faint) && rounds.size() < kMostRounds);
+    judgement = regress::Judge(rounds);
+  } while (regress::MeasuresOn(judgement, night.faint) && rounds.size() < kMostRounds);
   night.decision = judgement.decision;
   night.chance = judgement.chance;
-  if (night.faint && night.decision == Decision::kInconclusive) night.decision = Decision::kPass;
+  if (night.faint && night.decision == regress::Decision::kInconclusive) night.decision = regress::Decision::kPass;
   return night;
 }
 
@@ -76,13 +76,14 @@ NightCounts MachineSimulation::CountRedNights(int64_t nights) {
     for (std::vector<double>& history : histories) {
       const CellNight cell = Night(history, level, 0);
       counts.suspects += cell.suspect ? 1 : 0;
-      inconclusive |= cell.decision == Decision::kInconclusive;
-      if (cell.suspect || cell.faint) chances.push_back(cell.decision == Decision::kRegressed ? cell.chance : 1);
-      if (cell.decision != Decision::kPass) continue;  // baselines leave out runs that looked worse
+      inconclusive |= cell.decision == regress::Decision::kInconclusive;
+      if (cell.suspect || cell.faint)
+        chances.push_back(cell.decision == regress::Decision::kRegressed ? cell.chance : 1);
+      if (cell.decision != regress::Decision::kPass) continue;  // baselines leave out runs that looked worse
       history.insert(history.end(), cell.runs.begin(), cell.runs.end());
-      history.erase(history.begin(), history.end() - kHistoryRuns);
+      history.erase(history.begin(), history.end() - regress::kHistoryRuns);
     }
-    const std::vector<bool> found = Discoveries(chances, kTurnsRate);
+    const std::vector<bool> found = regress::Discoveries(chances, regress::kTurnsRate);
     const bool red = std::find(found.begin(), found.end(), true) != found.end();
     counts.red += red ? 1 : 0;
     counts.inconclusive += !red && inconclusive ? 1 : 0;
@@ -94,7 +95,7 @@ int64_t MachineSimulation::CountFound(int64_t cases, double change) {
   int64_t found = 0;
   for (int64_t i = 0; i < cases; ++i) {
     const CellNight night = Night(NewHistory(), 0, change);
-    found += night.decision == Decision::kRegressed ? 1 : 0;
+    found += night.decision == regress::Decision::kRegressed ? 1 : 0;
   }
   return found;
 }

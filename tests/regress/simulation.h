@@ -25,7 +25,7 @@ struct CellNight {
   std::array<double, 3> runs = {};  // the night's own runs
   bool suspect = false;
   bool faint = false;
-  Decision decision = Decision::kPass;
+  regress::Decision decision = regress::Decision::kPass;
   double chance = 1;
 };
 

@@ -7,7 +7,7 @@
 
 #include "tests/regress/night_simulation.h"
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 // Runs differ by this much, drift, are slowed in bursts, and occasionally throughout.
@@ -60,4 +60,4 @@ TEST(GateSimulation, NightsTogetherDecideWithoutTurns) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::regress {
 namespace {
 
 using ::testing::ElementsAre;
@@ -91,4 +91,4 @@ TEST(Discoveries, AreThoseBelowTheLineOfBenjaminiAndHochberg) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::regress

@@ -9,7 +9,7 @@
 #include "tests/report/readable.h"
 #include "tests/report/sample.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using report_sample::Runs;
@@ -50,7 +50,7 @@ class Answers : public ::testing::Test {
       const Compared& compared, int64_t steps, double slower, RunStatus status = RunStatus::kOk,
       Provenance provenance = Provenance::kMeasured, const std::function<void(RunResult&)>& edit = [](RunResult&) {}) {
     const TempDir dir;
-    Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
+    store::Store store = store::Store::Open(dir / "ridgeline.db", store::Store::Mode::kReadWrite);
     Runs runs(store);
     for (const Json& spec : {compared.base, compared.other}) {
       Json whole = {{"model", "llama-10m"}, {"warmup_steps", 1}, {"steps", steps}};
@@ -173,7 +173,7 @@ TEST_F(Answers, WithoutAnyRunThatEndedWellSaySo) {
 // format.
 std::string Disturbed(const Compared& compared, double share, ReportFormat format, bool both = false) {
   const TempDir dir;
-  Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store = store::Store::Open(dir / "ridgeline.db", store::Store::Mode::kReadWrite);
   Runs runs(store);
   for (const Json& spec : {compared.base, compared.other}) {
     Json whole = {{"model", "llama-10m"}, {"warmup_steps", 2}, {"steps", 5}};
@@ -207,7 +207,7 @@ TEST(DisturbedTimes, MakeNoSentence) {
 TEST(DisturbedTimes, ADisturbedReferenceMakesNoSentenceEither) {
   for (const double slower : {1.0, 1.3}) {
     const TempDir dir;
-    Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
+    store::Store store = store::Store::Open(dir / "ridgeline.db", store::Store::Mode::kReadWrite);
     Runs runs(store);
     for (const char* policy : {"none", "full"}) {
       RunResult& run = runs.Add({{"model", "llama-10m"}, {"checkpointing", policy}, {"warmup_steps", 2}, {"steps", 5}});
@@ -258,7 +258,7 @@ TEST(DisturbedTimes, AreMarkedInEveryForm) {
 // Every fifth step stalls, which no median shows.
 TEST(PeriodicStalls, ShowInTheMeanBesideTheMedian) {
   const TempDir dir;
-  Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store = store::Store::Open(dir / "ridgeline.db", store::Store::Mode::kReadWrite);
   Runs runs(store);
   RunResult& run = runs.Add({{"model", "llama-10m"}, {"warmup_steps", 1}, {"steps", 5}});
   run.step_ns.median_ns = 1'000'000'000;
@@ -272,7 +272,7 @@ TEST(PeriodicStalls, ShowInTheMeanBesideTheMedian) {
 
 TEST(FiguresOfAGpu, AreInEveryReportOfThroughput) {
   const TempDir dir;
-  Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store = store::Store::Open(dir / "ridgeline.db", store::Store::Mode::kReadWrite);
   Runs runs(store);
   for (const int ranks : {1, 8}) {
     RunResult& run = runs.Add({{"model", "llama-10m"}, {"device", "cuda"}, {"gpu", "h200"}, {"ranks", ranks}});
@@ -296,4 +296,4 @@ TEST(FiguresOfAGpu, AreInEveryReportOfThroughput) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

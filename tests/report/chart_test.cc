@@ -12,7 +12,7 @@
 #include "tests/report/readable.h"
 #include "tests/report/xml.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using testing::Contains;
@@ -255,4 +255,4 @@ TEST(Chart, NumbersHaveThreeDigits) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

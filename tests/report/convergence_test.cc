@@ -12,7 +12,7 @@
 #include "tests/report/readable.h"
 #include "tests/report/sample.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using report_sample::ExpectGolden;
@@ -83,7 +83,7 @@ class ConvergenceTest : public testing::Test {
   static constexpr const char* kThirdName = "bf16 with bf16 state";
 
   TempDir dir_;
-  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
   Report report_ = ShippedReport("convergence");
 };
 
@@ -352,4 +352,4 @@ TEST_F(ConvergenceTest, ASeriesThatIsNoneIsRefused) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -9,7 +9,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using report_sample::Runs;
@@ -41,7 +41,7 @@ class DifferencesTest : public testing::Test {
     result.step_ns.median_ns = 5;
     result.environment = {{"cpu", "Example CPU"}, {"memory", memory}};
     if (!definition.empty()) result.environment["definition"] = definition;
-    store_.AddResults(std::vector<NewResult>{{result, "", 0, as}});
+    store_.AddResults(std::vector<store::NewResult>{{result, "", 0, as}});
   }
 
   Rows Answer(const Report& report) {
@@ -58,7 +58,7 @@ class DifferencesTest : public testing::Test {
   }
 
   TempDir dir_;
-  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
   Report report_ = ShippedReport();
 };
 
@@ -162,7 +162,7 @@ TEST_F(DifferencesTest, PointsOfARuleBelongToTheirSweep) {
   const std::string other = SetupOf({}, 0, 1, {{"OMP_PROC_BIND", "true"}});
   store_.PutSweep({"s", "", "s.yaml", "name: s\n", 1}, points,
                   [&](const Point& point) { return point.spec.batch_size == 2 ? other : DefaultSetup(); });
-  std::vector<NewResult> results;
+  std::vector<store::NewResult> results;
   for (const Point& point : points) {
     RunResult result;
     result.point_id = point.id;
@@ -202,4 +202,4 @@ TEST_F(DifferencesTest, AnotherReleaseIsADifference) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -11,7 +11,7 @@
 #include "tests/report/sample.h"
 #include "tests/report/xml.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using report_sample::ShippedReport;
@@ -241,4 +241,4 @@ TEST(Escape, ScriptJsonCannotEndItsElement) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

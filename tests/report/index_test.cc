@@ -6,7 +6,7 @@
 
 #include "tests/report/xml.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using testing::HasSubstr;
@@ -25,4 +25,4 @@ TEST(ReportIndex, ListsPagesWithTheirAnswersAndWhatHasNone) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

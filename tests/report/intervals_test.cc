@@ -8,7 +8,7 @@
 #include "report/page.h"
 #include "report/rows.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using testing::HasSubstr;
@@ -124,4 +124,4 @@ TEST(Intervals, AQueryThatLacksWhatTheyNeedIsTold) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -10,7 +10,7 @@
 #include "tests/report/readable.h"
 #include "tests/report/xml.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using testing::Contains;
@@ -348,4 +348,4 @@ TEST(LineChart, OverManyPlacesTheLineAloneIsDrawn) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

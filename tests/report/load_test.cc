@@ -12,7 +12,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using testing::HasSubstr;
@@ -275,4 +275,4 @@ TEST_F(FindTest, TheUsersConfigurationIsInTheHomeFolderWhereNothingElseIsSaid) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -19,7 +19,7 @@
 #include "tests/report/sample.h"
 #include "tests/report/xml.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using testing::AllOf;
@@ -66,7 +66,7 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
 class PageTest : public testing::Test {
  protected:
   void SetUp() override {
-    Store store = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+    store::Store store = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
     report_sample::FillSample(store);
     html_ = Render(report_sample::ShippedReport(), store, {"sample", ReportFormat::kHtml}).bytes;
   }
@@ -217,7 +217,7 @@ TEST_F(PageTest, LosesOnlyLooksUnderTheStrictestPolicy) {
 TEST_F(PageTest, ATableThatGoesOnOnAnotherSheetHasItsHeadingsThere) {
   if (const std::string why = NoBrowser(); !why.empty()) GTEST_SKIP() << why;
   if (!OnPath("pdftotext")) GTEST_SKIP() << "pdftotext is not installed; packages.txt has it (poppler-utils)";
-  Store store = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
   report_sample::Runs runs(store);
   for (int batch = 1; batch <= 60; ++batch) runs.Add({{"model", "llama-10m"}, {"batch_size", batch}});
   runs.Put("long");
@@ -234,7 +234,7 @@ TEST_F(PageTest, ATableThatGoesOnOnAnotherSheetHasItsHeadingsThere) {
 // In frames as wide as a page and as a phone.
 TEST_F(PageTest, TablesAreNoWiderThanTheirPage) {
   if (const std::string why = NoBrowser(); !why.empty()) GTEST_SKIP() << why;
-  Store store = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
   report_sample::Runs runs(store);
   for (const int ranks : {1, 2, 4}) {
     runs.Add({{"model", "llama-10m"}, {"ranks", ranks}, {"shard", ranks == 4 ? "full" : "none"}}).device =
@@ -263,4 +263,4 @@ TEST_F(PageTest, TablesAreNoWiderThanTheirPage) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

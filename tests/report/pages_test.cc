@@ -14,7 +14,7 @@
 #include "tests/report/sample.h"
 #include "tests/report/xml.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using report_sample::FillSample;
@@ -49,7 +49,7 @@ class ShippedPages : public testing::Test {
   }
 
   TempDir dir_;
-  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
 };
 
 TEST_F(ShippedPages, EachIsAWholePageOfTheSampleAndOfNothing) {
@@ -284,7 +284,7 @@ TEST_F(ShippedPages, AMemoryMapSaysWhatFitsAndWhatDoesNot) {
 
 TEST_F(ShippedPages, APredictionAuditSaysHowFarOffTheyAre) {
   Runs runs(store_);
-  std::vector<NewResult> predicted;
+  std::vector<store::NewResult> predicted;
   const MeasurementKey as = {"predicted", R"({"predicted_on":"here"})"};
   const double ratios[] = {0.9, 1.05, 1.2, 1, 0.1};
   for (int i = 0; i < 5; ++i) {
@@ -320,7 +320,7 @@ TEST_F(ShippedPages, APredictionAuditSaysHowFarOffTheyAre) {
 
 TEST_F(ShippedPages, APredictionAuditSaysTheErrorByOp) {
   Runs runs(store_);
-  std::vector<NewResult> predicted;
+  std::vector<store::NewResult> predicted;
   const MeasurementKey as = {"predicted", R"({"predicted_on":"here"})"};
   const char* const measured_ops[] = {R"({"gemm":60000,"adamw":20000,"land":1})", R"({"gemm":100000,"adamw":30000})",
                                       "no object", "[1, 2]", R"({"gemm":900000,"adamw":1})"};
@@ -351,4 +351,4 @@ TEST_F(ShippedPages, APredictionAuditSaysTheErrorByOp) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -12,7 +12,7 @@
 #include "tests/report/readable.h"
 #include "tests/report/xml.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using testing::ElementsAre;
@@ -167,4 +167,4 @@ TEST_F(PlotsOfRows, AForestLeavesOutRowsWithoutAFigure) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

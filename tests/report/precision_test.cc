@@ -11,7 +11,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using report_sample::ExpectGolden;
@@ -59,7 +59,7 @@ class PrecisionTest : public testing::Test {
   }
 
   TempDir dir_;
-  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
   Report report_ = ShippedReport("precision");
 };
 
@@ -177,4 +177,4 @@ TEST_F(PrecisionTest, TheSampleIsAsTheGoldenHasIt) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

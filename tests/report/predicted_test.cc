@@ -11,7 +11,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using report_sample::Runs;
@@ -67,7 +67,7 @@ class PredictedPages : public testing::Test {
   std::string predicted_as_ = R"({"cpus":0,"nodes":1,"predicted_on":"p5","trainer":["ridgeline-train"]})";
   bool emulated_ = false;
   TempDir dir_;
-  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
 };
 
 TEST_F(PredictedPages, TheFrontIsWhatNoOtherBeatsInBoth) {
@@ -274,4 +274,4 @@ TEST_F(PredictedPages, ScalingThatIsOnlyPredictedSaysSo) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

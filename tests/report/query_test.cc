@@ -9,7 +9,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using report_sample::FillSample;
@@ -37,7 +37,7 @@ class QuerySqlTest : public testing::Test {
   }
 
   TempDir dir_;
-  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
   Report report_ = ShippedReport();
 };
 
@@ -47,7 +47,7 @@ TEST_F(QuerySqlTest, EachGpuHasAPanelOfItsOwn) {
        std::map<std::string, Json>{{"activation-checkpointing", {{"checkpointing", "full"}}},
                                    {"precision", {{"precision", "fp32"}}},
                                    {"scaling", {{"ranks", 2}}}}) {
-    Store store = Store::Open(dir_ / (name + ".db"), Store::Mode::kReadWrite);
+    store::Store store = store::Store::Open(dir_ / (name + ".db"), store::Store::Mode::kReadWrite);
     Runs runs(store);
     for (const char* gpu : {"none", "h100", "h200"}) {
       Json spec = {{"model", "llama-25m"}, {"precision", "bf16"}, {"batch_size", 1}};
@@ -259,4 +259,4 @@ TEST_F(NoiseTest, RecomputingFasterThanNotIsADisturbedRun) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

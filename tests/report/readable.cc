@@ -7,7 +7,7 @@
 
 #include "tests/report/xml.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 struct Box {
@@ -62,4 +62,4 @@ size_t Words(const std::string& text) {
   return words;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 // Fails the test where the <svg> is not well-formed, something leaves its frame, or one text covers another.
 void ExpectReadable(const std::string& svg);
@@ -12,4 +12,4 @@ void ExpectReadable(const std::string& svg);
 // The number of words in a sentence.
 size_t Words(const std::string& text);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -10,7 +10,7 @@
 #include "tests/report/readable.h"
 #include "tests/report/sample.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using report_sample::ExpectGolden;
@@ -29,7 +29,7 @@ class RenderTest : public testing::Test {
   }
 
   TempDir dir_;
-  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
 };
 
 TEST_F(RenderTest, TheSampleIsAsTheGoldensHaveIt) {
@@ -244,4 +244,4 @@ TEST(ReportFormat, HasAName) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -11,7 +11,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using testing::AllOf;
@@ -40,7 +40,7 @@ class RepeatsTest : public testing::Test {
     result.step_ns.median_ns = 5;
     result.ended_unix_ns = ended_unix_ns;
     result.environment = {{"cpu", "Example CPU"}, {"version", as.campaign == "default" ? "1" : "2"}};
-    store_.AddResults(std::vector<NewResult>{{result, "", 0, as}});
+    store_.AddResults(std::vector<store::NewResult>{{result, "", 0, as}});
   }
 
   Json Rows(const RenderOptions& options) {
@@ -50,7 +50,7 @@ class RepeatsTest : public testing::Test {
   }
 
   TempDir dir_;
-  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
   std::vector<Point> points_;
 };
 
@@ -98,7 +98,7 @@ TEST_F(RepeatsTest, ACampaignIsShownAlone) {
 }
 
 TEST_F(RepeatsTest, AReaderMayChooseToo) {
-  Store reader = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadOnly);
+  store::Store reader = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadOnly);
   reader.ChooseRuns({true, ""});
   EXPECT_EQ(reader.Query("SELECT * FROM runs").rows.size(), 3U);
   EXPECT_EQ(store_.Query("SELECT * FROM runs").rows.size(), 2U) << "nobody else sees it";
@@ -114,4 +114,4 @@ TEST_F(RepeatsTest, AnotherTrainerIsAnotherPanelAndItsNameIsEscaped) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

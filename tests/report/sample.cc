@@ -56,12 +56,12 @@ RunResult& Runs::Add(const Json& values, const RunEnd& end) {
 void Runs::Put(const std::string& name, const std::string& campaign) {
   const MeasurementKey as = {campaign, DefaultSetup()};
   store_.PutSweep({name, "a sweep", "sweep.yaml", "name: sample\n", 1, as}, points_);
-  std::vector<NewResult> results;
+  std::vector<store::NewResult> results;
   for (const RunResult& result : results_) results.push_back({result, "", 0, as});
   store_.AddResults(results);
 }
 
-void FillSample(Store& store) {
+void FillSample(store::Store& store) {
   Runs runs(store);
   const auto spec = [](const char* policy, int batch, const char* precision = "bf16", const char* model = "llama-25m") {
     return Json{{"model", model}, {"precision", precision}, {"batch_size", batch}, {"checkpointing", policy}};
@@ -94,8 +94,8 @@ void FillSample(Store& store) {
   runs.Put("sample");
 }
 
-Report ShippedReport(const std::string& name) {
-  return LoadReportFolder(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports" / name);
+report::Report ShippedReport(const std::string& name) {
+  return report::LoadReportFolder(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports" / name);
 }
 
 void ExpectGolden(const std::string& text, const std::string& name) {

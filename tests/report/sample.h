@@ -18,7 +18,7 @@ namespace ridgeline::report_sample {
 // Adds runs to one sweep of a store.
 class Runs {
  public:
-  explicit Runs(Store& store) : store_(store) {}
+  explicit Runs(store::Store& store) : store_(store) {}
 
   // A run of `spec` (field -> value), with plausible figures derived from its batch and policy; `edit` may change them.
   // Figures are zero unless the status is ok.
@@ -28,17 +28,17 @@ class Runs {
   void Put(const std::string& name, const std::string& campaign = kDefaultCampaign);
 
  private:
-  Store& store_;
+  store::Store& store_;
   std::vector<Point> points_;
   std::vector<RunResult> results_;
 };
 
 // Three panels: bf16 with a predicted out-of-memory point, fp32 with failures, a gpt with figures that were not
 // measured.
-void FillSample(Store& store);
+void FillSample(store::Store& store);
 
 // A shipped report, from the source tree.
-Report ShippedReport(const std::string& name = "activation-checkpointing");
+report::Report ShippedReport(const std::string& name = "activation-checkpointing");
 
 // RIDGELINE_UPDATE_GOLDENS=1 writes the current output; `git diff` then shows the changes.
 void ExpectGolden(const std::string& text, const std::string& name);

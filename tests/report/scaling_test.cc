@@ -7,7 +7,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using report_sample::ExpectGolden;
@@ -43,7 +43,7 @@ class ScalingTest : public testing::Test {
   Rows Answer() { return {report_, store_.Query(report_.sql)}; }
 
   TempDir dir_;
-  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
   Report report_ = ShippedReport("scaling");
 };
 
@@ -146,7 +146,7 @@ TEST_F(ScalingTest, ImagesAreNotComparedWithEachOtherButMoreNodesAre) {
     result.status = RunStatus::kOk;
     result.device = "Example CPU (8 cores)";
     result.throughput.steady_tokens_per_s = ranks == 1 ? 1000 : 900 * ranks;
-    store_.AddResults(std::vector<NewResult>{{result, "", 0, as}});
+    store_.AddResults(std::vector<store::NewResult>{{result, "", 0, as}});
   };
   measure(1, "a:1");
   measure(2, "a:1");
@@ -182,4 +182,4 @@ TEST_F(ScalingTest, TheSampleIsAsTheGoldenHasIt) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -17,7 +17,7 @@
 #include "tests/report/readable.h"
 #include "tests/report/xml.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using testing::ElementsAre;
@@ -224,4 +224,4 @@ TEST(ScatterChart, IsReadFromAReportAndMissingKeysAreReported) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -8,7 +8,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 using report_sample::Runs;
@@ -38,7 +38,7 @@ class SweptTest : public ::testing::Test {
     result.step_ns.median_ns = 5;
     result.ended_unix_ns = 1'764'150'000'000'000'000;  // 2025-11-26
     result.environment = {{"cpu", "Example CPU"}, {"cores", "2"}};
-    store_.AddResults(std::vector<NewResult>{{result, "", 0, as}});
+    store_.AddResults(std::vector<store::NewResult>{{result, "", 0, as}});
   }
 
   std::string Of(const std::string& report, ReportFormat format) {
@@ -46,7 +46,7 @@ class SweptTest : public ::testing::Test {
   }
 
   TempDir dir_;
-  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
   std::map<std::string, FieldValue> own_;
 };
 
@@ -98,4 +98,4 @@ TEST_F(SweptTest, ATerminalHasTheKeyColumnsAsATable) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::report {
 namespace {
 
 class Parser {
@@ -147,4 +147,4 @@ class Parser {
 
 Elements ParseXml(std::string_view text) { return Parser(text).Parse(); }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

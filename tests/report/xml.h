@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::report {
 
 struct Elements {
   std::vector<std::string> names;       // in order of their start tags
@@ -39,4 +39,4 @@ struct Elements {
 
 Elements ParseXml(std::string_view text);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::report

@@ -22,7 +22,7 @@
 #include "sweep/expand.h"
 #include "tests/driver/world.h"
 
-namespace ridgeline {
+namespace ridgeline::rounds {
 namespace {
 
 using ::testing::Contains;
@@ -30,7 +30,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-class SearchWorld : public World {
+class SearchWorld : public driver::World {
  public:
   SearchWorld() {
     launcher.on_poll = [this](FakeLauncher::Entry& entry) {
@@ -44,19 +44,20 @@ class SearchWorld : public World {
         ++measured[point.id];
         ran.push_back(point.spec);
       }
-      entry.phase = JobPhase::kEnded;
+      entry.phase = launch::JobPhase::kEnded;
     };
   }
 
   RoundsResult Search(int64_t at_once = 1) {
-    observer = RecordingObserver();
-    Store store = OpenStore();
-    KillableClock clock(step);
+    observer = driver::RecordingObserver();
+    store::Store store = OpenStore();
+    driver::KillableClock clock(step);
     return RunInRounds(
-        ParseSweep("name: " + name + "\ndefaults: {model: llama-5m, seq_length: 64}\n" + yaml, "test.yaml"), options,
+        sweep::ParseSweep("name: " + name + "\ndefaults: {model: llama-5m, seq_length: 64}\n" + yaml, "test.yaml"),
+        options,
         {store, launcher, clock,
          [this](const RunSpec& spec) {
-           return MemoryForecast{forecast ? forecast(spec) : 1000, {}};
+           return predict::MemoryForecast{forecast ? forecast(spec) : 1000, {}};
          },
          observer, [this] { return interrupts ? interrupts() : 0; }},
         at_once);
@@ -174,9 +175,9 @@ TEST(Rounds, AKilledSearchGoesOnWhereItWas) {
     world.run = whole.run;
     int64_t left = moments * part / 8;
     world.step = [&] {
-      if (left-- == 0) throw Killed();
+      if (left-- == 0) throw driver::Killed();
     };
-    EXPECT_THROW(world.Search(), Killed);
+    EXPECT_THROW(world.Search(), driver::Killed);
     world.step = nullptr;
     const RoundsResult result = world.Search();
     EXPECT_EQ(result.answer, expected.answer) << "killed after " << part << " eighths";
@@ -325,4 +326,4 @@ TEST(Rounds, ALargestBatchThatRunsOutOfMemoryIsLowered) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::rounds

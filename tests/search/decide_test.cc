@@ -11,14 +11,14 @@
 #include "search/show.h"
 #include "tests/search/spaces.h"
 
-namespace ridgeline {
+namespace ridgeline::search {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using End = SearchDecision::End;
-using Objective = SweepSearch::Objective;
+using Objective = sweep::SweepSearch::Objective;
 
 Trial Measured(double tokens_per_s) { return {RunStatus::kOk, tokens_per_s, 0, true}; }
 
@@ -231,7 +231,7 @@ TEST(Decide, TheLargestThatFitsTakesOneRunWhereItDoes) {
     space.points[i].fits = space.points[i].share <= 1;
   }
   Trials trials;
-  const SweepSearch search = SearchFor(Objective::kFit, 4);
+  const sweep::SweepSearch search = SearchFor(Objective::kFit, 4);
   SearchDecision decision = RunSearch(
       space, search, [](size_t) { return Measured(5); }, trials);
   EXPECT_EQ(decision.best, 5U);
@@ -253,7 +253,7 @@ TEST(Decide, CostIsTokensADollar) {
   for (size_t i = 0; i < 4; ++i)
     space.points[i].worth = 3600 / (2.0 * std::pow(2, i));  // twice the ranks, twice the price
   Trials trials;
-  const SweepSearch search = SearchFor(Objective::kCost, 4);
+  const sweep::SweepSearch search = SearchFor(Objective::kCost, 4);
   const SearchDecision decision = RunSearch(
       space, search, [&](size_t i) { return Measured(space.points[i].tokens_per_s); }, trials);
   EXPECT_EQ(decision.best, 0U) << "twice the price for less than twice the tokens";
@@ -277,4 +277,4 @@ TEST(Decide, AFailedPointIsNotTriedAgain) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::search

@@ -13,14 +13,14 @@
 #include "search/show.h"
 #include "tests/search/spaces.h"
 
-namespace ridgeline {
+namespace ridgeline::search {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using Objective = SweepSearch::Objective;
+using Objective = sweep::SweepSearch::Objective;
 
 std::vector<size_t> PointsOf(const Finals& finals) {
   std::vector<size_t> points;
@@ -151,4 +151,4 @@ TEST(Finals, IfOnePointIsFarAheadTheKeptRunsTryOtherPoints) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::search

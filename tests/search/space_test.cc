@@ -13,7 +13,7 @@
 #include "search/show.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::search {
 namespace {
 
 using ::testing::ElementsAre;
@@ -23,11 +23,11 @@ using ::testing::SizeIs;
 constexpr char kModel[] = "name: s\ndefaults: {model: llama-5m, seq_length: 32}\n";
 
 // Predicts a slab of 1 MB for each sequence.
-MemoryForecast MegabyteASequence(const RunSpec& spec) { return {spec.batch_size * 1'000'000, {}}; }
+predict::MemoryForecast MegabyteASequence(const RunSpec& spec) { return {spec.batch_size * 1'000'000, {}}; }
 
-std::vector<SearchSpace> SpacesOf(const std::string& text, const NodeMemory& node = {}) {
-  const Sweep sweep = ParseSweep(kModel + text, "s.yaml");
-  return SpaceMaker(node, MegabyteASequence, DeviceFolders({RIDGELINE_SOURCE_DIR "/devices"})).Make(sweep);
+std::vector<SearchSpace> SpacesOf(const std::string& text, const plan::NodeMemory& node = {}) {
+  const sweep::Sweep sweep = sweep::ParseSweep(kModel + text, "s.yaml");
+  return SpaceMaker(node, MegabyteASequence, predict::DeviceFolders({RIDGELINE_SOURCE_DIR "/devices"})).Make(sweep);
 }
 
 std::string WrongSpace(const std::string& text) {
@@ -117,10 +117,10 @@ TEST(SearchSpace, EverySlipIsSaidWithItsPlace) {
 }
 
 TEST(SearchSpace, IsDescribedInWords) {
-  const Sweep sweep = ParseSweep(std::string(kModel) +
-                                     "matrix: {batch_size: [1, 2], seed: [1, 2]}\n"
-                                     "search: {maximize: tokens_per_s, over: [batch_size], budget: 3}\n",
-                                 "s.yaml");
+  const sweep::Sweep sweep = sweep::ParseSweep(std::string(kModel) +
+                                                   "matrix: {batch_size: [1, 2], seed: [1, 2]}\n"
+                                                   "search: {maximize: tokens_per_s, over: [batch_size], budget: 3}\n",
+                                               "s.yaml");
   const auto spaces = SpaceMaker({}, MegabyteASequence, {}).Make(sweep);
   EXPECT_EQ(
       SearchWords(sweep, spaces),
@@ -132,4 +132,4 @@ TEST(SearchSpace, IsDescribedInWords) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::search

@@ -10,7 +10,7 @@
 #include "search/decide.h"
 #include "search/space.h"
 
-namespace ridgeline {
+namespace ridgeline::search {
 
 // A point for each combination of the axes' levels. The first axis holds numbers, the others words. `predicted` gives a
 // point's prediction in tokens a second. A point's id is its number.
@@ -36,8 +36,8 @@ SearchSpace GridOf(const std::vector<int32_t>& sizes, double spread, const Predi
   }
 }
 
-inline SweepSearch SearchFor(SweepSearch::Objective objective, int64_t budget) {
-  SweepSearch search;
+inline sweep::SweepSearch SearchFor(sweep::SweepSearch::Objective objective, int64_t budget) {
+  sweep::SweepSearch search;
   search.maximize = objective;
   search.over = {FindField("batch_size")};
   search.budget = budget;
@@ -47,7 +47,7 @@ inline SweepSearch SearchFor(SweepSearch::Objective objective, int64_t budget) {
 // Runs a search to its end. `measure` gives the result of a point, by index. Returns how it ended, and the points it
 // tried.
 template <typename Measure>
-SearchDecision RunSearch(const SearchSpace& space, const SweepSearch& search, Measure&& measure, Trials& trials,
+SearchDecision RunSearch(const SearchSpace& space, const sweep::SweepSearch& search, Measure&& measure, Trials& trials,
                          int64_t at_once = 1) {
   for (;;) {
     SearchDecision decision = Decide(space, search, trials, at_once);
@@ -64,4 +64,4 @@ SearchDecision RunSearch(const SearchSpace& space, const SweepSearch& search, Me
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::search

@@ -10,7 +10,7 @@
 #include "serve/gzip.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 using ::testing::HasSubstr;
@@ -137,4 +137,4 @@ TEST(Connection, RefusesWhatIsNoRequest) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

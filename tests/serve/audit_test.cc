@@ -20,7 +20,7 @@
 #include "tests/serve/watched_sweep.h"
 #include "tests/serve/web_driver.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 using ::testing::Contains;
@@ -30,7 +30,7 @@ using ::testing::IsEmpty;
 using testing::WebDriver;
 
 // A store with something for every report.
-void FillEverything(Store& store) {
+void FillEverything(store::Store& store) {
   report_sample::FillSample(store);
   for (int night = 1; night <= 12; ++night) {
     report_sample::Runs runs(store);
@@ -68,26 +68,27 @@ void FillEverything(Store& store) {
   others.Put("others");
   predicted.provenance = Provenance::kPredicted;
   predicted.evidence = {{"step_low_ns", "1"}, {"step_high_ns", "1000000000"}};
-  store.AddResults(std::vector<NewResult>{{predicted, "", 0, {"predicted", R"({"predicted_on":"here"})"}}});
+  store.AddResults(std::vector<store::NewResult>{{predicted, "", 0, {"predicted", R"({"predicted_on":"here"})"}}});
 }
 
-Gate SampleGate() {
-  Gate gate;
+regress::Gate SampleGate() {
+  regress::Gate gate;
   gate.head = "night-12";
   gate.baseline = "night-*";
-  for (const GateAnswer answer :
-       {GateAnswer::kRegressed, GateAnswer::kMissing, GateAnswer::kInconclusive, GateAnswer::kPass}) {
-    GateFinding& finding = gate.findings.emplace_back();
-    finding.metric = answer == GateAnswer::kMissing ? GateMetric::kResult : GateMetric::kStepTime;
+  for (const regress::GateAnswer answer : {regress::GateAnswer::kRegressed, regress::GateAnswer::kMissing,
+                                           regress::GateAnswer::kInconclusive, regress::GateAnswer::kPass}) {
+    regress::GateFinding& finding = gate.findings.emplace_back();
+    finding.metric =
+        answer == regress::GateAnswer::kMissing ? regress::GateMetric::kResult : regress::GateMetric::kStepTime;
     finding.answer = answer;
     finding.point = "batch_size=" + std::to_string(gate.findings.size());
     finding.words = "as it was found";
-    if (answer == GateAnswer::kMissing) continue;
+    if (answer == regress::GateAnswer::kMissing) continue;
     finding.base = 1e8;
     finding.head = 1.03e8;
     finding.change = 0.03;
     finding.detectable = 0.02;
-    if (answer != GateAnswer::kRegressed) continue;
+    if (answer != regress::GateAnswer::kRegressed) continue;
     finding.low = 0.02;
     finding.high = 0.04;
   }
@@ -162,21 +163,22 @@ class Audit : public ::testing::Test {
 class AuditOfReports : public Audit, public ::testing::WithParamInterface<size_t> {};
 
 TEST_P(AuditOfReports, FindsNothing) {
-  Store store = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  store::Store store = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
   FillEverything(store);
-  std::vector<IndexEntry> entries;
-  for (const std::filesystem::path& folder : FindReports({std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports"})) {
-    const Report report = LoadReportFolder(folder);
-    RenderOptions options{"", ReportFormat::kHtml};
+  std::vector<report::IndexEntry> entries;
+  for (const std::filesystem::path& folder :
+       report::FindReports({std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports"})) {
+    const report::Report report = report::LoadReportFolder(folder);
+    report::RenderOptions options{"", report::ReportFormat::kHtml};
     options.all_measurements = report.name == "compare";
-    options.input = GateJson(SampleGate());
-    const RenderedReport page = Render(report, store, options);
+    options.input = regress::GateJson(SampleGate());
+    const report::RenderedReport page = report::Render(report, store, options);
     EXPECT_GT(page.runs, 0) << report.name << " has nothing to look at";
     const std::string file = report.name + ".html";
     WriteFile(dir_ / file, page.bytes);
     entries.push_back({file, report.title, report.description, page.counts, page.answers});
   }
-  WriteFile(dir_ / "index.html", RenderIndex("Reports", entries));
+  WriteFile(dir_ / "index.html", report::RenderIndex("Reports", entries));
   entries.push_back({"index.html", "", "", "", {}});
   for (size_t i = GetParam(); i < entries.size(); i += 2) {
     EXPECT_THAT(Wrong("file://" + (dir_ / entries[i].file).string()), IsEmpty()) << entries[i].file;
@@ -188,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(Every, AuditOfReports, ::testing::Values(0, 1));
 TEST_F(Audit, FindsNothingInAnyPageThatIsServed) {
   const ReservedPort port;
   {
-    Store store = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+    store::Store store = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
     FillEverything(store);
   }
   SpawnOptions options;
@@ -203,7 +205,7 @@ TEST_F(Audit, FindsNothingInAnyPageThatIsServed) {
   std::string crashed;
   std::string point;
   {
-    Store store = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadOnly);
+    store::Store store = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadOnly);
     crashed = CellText(store.Query("SELECT result FROM measurements WHERE status = 'crashed'").rows.at(0).at(0));
     point = CellText(store.Query("SELECT point_id FROM measurements WHERE campaign = 'night-2'").rows.at(0).at(0));
   }
@@ -272,4 +274,4 @@ TEST_F(Audit, FindsWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

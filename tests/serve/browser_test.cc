@@ -6,7 +6,7 @@
 #include "tests/serve/watched_sweep.h"
 #include "tests/serve/web_driver.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 using ::testing::AllOf;
@@ -116,4 +116,4 @@ TEST(Browser, PagesSayTheSameWithoutScripts) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

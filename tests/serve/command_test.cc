@@ -7,7 +7,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/serve/watched_sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 using ::testing::AllOf;
@@ -70,4 +70,4 @@ TEST(MetricsFileOption, TakesWhatTheCollectorReadsAndAFolderThatIsThere) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

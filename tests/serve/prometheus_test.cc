@@ -15,7 +15,7 @@
 #include "tests/serve/watched_sweep.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 using testing::Eventually;
@@ -67,7 +67,7 @@ class PrometheusApi {
 // A point as a GPU would have measured it, beside the sweep that runs here: with figures that a processor does not
 // have.
 void AddGpuPoint(const std::filesystem::path& db) {
-  Store store = Store::Open(db, Store::Mode::kReadWrite);
+  store::Store store = store::Store::Open(db, store::Store::Mode::kReadWrite);
   RunSpec spec = FamilyDefaults(ModelFamily::kLlama);
   ApplyPreset(*FindPreset("llama-10m"), spec);
   spec.device = "cuda";
@@ -78,7 +78,7 @@ void AddGpuPoint(const std::filesystem::path& db) {
   RunResult result = samples::Result(point.id);
   result.step_ns.median_ns = 10'000'000;
   result.memory.device_peak_bytes = 700;
-  const NewResult added{result, "", 0, store.Progress("of-a-gpu").sweep.measured_as};
+  const store::NewResult added{result, "", 0, store.Progress("of-a-gpu").sweep.measured_as};
   store.AddResults({&added, 1});
 }
 
@@ -296,4 +296,4 @@ TEST(Prometheus, EveryMetricThatIsSpokenOfIsOneAndIsDescribed) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -24,7 +24,7 @@
 #include "tests/report/xml.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 using ::testing::AllOf;
@@ -34,9 +34,9 @@ using ::testing::Not;
 class SiteTest : public ::testing::Test {
  protected:
   std::filesystem::path Db() const { return dir_ / "ridgeline.db"; }
-  Store Open() { return Store::Open(Db(), Store::Mode::kReadWrite); }
+  store::Store Open() { return store::Store::Open(Db(), store::Store::Mode::kReadWrite); }
   void FillSample() {
-    Store store = Open();
+    store::Store store = Open();
     report_sample::FillSample(store);
   }
 
@@ -48,14 +48,14 @@ class SiteTest : public ::testing::Test {
     PageAnswer answer = Get(path, query);
     if (answer.status == 302) answer = Get(answer.location);
     EXPECT_EQ(answer.status, 200) << path << answer.body;
-    const Elements elements = ParseXml(answer.body);
+    const report::Elements elements = report::ParseXml(answer.body);
     const std::set<std::string> ids(elements.ids.begin(), elements.ids.end());
     EXPECT_EQ(ids.size(), elements.ids.size()) << path << " has an id twice";
     EXPECT_EQ(answer.policy, PagePolicy());
     return answer.body;
   }
   int64_t NumberOf(const std::string& sql) {
-    Store store = Open();
+    store::Store store = Open();
     return std::get<int64_t>(store.Query(sql).rows.at(0).at(0));
   }
 
@@ -77,18 +77,18 @@ TEST_F(SiteTest, SaysThatThereIsNothingYet) {
 TEST_F(SiteTest, ShowsNightsAndWhatWasAcceptedOfThem) {
   Open();
   EXPECT_THAT(Page("/nights"), HasSubstr("There are no nights beside this database"));
-  Night night;
+  regress::Night night;
   night.name = "night-2026-02-01";
   night.started_unix_s = 1'770'000'000;
   night.ended_unix_s = 1'770'000'100;
   night.exit_code = 1;
   night.was_gated = true;
   night.words = "REGRESSED: 1 <regressed>";
-  WorseCell worse{.cell = {"0123", "{}"}, .point = "batch_size=<2>"};
-  worse.metrics[GateMetric::kStepTime] = {0.053};
+  regress::WorseCell worse{.cell = {"0123", "{}"}, .point = "batch_size=<2>"};
+  worse.metrics[regress::GateMetric::kStepTime] = {0.053};
   night.worse = {worse};
   night.accepted = {{worse.cell, "checks for <NaN>", "ada & co", 1'770'000'200}};
-  WriteNight(night, dir_ / "nights");
+  regress::WriteNight(night, dir_ / "nights");
   const std::string page = Page("/nights");
   for (const char* words : {"night-2026-02-01", "REGRESSED", "1 &lt;regressed&gt;", "batch_size=&lt;2&gt;",
                             "step time +5.3 %", "checks for &lt;NaN&gt;", "ada &amp; co", "/history/0123"}) {
@@ -103,14 +103,14 @@ TEST_F(SiteTest, ShowsEverySweepAndWhatRuns) {
   FillSample();
   const std::vector<Point> points = samples::Points(3);
   {
-    Store store = Open();
+    store::Store store = Open();
     store.PutSweep(samples::Sweep("running"), points);
-    JobRecord job = samples::Job("job-1", "running", points);
+    store::JobRecord job = samples::Job("job-1", "running", points);
     job.job_dir = dir_ / "job-1";
     job.measured_as = store.Progress("running").sweep.measured_as;
     store.RecordIntents({&job, 1});
     store.MarkSubmitted("job-1", "native", 1);
-    store.SetJobState("job-1", JobRecord::State::kRunning, {}, 0);
+    store.SetJobState("job-1", store::JobRecord::State::kRunning, {}, 0);
     const auto progress = ProgressFile(dir_ / "job-1", points[0].id);
     MakeDirs(progress.parent_path());
     WriteFile(progress, "4 17 1234.5 2.75\n");
@@ -145,7 +145,7 @@ TEST_F(SiteTest, FiltersRunsByTheAddress) {
 
 TEST_F(SiteTest, PagesThroughManyRunsAndKeepsTheFilters) {
   {
-    Store store = Open();
+    store::Store store = Open();
     report_sample::Runs runs(store);
     for (int i = 1; i <= 130; ++i) runs.Add({{"model", "llama-10m"}, {"seed", i}});
     runs.Put("many");
@@ -176,7 +176,8 @@ TEST_F(SiteTest, TellsWhatBecameOfARunAndItsEvidence) {
 
 TEST_F(SiteTest, TheAddressOfARunLasts) {
   FillSample();
-  Database(Db(), Database::Access::kReadWrite).Execute("UPDATE results SET ended_unix_ns = 1000 + number");
+  store::Database(Db(), store::Database::Access::kReadWrite)
+      .Execute("UPDATE results SET ended_unix_ns = 1000 + number");
   const auto ok = NumberOf("SELECT min(number) FROM results WHERE status = 'ok'");
   const PageAnswer moved = Get(fmt::format("/runs/{}", ok));
   EXPECT_EQ(moved.status, 302);
@@ -184,7 +185,7 @@ TEST_F(SiteTest, TheAddressOfARunLasts) {
   const std::string page = Page(moved.location);
   {
     // As with a store that was rebuilt or merged.
-    Database database(Db(), Database::Access::kReadWrite);
+    store::Database database(Db(), store::Database::Access::kReadWrite);
     database.Execute(fmt::format("UPDATE results SET number = number + 1000 WHERE number = {}", ok));
   }
   EXPECT_EQ(Get(fmt::format("/runs/{}", ok)).status, 404);
@@ -197,15 +198,15 @@ TEST_F(SiteTest, TheAddressOfARunLasts) {
 TEST_F(SiteTest, ARunThatAFurtherRepeatReplacedLeadsToThat) {
   std::string point;
   {
-    Store store = Open();
+    store::Store store = Open();
     report_sample::Runs runs(store);
     point = runs.Add({{"model", "llama-10m"}}).point_id;
     runs.Put("repeated");
-    Database database(Db(), Database::Access::kReadWrite);
+    store::Database database(Db(), store::Database::Access::kReadWrite);
     database.Execute("UPDATE results SET retry = 1, ended_unix_ns = 5");
     RunResult again = samples::Result(point);
     again.ended_unix_ns = 6;
-    const NewResult added{again, "", 0, store.Progress("repeated").sweep.measured_as};
+    const store::NewResult added{again, "", 0, store.Progress("repeated").sweep.measured_as};
     store.AddResults({&added, 1});
   }
   ASSERT_EQ(NumberOf("SELECT count(*) FROM results"), 2);
@@ -218,15 +219,15 @@ TEST_F(SiteTest, ShowsTheEndOfALogThatIsThereAndNoneThroughALink) {
   const std::vector<Point> points = samples::Points(1);
   const auto job_dir = dir_ / "job-1";
   {
-    Store store = Open();
+    store::Store store = Open();
     store.PutSweep(samples::Sweep("test"), points);
-    JobRecord job = samples::Job("job-1", "test", points);
+    store::JobRecord job = samples::Job("job-1", "test", points);
     job.job_dir = job_dir;
     job.measured_as = store.Progress("test").sweep.measured_as;
     store.RecordIntents({&job, 1});
     RunResult result = samples::Result(points[0].id, RunStatus::kCrashed);
     result.evidence["log_tail"] = "first\n<b>second</b>\x1b[2J";
-    const NewResult added{result, "job-1", 1};
+    const store::NewResult added{result, "job-1", 1};
     store.AddResults({&added, 1});
   }
   MakeDirs(PointDir(job_dir, points[0].id));
@@ -243,7 +244,7 @@ TEST_F(SiteTest, ShowsTheEndOfALogThatIsThereAndNoneThroughALink) {
 
 TEST_F(SiteTest, ComparesRunsAndCampaigns) {
   {
-    Store store = Open();
+    store::Store store = Open();
     for (const char* campaign : {"monday", "tuesday"}) {
       report_sample::Runs runs(store);
       for (const int batch : {1, 2}) runs.Add({{"model", "llama-10m"}, {"batch_size", batch}});
@@ -268,7 +269,7 @@ TEST_F(SiteTest, ComparesRunsAndCampaigns) {
 TEST_F(SiteTest, DrawsAHistoryOverCommitsAndFindsWhereItChanged) {
   std::string point;
   {
-    Store store = Open();
+    store::Store store = Open();
     for (int night = 0; night < 40; ++night) {
       report_sample::Runs runs(store);
       RunResult& result = runs.Add({{"model", "llama-10m"}});
@@ -295,8 +296,9 @@ TEST_F(SiteTest, RendersReportsInEveryForm) {
   const PageAnswer html = Get("/reports/activation-checkpointing", {{"sweep", "sample"}});
   EXPECT_EQ(html.status, 200);
   EXPECT_EQ(html.policy, ReportPolicy());
-  Store store = Open();
-  const std::string expected = Render(report_sample::ShippedReport(), store, {"sample", ReportFormat::kHtml}).bytes;
+  store::Store store = Open();
+  const std::string expected =
+      report::Render(report_sample::ShippedReport(), store, {"sample", report::ReportFormat::kHtml}).bytes;
   EXPECT_EQ(html.body, expected) << "the same page that ridgeline report writes";
   EXPECT_EQ(Get("/reports/activation-checkpointing.csv").type, "text/csv; charset=utf-8");
   EXPECT_EQ(Get("/reports/activation-checkpointing.csv").file_name, "activation-checkpointing.csv");
@@ -313,7 +315,7 @@ TEST_F(SiteTest, EscapesWhatASweepItsPointsAndItsResultsSay) {
   std::string point;
   int64_t number = 0;
   {
-    Store store = Open();
+    store::Store store = Open();
     report_sample::Runs runs(store);
     RunResult& result = runs.Add({{"model", "llama-10m"}, {"data", "/x/" + evil}}, RunStatus::kCrashed);
     result.message = evil;
@@ -344,7 +346,7 @@ TEST_F(SiteTest, EscapesWhatASweepItsPointsAndItsResultsSay) {
   }
   for (const PageAnswer& wrong : {Get("/" + evil), Get("/runs/" + evil), Get("/sweeps/x" + evil)}) {
     EXPECT_EQ(wrong.status, 404);
-    ParseXml(wrong.body);
+    report::ParseXml(wrong.body);
     EXPECT_EQ(wrong.body.find("<script>alert"), std::string::npos);
   }
 }
@@ -383,7 +385,7 @@ TEST_F(SiteTest, KnowsAPageAgainUntilTheDatabaseChanges) {
   EXPECT_EQ(Get("/nowhere").etag, "");
   const PageAnswer before = Get("/runs");
   {
-    Store store = Open();
+    store::Store store = Open();
     report_sample::Runs runs(store);
     runs.Add({{"model", "llama-10m"}, {"seed", 77}});
     runs.Put("later");
@@ -397,7 +399,7 @@ TEST_F(SiteTest, LinksBeginWithTheBasePath) {
   FillSample();
   Site site(Db(), {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports"}, clock_, "/base");
   const auto run = NumberOf("SELECT min(number) FROM results");
-  Store store = Open();
+  store::Store store = Open();
   const std::string point = CellText(store.Query("SELECT id FROM points LIMIT 1").rows.at(0).at(0));
   for (const std::string& path : {std::string("/"), std::string("/runs"), std::string("/history"),
                                   std::string("/compare"), std::string("/reports"), std::string("/sweeps/sample"),
@@ -457,4 +459,4 @@ TEST_F(SiteTest, CarriesTheHashesOfItsStyleAndScript) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

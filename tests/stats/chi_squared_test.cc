@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ridgeline {
+namespace ridgeline::stats {
 namespace {
 
 TEST(ChiSquared, SharesAreThoseOfTheTables) {
@@ -24,4 +24,4 @@ TEST(ChiSquared, QuantilesAreTheirInverse) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::stats {
 namespace {
 
 using ::testing::DoubleNear;
@@ -22,4 +22,4 @@ TEST(Cholesky, SolvesWhatItDecomposes) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::stats {
 namespace {
 
 // Places on a line, one apart. The closer they are, the more alike.
@@ -52,4 +52,4 @@ TEST(Kriging, ValuesFartherFromZeroThanWasThoughtWidenIt) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <random>
 
-namespace ridgeline {
+namespace ridgeline::stats {
 namespace {
 
 struct Shape {
@@ -137,4 +137,4 @@ TEST(Median, MoreRepeatsAreWhatTheyAreSaidToBe) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

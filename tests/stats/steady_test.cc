@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::stats {
 namespace {
 
 // The stationary series x_i = neighbours x_(i-1) + noise, with a standard deviation of 1.
@@ -70,4 +70,4 @@ TEST(SteadySteps, InvalidTimesHaveNoSteadySteps) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

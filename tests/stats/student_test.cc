@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ridgeline {
+namespace ridgeline::stats {
 namespace {
 
 TEST(Student, TailsAreThoseOfTheTables) {
@@ -26,4 +26,4 @@ TEST(Student, QuantilesAreTheirInverse) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::stats

@@ -16,7 +16,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 using testing::AnyOf;
@@ -134,4 +134,4 @@ TEST_F(CreationTest, AnEmptyFileIsTaken) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::store

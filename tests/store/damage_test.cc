@@ -23,7 +23,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 using samples::Value;
@@ -425,4 +425,4 @@ TEST_F(DamageTest, AFifoIsRefusedAndNotWaitedFor) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -10,7 +10,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 using ::testing::ElementsAre;
@@ -107,4 +107,4 @@ TEST_F(DeleteTest, KeepsSweepsWithLiveJobs) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -15,7 +15,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 using samples::Value;
@@ -79,4 +79,4 @@ TEST(Latest, TakesTimeWithTheNumberOfNightsAndNotWithItsSquare) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -14,7 +14,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 using namespace std::chrono_literals;
@@ -92,4 +92,4 @@ TEST_F(LockTest, DisturbsNoReader) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::store

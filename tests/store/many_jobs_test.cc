@@ -7,7 +7,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 // `status`, `cancel` and the beginning of a run ask for the live jobs.
@@ -29,4 +29,4 @@ TEST(StoreOfManyJobs, LiveJobsOfASweepTakeTimeByTheirNumberAlone) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::store

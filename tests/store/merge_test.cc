@@ -10,7 +10,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 using samples::Value;
@@ -201,4 +201,4 @@ TEST_F(MergeTest, ARefusedMergeTakesNothing) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::store

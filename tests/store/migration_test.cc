@@ -11,7 +11,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 using samples::Value;
@@ -119,4 +119,4 @@ TEST(Migrations, AnOlderFileIsRefusedAndLeftAsItIs) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::store

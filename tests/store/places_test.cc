@@ -22,7 +22,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 namespace fs = std::filesystem;
 
@@ -197,4 +197,4 @@ TEST_F(PlacesTest, ATeamSharesWhatIsMade) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -8,7 +8,7 @@
 #include "store/store.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 using ::testing::IsEmpty;
@@ -79,4 +79,4 @@ TEST_F(PredictionsTest, MadeAgainAreOthers) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::store

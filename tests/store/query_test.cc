@@ -8,7 +8,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 using samples::Value;
@@ -130,4 +130,4 @@ TEST_P(QueryTest, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -6,7 +6,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 using samples::Value;
@@ -144,4 +144,4 @@ TEST_F(RepeatsTest, RepeatsOfAnEarlierVersionAreInOneRun) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -23,10 +23,12 @@ inline std::vector<Point> Points(size_t count) {
   return points;
 }
 
-inline SweepRecord Sweep(const std::string& name) { return {name, "a sweep", "sweep.yaml", "name: " + name + "\n", 5}; }
+inline store::SweepRecord Sweep(const std::string& name) {
+  return {name, "a sweep", "sweep.yaml", "name: " + name + "\n", 5};
+}
 
-inline JobRecord Job(const std::string& key, const std::string& sweep, const std::vector<Point>& points) {
-  JobRecord job;
+inline store::JobRecord Job(const std::string& key, const std::string& sweep, const std::vector<Point>& points) {
+  store::JobRecord job;
   job.key = key;
   job.sweep = sweep;
   job.launcher = "local";
@@ -62,23 +64,24 @@ inline RunResult Result(const std::string& point_id, const RunEnd& end = RunStat
 }
 
 // Submits a job of these points and ends each point like this.
-inline void RunJob(Store& store, const std::string& key, const std::string& sweep, const std::vector<Point>& points,
-                   const RunEnd& end) {
-  JobRecord job = Job(key, sweep, points);
+inline void RunJob(store::Store& store, const std::string& key, const std::string& sweep,
+                   const std::vector<Point>& points, const RunEnd& end) {
+  store::JobRecord job = Job(key, sweep, points);
   job.measured_as = store.Progress(sweep).sweep.measured_as;
   store.RecordIntents({&job, 1});
   store.MarkSubmitted(key, "native-" + key, 20);
-  for (const JobRecord& live : store.LiveJobs()) {
+  for (const store::JobRecord& live : store.LiveJobs()) {
     if (live.key != key) continue;
-    std::vector<NewResult> results;
-    for (const JobRecord::Point& point : live.points) results.push_back({Result(point.id, end), key, point.attempt});
+    std::vector<store::NewResult> results;
+    for (const store::JobRecord::Point& point : live.points)
+      results.push_back({Result(point.id, end), key, point.attempt});
     store.AddResults(results);
   }
-  store.SetJobState(key, JobRecord::State::kEnded, {{"exit_code", "0"}}, 30);
+  store.SetJobState(key, store::JobRecord::State::kEnded, {{"exit_code", "0"}}, 30);
 }
 
 // The single value that a query returns.
-inline Cell Value(Store& store, const std::string& sql) {
+inline Cell Value(store::Store& store, const std::string& sql) {
   const Table table = store.Query(sql);
   return table.rows.size() == 1 && table.rows[0].size() == 1 ? table.rows[0][0] : Cell("not one value");
 }

@@ -14,7 +14,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 using samples::Value;
@@ -272,4 +272,4 @@ TEST_F(SchemaTest, AFileThatIsNotThereIsMadeByAWriterOnly) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::store

@@ -13,7 +13,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::store {
 namespace {
 
 using samples::Value;
@@ -585,4 +585,4 @@ TEST_F(StoreTest, UnknownFiguresOfAModelAreNull) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::store

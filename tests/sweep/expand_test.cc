@@ -15,7 +15,7 @@
 #include "run/spec.h"
 #include "sweep/encoder.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 using ::testing::ElementsAre;
@@ -436,4 +436,4 @@ TEST(ShippedSweeps, TheAwsPointsAreRankZeroOfEight) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -9,7 +9,7 @@
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 // A sweep of a small model.
@@ -177,4 +177,4 @@ TEST(Include, ComparesTwoFields) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

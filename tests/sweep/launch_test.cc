@@ -11,7 +11,7 @@
 #include "run/measurement.h"
 #include "sweep/expand.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 using ::testing::ElementsAre;
@@ -189,7 +189,7 @@ launch: {rules: [{when: {ranks: 8}, set: {time_limit: 1h}}, {when: {ranks: 16}, 
   const std::vector<Launch> launches = Launches(sweep);
   EXPECT_EQ(SetupOf(launches[0]), DefaultSetup());
   EXPECT_EQ(SetupOf(launches[1]), DefaultSetup()) << "how long it may take changes no figure";
-  EXPECT_EQ(SetupOf(launches[2]), SetupOf({}, 4, 2, {{"A", "b"}}));
+  EXPECT_EQ(SetupOf(launches[2]), ridgeline::SetupOf({}, 4, 2, {{"A", "b"}}));
 }
 
 TEST(SetupOf, ContainsTheLaunchersOwnSettings) {
@@ -264,4 +264,4 @@ TEST(Rules, OneThatHoldsOfNoPointIsAWarning) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

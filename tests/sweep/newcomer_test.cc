@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 std::string Said(const std::string& text) {
@@ -116,4 +116,4 @@ TEST(Newcomer, NamesAModelThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

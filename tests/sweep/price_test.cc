@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 using ::testing::AllOf;
@@ -92,4 +92,4 @@ TEST(ReadPublished, ReportsAMissingSourceOrMissingPointsAtTheirPlace) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -11,7 +11,7 @@
 #include "sweep/launch.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 using ::testing::AllOf;
@@ -98,4 +98,4 @@ TEST_F(ProfileTest, ReportsAllWrongProfilesAtOnce) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

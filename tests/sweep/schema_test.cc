@@ -13,7 +13,7 @@
 #include "run/result.h"
 #include "sweep/formula.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 // Editors know this dialect best.
@@ -261,4 +261,4 @@ TEST(SweepSchema, IsMadeFromTheTableOfFields) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -10,7 +10,7 @@
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 using ::testing::ElementsAre;
@@ -88,7 +88,7 @@ TEST(SweepSearch, EverySlipIsSaidWithItsPlace) {
 // length.
 class TwoBatches final : public LargestBatch {
  public:
-  std::vector<int64_t> Of(const Sweep&, const Point& point, const Place& place) const override {
+  std::vector<int64_t> Of(const Sweep&, const Point& point, const yaml::Place& place) const override {
     EXPECT_EQ(point.spec.batch_size, 1);
     EXPECT_GT(place.line, 1);
     return {1024 / point.spec.seq_length, 512 / point.spec.seq_length};
@@ -137,4 +137,4 @@ TEST(SweepSearch, NothingIsComparedWithMax) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -12,7 +12,7 @@
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 using ::testing::ElementsAre;
@@ -97,4 +97,4 @@ TEST(SettingAxes, RefuseSettingsThatAreWrongOrChangeNoFiguresAtTheirPlace) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

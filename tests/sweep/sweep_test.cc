@@ -12,7 +12,7 @@
 #include "sweep/expand.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 using ::testing::AllOf;
@@ -562,4 +562,4 @@ TEST(Sweep, ComparesTwoFields) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -13,7 +13,7 @@
 #include "sweep/sweep.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::sweep {
 namespace {
 
 using ::testing::AllOf;
@@ -260,4 +260,4 @@ TEST_F(SweepsOfTrainers, OursRefusesAModelThatIsOnlyAName) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::sweep

@@ -10,19 +10,19 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(NoThreads, PredictDoesItsWorkWithoutHelpers) {
-  Cli cli;
+  cli::Cli cli;
   FaultyMachine machine(cli.dir.path());
   cli.prefix = machine.Prefix();
   machine.faults().not_starting = 1000;
   const auto sweep = cli.dir.path() / "sweep.yaml";
   std::ofstream(sweep) << "name: test\ndefaults: {model: llama-10m}\nmatrix: {batch_size: 1..4}\n";
-  const Cli::Output predicted = cli.Run({"predict", sweep.string(), "--device", "h100", "-o", "csv"});
+  const cli::Cli::Output predicted = cli.Run({"predict", sweep.string(), "--device", "h100", "-o", "csv"});
   EXPECT_TRUE(predicted.status.ok()) << predicted.err;
   EXPECT_THAT(predicted.err, HasSubstr("4 of 4 points predicted"));
 }
 
 TEST(NoThreads, ServeSaysWhatDoesNotStart) {
-  Cli cli;
+  cli::Cli cli;
   FaultyMachine machine(cli.dir.path());
   ASSERT_TRUE(cli.Run({"run", cli.WriteSweep(1, "ok").string()}).status.ok());
   cli.prefix = machine.Prefix();
@@ -32,7 +32,7 @@ TEST(NoThreads, ServeSaysWhatDoesNotStart) {
     const auto said = [&] { return ReadFileIfThere(cli.dir.path() / "out").value_or(""); };
     EXPECT_TRUE(Eventually([&] { return server.Poll() || said().find("Ctrl-C") != std::string::npos; }));
     if (per_mille < 1000U) server.Signal(SIGTERM);  // the server may be ending by itself already
-    const Cli::Output served = cli.Finish(server);
+    const cli::Cli::Output served = cli.Finish(server);
     EXPECT_NE(served.status.signal, SIGABRT) << served.err;
     EXPECT_THAT(served.err, Not(HasSubstr("internal error")));
     if (per_mille == 1000U) {

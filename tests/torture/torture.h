@@ -293,7 +293,7 @@ class Round {
     const std::vector<std::string>& command = commands[random_() % commands.size()];
     story_.back() += fmt::format(" ({})", fmt::join(command, " "));
     std::vector<std::string> argv = it_.cli.prefix;
-    argv.push_back(Program().string());
+    argv.push_back(cli::Program().string());
     argv.insert(argv.end(), command.begin(), command.end());
     SpawnOptions options;
     options.work_dir = it_.cli.dir.path();

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using enum Dimension;
@@ -125,4 +125,4 @@ TEST(Amount, TheTablesAreClosed) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

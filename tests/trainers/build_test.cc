@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::AllOf;
@@ -129,4 +129,4 @@ TEST(TrainersBuildShipped, AllCanBeTakenFromAnotherFolder) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "run/result.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::HasSubstr;
@@ -236,4 +236,4 @@ TEST(Definition, TheIfOfAMetricIsAConditionOnAPoint) {
 TEST(Definition, AFileThatIsNotThereIsSaid) { EXPECT_THROW(LoadTrainer("/nowhere/mine.yaml"), Error); }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

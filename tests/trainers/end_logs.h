@@ -7,7 +7,7 @@
 #include "trainers/ends.h"
 #include "trainers/reading.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 inline const Trainer& Stepping() {
   static const Trainer trainer = ParseTrainer(
@@ -43,4 +43,4 @@ inline constexpr const char* kWatchdog =
     "[rank0]:[E1103 09:24:52.1 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation timeout: "
     "WorkNCCL(SeqNum=1277, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600029 milliseconds before timing out.\n";
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

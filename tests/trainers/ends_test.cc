@@ -12,7 +12,7 @@
 #include "run/result.h"
 #include "tests/trainers/end_logs.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::HasSubstr;
@@ -563,4 +563,4 @@ TEST(EndsOfTrainers, LossesThatAreNotFinite) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

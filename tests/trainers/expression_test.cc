@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::ElementsAre;
@@ -92,4 +92,4 @@ TEST(Expression, RefusesWhatIsNoExpression) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

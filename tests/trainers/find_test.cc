@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::ElementsAre;
@@ -122,4 +122,4 @@ TEST_F(Find, OwnFoldersComeFirstThenTheCurrentOne) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -5,7 +5,7 @@
 
 #include "tests/trainers/end_logs.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 // The logs of several ranks or nodes.
@@ -337,4 +337,4 @@ TEST(FirstCauseOfEnds, AnExceptionThatPythonIgnoresIsNoCause) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

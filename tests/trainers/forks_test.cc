@@ -7,7 +7,7 @@
 
 #include "tests/trainers/posted_logs.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::DoubleNear;
@@ -129,4 +129,4 @@ TEST(ForksOfTrainers, LitGptsTimeCountsWhereItIsAStepsAndNobodySawTheLinesArrive
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -11,7 +11,7 @@
 #include "trainers/definition.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::ElementsAre;
@@ -333,4 +333,4 @@ TEST(Invocation, AMixtureOfExpertsNeedsATrainerThatIsToldOfThem) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::ElementsAre;
@@ -84,4 +84,4 @@ TEST(LogLines, AreCounted) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

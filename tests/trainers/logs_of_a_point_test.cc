@@ -6,7 +6,7 @@
 #include "tests/trainers/posted_logs.h"
 #include "trainers/run_result.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::ElementsAre;
@@ -104,4 +104,4 @@ TEST(PostedLogs, LinesAreTimedAsTheyArrive) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -10,7 +10,7 @@
 #include "run/result.h"
 #include "trainers/reading.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::ElementsAre;
@@ -135,4 +135,4 @@ TEST(Reading, RefusesJsonThatIsNoReading) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

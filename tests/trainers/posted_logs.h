@@ -10,7 +10,7 @@
 #include "trainers/find.h"
 #include "trainers/reading.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 // A shipped trainer, by its name, or a definition with these metrics.
 inline Trainer TrainerOf(const std::string& trainer) {
@@ -43,4 +43,4 @@ inline constexpr const char* kTqdm =
     "tqdm, "
     "take: series}\n";
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -7,7 +7,7 @@
 #include "stats/median.h"
 #include "tests/trainers/posted_logs.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::AllOf;
@@ -550,7 +550,7 @@ TEST(PostedLogs, StampsOfMillisecondsTellTheTimesOfQuickSteps) {
     }
     std::vector<double> values = ReadPosted(trainer, log).found.at(0).values;
     const auto true_ns = static_cast<double>(step_us * 1000);
-    EXPECT_NEAR(MedianOf(values), true_ns, 0.0102 * true_ns) << step_us;
+    EXPECT_NEAR(stats::MedianOf(values), true_ns, 0.0102 * true_ns) << step_us;
     EXPECT_THAT(values, Each(AllOf(Gt(0.98 * true_ns), Lt(1.02 * true_ns)))) << step_us;
   }
 }
@@ -580,4 +580,4 @@ TEST(PostedLogs, SaysWhatIsUnknownOfThePoint) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

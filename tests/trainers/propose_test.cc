@@ -19,7 +19,7 @@
 #include "trainers/definition.h"
 #include "trainers/reading.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::AnyOf;
@@ -221,4 +221,4 @@ TEST(Propose, WritesADefinitionThatCanBeReadOfDamagedLogs) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

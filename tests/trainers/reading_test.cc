@@ -10,7 +10,7 @@
 #include "trainers/json_values.h"
 #include "trainers/log_lines.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::ElementsAre;
@@ -292,4 +292,4 @@ TEST(PatternSet, StaysBoundedWherePatternsAreLarge) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

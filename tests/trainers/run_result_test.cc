@@ -9,7 +9,7 @@
 #include "run/presets.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::ElementsAre;
@@ -537,4 +537,4 @@ TEST(RunResultOfALog, NothingIsComparedWithWhatNobodyKnows) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

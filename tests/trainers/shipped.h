@@ -12,7 +12,7 @@
 #include "trainers/find.h"
 #include "trainers/invocation.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 
 inline Trainer LoadShipped(const std::string& name) {
   return LoadTrainer(FindTrainer(name, {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "trainers"}));
@@ -61,4 +61,4 @@ inline std::vector<std::string> WhyNotShipped(const std::string& name, const Jso
   return messages;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

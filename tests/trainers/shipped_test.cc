@@ -15,7 +15,7 @@
 #include "trainers/find.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::ElementsAre;
@@ -160,7 +160,7 @@ TEST(Invocation, ShippedDefinitionsShareAModelAsThePointSays) {
   EXPECT_THAT(ArgvOfShipped("deepspeed", split({{"pipeline_parallel", 4}})),
               AllOf(Contains("--pipeline-model-parallel-size=4"), Not(Contains("--no-pipeline-parallel"))));
   ArgvOfShipped("nanotron", split({{"tensor_parallel", 2}, {"pipeline_parallel", 4}, {"grad_accumulation", 4}}), &file);
-  EXPECT_EQ(ParseYaml(file).kind, YamlNode::Kind::kMap);
+  EXPECT_EQ(yaml::ParseYaml(file).kind, yaml::YamlNode::Kind::kMap);
   for (const char* line : {"  dp: 8\n", "  pp: 4\n", "  tp: 2\n", "  tp_mode: REDUCE_SCATTER\n", "  clip_grad: 1.0\n",
                            "  batch_accumulation_per_replica: 4\n", "    min_decay_lr: 0.0003\n"}) {
     EXPECT_THAT(file, HasSubstr(line));
@@ -302,7 +302,7 @@ TEST(Invocation, ShippedDefinitionsWriteWholeConfigurationFiles) {
                                            {"checkpointing", "full"}}),
                                      &file);
   EXPECT_THAT(foundry, Contains("/out/train.yaml"));
-  EXPECT_EQ(ParseYaml(file).kind, YamlNode::Kind::kMap);
+  EXPECT_EQ(yaml::ParseYaml(file).kind, yaml::YamlNode::Kind::kMap);
   for (const char* line :
        {"  d_model: 768\n", "max_duration: 7ba\n", "precision: amp_bf16\n", "  lr: 0.0003\n",
         "global_train_batch_size: 32\n", "device_train_microbatch_size: 4\n", "  sharding_strategy: FULL_SHARD\n",
@@ -310,7 +310,7 @@ TEST(Invocation, ShippedDefinitionsWriteWholeConfigurationFiles) {
     EXPECT_THAT(file, HasSubstr(line));
   }
   ArgvOfShipped("llm_foundry", with({{"model", "gpt-124m"}, {"weight_decay", 0}}), &file);
-  EXPECT_EQ(ParseYaml(file).kind, YamlNode::Kind::kMap);
+  EXPECT_EQ(yaml::ParseYaml(file).kind, yaml::YamlNode::Kind::kMap);
   EXPECT_EQ(file.find("FULL_SHARD"), std::string::npos);
   EXPECT_EQ(file.find("gradient_clipping"), std::string::npos);
 
@@ -400,4 +400,4 @@ TEST(Invocation, TheLogsOfRunsOfShippedDefinitionsAreListed) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

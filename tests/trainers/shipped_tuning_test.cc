@@ -10,7 +10,7 @@
 #include "tests/trainers/shipped.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::AllOf;
@@ -45,7 +45,7 @@ std::vector<std::string> DataOf(const Invoked& invoked) {
 void HoldsLines(const Invoked& invoked, const std::string& name, const std::vector<std::string>& lines,
                 const std::vector<std::string>& without = {}) {
   const std::string& file = invoked.files.at(name);
-  EXPECT_EQ(ParseYaml(file).kind, YamlNode::Kind::kMap);
+  EXPECT_EQ(yaml::ParseYaml(file).kind, yaml::YamlNode::Kind::kMap);
   for (const std::string& line : lines) EXPECT_THAT("\n" + file, HasSubstr("\n" + line + "\n")) << name;
   for (const std::string& word : without) EXPECT_THAT(file, Not(HasSubstr(word))) << name;
 }
@@ -179,4 +179,4 @@ TEST(ShippedTuning, LitGpt) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -55,4 +55,4 @@ TEST(Stamp, FormatsAreHeldToWhatTheyMustSay) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

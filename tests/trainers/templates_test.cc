@@ -11,7 +11,7 @@
 #include "base/process.h"
 #include "yaml/yaml.h"
 
-namespace ridgeline {
+namespace ridgeline::trainers {
 namespace {
 
 using ::testing::ElementsAre;
@@ -149,7 +149,7 @@ TEST(Templates, NumbersInFilesAreNumbersToWhoeverReadsThem) {
     }
   }
   list += "]";
-  const YamlNode ours = ParseYaml(list);
+  const yaml::YamlNode ours = yaml::ParseYaml(list);
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(ours.items.at(i).scalar, expected.at(i)) << list;
   const Captured said =
       ridgeline::Run({"python3", "-c",
@@ -181,4 +181,4 @@ TEST(Templates, RefusesUnknownSyntax) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::trainers

@@ -7,7 +7,7 @@
 
 #include "ridgeline/amount.h"
 
-namespace ridgeline {
+namespace ridgeline::yaml {
 namespace {
 
 std::optional<int64_t> Bytes(const std::string& text) { return ReadBytes(ParseYaml(text)); }
@@ -58,4 +58,4 @@ TEST(Units, NumbersMayHaveSpacesAroundThem) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::yaml

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::yaml {
 namespace {
 
 using ::testing::HasSubstr;
@@ -170,4 +170,4 @@ TEST(Yaml, FaultsAreThrownSortedAndNotWithoutEnd) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::yaml

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr std::string_view kPrefix = "SM_HP_";
@@ -55,4 +55,4 @@ void CheckHyperParameters(std::span<const std::string> flags) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

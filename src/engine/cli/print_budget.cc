@@ -14,7 +14,7 @@
 #include "run/gpus.h"
 #include "run/names.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 double Ms(double ns) { return ns / 1e6; }
@@ -71,4 +71,4 @@ void PrintBudget(RunSpec spec) {
              100 * CountFlops(program).model_causal / ns * 1e9 / peak.flops, peak.flops / 1e12, peak.format);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

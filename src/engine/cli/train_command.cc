@@ -33,7 +33,7 @@
 #include "run/sagemaker.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // One line, overwritten in place after every step, for programs that follow the run ($RIDGELINE_PROGRESS).
@@ -310,4 +310,4 @@ int RunTrainCommand(int argc, char* const* argv, const CudaSupport& cuda) {
   return 0;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -5,8 +5,8 @@
 #include "engine/train/cuda_device.h"
 
 int main(int argc, char** argv) {
-  const auto open = [](const ridgeline::RunSpec& spec, const ridgeline::DeviceOptions& options) {
-    return ridgeline::OpenCudaDevice(spec, options, ridgeline::LocalRank());
+  const auto open = [](const ridgeline::RunSpec& spec, const ridgeline::engine::DeviceOptions& options) {
+    return ridgeline::engine::OpenCudaDevice(spec, options, ridgeline::engine::LocalRank());
   };
-  return ridgeline::TrainMain(argc, argv, {open, [] { return ridgeline::DescribeGpus(); }});
+  return ridgeline::engine::TrainMain(argc, argv, {open, [] { return ridgeline::engine::DescribeGpus(); }});
 }

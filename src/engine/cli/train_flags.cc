@@ -20,7 +20,7 @@
 #include "run/gpus_here.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr const char* kFooter =
@@ -275,4 +275,4 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   return command;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -12,7 +12,7 @@
 #include "engine/train/verify.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct TrainCommand {
   std::filesystem::path spec_file;    // --spec
@@ -33,4 +33,4 @@ struct TrainCommand {
 // Returns nothing if it printed help or the version as asked. Throws Error(kUsage, kInvalidInput).
 std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

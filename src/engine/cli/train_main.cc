@@ -1,3 +1,3 @@
 #include "engine/cli/train_command.h"
 
-int main(int argc, char** argv) { return ridgeline::TrainMain(argc, argv); }
+int main(int argc, char** argv) { return ridgeline::engine::TrainMain(argc, argv); }

@@ -2,7 +2,7 @@
 
 #include "engine/ops/record.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 const Op<AllGatherOperands, CollectiveAttrs> kAllGather{OpDef::TakeOff("all_gather", Collective::kAllGather)};
 const Op<ReduceScatterOperands, CollectiveAttrs> kReduceScatter{
@@ -91,4 +91,4 @@ void Flights::MaxOverRanks(MeshAxes axes, Tensor values) {
               {.flight = next_++, .reduction = Reduction::kMax, .axes = group.axes});
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -11,7 +11,7 @@
 #include "engine/comm/reduction.h"
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct CollectiveAttrs {
   int32_t flight = 0;
@@ -114,4 +114,4 @@ class Flights {
   int32_t next_ = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

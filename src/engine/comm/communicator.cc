@@ -5,7 +5,7 @@
 
 #include "engine/tensor/bf16.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 template <typename T>
@@ -118,4 +118,4 @@ std::unique_ptr<Communicator> MakeVirtualCommunicator(const Mesh& mesh) {
   return std::make_unique<VirtualCommunicator>(mesh);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -27,7 +27,7 @@
 #include "engine/comm/reduction.h"
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class Communicator {
  public:
@@ -99,4 +99,4 @@ class Communicator {
 std::unique_ptr<Communicator> MakeSelfCommunicator();
 std::unique_ptr<Communicator> MakeVirtualCommunicator(const Mesh& mesh);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

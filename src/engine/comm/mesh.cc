@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "run/parallelism.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr const char* kAxisNames[kAxisCount] = {"tensor", "context", "data", "pipeline"};
@@ -77,4 +77,4 @@ Mesh MeshOf(const RunSpec& spec) {
                .pipeline = spec.pipeline_parallel});
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

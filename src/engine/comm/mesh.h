@@ -10,7 +10,7 @@
 
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The axes, named by what their ranks share. Successive ranks are neighbours along the first axis that is larger
 // than 1.
@@ -96,4 +96,4 @@ class Mesh {
 // REQUIRES: the spec is canonical and checked.
 Mesh MeshOf(const RunSpec& spec);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

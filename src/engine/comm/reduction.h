@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 enum class Reduction : uint8_t { kSum, kMax, kMean };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "ridgeline/sealed_json.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int kFormatVersion = 1;
@@ -114,4 +114,4 @@ void AlgorithmFile::Note(const std::string& problem) const {
   if (note_) note_(problem);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

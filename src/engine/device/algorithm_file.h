@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The algorithms' bytes, by machine and work.
 using KeptAlgorithms = std::map<std::string, std::string>;
@@ -65,4 +65,4 @@ class AlgorithmFile {
   std::set<std::string> taken_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

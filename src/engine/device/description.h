@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Functions that record calls size scratch by it, and decide on fused ops. CPUs need no scratch beyond that of calls on
 // every device.
@@ -20,4 +20,4 @@ constexpr DeviceDescription CudaDevice(int compute_capability) {
   return {compute_capability, int64_t{compute_capability >= 90 ? 32 : 4} << 20};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -13,7 +13,7 @@
 #include "engine/device/normal_numbers.h"
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Used by one thread. Persistent tensors are read and written between steps, by element, counted from the tensor's
 // first in storage order (a strided tensor's gaps count, too). T must have the dtype's size. Creating an executor
@@ -96,4 +96,4 @@ class Executor {
   }
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

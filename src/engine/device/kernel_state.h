@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class KernelState {
  public:
@@ -30,4 +30,4 @@ class SharedCache {
   std::map<Key, std::weak_ptr<Value>> entries_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

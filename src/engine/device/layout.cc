@@ -4,7 +4,7 @@
 
 #include "engine/memory/planner.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 Layout PlanLayout(const Trace& trace) {
   const auto& storages = trace.storages();
@@ -58,4 +58,4 @@ Layout PlanLayout(const Trace& trace) {
   return layout;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct Layout {
   std::vector<int64_t> offsets;                // of each storage in the slab, in bytes
@@ -20,4 +20,4 @@ struct Layout {
 // A persistent storage lives throughout, a temporary one from its first call to its last. The same for every device.
 Layout PlanLayout(const Trace& trace);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Normal numbers of mean 0 (ops/first_weights.h), one stream per parameter. Element i is the same on every device,
 // except for the last bits of the device's logarithm, sine and cosine.
@@ -13,4 +13,4 @@ struct NormalNumbers {
   float std_dev = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class OpCall;
 
@@ -110,4 +110,4 @@ struct Op : OpDef {
   constexpr explicit Op(const OpDef& row) : OpDef(row) { attrs_type = &kAttrsType<AttrsT>; }
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

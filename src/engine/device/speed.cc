@@ -2,7 +2,7 @@
 
 #include "run/gpu_peaks.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Shares of an H200's data sheet.
@@ -28,4 +28,4 @@ std::optional<DeviceSpeed> SpeedOf(std::string_view gpu) {
                      .product_share = kOfProducts};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // In bytes and FLOPs a second.
 struct DeviceSpeed {
@@ -26,4 +26,4 @@ struct DeviceSpeed {
 // of their maker's figures, fp32 without TF32. Formats that a GPU does not multiply are as fast as those of 16 bits.
 std::optional<DeviceSpeed> SpeedOf(std::string_view gpu);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

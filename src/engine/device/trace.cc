@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr size_t kMostSpareCalls = 4096;  // memory for more calls is freed
@@ -74,4 +74,4 @@ Tensor Trace::Add(DType dtype, int64_t rows, int64_t cols, Category category, bo
   return {id, dtype, rows, cols, cols, 0};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

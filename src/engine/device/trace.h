@@ -14,7 +14,7 @@
 #include "engine/device/op.h"
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The number format of a product. Hardware has a rate for each. kMxfp8 and kFp4: in blocks, with a scale for each.
 // kTF32: fp32 numbers, rounded (precision/tf32.h).
@@ -190,4 +190,4 @@ class Trace {
   Phase phase_ = Phase::kForward;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

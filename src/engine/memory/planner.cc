@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr double kGoodEnough = 1.01;
@@ -264,4 +264,4 @@ MemoryPlan PlanMemory(std::span<const Lifetime> lifetimes, int32_t calls) {
   return plan;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 inline constexpr int64_t kSlabAlignment = 256;  // bytes, of every offset: what GPUs need
 
@@ -31,4 +31,4 @@ int64_t AlignUp(int64_t bytes);
 // 1.01.
 MemoryPlan PlanMemory(std::span<const Lifetime> lifetimes, int32_t calls);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

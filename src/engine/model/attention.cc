@@ -2,7 +2,7 @@
 
 #include "engine/ops/elementwise.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 AttentionSublayer::AttentionSublayer(const SublayerContext& c)
     : Sublayer(c),
@@ -39,4 +39,4 @@ Tensor AttentionSublayer::BranchBackward(const SublayerParameters& p, int64_t mi
   return linears_.Backward(p.in, micro_step, {d_qkv}, saved.norm);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -4,7 +4,7 @@
 #include "engine/model/sublayer.h"
 #include "engine/ops/attention.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class AttentionSublayer final : public Sublayer {
  public:
@@ -28,4 +28,4 @@ class AttentionSublayer final : public Sublayer {
   const Tensor rope_table_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

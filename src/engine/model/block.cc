@@ -1,6 +1,6 @@
 #include "engine/model/block.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 Sublayer& Block::Of(SublayerKind kind) {
   switch (kind) {
@@ -39,4 +39,4 @@ void Block::DropCheap(int64_t layer, SavedLayer& saved) {
   for (size_t i = 0; i < sublayers.size(); ++i) Of(sublayers[i].kind).DropCheap(saved[i]);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 #include "engine/model/parameter.h"
 #include "engine/model/sublayer.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // What each sublayer's backward pass reads.
 using SavedLayer = std::vector<SavedSublayer>;
@@ -40,4 +40,4 @@ class Block {
   MlpSublayer mlp_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

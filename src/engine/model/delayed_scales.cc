@@ -1,6 +1,6 @@
 #include "engine/model/delayed_scales.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 DelayedScales::DelayedScales(Trace& trace, const ModelShape& shape, const RunSpec& spec, const Recipe& recipe)
     : trace_(trace) {
@@ -29,4 +29,4 @@ void DelayedScales::EndMicroStep() {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

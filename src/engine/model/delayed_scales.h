@@ -9,7 +9,7 @@
 #include "engine/precision/recipe.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The slots of one format, one per row. Persistent, fp32.
 struct DelayedScaling {
@@ -42,4 +42,4 @@ class DelayedScales {
   std::vector<DelayedScaling> states_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -9,7 +9,7 @@
 #include "engine/ops/norm.h"
 #include "run/parallelism.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Returns a multiple of the spec's chunk: the smallest one that keeps the number of chunks within its limit.
@@ -121,4 +121,4 @@ void EmbeddingAndHead::InputBackward(int64_t micro_step, Tensor d) {
   if (shape_.positions >= 0) parameters_.GradientDone(shape_.positions);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 #include "engine/precision/recipe.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The logits are computed, turned into their gradient and used up `logits_chunk` tokens at a time. Very many tokens
 // take at most this many chunks, so that a step's number of ops, and its planning cost, do not grow with its tokens.
@@ -51,4 +51,4 @@ class EmbeddingAndHead {
   int64_t rank_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -7,7 +7,7 @@
 #include "engine/ops/fused_quantize.h"
 #include "engine/ops/gemm.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Streams for stochastic rounding lie above those of dropouts, which count up from 0: gradients first, then weights.
@@ -160,4 +160,4 @@ Tensor Linears::Backward(const LinearParameters& linear, int64_t micro_step, con
   return dx;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

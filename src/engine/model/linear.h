@@ -11,7 +11,7 @@
 #include "engine/precision/recipe.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // A linear layer's input: as numbers, or quantized for the product if the op that makes it writes its codes.
 struct LinearInput {
@@ -84,4 +84,4 @@ class Linears {
   const DelayedScales& scales_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

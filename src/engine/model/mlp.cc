@@ -3,7 +3,7 @@
 #include "engine/ops/elementwise.h"
 #include "engine/ops/fused_quantize.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 LinearInput MlpSublayer::Activation(const SublayerParameters& p, Tensor up, Wanted wanted) {
   const bool gated = shape_.activation == MlpActivation::kSwiGlu;
@@ -64,4 +64,4 @@ Tensor MlpSublayer::BranchBackward(const SublayerParameters& p, int64_t micro_st
   return linears_.Backward(p.in, micro_step, d_up, saved.norm);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

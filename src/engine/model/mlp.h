@@ -3,7 +3,7 @@
 
 #include "engine/model/sublayer.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class MlpSublayer final : public Sublayer {
  public:
@@ -20,4 +20,4 @@ class MlpSublayer final : public Sublayer {
   LinearGradient ActivationBackward(const SublayerParameters& p, Tensor d_act, Tensor up);
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "run/names.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Adds parameters in the order in which they are stored.
@@ -200,4 +200,4 @@ ModelShape ShapeOf(const RunSpec& s) {
   return shape;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -7,7 +7,7 @@
 
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // A named matrix inside a parameter: rows [first_row, first_row + rows).
 struct ParameterPart {
@@ -95,4 +95,4 @@ struct ModelShape {
 // REQUIRES: the spec is canonical and checked.
 ModelShape ShapeOf(const RunSpec& spec);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -4,7 +4,7 @@
 #include "engine/precision/quantizer.h"
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class ParameterAccess {
  public:
@@ -33,4 +33,4 @@ class ParameterAccess {
   virtual void EndUse() = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

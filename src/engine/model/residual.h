@@ -4,7 +4,7 @@
 #include "engine/ops/norm.h"
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // x (tokens, hidden) has its contents, or gets those of `sum` from the norm that reads it.
 struct ResidualStream {
@@ -12,4 +12,4 @@ struct ResidualStream {
   ResidualSum sum = {};
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

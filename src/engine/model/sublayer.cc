@@ -4,7 +4,7 @@
 #include "engine/ops/fused_quantize.h"
 #include "engine/ops/norm.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 Sublayer::Sublayer(const SublayerContext& c)
     : trace_(c.trace),
@@ -93,4 +93,4 @@ void Sublayer::Backward(const SublayerParameters& p, int64_t micro_step, SavedSu
   NormBackward(p.norm, saved, d_norm, d);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -10,7 +10,7 @@
 #include "engine/precision/recipe.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The tensors that a sublayer's backward pass reads. A storage lives as long as something reads it, so dropping a
 // tensor here frees it. The backward pass computes an undefined `norm` again, and an undefined `last` of an MLP.
@@ -92,4 +92,4 @@ class Sublayer {
   const int64_t rank_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

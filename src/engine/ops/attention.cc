@@ -6,7 +6,7 @@
 
 #include "engine/ops/record.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 namespace {
 
@@ -57,7 +57,7 @@ class Check {
     const std::string with_shape =
         fmt::format("{} (batch {}, seq {}, heads {}, kv_heads {}, head_dim {})", rule, shape_.batch, shape_.seq,
                     shape_.heads, shape_.kv_heads, shape_.head_dim);
-    ridgeline::Require(false, op_, with_shape.c_str(), operands_);
+    engine::Require(false, op_, with_shape.c_str(), operands_);
   }
 
  private:
@@ -140,4 +140,4 @@ void AttentionBackward(Trace& trace, Tensor d_o, Tensor q, Tensor k, Tensor v, T
   trace.Call(kAttentionBackward, on, {.flops = flops, .format = MathFormatOf(q.dtype)}, shape);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

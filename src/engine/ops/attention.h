@@ -3,7 +3,7 @@
 
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct AttentionShape {
   int64_t batch = 0;
@@ -58,4 +58,4 @@ void AttentionForward(Trace& trace, Tensor q, Tensor k, Tensor v, Tensor o, Tens
 void AttentionBackward(Trace& trace, Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor dq,
                        Tensor dk, Tensor dv, const AttentionShape& shape);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

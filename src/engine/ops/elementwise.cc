@@ -6,7 +6,7 @@
 
 #include "engine/ops/record.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 namespace {
 
@@ -108,4 +108,4 @@ void ColumnSum(Trace& trace, Tensor x, Tensor sum, bool accumulate) {
   trace.Call(kColumnSum, {{x, accumulate ? sum : Tensor{}}, {sum}, {parts}}, {}, {accumulate});
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -3,7 +3,7 @@
 
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct RopeOperands {
   struct {
@@ -164,4 +164,4 @@ extern const Op<ColumnSumOperands, ColumnSumAttrs> kColumnSum;
 // Deterministic for any thread count.
 void ColumnSum(Trace& trace, Tensor x, Tensor sum, bool accumulate);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -2,7 +2,7 @@
 
 #include "engine/ops/record.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 const Op<EmbeddingOperands, EmbeddingAttrs> kEmbedding{OpDef::Pass("embedding", BesideBudget("a row a token"))};
 const Op<EmbeddingBackwardOperands, EmbeddingAttrs> kEmbeddingBackward{
@@ -44,4 +44,4 @@ void EmbeddingBackward(Trace& trace, Tensor dx, Tensor ids, Tensor d_wte, Tensor
   trace.Call(kEmbeddingBackward, {{dx, ids, d_wte, d_wpe}, {d_wte, d_wpe}, {order}}, {.more_bytes = more}, {seq});
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -3,7 +3,7 @@
 
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct EmbeddingAttrs {
   int64_t seq = 0;
@@ -40,4 +40,4 @@ void Embedding(Trace& trace, Tensor ids, Tensor wte, Tensor wpe, Tensor x, int64
 // Floating gradients. Deterministic: a row's contributions are added in token order.
 void EmbeddingBackward(Trace& trace, Tensor dx, Tensor ids, Tensor d_wte, Tensor d_wpe, int64_t seq);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

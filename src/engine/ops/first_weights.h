@@ -9,7 +9,7 @@
 #include "engine/device/normal_numbers.h"
 #include "engine/ops/philox.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct FourNumbers {
   float of[4];
@@ -38,4 +38,4 @@ RIDGELINE_HOST_DEVICE inline FourNumbers NormalQuad(const NormalNumbers& numbers
   return normals;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

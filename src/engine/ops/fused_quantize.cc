@@ -2,7 +2,7 @@
 
 #include "engine/ops/record.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 const Op<ActivationQuantizeOperands> kSwiGluQuantize{OpDef::Pass("swiglu_quantize", kBetweenProducts)};
 const Op<ActivationQuantizeOperands> kGeluQuantize{OpDef::Pass("gelu_quantize", kBetweenProducts)};
@@ -148,4 +148,4 @@ void LayerNormQuantize(Trace& trace, Tensor x, Tensor weight, Tensor bias, const
                eps, sum);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 #include "engine/ops/norm.h"
 #include "engine/ops/quantize.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 inline constexpr Quantizer kFusedQuantizer = {Format::kE4M3, Scaling::kDelayed};
 inline constexpr Quantizer kFusedGradientQuantizer = {Format::kE5M2, Scaling::kDelayed};
@@ -135,4 +135,4 @@ void RmsNormQuantize(Trace& trace, Tensor x, Tensor weight, const QuantizedTenso
 void LayerNormQuantize(Trace& trace, Tensor x, Tensor weight, Tensor bias, const QuantizedTensor& y, Tensor mean,
                        Tensor rstd, double eps, DelayedScale delayed, const ResidualSum& sum = {});
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 #include "engine/ops/quantize.h"
 #include "engine/ops/record.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 namespace {
 
@@ -153,4 +153,4 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
              {a.quantizer, b.quantizer, terms, accumulate, fast_sums});
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -4,7 +4,7 @@
 #include "engine/device/trace.h"
 #include "engine/precision/quantizer.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 enum class Trans : uint8_t { kNo, kYes };
 
@@ -76,4 +76,4 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
 // Whether this is a product of codes that was recorded to be emulated on its CUDA device. (CPUs emulate all of them.)
 inline bool IsEmulated(const OpCall& call) { return call.cost.emulated; }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -2,7 +2,7 @@
 
 #include "engine/ops/record.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 namespace {
 
@@ -30,4 +30,4 @@ void SumLoss(Trace& trace, Tensor x, Tensor loss, double scale) {
   trace.Call(kSumLoss, {{x, loss}, {loss}, {parts}}, {}, {scale});
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

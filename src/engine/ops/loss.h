@@ -3,7 +3,7 @@
 
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct LossAttrs {
   double scale = 1;
@@ -43,4 +43,4 @@ void CrossEntropy(Trace& trace, Tensor logits, Tensor targets, Tensor loss, doub
 // loss += sum of x's elements * scale; x of any floating dtype. Deterministic for any thread count.
 void SumLoss(Trace& trace, Tensor x, Tensor loss, double scale);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -4,7 +4,7 @@
 
 #include "engine/ops/record.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 const Op<ResidualNormOperands, ResidualNormAttrs> kResidualRmsNorm{OpDef::Pass("residual_rms_norm", kBetweenProducts)};
 const Op<ResidualNormOperands, ResidualNormAttrs> kResidualLayerNorm{
@@ -102,4 +102,4 @@ void LayerNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor 
       {}, {overwrite_dx, accumulate});
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

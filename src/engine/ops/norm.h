@@ -5,7 +5,7 @@
 #include "engine/device/trace.h"
 #include "engine/ops/elementwise.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The sum that becomes a norm's x in the norm's own pass, equal to the bit to DropoutAdd (elementwise.h) of these.
 struct ResidualSum {
@@ -110,4 +110,4 @@ void LayerNorm(Trace& trace, Tensor x, Tensor weight, Tensor bias, Tensor y, Ten
 void LayerNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor mean, Tensor rstd, Tensor dx,
                        bool overwrite_dx, Tensor dweight, Tensor dbias, bool accumulate);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

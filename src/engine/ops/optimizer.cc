@@ -5,7 +5,7 @@
 
 #include "engine/ops/record.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 namespace {
 
@@ -90,4 +90,4 @@ void LossScale(Trace& trace, Tensor sum, Tensor state, Tensor norm, Tensor scale
   trace.Call(kLossScale, {{sum, state}, {state, norm, scale}}, {}, {clip});
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

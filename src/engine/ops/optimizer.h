@@ -3,7 +3,7 @@
 
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct AdamAttrs {
   double beta1 = 0.9;
@@ -94,4 +94,4 @@ inline constexpr float kFirstLossScale = 65536;
 inline constexpr float kLossScaleWindow = 2000;
 void LossScale(Trace& trace, Tensor sum, Tensor state, Tensor norm, Tensor scale, double clip);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

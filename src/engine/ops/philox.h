@@ -9,7 +9,7 @@
 
 #include "engine/tensor/host_device.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 inline constexpr uint32_t kPhiloxMultiplier0 = 0xD2511F53;
 inline constexpr uint32_t kPhiloxMultiplier1 = 0xCD9E8D57;
@@ -71,4 +71,4 @@ inline uint32_t DropoutThreshold(double p) {
   return static_cast<uint32_t>(std::min(std::llround(p * 4294967296.0), 0xffffffffLL));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

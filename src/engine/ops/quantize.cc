@@ -6,7 +6,7 @@
 
 #include "engine/ops/record.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 namespace {
 
@@ -164,4 +164,4 @@ void UpdateDelayedScales(Trace& trace, Tensor history, Tensor scale, Tensor amax
   trace.Call(kUpdateDelayedScales, {{history, scale, amax}, {history, scale, amax}}, {}, format);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 #include "engine/ops/elementwise.h"
 #include "engine/precision/quantizer.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Tensor cores read block scales in tiles of this many rows and columns, each in an order of its own. Storages of
 // scales have room for whole tiles on every device, so that the plan is the same on all. Every device keeps the scales
@@ -118,4 +118,4 @@ QuantizedTensor Transposed(Trace& trace, const QuantizedTensor& q, Category cate
 // Initially, history and amax are 0 and scale is 1. If ranks share a tensor, amax must be max-reduced before.
 void UpdateDelayedScales(Trace& trace, Tensor history, Tensor scale, Tensor amax, Format format);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

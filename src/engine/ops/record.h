@@ -18,7 +18,7 @@
 #include "engine/device/trace.h"
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct Operand {
   const char* name;
@@ -69,4 +69,4 @@ inline int64_t PaddedCols(int64_t cols) { return (cols + 63) / 64 * 64; }
 // The same for sums over all elements: parts of at least 2^16 elements, at most 1024.
 inline int64_t ElementParts(int64_t elements) { return std::clamp<int64_t>((elements + 0xffff) >> 16, 1, 1024); }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

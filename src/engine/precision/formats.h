@@ -7,7 +7,7 @@
 
 #include "engine/tensor/host_device.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The bits are sign, exponent, mantissa. E4M3 has no infinity and one NaN (0x7f, and 0xff). E5M2's exponent 31 is
 // infinity and NaN. Every code of E2M1 is a number.
@@ -112,4 +112,4 @@ RIDGELINE_HOST_DEVICE inline float DecodeE8M0(uint8_t code) {
   return code == 0 ? FloatOf(1U << 22) : PowerOf2(code - 127);  // 2^-127 is subnormal
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

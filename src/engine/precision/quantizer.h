@@ -8,7 +8,7 @@
 #include "engine/precision/formats.h"
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 enum class Scaling : uint8_t {
   kDelayed,     // fp8: one fp32 scale, from the amaxes of earlier steps
@@ -116,4 +116,4 @@ inline constexpr float kNvfp4Max = InfoOf(Format::kE4M3).max * InfoOf(Format::kE
 inline constexpr int64_t kHadamardSize = 16;
 inline constexpr float kHadamardSigns[kHadamardSize] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "run/names.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr LinearQuantizers Fp8(Scaling scaling) {
@@ -71,4 +71,4 @@ const Recipe& RecipeOf(Precision precision, std::string_view scaling, std::strin
   throw Error(ErrorKind::kInvalidInput, what + " with state_precision " + std::string(state_precision));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 #include "engine/tensor/tensor.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // How a linear layer's operands are quantized for each of its products, each from the original:
 // fprop y = x wᵀ, dgrad dx = dy w, wgrad dw = dyᵀ x.
@@ -44,4 +44,4 @@ struct Recipe {
 // Throws Error(kInvalidInput), naming the combination, if there is no such recipe.
 const Recipe& RecipeOf(Precision precision, std::string_view scaling, std::string_view state_precision);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr float kMaxE2M1 = InfoOf(Format::kE2M1).max;
@@ -148,4 +148,4 @@ std::array<float, kHadamardSize> HadamardReference(const std::array<float, kHada
   return y;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -10,7 +10,7 @@
 
 #include "engine/precision/quantizer.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct ReferenceTensor {
   Quantizer quantizer;
@@ -42,4 +42,4 @@ std::vector<float> DequantizeReference(const ReferenceTensor& q);
 // elements i and i + h (i without bit h) become their sum and their difference.
 std::array<float, kHadamardSize> HadamardReference(const std::array<float, kHadamardSize>& x);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

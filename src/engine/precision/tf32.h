@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Rounds to nearest, ties away from zero, as PTX's cvt.rna.tf32.f32. Values beyond the largest become infinite.
 // Infinities and NaN stay as they are.
@@ -17,4 +17,4 @@ inline float RoundToTf32(float x) {
   return (bits & kExponent) == kExponent ? x : std::bit_cast<float>((bits + (kDropped + 1) / 2) & ~kDropped);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 ResidualStream LayerRunner::Forward(int64_t micro_step, Tensor x) {
   ResidualStream stream = {x};
@@ -49,4 +49,4 @@ void LayerRunner::BackwardGroup(int64_t micro_step, int64_t first, int64_t last,
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

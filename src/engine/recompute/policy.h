@@ -14,7 +14,7 @@
 
 #include "engine/model/block.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Runs the layers of one micro-step under a policy.
 class LayerRunner {
@@ -39,4 +39,4 @@ class LayerRunner {
   std::vector<SavedLayer> saved_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -5,7 +5,7 @@
 #include "engine/ops/elementwise.h"
 #include "engine/ops/quantize.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Alignment of parameters in a group and of a rank's part: whole cache lines and vectors in every dtype.
@@ -343,4 +343,4 @@ void ParameterStore::QuantizeUpdated() {
   updated_.reset();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

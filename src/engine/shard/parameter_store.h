@@ -37,7 +37,7 @@
 #include "engine/ops/optimizer.h"
 #include "engine/precision/recipe.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // This rank's share of one parameter: elements [first, first + m.elements()) of it, as (rows, cols) if that is all of
 // them, else as (1, n). Undefined if this rank keeps none.
@@ -184,4 +184,4 @@ class ParameterStore final : public ParameterAccess {
   bool last_micro_step_ = true;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

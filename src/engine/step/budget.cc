@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr BudgetPlace kRecomputed = BesideBudget("computed again instead of kept, as checkpointing says");
@@ -139,4 +139,4 @@ std::vector<BudgetLine> Budget(const Trace& trace, const DeviceSpeed& speed) {
   return lines;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

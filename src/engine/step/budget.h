@@ -9,7 +9,7 @@
 #include "engine/device/speed.h"
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // All calls of one op in one phase.
 struct BudgetLine {
@@ -45,4 +45,4 @@ double LeastNs(const OpCall& call, const DeviceSpeed& speed);
 // Returns the lines part by part, the longest first; calls of no part come last. The times exclude communication.
 std::vector<BudgetLine> Budget(const Trace& trace, const DeviceSpeed& speed);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

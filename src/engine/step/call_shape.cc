@@ -8,7 +8,7 @@
 
 #include "engine/step/budget.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr unsigned kOperandBits = 4;
@@ -88,4 +88,4 @@ size_t HashOfClass::operator()(const CallClass& of) const {
   return (hash ^ hash >> 29U ^ of.variant) * kMix;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

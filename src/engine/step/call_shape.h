@@ -10,7 +10,7 @@
 
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The common properties of calls whose times can be compared.
 struct CallClass {
@@ -39,4 +39,4 @@ struct HashOfClass {
   size_t operator()(const CallClass& of) const;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

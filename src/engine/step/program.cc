@@ -10,7 +10,7 @@
 #include "run/parallelism.h"
 #include "run/presets.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 namespace {
 
@@ -158,4 +158,4 @@ FlopFigures CountFlops(const StepProgram& program) {
   return flops;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -13,7 +13,7 @@
 #include "engine/shard/parameter_store.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct NamedTensor {
   std::string name;
@@ -52,4 +52,4 @@ StepProgram TraceStep(const RunSpec& spec, bool keep_gradients = false, int64_t 
 // trace's own sum.
 FlopFigures CountFlops(const StepProgram& program);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

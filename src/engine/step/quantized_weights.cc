@@ -8,7 +8,7 @@
 #include "engine/ops/quantize.h"
 #include "engine/precision/reference.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 QuantizedTensor ToNearest(Trace& trace, const QuantizedTensor& q) {
@@ -70,4 +70,4 @@ void FirstCodes::WriteTo(Executor& executor, const ParameterState& state) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

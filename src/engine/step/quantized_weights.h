@@ -11,7 +11,7 @@
 #include "engine/device/trace.h"
 #include "engine/shard/parameter_store.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Returns elements [first, first + count) of the matrix that q represents.
 std::vector<float> ReadQuantized(const Executor& executor, const QuantizedTensor& q, int64_t first, int64_t count);
@@ -39,4 +39,4 @@ class FirstCodes {
   std::unique_ptr<Executor> executor_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

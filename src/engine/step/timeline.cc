@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "engine/comm/collective.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 uint32_t Timeline::Add(TimelineSpan span, int64_t& last_of_row) {
   if (last_of_row >= 0) span.after.push_back(static_cast<uint32_t>(last_of_row));
   std::sort(span.after.begin(), span.after.end());
@@ -88,4 +88,4 @@ Timeline MeasuredTimeline(const Trace& trace, std::span<const double> call_ns) {
   return timeline;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -11,7 +11,7 @@
 #include "engine/comm/mesh.h"
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct TimelineSpan {
   std::string_view op;  // an OpDef's name, which lives as long as the program
@@ -54,4 +54,4 @@ class Timeline {
 // ended before.
 Timeline MeasuredTimeline(const Trace& trace, std::span<const double> call_ns);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

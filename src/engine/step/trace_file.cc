@@ -17,7 +17,7 @@
 #include "engine/step/budget.h"
 #include "run/names.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Fields and values of Chakra's et_def.proto.
@@ -188,4 +188,4 @@ void WriteTraceFile(const std::filesystem::path& file, const Timeline& timeline,
   WriteFileAtomic(file, file.extension() == ".et" ? ChakraTrace(timeline, about) : ChromeTrace(timeline, about));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

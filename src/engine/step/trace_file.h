@@ -10,7 +10,7 @@
 #include "engine/step/timeline.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // What a trace describes.
 struct TraceAbout {
@@ -31,4 +31,4 @@ void RequireTraceName(const std::filesystem::path& file);
 // Writes the whole file or nothing. Throws Error(kInfrastructure) if it cannot be written.
 void WriteTraceFile(const std::filesystem::path& file, const Timeline& timeline, const TraceAbout& about);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -12,7 +12,7 @@
 #include "engine/tensor/fp16.h"
 #include "run/parallelism.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 std::string StoredDType(DType dtype) {
@@ -229,4 +229,4 @@ void TrainingState::Write(const StateTensor& tensor, int64_t first, std::span<co
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -12,7 +12,7 @@
 #include "engine/device/executor.h"
 #include "engine/step/program.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // One tensor of the state, as it is stored.
 struct StateTensor {
@@ -75,4 +75,4 @@ class TrainingState {
   std::vector<StateTensor> tensors_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 inline float FromBf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
@@ -16,4 +16,4 @@ inline uint16_t ToBf16(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 inline float FromFp16(uint16_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
@@ -29,4 +29,4 @@ inline uint16_t ToFp16(float value) {
   return sign | static_cast<uint16_t>((rest + 0xfff + (rest >> 13 & 1)) >> 13);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -1,6 +1,6 @@
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 std::string_view DTypeName(DType dtype) {
   static constexpr std::string_view kNames[] = {"fp32", "bf16", "fp16", "int16", "int32", "uint8"};
@@ -13,4 +13,4 @@ std::string_view CategoryName(Category category) {
   return kNames[static_cast<int>(category)];
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

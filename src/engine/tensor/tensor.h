@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 enum class DType : uint8_t { kF32, kBF16, kF16, kI16, kI32, kU8 };  // kU8: codes of 8- and 4-bit formats
 
@@ -76,4 +76,4 @@ struct Tensor {
   }
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

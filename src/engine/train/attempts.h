@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "engine/comm/communicator.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Runs steps until one fails, and keeps the error: a rank whose disk is full must still give the others their parts.
 class Attempts {
@@ -33,4 +33,4 @@ class Attempts {
   std::optional<Error> failed_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -25,7 +25,7 @@
 #include "engine/train/ranks.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int64_t kFewestSteps = 3;  // in a round, besides an executor's first step
@@ -255,4 +255,4 @@ Json CalibrateDevice(const RunSpec& base, const DeviceCalibrationOptions& option
   return Calibration(base, options).Run();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -9,7 +9,7 @@
 #include "engine/train/training_device.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 inline constexpr int64_t kCalibrationVersion = 1;
 
@@ -28,4 +28,4 @@ struct DeviceCalibrationOptions {
 // steps. All ranks return; rank 0's document counts.
 Json CalibrateDevice(const RunSpec& base, const DeviceCalibrationOptions& options);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

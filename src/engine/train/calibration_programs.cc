@@ -14,7 +14,7 @@
 #include "run/gpus.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 struct Shape {
@@ -207,4 +207,4 @@ StepProgram ProbeProgram(Probe probe, const RunSpec& spec, bool small) {
   return program;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -9,7 +9,7 @@
 #include "engine/step/program.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Returns steps of one rank. Each precision has shapes from small to large, while families, optimizers and other
 // settings that decide a step's calls alternate. Any prefix of the list has some of each. `base`: device, gpu. GPUs get
@@ -28,4 +28,4 @@ enum class Probe : uint8_t {
 std::string_view ProbeName(Probe probe);  // "copy"
 StepProgram ProbeProgram(Probe probe, const RunSpec& spec, bool small = false);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -12,7 +12,7 @@
 #include "engine/train/state_files.h"
 #include "run/families.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace fs = std::filesystem;
 namespace {
 
@@ -221,4 +221,4 @@ void CheckpointDir::RemoveOld(int64_t newest_step) const {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

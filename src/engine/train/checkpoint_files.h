@@ -25,7 +25,7 @@
 #include "engine/step/training_state.h"
 #include "engine/train/manifest.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct SavedState {
   std::filesystem::path folder;
@@ -67,4 +67,4 @@ class CheckpointDir {
   std::optional<FileLock> lock_;  // rank 0 only
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

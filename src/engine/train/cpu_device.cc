@@ -14,7 +14,7 @@
 #include "engine/train/environment.h"
 #include "engine/train/training_device.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Throws if the slabs of the ranks on this machine do not fit together. Every rank checks before any of them takes its
@@ -82,4 +82,4 @@ std::unique_ptr<TrainingDevice> OpenDevice(const RunSpec& spec, const DeviceMake
               "build it where NVIDIA's CUDA toolkit is (docs/gpu.md)");
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -3,8 +3,8 @@
 
 #include "engine/device/cpu/kernel.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 const CpuKernelTable& CpuKernels();
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

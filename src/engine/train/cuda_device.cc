@@ -27,7 +27,7 @@
 #include "run/consistency.h"
 #include "run/gpus.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 const CudaKernelTable& CudaKernels() {
@@ -303,4 +303,4 @@ std::string DescribeGpus(const NvidiaLibraries& libraries) {
   return lines;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

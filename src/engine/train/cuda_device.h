@@ -10,7 +10,7 @@
 #include "engine/device/cuda/libraries.h"
 #include "engine/train/training_device.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The entry points of NVIDIA's libraries. Tests supply their own.
 struct NvidiaLibraries {
@@ -29,4 +29,4 @@ std::unique_ptr<TrainingDevice> OpenCudaDevice(const RunSpec& spec, const Device
 // is missing. Never throws.
 std::string DescribeGpus(const NvidiaLibraries& libraries = {});
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -12,7 +12,7 @@
 #include "engine/ops/philox.h"
 #include "run/parallelism.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // The stream of random numbers for data, apart from the model's streams. Other words of it name a step and a sequence.
@@ -123,4 +123,4 @@ std::unique_ptr<TokenSource> MakeTokenSource(const RunSpec& spec, int64_t rank) 
   return std::make_unique<TextTokens>(spec, rank);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class TokenSource {
  public:
@@ -21,4 +21,4 @@ class TokenSource {
 // Throws Error(kInvalidInput) for a file shorter than one sequence, Error(kInfrastructure) for one that cannot be read.
 std::unique_ptr<TokenSource> MakeTokenSource(const RunSpec& spec, int64_t rank = 0);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

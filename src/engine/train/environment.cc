@@ -16,7 +16,7 @@
 #include "base/version.h"
 #include "engine/device/cpu/cpu_class.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 std::string OsName() {
@@ -62,7 +62,7 @@ std::map<std::string, std::string> DescribeEnvironment(const std::vector<std::st
   return environment;
 }
 
-std::string CpuName() { return CpuName(Facts()); }
+std::string CpuName() { return ridgeline::CpuName(Facts()); }
 
 int64_t PeakRssBytes() {
   std::ifstream in("/proc/self/status");
@@ -73,4 +73,4 @@ int64_t PeakRssBytes() {
   return 0;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Returns cpu, cpu_flags, cores ($RIDGELINE_CORES, if `ridgeline exec` counted them), memory, threads, kernel,
 // hostname, os, compiler, libraries, git_commit, version, command.
@@ -18,4 +18,4 @@ std::string CpuName();
 // Returns the process's peak resident set so far, in bytes.
 int64_t PeakRssBytes();
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 std::vector<int64_t> SteadySteps(const RunSpec& spec, const History& history) {
   const int64_t last = history.steps();
@@ -44,4 +44,4 @@ History DecodeHistory(const Json& document) {
   return history;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

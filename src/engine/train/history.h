@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct History {
   // One value an optimizer step.
@@ -35,4 +35,4 @@ Json EncodeHistory(const History& history);
 // Throws Json::exception if the document is no history.
 History DecodeHistory(const Json& document);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

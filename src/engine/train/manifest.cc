@@ -15,7 +15,7 @@
 #include "run/parallelism.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace fs = std::filesystem;
 namespace {
 
@@ -142,4 +142,4 @@ void CheckContinues(const Manifest& manifest, const RunSpec& spec, const fs::pat
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

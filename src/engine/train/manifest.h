@@ -10,7 +10,7 @@
 #include "engine/train/history.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 inline constexpr int64_t kManifestVersion = 1;
 inline constexpr char kManifestName[] = "manifest.json";
@@ -44,4 +44,4 @@ void CheckWhole(const Manifest& manifest, const std::filesystem::path& folder);
 // cosine) the number of steps may differ.
 void CheckContinues(const Manifest& manifest, const RunSpec& spec, const std::filesystem::path& folder);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -12,7 +12,7 @@
 #include "run/families.h"
 #include "run/names.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr size_t kValueBytes = 80;  // of a value that differs
@@ -85,4 +85,4 @@ void CheckModelConfig(const std::filesystem::path& folder, const RunSpec& spec) 
               "give this run that model, or start it from another folder");
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

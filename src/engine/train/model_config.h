@@ -8,7 +8,7 @@
 
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 inline constexpr char kModelConfigName[] = "config.json";
 
@@ -19,4 +19,4 @@ std::string EncodeModelConfig(const RunSpec& spec, std::string_view dtype);
 // `spec` trains; also if the file is missing or cannot be read.
 void CheckModelConfig(const std::filesystem::path& folder, const RunSpec& spec);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

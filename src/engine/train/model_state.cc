@@ -14,7 +14,7 @@
 #include "engine/tensor/bf16.h"
 #include "engine/tensor/fp16.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int64_t kInitChunk = int64_t{1} << 16;  // elements made at once, a multiple of 4
@@ -199,4 +199,4 @@ int64_t ModelState::SkippedSteps() const {
   return state.defined() ? static_cast<int64_t>(executor_.Element<float>(state, 2)) : 0;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 #include "engine/device/executor.h"
 #include "engine/step/program.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class ModelState {
  public:
@@ -50,4 +50,4 @@ class ModelState {
   Executor& executor_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -20,7 +20,7 @@
 #include "run/fields.h"
 #include "run/gpu_limits.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 std::map<std::string, std::string> IdentityOf(const RunSpec& spec) {
@@ -141,4 +141,4 @@ void GatherRankFigures(Communicator& communicator, std::optional<int64_t> waited
   if (refused > 0) result.evidence["refused_connections"] = std::to_string(refused);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

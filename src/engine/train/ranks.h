@@ -8,7 +8,7 @@
 #include "engine/comm/communicator.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Returns the communicator of a spec. For `gloo` and `nccl`, this process's place among the ranks comes from its
 // environment, and the ranks must agree on the spec and the trainer. Throws Error(kInvalidInput) if they do not, or if
@@ -26,4 +26,4 @@ double MeanOverRanks(double value, Communicator& communicator);
 // order of the ranks. `waited_ns` is this rank's, per measured step.
 void GatherRankFigures(Communicator& communicator, std::optional<int64_t> waited_ns, RunResult& result);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -11,7 +11,7 @@
 #include "ridgeline/json_fault.h"
 #include "ridgeline/limits.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Returns 0 for a dtype that is not supported.
@@ -159,4 +159,4 @@ void SafetensorsWriter::Put(std::string_view bytes) {
   bytes_ += static_cast<int64_t>(bytes.size());
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

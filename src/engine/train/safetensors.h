@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class SafetensorsFile {
  public:
@@ -83,4 +83,4 @@ class SafetensorsWriter {
   int64_t bytes_ = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -15,7 +15,7 @@
 #include "engine/train/attempts.h"
 #include "engine/train/model_config.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace fs = std::filesystem;
 namespace {
 
@@ -215,4 +215,4 @@ void StateFiles::ReadInto(TrainingState& state) const {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -12,7 +12,7 @@
 #include "engine/train/manifest.h"
 #include "engine/train/tensor_files.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Whether a file of this name can be one of them.
 bool IsStateFile(std::string_view name);
@@ -48,4 +48,4 @@ class StateFiles {
   TensorFiles files_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

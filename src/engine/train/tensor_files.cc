@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "ridgeline/limits.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 std::string_view BareName(std::string_view name) {
@@ -65,4 +65,4 @@ std::string TensorFiles::Difference(std::span<const Wanted> wanted) const {
   return {};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

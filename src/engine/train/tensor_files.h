@@ -11,7 +11,7 @@
 
 #include "engine/train/safetensors.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class TensorFiles {
  public:
@@ -42,4 +42,4 @@ class TensorFiles {
   std::map<std::string, Found, std::less<>> found_;  // by their names without `transformer.`
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -34,7 +34,7 @@
 #include "run/spec.h"
 #include "run/step_figures.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 std::vector<OpProfile> Profile(const Trace& trace, std::span<const int64_t> call_ns, int64_t steps) {
@@ -454,4 +454,4 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
   return outcome;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

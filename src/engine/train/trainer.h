@@ -11,7 +11,7 @@
 #include "engine/train/training_device.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Returns the learning rate of a step (counting from 1) of `total`: linear warm-up, then constant or a cosine down to
 // learning_rate_min (Loshchilov & Hutter, "SGDR", 2017).
@@ -65,4 +65,4 @@ struct TrainOutcome {
 // plans, and says predicted. A continued run has the whole loss series, and says where it continued.
 TrainOutcome Train(const RunSpec& spec, const TrainOptions& options);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -15,7 +15,7 @@
 #include "engine/device/executor.h"
 #include "engine/step/program.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class TrainingDevice {
  public:
@@ -83,4 +83,4 @@ std::unique_ptr<TrainingDevice> MakeCpuDevice();
 std::unique_ptr<TrainingDevice> OpenDevice(const RunSpec& spec, const DeviceMaker& open_cuda,
                                            const DeviceOptions& options = {});
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -20,7 +20,7 @@
 #include "run/names.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // How far a precision may be off: relative for a loss, relative to the largest for a logit, relative to its norm for a
@@ -201,4 +201,4 @@ VerifyReport Verify(const std::filesystem::path& case_json, const VerifyOptions&
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

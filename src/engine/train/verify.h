@@ -13,7 +13,7 @@
 
 #include "engine/train/training_device.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct VerifyLine {
   std::string what;
@@ -39,4 +39,4 @@ struct VerifyOptions {
 VerifyReport Verify(const std::filesystem::path& case_json, const VerifyOptions& options,
                     const DeviceMaker& open_cuda = {});
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

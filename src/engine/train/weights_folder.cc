@@ -16,7 +16,7 @@
 #include "engine/train/model_config.h"
 #include "ridgeline/limits.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace fs = std::filesystem;
 namespace {
 
@@ -121,4 +121,4 @@ void WeightsFolder::Read(size_t parameter, int64_t first, std::span<float> to) c
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -9,7 +9,7 @@
 #include "engine/step/program.h"
 #include "engine/train/tensor_files.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class WeightsFolder {
  public:
@@ -28,4 +28,4 @@ class WeightsFolder {
   TensorFiles files_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -38,9 +38,9 @@ TEST(SlurmNights, ScrontabTakesWhatInstallPrintsAndRunsTheNight) {
   Slurm::Ask({"scontrol", "write", "batch_script", job, script});
   ridgeline::Run({"sbatch", "--wait", "--mem=1G", "--chdir=/", "--output=/dev/null", script});
   std::vector<std::string> problems;
-  const std::vector<Night> nights = ReadNights(cli.dir / "my nights/nights", &problems);
+  const std::vector<regress::Night> nights = regress::ReadNights(cli.dir / "my nights/nights", &problems);
   ASSERT_THAT(nights, SizeIs(1));
-  EXPECT_EQ(nights[0].exit_code, 4) << NightWords(nights[0])
+  EXPECT_EQ(nights[0].exit_code, 4) << regress::NightWords(nights[0])
                                     << ReadFile(cli.dir / "my nights/nights" / nights[0].name / "run.log");
   EXPECT_EQ(cli.Starts(), 2);
   Slurm::Ask({"scrontab", "-r"});

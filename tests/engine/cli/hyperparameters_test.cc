@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "engine/cli/train_flags.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::HasSubstr;
@@ -89,4 +89,4 @@ TEST(HyperParameters, ASpecFileIsTheWholeRun) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

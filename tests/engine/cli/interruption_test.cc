@@ -15,7 +15,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -193,4 +193,4 @@ TEST_F(InterruptionTest, ANamedFolderIsContinuedFromTheCommandLine) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

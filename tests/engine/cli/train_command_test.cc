@@ -14,7 +14,7 @@
 #include "run/result.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -146,8 +146,8 @@ TEST_F(TrainCommandTest, ResidentMemoryIsThePlanAndAConstant) {
               << memory.rss_peak_bytes << ", beside the plan " << beside << "\n";
     largest = std::max(largest, beside);
   }
-  std::cout << "largest beside the plan: " << largest << ", constant " << kProcessBaseBytes << "\n";
-  EXPECT_LE(largest, kProcessBaseBytes);
+  std::cout << "largest beside the plan: " << largest << ", constant " << predict::kProcessBaseBytes << "\n";
+  EXPECT_LE(largest, predict::kProcessBaseBytes);
 }
 
 TEST_F(TrainCommandTest, MetaPlansWhatTheCpuTakes) {
@@ -221,4 +221,4 @@ TEST_F(TrainCommandTest, VerifyExitsOneOutsideItsBounds) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

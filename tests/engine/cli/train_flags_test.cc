@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 std::filesystem::path AlgorithmsOf(std::vector<const char*> arguments) {
@@ -42,4 +42,4 @@ TEST(TrainFlags, SayHowAlgorithmsAreChosen) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "tests/engine/comm/strangers.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using testing::Stranger;
@@ -175,4 +175,4 @@ TEST(AuthenticatedListener, DoesNotSpinWhereDescriptorsHaveRunOut) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

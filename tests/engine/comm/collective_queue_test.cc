@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "engine/comm/communicator.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 struct Seen {
@@ -90,4 +90,4 @@ TEST(CollectiveQueue, ThrowsWhereItIsWaitedForWhatACollectiveThrew) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

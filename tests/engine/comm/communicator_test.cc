@@ -10,7 +10,7 @@
 
 #include "tests/engine/comm/ranks.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 struct Kind {
@@ -156,4 +156,4 @@ INSTANTIATE_TEST_SUITE_P(All, EveryCommunicator,
                          [](const auto& info) { return info.param.name + std::to_string(info.param.world); });
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

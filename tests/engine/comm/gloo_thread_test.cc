@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::ElementsAre;
@@ -77,4 +77,4 @@ TEST_F(GlooThreads, TellOnceWhatTheyCannotBeginAndBeginNothingAfterIt) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -14,7 +14,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/engine/comm/strangers.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::HasSubstr;
@@ -170,4 +170,4 @@ TEST_F(Handshake, SaysWhyAFileIsNoSecret) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -7,7 +7,7 @@
 #include "tests/engine/comm/ranks.h"
 #include "tests/engine/ops/op_runner.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 CpuKernelTable Kernels() {
@@ -53,4 +53,4 @@ TEST(Hazards, NoCollectiveTouchesWhatItsCallDoesNotDeclare) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -14,7 +14,7 @@
 #include "tests/engine/comm/ranks.h"
 #include "tests/engine/ops/op_runner.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::AllOf;
@@ -275,4 +275,4 @@ TEST(Mesh, CollectivesSayTheirAxesAndTheirBytes) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

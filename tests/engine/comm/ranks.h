@@ -15,7 +15,7 @@
 
 namespace ridgeline::testing {
 
-inline RankEnvironment PlaceOf(int64_t rank, int64_t world, const ReservedPort& port, double timeout_s = 300) {
+inline engine::RankEnvironment PlaceOf(int64_t rank, int64_t world, const ReservedPort& port, double timeout_s = 300) {
   return {rank, world, "127.0.0.1", port.number(), timeout_s};
 }
 
@@ -37,10 +37,10 @@ inline std::vector<std::string> OnThreads(int64_t world, const std::function<voi
 }
 
 // Runs fn with every rank's communicator; all must succeed.
-inline void WithGloo(int64_t world, const std::function<void(Communicator&)>& fn) {
+inline void WithGloo(int64_t world, const std::function<void(engine::Communicator&)>& fn) {
   const ReservedPort port;
   const auto errors = OnThreads(world, [&](int64_t rank) {
-    const auto communicator = ConnectGloo(PlaceOf(rank, world, port), {{"spec", "the same"}});
+    const auto communicator = engine::ConnectGloo(PlaceOf(rank, world, port), {{"spec", "the same"}});
     fn(*communicator);
   });
   for (const std::string& error : errors) EXPECT_EQ(error, "");

@@ -19,7 +19,7 @@
 #include "tests/engine/comm/ranks.h"
 #include "tests/engine/comm/strangers.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::AllOf;
@@ -340,4 +340,4 @@ TEST(RankEnvironment, ReadsTorchrunsVariables) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -27,17 +27,17 @@ inline constexpr size_t kProofBytes = 32;
 
 inline std::string RandomBytes(size_t count) {
   std::string bytes(count, '\0');
-  FillRandomly(bytes.data(), count);
+  engine::FillRandomly(bytes.data(), count);
   return bytes;
 }
 
 // Sends only what the kernel takes at once.
-inline void Say(const Socket& socket, std::string_view bytes) {
+inline void Say(const engine::Socket& socket, std::string_view bytes) {
   ::send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 // The next `count` bytes, or fewer if the other end closes or sends nothing for 20 seconds.
-inline std::string Hear(const Socket& socket, size_t count) {
+inline std::string Hear(const engine::Socket& socket, size_t count) {
   std::string heard;
   while (heard.size() < count) {
     std::array<char, 4096> buffer;
@@ -49,7 +49,7 @@ inline std::string Hear(const Socket& socket, size_t count) {
   }
   return heard;
 }
-inline bool IsClosedByOther(const Socket& socket) {
+inline bool IsClosedByOther(const engine::Socket& socket) {
   char byte = 0;
   pollfd fd{socket.fd(), POLLIN, 0};
   return ::poll(&fd, 1, 20'000) == 1 && ::recv(socket.fd(), &byte, 1, MSG_DONTWAIT) <= 0;
@@ -61,20 +61,20 @@ struct Overheard {
   std::string answer;
   std::string proof;
 };
-inline Overheard Overhear(const Terms& terms) {
-  Socket listener = Listen("127.0.0.1", 0);
-  const int64_t port = LocalPort(listener);
-  const Socket between = Listen("127.0.0.1", 0);
-  AuthenticatedListener inside(std::move(listener), terms, 1);
+inline Overheard Overhear(const engine::Terms& terms) {
+  engine::Socket listener = engine::Listen("127.0.0.1", 0);
+  const int64_t port = engine::LocalPort(listener);
+  const engine::Socket between = engine::Listen("127.0.0.1", 0);
+  engine::AuthenticatedListener inside(std::move(listener), terms, 1);
   std::thread answers([&] { EXPECT_TRUE(inside.Await([] { return false; })); });
   std::thread calls([&] {
-    const auto socket = TryConnect("127.0.0.1", LocalPort(between));
-    EXPECT_EQ(Prove(*socket, terms), Proof::kTaken);
+    const auto socket = engine::TryConnect("127.0.0.1", engine::LocalPort(between));
+    EXPECT_EQ(engine::Prove(*socket, terms), engine::Proof::kTaken);
   });
   pollfd fd{between.fd(), POLLIN, 0};
   ::poll(&fd, 1, -1);
-  const Socket caller = Accept(between);
-  const auto there = TryConnect("127.0.0.1", port);
+  const engine::Socket caller = engine::Accept(between);
+  const auto there = engine::TryConnect("127.0.0.1", port);
   Overheard heard;
   Say(*there, heard.call = Hear(caller, kCallBytes));
   Say(caller, heard.answer = Hear(*there, kAnswerBytes));
@@ -94,7 +94,7 @@ class Stranger {
 
   // False if nobody listens.
   bool Visit(int64_t port, int way) {
-    auto socket = TryConnect("127.0.0.1", port);
+    auto socket = engine::TryConnect("127.0.0.1", port);
     if (!socket) return false;
     switch (way % kWays) {
       case 0:
@@ -113,10 +113,10 @@ class Stranger {
         break;
       case 4: {  // a rank of another run that asks for no proof
         std::string hello;
-        AppendNumber(1, hello);
-        AppendNumber(7, hello);
-        AppendText("somewhere", hello);
-        Send(*socket, MessageKind::kHello, hello);
+        engine::AppendNumber(1, hello);
+        engine::AppendNumber(7, hello);
+        engine::AppendText("somewhere", hello);
+        engine::Send(*socket, engine::MessageKind::kHello, hello);
         Hold(*std::move(socket));
         break;
       }
@@ -142,13 +142,13 @@ class Stranger {
   }
 
  private:
-  void Hold(Socket socket) {
+  void Hold(engine::Socket socket) {
     held_.push_back(std::move(socket));
     if (held_.size() > 40) held_.pop_front();
   }
 
   Overheard heard_;
-  std::deque<Socket> held_;
+  std::deque<engine::Socket> held_;
 };
 
 }  // namespace ridgeline::testing

@@ -16,7 +16,7 @@
 #include "tests/base/flips.h"
 #include "tests/base/temp_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -189,4 +189,4 @@ TEST_F(AlgorithmFileTest, BeginsAnewWhereThereWouldBeTooMuch) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

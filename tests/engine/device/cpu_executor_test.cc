@@ -10,7 +10,7 @@
 #include "engine/ops/optimizer.h"
 #include "engine/train/cpu_kernels.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 struct NoOperands {
@@ -87,4 +87,4 @@ TEST(CpuExecutor, MultipliesFp32AndBf16ItselfAndEmulatesTheRest) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

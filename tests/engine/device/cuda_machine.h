@@ -17,21 +17,21 @@
 #include "cuda_on_cpu/machine.h"
 #include "tests/engine/device/fake_libraries.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 namespace cuda_machine = cuda_on_cpu;
 inline CudaLibraries LibrariesHere() { return FakeLibraries(); }
 inline const Cudnn& (*CudnnHere())() { return FakeCudnn; }
 inline const Nccl& (*NcclHere())() { return FakeNccl; }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 
 #else
 
 #include "engine/comm/nccl/nccl.h"
 
 // The emulated machine's controls, for a GPU: it cannot be changed, and nothing counts its work.
-namespace ridgeline::cuda_machine {
+namespace ridgeline::engine::cuda_machine {
 
 struct MachineOptions {
   int devices = 1;
@@ -44,19 +44,19 @@ inline size_t AllocatedBytes() { return 0; }
 inline int64_t OpenHandles() { return 0; }
 inline int64_t GridsRun() { return 0; }
 
-}  // namespace ridgeline::cuda_machine
+}  // namespace ridgeline::engine::cuda_machine
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 inline CudaLibraries LibrariesHere() { return {}; }
 inline const Cudnn& (*CudnnHere())() { return LoadCudnn; }
 inline const Nccl& (*NcclHere())() { return LoadNccl; }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 
 #endif
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 inline constexpr bool kEmulatedMachine =
 #ifdef RIDGELINE_CUDA_ON_CPU
@@ -93,4 +93,4 @@ inline bool CanBe(int compute_capability) { return kEmulatedMachine || Capabilit
 // A GPU's capability, or the one that the emulated machine shall have.
 inline int CapabilityOr(int emulated) { return kEmulatedMachine ? emulated : CapabilityHere(); }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 #include "engine/comm/nccl/nccl.h"
 #include "engine/device/cuda/libraries.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // FakeTABLE(): a table of the fakes' functions.
 #define RIDGELINE_TAKE(name) fake.name = ::name;
@@ -98,4 +98,4 @@ RIDGELINE_WATCHED(Nccl, RIDGELINE_NCCL_FUNCTIONS)
 #undef RIDGELINE_WATCHED
 #undef RIDGELINE_WATCH
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "engine/device/layout.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 struct MixOperands {
@@ -114,4 +114,4 @@ TEST(Layout, EveryStorageBeginsAtAMultipleOf256) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

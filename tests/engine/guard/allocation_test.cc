@@ -82,7 +82,7 @@ void operator delete[](void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }
 void operator delete[](void* p, size_t) noexcept { std::free(p); }
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 TEST(Allocation, NothingIsAllocatedInsideAStep) {
@@ -119,6 +119,6 @@ TEST(Allocation, TheGuardSeesAnAllocation) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 
 #endif

@@ -6,7 +6,7 @@
 #include <random>
 #include <utility>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 void ExpectNoOverlap(const std::vector<Lifetime>& lives, const MemoryPlan& plan) {
@@ -129,4 +129,4 @@ TEST(Planner, EmptyStoragesTakeNothing) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -17,7 +17,7 @@
 #include "tests/engine/ops/op_runner.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int64_t kTokens = 40;  // not a multiple of 16 or 32
@@ -190,4 +190,4 @@ TEST(Linears, SomeLayersMayStayInBf16) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

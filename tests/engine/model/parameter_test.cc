@@ -10,7 +10,7 @@
 #include "run/spec.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 TEST(ModelShape, HasExactlyTheParametersOfEveryPreset) {
@@ -110,4 +110,4 @@ TEST(ModelShape, AnUntiedHeadIsAParameterOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -26,7 +26,7 @@
 #include "cuda_on_cpu/cudnn.h"
 #endif
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 [[maybe_unused]] constexpr int64_t kRuns = 2;  // of a call, by OpRunner
@@ -300,6 +300,6 @@ TEST(CudnnAttentionOnCuda, IsMissedInWords) {
 #endif
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 
 #endif

@@ -18,7 +18,7 @@
 #include "run/presets.h"
 #include "tests/engine/device/cuda_machine.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 struct DescribedDevice {
@@ -178,6 +178,6 @@ TEST_P(CudnnPlansOnCuda, FitTheTraceForOtherHeads) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 
 #endif

@@ -14,7 +14,7 @@
 #include "tests/engine/ops/every_target.h"
 #include "tests/engine/ops/op_runner.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 CpuKernelTable AttentionTable() {
@@ -403,4 +403,4 @@ TEST(Attention, KeepsScratchIndependentOfTheSequence) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

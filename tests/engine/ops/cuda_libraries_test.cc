@@ -10,7 +10,7 @@
 #include "base/shared_library.h"
 #include "engine/device/cuda/libraries.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::AllOf;
@@ -68,5 +68,5 @@ TEST(SharedLibrary, LoadsNvidiasWhereTheyAre) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

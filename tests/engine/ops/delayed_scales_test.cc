@@ -8,7 +8,7 @@
 #include "engine/ops/quantize.h"
 #include "tests/engine/ops/every_target.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 class DelayedScales : public EveryTarget {
@@ -68,4 +68,4 @@ TEST_P(DelayedScales, UpdatesEverySlot) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

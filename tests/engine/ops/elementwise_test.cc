@@ -10,7 +10,7 @@
 #include "engine/ops/philox.h"
 #include "tests/engine/ops/every_target.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int64_t kLengths[] = {1, 3, 16, 31, 32, 33, 64, 100, 1023, 2500};
@@ -466,4 +466,4 @@ TEST(ElementwiseRecord, RefusesOtherShapes) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

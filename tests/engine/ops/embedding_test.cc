@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tests/engine/ops/every_target.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 class EmbeddingOp : public EveryTarget {
@@ -193,4 +193,4 @@ TEST(EmbeddingRecord, RefusesOtherShapes) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

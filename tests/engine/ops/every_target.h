@@ -26,7 +26,7 @@
 #include "engine/ops/cuda/kernels.h"
 #endif
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 inline std::vector<int64_t> CompiledTargets() {
   std::vector<int64_t> targets;
@@ -165,4 +165,4 @@ inline void ExpectSameForAnyThreads(const OpKernels& kernels,
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

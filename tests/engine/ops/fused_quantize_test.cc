@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "tests/engine/ops/every_target.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr double kEps = 1e-5;
@@ -294,4 +294,4 @@ TEST_P(FusedQuantizing, NormsAreThoseThatWereStoredBefore) {
 #endif
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

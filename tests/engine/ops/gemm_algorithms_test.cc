@@ -21,7 +21,7 @@
 #include "tests/engine/device/fake_libraries.h"
 #include "tests/engine/ops/op_runner.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::HasSubstr;
@@ -284,5 +284,5 @@ TEST_F(GemmAlgorithmsOnCuda, GiveEverythingBackWhereTheRuntimeFails) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -26,7 +26,7 @@
 #include "tests/engine/ops/op_runner.h"
 #include "tests/engine/ops/product_error.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::HasSubstr;
@@ -496,5 +496,5 @@ TEST(GemmOnCuda, RefusesCodesThatWereRecordedForCpus) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -23,7 +23,7 @@
 #include "tests/engine/device/fake_libraries.h"
 #include "tests/engine/ops/op_runner.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::ElementsAre;
@@ -297,5 +297,5 @@ TEST_F(GemmEpiloguesOnCuda, SayWhichCallFailedAndGiveEverythingBack) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -19,7 +19,7 @@
 #include "tests/engine/ops/op_runner.h"
 #include "tests/engine/ops/product_error.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 CpuKernelTable GemmTable() {
@@ -435,4 +435,4 @@ TEST(QuantizedGemmRecord, RefusesOperandsOfDifferentLengths) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -15,7 +15,7 @@
 
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // NaN in every dtype of numbers, or small numbers that differ in every place. Setting single bytes would take a
 // sanitizer minutes over a large slab.
@@ -91,4 +91,4 @@ inline void RunOnWhatItDeclares(const OpCall& call, const int64_t* offsets, std:
   copy(first, slab, writes);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

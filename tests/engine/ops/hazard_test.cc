@@ -6,7 +6,7 @@
 
 #include <array>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 struct CopyOperands {
@@ -58,4 +58,4 @@ TEST(Hazard, AnUndeclaredReadIsFound) {
 TEST(Hazard, AnUnwrittenResultIsFound) { EXPECT_FATAL_FAILURE(Hold(LeavesAPart), "copy made bytes 4 "); }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tests/engine/ops/every_target.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 class Loss : public EveryTarget {
@@ -224,4 +224,4 @@ TEST(LossRecord, RefusesOtherShapes) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "tests/engine/ops/every_target.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr double kNormEps = 1e-5;
@@ -398,4 +398,4 @@ TEST(NormRecord, RefusesOtherShapes) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -19,7 +19,7 @@
 #include "tests/engine/device/cuda_machine.h"
 #endif
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct OpKernels {
   // Both throw Error(kInternal) if the device has no kernel for the call's op. `slab` is all of `run.slab`'s memory. A
@@ -102,4 +102,4 @@ struct OpKernels {
 #endif
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

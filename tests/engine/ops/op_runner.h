@@ -21,7 +21,7 @@
 #include "tests/engine/ops/hazard.h"
 #include "tests/engine/ops/op_kernels.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The inputs that most ops compute with.
 inline constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
@@ -211,4 +211,4 @@ class OpRunner {
   std::vector<std::shared_ptr<KernelState>> states_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

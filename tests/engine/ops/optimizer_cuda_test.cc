@@ -15,7 +15,7 @@
 #include "engine/ops/optimizer.h"
 #include "tests/engine/device/cuda_machine.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 class CudaOptimizer : public testing::TestWithParam<uint64_t> {
@@ -122,5 +122,5 @@ TEST_P(CudaOptimizer, UsersOfReusedMemoryRunAfterItsLastUser) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "tests/engine/ops/every_target.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int kSteps = 20;
@@ -390,4 +390,4 @@ TEST_P(Optimizer, LossScalingSkipsHalvesAndDoubles) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // The known answers of Random123 (kat_vectors, philox4x32 10).
@@ -44,4 +44,4 @@ TEST(Philox, DropoutsThreshold) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -6,7 +6,7 @@
 
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The errors of a GPU's product. NVIDIA does not say which way its library rounds to TF32, nor that it does, so either
 // operand may be off by a step. The library may store a product in c's type before it adds c or a bias. Tensor cores
@@ -28,4 +28,4 @@ inline double RoundingError(DType out, double roundings, double product, double 
   return (std::abs(product + c + bias) * roundings + kRoundedBetween * between) / 256;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -15,7 +15,7 @@
 #include "tests/engine/ops/every_target.h"
 #include "tests/engine/precision/casts.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -597,4 +597,4 @@ TEST(QuantizeRecord, RefusesWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -7,7 +7,7 @@
 #include "engine/precision/reference.h"
 #include "tests/engine/ops/every_target.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 class QuantizedRows : public EveryTarget {
@@ -77,4 +77,4 @@ TEST_P(QuantizedRows, ArePartsOfTheReference) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

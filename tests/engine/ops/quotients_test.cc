@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Divides as the kernels do (codes_nv-inl.h). For each divisor d it tries the dividends whose quotients are nearest to
@@ -33,4 +33,4 @@ TEST(Quotients, CorrectedProductsAreRoundedOnce) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

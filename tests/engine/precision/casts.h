@@ -15,7 +15,7 @@
 #include "engine/precision/formats.h"
 #include "tests/source_dir.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct Cast {
   float value;
@@ -55,4 +55,4 @@ inline std::vector<Cast> RoundedCodes(Format format) {
   return casts;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

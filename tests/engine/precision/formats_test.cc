@@ -12,7 +12,7 @@
 #include "engine/precision/tf32.h"
 #include "tests/engine/precision/casts.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr Format kFormats[] = {Format::kE4M3, Format::kE5M2, Format::kE2M1};
@@ -206,4 +206,4 @@ TEST(Tf32, HasTheRangeOfFp32) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

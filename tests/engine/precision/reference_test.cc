@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using testing::Each;
@@ -227,4 +227,4 @@ TEST(Reference, StochasticRowsDrawWholeGroups) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -11,7 +11,7 @@
 #include "engine/train/trainer.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Every gradient after one step, and every weight after two, as bits, so that a NaN equals itself.
@@ -67,4 +67,4 @@ TEST(RecomputePolicy, GradientsAreBitIdenticalUnderEveryPolicy) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

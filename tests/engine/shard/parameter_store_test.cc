@@ -10,7 +10,7 @@
 #include "engine/step/program.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 RunSpec Sharded(const std::string& family, const std::string& shard, int64_t ranks, Json more = {}) {
@@ -238,4 +238,4 @@ TEST(ParameterStore, SharesStateAlongTheDataAxisAlone) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

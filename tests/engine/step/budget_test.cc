@@ -11,7 +11,7 @@
 #include "engine/step/program.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 std::map<std::string, double> PartsInMs(const std::vector<BudgetLine>& lines) {
@@ -194,4 +194,4 @@ TEST(Budget, HasEveryCallOfEveryTinyStep) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -11,7 +11,7 @@
 #include "tests/engine/ops/op_runner.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Fills every persistent storage with harmless values: indices into any vocabulary, codes that are numbers.
@@ -82,4 +82,4 @@ TEST(Ops, HaveWholeRows) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 #include "engine/train/trainer.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 TEST(Program, TheSlabIsTheSameOnMetaAndOnTheCpu) {
@@ -173,4 +173,4 @@ TEST(Program, CountsTheFlopsOfATransformer) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -15,7 +15,7 @@
 #include "run/spec.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::ElementsAre;
@@ -141,4 +141,4 @@ TEST(TraceFile, HasOneOfTwoFormats) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

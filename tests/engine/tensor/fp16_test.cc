@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Straight from IEEE 754: sign, 5 bits of exponent, 10 of mantissa.
@@ -54,4 +54,4 @@ TEST(Fp16, OverflowsToInfinity) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -11,7 +11,7 @@
 #include "run/names.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 RunSpec CalibratedBase(const Json& more) {
@@ -77,4 +77,4 @@ TEST(Calibrate, SaysWhatCallsAndStepsTook) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -25,7 +25,7 @@
 #include "tests/engine/comm/ranks.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -551,4 +551,4 @@ TEST_F(CheckpointFilesTest, WeightsThatAreNotFiniteAreNotSaved) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

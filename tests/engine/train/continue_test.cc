@@ -12,7 +12,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -190,4 +190,4 @@ TEST_F(ContinueTest, AFolderThatCannotBeWrittenIsTheStoragesFaultBeforeTheFirstS
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -25,7 +25,7 @@
 #include "tests/engine/train/specs.h"
 #include "tests/fakes/fake_nvml.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::Each;
@@ -172,5 +172,5 @@ TEST(CudaRanksOfOneRun, TakeTheSameAlgorithms) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -28,7 +28,7 @@
 #include "tests/engine/device/cuda_machine.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 const CudaKernelTable& Kernels() {
@@ -256,5 +256,5 @@ TEST(CudaStepsOfCodes, AreMultipliedByTensorCoresAsTheCpuDoes) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -29,7 +29,7 @@
 #include "cuda_on_cpu/cudnn.h"
 #endif
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -596,5 +596,5 @@ TEST_F(CudaTrainer, EndsForWantOfMemoryWhicheverCallOfALibraryFindsNone) {
 #endif
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

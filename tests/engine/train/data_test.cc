@@ -7,7 +7,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 struct Tokens {
@@ -52,4 +52,4 @@ TEST(Data, RanksTogetherReadTheRowsOfOne) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::ElementsAre;
@@ -64,4 +64,4 @@ TEST(History, TravelsToTheBit) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

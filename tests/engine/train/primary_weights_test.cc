@@ -15,7 +15,7 @@
 #include "tests/engine/train/rank_processes.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 struct Kind {
@@ -246,4 +246,4 @@ TEST(PrimaryWeights, ShardedWeightsWithoutMasterAreThoseOfOneProcess) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

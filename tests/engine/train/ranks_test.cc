@@ -20,7 +20,7 @@
 #include "tests/engine/train/rank_processes.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::AllOf;
@@ -78,7 +78,7 @@ class Ranks : public ::testing::TestWithParam<Sharing> {
       EXPECT_EQ(figures.host, want.environment.at("hostname"));
       EXPECT_GT(figures.rss_peak_bytes, 0);
 #ifndef RIDGELINE_SANITIZED
-      EXPECT_LT(figures.rss_peak_bytes, figures.planned_peak_bytes + kProcessBaseBytes);
+      EXPECT_LT(figures.rss_peak_bytes, figures.planned_peak_bytes + predict::kProcessBaseBytes);
 #endif
     }
   }
@@ -271,4 +271,4 @@ TEST(Disagreement, WithTheEnvironmentIsInvalid) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

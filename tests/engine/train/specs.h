@@ -10,7 +10,7 @@
 #include "run/names.h"
 #include "run/spec.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 inline RunSpec SpecFrom(const Json& values) {
   std::vector<Problem> problems;
@@ -75,4 +75,4 @@ void ForEachConfiguration(const Fn& fn) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

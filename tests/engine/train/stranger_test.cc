@@ -13,7 +13,7 @@
 #include "tests/engine/train/rank_processes.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using testing::RankProcesses;
@@ -142,4 +142,4 @@ TEST(Strangers, ChangeNothingOfARunBitByBit) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -13,7 +13,7 @@
 #include "engine/train/trainer.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 class ThreadLimit {
@@ -86,4 +86,4 @@ TEST(Threads, LossesGradientsAndWeightsAreTheSameToTheBit) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -9,7 +9,7 @@
 
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 Json Tiny(const std::string& family = "llama") {
@@ -189,4 +189,4 @@ TEST(Trainer, LearningRateWarmsUpAndFollowsTheCosine) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

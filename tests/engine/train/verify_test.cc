@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "engine/train/safetensors.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -90,4 +90,4 @@ TEST(Verify, AWrongLogitIsFound) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -23,7 +23,7 @@
 #include "tests/engine/comm/ranks.h"
 #include "tests/engine/train/specs.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -423,4 +423,4 @@ TEST(ModelConfig, SaysWhatTransformersHasToKnow) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

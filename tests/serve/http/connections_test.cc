@@ -13,7 +13,7 @@
 
 #include "serve/connection.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 using ::testing::HasSubstr;
@@ -154,4 +154,4 @@ TEST_F(ConnectionsTest, TakesAnAnswerOfAnotherThreadAndDropsOneForAClosedConnect
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

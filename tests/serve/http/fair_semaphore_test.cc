@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 TEST(FairSemaphore, LetsNoMoreInThanThereArePlaces) {
@@ -36,4 +36,4 @@ TEST(FairSemaphore, EveryWaiterEntersInTheEnd) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

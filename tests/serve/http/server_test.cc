@@ -20,7 +20,7 @@
 #include "tests/report/sample.h"
 #include "tests/store/samples.h"
 
-namespace ridgeline {
+namespace ridgeline::serve {
 namespace {
 
 using ::testing::AllOf;
@@ -34,7 +34,7 @@ class Served {
       : site_(db(), {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports"}, clock_, options.base_path),
         server_(site_, WithAddress(std::move(options))) {
     {
-      Store store = Store::Open(db(), Store::Mode::kReadWrite);
+      store::Store store = store::Store::Open(db(), store::Store::Mode::kReadWrite);
       report_sample::FillSample(store);
     }
     thread_ = std::thread([this] { server_.Run([this] { return stop_.load(); }); });
@@ -246,7 +246,7 @@ TEST(SiteServer, TellsWhatIsLiveAsItChanges) {
   const std::string said = EventsUntil(served, "/events", [&](const std::string& so_far) {
     if (!added && so_far.find("\n\n") != std::string::npos) {
       added = true;
-      Store store = Store::Open(served.db(), Store::Mode::kReadWrite);
+      store::Store store = store::Store::Open(served.db(), store::Store::Mode::kReadWrite);
       store.PutSweep(samples::Sweep("later"), points);
     }
     return so_far.find("/sweeps/later") != std::string::npos;
@@ -289,4 +289,4 @@ TEST(SiteServer, SaysWhereItCannotListen) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::serve

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int64_t kLookAgainNs = 100'000'000;
@@ -82,4 +82,4 @@ Socket AuthenticatedListener::Await(const std::function<bool()>& gives_up) {
   return Socket();
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -18,7 +18,7 @@
 #include "engine/comm/gloo/handshake.h"
 #include "engine/comm/gloo/wire.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class AuthenticatedListener {
  public:
@@ -56,4 +56,4 @@ class AuthenticatedListener {
   int64_t refused_ = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -9,7 +9,7 @@
 #include "engine/comm/gloo/collective_queue.h"
 #include "engine/tensor/bf16.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 std::byte* Bytes(const CpuRun& run, const Tensor& tensor) {
@@ -94,4 +94,4 @@ void AddCollectivesCpu(CpuKernelTable& table) {
   table[&kMaxOverRanks].run = MaxOverRanks;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

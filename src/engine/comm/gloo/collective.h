@@ -3,8 +3,8 @@
 
 #include "engine/device/cpu/kernel.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 void AddCollectivesCpu(CpuKernelTable& table);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

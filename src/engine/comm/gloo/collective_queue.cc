@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 CollectiveQueue::CollectiveQueue(Communicator& communicator)
     : communicator_(communicator), thread_([this] { Fly(); }) {}
@@ -63,4 +63,4 @@ void CollectiveQueue::Fly() {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -12,7 +12,7 @@
 
 #include "engine/device/cpu/kernel.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class Communicator;
 
@@ -58,4 +58,4 @@ class CollectiveQueue {
   std::thread thread_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -21,7 +21,7 @@
 #include "engine/tensor/bf16.h"
 #include "ridgeline/json_fault.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int64_t kSegmentBytes = 1 << 20;
@@ -341,4 +341,4 @@ std::unique_ptr<Communicator> ConnectGloo(const RankEnvironment& place,
   return std::make_unique<GlooCommunicator>(place, identity, mesh);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

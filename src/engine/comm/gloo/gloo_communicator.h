@@ -12,7 +12,7 @@
 #include "engine/comm/communicator.h"
 #include "engine/comm/gloo/rank_environment.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Connects this process with the other ranks; returns when all are connected, also the groups along the axes of the
 // mesh. REQUIRES: the mesh has the place's number of ranks, and is the same on every rank. `identity` names what must
@@ -30,4 +30,4 @@ inline std::unique_ptr<Communicator> ConnectGloo(const RankEnvironment& place,
   return ConnectGloo(place, identity, Mesh({.data = place.world}));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 GlooThread::GlooThread(std::shared_ptr<::gloo::transport::tcp::Device> device,
                        std::function<void(const std::string&)> failed)
@@ -67,4 +67,4 @@ void GlooThread::Begin(const Asked& asked) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -21,7 +21,7 @@
 
 #include "engine/comm/gloo/wire.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class GlooThread final : private ::gloo::transport::tcp::Handler {
  public:
@@ -68,4 +68,4 @@ class GlooThread final : private ::gloo::transport::tcp::Handler {
   bool gave_up_ = false;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr std::string_view kGreeting = "ridgeline ranks\n";
@@ -103,4 +103,4 @@ Proof Prove(const Socket& socket, const Terms& terms) {
   return SendAtOnce(socket, View(ProofOf(terms, "connected", nonce, others_nonce))) ? Proof::kTaken : Proof::kNoAnswer;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

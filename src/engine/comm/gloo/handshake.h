@@ -18,7 +18,7 @@
 #include "engine/comm/gloo/secret.h"
 #include "engine/comm/gloo/wire.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // What both ends must agree on.
 struct Terms {
@@ -47,4 +47,4 @@ class Answer {
 enum class Proof { kTaken, kWrong, kNoAnswer };
 Proof Prove(const Socket& socket, const Terms& terms);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 int64_t BeatNs(double timeout_s) {
   return std::clamp<int64_t>(static_cast<int64_t>(timeout_s * 0.05e9), 5'000'000, 1'000'000'000);
@@ -236,4 +236,4 @@ MeetingPlace::Guest* MeetingPlace::Of(int64_t rank) {
 
 std::string MeetingPlace::Name(const Guest& guest) { return fmt::format("rank {} on {}", guest.rank, guest.host); }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -23,7 +23,7 @@
 #include "engine/comm/gloo/wire.h"
 #include "engine/comm/mesh.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // How often each side says that it is alive, and how long it may be silent: together less than the time limit.
 int64_t BeatNs(double timeout_s);
@@ -91,4 +91,4 @@ class MeetingPlace {
 std::string EncodeError(const Error& error);
 Error DecodeError(std::string_view body);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 std::string_view Text(const char* name) {
@@ -63,4 +63,4 @@ bool IsFirstRank() {
   return rank.empty() || rank == "0";
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct RankEnvironment {
   int64_t rank = 0;   // RANK
@@ -36,4 +36,4 @@ int64_t LocalRanks();
 // Whether RANK is 0 or not set: that rank prints and writes results. Never throws.
 bool IsFirstRank();
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int64_t kRetryNs = 10'000'000;
@@ -64,7 +64,7 @@ void CheckMayMeetAt(const std::string& address, const RankEnvironment& place) {
 Rendezvous::Rendezvous(const RankEnvironment& place, const Mesh& mesh, std::function<void()> on_lost)
     : place_(place), on_lost_(std::move(on_lost)), entered_(std::max<size_t>(1, mesh.Groupings().size())) {
   if (place.rank == 0) {
-    Socket listener = ridgeline::Listen(place.master_address, place.master_port);
+    Socket listener = engine::Listen(place.master_address, place.master_port);
     CheckMayMeetAt(LocalAddress(listener), place);
     const std::optional<Secret> secret = SecretOf(place);
     if (!secret) {
@@ -206,4 +206,4 @@ void Rendezvous::Tell(MessageKind kind, std::string_view body) {
 
 std::string Rendezvous::First() const { return "rank 0 on " + place_.master_address; }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -20,7 +20,7 @@
 #include "engine/comm/gloo/wire.h"
 #include "engine/comm/mesh.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class Rendezvous {
  public:
@@ -89,4 +89,4 @@ class Rendezvous {
   std::thread thread_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

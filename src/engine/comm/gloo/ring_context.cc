@@ -27,7 +27,7 @@
 #include "base/folders.h"
 #include "engine/comm/gloo/authenticated_listener.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace tcp = ::gloo::transport::tcp;
 namespace {
 
@@ -176,4 +176,4 @@ void RingContext::Pair(int peer, const Socket& connection) {
   if (!swapped) ThrowErrno("cannot hand a connection to Gloo");
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -25,7 +25,7 @@
 #include "engine/comm/gloo/rendezvous.h"
 #include "engine/comm/mesh.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class RingContext final : public ::gloo::Context {
  public:
@@ -51,4 +51,4 @@ class RingContext final : public ::gloo::Context {
   std::optional<GlooThread> thread_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "base/secret_file.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 namespace fs = std::filesystem;
 
@@ -71,4 +71,4 @@ void FillRandomly(char* bytes, size_t count) {
   randombytes_buf(bytes, count);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class Secret {
  public:
@@ -35,4 +35,4 @@ bool AreEqual(const Secret::Mac& a, const Secret::Mac& b);
 // Fills with random bytes that nobody can foresee.
 void FillRandomly(char* bytes, size_t count);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr size_t kHeaderBytes = sizeof(uint32_t) + 1;
@@ -202,4 +202,4 @@ std::string TakeText(std::string_view& body) {
   return text;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

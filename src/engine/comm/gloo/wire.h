@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 enum class MessageKind : uint8_t {
   kHello,         // from a rank: its number, the number of ranks, and its host
@@ -80,4 +80,4 @@ int64_t TakeNumber(std::string_view& body);  // 0 if it is missing
 void AppendText(std::string_view text, std::string& body);
 std::string TakeText(std::string_view& body);  // empty if it is missing
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -4,7 +4,7 @@
 #include "engine/comm/nccl/collective_stream.h"
 #include "engine/comm/nccl/nccl_communicator.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 void Queue(const OpCall& call, const CudaRun& run, KernelState* /*state*/) { run.collectives->Queue(call, run); }
@@ -32,4 +32,4 @@ std::unique_ptr<CudaCollectives> MakeCudaCollectives(Communicator& ranks, const 
   });
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 #include "engine/device/cuda/collectives.h"
 #include "engine/device/cuda/kernel.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 void AddCollectivesCuda(CudaKernelTable& table);
 
@@ -17,4 +17,4 @@ void AddCollectivesCuda(CudaKernelTable& table);
 // ConnectNccl throw. Tests supply their own NCCL.
 std::unique_ptr<CudaCollectives> MakeCudaCollectives(Communicator& ranks, const Nccl& (*nccl)() = LoadNccl);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -6,7 +6,7 @@
 #include "engine/device/cuda/launch.h"
 #include "engine/device/cuda/types.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int kCollectiveThreads = 256;
@@ -84,4 +84,4 @@ void SumOfEqualsCuda(void* values, DType dtype, int64_t count, int64_t equals, c
   });
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

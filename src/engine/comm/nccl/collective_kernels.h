@@ -7,7 +7,7 @@
 
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // *count += 1. `count` is pinned memory of the host, which may read it at any time. Only one stream may write it.
 void CountCuda(uint64_t* count, cudaStream_t stream);
@@ -19,4 +19,4 @@ void TakeMeanCuda(const float* mean, DType dtype, void* to, int64_t elements, bo
 // and rounded each time.
 void SumOfEqualsCuda(void* values, DType dtype, int64_t count, int64_t equals, cudaStream_t stream);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -6,7 +6,7 @@
 #include "engine/comm/nccl/collective_kernels.h"
 #include "engine/device/cuda/kernel.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 std::byte* Bytes(const CudaRun& run, const Tensor& tensor) {
@@ -80,4 +80,4 @@ void CollectiveStream::Fly(const OpCall& call, const CudaRun& run) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -15,7 +15,7 @@
 #include "engine/device/cuda/collectives.h"
 #include "engine/device/cuda/runtime.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class CollectiveStream final : public CudaCollectives {
  public:
@@ -46,4 +46,4 @@ class CollectiveStream final : public CudaCollectives {
   std::map<Communicator*, std::unique_ptr<DeviceCommunicator>> devices_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

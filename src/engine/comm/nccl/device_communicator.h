@@ -16,7 +16,7 @@
 
 #include "engine/comm/communicator.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class DeviceCommunicator {
  public:
@@ -51,4 +51,4 @@ class DeviceCommunicator {
 
 std::unique_ptr<DeviceCommunicator> MakeVirtualDeviceCommunicator(int64_t world);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

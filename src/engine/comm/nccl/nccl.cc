@@ -9,7 +9,7 @@
 #include "base/shared_library.h"
 #include "engine/device/cuda/runtime.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // The first release that NVIDIA builds for CUDA 13 (nccl_2.27.7-1+cuda13.0), whose runtime shares the device with ours.
@@ -74,4 +74,4 @@ void CheckNccl(const Nccl& nccl, ncclResult_t result, const char* what) {
               "NCCL_DEBUG=INFO makes NCCL say more; NCCL_SOCKET_IFNAME names the network that it may use");
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -3,7 +3,7 @@
 
 #include <nccl.h>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Every function of the library that we call.
 #define RIDGELINE_NCCL_FUNCTIONS(FUNCTION) \
@@ -34,4 +34,4 @@ const Nccl& LoadNccl();
 // the operation. NCCL does not distinguish our faults from the network's.
 void CheckNccl(const Nccl& nccl, ncclResult_t result, const char* what);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

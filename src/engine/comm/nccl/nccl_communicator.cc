@@ -14,7 +14,7 @@
 #include "engine/comm/nccl/collective_kernels.h"
 #include "engine/device/cuda/runtime.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -247,4 +247,4 @@ std::unique_ptr<DeviceCommunicator> ConnectNccl(const Nccl& nccl, Communicator& 
   return std::make_unique<NcclCommunicator>(nccl, ranks);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -21,11 +21,11 @@
 #include "engine/comm/nccl/device_communicator.h"
 #include "engine/comm/nccl/nccl.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Called by every rank at the same place among its collectives. The device that it is to use must be current; no two
 // ranks may share one. The Communicator and the library must outlive it. Throws Error(kInfrastructure) for NCCL's
 // failures and, if a rank is lost, with the reason.
 std::unique_ptr<DeviceCommunicator> ConnectNccl(const Nccl& nccl, Communicator& ranks);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -2,7 +2,7 @@
 #include "engine/comm/nccl/device_communicator.h"
 #include "engine/device/cuda/runtime.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 void Copy(const void* from, void* to, int64_t bytes, cudaStream_t stream) {
@@ -37,4 +37,4 @@ std::unique_ptr<DeviceCommunicator> MakeVirtualDeviceCommunicator(int64_t world)
   return std::make_unique<VirtualDeviceCommunicator>(world);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

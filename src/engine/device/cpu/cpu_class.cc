@@ -17,7 +17,7 @@
 #include <unistd.h>
 #endif
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr std::array<std::pair<CpuClass, std::string_view>, 5> kNames = {{{CpuClass::kBaseline, "baseline"},
@@ -100,4 +100,4 @@ CpuClass ThisCpuClass() {
   return chosen;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Each class includes those before it. Within a class, results repeat to the bit, with any number of threads.
 enum class CpuClass : uint8_t {
@@ -22,4 +22,4 @@ std::string_view CpuClassName(CpuClass cpu_class);
 // Error(kInvalid) if the variable names no class, or one that this CPU does not have.
 CpuClass ThisCpuClass();
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

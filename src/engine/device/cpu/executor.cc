@@ -17,7 +17,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Returns what RLIMIT_DATA leaves; the largest number if there is no limit.
@@ -113,4 +113,4 @@ void CpuExecutor::Step(const StepInputs& inputs) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -11,7 +11,7 @@
 #include "engine/device/cpu/kernel.h"
 #include "engine/device/layout.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Anonymous memory in huge pages, if available. The pages hold zeros and cost nothing until they are touched.
 class Slab {
@@ -82,4 +82,4 @@ class CpuExecutor final : public Executor {
   std::vector<float> scalars_;  // read and not taken yet
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

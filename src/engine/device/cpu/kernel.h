@@ -10,7 +10,7 @@
 #include "engine/device/kernel_state.h"
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class CollectiveQueue;
 
@@ -36,4 +36,4 @@ struct CpuKernel {
 
 using CpuKernelTable = std::unordered_map<const OpDef*, CpuKernel>;
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

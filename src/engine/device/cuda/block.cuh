@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xffffffff;
@@ -89,4 +89,4 @@ __device__ void StoreVec(T* to, const Vec<T, kCount>& vec) {
   *static_cast<Vec<T, kCount>*>(__builtin_assume_aligned(to, sizeof(T) * kCount)) = vec;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

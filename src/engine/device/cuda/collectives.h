@@ -3,7 +3,7 @@
 
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct CudaRun;
 
@@ -27,4 +27,4 @@ class CudaCollectives {
   virtual void Check() = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

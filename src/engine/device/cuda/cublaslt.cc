@@ -10,7 +10,7 @@
 #define RIDGELINE_TEXT(macro) RIDGELINE_QUOTED(macro)
 #define RIDGELINE_QUOTED(text) #text
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 const char* NameOf(cublasStatus_t status) {
@@ -59,4 +59,4 @@ void CheckCublasLt(cublasStatus_t status, std::string_view what) {
   throw Error(kind, fmt::format("cuBLASLt: {} failed: {} ({})", what, NameOf(status), static_cast<int>(status)));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

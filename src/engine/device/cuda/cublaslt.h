@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Every function of the library that we call.
 #define RIDGELINE_CUBLASLT_FUNCTIONS(FUNCTION)   \
@@ -36,4 +36,4 @@ const CublasLt& LoadCublasLt();
 // Throws Error with an explanation unless `status` is success; `what` names the operation.
 void CheckCublasLt(cublasStatus_t status, std::string_view what);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

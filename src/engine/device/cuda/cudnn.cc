@@ -9,7 +9,7 @@
 #include "base/shared_library.h"
 #include "engine/device/cuda/runtime.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 const Cudnn& LoadCudnn() {
   static const Cudnn table = [] {
@@ -63,4 +63,4 @@ void CheckCudnn(const Cudnn& cudnn, cudnnStatus_t status, const char* what) {
   throw Error(kind, fmt::format("cuDNN: {} failed: {}", what, CudnnWords(cudnn, status)));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

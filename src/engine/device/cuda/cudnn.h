@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Every function of the library that we call.
 #define RIDGELINE_CUDNN_FUNCTIONS(FUNCTION) \
@@ -39,4 +39,4 @@ bool IsOfMachine(cudnnStatus_t status);
 // Throws Error with an explanation unless `status` is success; `what` names the operation.
 void CheckCudnn(const Cudnn& cudnn, cudnnStatus_t status, const char* what);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -7,7 +7,7 @@
 
 #include "engine/device/cuda/kernel.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct CudaEpilogue {
   std::string work;  // its key in an algorithm file; empty: there is none
@@ -17,4 +17,4 @@ struct CudaEpilogue {
 // The part of `other`, a call before or after `call`, that can be done in `call`.
 using FindEpilogue = CudaEpilogue (*)(const OpCall& call, const OpCall& other, const CudaRun& run);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

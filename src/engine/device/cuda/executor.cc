@@ -16,7 +16,7 @@
 #include "engine/device/cuda/order.h"
 #include "engine/device/cuda/ranges.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 int Attribute(cudaDeviceAttr attribute, int device) {
@@ -414,4 +414,4 @@ void CudaExecutor::RunTimed() {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -21,7 +21,7 @@
 #include "engine/device/executor.h"
 #include "engine/device/layout.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Pinned memory for writing and reading tensors. A write waits for the device only if the device is kSlots pieces
 // behind, so that the host can prepare the next steps.
@@ -158,4 +158,4 @@ class CudaExecutor final : public Executor {
   CudaGraphExec graph_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 
 #include "engine/device/cuda/runtime.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr size_t kRuns = 5;
@@ -98,4 +98,4 @@ std::optional<size_t> Fastest(size_t ways, const Queue& queue, cudaStream_t stre
   return static_cast<size_t>(first - ms.begin());
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

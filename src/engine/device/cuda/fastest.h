@@ -7,7 +7,7 @@
 #include <functional>
 #include <optional>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The conditions of a step, for measurements outside of a step: the device has been busy for a while, so that its
 // clocks are those of a step, and its caches hold other data.
@@ -24,4 +24,4 @@ struct StepLoad {
 std::optional<size_t> Fastest(size_t ways, const std::function<bool(size_t way)>& queue, cudaStream_t stream,
                               StepLoad* load = nullptr);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr unsigned kTextBytes = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE, the longest
@@ -75,4 +75,4 @@ GpuCards FindGpuCards(const Nvml& (*load)()) {
   return found;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 
 #include "base/nvml.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct GpuCard {
   std::string name;
@@ -31,4 +31,4 @@ struct GpuCards {
 // The GPUs of this machine that the job can see. Never throws.
 GpuCards FindGpuCards(const Nvml& (*load)() = LoadNvml);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

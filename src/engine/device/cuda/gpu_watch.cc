@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "run/gpu_limits.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 class GpuWatch::Card {
  public:
   Card(const std::string& pci_bus_id, const Nvml& (*load)(), std::chrono::milliseconds period,
@@ -246,4 +246,4 @@ std::string GpuWatch::mig() const { return card_ ? card_->mig() ? "on" : "off" :
 
 GpuFigures GpuWatch::Figures() const { return card_ ? card_->Figures() : GpuFigures(); }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

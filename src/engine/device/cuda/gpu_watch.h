@@ -10,7 +10,7 @@
 #include "base/nvml.h"
 #include "ridgeline/run.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Samples one card periodically on its own thread: about ten queries to the driver, which take less than a millisecond.
 // Figures that NVML does not report are not taken. No call throws: a run continues without these figures.
@@ -56,4 +56,4 @@ class GpuWatch {
   std::string problem_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -14,7 +14,7 @@
 #include "engine/device/kernel_state.h"
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 class AlgorithmFile;
 class CudaCollectives;
@@ -64,4 +64,4 @@ struct CudaKernel {
 
 using CudaKernelTable = std::unordered_map<const OpDef*, CudaKernel>;
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -9,7 +9,7 @@
 
 #include "engine/device/cuda/runtime.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct LaunchShape {
   dim3 grid;
@@ -39,4 +39,4 @@ void Launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Params
 // The number of blocks for `count` items, with `each` per block.
 inline unsigned BlocksFor(int64_t count, int64_t each) { return static_cast<unsigned>((count + each - 1) / each); }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

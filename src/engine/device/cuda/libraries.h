@@ -5,7 +5,7 @@
 #include "engine/device/cuda/cublaslt.h"
 #include "engine/device/cuda/cudnn.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Each is loaded when a kernel first needs it. Tests supply their own tables.
 struct CudaLibraries {
@@ -13,4 +13,4 @@ struct CudaLibraries {
   const Cudnn& (*cudnn)() = LoadCudnn;  // null: attention uses our own kernels
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Whether both share a storage.
@@ -99,4 +99,4 @@ bool TraceOrder::MayMove(size_t moved, size_t to) const {
   return std::ranges::all_of(call.reads(), lives) && std::ranges::all_of(call.writes(), lives);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -10,7 +10,7 @@
 #include "engine/device/layout.h"
 #include "engine/device/trace.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The bytes of the slab that some calls touch, and those that they change. (Storages with disjoint lifetimes may share
 // bytes.)
@@ -73,4 +73,4 @@ class TraceOrder {
   std::vector<size_t> first_, last_;  // the first and the last call that touches each storage
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

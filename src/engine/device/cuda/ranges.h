@@ -3,7 +3,7 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // A range on this thread, from construction to destruction. Without a tool, it costs two checks of a pointer, and one
 // of whether NVTX is ready. That check is needed because NVTX's own first call writes pointers that other threads'
@@ -19,4 +19,4 @@ class NvtxRange {
   NvtxRange& operator=(const NvtxRange&) = delete;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

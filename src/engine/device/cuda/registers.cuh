@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // For __launch_bounds__ of kernels with many registers: the least blocks per multiprocessor. Without a value, ptxas
 // would spill a few bytes rather than allow fewer blocks than it prefers.
@@ -20,4 +20,4 @@ __device__ __forceinline__ void Unrolled(const Fn& fn) {
   (std::make_integer_sequence<int, kCount>());
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 struct Meaning {
@@ -133,4 +133,4 @@ PinnedBuffer NewPinnedBuffer(int64_t bytes) {
   return PinnedBuffer(static_cast<std::byte*>(memory));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

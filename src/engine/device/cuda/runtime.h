@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Throws Error with an explanation unless `error` is cudaSuccess; `what` names the call. kOutOfMemory if the device's
 // memory, or memory that it can reach, is exhausted; kInfrastructure if the driver, the device or the build is not what
@@ -51,4 +51,4 @@ CudaEvent NewCudaEvent(bool timed = false);
 DeviceBuffer NewDeviceBuffer(int64_t bytes);
 PinnedBuffer NewPinnedBuffer(int64_t bytes);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Calls fn(T{}) with the type of a floating dtype. Throws Error(kInternal) for another.
 template <typename Fn>
@@ -24,4 +24,4 @@ void WithCudaType(DType dtype, Fn&& fn) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

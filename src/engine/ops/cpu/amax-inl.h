@@ -15,7 +15,7 @@
 #include "engine/ops/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 // The largest magnitudes of rows of kSize elements.
@@ -128,6 +128,6 @@ inline float LargerAmax(float a, float b) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 #endif

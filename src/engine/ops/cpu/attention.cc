@@ -23,7 +23,7 @@
 #include "engine/ops/cpu/scratch.h"
 #include "engine/ops/cpu/simd_targets.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Measured best on cores with 1 MiB of second-level cache (bench/ops_bench.cc).
@@ -476,4 +476,4 @@ void AddAttentionCpu(CpuKernelTable& table) {
   table[&kAttentionBackward] = {Run<BackwardState>, Prepare<BackwardState>};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -12,7 +12,7 @@
 #include "engine/ops/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -162,11 +162,11 @@ void Scale(float* x, float factor, int64_t n) {
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ridgeline {
+namespace ridgeline::engine {
 
 HWY_EXPORT(AddSoftmaxF32);
 HWY_EXPORT(AddSoftmaxBf16);
@@ -205,5 +205,5 @@ float DotRow(const void* a, const void* b, DType dtype, int64_t n) {
 
 void ScaleRow(float* x, float factor, int64_t n) { HWY_DYNAMIC_DISPATCH(Scale)(x, factor, n); }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -6,7 +6,7 @@
 
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // One block of the online softmax (Milakov & Gimelshein, 2018). Row r of scores (rows, cols) sees its first `visible` +
 // r columns (none if that is negative, all if it exceeds them).
@@ -42,4 +42,4 @@ float DotRow(const void* a, const void* b, DType dtype, int64_t n);
 // x[i] *= factor.
 void ScaleRow(float* x, float factor, int64_t n);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

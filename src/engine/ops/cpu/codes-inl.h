@@ -17,7 +17,7 @@
 #include "engine/precision/quantizer.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 using VI = hn::Vec<DI>;
@@ -225,6 +225,6 @@ HWY_INLINE VF ScaleOf(const float* scales, int64_t first) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 #endif

@@ -15,7 +15,7 @@
 #include "engine/ops/cpu/codes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 // Whether blocks with usual scales, which are nearly all, take a faster way. It needs fused multiply-adds, and
@@ -162,6 +162,6 @@ HWY_INLINE ColumnCodes EncodeColumns(const VF (&y)[16], const FourWords& random)
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 #endif

@@ -14,7 +14,7 @@
 #include "engine/ops/elementwise.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 struct AddOp {
@@ -46,6 +46,6 @@ DropoutOp<kAnySplit<T>> MakeDropout(const StepInputs& inputs, const DropoutAttrs
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 #endif

@@ -16,7 +16,7 @@
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 // out[i] = op(i, in[i]…) for i in [begin, end), by blocks.
@@ -275,11 +275,11 @@ void ColumnSumCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/)
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ridgeline {
+namespace ridgeline::engine {
 HWY_EXPORT(RopeCpu);
 HWY_EXPORT(SwiGluCpu);
 HWY_EXPORT(SwiGluBackwardCpu);
@@ -305,5 +305,5 @@ void AddElementwiseCpu(CpuKernelTable& table) {
   table[&kColumnSum].run = HWY_DYNAMIC_DISPATCH(ColumnSumCpu);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

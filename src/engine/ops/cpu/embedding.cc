@@ -13,7 +13,7 @@
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 template <typename T>
@@ -133,11 +133,11 @@ void EmbeddingBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ridgeline {
+namespace ridgeline::engine {
 HWY_EXPORT(EmbeddingCpu);
 HWY_EXPORT(EmbeddingBackwardCpu);
 
@@ -147,5 +147,5 @@ void AddEmbeddingCpu(CpuKernelTable& table) {
   table[&kEmbeddingBackward].run = HWY_DYNAMIC_DISPATCH(EmbeddingBackwardCpu);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -15,7 +15,7 @@
 #include "engine/ops/cpu/simd_targets.h"
 #include "engine/ops/gemm.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Scratch that all products share, since they run one after another.
@@ -139,4 +139,4 @@ void AddGemmCpu(CpuKernelTable& table) {
   table[&kQuantizedGemm] = {RunQuantized, Prepare};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "engine/device/cpu/cpu_class.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using dnnl::memory;
@@ -123,4 +123,4 @@ void Matmul::Run(const void* a, const void* b, void* c, const void* bias, void* 
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -6,7 +6,7 @@
 
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // c (m, n) = op(a) (m, k) · op(b) (k, n) [+ bias (n)] [+ c]; lda, ldb, ldc: elements between stored rows.
 struct MatmulShape {
@@ -38,4 +38,4 @@ class Matmul {
   int64_t scratch_bytes_ = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -8,7 +8,7 @@
 #include "engine/ops/cpu/quantized_rows.h"
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // One operand of a product: element (i, k), where i counts rows of op(a) or columns of op(b), and k is summed over.
 class ProductOperand {
@@ -90,4 +90,4 @@ class QuantizedOperand final : public ProductOperand {
   DType multiplied_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

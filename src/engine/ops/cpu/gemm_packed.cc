@@ -6,7 +6,7 @@
 
 #include "engine/ops/cpu/gemm_rows.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int64_t kQuantizedBlock = 32;  // the unit in which quantized operands can be cut
@@ -211,4 +211,4 @@ void PackedProduct::Run(const ProductOperand& a, const ProductOperand& b, void* 
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

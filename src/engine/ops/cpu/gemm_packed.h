@@ -11,7 +11,7 @@
 #include "engine/ops/cpu/gemm_panels.h"
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // c (m, n) = scale · sum over k of a (m, k) · b (n, k) [+ bias (n)] [+ c]; ldc: elements between stored rows of c.
 struct PackedShape {
@@ -47,4 +47,4 @@ class PackedProduct {
   int threads_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

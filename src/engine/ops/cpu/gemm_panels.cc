@@ -19,7 +19,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -124,11 +124,11 @@ PanelKernel Panels() {
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ridgeline {
+namespace ridgeline::engine {
 
 HWY_EXPORT(Panels);
 
@@ -159,5 +159,5 @@ const PanelKernel& PanelKernelFor(DType in) {
   return kernel;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -8,7 +8,7 @@
 #include "engine/device/cpu/cpu_class.h"
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // A part of an operand as stored, in the multiplied dtype: `count` rows of a or columns of b, and `terms` summed terms
 // of each.
@@ -59,4 +59,4 @@ PanelKernel Avx512Panels();  // fp32
 PanelKernel Avx512Bf16Panels();
 PanelKernel AmxPanels();
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

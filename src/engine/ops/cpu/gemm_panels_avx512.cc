@@ -6,7 +6,7 @@
 
 #include "engine/ops/cpu/gemm_panels.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // GCC 12's own intrinsics start from an undefined value.
 #pragma GCC diagnostic push
@@ -405,5 +405,5 @@ PanelKernel AmxPanels() {
 #endif
 #pragma GCC diagnostic pop
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -13,7 +13,7 @@
 #include "engine/ops/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -47,11 +47,11 @@ void FinishFp16Row(const float* in, float scale, const float* bias, F16* c, bool
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ridgeline {
+namespace ridgeline::engine {
 
 HWY_EXPORT(WidenBf16Row);
 HWY_EXPORT(WidenFp16Row);
@@ -84,5 +84,5 @@ void FinishRow(const float* in, float scale, const float* bias, void* c, DType d
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -5,7 +5,7 @@
 
 #include "engine/device/cpu/kernel.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 void AddAttentionCpu(CpuKernelTable& table);
 void AddElementwiseCpu(CpuKernelTable& table);
@@ -22,4 +22,4 @@ int64_t GemmScratchBytes();
 // head_dim 128).
 int64_t AttentionScratchBytes();
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -18,7 +18,7 @@
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 inline float ToFloat(float value) { return value; }
@@ -127,11 +127,11 @@ void SumLossCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ridgeline {
+namespace ridgeline::engine {
 HWY_EXPORT(CrossEntropyCpu);
 HWY_EXPORT(SumLossCpu);
 
@@ -141,5 +141,5 @@ void AddLossCpu(CpuKernelTable& table) {
   table[&kSumLoss].run = HWY_DYNAMIC_DISPATCH(SumLossCpu);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -14,7 +14,7 @@
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 // The operands of a norm that first makes its x, row by row. If x exists already, `x` is nullptr.
@@ -251,11 +251,11 @@ void LayerNormBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ridgeline {
+namespace ridgeline::engine {
 HWY_EXPORT(RmsNormCpu);
 HWY_EXPORT(ResidualRmsNormCpu);
 HWY_EXPORT(ResidualLayerNormCpu);
@@ -273,5 +273,5 @@ void AddNormCpu(CpuKernelTable& table) {
   table[&kLayerNormBackward].run = HWY_DYNAMIC_DISPATCH(LayerNormBackwardCpu);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -14,7 +14,7 @@
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 // The constants of one step, computed in double as PyTorch does.
@@ -263,11 +263,11 @@ void LossScaleCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/)
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ridgeline {
+namespace ridgeline::engine {
 HWY_EXPORT(AdamCpu);
 HWY_EXPORT(SquaredSumCpu);
 HWY_EXPORT(ClipScaleCpu);
@@ -281,5 +281,5 @@ void AddOptimizerCpu(CpuKernelTable& table) {
   table[&kLossScale].run = HWY_DYNAMIC_DISPATCH(LossScaleCpu);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

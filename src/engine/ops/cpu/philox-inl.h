@@ -16,7 +16,7 @@
 #include "engine/ops/philox.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 using DW = hn::Repartition<uint64_t, DU>;
@@ -202,6 +202,6 @@ class RandomBlocks {
 };
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 #endif

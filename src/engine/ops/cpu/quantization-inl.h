@@ -13,7 +13,7 @@
 #include "engine/ops/cpu/quantize-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 // One recorded call: the tiles of x, the places of its sides, and what their kernels share.
@@ -99,6 +99,6 @@ class Quantization {
 };
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 #endif

@@ -16,7 +16,7 @@
 #include "engine/ops/cpu/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 constexpr int64_t kTileRows = kQuantizeTileRows;
@@ -323,6 +323,6 @@ HWY_NOINLINE float AmaxOf(const Tile<T>& tile) {
   return amax.Largest();
 }
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 #endif

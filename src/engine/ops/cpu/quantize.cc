@@ -15,7 +15,7 @@
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 // Quantizes with one scale for all, or an E8M0 scale for each 32.
@@ -81,11 +81,11 @@ void QuantizeCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) 
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 void UpdateDelayedScalesCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
@@ -123,5 +123,5 @@ void AddQuantizeCpu(CpuKernelTable& table) {
   AddTransposeQuantizedCpu(table);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

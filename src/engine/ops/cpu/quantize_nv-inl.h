@@ -14,7 +14,7 @@
 #include "engine/ops/cpu/quantize-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 constexpr int64_t kNvSize = 16;
@@ -372,6 +372,6 @@ inline HWY_NOINLINE BothAmaxes BothAmaxesOf(const Tile<uint16_t>& tile, bool pla
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 #endif

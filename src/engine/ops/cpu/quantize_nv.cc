@@ -13,7 +13,7 @@
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 // Quantizes with an E4M3 scale for each 16, or each 16 by 16, and one fp32 scale.
@@ -75,5 +75,5 @@ void QuantizeNv(const OpCall& call, const CpuRun& run) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();

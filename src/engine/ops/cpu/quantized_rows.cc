@@ -13,7 +13,7 @@
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 constexpr int64_t kChunk = 512;  // elements whose scales are decoded at a time
@@ -100,11 +100,11 @@ void DequantizeCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ridgeline {
+namespace ridgeline::engine {
 
 QuantizedData DataOf(const CpuRun& run, const Quantizer& quantizer, const StoredCodes& q) {
   QuantizedData data = {quantizer, run.Data<uint8_t>(q.codes), nullptr, q.codes.row_stride, 0};
@@ -133,5 +133,5 @@ void AddDequantizeCpu(CpuKernelTable& table) {
   table[&kDequantize].run = HWY_DYNAMIC_DISPATCH(DequantizeCpu);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -6,7 +6,7 @@
 #include "engine/device/cpu/kernel.h"
 #include "engine/precision/quantizer.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The memory of a quantized matrix.
 struct QuantizedData {
@@ -30,4 +30,4 @@ void DequantizePart(const QuantizedData& q, int64_t outer_begin, int64_t outer_c
 void AddDequantizeCpu(CpuKernelTable& table);
 void AddTransposeQuantizedCpu(CpuKernelTable& table);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

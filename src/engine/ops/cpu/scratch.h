@@ -6,7 +6,7 @@
 #include <memory>
 #include <new>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Bytes on a page boundary, which grow when more are asked for; the contents are lost then.
 class AlignedBuffer {
@@ -31,4 +31,4 @@ class AlignedBuffer {
   int64_t bytes_ = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -10,7 +10,7 @@
 
 #include "engine/device/cpu/cpu_class.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Call it before the first HWY_DYNAMIC_DISPATCH. Then kernels keep to the requested class of CPU, and an address from
 // HWY_DYNAMIC_DISPATCH is the kernel's, not that of a function that detects the CPU at every call.
@@ -19,4 +19,4 @@ inline void ChooseTarget() {
   if (!hwy::GetChosenTarget().IsInitialized()) hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -13,7 +13,7 @@
 #include "engine/ops/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 inline constexpr int64_t kLineBytes = 64;
@@ -99,6 +99,6 @@ HWY_INLINE void PairNibbles(const uint8_t* even, const uint8_t* odd, int64_t byt
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 #endif

@@ -15,7 +15,7 @@
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace HWY_NAMESPACE {
 
 constexpr int64_t kTileRows = 128;  // in bytes: 128 or 256 rows of codes
@@ -102,11 +102,11 @@ void TransposeQuantizedCpu(const OpCall& call, const CpuRun& run, KernelState* /
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ridgeline {
+namespace ridgeline::engine {
 
 HWY_EXPORT(TransposeQuantizedCpu);
 
@@ -115,5 +115,5 @@ void AddTransposeQuantizedCpu(CpuKernelTable& table) {
   table[&kTransposeQuantized].run = HWY_DYNAMIC_DISPATCH(TransposeQuantizedCpu);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
 #endif

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime.h>
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // e^-x, limited to 2^125.6. 1 / (1 + it) is the logistic function, and every quotient by it is in the range in which
 // __fdividef is exact. For NaN it may be anything.
@@ -37,4 +37,4 @@ __device__ inline void SwiGluGradient(float d, float gate, float up, float& d_ga
   d_up = d * silu;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -5,7 +5,7 @@
 #include "engine/device/cuda/registers.cuh"
 #include "engine/device/cuda/types.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int kGroups = 32;
@@ -54,4 +54,4 @@ void AddUpParts(const CudaRun& run, const float* parts, int64_t count, int64_t s
   });
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

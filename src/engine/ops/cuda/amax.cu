@@ -3,7 +3,7 @@
 #include "engine/ops/cuda/codes.cuh"
 #include "engine/ops/cuda/hadamard.cuh"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Raises *amax to that of x.
@@ -50,4 +50,4 @@ uint32_t* AmaxesOf(const Tensor& x, const Tensor& scratch, bool plain, bool tran
   return amaxes;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

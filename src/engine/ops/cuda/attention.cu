@@ -21,7 +21,7 @@
 #include "engine/ops/cuda/attention_cudnn.h"
 #include "engine/ops/cuda/kernels.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int kAttentionTile = 64;  // queries per tile, and keys per tile
@@ -496,4 +496,4 @@ void AddAttentionCuda(CudaKernelTable& table) {
   table[&kAttentionBackward] = {AttentionBackwardCuda, PrepareAttentionBackwardCudnn};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

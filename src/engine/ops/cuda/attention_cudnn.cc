@@ -16,7 +16,7 @@
 #include "engine/ops/cuda/attention_plans.h"
 #include "engine/ops/cuda/random_operands.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using enum CudnnAttention::Id;
@@ -206,4 +206,4 @@ bool AttentionBackwardCudnn(const OpCall& call, const CudaRun& run, KernelState*
   return true;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -5,7 +5,7 @@
 
 #include "engine/device/cuda/kernel.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Null if cuDNN is not used: there is no cuDNN, or the call was recorded without a workspace for it. Equal calls share
 // a state.
@@ -15,4 +15,4 @@ std::shared_ptr<KernelState> PrepareAttentionBackwardCudnn(const OpCall& call, c
 bool AttentionForwardCudnn(const OpCall& call, const CudaRun& run, KernelState* state);
 bool AttentionBackwardCudnn(const OpCall& call, const CudaRun& run, KernelState* state);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -1,6 +1,6 @@
 #include "engine/ops/cuda/attention_plans.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using enum CudnnAttention::Id;
@@ -138,4 +138,4 @@ std::vector<CudnnPlan> PlanAttentionBackward(const Cudnn& cudnn, const CudnnAtte
                          why);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -10,7 +10,7 @@
 #include "engine/ops/attention.h"
 #include "engine/ops/cuda/cudnn_graph.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The inputs of a plan: the op's shape and the layout of its tensors.
 struct CudnnAttention {
@@ -33,4 +33,4 @@ std::vector<CudnnPlan> PlanAttentionForward(const Cudnn& cudnn, const CudnnAtten
 std::vector<CudnnPlan> PlanAttentionBackward(const Cudnn& cudnn, const CudnnAttention& attention,
                                              const CudnnDevice& device, std::string& why);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -10,7 +10,7 @@
 #include "engine/ops/cuda/tiles.cuh"
 #include "engine/ops/philox.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The magnitude's bits. Compared as integers, a NaN is larger than all numbers.
 __device__ inline uint32_t Magnitude(float value) { return BitsOf(value) & kMagnitudeBits; }
@@ -243,4 +243,4 @@ __device__ void StoreScales(const Side& row, const Side& col, const ScaleRow<kBl
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

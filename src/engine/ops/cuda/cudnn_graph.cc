@@ -7,7 +7,7 @@
 
 #include "engine/device/cuda/runtime.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 CudnnDescriptor::CudnnDescriptor(const Cudnn& cudnn, cudnnBackendDescriptorType_t type) : cudnn_(&cudnn) {
   cudnnBackendDescriptor_t raw = nullptr;
@@ -318,4 +318,4 @@ void CudnnPlan::Run(cudnnHandle_t handle, std::span<const int64_t> ids, std::spa
   CheckCudnn(cudnn, cudnn.cudnnBackendExecute(handle, plan_.raw(), pack.raw()), "starting a plan");
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -13,7 +13,7 @@
 
 #include "engine/device/cuda/cudnn.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // A descriptor of the backend: created, given attributes, finalized. Copies share it.
 class CudnnDescriptor {
@@ -150,4 +150,4 @@ class CudnnPlan {
   bool repeats_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

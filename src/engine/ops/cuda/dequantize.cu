@@ -4,7 +4,7 @@
 #include "engine/device/cuda/registers.cuh"
 #include "engine/ops/cuda/tiles.cuh"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // The blocks' scales and the tensor's; null if there are none.
@@ -87,4 +87,4 @@ void DequantizeTo(const CudaRun& run, const Quantizer& quantizer, const StoredCo
 
 void AddDequantizeCuda(CudaKernelTable& table) { table[&kDequantize].run = DequantizeCuda; }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

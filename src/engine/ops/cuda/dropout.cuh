@@ -7,7 +7,7 @@
 #include "engine/ops/elementwise.h"
 #include "engine/ops/philox.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 struct AddOp {
   template <int kVec>
@@ -71,4 +71,4 @@ inline DropoutOp MakeDropout(const StepInputs* inputs, const DropoutAttrs& attrs
   return {{inputs, attrs.stream, attrs.first}, DropoutThreshold(attrs.p), static_cast<float>(1 / (1 - attrs.p))};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -12,7 +12,7 @@
 #include "engine/ops/cuda/kernels.h"
 #include "engine/ops/cuda/vectors.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int kMapThreads = 256;
@@ -304,4 +304,4 @@ void AddElementwiseCuda(CudaKernelTable& table) {
   table[&kColumnSum] = {.run = &ColumnSumCuda, .beside = true};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -11,7 +11,7 @@
 #include "engine/device/cuda/types.h"
 #include "engine/ops/cuda/kernels.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int kRowThreads = 256;
@@ -248,4 +248,4 @@ void AddEmbeddingCuda(CudaKernelTable& table) {
   table[&kEmbeddingBackward].run = &EmbeddingBackwardCuda;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

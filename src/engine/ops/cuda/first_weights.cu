@@ -5,7 +5,7 @@
 #include "engine/device/cuda/types.h"
 #include "engine/ops/cuda/kernels.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int kFirstThreads = 256;
@@ -34,4 +34,4 @@ void WriteNormalCuda(cudaStream_t stream, DType dtype, std::byte* to, int64_t fi
   });
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -6,7 +6,7 @@
 #include "engine/device/cuda/block.cuh"
 #include "engine/ops/cuda/vectors.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 template <int kVec>
 struct Floats {
@@ -61,4 +61,4 @@ __device__ Floats<kVec> ForEach(const Fn& fn, const Floats<kVec>& first, const R
   return out;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

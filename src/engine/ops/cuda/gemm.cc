@@ -17,7 +17,7 @@
 #include "engine/ops/elementwise.h"
 #include "engine/ops/record.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 std::byte* BytesOf(const CudaRun& run, Tensor t) {
@@ -272,4 +272,4 @@ void AddGemmCuda(CudaKernelTable& table) {
   table[&kQuantizedGemm] = {QuantizedGemmCuda, PrepareQuantizedGemm};
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

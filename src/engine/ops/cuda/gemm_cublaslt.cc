@@ -18,7 +18,7 @@
 #include "engine/device/kernel_state.h"
 #include "engine/ops/cuda/random_operands.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // The number of algorithms that are measured from the heuristics' list. The list's order is a guess at their speed.
@@ -265,4 +265,4 @@ void CublasLtProduct::Run(const ProductOperands& on, cudaStream_t stream) const 
   if (status != CUBLAS_STATUS_SUCCESS) CheckCublasLt(status, "the product " + shape_.Name());
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

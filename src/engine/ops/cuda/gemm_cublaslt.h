@@ -15,7 +15,7 @@
 #include "engine/device/cuda/cublaslt.h"
 #include "engine/device/cuda/fastest.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // The scales by which the elements of a product's operands are multiplied.
 enum class ProductScales : uint8_t {
@@ -112,4 +112,4 @@ class CublasLtProduct {
   std::shared_ptr<const cublasLtMatmulAlgo_t> algorithm_;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

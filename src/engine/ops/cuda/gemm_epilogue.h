@@ -3,9 +3,9 @@
 
 #include "engine/device/cuda/epilogue.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // For CudaOptions.
 CudaEpilogue GemmEpilogue(const OpCall& call, const OpCall& other, const CudaRun& run);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -4,7 +4,7 @@
 #include "engine/device/cuda/launch.h"
 #include "engine/ops/quantize.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int kOperandThreads = 256;
@@ -98,4 +98,4 @@ void FinishProduct(const CudaRun& run, const Tensor& sums, const Tensor& bias, b
          c.dtype, BytesOf(run, c));
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -3,7 +3,7 @@
 
 #include "engine/device/cuda/kernel.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // Copies scales (rows, blocks) into tiles, which are (rows, blocks) rounded up to whole tiles, in the layout for tensor
 // cores; 0 beyond the edges. Tiles of 128 rows and 4 columns have 512 bytes each, and are stored row by row of tiles
@@ -17,4 +17,4 @@ void ProductFactors(const CudaRun& run, const Tensor& a_scale, const Tensor& b_s
 // c = sums [+ bias, broadcast over rows] [+ c if `accumulate`]. bias may be undefined.
 void FinishProduct(const CudaRun& run, const Tensor& sums, const Tensor& bias, bool accumulate, const Tensor& c);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -3,7 +3,7 @@
 
 #include "engine/ops/cuda/codes.cuh"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 // In the order of precision/reference.h. Four lanes have a group's rows, so values at distances of 4 or 8 are in
 // different lanes.
@@ -38,4 +38,4 @@ __device__ inline void Transform(float (&x)[kThreadRows][kThreadCols]) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

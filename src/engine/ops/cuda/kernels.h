@@ -4,7 +4,7 @@
 #include "engine/device/cuda/kernel.h"
 #include "engine/device/normal_numbers.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 void AddAttentionCuda(CudaKernelTable& table);
 void AddElementwiseCuda(CudaKernelTable& table);
@@ -23,4 +23,4 @@ void WriteNormalCuda(cudaStream_t stream, DType dtype, std::byte* to, int64_t fi
 // Reads bytes of device memory and drops them. Afterwards the device's caches hold these.
 void ReadThroughCuda(cudaStream_t stream, const std::byte* from, int64_t bytes);
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -11,7 +11,7 @@
 #include "engine/ops/cuda/kernels.h"
 #include "engine/ops/cuda/sums.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // A block takes a whole multiprocessor, and keeps as much of a row as fits in its shared memory (160 KB on an H200, of
@@ -178,4 +178,4 @@ void AddLossCuda(CudaKernelTable& table) {
   table[&kSumLoss].run = &SumLossCuda;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -15,7 +15,7 @@
 #include "engine/ops/cuda/vectors.h"
 #include "engine/ops/fused_quantize.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Both norms. kCenter adds what LayerNorm has beyond RMSNorm: the mean and the bias.
@@ -480,4 +480,4 @@ void AddNormCuda(CudaKernelTable& table) {
   table[&kLayerNormBackward].run = &LayerNormBackwardCuda;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

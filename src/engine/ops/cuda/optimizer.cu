@@ -12,7 +12,7 @@
 #include "engine/ops/cuda/kernels.h"
 #include "engine/ops/cuda/sums.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int kUpdateThreads = 256;
@@ -345,4 +345,4 @@ void AddOptimizerCuda(CudaKernelTable& table) {
   table[&kLossScale].run = &LossScaleCuda;
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -7,7 +7,7 @@
 #include "engine/ops/cuda/kernels.h"
 #include "engine/ops/fused_quantize.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // In pairs, because the instruction for two is faster than that for one.
@@ -546,4 +546,4 @@ void AddQuantizeCuda(CudaKernelTable& table) {
   AddTransposeQuantizedCuda(table);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

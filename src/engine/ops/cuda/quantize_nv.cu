@@ -3,7 +3,7 @@
 #include "engine/ops/cuda/codes.cuh"
 #include "engine/ops/cuda/hadamard.cuh"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int kNvSize = 16;
@@ -182,4 +182,4 @@ void QuantizeNvCuda(const OpCall& call, const CudaRun& run) {
   });
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

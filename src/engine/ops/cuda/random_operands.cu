@@ -4,7 +4,7 @@
 #include "engine/ops/cuda/kernels.h"
 #include "engine/ops/philox.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int kRandomThreads = 256;
@@ -68,4 +68,4 @@ void ReadThroughCuda(cudaStream_t stream, const std::byte* from, int64_t bytes) 
          reinterpret_cast<const uint32_t*>(from), words);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

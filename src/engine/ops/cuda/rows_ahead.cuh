@@ -8,7 +8,7 @@
 #include "engine/device/cuda/registers.cuh"
 #include "engine/ops/cuda/vectors.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 constexpr int kRowsAhead = 2;
 
@@ -82,4 +82,4 @@ class RowsAhead {
   int turn_ = 0;
 };
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -6,7 +6,7 @@
 #include "engine/device/cuda/launch.h"
 #include "engine/device/cuda/types.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 constexpr int kSumThreads = 1024;
@@ -78,4 +78,4 @@ void AddElementsCuda(const CudaRun& run, const Tensor& x, const Tensor& parts, b
   AddSumCuda(run, run.Data<float>(parts), parts.cols, scale, to);
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

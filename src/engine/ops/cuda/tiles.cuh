@@ -20,7 +20,7 @@
 #include "engine/device/cuda/launch.h"
 #include "engine/ops/quantize.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 constexpr int kTile = 128;
 constexpr int kUnit = 32;
@@ -325,4 +325,4 @@ void WithQuantizedType(const Tensor& x, const Fn& fn) {
   fn(__nv_bfloat16{});
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -1,7 +1,7 @@
 // Transposes codes. Bytes: all codes and scales, twice. (8192, 4096) of 8 bits: 67 MB, 16 us on an H200.
 #include "engine/ops/cuda/tiles.cuh"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 template <bool kWhole, Format kFormat>
@@ -50,4 +50,4 @@ void TransposeQuantizedCuda(const OpCall& call, const CudaRun& run, KernelState*
 
 void AddTransposeQuantizedCuda(CudaKernelTable& table) { table[&kTransposeQuantized].run = TransposeQuantizedCuda; }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -7,7 +7,7 @@
 
 #include "engine/tensor/tensor.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 
 constexpr int64_t kVectorBytes = 16;
 
@@ -31,4 +31,4 @@ void WithVector(bool whole, Fn&& fn) {
   }
 }
 
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

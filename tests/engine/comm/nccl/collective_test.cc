@@ -11,7 +11,7 @@
 
 #include "tests/engine/comm/nccl/device_ranks.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using testing::kDouble;
@@ -211,4 +211,4 @@ TEST(Collectives, GroupsOfAVirtualRankGetItsOwnDataAsOnTheCpu) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -14,7 +14,7 @@
 #include "engine/comm/collective.h"
 #include "tests/engine/comm/nccl/device_ranks.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::AllOf;
@@ -381,4 +381,4 @@ TEST(Nccl, SaysErrorsByNameWithWhatItKnowsOfThem) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

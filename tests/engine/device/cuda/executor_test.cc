@@ -20,7 +20,7 @@
 #include "tests/base/temp_dir.h"
 #include "tests/engine/device/cuda_machine.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using testing::HasSubstr;
@@ -394,4 +394,4 @@ TEST(CudaExecutor, EveryCallThatFailsIsAnErrorAndNothingIsLeft) {
 #endif
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

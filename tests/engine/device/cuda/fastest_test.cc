@@ -9,7 +9,7 @@
 #include "cuda_on_cpu/machine.h"
 #include "engine/device/cuda/runtime.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 // Each way lists the milliseconds of its runs in turn; the last value repeats. An empty list: the way cannot run. The
@@ -110,4 +110,4 @@ TEST(Fastest, GivesEverythingBackWhereTheRuntimeFails) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

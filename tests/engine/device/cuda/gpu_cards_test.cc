@@ -7,7 +7,7 @@
 
 #include "tests/fakes/fake_nvml.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::HasSubstr;
@@ -52,4 +52,4 @@ TEST_F(GpusFound, OrWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -10,7 +10,7 @@
 
 #include "tests/fakes/fake_nvml.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using std::chrono::milliseconds;
@@ -265,4 +265,4 @@ TEST(LoadedNvml, LoadsOrSaysWhatToInstall) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -39,7 +39,7 @@ const bool looks_on = (InitializeInjectionNvtx2_fnptr = LookOn) != nullptr;
 
 }  // namespace
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using ::testing::ElementsAre;
@@ -73,4 +73,4 @@ TEST(NvtxRanges, NameAStepAndEachOfItsOps) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine

@@ -10,7 +10,7 @@
 #include "cuda_on_cpu/machine.h"
 #include "tests/engine/device/fake_libraries.h"
 
-namespace ridgeline {
+namespace ridgeline::engine {
 namespace {
 
 using testing::AllOf;
@@ -119,4 +119,4 @@ TEST(CudaOwners, GiveBackWhatTheyHold) {
 }
 
 }  // namespace
-}  // namespace ridgeline
+}  // namespace ridgeline::engine
