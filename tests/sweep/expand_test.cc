@@ -396,7 +396,7 @@ TEST(ShippedSweeps, AllExpandWithoutAWarning) {
                                                 {"formats-by-size.yaml", 24},
                                                 {"nightly.yaml", 18},
                                                 {"precision.yaml", 15},
-                                                {"sagemaker.yaml", 6},
+                                                {"sagemaker.yaml", 3},
                                                 {"scaling.yaml", 7},
                                                 {"search.yaml", 60}};
   size_t seen = 0;
