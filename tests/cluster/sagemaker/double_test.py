@@ -191,19 +191,23 @@ def ends(client):
 def spot(client):
     spot = {'EnableManagedSpotTraining': True, 'stopping': {'MaxWaitTimeInSeconds': 7200}}
     client.create('rl-spot', {'STEPS': '60'}, **spot, **checkpoints('rl-spot'))
-    saved = 0
+    def starts():
+        return [int(line.split()[-1]) for _, line in client.lines('rl-spot') if line.startswith('from step')]
+
     for turn in range(2):
-        client.until('rl-spot', lambda seen: [one['Status'] for one in seen['SecondaryStatusTransitions']].count('Training') == turn + 1)
-        before, end = saved, time.time() + 60
-        while saved <= before and time.time() < end:
-            saved = client.saved_step('rl-spot')
+        end = time.time() + 60
+        while len(starts()) <= turn and time.time() < end:
+            time.sleep(0.1)
+        # Each attempt saves more than it began with, and only then is interrupted.
+        while client.saved_step('rl-spot') <= starts()[turn] and time.time() < end:
+            time.sleep(0.1)
         client.double(interrupt={'job': 'rl-spot', 'kill': turn == 1, 'lose_last_sync': turn == 1})
         client.until('rl-spot', lambda seen: [one['Status'] for one in seen['SecondaryStatusTransitions']].count('Interrupted') == turn + 1)
     seen = client.ended('rl-spot')
     lines = client.lines('rl-spot')
-    starts = [int(line.split()[-1]) for _, line in lines if line.startswith('from step')]
-    expect('after two interruptions it continued', seen['TrainingJobStatus'] == 'Completed' and len(starts) == 3
-           and 0 < starts[1] < starts[2], (starts, seen))
+    begun = starts()
+    expect('after two interruptions it continued', seen['TrainingJobStatus'] == 'Completed' and len(begun) == 3
+           and 0 < begun[1] < begun[2], (begun, seen))
     expect('each start has a stream', len({stream for stream, _ in lines}) == 3)
     expect('it was billed less than it took', seen['BillableTimeInSeconds'] < seen['TrainingTimeInSeconds'], seen)
     client.double(capacity={'ml.p5.48xlarge': 0})
