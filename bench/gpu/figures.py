@@ -18,7 +18,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench/results/h200"
-PEAK_TFLOPS = 989  # an H200's peak in bf16 (src/engine/device/speed.cc)
+PEAK_TFLOPS = 989  # an H200's peak in bf16 (src/run/gpu_peaks.cc)
 MEMORY_TB_S = 4.3  # the memory bandwidth that --budget assumes for an H200
 GPU_PAGE = "docs/gpu.md"
 # Texts of the page's results whose numbers were not measured: dates, versions, settings, sizes and targets.
