@@ -106,11 +106,12 @@ TEST(SlurmFaults, AJobPastItsTimeLimitIsATimeout) {
 TEST(SlurmFaults, AWarningBeforeTheTimeLimitSavesThePointAndItGoesOn) {
   const Slurm slurm;
   SlurmCli cli;
-  // Slurm warns up to half a minute late. With a limit of one minute, that is never too late.
-  const auto sweep = cli.WriteReal("seed: [1], seq_length: [256]", "client: tools, time: 1m, signal: 'B:USR1@55'",
+  // The first warning comes when the job is 15 s old, and Slurm sends it up to half a minute late. On a busy machine,
+  // the job has time for steps before it, and more than two minutes to save after it.
+  const auto sweep = cli.WriteReal("seed: [1], seq_length: [256]", "client: tools, time: 3m, signal: 'B:USR1@165'",
                                    "checkpoint: {dir: state, every_steps: 1000000}\n", 1'000'000);
   Child run = cli.Start({"run", sweep});
-  ASSERT_TRUE(Eventually([&] { return cli.StepsDone() > 20; }));
+  ASSERT_TRUE(Eventually([&] { return cli.StepsDone() > 0; }));
   const std::string warned = "FROM results WHERE status = 'infrastructure' AND reason = 'preempted'";
   while (cli.Count("SELECT count(*) " + warned) < 2) ASSERT_FALSE(run.WaitFor(200'000'000)) << cli.NotOk();
   run.Signal(SIGINT);
@@ -119,7 +120,7 @@ TEST(SlurmFaults, AWarningBeforeTheTimeLimitSavesThePointAndItGoesOn) {
     return cli.Count(
         fmt::format("SELECT CAST(evidence ->> '$.{}' AS INTEGER) {} AND attempt = {}", name, warned, attempt));
   };
-  EXPECT_GE(step("checkpoint_step", 1), 20) << cli.NotOk();
+  EXPECT_GT(step("checkpoint_step", 1), 0) << cli.NotOk();
   EXPECT_EQ(step("resumed_from_step", 2), step("checkpoint_step", 1)) << cli.NotOk();
   EXPECT_GT(step("checkpoint_step", 2), step("checkpoint_step", 1)) << cli.NotOk();
   cli.ExpectNothingLeft();
