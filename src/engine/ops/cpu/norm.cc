@@ -58,6 +58,12 @@ struct NormRows {
   ResidualRows<T> sums;
 };
 
+// A function, not a lambda within those below: GCC keeps the variables of nested lambdas in memory.
+template <bool kCenter>
+HWY_INLINE Pair Centered(Pair v, float mean) {
+  return kCenter ? Minus(v, SplatPair(mean)) : v;
+}
+
 // Rows are read more than once: first from memory, then from the cache. While the last pass over a row computes, the
 // next row is fetched.
 template <bool kCenter, typename T>
@@ -77,13 +83,9 @@ HWY_NOINLINE void NormRange(const NormRows<T>& rows, int64_t begin, int64_t end)
       mean = Sum(sums) * scale;
       rows.mean[row] = mean;
     }
-    const auto centered = [&](int64_t i, auto count) HWY_ATTR {
-      const Pair v = Load<kSplit>(x + i, count);
-      return kCenter ? Minus(v, SplatPair(mean)) : v;
-    };
     Pair squares = SplatPair(0);
     ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR {
-      Pair v = centered(i, count);
+      Pair v = Centered<kCenter>(Load<kSplit>(x + i, count), mean);
       if constexpr (kCenter && std::is_same_v<decltype(count), Part>) v = Times(v, OnesWhere<kSplit>(count));
       squares = TimesPlus(v, v, squares);
     });
@@ -92,7 +94,7 @@ HWY_NOINLINE void NormRange(const NormRows<T>& rows, int64_t begin, int64_t end)
     rows.rstd[row] = rstd;
     ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR {
       FetchAhead(x + i, row_bytes);
-      const Pair normal = Times(centered(i, count), SplatPair(rstd));
+      const Pair normal = Times(Centered<kCenter>(Load<kSplit>(x + i, count), mean), SplatPair(rstd));
       const Pair weight = Load<kSplit>(rows.weight + i, count);
       if constexpr (kCenter) {
         Store<kSplit>(TimesPlus(normal, weight, Load<kSplit>(rows.bias + i, count)), y + i, count, rows.stream);
