@@ -21,13 +21,15 @@
 //   config        if there, the `launch:` mapping of this job, in place of the session's. Settings of the session alone
 //                 (which cluster, how many jobs at once) stay as opened; a job that changes one is refused
 //
-//   open       {"config": {…}, "state_dir": "…"} -> {"capabilities": ["queue" | "poll_pause" | "render" | "bulk"…]}
+//   open       {"config": {…}, "state_dir": "…"}
+//                                        -> {"capabilities": ["queue" | "poll_pause" | "render" | "bulk" | "bill"…]}
 //              config: the sweep's `launch:` mapping, with the most "nodes" and "cpus" that a job will have. state_dir:
 //              a folder for the launcher's own files; it exists in every call but `open` and `render`. `open` checks
 //              the configuration and contacts nobody. Capabilities: `queue`, the launcher takes many jobs at once and
 //              runs them when it can; `poll_pause`, it says when it wants to be polled again; `render`, it has that
-//              call; `bulk`, a call about many jobs costs it about as much as a call about one. Unknown names are
-//              ignored. Without `bulk`, calls begin with one job, and get more while they are quick.
+//              call; `bulk`, a call about many jobs costs it about as much as a call about one; `bill`, its jobs are
+//              billed by their time. Unknown names are ignored. Without `bulk`, calls begin with one job, and get more
+//              while they are quick.
 //   probe      {"jobs": [job…]}          -> {"available": bool, "why": "…", "description": "…", "max_jobs": int,
 //                                           "retry": bool, "jobs": [{"key"} or {"key", "error"}…]}
 //              max_jobs: with a `queue`, the most jobs that it takes at once. "retry": true means, as in a failed
@@ -59,6 +61,10 @@
 //                "reason"        the reason, if "end" is infrastructure
 //                "node"          the names of its nodes, separated by spaces, or of the one that failed
 //                "ended_unix_s"  when it ended, in decimal
+//                "billed_nodes", "billed_s"  for how many machines the job is billed, and for how many seconds each, in
+//                                decimal. Missing where a job is not billed by its time. "0" if it costs nothing
+//                "may_bill_s"    at most so many seconds more may be billed, such as for machines that are kept
+//                "used_s"        for how many seconds the job had the machines, if it is billed for fewer
 //                "message", "hint"  for people
 //              Evidence of a running or ended job may have
 //                "log_problem"   why its log could not be read, or not all of it
@@ -70,13 +76,16 @@
 //                "no_node"       in the scheduler's words, that no node exists, free or busy, that could run it
 //   cancel     {"jobs": [{"key", "native_id"}…]} -> {"jobs": [{"key", "cancelled": bool}…]}
 //
-//   describe   {"config": {…}, "own_trainer": bool, "trainer": "…", "has_time_limit": bool, "node": "…"}
+//   describe   {"config": {…}, "own_trainer": bool, "trainer": "…", "has_time_limit": bool, "time_limit_s": int,
+//               "nodes": int, "node": "…"}
 //                                        -> {"here": bool, "srun": bool, "memory_bytes": int, "pin": {…},
 //                                            "gpus": {"setting": "…", "asked": "…", "kind": "…", "count": int},
+//                                            "billed": {"nodes": int, "most_s": int},
 //                                            "secrets": "…", "warnings": ["…"…]}
 //              What a job asks for, of which the harness does not read the launcher's own settings. Needs no session,
 //              is pure, and counts values that it cannot read as not given: `open` and `render` refuse those.
 //              config: the job's `launch:` mapping. trainer: the name of its trainer's definition, if it has one.
+//              time_limit_s: 0 if there is none, or if it is not known yet.
 //              Every member of the reply may be missing.
 //                here          jobs run on this machine
 //                srun          Slurm's srun can start a job's processes
@@ -87,6 +96,8 @@
 //                gpus          of a node. setting: the one that asks, or, if none does, that would ("slurm: gpus").
 //                              asked: what it asks for, in words; empty if nothing asks. kind: empty if any. count: 0
 //                              if it is not known. Missing if jobs have whatever GPUs are there, without asking
+//                billed        for how many machines a job is billed, and for how many seconds each at most, with the
+//                              time that they are kept afterwards. Missing if jobs are not billed by their time
 //                secrets       how a job gets a secret, in words
 //                warnings      what is odd about what the job asks for, in words
 //

@@ -17,6 +17,7 @@ Json ToJson(const Description& answer) {
                         {"count", answer.gpus->count}};
   }
   if (answer.memory_bytes > 0) document["memory_bytes"] = answer.memory_bytes;
+  if (answer.billed) document["billed"] = {{"nodes", answer.billed->nodes}, {"most_s", answer.billed->most_s}};
   if (!answer.secrets.empty()) document["secrets"] = answer.secrets;
   if (!answer.warnings.empty()) document["warnings"] = answer.warnings;
   if (answer.pin) document["pin"] = *answer.pin;

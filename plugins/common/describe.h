@@ -17,6 +17,8 @@ struct JobToDescribe {
   bool own_trainer = false;   // it runs ridgeline-train
   std::string trainer;        // else the name of the trainer's definition, if it has one
   bool has_time_limit = false;
+  int64_t time_limit_s = 0;  // 0: none, or not known yet
+  int64_t nodes = 1;
   std::string node;  // the node to keep the job on; empty: none
 };
 
@@ -27,11 +29,18 @@ struct GpusAsked {
   int64_t count = 0;       // of a node; 0: not known, or none
 };
 
+// What a job is billed for.
+struct Billed {
+  int64_t nodes = 1;   // machines that are billed
+  int64_t most_s = 0;  // the most seconds for which each is billed, with the time that it is kept afterwards
+};
+
 struct Description {
   bool here = false;
   bool has_srun = false;
   std::optional<GpusAsked> gpus = {};  // nothing: jobs have whatever GPUs are there
   int64_t memory_bytes = 0;            // of a node
+  std::optional<Billed> billed = {};   // nothing: jobs are not billed by their time, or it has no limit
   std::string secrets = {};
   std::vector<std::string> warnings = {};
   std::optional<Json> pin = {};  // what to merge into the own mapping; nothing: it cannot keep jobs on a node

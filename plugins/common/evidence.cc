@@ -26,6 +26,12 @@ void AddExit(int exit_code, int signal, Evidence& evidence) {
   }
 }
 
+void AddBill(int64_t nodes, int64_t seconds, int64_t may_come_s, Evidence& evidence) {
+  evidence["billed_nodes"] = std::to_string(nodes);
+  evidence["billed_s"] = std::to_string(seconds);
+  if (may_come_s > 0) evidence["may_bill_s"] = std::to_string(may_come_s);
+}
+
 void AddQueueWait(int64_t submitted_unix_s, int64_t started_unix_s, Evidence& evidence) {
   if (submitted_unix_s <= 0 || started_unix_s <= 0) return;
   evidence["queue_wait_s"] = std::to_string(std::max<int64_t>(started_unix_s - submitted_unix_s, 0));

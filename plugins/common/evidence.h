@@ -19,6 +19,9 @@ void AddInfrastructure(const std::string& reason, const std::string& message, co
 // Adds how a process ended: by `signal`, or with `exit_code` if `signal` is 0.
 void AddExit(int exit_code, int signal, Evidence& evidence);
 
+// Adds what the job is billed: so many nodes for so many seconds each, and at most so many more seconds.
+void AddBill(int64_t nodes, int64_t seconds, int64_t may_come_s, Evidence& evidence);
+
 // Adds how long the job waited, unless one of the times is unknown (0).
 void AddQueueWait(int64_t submitted_unix_s, int64_t started_unix_s, Evidence& evidence);
 

@@ -131,6 +131,7 @@ Json NamesOf(const Capabilities& can) {
   if (can.poll_pause) names.push_back("poll_pause");
   if (can.render) names.push_back("render");
   if (can.bulk) names.push_back("bulk");
+  if (can.bill) names.push_back("bill");
   return names;
 }
 
@@ -156,6 +157,8 @@ int AnswerDescribe(Describe describe, const char* name, const char* request, siz
     job.own_trainer = document.value("own_trainer", false);
     job.trainer = document.value("trainer", "");
     job.has_time_limit = document.value("has_time_limit", false);
+    job.time_limit_s = document.value("time_limit_s", int64_t{0});
+    job.nodes = document.value("nodes", int64_t{1});
     job.node = document.value("node", "");
     return ToJson(describe(job));
   });

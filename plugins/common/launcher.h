@@ -23,6 +23,7 @@ struct Capabilities {
   bool poll_pause = false;  // says when it wants to be asked again: Polled::again_ms
   bool render = false;
   bool bulk = false;  // a call about many jobs costs about as much as a call about one
+  bool bill = false;  // its jobs are billed by their time
 };
 
 // One session: a configuration and a state folder. Jobs are documents as in launcher.h. Their keys are valid (keys.h):

@@ -115,6 +115,18 @@ void AddStopped(const Record& record, const JobView& job, Evidence& evidence) {
          evidence);
 }
 
+// What the job costs, in words that all launchers share. A plan's instances are paid by the plan.
+void AddBill(const JobView& job, Evidence& evidence) {
+  if (!job.training_plan.empty() || job.instances <= 0) return;
+  const bool began = job.started_unix_s > 0;
+  if (began && job.billable_s < 0) return;  // it is not told (yet)
+  const bool kept = job.keep_alive_s > 0 && job.warm_pool != "Terminated" && job.warm_pool != "Reused";
+  const int64_t pool_s = std::max<int64_t>(0, job.warm_pool_billable_s);
+  plugin::AddBill(job.instances, began ? job.billable_s + pool_s : 0,
+                  kept ? std::max<int64_t>(0, job.keep_alive_s - pool_s) : 0, evidence);
+  if (began && job.spot && job.training_s > job.billable_s) evidence["used_s"] = std::to_string(job.training_s);
+}
+
 void AddFacts(const JobView& job, Evidence& evidence) {
   evidence["training_job"] = job.name;
   evidence["instance_type"] = job.instance_type;
@@ -134,6 +146,7 @@ void AddFacts(const JobView& job, Evidence& evidence) {
 plugin::JobState OfEnded(const Record& record, const JobView& job) {
   plugin::JobState state{Phase::kEnded, job.started_unix_s, {}, job.arn};
   AddFacts(job, state.evidence);
+  AddBill(job, state.evidence);
   plugin::AddQueueWait(job.created_unix_s, job.started_unix_s, state.evidence);
   if (job.ended_unix_s > 0) state.evidence["ended_unix_s"] = std::to_string(job.ended_unix_s);
   if (job.status == "Completed") {

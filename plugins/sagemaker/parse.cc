@@ -73,7 +73,8 @@ JobView ParseJob(const Json& document) {
   const Json resources = Mapping(document, "ResourceConfig");
   job.instance_type = Text(resources, "InstanceType");
   job.training_plan = Text(resources, "TrainingPlanArn");
-  job.instances = Whole(resources, "InstanceCount", 1);
+  job.instances = Whole(resources, "InstanceCount", 0);
+  job.keep_alive_s = Whole(resources, "KeepAlivePeriodInSeconds", 0);
   job.spot = Member(document, "EnableManagedSpotTraining", false);
   job.created_unix_s = Whole(document, "CreationTime", 0);
   job.started_unix_s = Whole(document, "TrainingStartTime", 0);

@@ -65,6 +65,7 @@ struct JobView {
   int64_t training_s = -1, billable_s = -1;  // -1: not told
   std::string warm_pool;                     // its status; empty: none
   int64_t warm_pool_billable_s = -1;
+  int64_t keep_alive_s = 0;  // how long its instances may be kept
 
   bool HasEnded() const;
   int64_t Interruptions() const;

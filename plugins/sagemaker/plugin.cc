@@ -36,7 +36,7 @@ class SageMakerLauncher final : public plugin::Launcher {
   SageMakerLauncher(const Json& config, std::filesystem::path state_dir)
       : options_(ReadOptions(config)), has_settings_(config.contains("sagemaker")), state_dir_(std::move(state_dir)) {}
 
-  plugin::Capabilities Can() const override { return {.queue = true, .render = true, .bulk = true}; }
+  plugin::Capabilities Can() const override { return {.queue = true, .render = true, .bulk = true, .bill = true}; }
 
   plugin::Availability Probe() override {
     try {

@@ -105,8 +105,8 @@ int Cancel(const std::string& sweep, const std::string& db) {
   for (auto& [launcher_name, jobs] : by_launcher) {
     const auto launcher = session::OpenLauncherOf(record, launcher_name, db);
     const int64_t told = std::ssize(jobs);
-    const int64_t live =
-        driver::CancelJobs(std::move(jobs), store, *launcher, clock, [] { return session::Interrupts::Count() > 0; });
+    const int64_t live = driver::CancelJobs(std::move(jobs), store, *launcher, clock, {},
+                                            [] { return session::Interrupts::Count() > 0; });
     cancelled += told - live;
     left += live;
   }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@
 #include "cli/result_table.h"
 #include "cli/temporary_folder.h"
 #include "collect/rebuild.h"
+#include "driver/cost.h"
 #include "driver/display.h"
 #include "driver/driver.h"
 #include "driver/lock.h"
@@ -177,6 +179,16 @@ void ShowWhatStands(const sweep::Sweep& sweep, store::Store& store, const std::v
   }
 }
 
+// Says what the sweep's jobs were billed. A search measures under several names, so a sum of
+// one of them would be too small.
+void SayCosts(const sweep::Sweep& sweep, store::Store& store, launch::Launcher& launcher, const std::string& campaign) {
+  if (!launcher.can().bill || sweep.search) return;
+  for (const std::string& line :
+       driver::CostLines(driver::CostsOf(store, sweep.name, campaign, sweep.price), sweep.price)) {
+    session::Say("{}\n", line);
+  }
+}
+
 // A failure of the environment leaves points without a result. The next run measures them.
 rounds::RoundsResult RunOrSayHowToGoOn(const sweep::Sweep& sweep, const driver::DriverOptions& driver,
                                        const driver::DriverParts& parts, driver::RunDisplay& display,
@@ -190,6 +202,7 @@ rounds::RoundsResult RunOrSayHowToGoOn(const sweep::Sweep& sweep, const driver::
     if (e.kind() != ErrorKind::kInfrastructure) throw;
     display.Erase();
     ShowWhatStands(sweep, parts.store, reports, driver.jobs_dir.parent_path());
+    SayCosts(sweep, parts.store, parts.launcher, driver.campaign);
     throw Error(
         e.kind(), e.message(),
         fmt::format("{}{}after you fix that: {}", e.hint(), e.hint().empty() ? "" : "\n  ", CommandLine(options)));
@@ -292,6 +305,7 @@ int Run(const RunOptions& options) {
       session::RunsHere(sweep) ? session::OpenLauncherFor(sweep, options.max_parallel, options.db)
                                : OpenClusters(sweep, options);
   launch::CheckRules(sweep, *launcher);
+  if (sweep.price.max_usd > 0) driver::DearestUsd(sweep, sweep::Expand(sweep), *launcher);  // throws
   const session::Interrupts interrupts;
   predict::TimeModel times = session::AssumedTimesOf(sweep, session::DeviceFor(sweep, "", {}));
 
@@ -303,7 +317,8 @@ int Run(const RunOptions& options) {
   collect::KeepSweep(output_dir, sweep);
   if (sweep.search) collect::KeepSweep(output_dir, rounds::SweepOfTurns(sweep));
 
-  const driver::DriverOptions driver = DriverOptionsOf(sweep, options, store, std::move(times));
+  driver::DriverOptions driver = DriverOptionsOf(sweep, options, store, std::move(times));
+  if (launcher->can().bill) driver.predicted_usd = session::PredictedUsd(sweep, store);
 
   SystemClock clock;
   if (const std::string other = session::OtherFileOf(store, sweep); !other.empty()) display.Note("warning: " + other);
@@ -337,6 +352,7 @@ int Run(const RunOptions& options) {
   }
   if (summary.interrupted) {
     session::Say("interrupted: {}\n", session::EndsText(store.Progress(sweep.name)));
+    SayCosts(sweep, store, *launcher, driver.campaign);
     if (summary.live_jobs > 0) {
       session::Say("{} told to end, but the end was not seen: the next run finds out how {} ended\n",
                    summary.live_jobs == 1 ? "1 job was" : fmt::format("{} jobs were", summary.live_jobs),
@@ -350,6 +366,7 @@ int Run(const RunOptions& options) {
   session::WriteReports(reports, sweep.name, store, output_dir);
   session::Say("{}\n", session::EndsText(store.Progress(sweep.name)));
   for (const std::string& line : answer) session::Say("{}\n", line);
+  SayCosts(sweep, store, *launcher, driver.campaign);
   return ExitCodeOf(summary, options, plan::IsOurTrainer(sweep.launch));
 }
 

@@ -19,6 +19,10 @@ inline constexpr char kMessage[] = "message";
 inline constexpr char kHint[] = "hint";
 inline constexpr char kNode[] = "node";
 inline constexpr char kEndedUnixS[] = "ended_unix_s";
+inline constexpr char kBilledS[] = "billed_s";
+inline constexpr char kBilledNodes[] = "billed_nodes";
+inline constexpr char kMayBillS[] = "may_bill_s";
+inline constexpr char kUsedS[] = "used_s";
 // Set by the driver for a job that it ended because a node hung, or had failed while others waited for it: how that
 // node failed.
 inline constexpr char kGangEnded[] = "gang_ended";

@@ -13,6 +13,7 @@
 #include "collect/collect.h"
 #include "driver/adopt.h"
 #include "driver/collector.h"
+#include "driver/cost.h"
 #include "driver/fault_watch.h"
 #include "driver/job_table.h"
 #include "driver/launcher_retries.h"
@@ -42,6 +43,7 @@ class Driver {
         planner_(sweep, options, parts, points_, tally_),
         retries_(parts, sweep.launch.launcher_timeout_s),
         faults_(sweep.launch.give_up_after, trainer_faults()),
+        cost_(sweep, options, parts, points_),
         collector_(sweep, parts, points_, room_, live_, planner_, tally_, faults_),
         submitter_(parts, retries_, faults_, options.program),
         poller_(parts, retries_),
@@ -88,7 +90,7 @@ class Driver {
   TrainerFaults& trainer_faults() {
     return parts_.trainer_faults != nullptr ? *parts_.trainer_faults : own_trainer_faults_;
   }
-  bool GivenUp() const { return !faults_.given_up().empty(); }
+  bool GivenUp() const { return !faults_.given_up().empty() || !cost_.stopped().empty(); }
 
   // After giving up, the loop only waits for the jobs that the launcher has.
   bool HasWork() {
@@ -144,6 +146,7 @@ class Driver {
     const int64_t room = room_.jobs - live_.size();
     if (!live_.empty() && room < std::min<int64_t>(room_.jobs / kRefillShare, planner_.size())) return false;
     while (!planner_.empty() && live_.size() < room_.jobs) {
+      if (!cost_.HasRoomFor(planner_.Next(), live_)) break;
       live_.Add(planner_.Open());
       intents.push_back((live_.end() - 1)->record);
     }
@@ -166,6 +169,7 @@ class Driver {
   bool AskAndCollect() {
     std::optional<Poller::Outcome> outcome = poller_.Poll(live_);
     if (!outcome) return false;
+    cost_.AddTo(outcome->to_collect);
     const std::optional<int64_t> new_results = CollectPatiently(outcome->to_collect, outcome->looked_at);
     if (!new_results) return false;
     std::vector<LiveJob*> ended = std::move(outcome->ended);
@@ -241,7 +245,7 @@ class Driver {
     EndUnsubmitted(live_, parts_);
     if (live_.empty()) return;
     parts_.observer.Note(fmt::format("stopping: {} told to end", CountOf(live_.size(), "job")));
-    live_left_ = CancelJobs(live_.Records(), parts_.store, parts_.launcher, parts_.clock,
+    live_left_ = CancelJobs(live_.Records(), parts_.store, parts_.launcher, parts_.clock, sweep_.price,
                             [&] { return parts_.interrupts() > 1; });
   }
 
@@ -260,7 +264,7 @@ class Driver {
             .live_jobs = live_left_,
             .interrupted = interrupted_,
             .left = left_,
-            .given_up = faults_.given_up(),
+            .given_up = faults_.given_up().empty() ? cost_.stopped() : faults_.given_up(),
             .trainers_fault = faults_.is_trainers_fault(),
             .set_aside = faults_.SetAside()};
   }
@@ -275,6 +279,7 @@ class Driver {
   LauncherRetries retries_;
   TrainerFaults own_trainer_faults_;
   FaultWatch faults_;
+  CostLimit cost_;
   LauncherRoom room_;
   Collector collector_;
   Submitter submitter_;

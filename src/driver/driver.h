@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,7 @@ struct DriverOptions {
   bool retry_failed = false;  // run points again that ended badly
   bool include_oom = false;   // also run points that are predicted not to fit
   bool detach = false;        // submit all jobs, then leave them to the launcher's queue
+  std::map<std::string, double> predicted_usd = {};  // point id -> the price that was predicted for a run of it
 };
 
 // The counts before the first job of a run.
@@ -109,7 +111,8 @@ RunSummary RunSweep(const sweep::Sweep& sweep, const DriverOptions& options, con
 
 // Tells these jobs to end, waits for that (about 40 s at most), and collects them. Within that time it asks a launcher
 // again that does not answer, and reads a file again that cannot be read. Returns how many jobs are still live.
+// `price`: for what the jobs are billed.
 int64_t CancelJobs(std::vector<store::JobRecord> jobs, store::Store& store, launch::Launcher& launcher, Clock& clock,
-                   const std::function<bool()>& give_up);
+                   const sweep::SweepPrice& price, const std::function<bool()>& give_up);
 
 }  // namespace ridgeline::driver

@@ -22,6 +22,7 @@ class PendingJobs {
   bool empty() const { return jobs_.empty(); }
   int64_t size() const { return static_cast<int64_t>(jobs_.size()); }
   void Add(Job job);
+  const Job& Next() const { return jobs_.front().job; }  // REQUIRES: !empty()
 
   // Returns the next job: a planned one, joined by the points of later jobs that share it. A joined job gets a key of
   // its own, made with `options`. REQUIRES: !empty().

@@ -54,6 +54,8 @@ class Planner {
   bool empty() const { return pending_.empty(); }
   int64_t size() const { return pending_.size(); }
   void JobEnded(int64_t points) { pending_.JobEnded(points); }
+  // The first job that Open will open, or join others to. REQUIRES: !empty().
+  const Job& Next() const { return pending_.Next(); }
 
   // The number of runs that a point still needs, for a point without planned runs.
   int64_t RunsLeft(const Point& point) const;

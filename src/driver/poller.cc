@@ -69,7 +69,7 @@ std::optional<Poller::Outcome> Poller::Poll(JobTable& jobs) {
   return outcome;
 }
 
-// A withdrawn job ended because it was withdrawn, and its points are run later.
+// A withdrawn job ended because it was withdrawn, and its points are run later. What it was billed stays so.
 std::map<std::string, std::string> Poller::EvidenceOf(const LiveJob& job, const launch::JobState& answer) {
   if (!job.gang_ended.empty() && job.withdrawn.empty()) {
     // We ended this job, so its end says nothing about the cause.
@@ -82,7 +82,13 @@ std::map<std::string, std::string> Poller::EvidenceOf(const LiveJob& job, const 
     return evidence;
   }
   if (job.withdrawn.empty()) return answer.evidence;
-  return {{"end", "infrastructure"}, {"reason", "node"}, {"message", job.withdrawn}, {"began", "no"}};
+  std::map<std::string, std::string> evidence = {
+      {"end", "infrastructure"}, {"reason", "node"}, {"message", job.withdrawn}, {"began", "no"}};
+  for (const char* bill :
+       {collect::said::kBilledS, collect::said::kBilledNodes, collect::said::kMayBillS, collect::said::kUsedS}) {
+    if (const auto told = answer.evidence.find(bill); told != answer.evidence.end()) evidence.insert(*told);
+  }
+  return evidence;
 }
 
 void Poller::Pause() {

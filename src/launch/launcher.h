@@ -96,6 +96,7 @@ struct LauncherCapabilities {
   bool poll_pause = false;  // says how long it wants to be left alone
   bool render = false;
   bool bulk = false;  // a call about many jobs costs about as much as a call about one
+  bool bill = false;  // its jobs are billed by their time
 };
 
 struct LauncherStatus {

@@ -279,7 +279,7 @@ class Plugin final : public Launcher {
     try {
       const auto names = Checked("open", [&] { return reply.at("capabilities").get<std::vector<std::string>>(); });
       const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
-      can_ = {has("queue"), has("poll_pause"), has("render"), has("bulk")};
+      can_ = {has("queue"), has("poll_pause"), has("render"), has("bulk"), has("bill")};
     } catch (const Error&) {
       table_.close(session_);
       throw;
@@ -381,6 +381,10 @@ sweep::JobDescription DescriptionIn(const Json& reply) {
                                     gpus->value("kind", ""), std::max<int64_t>(0, gpus->value("count", int64_t{0}))};
   }
   job.memory_bytes = std::max<int64_t>(0, reply.value("memory_bytes", int64_t{0}));
+  if (const auto billed = reply.find("billed"); billed != reply.end()) {
+    job.billed_nodes = std::max<int64_t>(0, billed->at("nodes").get<int64_t>());
+    job.most_billed_s = std::max<int64_t>(0, billed->at("most_s").get<int64_t>());
+  }
   job.secrets = reply.value("secrets", "");
   if (const auto warnings = reply.find("warnings"); warnings != reply.end()) warnings->get_to(job.warnings);
   if (const auto pin = reply.find("pin"); pin != reply.end()) {
@@ -399,7 +403,9 @@ class Describer {
     Json request = {{"config", launch.config},
                     {"own_trainer", !launch.definition && IsOurTrainer(launch.trainer)},
                     {"trainer", launch.definition ? launch.definition->name : std::string()},
-                    {"has_time_limit", launch.time_limit_s > 0 || launch.time_limit_auto}};
+                    {"has_time_limit", launch.time_limit_s > 0 || launch.time_limit_auto},
+                    {"time_limit_s", launch.time_limit_s},
+                    {"nodes", std::max<int64_t>(1, launch.nodes)}};
     if (!node.empty()) request["node"] = node;
     const std::lock_guard lock(mutex_);
     const auto [known, is_new] = known_.try_emplace({launch.launcher, DumpJson(request)});

@@ -48,6 +48,7 @@ struct FixedColumn {
 std::vector<FixedColumn> FixedColumns() {
   constexpr std::string_view kOfGpu = "Model FLOPs, causal attention as half";
   constexpr std::string_view kOfEnergy = "Energy of a GPU";
+  constexpr std::string_view kOfCost = "Cost";
   constexpr auto kInTables = ReportColumn::Hide::kInTables;
   constexpr auto kEmpty = ReportColumn::Hide::kEmpty;
   return {
@@ -92,6 +93,11 @@ std::vector<FixedColumn> FixedColumns() {
        kOfEnergy},
       {"energy_j_per_token", "J a token", ValueStyle::kNumber, "The same, over that GPU's share of the tokens.",
        store::DerivedSql("energy_j_per_token"), kOfEnergy},
+      {"billed_usd", "billed USD", ValueStyle::kNumber,
+       "What the run's job was billed, at the sweep's price of a node. Runs of one job share it by their times.",
+       store::DerivedSql("billed_usd"), kOfCost},
+      {"predicted_usd", "predicted USD", ValueStyle::kNumber, "The price that was predicted for the run before it.",
+       store::DerivedSql("predicted_usd"), kOfCost},
       {report_columns::kDisturbed, "Cores held by others", ValueStyle::kFraction,
        "Share of the cores' time that other processes took. It is shown if it was so large that no conclusion is drawn "
        "from the run's times.",

@@ -97,6 +97,33 @@ predict::TimeModel AssumedTimesOf(const sweep::Sweep& sweep, const std::optional
                             });
 }
 
+std::map<std::string, double> PredictedUsd(const sweep::Sweep& sweep, store::Store& store) {
+  if (sweep.price.node_usd_per_hour <= 0) return {};
+  std::map<std::string, double> predicted;
+  try {
+    plan::PriceParts parts;
+    parts.device = DeviceFor(sweep, "", {});
+    parts.frameworks = FrameworksFor(sweep);
+    constexpr auto kMost = static_cast<int64_t>(predict::TimeModel::kRemembered);
+    for (const store::MeasuredPoint& point : store.MeasuredPoints(sweep.launch.launcher, kMost)) {
+      parts.times.Took(point.spec, static_cast<double>(point.duration_ns) / 1e9);
+    }
+    const std::vector<Point> points = sweep::Expand(sweep);
+    plan::Plan plan;
+    plan.points.resize(points.size());  // pricing needs no verdicts
+    for (size_t i = 0; i < points.size(); ++i) plan.points[i].point = i;
+    const std::vector<plan::PointPrice> prices = plan::PricePoints(sweep, points, plan, parts);
+    for (size_t i = 0; i < points.size(); ++i) {
+      if (prices[i].basis == plan::PointPrice::Basis::kUnknown) continue;
+      predicted[points[i].id] =
+          prices[i].seconds / 3600 * prices[i].usd_per_hour / static_cast<double>(points[i].spec.repeats);
+    }
+  } catch (const Error&) {
+    return {};  // `plan` says what it lacks; a run needs no prediction
+  }
+  return predicted;
+}
+
 plan::Plan PlanWithProgress(const sweep::Sweep& sweep, const std::vector<Point>& points,
                             const plan::PlanOptions& options, const plan::Forecaster& forecaster) {
   driver::CountingLine line("planning");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,6 +64,10 @@ std::shared_ptr<const predict::Frameworks> FrameworksFor(const sweep::Sweep& swe
 // The clock's prediction of points' durations on the device (DeviceFor), if the sweep's bundles or time limits depend
 // on durations. It counts until a point is measured. Empty for other sweeps.
 predict::TimeModel AssumedTimesOf(const sweep::Sweep& sweep, const std::optional<predict::Device>& device);
+
+// What `plan` predicts that one run of each point costs, in dollars, by the point's id, at the price that the sweep
+// gives for a node. Points of which nothing is predicted are missing.
+std::map<std::string, double> PredictedUsd(const sweep::Sweep& sweep, store::Store& store);
 
 // What a CountingLine says while `batch_size: max` is found.
 inline constexpr const char* kSearching = "searching for the largest that fit";

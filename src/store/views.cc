@@ -209,6 +209,25 @@ std::string PeakSql() {
   return sql + " END";
 }
 
+// The part of its job that a run is: its time over that of all runs of the job. NULL if a run has no time.
+constexpr std::string_view kShareOfJob = R"sql((SELECT CASE WHEN count(*) = 1 THEN 1.0
+  WHEN count(*) = count(o.ended_unix_ns - o.started_unix_ns)
+  THEN 1.0 * (r.ended_unix_ns - r.started_unix_ns) / nullif(sum(o.ended_unix_ns - o.started_unix_ns), 0) END
+  FROM job_points AS jp LEFT JOIN results AS o ON o.point_id = jp.point_id AND o.attempt = jp.attempt
+  WHERE jp.job_key = r.job_key))sql";
+
+// What the run's job was billed, in dollars, and what was predicted for the run. Evidence of the job has both
+// (driver/cost.h). Most jobs are not billed.
+std::string BilledSql() {
+  return fmt::format(
+      "(SELECT CAST(j.evidence ->> '$.billed_usd' AS REAL) * {} FROM jobs AS j WHERE j.key = r.job_key AND "
+      "j.evidence ->> '$.billed_usd' IS NOT NULL)",
+      kShareOfJob);
+}
+constexpr std::string_view kPredictedUsd = R"sql((SELECT json_extract(j.evidence ->> '$.predicted_usd',
+  '$[' || jp.ordinal || ']') FROM jobs AS j JOIN job_points AS jp ON jp.job_key = j.key AND jp.point_id = r.point_id
+  WHERE j.key = r.job_key AND json_valid(j.evidence ->> '$.predicted_usd')))sql";
+
 // Figures that follow from other figures of a result, from r and p. Figures of a GPU are for runs on GPUs, where each
 // rank has one. FLOPs are the model's, without recomputation. "causal" counts attention as the half that the mask
 // leaves. An emulated format has no share of its peak.
@@ -235,6 +254,8 @@ std::vector<std::pair<std::string, std::string>> DerivedFigures() {
       // The energy of rank 0's GPU, over its share of the tokens.
       {"energy_j_per_step", "r.gpu_energy_j / r.measured_steps"},
       {"energy_j_per_token", "r.gpu_energy_j / r.measured_steps * p.ranks / r.tokens_per_step"},
+      {"billed_usd", BilledSql()},
+      {"predicted_usd", std::string(kPredictedUsd)},
       {"disturbed_by_others",
        fmt::format("iif(r.status = 'ok' AND r.cores_others_share > {}, r.cores_others_share, NULL)", kHeadlineShare)},
   };

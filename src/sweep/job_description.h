@@ -21,11 +21,13 @@ struct JobDescription {
     int64_t count = 0;    // 0: not known, or none
   };
 
-  bool here = false;         // it runs on this machine
-  bool has_srun = false;     // srun can start its processes
-  std::optional<Gpus> gpus;  // nothing: it has whatever GPUs are there, without asking
-  int64_t memory_bytes = 0;  // of a node; 0: the settings do not say
-  std::string secrets;       // how a job gets a secret, in words; empty: in no way of the launcher's own
+  bool here = false;          // it runs on this machine
+  bool has_srun = false;      // srun can start its processes
+  std::optional<Gpus> gpus;   // nothing: it has whatever GPUs are there, without asking
+  int64_t memory_bytes = 0;   // of a node; 0: the settings do not say
+  int64_t billed_nodes = 0;   // machines for which a job is billed; 0: it is not said
+  int64_t most_billed_s = 0;  // the most seconds for which each of them is billed; 0: it is not said
+  std::string secrets;        // how a job gets a secret, in words; empty: in no way of the launcher's own
   std::vector<std::string> warnings;
   std::optional<Json> pin;  // merged into the launcher's own mapping, it keeps jobs on the node; nothing: it cannot
 };

@@ -16,8 +16,10 @@ namespace ridgeline::sweep {
 namespace {
 
 constexpr Unit kPrices[] = {{"USD/h", 1}};
+constexpr Unit kDollars[] = {{"USD", 1}};
 constexpr Unit kPowers[] = {{"W", 1}, {"kW", 1e3}};
 constexpr double kMostDollars = 1e6;  // for a node and hour
+constexpr double kMostCost = 1e9;     // dollars, for a sweep
 constexpr double kMostWatts = 1e6;    // for a node
 constexpr size_t kLongestDate = 40;
 
@@ -26,7 +28,7 @@ class PriceReader {
   PriceReader(SweepPrice& price, std::vector<yaml::Fault>& faults) : price_(price), faults_(faults) {}
 
   void Read(const yaml::YamlNode& node) {
-    static const yaml::Names kKnown = {"device", "node", "date", "power"};
+    static const yaml::Names kKnown = {"device", "node", "date", "power", "max_cost"};
     if (node.kind != yaml::YamlNode::Kind::kMap) {
       return Add(
           node.place,
@@ -37,6 +39,10 @@ class PriceReader {
       if (key == "node") ReadAmount(*value, "node", kPrices, "31.50 USD/h", kMostDollars, price_.node_usd_per_hour);
       if (key == "power") ReadAmount(*value, "power", kPowers, "5600 W", kMostWatts, price_.node_watts);
       if (key == "date") ReadDate(*value);
+      if (key == "max_cost") {
+        ReadAmount(*value, "max_cost", kDollars, "500 USD", kMostCost, price_.max_usd);
+        price_.max_place = value->place;
+      }
     }
     const auto said = [&](const char* key) {
       for (const yaml::YamlEntry& entry : node.entries) {
@@ -45,6 +51,7 @@ class PriceReader {
       return false;
     };
     if (said("node") && !said("date")) Add(node.place, "price has a node's price and no date: when that was asked");
+    if (said("max_cost") && !said("node")) Add(node.place, "price has max_cost and no price of a node: what jobs cost");
     if (said("date") && !said("node")) Add(node.place, "price has a date and no price of a node that it is of");
   }
 

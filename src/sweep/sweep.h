@@ -131,7 +131,8 @@ struct SweepPrice {
   double node_usd_per_hour = 0;  // 0: not given
   std::string date;              // date of that price
   double node_watts = 0;         // 0: not given
-  yaml::Place device_place;
+  double max_usd = 0;            // the most that the sweep's jobs may cost in one campaign; 0: not given
+  yaml::Place device_place, max_place;
 };
 
 // Figures that others measured and published for the points for which all conditions hold, over all ranks. 0: not

@@ -18,6 +18,7 @@
 #include "driver/driver.h"
 #include "run/result.h"
 #include "run/results_file.h"
+#include "sweep/job_description.h"
 #include "tests/base/temp_dir.h"
 #include "tests/fakes/fake_launcher.h"
 
@@ -135,7 +136,9 @@ class World {
     KillableClock clock(step);
     clock.SleepNs(later_ns);
     launcher.clock = &clock;
-    return RunSweep(sweep::ParseSweep(yaml, "test.yaml"), options,
+    sweep::Sweep sweep = sweep::ParseSweep(yaml, "test.yaml");
+    if (describe) sweep.launch.describe = std::make_shared<const sweep::DescribeJob>(describe);
+    return RunSweep(sweep, options,
                     {store, on, clock,
                      [this](const RunSpec& spec) {
                        return predict::MemoryForecast{forecast ? forecast(spec) : 1000, {}};
@@ -162,6 +165,7 @@ class World {
   int64_t later_ns = 0;  // how much later the run's clock starts
   Facts environment;     // the environment in results
   std::function<int64_t(const RunSpec&)> forecast;
+  sweep::DescribeJob describe;  // what the launcher says that jobs ask for
   std::function<int()> interrupts;
   std::function<void()> step;           // called often; throws Killed
   std::map<std::string, int> measured;  // point id -> number of times that a job measured it

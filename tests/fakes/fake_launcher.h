@@ -42,6 +42,7 @@ class FakeLauncher final : public launch::Launcher {
   std::vector<std::string> cancelled;
   int64_t max_jobs = 0;       // as in LauncherStatus
   bool bulk = true;           // as in LauncherCapabilities
+  bool bill = false;          // the same
   size_t most_a_call = 1000;  // submits no more in one call, and answers `later` for the others
   int64_t poll_pause_ns = 0;  // as in PollPauseNs
   int probes_refused = 0;     // for the moment
@@ -51,7 +52,7 @@ class FakeLauncher final : public launch::Launcher {
   int calls_about_jobs = 0;  // a call about two jobs counts twice
 
   const std::string& name() const override { return name_; }
-  launch::LauncherCapabilities can() const override { return {max_jobs > 0, poll_pause_ns > 0, false, bulk}; }
+  launch::LauncherCapabilities can() const override { return {max_jobs > 0, poll_pause_ns > 0, false, bulk, bill}; }
   launch::LauncherStatus Probe() override {
     if (probes_refused > 0)
       return --probes_refused, launch::LauncherStatus{false, "too many requests", "", 0, /*retry=*/true};

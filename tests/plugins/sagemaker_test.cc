@@ -18,6 +18,7 @@
 #include "sagemaker/aws.h"
 #include "sagemaker/config.h"
 #include "sagemaker/credentials.h"
+#include "sagemaker/describe.h"
 #include "sagemaker/judge.h"
 #include "sagemaker/logs.h"
 #include "sagemaker/output.h"
@@ -235,14 +236,31 @@ TEST(SageMakerEnd, SaysWhoStoppedAJob) {
 }
 
 TEST(SageMakerEnd, SaysWhatItCost) {
-  const Json ended = {{"TrainingJobStatus", "Completed"},
-                      {"SecondaryStatus", "Completed"},
-                      {"EnableManagedSpotTraining", true},
-                      {"TrainingTimeInSeconds", 200},
-                      {"BillableTimeInSeconds", 50}};
+  const Json ended = {
+      {"TrainingJobStatus", "Completed"},  {"SecondaryStatus", "Completed"}, {"ResourceConfig", {{"InstanceCount", 1}}},
+      {"EnableManagedSpotTraining", true}, {"TrainingTimeInSeconds", 200},   {"BillableTimeInSeconds", 50}};
   auto evidence = StateOf(ended).evidence;
   EXPECT_EQ(evidence["billable_s"], "50");
   EXPECT_EQ(evidence["spot_savings_percent"], "75");
+  EXPECT_EQ(evidence["billed_nodes"] + " " + evidence["billed_s"] + " " + evidence["used_s"], "1 50 200");
+  Json kept = ended;
+  kept["ResourceConfig"] = {{"InstanceType", "ml.m5.large"}, {"InstanceCount", 2}, {"KeepAlivePeriodInSeconds", 600}};
+  kept["WarmPoolStatus"] = {{"Status", "Available"}, {"ResourceRetainedBillableTimeInSeconds", 100}};
+  evidence = StateOf(kept).evidence;
+  EXPECT_EQ(evidence["billed_nodes"] + " " + evidence["billed_s"] + " " + evidence["may_bill_s"], "2 150 500");
+  kept["WarmPoolStatus"]["Status"] = "Reused";
+  EXPECT_FALSE(StateOf(kept).evidence.contains("may_bill_s"));
+  kept["ResourceConfig"]["TrainingPlanArn"] = "arn:…";
+  EXPECT_FALSE(StateOf(kept).evidence.contains("billed_s")) << "the plan is paid";
+  Json never = ended;
+  never["TrainingStartTime"] = nullptr;
+  EXPECT_EQ(StateOf(never).evidence["billed_s"], "0");
+  Json silent = ended;
+  silent.erase("BillableTimeInSeconds");
+  EXPECT_FALSE(StateOf(silent).evidence.contains("billed_s")) << "no figure is better than a wrong one";
+  Json groups = ended;
+  groups["ResourceConfig"].erase("InstanceCount");
+  EXPECT_FALSE(StateOf(groups).evidence.contains("billed_s")) << "groups of instances have a price each";
   EXPECT_EQ(evidence["exit_code"], "0");
 }
 
@@ -252,6 +270,29 @@ TEST(SageMakerSettings, TakesTheShippedSweep) {
   CheckComplete(options);
   EXPECT_TRUE(options.spot);
   EXPECT_FALSE(MakeTrainingJob(JobOf(), "{}", OptionsOf(JobOf(), options)).request.contains("RetryStrategy"));
+}
+
+TEST(SageMakerDescription, SaysWhatAJobIsBilledAtMost) {
+  plugin::JobToDescribe job;
+  job.own = Settings().at("sagemaker");
+  job.time_limit_s = 600;
+  job.nodes = 2;
+  EXPECT_EQ(DescribeJob(job).billed->nodes, 2);
+  EXPECT_EQ(DescribeJob(job).billed->most_s, 600 + 1800 + 900);
+  job.own["keep_alive"] = "10m";
+  job.own["request"] = {{"ResourceConfig", {{"InstanceCount", 3}}},
+                        {"StoppingCondition", {{"MaxRuntimeInSeconds", 7200}}}};
+  EXPECT_EQ(DescribeJob(job).billed->nodes, 3);
+  EXPECT_EQ(DescribeJob(job).billed->most_s, 7200 + 600 + 900);
+  job.own["request"] = {{"ResourceConfig", {{"InstanceGroups", Json::array()}}}};
+  EXPECT_FALSE(DescribeJob(job).billed) << "groups have a price each";
+  job.own["request"] = {{"StoppingCondition", nullptr}};
+  EXPECT_FALSE(DescribeJob(job).billed) << "nothing ends it";
+  job.own.erase("request");
+  job.own["training_plan"] = "arn:aws:sagemaker:us-west-2:123456789012:training-plan/mine";
+  EXPECT_FALSE(DescribeJob(job).billed);
+  job.own = {{"keep_alive", "for ever"}};
+  EXPECT_FALSE(DescribeJob(job).billed) << "open refuses it";
 }
 
 TEST(SageMakerState, SaysWhyAJobWaits) {

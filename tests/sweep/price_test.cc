@@ -38,6 +38,8 @@ TEST(ReadPrice, ReadsThePriceOfADeviceOrOfANode) {
   EXPECT_DOUBLE_EQ(price.node_watts, 5600);
   EXPECT_EQ(SweepWith("price: {node: 2 USD/h, date: 2026}").price.date, "2026");
   EXPECT_EQ(SweepWith("").price.node_usd_per_hour, 0);
+  EXPECT_EQ(SweepWith("").price.max_usd, 0);
+  EXPECT_DOUBLE_EQ(SweepWith("price: {node: 2 USD/h, date: 2026, max_cost: 1.5e3 USD}").price.max_usd, 1500);
 }
 
 TEST(ReadPrice, ReportsWhatIsNoPriceAtItsPlace) {
@@ -53,6 +55,9 @@ TEST(ReadPrice, ReportsWhatIsNoPriceAtItsPlace) {
   EXPECT_THAT(RefusalOfSection("price: {node: 1e9 USD/h, date: 2026}"), HasSubstr("at most 1000000 USD/h"));
   EXPECT_THAT(RefusalOfSection("price: {node: 3 USD/h}"),
               HasSubstr("s.yaml:3:8: price has a node's price and no date"));
+  EXPECT_THAT(RefusalOfSection("price: {max_cost: 5 USD}"), HasSubstr("price has max_cost and no price of a node"));
+  EXPECT_THAT(RefusalOfSection("price: {node: 3 USD/h, date: 2026, max_cost: 500}"),
+              AllOf(HasSubstr("s.yaml:3:46: max_cost of price is an amount such as 500 USD"), HasSubstr("not 500")));
   EXPECT_THAT(RefusalOfSection("price: {date: 2026-03}"), HasSubstr("price has a date and no price of a node"));
   for (const char* date : {"2026-13", "2026-02-30", "2199", "yesterday", "1", "26"}) {
     EXPECT_THAT(RefusalOfSection("price: {node: 3 USD/h, date: " + std::string(date) + "}"),

@@ -151,11 +151,13 @@ Json LaunchSchema() {
 }
 
 Json PriceSchema() {
-  Json schema = Closed({{"device", Said(kAnyText, "a device's name: `ridgeline devices` lists them")},
-                        {"node", Said(TextOf("^ *[0-9.eE+]+ *USD/h *$"), "a node's price, such as 31.50 USD/h")},
-                        {"date", Said({{"type", {"string", "integer"}}}, "when that price was asked, such as 2026-03")},
-                        {"power", Said(TextOf("^ *[0-9.eE+]+ *k?W *$"), "a node's power, such as 5600 W")}});
-  schema["dependencies"] = {{"node", {"date"}}, {"date", {"node"}}};
+  Json schema =
+      Closed({{"device", Said(kAnyText, "a device's name: `ridgeline devices` lists them")},
+              {"node", Said(TextOf("^ *[0-9.eE+]+ *USD/h *$"), "a node's price, such as 31.50 USD/h")},
+              {"date", Said({{"type", {"string", "integer"}}}, "when that price was asked, such as 2026-03")},
+              {"power", Said(TextOf("^ *[0-9.eE+]+ *k?W *$"), "a node's power, such as 5600 W")},
+              {"max_cost", Said(TextOf("^ *[0-9.eE+]+ *USD *$"), "what all jobs may cost, such as 500 USD")}});
+  schema["dependencies"] = {{"node", {"date"}}, {"date", {"node"}}, {"max_cost", {"node"}}};
   return schema;
 }
 
