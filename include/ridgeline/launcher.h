@@ -28,14 +28,18 @@
 //              the configuration and contacts nobody. Capabilities: `queue`, the launcher takes many jobs at once and
 //              runs them when it can; `poll_pause`, it says when it wants to be polled again; `render`, it has that
 //              call; `bulk`, a call about many jobs costs it about as much as a call about one; `bill`, its jobs are
-//              billed by their time. Unknown names are ignored. Without `bulk`, calls begin with one job, and get more
-//              while they are quick.
-//   probe      {"jobs": [job…]}          -> {"available": bool, "why": "…", "description": "…", "max_jobs": int,
-//                                           "retry": bool, "jobs": [{"key"} or {"key", "error"}…]}
+//              billed, and `probe` says what still is. Unknown names are ignored. Without `bulk`, calls begin with one
+//              job, and get more while they are quick.
+//   probe      {"jobs": [job…], "sweep": "…"}
+//                                        -> {"available": bool, "why": "…", "description": "…", "max_jobs": int,
+//                                           "retry": bool, "jobs": [{"key"} or {"key", "error"}…],
+//                                           "still_billed": ["…"…]}
 //              max_jobs: with a `queue`, the most jobs that it takes at once. "retry": true means, as in a failed
 //              call, that the launcher is unavailable only for the moment. The request's jobs may be missing. If they
 //              are there, a launcher that can asks the scheduler whether it would take them, submits nothing, and
 //              answers in the reply's jobs. error: why not, as in a failed call. Other launchers answer without them.
+//              sweep: needs the capability `bill`, and may be missing. still_billed: what of this sweep is billed now,
+//              a text each: jobs that have not ended, whoever started them, and machines that are kept.
 //   render     {"jobs": [job…]}          -> {"files": [{"name", "content"}…], "submit": "…", "fetch": "…",
 //                                           "asks": ["…"…]}
 //              Needs the capability `render`. files: what a person could submit by hand. submit: the command for that,

@@ -48,6 +48,10 @@ Launcher& Of(ridgeline_launcher_session* session) { return *reinterpret_cast<Lau
 Json AnswerProbe(Launcher& launcher, const Json& request) {
   const Availability availability = launcher.Probe();
   Json reply = ToJson(availability);
+  const auto sweep = request.find("sweep");
+  if (sweep != request.end() && availability.available) {
+    reply["still_billed"] = launcher.StillBilled(sweep->get<std::string>());
+  }
   const auto jobs = request.find("jobs");
   if (jobs == request.end() || !availability.available) return reply;
   const std::vector<std::string> keys = KeysOf(*jobs);

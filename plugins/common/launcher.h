@@ -23,7 +23,7 @@ struct Capabilities {
   bool poll_pause = false;  // says when it wants to be asked again: Polled::again_ms
   bool render = false;
   bool bulk = false;  // a call about many jobs costs about as much as a call about one
-  bool bill = false;  // its jobs are billed by their time
+  bool bill = false;  // its jobs are billed, and it says what still is: StillBilled
 };
 
 // One session: a configuration and a state folder. Jobs are documents as in launcher.h. Their keys are valid (keys.h):
@@ -38,6 +38,8 @@ class Launcher {
   virtual std::vector<std::optional<Failure>> WhyRefused(const Json& jobs) {
     return std::vector<std::optional<Failure>>(jobs.size());
   }
+  // What of a sweep is billed now, a line of text each: jobs that have not ended, and machines that are kept.
+  virtual std::vector<std::string> StillBilled(const std::string& /*sweep*/) { return {}; }
   // Pure: the state folder may not exist, and nobody is contacted.
   virtual Rendering Render(const Json& jobs) = 0;
   // Returns one answer for each job, in order. With `bulk` it begins none after `within`, except the first.

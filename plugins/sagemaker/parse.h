@@ -18,6 +18,9 @@ inline bool IsEnd(std::string_view status) {
   return status == "Completed" || status == "Failed" || status == "Stopped";
 }
 
+// Whether instances of a warm pool of this status are kept for the job that left them, and billed to it.
+inline bool IsKept(std::string_view warm_pool) { return warm_pool == "Available"; }
+
 // A row of ListTrainingJobs.
 struct JobRow {
   std::string name;

@@ -66,6 +66,7 @@ class SageMakerLauncher final : public plugin::Launcher {
     return refusals;
   }
 
+  std::vector<std::string> StillBilled(const std::string& sweep) override { return Talk().StillBilled(sweep); }
   plugin::Rendering Render(const Json& jobs) override { return RenderJobs(jobs, options_); }
   std::vector<plugin::Submission> Submit(const Json& jobs, std::chrono::milliseconds within) override {
     return Talk().Submit(jobs, within);

@@ -100,14 +100,14 @@ std::string PrefixOf(const std::string& sweep, const std::string& key) {
   label.erase(0, std::min(label.find_first_not_of('-'), label.size()));
   label.resize(std::min({label.size(), kMostSweepBytes, kMostNameBytes - std::min(kMostNameBytes, key.size() + 1)}));
   while (label.ends_with('-')) label.pop_back();
-  return label.empty() ? "" : label + '-';
+  return (label.empty() ? "" : label + '-') + "rl-";
 }
 
 TrainingJob MakeTrainingJob(const Json& job, std::string_view job_file, const Options& options) {
   CheckComplete(options);
   const auto key = job.at("key").get<std::string>();
   TrainingJob made;
-  made.prefix = PrefixOf(job.value("sweep", std::string()), key) + "rl-";
+  made.prefix = PrefixOf(job.value("sweep", std::string()), key);
   made.name = made.prefix + key.substr(3);
   const std::string at = fmt::format("{}/{}", options.output, made.name);
   made.job_file_uri = at + "/job/job.json";

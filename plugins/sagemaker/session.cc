@@ -20,6 +20,7 @@ using plugin::Phase;
 using std::chrono::seconds;
 
 constexpr int kPageJobs = 100;
+constexpr const char* kAnyKey = "rl-00000000000000000000000000000000";  // as long as each key
 constexpr int64_t kClocksDifferS = 900;  // a list begins so long before the first of our jobs was created
 constexpr seconds kLogPatience{60};      // lines come so late, if S3 cannot be read
 constexpr seconds kStoragePatience{60};  // S3 that does not let us read is asked for so long
@@ -28,7 +29,7 @@ constexpr const char* kOutputHint = "the job's folder under output: has what is 
 // "; of the newest 100 jobs of Ridgeline's, 3 have not ended and 1 is kept warm"; empty if there are none.
 std::string WhatIsBilled(const std::vector<JobRow>& rows) {
   const auto live = std::ranges::count_if(rows, [](const JobRow& row) { return !IsEnd(row.status); });
-  const auto warm = std::ranges::count(rows, "Available", &JobRow::warm_pool);
+  const auto warm = std::ranges::count_if(rows, [](const JobRow& row) { return IsKept(row.warm_pool); });
   if (live + warm == 0) return "";
   return fmt::format("; of the newest {} jobs of Ridgeline's, {} have not ended and {} are kept warm", rows.size(),
                      live, warm);
@@ -59,6 +60,34 @@ std::string Session::Description() {
   return fmt::format("SageMaker in {}, as {}{}", aws_->region(), who, WhatIsBilled(rows));
 }
 
+std::vector<std::string> Session::StillBilled(const std::string& sweep) {
+  const std::string prefix = PrefixOf(sweep, kAnyKey);
+  std::vector<std::string> lines;
+  ForEachRow({{"NameContains", prefix}, {"SortOrder", "Descending"}}, [&](const JobRow& row) {
+    if (!row.name.starts_with(prefix)) return;
+    if (!IsEnd(row.status)) {
+      lines.push_back(fmt::format("training job {}: {}", row.name, row.status));
+    } else if (IsKept(row.warm_pool)) {
+      lines.push_back(fmt::format("instances that training job {} left: kept warm", row.name));
+    }
+  });
+  return lines;
+}
+
+void Session::ForEachRow(Json request, const std::function<void(const JobRow&)>& take) {
+  request["SortBy"] = "CreationTime";
+  request["MaxResults"] = kPageJobs;
+  for (;;) {
+    JobRows page;
+    const Answer answer =
+        aws_->Call("sagemaker:ListTrainingJobs", request, [&](const Json& document) { page = ParseRows(document); });
+    if (!answer.ok()) throw Aws::ToFailure(answer, "list training jobs");
+    for (const JobRow& row : page.rows) take(row);
+    if (page.next_token.empty()) return;
+    request["NextToken"] = page.next_token;
+  }
+}
+
 // One list for each sweep has the states of all its jobs.
 std::map<std::string, JobRow> Session::ListAll(const std::vector<Record*>& records) {
   std::map<std::string, int64_t> since;  // by prefix
@@ -68,23 +97,10 @@ std::map<std::string, JobRow> Session::ListAll(const std::vector<Record*>& recor
   }
   std::map<std::string, JobRow> rows;
   for (const auto& [prefix, created_unix_s] : since) {
-    Json request = {{"NameContains", prefix},
-                    {"CreationTimeAfter", std::max<int64_t>(0, created_unix_s - kClocksDifferS)},
-                    {"SortBy", "CreationTime"},
-                    {"SortOrder", "Ascending"},
-                    {"MaxResults", kPageJobs}};
-    for (;;) {
-      JobRows page;
-      const Answer answer =
-          aws_->Call("sagemaker:ListTrainingJobs", request, [&](const Json& document) { page = ParseRows(document); });
-      if (!answer.ok()) throw Aws::ToFailure(answer, "list training jobs");
-      for (JobRow& row : page.rows) {
-        std::string name = row.name;
-        rows.insert_or_assign(std::move(name), std::move(row));
-      }
-      if (page.next_token.empty()) break;
-      request["NextToken"] = page.next_token;
-    }
+    ForEachRow({{"NameContains", prefix},
+                {"CreationTimeAfter", std::max<int64_t>(0, created_unix_s - kClocksDifferS)},
+                {"SortOrder", "Ascending"}},
+               [&](const JobRow& row) { rows.insert_or_assign(row.name, row); });
   }
   return rows;
 }

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,6 +36,10 @@ class Session {
   // Returns "SageMaker in us-west-2, as arn:…". Throws Failure if SageMaker, S3 or the log refuse us.
   std::string Description();
 
+  // What is billed now of the training jobs whose names begin as this sweep's do: a line each for those that have not
+  // ended and for instances that are kept warm. Throws Failure.
+  std::vector<std::string> StillBilled(const std::string& sweep);
+
   // These return one answer for each job, in order. They throw Failure if the service does not answer.
   std::vector<plugin::Submission> Submit(const plugin::Json& jobs, std::chrono::milliseconds within) {
     return submitter_.Submit(jobs, within);
@@ -60,6 +65,8 @@ class Session {
   std::optional<std::vector<plugin::JobState>> LastSaid(const std::vector<std::string>& keys);
   std::vector<plugin::JobState> Ask(const std::vector<std::string>& keys);
   void Refresh(const std::vector<std::string>& keys);
+  // Lists the training jobs that `request` filters and sorts by their creation.
+  void ForEachRow(plugin::Json request, const std::function<void(const JobRow&)>& take);
   std::map<std::string, JobRow> ListAll(const std::vector<Record*>& records);
   void Observe(Record& record, const std::map<std::string, JobRow>& rows);
   void ReadLogs(const std::vector<Record*>& records);

@@ -40,6 +40,7 @@ namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
+constexpr size_t kNamedBilled = 5;
 constexpr int64_t kTrainerPatienceNs = 60'000'000'000;
 
 // An exception from a check becomes its finding.
@@ -144,7 +145,11 @@ Check SweepsLauncherCheck(const fs::path& file, const std::vector<fs::path>& tra
   }
   if (status.available) {
     launch::CheckWithScheduler(sweep, *launcher);
-    return {CheckState::kOk, "launcher", as + status.description, ""};
+    std::vector<std::string> billed = launcher->StillBilled(sweep.name);
+    const std::string count = CountOf(std::ssize(billed), "item");
+    billed.resize(std::min(billed.size(), kNamedBilled));
+    return {CheckState::kOk, "launcher", as + status.description,
+            billed.empty() ? "" : fmt::format("this sweep is still billed for {}: {}", count, Join(billed, "; "))};
   }
   return {CheckState::kFail, "launcher", as + status.why, "no job of this sweep can be submitted from here"};
 }

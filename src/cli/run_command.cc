@@ -48,6 +48,7 @@ namespace ridgeline::cli {
 namespace {
 namespace fs = std::filesystem;
 
+constexpr size_t kShownBilled = 20;
 constexpr double kBusyBeforeRun = 0.2;  // share of all cores that deserves a note before the run
 
 struct RunOptions {
@@ -179,13 +180,20 @@ void ShowWhatStands(const sweep::Sweep& sweep, store::Store& store, const std::v
   }
 }
 
-// Says what the sweep's jobs were billed. A search measures under several names, so a sum of
+// Says what the sweep's jobs were billed, and what is billed now. A search measures under several names, so a sum of
 // one of them would be too small.
 void SayCosts(const sweep::Sweep& sweep, store::Store& store, launch::Launcher& launcher, const std::string& campaign) {
   if (!launcher.can().bill || sweep.search) return;
   for (const std::string& line :
        driver::CostLines(driver::CostsOf(store, sweep.name, campaign, sweep.price), sweep.price)) {
     session::Say("{}\n", line);
+  }
+  try {
+    const std::vector<std::string> billed = launcher.StillBilled(sweep.name);
+    for (size_t i = 0; i < std::min(billed.size(), kShownBilled); ++i) session::Say("still billed: {}\n", billed[i]);
+    if (billed.size() > kShownBilled) session::Say("still billed: {} more\n", billed.size() - kShownBilled);
+  } catch (const Error& e) {
+    session::Say("what is still billed could not be asked: {}\n", e.message());
   }
 }
 

@@ -96,7 +96,7 @@ struct LauncherCapabilities {
   bool poll_pause = false;  // says how long it wants to be left alone
   bool render = false;
   bool bulk = false;  // a call about many jobs costs about as much as a call about one
-  bool bill = false;  // its jobs are billed by their time
+  bool bill = false;  // its jobs are billed, and it says what still is
 };
 
 struct LauncherStatus {
@@ -119,6 +119,8 @@ class Launcher {
   virtual std::vector<std::optional<Error>> WhyRefused(std::span<const LaunchJob> jobs) {
     return std::vector<std::optional<Error>>(jobs.size());
   }
+  // Returns what of the sweep is billed now, a text each: jobs that have not ended, and machines that are kept.
+  virtual std::vector<std::string> StillBilled(const std::string& /*sweep*/) { return {}; }
   // Returns the files that a person could submit by hand. Throws if it cannot render.
   virtual Rendered Render(std::span<const LaunchJob> jobs) = 0;
   // Returns one answer for each job, in order. Finds a key that exists already, and never starts it a second time.

@@ -119,6 +119,19 @@ class Plugin final : public Launcher {
     });
   }
 
+  std::vector<std::string> StillBilled(const std::string& sweep) override {
+    if (!can_.bill) return {};
+    const Json reply = Call("probe", table_.probe, {{"sweep", sweep}});
+    return Checked("probe", [&] {
+      if (!reply.at("available").get<bool>()) {
+        throw Error(ErrorKind::kInfrastructure, fmt::format("the launcher {}: {}", name_, reply.value("why", "")));
+      }
+      auto texts = reply.at("still_billed").get<std::vector<std::string>>();
+      for (std::string& text : texts) text = ShortenToBytes(text, kMaxNameBytes);
+      return texts;
+    });
+  }
+
   Rendered Render(std::span<const LaunchJob> jobs) override {
     if (!can_.render) {
       throw Error(ErrorKind::kUsage, fmt::format("the launcher {} makes no files to submit by hand", name_),

@@ -24,9 +24,11 @@
 #include "sagemaker/output.h"
 #include "sagemaker/parse.h"
 #include "sagemaker/request.h"
+#include "sagemaker/session.h"
 #include "sagemaker/signature.h"
 #include "sagemaker/submit.h"
 #include "sweep/sweep.h"
+#include "tests/base/temp_dir.h"
 #include "tests/plugins/manual_clock.h"
 
 namespace ridgeline::sagemaker {
@@ -470,6 +472,28 @@ TEST_F(SageMakerCalls, EndWithNotNowIfNobodyAnswers) {
     EXPECT_EQ(e.kind(), Failure::Kind::kNotNow);
     EXPECT_THAT(e.message(), HasSubstr("nobody answers"));
   }
+}
+
+TEST_F(SageMakerCalls, ListWhatIsStillBilled) {
+  const auto row = [](const char* name, const char* status, const char* pool) {
+    return Json{{"TrainingJobName", name},
+                {"TrainingJobStatus", status},
+                {"WarmPoolStatus", *pool == '\0' ? Json() : Json{{"Status", pool}}}};
+  };
+  const Json first = {{"TrainingJobSummaries",
+                       Json::array({row("my-sweep-rl-1", "InProgress", ""), row("not-my-sweep-rl-2", "InProgress", ""),
+                                    row("my-sweep-rl-3", "Completed", "Reused")})},
+                      {"NextToken", "t"}};
+  const Json last = {{"TrainingJobSummaries", Json::array({row("my-sweep-rl-4", "Completed", "Available"),
+                                                           row("my-sweep-rl-5", "Stopping", "")})}};
+  Answers(200, first.dump());
+  Answers(200, last.dump());
+  const TempDir dir;
+  Session session(dir.path(), ReadOptions(Settings()), std::move(aws_), clock_);
+  EXPECT_THAT(session.StillBilled("my sweep"),
+              ::testing::ElementsAre("training job my-sweep-rl-1: InProgress",
+                                     "instances that training job my-sweep-rl-4 left: kept warm",
+                                     "training job my-sweep-rl-5: Stopping"));
 }
 
 TEST_F(SageMakerCalls, AreNotRepeatedAfterARefusal) {
