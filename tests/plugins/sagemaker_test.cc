@@ -474,6 +474,24 @@ TEST_F(SageMakerCalls, EndWithNotNowIfNobodyAnswers) {
   }
 }
 
+TEST_F(SageMakerCalls, OutlastNamesThatDoNotResolveForAWhile) {
+  http_->answers.assign(30, {0, "", "Could not resolve host: api.sagemaker.us-west-2.amazonaws.com", 0, "", ""});
+  Answers(200, "{}");
+  const auto begin = clock_.Now();
+  int not_now = 0;
+  for (bool answered = false; !answered;) {
+    try {
+      answered = Call().ok();
+    } catch (const Failure& e) {
+      ASSERT_EQ(e.kind(), Failure::Kind::kNotNow);
+      EXPECT_THAT(e.message(), HasSubstr("Could not resolve host"));
+      ++not_now;
+    }
+  }
+  EXPECT_GE(clock_.Now() - begin, std::chrono::seconds(25));
+  EXPECT_GE(not_now, 2) << "a call has its patience, and the driver asks again";
+}
+
 TEST_F(SageMakerCalls, ListWhatIsStillBilled) {
   const auto row = [](const char* name, const char* status, const char* pool) {
     return Json{{"TrainingJobName", name},

@@ -8,39 +8,7 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::SageMakerCli;
-
-class SageMakerSweep : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (const std::string why = testing::WhyNoSageMaker(); !why.empty()) GTEST_SKIP() << why;
-  }
-
-  // A sweep of the fake trainer, whose starts are counted. `launch`: more of `launch:`.
-  static std::filesystem::path Write(const SageMakerCli& cli, int points, const std::string& mode,
-                                     const Json& settings = Json::object(), const std::string& launch = "") {
-    std::string seeds;
-    for (int seed = 1; seed <= points; ++seed) seeds += (seed > 1 ? ", " : "") + std::to_string(seed);
-    const std::string script = fmt::format("echo start >>{}/starts; exec {} \"$@\"", cli.dir.path().string(),
-                                           testing::FakeProgram("fake_trainer").string());
-    return cli.WriteText(fmt::format(
-        "name: my sweep\ndefaults: {{model: llama-5m, seq_length: 64}}\nmatrix: {{seed: [{}]}}\n"
-        "launch:\n  launcher: sagemaker\n  cpus: 1\n  time_limit: 5m\n  trainer: [/bin/sh, -c, {}, fake, {}]\n"
-        "  sagemaker: {}\n  {}\n",
-        seeds, DumpJson(script), mode, DumpJson(testing::SageMakerSettings(settings)), launch));
-  }
-  // A job's name in the service that has this state.
-  static std::string WaitForJob(const SageMakerCli& cli, const std::string& secondary) {
-    std::string found;
-    EXPECT_TRUE(testing::Eventually([&] {
-      const Json jobs = cli.service.Jobs();
-      for (const auto& [name, state] : jobs.items()) {
-        if (state.at(1) == secondary) found = name;
-      }
-      return !found.empty();
-    })) << secondary;
-    return found;
-  }
-};
+using testing::SageMakerSweep;
 
 TEST_F(SageMakerSweep, TheRealEngineGivesOneResultAPointAndTheLossesOfALocalRun) {
   SageMakerCli cli;

@@ -51,7 +51,8 @@ class Node:
 
     def _read(self, stream):
         for line in iter(self.process.stdout.readline, b''):
-            self.job.service.logs.say(stream, line.decode('utf-8', 'replace').rstrip('\r\n'))
+            if not self.job.lacks('logs:CreateLogStream', 'logs:PutLogEvents'):
+                self.job.service.logs.say(stream, line.decode('utf-8', 'replace').rstrip('\r\n'))
 
     def send(self, number):
         """Sends a signal to the container's process 1 only, as `docker stop` does. SIGKILL ends the whole container."""
@@ -125,7 +126,7 @@ class Job:
             self.billed += time.time() - begun
 
     def _instances(self):
-        told = 0
+        told = 0.0
         while not self.service.acquire(self):
             if self._overdue() or self.wanted:
                 self.turn('Stopping', 'Stopping the training job')
@@ -133,9 +134,11 @@ class Job:
             if self.service.patience_s is not None and time.time() - self.created > self.service.patience_s:
                 self.lacking = True
                 return False
-            if not told:
-                told = self.turn('Pending' if self.plan else 'Starting', 'Waiting for capacity' if self.plan else
-                                 'Insufficient capacity, retrying') or 1
+            if time.time() - told > 1:  # each try is assumed to modify the job
+                if not told:
+                    self.turn('Pending' if self.plan else 'Starting', 'Waiting for capacity' if self.plan else
+                              'Insufficient capacity, retrying')
+                self.modified = told = time.time()
             time.sleep(0.02)
         if not self.service.take_warm(self):
             time.sleep(self.service.start_s)
@@ -147,7 +150,14 @@ class Job:
             self.wanted = self.wanted or 'MaxWaitTimeExceeded'
         return self.wanted == 'MaxWaitTimeExceeded'
 
+    def lacks(self, *rights):
+        """Returns the first of these rights that the job's role does not have."""
+        return next((right for right in rights if right in self.service.role_denied), None)
+
     def _train(self):
+        lacks = self.lacks('ecr:GetAuthorizationToken', 'ecr:BatchGetImage', 'ecr:GetDownloadUrlForLayer')
+        if lacks:
+            return 'Failed', f'ClientError: the role may not {lacks}, so the image cannot be pulled'
         self.attempt += 1
         folder = os.path.join(self.service.root, 'jobs', self.name, str(self.attempt))
         self.nodes = [Node(self, i + 1, os.path.join(folder, f'algo-{i + 1}'), f'127.{10 + self.serial % 200}.{self.attempt}.{i + 1}')
@@ -155,6 +165,9 @@ class Job:
         image = self.service.images[self.request['AlgorithmSpecification']['TrainingImage']]
         if self.request.get('InputDataConfig'):
             self.turn('Downloading', 'Downloading input data')
+            lacks = self.lacks('s3:ListBucket', 's3:GetObject')
+            if lacks:
+                return 'Failed', f'ClientError: data download failed: the role may not {lacks}'
             for channel in self.request['InputDataConfig']:
                 missing = self._download(channel)
                 if missing:
@@ -234,7 +247,11 @@ class Job:
     def _finish(self, status, reason):
         if self.nodes and status != 'Failed' or reason and reason.startswith('AlgorithmError'):
             self.turn('Uploading', 'Uploading generated training model')
-            self._upload()
+            lacks = self.lacks('s3:PutObject')
+            if lacks and not (reason or '').startswith('AlgorithmError'):
+                status, reason = 'Failed', f'ClientError: artifact upload failed: the role may not {lacks}'
+            elif not lacks:
+                self._upload()
         self.reason = reason[:1024] if status == 'Failed' else None
         self.turn({'Stopped': reason}.get(status, status), {'Failed': 'Training job failed'}.get(status, 'Training job ended'))
         self.ended, self.transitions[-1]['EndTime'] = time.time(), time.time()
@@ -287,6 +304,8 @@ class Job:
 
     def _sync(self):
         """Copies checkpoints as SageMaker does: files as they are now, all nodes into one prefix, and deletions, too."""
+        if self.lacks('s3:PutObject'):
+            return
         for bucket, prefix in filter(None, [self.checkpoints()]):
             for node in self.nodes:
                 folder = os.path.join(node.ml, 'checkpoints')
@@ -354,8 +373,16 @@ class Job:
             reply.update(TrainingTimeInSeconds=max(1, round((self.ended - self.started) * speed)),
                          BillableTimeInSeconds=max(1, round(self.billed * speed)))
         if self.warm:
-            reply['WarmPoolStatus'] = {'Status': self.warm['Status'] if time.time() < self.warm['until'] else 'Terminated'}
+            reply['WarmPoolStatus'] = self.pool()
         return reply
+
+    def pool(self):
+        """Returns the state of the instances that the job has left, as descriptions have it."""
+        begun = self.warm['until'] - self.resources['KeepAlivePeriodInSeconds'] / self.service.speed
+        kept = self.warm['Status'] == 'Available' and time.time() < self.warm['until']
+        status = 'Terminated' if self.warm['Status'] == 'Available' and not kept else self.warm['Status']
+        end = time.time() if kept else self.warm.get('reused', self.warm['until'])
+        return {'Status': status, 'ResourceRetainedBillableTimeInSeconds': max(0, round((end - begun) * self.service.speed))}
 
 
 class Training:
@@ -369,6 +396,7 @@ class Training:
         self.capacity = {}   # instance type -> instances that there are; without one, any number
         self.plans = {}      # name -> {status, type, instances}
         self.plan_end = time.time() + 86400
+        self.role_denied = []    # rights that the jobs' role lacks
         self.patience_s = None   # a job that waits for capacity fails after this time
 
     def live(self):
@@ -394,7 +422,7 @@ class Training:
             for one in self.jobs.values():
                 if (one.warm and one.warm['Status'] == 'Available' and time.time() < one.warm['until'] and one.type == job.type
                         and one.count == job.count and all(one.request.get(key) == job.request.get(key) for key in same)):
-                    one.warm['Status'] = 'Reused'
+                    one.warm.update(Status='Reused', reused=time.time())
                     return True
         return False
 
@@ -473,7 +501,7 @@ class Training:
         reply = {'TrainingJobSummaries': [{
             'TrainingJobName': job.name, 'TrainingJobArn': job.arn, 'CreationTime': job.created, 'TrainingEndTime': job.ended,
             'LastModifiedTime': job.modified, 'TrainingJobStatus': job.status, 'SecondaryStatus': job.secondary,
-            'TrainingPlanArn': job.plan} for job in shown]}
+            'TrainingPlanArn': job.plan, 'WarmPoolStatus': job.pool() if job.warm else None} for job in shown]}
         if first + most < len(jobs):
             reply['NextToken'] = f'l/{first + most}'
         return reply
