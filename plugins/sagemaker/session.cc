@@ -22,6 +22,7 @@ using std::chrono::seconds;
 constexpr int kPageJobs = 100;
 constexpr const char* kAnyKey = "rl-00000000000000000000000000000000";  // as long as each key
 constexpr int64_t kClocksDifferS = 900;  // a list begins so long before the first of our jobs was created
+constexpr int kWaitingPauses = 12;       // a job that waits for machines is described again after so many poll_pauses
 constexpr seconds kLogPatience{60};      // lines come so late, if S3 cannot be read
 constexpr seconds kStoragePatience{60};  // S3 that does not let us read is asked for so long
 constexpr const char* kOutputHint = "the job's folder under output: has what is left; the driver needs s3:GetObject";
@@ -105,11 +106,16 @@ std::map<std::string, JobRow> Session::ListAll(const std::vector<Record*>& recor
   return rows;
 }
 
-// Describes a job that changed, and one that no list has.
+// Describes a job that changed, and one that no list has. A job that waits for machines is described again now and
+// then, because nobody knows whether its list says that the reason has changed.
 void Session::Observe(Record& record, const std::map<std::string, JobRow>& rows) {
   Live& live = live_[record.key];
   const auto row = rows.find(record.name);
-  if (row != rows.end() && live.row == row->second) return;
+  const plugin::Clock::Time now = clock_.Now();
+  const bool waits = live.job && live.job->started_unix_s == 0;
+  const bool is_due = waits && now - *live.described_at >= kWaitingPauses * seconds(options_.poll_pause_s);
+  if (row != rows.end() && live.row == row->second && !is_due) return;
+  live.described_at = now;
   if (row != rows.end() && !live.job && !record.arn.empty() && row->second.secondary == "Starting") {
     // It has just been created, and has nothing to say yet.
     live.row = row->second;

@@ -56,6 +56,7 @@ class Session {
   struct Live {
     std::optional<JobRow> row;  // as it was listed when it was last described
     std::optional<JobView> job;
+    std::optional<plugin::Clock::Time> described_at;
     bool deleted = false;  // SageMaker had it, and does not know it any more
     std::unique_ptr<plugin::JobOutput> output;
     std::optional<plugin::Clock::Time> ended_at;      // when its end was first seen

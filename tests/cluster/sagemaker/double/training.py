@@ -126,7 +126,7 @@ class Job:
             self.billed += time.time() - begun
 
     def _instances(self):
-        told = 0.0
+        told = False
         while not self.service.acquire(self):
             if self._overdue() or self.wanted:
                 self.turn('Stopping', 'Stopping the training job')
@@ -134,11 +134,11 @@ class Job:
             if self.service.patience_s is not None and time.time() - self.created > self.service.patience_s:
                 self.lacking = True
                 return False
-            if time.time() - told > 1:  # each try is assumed to modify the job
-                if not told:
-                    self.turn('Pending' if self.plan else 'Starting', 'Waiting for capacity' if self.plan else
-                              'Insufficient capacity, retrying')
-                self.modified = told = time.time()
+            if not told:
+                told, modified = True, self.modified
+                self.turn('Pending' if self.plan else 'Starting', 'Waiting for capacity' if self.plan else
+                          'Insufficient capacity, retrying')
+                self.modified = modified  # a try for capacity is assumed to change nothing that a list has
             time.sleep(0.02)
         if not self.service.take_warm(self):
             time.sleep(self.service.start_s)
