@@ -58,7 +58,7 @@ struct NormRows {
   ResidualRows<T> sums;
 };
 
-// A function, not a lambda within those below: GCC keeps the variables of nested lambdas in memory.
+// A function: as a lambda that the lambdas below called, it made RMSNorm in fp32 a tenth slower (GCC 12).
 template <bool kCenter>
 HWY_INLINE Pair Centered(Pair v, float mean) {
   return kCenter ? Minus(v, SplatPair(mean)) : v;
