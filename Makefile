@@ -54,7 +54,7 @@ test: build ## Build and run every test that needs no cluster
 test-cuda: override CUDA = ON
 test-cuda: build ## Build with the CUDA toolkit, and run the tests that it adds to make test; no GPU needed
 	ctest --test-dir build --output-on-failure --no-tests=error -j 4 -L cuda
-	ctest --test-dir build --output-on-failure --no-tests=error -j 4 -R '^(Registration|Street|Install|TrainCommandTest)\.|^first_hour\.gpu'
+	ctest --test-dir build --output-on-failure --no-tests=error -j 4 -R '^(Registration|Street|TrainCommandTest)\.|^test_install$$|^first_hour\.gpu'
 
 # Cluster tests wait more than they work, so many run at once even on few cores.
 test-cluster: ## Install real schedulers (packages.txt, "Cluster tests"), and run the launchers' tests on them

@@ -165,12 +165,13 @@ endfunction()
 # program takes longer to start than most cases to run, so each CTest test has a fourth of its cases. LABEL threads: also
 # run under ThreadSanitizer, which does not know OpenMP's runtime, so only for tests without OpenMP. TIMEOUT: of a case, in
 # seconds. FIXTURE: a CTest fixture that each case requires. OPENMP: compiled with OpenMP, so it cannot reuse the other
-# tests' precompiled headers. CUDA: only a build with the CUDA toolkit has this program, and CTest labels its cases cuda.
+# tests' precompiled headers. TOGETHER: the whole program is one CTest test, since every process of it would prepare the same
+# for long. CUDA: only a build with the CUDA toolkit has this program, and CTest labels its cases cuda.
 # EMULATED: GoogleTest's filter of the cases that only such a build has, since they run on the emulated machine
 # (tests/cuda_on_cpu). They are also labelled cuda; sanitizers run them separately (rl_emulated_test).
 # `make test-cuda` runs the cases labelled cuda.
 function(rl_test room)
-  cmake_parse_arguments(arg "OPENMP;CUDA" "TIMEOUT;LABEL;FIXTURE;EMULATED" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(arg "OPENMP;TOGETHER;CUDA" "TIMEOUT;LABEL;FIXTURE;EMULATED" "SOURCES;LINK" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
@@ -197,7 +198,10 @@ function(rl_test room)
   if(arg_FIXTURE)
     list(APPEND properties FIXTURES_REQUIRED ${arg_FIXTURE})
   endif()
-  if(RIDGELINE_SANITIZE)
+  if(arg_TOGETHER)
+    add_test(NAME ${target} COMMAND ${target} --gtest_brief=1)
+    set_tests_properties(${target} PROPERTIES ${properties})
+  elseif(RIDGELINE_SANITIZE)
     foreach(shard RANGE 3)
       add_test(NAME ${target}.${shard} COMMAND ${target} "--gtest_filter=-${arg_EMULATED}")
       set_tests_properties(${target}.${shard} PROPERTIES ${properties} TIMEOUT 1800 ENVIRONMENT
