@@ -13,7 +13,7 @@ within() {
   local end=$((SECONDS + $1 + 1))
   until "${@:2}" >/dev/null 2>&1; do
     [ "$SECONDS" -lt "$end" ] || return 1
-    sleep 0.05
+    sleep 0.1
   done
 }
 
@@ -31,12 +31,15 @@ launch_in_background() { # launch_in_background DAEMON COMMAND…
 
 # pids [DAEMON]: prints the daemon's processes and those that run its jobs; without a name, those of the whole cluster.
 pids() {
-  local mark=RIDGELINE_TEST_CLUSTER=$dir
+  local mark=RIDGELINE_TEST_CLUSTER=$dir file name steps=()
   [ $# -eq 0 ] || mark="RIDGELINE_TEST_DAEMON=$dir $1"
+  for file in /proc/[0-9]*/comm; do
+    if { read -r name <"$file"; } 2>/dev/null && [ "$name" = slurmstepd ]; then steps+=("${file%comm}fd"); fi
+  done
   {
     grep -lzxF -- "$mark" /proc/[0-9]*/environ || true
     # In newer releases, slurmstepd has an empty environment, but has its daemon's log open.
-    find /proc/[0-9]*/fd -lname "$dir/log/${1-*}.log" || true
+    [ ${#steps[@]} -eq 0 ] || find "${steps[@]}" -lname "$dir/log/${1-*}.log" || true
   } 2>/dev/null | cut -d / -f 3 | sort -u
 }
 
@@ -64,8 +67,8 @@ with_descendants() {
 }
 
 alive() { # alive PID: false for a zombie, too
-  local state
-  state=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) && [ "${state:0:1}" != Z ]
+  local stat
+  { read -r stat <"/proc/$1/stat"; } 2>/dev/null && [[ $stat != *') Z '* ]]
 }
 
 signal() { # signal NAME <pids
@@ -75,11 +78,12 @@ signal() { # signal NAME <pids
 
 # end_processes [DAEMON]: kills these processes, and those that they have started meanwhile.
 end_processes() {
-  local tries
+  local tries found
   for ((tries = 0; tries < 200; ++tries)); do
-    if [ -z "$(pids "$@")" ]; then return; fi
-    pids "$@" | with_descendants | signal KILL
-    sleep 0.05
+    found=$(pids "$@")
+    [ -n "$found" ] || return 0
+    with_descendants <<<"$found" | signal KILL
+    sleep 0.1
   done
   die "these processes do not end: $(pids "$@" | tr '\n' ' ')"
 }
@@ -127,7 +131,7 @@ claim_ports() {
 }
 
 remove_after() { # remove_after PID: the watch's work
-  while alive "$1"; do sleep 0.5; done
+  while alive "$1"; do sleep 1; done
   # Without these variables it is not one of the cluster's processes, so it does not kill itself.
   exec env -u RIDGELINE_TEST_CLUSTER -u RIDGELINE_TEST_DAEMON "$self" remove "$dir"
 }
