@@ -165,8 +165,8 @@ endfunction()
 # program takes longer to start than most cases to run, so each CTest test has a fourth of its cases. LABEL threads: also
 # run under ThreadSanitizer, which does not know OpenMP's runtime, so only for tests without OpenMP. TIMEOUT: of a case, in
 # seconds. FIXTURE: a CTest fixture that each case requires. OPENMP: compiled with OpenMP, so it cannot reuse the other
-# tests' precompiled headers. TOGETHER: the whole program is one CTest test, since every process of it would prepare the same
-# for long. CUDA: only a build with the CUDA toolkit has this program, and CTest labels its cases cuda.
+# tests' precompiled headers. TOGETHER: the whole program is one CTest test, because all its cases share one long
+# preparation. CUDA: only a build with the CUDA toolkit has this program, and CTest labels its cases cuda.
 # EMULATED: GoogleTest's filter of the cases that only such a build has, since they run on the emulated machine
 # (tests/cuda_on_cpu). They are also labelled cuda; sanitizers run them separately (rl_emulated_test).
 # `make test-cuda` runs the cases labelled cuda.
