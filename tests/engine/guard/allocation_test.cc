@@ -86,26 +86,24 @@ namespace ridgeline::engine {
 namespace {
 
 TEST(Allocation, NothingIsAllocatedInsideAStep) {
-  for (const std::string& family : kFamilies) {
-    for (const Numbers& numbers : kNumbers) {
-      Json values = TinyModel(family);
-      numbers.AddTo(values);
-      values.update({{"checkpointing", "full/2"}, {"grad_clip", 1.0}, {"dropout", 0.1}});
-      SCOPED_TRACE(values.dump());
-      const StepProgram program = BuildStep(SpecFrom(values));
-      CpuExecutor executor(program.trace, program.layout, CpuKernels());
-      ModelState model(program, executor);
-      model.Initialize();
-      executor.Step({1, 1e-3, 1});  // the first step allocates OpenMP's threads and thread-local scratch
-      ours = onednn = 0;
-      in_step = true;
-      executor.Step({2, 1e-3, 1});
-      in_step = false;
-      EXPECT_EQ(ours, 0);
-      EXPECT_LE(onednn_largest, 1024 * 1024);
-      std::cout << family << " " << numbers.precision << "/" << numbers.state << ": oneDNN asked " << onednn
-                << " times in " << program.trace.calls().size() << " calls, at most " << onednn_largest << " bytes\n";
-    }
+  for (const auto& [family, numbers] : kFamiliesInNumbers) {
+    Json values = TinyModel(family);
+    numbers.AddTo(values);
+    values.update({{"checkpointing", "full/2"}, {"grad_clip", 1.0}, {"dropout", 0.1}});
+    SCOPED_TRACE(values.dump());
+    const StepProgram program = BuildStep(SpecFrom(values));
+    CpuExecutor executor(program.trace, program.layout, CpuKernels());
+    ModelState model(program, executor);
+    model.Initialize();
+    executor.Step({1, 1e-3, 1});  // the first step allocates OpenMP's threads and thread-local scratch
+    ours = onednn = 0;
+    in_step = true;
+    executor.Step({2, 1e-3, 1});
+    in_step = false;
+    EXPECT_EQ(ours, 0);
+    EXPECT_LE(onednn_largest, 1024 * 1024);
+    std::cout << family << " " << numbers.precision << "/" << numbers.state << ": oneDNN asked " << onednn
+              << " times in " << program.trace.calls().size() << " calls, at most " << onednn_largest << " bytes\n";
   }
 }
 

@@ -130,24 +130,22 @@ class CheckpointFilesTest : public ::testing::Test {
 };
 
 TEST_F(CheckpointFilesTest, LoadsSavedStateToTheBit) {
-  for (const std::string& family : kFamilies) {
-    for (const Numbers& numbers : kNumbers) {
-      SCOPED_TRACE(family + " " + numbers.precision + " " + numbers.state);
-      const Machine trained(Numbered(family, numbers), 3);
-      CheckpointDir(Of(family, numbers), 1, clock_, *alone_).Save(trained.state, trained.At(3));
-      Machine fresh(Numbered(family, numbers));
-      ASSERT_FALSE(fresh.Bytes() == trained.Bytes());
-      Load(OpenSaved(Of(family, numbers) / "step-00000003"), fresh.program.spec, fresh.state);
-      EXPECT_TRUE(fresh.Bytes() == trained.Bytes());
-      // The weights that the step multiplies are restored too, not only their master weights.
-      for (size_t p = 0; p < trained.program.states.size(); ++p) {
-        if (trained.program.states[p].quantized()) continue;
-        const Tensor& work = trained.program.states[p].work;
-        EXPECT_EQ(
-            std::memcmp(const_cast<CpuExecutor&>(trained.executor).Data<std::byte>({work.storage, work.dtype}),
-                        fresh.executor.Data<std::byte>({work.storage, work.dtype}), static_cast<size_t>(work.bytes())),
-            0);
-      }
+  for (const auto& [family, numbers] : kFamiliesInNumbers) {
+    SCOPED_TRACE(family + " " + numbers.precision + " " + numbers.state);
+    const Machine trained(Numbered(family, numbers), 3);
+    CheckpointDir(Of(family, numbers), 1, clock_, *alone_).Save(trained.state, trained.At(3));
+    Machine fresh(Numbered(family, numbers));
+    ASSERT_FALSE(fresh.Bytes() == trained.Bytes());
+    Load(OpenSaved(Of(family, numbers) / "step-00000003"), fresh.program.spec, fresh.state);
+    EXPECT_TRUE(fresh.Bytes() == trained.Bytes());
+    // The weights that the step multiplies are restored too, not only their master weights.
+    for (size_t p = 0; p < trained.program.states.size(); ++p) {
+      if (trained.program.states[p].quantized()) continue;
+      const Tensor& work = trained.program.states[p].work;
+      EXPECT_EQ(
+          std::memcmp(const_cast<CpuExecutor&>(trained.executor).Data<std::byte>({work.storage, work.dtype}),
+                      fresh.executor.Data<std::byte>({work.storage, work.dtype}), static_cast<size_t>(work.bytes())),
+          0);
     }
   }
 }

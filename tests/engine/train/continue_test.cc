@@ -56,42 +56,40 @@ TEST_F(ContinueTest, TheLossSeriesIsTheSameToTheBit) {
     std::ofstream out(text);
     for (int i = 0; i < 200; ++i) out << "pack my box with five dozen liquor jugs " << i << "; ";
   }
-  for (const std::string& family : kFamilies) {
-    for (const Numbers& numbers : kNumbers) {
-      Json values = TinyModel(family);
-      numbers.AddTo(values);
-      values.update({{"dropout", 0.1},
-                     {"grad_clip", 0.5},
-                     {"grad_accumulation", 2},
-                     {"schedule", "cosine"},
-                     {"lr_warmup_steps", 2},
-                     {"learning_rate", 3e-3},
-                     {"warmup_steps", 1},
-                     {"steps", 8}});
-      if (family == "llama") values.update({{"data", text.string()}, {"vocab", 256}});
-      SCOPED_TRACE(values.dump());
-      fs::remove_all(dir_ / "ck");
-      const RunResult whole = Run(SpecFrom(values));
-      ASSERT_EQ(whole.status, RunStatus::kOk) << whole.message;
-      const RunSpec spec = Saving(values, 4);
-      for (const int64_t steps : {3, 2}) {  // after step 3 and after step 5
-        const RunResult part = Run(spec, steps);
-        EXPECT_EQ(part.reason, InfrastructureReason::kPreempted);
-        EXPECT_THAT(part.message, HasSubstr("saved in " + spec.checkpoint_dir));
-      }
-      const RunResult rest = Run(spec);
-      ASSERT_EQ(rest.status, RunStatus::kOk) << rest.message;
-      EXPECT_EQ(rest.loss, whole.loss);
-      ASSERT_EQ(rest.grad_norm.size(), whole.grad_norm.size());
-      for (size_t i = 0; i < rest.grad_norm.size(); ++i) {  // NaN if loss scaling skipped a step
-        EXPECT_TRUE(rest.grad_norm[i] == whole.grad_norm[i] ||
-                    (std::isnan(rest.grad_norm[i]) && std::isnan(whole.grad_norm[i])));
-      }
-      EXPECT_EQ(rest.step_ns.all_ns.size(), 9U);
-      EXPECT_EQ(rest.evidence.at("resumed_from_step"), "5");
-      EXPECT_EQ(rest.evidence.at("checkpoint_step"), "9");
-      EXPECT_EQ(rest.point_id, whole.point_id);
+  for (const auto& [family, numbers] : kFamiliesInNumbers) {
+    Json values = TinyModel(family);
+    numbers.AddTo(values);
+    values.update({{"dropout", 0.1},
+                   {"grad_clip", 0.5},
+                   {"grad_accumulation", 2},
+                   {"schedule", "cosine"},
+                   {"lr_warmup_steps", 2},
+                   {"learning_rate", 3e-3},
+                   {"warmup_steps", 1},
+                   {"steps", 8}});
+    if (family == "llama") values.update({{"data", text.string()}, {"vocab", 256}});
+    SCOPED_TRACE(values.dump());
+    fs::remove_all(dir_ / "ck");
+    const RunResult whole = Run(SpecFrom(values));
+    ASSERT_EQ(whole.status, RunStatus::kOk) << whole.message;
+    const RunSpec spec = Saving(values, 4);
+    for (const int64_t steps : {3, 2}) {  // after step 3 and after step 5
+      const RunResult part = Run(spec, steps);
+      EXPECT_EQ(part.reason, InfrastructureReason::kPreempted);
+      EXPECT_THAT(part.message, HasSubstr("saved in " + spec.checkpoint_dir));
     }
+    const RunResult rest = Run(spec);
+    ASSERT_EQ(rest.status, RunStatus::kOk) << rest.message;
+    EXPECT_EQ(rest.loss, whole.loss);
+    ASSERT_EQ(rest.grad_norm.size(), whole.grad_norm.size());
+    for (size_t i = 0; i < rest.grad_norm.size(); ++i) {  // NaN if loss scaling skipped a step
+      EXPECT_TRUE(rest.grad_norm[i] == whole.grad_norm[i] ||
+                  (std::isnan(rest.grad_norm[i]) && std::isnan(whole.grad_norm[i])));
+    }
+    EXPECT_EQ(rest.step_ns.all_ns.size(), 9U);
+    EXPECT_EQ(rest.evidence.at("resumed_from_step"), "5");
+    EXPECT_EQ(rest.evidence.at("checkpoint_step"), "9");
+    EXPECT_EQ(rest.point_id, whole.point_id);
   }
 }
 

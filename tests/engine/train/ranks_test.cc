@@ -88,6 +88,9 @@ TEST_P(Ranks, TheLossSeriesIsThatOfOneProcess) { Compare(TinyRun("llama"), 1e-6,
 
 TEST_P(Ranks, WithDropoutClippingAccumulationAndRecomputationToo) {
   for (const std::string& family : kFamilies) {
+#ifdef RIDGELINE_SANITIZED  // each of these processes takes a second to start
+    if (family != kFamilies[GetParam().ranks % kFamilies.size()]) continue;
+#endif
     Json values = TinyRun(family);
     values.update({{"dropout", 0.1}, {"grad_clip", 0.05}, {"grad_accumulation", 2}, {"checkpointing", "full/2"}});
     Compare(values, 1e-6, 1e-5);

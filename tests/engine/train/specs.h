@@ -57,20 +57,32 @@ inline const std::vector<std::string> kFamilies = [] {
   }
   return ours;
 }();
+// Each family in each number format. A sanitizer finds faults that a family or a format has in every combination, so
+// under one each format is tried with one family.
+inline const std::vector<std::pair<std::string, Numbers>> kFamiliesInNumbers = [] {
+  std::vector<std::pair<std::string, Numbers>> all;
+  for (size_t family = 0; family < kFamilies.size(); ++family) {
+    for (size_t numbers = 0; numbers < kNumbers.size(); ++numbers) {
+#ifdef RIDGELINE_SANITIZED
+      if (numbers % kFamilies.size() != family) continue;
+#endif
+      all.emplace_back(kFamilies[family], kNumbers[numbers]);
+    }
+  }
+  return all;
+}();
 inline const std::vector<std::string> kPolicies = {"none", "selective", "full", "full/2"};
 
 // Calls `fn` with the values of each family in all number formats under every policy.
 template <typename Fn>
 void ForEachConfiguration(const Fn& fn) {
-  for (const std::string& family : kFamilies) {
-    for (const Numbers& numbers : kNumbers) {
-      for (const std::string& policy : kPolicies) {
-        Json values = TinyModel(family);
-        numbers.AddTo(values);
-        values["checkpointing"] = policy;
-        SCOPED_TRACE(values.dump());
-        fn(values);
-      }
+  for (const auto& [family, numbers] : kFamiliesInNumbers) {
+    for (const std::string& policy : kPolicies) {
+      Json values = TinyModel(family);
+      numbers.AddTo(values);
+      values["checkpointing"] = policy;
+      SCOPED_TRACE(values.dump());
+      fn(values);
     }
   }
 }
