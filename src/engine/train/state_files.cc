@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -69,12 +70,12 @@ SavedFile WriteFile(const TrainingState& state, std::span<const StateTensor* con
     for (const StateTensor* t : tensors) header.push_back({t->name, t->dtype, t->shape, t->bytes()});
     if (mine) file.emplace(path, header);
   });
-  std::vector<std::byte> chunk(kChunkBytes);
+  const auto chunk = std::make_unique_for_overwrite<std::byte[]>(kChunkBytes);
   for (const StateTensor* tensor : tensors) {
     const int64_t per_chunk = kChunkBytes / tensor->element_bytes();
     for (int64_t first = 0; first < tensor->elements(); first += per_chunk) {
       const int64_t count = std::min(per_chunk, tensor->elements() - first);
-      const auto bytes = std::span(chunk).first(static_cast<size_t>(count * tensor->element_bytes()));
+      const auto bytes = std::span(chunk.get(), static_cast<size_t>(count * tensor->element_bytes()));
       if (mine || state.in_parts()) state.Read(*tensor, first, bytes);
       attempt([&] {
         if (!mine) return;
@@ -201,14 +202,14 @@ void StateFiles::CheckShapes(const TrainingState& state) const {
 }
 
 void StateFiles::ReadInto(TrainingState& state) const {
-  std::vector<std::byte> chunk(kChunkBytes);
+  const auto chunk = std::make_unique_for_overwrite<std::byte[]>(kChunkBytes);
   for (const StateTensor& tensor : state.tensors()) {
     const TensorFiles::Found& found = *files_.Find(tensor.name);
     const TrainingState::Range held = state.Needed(tensor);
     const int64_t per_chunk = kChunkBytes / tensor.element_bytes();
     for (int64_t at = held.first; at < held.first + held.count; at += per_chunk) {
       const int64_t count = std::min(per_chunk, held.first + held.count - at);
-      const auto bytes = std::span(chunk).first(static_cast<size_t>(count * tensor.element_bytes()));
+      const auto bytes = std::span(chunk.get(), static_cast<size_t>(count * tensor.element_bytes()));
       found.file->ReadBytes(found.entry(), at * tensor.element_bytes(), bytes);
       state.Write(tensor, at, bytes);
     }
