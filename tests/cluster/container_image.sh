@@ -29,7 +29,12 @@ say() { printf '%4d s  %s\n' "$SECONDS" "$1"; }
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/ridgeline-image.XXXXXX")
 chmod 755 "$work" # uid 65532 must be able to enter it
-buildah=(buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs)
+# Overlays copy nothing. Where this machine's file system takes none, every step copies the whole image.
+mkdir "$work"/{lower,upper,steps,merged}
+driver=vfs
+unshare --mount mount -t overlay -o "lowerdir=$work/lower,upperdir=$work/upper,workdir=$work/steps" overlay \
+  "$work/merged" 2>/dev/null && driver=overlay
+buildah=(buildah --root "$work/storage" --runroot "$work/run" --storage-driver "$driver")
 clean_up() {
   if [ -d "$work/storage" ]; then
     "${buildah[@]}" umount --all >/dev/null 2>&1 || true
