@@ -20,15 +20,14 @@ namespace ridgeline {
 // end of the file, or when `take` returns false. Sets `offset` to the beginning of the next line. Skips lines longer
 // than kMaxJobLineBytes, so memory is bounded. Returns false, with errno set, if the file cannot be read.
 inline bool ReadWholeLines(int fd, int64_t& offset, const std::function<bool(std::string_view line)>& take) {
-  constexpr size_t kReadBytes = 1 << 20;
+  char block[1 << 16];
   std::string rest;  // the bytes from `offset` on: a line that is not complete yet
   for (;;) {
     const size_t had = rest.size();
-    rest.resize(had + kReadBytes);
-    const ssize_t n = ::pread(fd, rest.data() + had, kReadBytes, offset + static_cast<int64_t>(had));
-    rest.resize(had + (n > 0 ? static_cast<size_t>(n) : 0));
+    const ssize_t n = ::pread(fd, block, sizeof block, offset + static_cast<int64_t>(had));
     if (n < 0 && errno != EINTR) return false;
     if (n == 0) return true;
+    rest.append(block, n > 0 ? static_cast<size_t>(n) : 0);
     size_t begin = 0;
     bool more = true;
     for (size_t end = rest.find('\n', had); more && end != std::string::npos; end = rest.find('\n', begin)) {

@@ -40,16 +40,15 @@ bool IsShortage(int error) { return error == EMFILE || error == ENFILE || error 
 // Reads a file of a process: as much as is searched of an environment, which is more than other files have. Empty if
 // the process is gone or may not be looked at; nothing if there is a shortage.
 std::optional<std::string> ReadOf(pid_t pid, const char* name) {
-  std::string text(kMostEnvironment, '\0');
+  char block[1 << 14];
+  std::string text;
   const Fd fd(::open((ProcOf(pid) + name).c_str(), O_RDONLY | O_CLOEXEC));
-  size_t size = 0;
   ssize_t got = fd.get() < 0 ? -1 : 1;
-  while (got > 0 && size < text.size()) {
-    got = ::read(fd.get(), text.data() + size, text.size() - size);
-    if (got > 0) size += static_cast<size_t>(got);
+  while (got > 0 && text.size() < kMostEnvironment) {
+    got = ::read(fd.get(), block, std::min(sizeof block, kMostEnvironment - text.size()));
+    if (got > 0) text.append(block, static_cast<size_t>(got));
   }
   if (got < 0 && IsShortage(errno)) return std::nullopt;
-  text.resize(size);
   return text;
 }
 
