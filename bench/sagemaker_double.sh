@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs jobs that do nothing on the double of SageMaker, with the rates that it assumes of AWS. Prints the time, the calls
-# a job, the driver's processor time, and whether each point has exactly one result. Needs root and python3-botocore.
+# a job, the driver's processor time, and whether each point has exactly one result. Then as many jobs run for three
+# minutes, and it prints the driver's processor time in one minute of them. Needs root and python3-botocore.
 #   bench/sagemaker_double.sh BUILD_DIR [JOBS [POLL_PAUSE]]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -32,8 +33,10 @@ until [ -e "$work/port" ]; do sleep 0.1; done
 AWS_ENDPOINT_URL=http://127.0.0.1:$(cat "$work/port")
 export AWS_ENDPOINT_URL AWS_REGION=us-west-2
 export AWS_ACCESS_KEY_ID=AKIDOUBLE AWS_SECRET_ACCESS_KEY=secret
-cat >"$work/sweep.yaml" <<YAML
-name: many
+# sweep NAME TRAINER
+sweep() {
+  cat <<YAML
+name: $1
 defaults: {model: gpt-10m, seq_length: 64}
 matrix: {seed: 1..$jobs+1}
 launch:
@@ -41,12 +44,17 @@ launch:
   cpus: 1
   time_limit: 5m
   max_parallel: $jobs
-  trainer: ["$build/tests/fakes/fake_trainer", ok]
+  trainer: $2
   sagemaker: {role: "$role", image: "$image", instance_type: ml.m5.large, output: "s3://bench/sweeps", poll_pause: $pause}
 YAML
+}
+trainer=$build/tests/fakes/fake_trainer
+sweep many "[\"$trainer\", ok]" >"$work/many.yaml"
+# shellcheck disable=SC2016 # the jobs' shells expand it
+sweep running "[/bin/sh, -c, 'sleep 180; exec \"\$@\"', run, \"$trainer\", ok]" >"$work/running.yaml"
 cd "$work"
 export TIMEFORMAT='%R s from start to the last result, of which the driver computed %U s, and %S s in the kernel'
-time "$build/bin/ridgeline" run sweep.yaml >said 2>&1
+time "$build/bin/ridgeline" run many.yaml >said 2>&1
 tail -n 1 said
 python3 - "$jobs" root/requests.jsonl <<'PYTHON'
 import collections
@@ -61,3 +69,26 @@ created = [call['at'] for call in calls if call['op'] == 'sagemaker:CreateTraini
 print(f'created within {created[-1] - created[0]:.1f} s')
 PYTHON
 "$build/bin/ridgeline" query "SELECT count(*) AS results, count(DISTINCT point_id) AS points FROM results WHERE status = 'ok'"
+
+# processor_ms PID: the processor time that a process has taken, in ms.
+processor_ms() {
+  local fields
+  read -ra fields <"/proc/$1/stat"
+  echo $(((fields[13] + fields[14]) * 1000 / $(getconf CLK_TCK)))
+}
+"$build/bin/ridgeline" run running.yaml >said 2>&1 &
+driver=$!
+running=0
+until [ "$running" -eq "$jobs" ]; do
+  sleep 1
+  running=$(pgrep -c -f '^sleep 180$' || true)
+  kill -0 "$driver" # it must not end before all run
+done
+before=$(processor_ms $driver)
+sleep 60
+after=$(processor_ms $driver)
+[ "$(pgrep -c -f '^sleep 180$')" -eq "$jobs" ] || echo "not all jobs ran in this minute"
+awk -v ms=$((after - before)) -v jobs="$jobs" \
+  'BEGIN { printf "while %d jobs run, the driver takes %.2f %% of a core\n", jobs, ms / 600 }'
+wait $driver
+tail -n 1 said

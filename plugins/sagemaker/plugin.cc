@@ -36,7 +36,9 @@ class SageMakerLauncher final : public plugin::Launcher {
   SageMakerLauncher(const Json& config, std::filesystem::path state_dir)
       : options_(ReadOptions(config)), has_settings_(config.contains("sagemaker")), state_dir_(std::move(state_dir)) {}
 
-  plugin::Capabilities Can() const override { return {.queue = true, .render = true, .bulk = true, .bill = true}; }
+  plugin::Capabilities Can() const override {
+    return {.queue = true, .poll_pause = true, .render = true, .bulk = true, .bill = true};
+  }
 
   plugin::Availability Probe() override {
     try {
@@ -71,8 +73,13 @@ class SageMakerLauncher final : public plugin::Launcher {
   std::vector<plugin::Submission> Submit(const Json& jobs, std::chrono::milliseconds within) override {
     return Talk().Submit(jobs, within);
   }
-  plugin::Polled Poll(const std::vector<std::string>& keys) override { return {Talk().Poll(keys)}; }
-  plugin::Polled Look(const std::vector<std::string>& keys) override { return {Talk().Look(keys)}; }
+  plugin::Polled Poll(const std::vector<std::string>& keys) override {
+    std::vector<plugin::JobState> states = Talk().Poll(keys);
+    return {std::move(states), Talk().PauseMs()};
+  }
+  plugin::Polled Look(const std::vector<std::string>& keys) override {
+    return {Talk().Look(keys), options_.poll_pause_s * 1000};
+  }
   std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys) override {
     return Talk().Cancel(keys);
   }

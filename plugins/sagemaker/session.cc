@@ -271,6 +271,12 @@ std::vector<plugin::JobState> Session::Poll(const std::vector<std::string>& keys
   return states;
 }
 
+int64_t Session::PauseMs() const {
+  if (!asked_at_) return 1;
+  const auto left = seconds(options_.poll_pause_s) - (clock_.Now() - *asked_at_);
+  return std::max<int64_t>(1, std::chrono::ceil<std::chrono::milliseconds>(left).count());
+}
+
 std::vector<plugin::JobState> Session::Ask(const std::vector<std::string>& keys) {
   Refresh(keys);
   std::vector<Record*> live;

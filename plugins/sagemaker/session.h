@@ -44,9 +44,10 @@ class Session {
   std::vector<plugin::Submission> Submit(const plugin::Json& jobs, std::chrono::milliseconds within) {
     return submitter_.Submit(jobs, within);
   }
-  // Poll asks the service no more often than poll_pause says. In between it repeats what was last seen. The driver's
-  // own pause follows from how long answers take, and that is the way to AWS here, and no load on anybody.
+  // Poll asks the service no more often than poll_pause says. In between it repeats what was last seen.
   std::vector<plugin::JobState> Poll(const std::vector<std::string>& keys);
+  // For how many ms Poll would only repeat what it said; at least 1.
+  int64_t PauseMs() const;
   // The same, but takes no output and records no end.
   std::vector<plugin::JobState> Look(const std::vector<std::string>& keys);
   std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys);

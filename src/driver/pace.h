@@ -16,8 +16,8 @@ class PollPace {
   int64_t changed_ns_;
 };
 
-// Returns how long to leave a launcher alone after an answer that took `took_ns`: as long as it wishes, and longer if
-// answers take long.
+// Returns for how long somebody who only looks leaves a launcher alone after an answer that took `took_ns`: as long as
+// it wishes, and longer if answers take long.
 int64_t PauseAfterAskingNs(int64_t wish_ns, int64_t took_ns);
 
 }  // namespace ridgeline::driver

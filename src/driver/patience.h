@@ -31,9 +31,9 @@ inline constexpr int64_t kMostSharedPoints = 128;
 // Asking. A launcher that wants to be left alone says for how long.
 inline constexpr int64_t kShortestWaitNs = 2'000'000;  // between two turns of the loop
 inline constexpr int64_t kLongestWaitNs = 250'000'000;
-inline constexpr int64_t kAskShare = 125;                // a launcher with jobs for hours is asked for 0.8% of the time
-inline constexpr int64_t kMostPauseNs = 30'000'000'000;  // even if one question took long: the next may not
-inline constexpr int64_t kMissingNs = 2'000'000'000;     // a scheduler may know a new job late
+inline constexpr int64_t kAskShare = 125;                    // those who only look ask for 0.8% of the time
+inline constexpr int64_t kMostPauseNs = 30'000'000'000;      // even if one question took long: the next may not
+inline constexpr int64_t kMissingNs = 2'000'000'000;         // a scheduler may know a new job late
 inline constexpr int64_t kPartialCollectNs = 500'000'000;    // results of a job that still runs
 inline constexpr int64_t kSingleCollectNs = 10'000'000'000;  // the same for a job of one point in a queue
 // A network file system may show this late what a node wrote: NFS remembers for a minute that a file is missing.

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "collect/job_ends.h"
-#include "driver/pace.h"
 #include "driver/patience.h"
 #include "driver/retry_policy.h"
 
@@ -38,9 +37,7 @@ std::vector<launch::JobState> Poller::Ask(const std::vector<LiveJob*>& jobs) {
 }
 
 std::optional<Poller::Outcome> Poller::Poll(JobTable& jobs) {
-  const int64_t begin_ns = Now();
-  if (begin_ns < next_ask_ns_) return std::nullopt;
-  begin_ns_ = begin_ns;
+  if (Now() < next_ask_ns_) return std::nullopt;
   Outcome outcome;
   const std::vector<LiveJob*> asked = jobs.Submitted();
   const std::vector<launch::JobState> states = Ask(asked);
@@ -93,9 +90,7 @@ std::map<std::string, std::string> Poller::EvidenceOf(const LiveJob& job, const 
 
 void Poller::Pause() {
   const int64_t pause_ns = parts_.launcher.PollPauseNs();
-  if (pause_ns <= 0 || failed_questions_ > 0) return;
-  const int64_t now_ns = Now();
-  next_ask_ns_ = now_ns + PauseAfterAskingNs(pause_ns, now_ns - begin_ns_);
+  if (pause_ns > 0 && failed_questions_ == 0) next_ask_ns_ = Now() + pause_ns;
 }
 
 // Returns whether each point must have a line of results: exec's exit code says so, and the scheduler reports nothing

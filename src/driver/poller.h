@@ -61,7 +61,6 @@ class Poller {
   const DriverParts& parts_;
   LauncherRetries& retries_;
   BatchSize batch_;
-  int64_t begin_ns_ = 0;     // of the last question
   int64_t next_ask_ns_ = 0;  // no question before this time
   int failed_questions_ = 0;
   std::set<std::string> noted_waits_;

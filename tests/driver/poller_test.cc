@@ -248,17 +248,6 @@ TEST_F(PollerTest, LeavesTheLauncherAloneAsLongAsItWishes) {
   EXPECT_TRUE(poller_.Poll(jobs_));
 }
 
-TEST_F(PollerTest, AsksForASmallShareOfTheTimeWhereAnAnswerTakesLong) {
-  world_.launcher.poll_pause_ns = 1;
-  poller_.Poll(jobs_);
-  clock_.SleepNs(1'000'000);  // time to collect
-  poller_.Pause();
-  clock_.SleepNs(kAskShare * 1'000'000 - 1);
-  EXPECT_FALSE(poller_.Poll(jobs_));
-  clock_.SleepNs(1);
-  EXPECT_TRUE(poller_.Poll(jobs_));
-}
-
 TEST_F(PollerTest, AQuestionThatFailsIsAskedAgainLaterAndNotForEver) {
   fails_ = true;
   EXPECT_THAT(poller_.Poll(jobs_)->to_collect, IsEmpty());
