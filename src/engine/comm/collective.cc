@@ -44,10 +44,10 @@ Flight Flights::AllGather(MeshAxes axes, Tensor part, Tensor full) {
 
 Flight Flights::ReduceScatter(MeshAxes axes, Tensor full, Tensor part, bool accumulate, Reduction reduction) {
   const Group group = GroupAlong(axes);
-  const bool is_bf16 = full.dtype == DType::kBF16 && part.dtype == DType::kBF16 && !accumulate;
-  Require((is_bf16 || (full.dtype == DType::kF32 && IsF32OrBf16(part))) && part.contiguous() && full.contiguous() &&
-              part.elements() * group.ranks == full.elements() && IsSum(reduction),
-          kReduceScatter, "full must have every rank's part, in fp32, or in bf16 without accumulation",
+  const bool is_of_16_bits = IsFloat(full) && full.dtype != DType::kF32 && part.dtype == full.dtype && !accumulate;
+  Require((is_of_16_bits || (full.dtype == DType::kF32 && IsF32OrBf16(part))) && part.contiguous() &&
+              full.contiguous() && part.elements() * group.ranks == full.elements() && IsSum(reduction),
+          kReduceScatter, "full must have every rank's part, in fp32, or in 16 bits without accumulation",
           {{"full", full}, {"part", part}});
   Require(group.ranks > 1, kReduceScatter, "one rank has nothing to reduce: use full", {{"full", full}});
   const Flight flight{next_++, {full, part}};
@@ -58,8 +58,8 @@ Flight Flights::ReduceScatter(MeshAxes axes, Tensor full, Tensor part, bool accu
 
 Flight Flights::AllReduce(MeshAxes axes, Tensor full, Reduction reduction) {
   const Group group = GroupAlong(axes);
-  Require(IsF32OrBf16(full) && full.contiguous() && full.elements() % group.ranks == 0 && IsSum(reduction), kAllReduce,
-          "full must have as many elements for each rank, in fp32 or bf16", {{"full", full}});
+  Require(IsFloat(full) && full.contiguous() && full.elements() % group.ranks == 0 && IsSum(reduction), kAllReduce,
+          "full must have as many elements for each rank, and be floating", {{"full", full}});
   if (group.ranks == 1) return {};
   const Flight flight{next_++, {full, {}}};
   trace_.Call(kAllReduce, {{full}, {full}}, {.wire_bytes = 2 * group.RingBytes(full)},

@@ -73,6 +73,7 @@ struct Flight {
 class Flights {
  public:
   explicit Flights(Trace& trace, const Mesh& mesh) : trace_(trace), mesh_(mesh) {}
+  const Mesh& mesh() const { return mesh_; }
 
   // Below, n is the number of ranks in a group along `axes`, and parts are in the order of its ranks.
 
@@ -82,12 +83,12 @@ class Flights {
 
   // part (1, elements) = the mean or the sum over the ranks of their values for this rank's part of full (1, n *
   // elements), which is added to part if `accumulate`. The contents of full are lost. full is fp32 and part fp32 or
-  // bf16; or both are bf16, which are rounded after each addition and cannot be accumulated. Throws Error(kInternal) if
-  // n is 1: use full.
+  // bf16; or both are bf16 or fp16, which are rounded after each addition and cannot be accumulated. Throws
+  // Error(kInternal) if n is 1: use full.
   Flight ReduceScatter(MeshAxes axes, Tensor full, Tensor part, bool accumulate,
                        Reduction reduction = Reduction::kMean);
 
-  // full (1, n * elements), fp32 or bf16 = its mean or its sum over the ranks. bf16 is rounded after each addition.
+  // full (1, n * elements), floating = its mean or its sum over the ranks. 16 bits are rounded after each addition.
   Flight AllReduce(MeshAxes axes, Tensor full, Reduction reduction = Reduction::kMean);
 
   // From here on, the outputs of the flight may be read.

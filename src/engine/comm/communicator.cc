@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/tensor/bf16.h"
+#include "engine/tensor/fp16.h"
 
 namespace ridgeline::engine {
 namespace {
@@ -33,18 +34,23 @@ class SelfCommunicator final : public Communicator {
 };
 
 // Replaces each value with the sum of `equals` copies of it, added one after another.
-void SumOfEquals(std::byte* values, DType dtype, int64_t elements, int64_t equals) {
+template <typename T, typename From, typename To>
+void SumOfEquals(T* values, int64_t elements, int64_t equals, const From& from, const To& to) {
   for (int64_t i = 0; i < elements; ++i) {
-    auto* const wide = reinterpret_cast<float*>(values) + i;
-    auto* const narrow = reinterpret_cast<uint16_t*>(values) + i;
-    const float one = dtype == DType::kF32 ? *wide : FromBf16(*narrow);
-    for (int64_t n = 1; n < equals; ++n) {
-      if (dtype == DType::kF32) {
-        *wide += one;
-      } else {
-        *narrow = ToBf16(FromBf16(*narrow) + one);
-      }
-    }
+    const float one = from(values[i]);
+    for (int64_t n = 1; n < equals; ++n) values[i] = to(from(values[i]) + one);
+  }
+}
+
+void SumOfEquals(std::byte* values, DType dtype, int64_t elements, int64_t equals) {
+  const auto same = [](float value) { return value; };
+  auto* const narrow = reinterpret_cast<uint16_t*>(values);
+  if (dtype == DType::kF32) {
+    SumOfEquals(reinterpret_cast<float*>(values), elements, equals, same, same);
+  } else if (dtype == DType::kF16) {
+    SumOfEquals(narrow, elements, equals, FromFp16, ToFp16);
+  } else {
+    SumOfEquals(narrow, elements, equals, FromBf16, ToBf16);
   }
 }
 

@@ -53,11 +53,11 @@ class Communicator {
   // place in full.
   virtual void AllGather(const std::byte* mine, std::byte* full, int64_t bytes) = 0;
 
-  // full: world parts of `elements`, fp32 or bf16. This rank's part becomes the mean or the sum of the ranks' values
-  // for it. Sums are fp32, and are rounded after each addition if full is bf16. The contents of the other parts are
+  // full: world parts of `elements`, floating. This rank's part becomes the mean or the sum of the ranks' values for
+  // it. Sums are fp32, and are rounded after each addition if full has 16 bits. The contents of the other parts are
   // lost.
   virtual void ReduceScatter(std::byte* full, DType dtype, int64_t elements, Reduction reduction) = 0;
-  // values, fp32 or bf16 = their mean or sum over the ranks, as ReduceScatter gives it. REQUIRES: as many elements for
+  // values, floating = their mean or sum over the ranks, as ReduceScatter gives it. REQUIRES: as many elements for
   // each rank.
   virtual void AllReduce(std::byte* values, DType dtype, int64_t elements, Reduction reduction);
   void ReduceScatterMean(float* full, int64_t elements) {

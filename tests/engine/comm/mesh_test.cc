@@ -11,6 +11,7 @@
 #include "engine/comm/collective.h"
 #include "engine/comm/gloo/collective.h"
 #include "engine/comm/gloo/collective_queue.h"
+#include "engine/tensor/fp16.h"
 #include "tests/engine/comm/ranks.h"
 #include "tests/engine/ops/op_runner.h"
 
@@ -87,19 +88,22 @@ void ExpectCollectivesAmong(Communicator& group, const std::vector<int64_t>& mem
       for (const int64_t member : members) sum += ValueFor(member, i);
       return reduction == Reduction::kSum ? sum : sum / static_cast<float>(n);
     };
-    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
       const auto at = [&](const std::vector<std::byte>& values, int64_t i) {
-        return dtype == DType::kF32 ? reinterpret_cast<const float*>(values.data())[i]
-                                    : Bf16Value(reinterpret_cast<const uint16_t*>(values.data())[i]);
+        if (dtype == DType::kF32) return reinterpret_cast<const float*>(values.data())[i];
+        const uint16_t bits = reinterpret_cast<const uint16_t*>(values.data())[i];
+        return dtype == DType::kBF16 ? Bf16Value(bits) : FromFp16(bits);
       };
       std::vector<std::byte> full(static_cast<size_t>(part * n * SizeOf(dtype)));
       for (int64_t i = 0; i < part * n; ++i) {
         if (dtype == DType::kF32) reinterpret_cast<float*>(full.data())[i] = ValueFor(own, i);
         if (dtype == DType::kBF16) reinterpret_cast<uint16_t*>(full.data())[i] = Bf16Bits(ValueFor(own, i));
+        if (dtype == DType::kF16) reinterpret_cast<uint16_t*>(full.data())[i] = ToFp16(ValueFor(own, i));
       }
       std::vector<std::byte> all = full;
       group.ReduceScatter(full.data(), dtype, part, reduction);
-      const float relative = (dtype == DType::kF32 ? 0x1p-23F : 0x1p-8F) * static_cast<float>(n);  // a rounding each
+      const float unit = dtype == DType::kF32 ? 0x1p-23F : dtype == DType::kBF16 ? 0x1p-8F : 0x1p-11F;
+      const float relative = unit * static_cast<float>(n);  // a rounding each
       for (int64_t i = group.rank() * part; i < (group.rank() + 1) * part; ++i) {
         ASSERT_NEAR(at(full, i), expected(i), relative * expected(i));
       }
@@ -218,7 +222,7 @@ TEST(Mesh, OpsSumOverTheRanksOfTheirAxis) {
         return runner.Make(dtype, 1, count, std::vector<float>(static_cast<size_t>(count), value));
       };
       const auto own = static_cast<float>(int64_t{1} << all.rank());
-      for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
         sums.push_back(tensor(dtype, 2 * kPart, own));
         flights.Land(flights.AllReduce(axis, sums.back(), Reduction::kSum));
         const Tensor full = tensor(dtype, 2 * kPart, own);

@@ -32,7 +32,7 @@ void ReduceScatterNow(const OpCall& call, const CpuRun& run, Communicator& ranks
   std::byte* full = Bytes(run, on.writes.full);
   communicator.ReduceScatter(full, dtype, elements, reduction);
   const std::byte* own = full + communicator.rank() * elements * SizeOf(dtype);
-  if (dtype == DType::kBF16) {
+  if (dtype != DType::kF32) {
     std::copy_n(own, part.bytes(), Bytes(run, part));
     return;
   }

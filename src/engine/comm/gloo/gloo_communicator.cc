@@ -19,6 +19,7 @@
 #include "engine/comm/gloo/rendezvous.h"
 #include "engine/comm/gloo/ring_context.h"
 #include "engine/tensor/bf16.h"
+#include "engine/tensor/fp16.h"
 #include "ridgeline/json_fault.h"
 
 namespace ridgeline::engine {
@@ -110,11 +111,17 @@ Add AddTo(std::byte* full, DType dtype, Reduction reduction, int64_t world) {
       for (int64_t i = 0; i < count; ++i) to[at + i] = (to[at + i] + from[i]) * factor;
     };
   }
-  return [to = reinterpret_cast<uint16_t*>(full), scale](bool last, int64_t at, const std::byte* bytes, int64_t count) {
-    const auto* from = reinterpret_cast<const uint16_t*>(bytes);
-    const float factor = last ? scale : 1.0F;
-    for (int64_t i = 0; i < count; ++i) to[at + i] = ToBf16((FromBf16(to[at + i]) + FromBf16(from[i])) * factor);
+  const auto of_16_bits = [full, scale](auto value_of, auto rounded) -> Add {
+    return [to = reinterpret_cast<uint16_t*>(full), scale, value_of, rounded](bool last, int64_t at,
+                                                                              const std::byte* bytes, int64_t count) {
+      const auto* from = reinterpret_cast<const uint16_t*>(bytes);
+      const float factor = last ? scale : 1.0F;
+      for (int64_t i = 0; i < count; ++i) to[at + i] = rounded((value_of(to[at + i]) + value_of(from[i])) * factor);
+    };
   };
+  if (dtype == DType::kF16)
+    return of_16_bits([](uint16_t x) { return FromFp16(x); }, [](float x) { return ToFp16(x); });
+  return of_16_bits([](uint16_t x) { return FromBf16(x); }, [](float x) { return ToBf16(x); });
 }
 
 class GlooCommunicator final : public Communicator {

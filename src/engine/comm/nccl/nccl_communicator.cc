@@ -27,7 +27,9 @@ constexpr auto kGoodbye = std::chrono::seconds(10);   // time for NCCL to end qu
 // Communicator decides which rank is missing. It listens, looks and reports a few beats (1 in 20 of that time) later.
 constexpr double kStandsStill = 1.5;
 
-ncclDataType_t TypeOf(DType dtype) { return dtype == DType::kF32 ? ncclFloat32 : ncclBfloat16; }
+ncclDataType_t TypeOf(DType dtype) {
+  return dtype == DType::kF32 ? ncclFloat32 : dtype == DType::kF16 ? ncclFloat16 : ncclBfloat16;
+}
 
 ncclRedOp_t OpOf(Reduction reduction) {
   switch (reduction) {
