@@ -12,7 +12,7 @@ class KernelState {
   virtual ~KernelState() = default;
 };
 
-// Values that the kernels of one process share: one per key, for as long as somebody holds it.
+// Values that kernels share: one per key, for as long as somebody holds it.
 template <typename Key, typename Value>
 class SharedCache {
  public:

@@ -66,7 +66,7 @@ class Carver {
   int64_t used_ = 0;
 };
 
-// One buffer per thread, for all attention calls.
+// One buffer per thread of OpenMP, for all attention calls.
 struct Scratch {
   std::vector<AlignedBuffer> threads;
   std::byte* Reserve(size_t thread, int64_t bytes) {
@@ -75,8 +75,9 @@ struct Scratch {
   }
 };
 
+// A process may have a rank on each of several threads, as tests do. So each of these has its own.
 SharedCache<int, Scratch>& Scratches() {
-  static SharedCache<int, Scratch> scratches;
+  thread_local SharedCache<int, Scratch> scratches;
   return scratches;
 }
 std::shared_ptr<Scratch> SharedScratch() {
@@ -449,7 +450,7 @@ class BackwardState : public KernelState {
 
 template <typename State>
 std::shared_ptr<KernelState> Prepare(const OpCall& call) {
-  static SharedCache<std::array<int64_t, 7>, State> states;
+  thread_local SharedCache<std::array<int64_t, 7>, State> states;  // they have the thread's scratch
   const AttentionShape& s = call.attrs(State::kOp);
   const DType dtype = call.operands(State::kOp).reads.q.dtype;
   return states.Get(

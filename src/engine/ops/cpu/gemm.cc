@@ -18,9 +18,10 @@
 namespace ridgeline::engine {
 namespace {
 
-// Scratch that all products share, since they run one after another.
+// Scratch that all products of a thread share, since they run one after another. A process may have a rank on each of
+// several threads, as tests do.
 SharedCache<int, AlignedBuffer>& Scratches() {
-  static SharedCache<int, AlignedBuffer> scratches;
+  thread_local SharedCache<int, AlignedBuffer> scratches;
   return scratches;
 }
 std::shared_ptr<AlignedBuffer> SharedScratch() {
@@ -116,7 +117,7 @@ class GemmState : public KernelState {
 };
 
 std::shared_ptr<KernelState> Prepare(const OpCall& call) {
-  static SharedCache<std::array<int64_t, 10>, GemmState> states;
+  thread_local SharedCache<std::array<int64_t, 10>, GemmState> states;  // they have the thread's scratch
   const PackedShape s = ShapeOf(call);
   return states.Get(
       {s.m, s.n, s.k, s.ldc, static_cast<int64_t>(s.in), static_cast<int64_t>(s.out),
