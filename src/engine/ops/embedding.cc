@@ -18,7 +18,7 @@ bool Fits(const Tensor& ids, const Tensor& wte, const Tensor& wpe, const Tensor&
 
 }  // namespace
 
-void Embedding(Trace& trace, Tensor ids, Tensor wte, Tensor wpe, Tensor x, int64_t seq) {
+void Embedding(Trace& trace, Tensor ids, Tensor wte, Tensor wpe, Tensor x, int64_t seq, int64_t first) {
   Require(Fits(ids, wte, wpe, x, seq) && wte.dtype == x.dtype, kEmbedding,
           "x must be (tokens, hidden) in whole sequences, ids (1, tokens) int32, wte (vocab, hidden) and wpe "
           "(positions >= seq, hidden) of x's dtype",
@@ -26,10 +26,10 @@ void Embedding(Trace& trace, Tensor ids, Tensor wte, Tensor wpe, Tensor x, int64
   // The op reads a row of wte, and of wpe, for each row of x.
   const int64_t looked_up = wpe.defined() ? 2 * x.bytes() : x.bytes();
   const auto less = static_cast<double>(wte.bytes() + (wpe.defined() ? wpe.bytes() : 0) - looked_up);
-  trace.Call(kEmbedding, {{ids, wte, wpe}, {x}}, {.more_bytes = -less}, {seq});
+  trace.Call(kEmbedding, {{ids, wte, wpe}, {x}}, {.more_bytes = -less}, {seq, first});
 }
 
-void EmbeddingBackward(Trace& trace, Tensor dx, Tensor ids, Tensor d_wte, Tensor d_wpe, int64_t seq) {
+void EmbeddingBackward(Trace& trace, Tensor dx, Tensor ids, Tensor d_wte, Tensor d_wpe, int64_t seq, int64_t first) {
   Require(Fits(ids, d_wte, d_wpe, dx, seq), kEmbeddingBackward,
           "dx must be (tokens, hidden) in whole sequences, ids (1, tokens) int32, d_wte (vocab, hidden) and d_wpe "
           "(positions >= seq, hidden) of one dtype",
@@ -41,7 +41,8 @@ void EmbeddingBackward(Trace& trace, Tensor dx, Tensor ids, Tensor d_wte, Tensor
     more += static_cast<double>(dx.bytes());  // read again
     more += 2.0 * static_cast<double>(seq * dx.cols * SizeOf(d_wpe.dtype) - d_wpe.bytes());
   }
-  trace.Call(kEmbeddingBackward, {{dx, ids, d_wte, d_wpe}, {d_wte, d_wpe}, {order}}, {.more_bytes = more}, {seq});
+  trace.Call(kEmbeddingBackward, {{dx, ids, d_wte, d_wpe}, {d_wte, d_wpe}, {order}}, {.more_bytes = more},
+             {seq, first});
 }
 
 }  // namespace ridgeline::engine

@@ -95,6 +95,24 @@ TEST_P(EmbeddingOp, BackwardAddsEveryTokensRow) {
   }
 }
 
+// A rank with ids 2 and 3 of the vocabulary.
+TEST_P(EmbeddingOp, APartOfTheVocabularyHasItsOwnTokensAlone) {
+  OpRunner runner;
+  const Tensor ids = runner.Make(DType::kI32, 1, 4, {3, 0, 4, 2});
+  const Tensor wte = runner.Make(DType::kF32, 2, 2, {20, 21, 30, 31});
+  const Tensor wpe = runner.Make(DType::kF32, 2, 2, {1, 2, 3, 4});
+  const Tensor x = runner.Empty(DType::kF32, 4, 2);
+  Embedding(runner.trace, ids, wte, wpe, x, 2, 2);
+  const Tensor dx = runner.Make(DType::kF32, 4, 2, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Tensor d_wte = runner.Make(DType::kF32, 2, 2, {100, 200, 300, 400});
+  const Tensor d_wpe = runner.Make(DType::kF32, 2, 2, {0, 0, 0, 0});
+  EmbeddingBackward(runner.trace, dx, ids, d_wte, d_wpe, 2, 2);
+  runner.Run(table_);
+  EXPECT_EQ(runner.Read(x), (std::vector<float>{31, 33, 0, 0, 0, 0, 23, 25}));
+  EXPECT_EQ(runner.Read(d_wte), (std::vector<float>{107, 208, 301, 402}));
+  EXPECT_EQ(runner.Read(d_wpe), (std::vector<float>{6, 8, 10, 12})) << "every rank has all positions";
+}
+
 TEST_P(EmbeddingOp, BackwardOfAVocabularyOfOneToken) {
   OpRunner runner;
   const Tensor dx = runner.Make(DType::kF32, 4, 2, {1, 2, 3, 4, 5, 6, 7, 8});

@@ -62,6 +62,41 @@ TEST_P(Loss, CrossEntropyIsItsFormula) {
   }
 }
 
+// The vocabulary in parts of different sizes, as several ranks have it. Together they are as one rank.
+TEST_P(Loss, CrossEntropyOfPartsIsThatOfTheWhole) {
+  for (const DType dtype : kFloats) {
+    for (const auto& [rows, vocab, last] : {std::tuple<int64_t, int64_t, int64_t>{1, 2, 1}, {3, 31, 4}, {5, 5000, 7}}) {
+      for (const float spread : {0.1F, 30.0F}) {
+        const auto logits = RepresentableNormal(dtype, rows * vocab, 2, spread);
+        std::vector<float> targets;
+        for (int64_t i = 0; i < rows; ++i) targets.push_back(static_cast<float>((i * 7919 + vocab - 1) % vocab));
+        const LossReference expected = CrossEntropyReference(logits, targets, vocab, 0.25);
+        OpRunner runner;
+        const Tensor x = runner.Make(dtype, rows, vocab, logits);
+        const Tensor t = runner.Make(DType::kI32, 1, rows, targets);
+        const Tensor all = runner.Empty(DType::kF32, 1, 2 * kNumbersOfLoss * rows);
+        const std::pair<int64_t, int64_t> parts[] = {{0, vocab - last}, {vocab - last, last}};
+        std::vector<Tensor> losses;
+        for (size_t p = 0; p < 2; ++p) {
+          LossStatistics(runner.trace, x.Cols(parts[p].first, parts[p].second), t,
+                         all.Cols(static_cast<int64_t>(p) * kNumbersOfLoss * rows, kNumbersOfLoss * rows),
+                         parts[p].first);
+        }
+        for (const auto& [first, count] : parts) {
+          losses.push_back(runner.Make(DType::kF32, 1, 1, {0.5F}));
+          CrossEntropyOfPart(runner.trace, x.Cols(first, count), t, all, losses.back(), 0.25, first);
+        }
+        runner.Run(table_);
+        for (const Tensor& loss : losses) {
+          EXPECT_NEAR(runner.Read(loss)[0], 0.5 + expected.loss, 1e-6 * (0.5 + expected.loss));
+        }
+        EXPECT_EQ(runner.Read(losses[0]), runner.Read(losses[1]));
+        ExpectClose(runner.Read(x), expected.gradient, dtype, 1e-12, 5e-6);
+      }
+    }
+  }
+}
+
 // A device keeps only a part of such long rows where it reads them twice.
 TEST_P(Loss, CrossEntropyTakesLongRows) {
   constexpr int64_t kVocab = 100'003;

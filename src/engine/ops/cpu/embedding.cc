@@ -1,6 +1,7 @@
 #include "engine/ops/embedding.h"
 #include "engine/ops/cpu/kernels.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/ops/cpu/simd_targets.h"
@@ -30,6 +31,7 @@ void EmbeddingCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/)
   const Tensor& wpe = on.reads.wpe;
   const Tensor& x = on.writes.x;
   const int64_t seq = call.attrs(kEmbedding).seq;
+  const int64_t first = call.attrs(kEmbedding).first;
   const auto* ids = run.Data<int32_t>(on.reads.ids);
   WithType(x.dtype, [&](auto t) {
     using T = decltype(t);
@@ -38,8 +40,11 @@ void EmbeddingCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/)
     T* out = run.Data<T>(x);
     ParallelRows(x.rows, x.cols, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const T* token = tokens + int64_t{ids[row]} * x.cols;
-        if (positions != nullptr) {
+        const int64_t own = ids[row] - first;
+        const T* token = tokens + own * x.cols;
+        if (own < 0 || own >= wte.rows) {
+          std::memset(out + row * x.cols, 0, static_cast<size_t>(x.cols) * sizeof(T));
+        } else if (positions != nullptr) {
           AddRows(token, positions + row % seq * x.cols, out + row * x.cols, x.cols);
         } else {
           std::memcpy(out + row * x.cols, token, static_cast<size_t>(x.cols) * sizeof(T));
@@ -88,17 +93,21 @@ HWY_NOINLINE void AddEveryRow(const T* dx, int64_t cols, int64_t stride, int64_t
   });
 }
 
-// Each thread has a range of columns, so that all threads share a frequent token.
+// Each thread has a range of columns, so that all threads share a frequent token. d_wte has the rows of ids [first_id,
+// first_id + vocab).
 template <typename T, typename G>
-void ScatterTokens(const T* dx, int64_t cols, const int32_t* ids, const int32_t* order, int64_t tokens, G* d_wte) {
+void ScatterTokens(const T* dx, int64_t cols, const int32_t* ids, const int32_t* order, int64_t tokens, G* d_wte,
+                   int64_t first_id, int64_t vocab) {
   constexpr int64_t kUnit = 64;  // columns: whole blocks, whole cache lines
   ParallelFor((cols + kUnit - 1) / kUnit, 1, [&](int64_t begin, int64_t end) {
     for (int64_t first = 0; first < tokens;) {
       const int32_t id = ids[order[first]];
       int64_t last = first + 1;
       while (last < tokens && ids[order[last]] == id) ++last;
-      AddRowsOf(dx, cols, order + first, last - first, d_wte + int64_t{id} * cols, begin * kUnit,
-                std::min(cols, end * kUnit));
+      if (const int64_t own = id - first_id; own >= 0 && own < vocab) {
+        AddRowsOf(dx, cols, order + first, last - first, d_wte + own * cols, begin * kUnit,
+                  std::min(cols, end * kUnit));
+      }
       first = last;
     }
   });
@@ -110,17 +119,18 @@ void EmbeddingBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*
   const Tensor& d_wte = on.writes.d_wte;
   const Tensor& d_wpe = on.writes.d_wpe;
   const int64_t seq = call.attrs(kEmbeddingBackward).seq;
+  const int64_t first = call.attrs(kEmbeddingBackward).first;
   const int64_t tokens = dx.rows;
   const int64_t cols = dx.cols;
   const auto* ids = run.Data<int32_t>(on.reads.ids);
   auto* order = run.Data<int32_t>(on.scratch.order);
-  SortTokens(ids, tokens, d_wte.rows, order, order + tokens);
+  SortTokens(ids, tokens, *std::max_element(ids, ids + tokens) + int64_t{1}, order, order + tokens);
   WithType(dx.dtype, [&](auto t) {
     WithType(d_wte.dtype, [&](auto g) {
       using T = decltype(t);
       using G = decltype(g);
       const T* from = run.Data<T>(dx);
-      ScatterTokens(from, cols, ids, order, tokens, run.Data<G>(d_wte));
+      ScatterTokens(from, cols, ids, order, tokens, run.Data<G>(d_wte), first, d_wte.rows);
       if (!d_wpe.defined()) return;
       G* positions = run.Data<G>(d_wpe);
       ParallelRows(seq, cols * (tokens / seq), [&](int64_t begin, int64_t end) {

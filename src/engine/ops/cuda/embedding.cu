@@ -33,15 +33,23 @@ bool Aligned(const T* data, int64_t cols, int vector) {
   return cols % vector == 0 && reinterpret_cast<uintptr_t>(data) % (sizeof(T) * static_cast<size_t>(vector)) == 0;
 }
 
-// One warp per row.
+// One warp per row. wte has the rows of ids [first, first + vocab).
 template <typename T, int kVec>
 __global__ void __launch_bounds__(kRowThreads)
-    Lookup(const int32_t* ids, const T* wte, const T* wpe, T* x, int64_t rows, int64_t cols, int64_t seq) {
+    Lookup(const int32_t* ids, const T* wte, const T* wpe, T* x, int64_t rows, int64_t cols, int64_t seq, int32_t first,
+           int32_t vocab) {
   const int64_t row = int64_t{blockIdx.x} * kRowWarps + threadIdx.x / kWarp;
   if (row >= rows) return;
-  const T* token = wte + ids[row] * cols;
-  const T* position = wpe == nullptr ? nullptr : wpe + row % seq * cols;
+  const int32_t own = ids[row] - first;
   T* out = x + row * cols;
+  if (own < 0 || own >= vocab) {
+    Vec<T, kVec> zeros;
+    for (int i = 0; i < kVec; ++i) zeros.of[i] = FromFloat<T>(0);
+    for (int64_t c = int64_t{threadIdx.x % kWarp} * kVec; c < cols; c += kWarp * kVec) StoreVec(out + c, zeros);
+    return;
+  }
+  const T* token = wte + int64_t{own} * cols;
+  const T* position = wpe == nullptr ? nullptr : wpe + row % seq * cols;
   for (int64_t c = int64_t{threadIdx.x % kWarp} * kVec; c < cols; c += kWarp * kVec) {
     Vec<T, kVec> values = LoadVec<T, kVec>(token + c);
     if (position != nullptr) {
@@ -66,7 +74,8 @@ void EmbeddingCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*
         Aligned(wte, x.cols, kVector) && Aligned(wpe, x.cols, kVector) && Aligned(out, x.cols, kVector);
     WithVectors<sizeof(T)>(aligned, [&](auto vec) {
       Launch(run.stream, {{BlocksFor(x.rows, kRowWarps)}, {kRowThreads}}, Lookup<T, vec>,
-             run.Data<int32_t>(on.reads.ids), wte, wpe, out, x.rows, x.cols, call.attrs(kEmbedding).seq);
+             run.Data<int32_t>(on.reads.ids), wte, wpe, out, x.rows, x.cols, call.attrs(kEmbedding).seq,
+             static_cast<int32_t>(call.attrs(kEmbedding).first), static_cast<int32_t>(on.reads.wte.rows));
     });
   });
 }
@@ -170,15 +179,18 @@ struct RowSum {
 };
 
 // A warp has kWarp * kVec columns of one place of the sorted tokens, and works where an id begins. It adds up the rows
-// of that id. Its lanes look up these tokens together, kWarp at a time.
+// of that id, if d_wte, which has those of ids [first_id, first_id + vocab), has its row. Its lanes look up these
+// tokens together, kWarp at a time.
 template <typename T, typename G, int kVec>
 __global__ void __launch_bounds__(kRowThreads, kBlocksAtLeast)
-    ScatterTokens(const T* dx, const int32_t* ids, const int32_t* order, int64_t tokens, int64_t cols, G* d_wte) {
+    ScatterTokens(const T* dx, const int32_t* ids, const int32_t* order, int64_t tokens, int64_t cols, G* d_wte,
+                  int32_t first_id, int32_t vocab) {
   const int64_t place = int64_t{blockIdx.x} * kRowWarps + threadIdx.x / kWarp;
   if (place >= tokens) return;
   const auto lane = static_cast<int>(threadIdx.x % kWarp);
   const int32_t id = ids[order[place]];
   if (place > 0 && ids[order[place - 1]] == id) return;
+  if (id < first_id || id - first_id >= vocab) return;
   const int64_t c = (int64_t{blockIdx.y} * kWarp + lane) * kVec;
   const T* from = dx + (c < cols ? c : 0);  // lanes beyond the row add values that they do not store
   RowSum<T, kVec> sum(from + order[place] * cols);
@@ -190,7 +202,7 @@ __global__ void __launch_bounds__(kRowThreads, kBlocksAtLeast)
     sum.Add(more ? kWarp : __ffs(static_cast<int>(others)) - 1,
             [&](int64_t i) { return from + __shfl_sync(kAllLanes, token, static_cast<int>(i)) * cols; });
   }
-  if (c < cols) sum.AddTo(d_wte + id * cols + c);
+  if (c < cols) sum.AddTo(d_wte + int64_t{id - first_id} * cols + c);
 }
 
 // A warp has kWarp * kVec columns of one position.
@@ -232,7 +244,8 @@ void EmbeddingBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* 
       WithVectors<kWidest>(aligned, [&](auto vec) {
         const unsigned columns = BlocksFor(dx.cols, kWarp * vec);
         Launch(run.stream, {{BlocksFor(dx.rows, kRowWarps), columns}, {kRowThreads}}, ScatterTokens<T, G, vec>, from,
-               ids, order, dx.rows, dx.cols, tokens);
+               ids, order, dx.rows, dx.cols, tokens, static_cast<int32_t>(call.attrs(kEmbeddingBackward).first),
+               static_cast<int32_t>(d_wte.rows));
         if (positions == nullptr) return;
         Launch(run.stream, {{BlocksFor(seq, kRowWarps), columns}, {kRowThreads}}, SumPositions<T, G, vec>, from, seq,
                dx.rows / seq, dx.cols, positions);

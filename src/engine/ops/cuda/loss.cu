@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <numbers>
+#include <type_traits>
 
 #include "engine/device/cuda/block.cuh"
 #include "engine/device/cuda/launch.h"
@@ -59,7 +60,7 @@ struct OnlineSum {
 template <typename T>
 struct RowParts {
   static constexpr int kVec = 16 / sizeof(T);
-  using Vector = Vec<T, kVec>;
+  using Vector = Vec<std::remove_const_t<T>, kVec>;
 
   __device__ RowParts(T* row, int64_t cols) {
     const auto over = static_cast<int64_t>(reinterpret_cast<uintptr_t>(row) % 16);
@@ -145,6 +146,110 @@ __global__ void __launch_bounds__(kLossThreads)
   if (threadIdx.x == 0) data[target] = FromFloat<T>(target_gradient);
 }
 
+// One block per row: what one part of the vocabulary contributes (ops/loss.h).
+template <typename T>
+__global__ void __launch_bounds__(kLossThreads, 1)
+    StatisticsOfRow(const T* logits, const int32_t* targets, int64_t cols, int64_t row_stride, int64_t first,
+                    float* statistics) {
+  using Vector = typename RowParts<const T>::Vector;
+  __shared__ float max_scratch[kWarp];
+  __shared__ double sum_scratch[kWarp];
+  const int64_t row = blockIdx.x;
+  const int64_t rows = gridDim.x;
+  const T* data = logits + row * row_stride;
+  const RowParts<const T> parts(data, cols);
+  OnlineSum online;
+  for (int v = 0; v < parts.count; v += kLossBatch) {
+    Vector batch[kLossBatch];
+    for (int b = 0; b < kLossBatch; ++b) {
+      if (v + b < parts.count) {
+        batch[b] = LoadVec<T, RowParts<const T>::kVec>(parts.At(v + b));
+      } else {
+        for (T& value : batch[b].of) value = FromFloat<T>(kNothing);
+      }
+    }
+    online.Add(batch);
+  }
+  if (parts.single != nullptr) online.Add({LoadVec<T, 1>(parts.single)});
+  const float max = BlockMax(online.max, max_scratch);
+  const double sum = BlockSum(static_cast<double>(online.sum * Exp(online.max - max)), sum_scratch);
+  if (threadIdx.x != 0) return;
+  const int64_t target = targets[row] - first;
+  statistics[row] = max;
+  statistics[rows + row] = static_cast<float>(sum - 1);
+  statistics[2 * rows + row] = target >= 0 && target < cols ? ToFloat(data[target]) : 0;
+}
+
+// One block per row. losses[row] = its loss; the logits of this part become (softmax - onehot) * scale.
+template <typename T>
+__global__ void __launch_bounds__(kLossThreads)
+    CrossEntropyRowOfPart(T* logits, const int32_t* targets, const float* statistics, int64_t vocabulary_parts,
+                          const float* factor, int64_t cols, int64_t row_stride, int64_t first, double scale,
+                          float* losses) {
+  const int64_t row = blockIdx.x;
+  const int64_t rows = gridDim.x;
+  T* data = logits + row * row_stride;
+  const auto of_part = [&](int64_t part, int64_t number) {
+    return statistics[(part * kNumbersOfLoss + number) * rows + row];
+  };
+  float max = kLowest;
+  float target_logit = 0;  // the sum of one logit and zeros
+  for (int64_t part = 0; part < vocabulary_parts; ++part) {
+    max = fmaxf(max, of_part(part, 0));
+    target_logit += of_part(part, 2);
+  }
+  double sum = 0;
+  for (int64_t part = 0; part < vocabulary_parts; ++part) {
+    sum += (1 + static_cast<double>(of_part(part, 1))) * static_cast<double>(Exp(of_part(part, 0) - max));
+  }
+  const double gradient_scale = factor == nullptr ? scale : scale * static_cast<double>(*factor);
+  const auto each = static_cast<float>(gradient_scale / sum);
+  const auto replace = [&](auto x, T* at) {
+    for (T& value : x.of) value = FromFloat<T>(Exp(ToFloat(value) - max) * each);
+    StoreVec(at, x);
+  };
+  const RowParts<T> parts(data, cols);
+  for (int v = 0; v < parts.count; ++v) replace(LoadVec<T, RowParts<T>::kVec>(parts.At(v)), parts.At(v));
+  if (parts.single != nullptr) replace(LoadVec<T, 1>(parts.single), parts.single);
+  __syncthreads();  // the target's gradient replaces what was just written
+  if (threadIdx.x != 0) return;
+  // log1p and expm1 keep their digits if the target is nearly certain.
+  const float log_probability = target_logit - max - log1pf(static_cast<float>(sum - 1));
+  losses[row] = -log_probability;
+  const int64_t target = targets[row] - first;
+  if (target < 0 || target >= cols) return;
+  data[target] = FromFloat<T>(static_cast<float>(static_cast<double>(expm1f(log_probability)) * gradient_scale));
+}
+
+// Reads the logits. Nobody has timed it.
+void LossStatisticsCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
+  const LossStatisticsOperands on = call.operands(kLossStatistics);
+  const Tensor& logits = on.reads.logits;
+  WithCudaType(logits.dtype, [&](auto t) {
+    using T = decltype(t);
+    Launch(run.stream, {{static_cast<unsigned>(logits.rows)}, {kLossThreads}}, StatisticsOfRow<T>,
+           static_cast<const T*>(run.Data<T>(logits)), run.Data<int32_t>(on.reads.targets), logits.cols,
+           logits.row_stride, call.attrs(kLossStatistics).first, run.Data<float>(on.writes.statistics));
+  });
+}
+
+// Reads the logits and writes them. Nobody has timed it.
+void CrossEntropyOfPartCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
+  const CrossEntropyOfPartOperands on = call.operands(kCrossEntropyOfPart);
+  const Tensor& logits = on.writes.logits;
+  const Tensor& factor = on.reads.factor;
+  const auto& [scale, first] = call.attrs(kCrossEntropyOfPart);
+  auto* losses = run.Data<float>(on.scratch.row_losses);
+  const int64_t parts = on.reads.statistics.cols / (kNumbersOfLoss * logits.rows);
+  WithCudaType(logits.dtype, [&, scale = scale, first = first](auto t) {
+    using T = decltype(t);
+    Launch(run.stream, {{static_cast<unsigned>(logits.rows)}, {kLossThreads}}, CrossEntropyRowOfPart<T>,
+           run.Data<T>(logits), run.Data<int32_t>(on.reads.targets), run.Data<float>(on.reads.statistics), parts,
+           factor.defined() ? run.Data<float>(factor) : nullptr, logits.cols, logits.row_stride, first, scale, losses);
+  });
+  AddSumCuda(run, losses, logits.rows, scale, run.Data<float>(on.writes.loss));
+}
+
 // Reads the logits and writes them. (1024, 128256) bf16: 525 MB, 124 us on an H200. Its multiprocessors approximate two
 // exponentials per element in 71 us, and issue about 16 instructions, of the 28 of that time. With expf's two (24
 // instructions), and with the row read again from L2, it took 230 us.
@@ -175,6 +280,8 @@ void SumLossCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/)
 
 void AddLossCuda(CudaKernelTable& table) {
   table[&kCrossEntropy].run = &CrossEntropyCuda;
+  table[&kLossStatistics].run = &LossStatisticsCuda;
+  table[&kCrossEntropyOfPart].run = &CrossEntropyOfPartCuda;
   table[&kSumLoss].run = &SumLossCuda;
 }
 
