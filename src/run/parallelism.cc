@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -106,16 +107,77 @@ void CheckParallelism(const RunSpec& s, std::vector<Problem>& problems) {
   }
 }
 
+namespace {
+
+bool SharesTokens(const RunSpec& s) { return s.tensor_parallel > 1 && s.sequence_parallel.value_or(true); }
+
+// Why ridgeline-train cannot share each layer's products among so many ranks: each has whole heads, and as much as
+// every other one. Each message goes on where "tensor_parallel: 4" ends.
+std::vector<Problem> AgainstTensorParallel(const RunSpec& s, int64_t ranks) {
+  std::vector<Problem> problems;
+  const auto refuse = [&](std::vector<std::string_view> with, std::string why) {
+    problems.push_back({"tensor_parallel", std::move(why), std::move(with)});
+  };
+  const struct {
+    std::string_view field;
+    int64_t size;
+  } divided[] = {{"heads", s.heads}, {"hidden", s.hidden}, {"ffn", s.ffn}, {"vocab", s.vocab}};
+  for (const auto& [field, size] : divided) {
+    if (size % ranks != 0) refuse({field, "model"}, fmt::format("does not divide {}: {}", field, size));
+  }
+  if (s.kv_heads > 0 && s.kv_heads % ranks != 0 && ranks % s.kv_heads != 0) {
+    refuse({"kv_heads", "model"}, fmt::format("neither divides kv_heads: {} nor is a multiple of it", s.kv_heads));
+  }
+  const int64_t tokens = s.batch_size * s.seq_length;
+  if (SharesTokens(s) && tokens % ranks != 0) {
+    refuse({"batch_size", "seq_length"},
+           fmt::format("does not divide the {} tokens of a micro-batch (batch_size {} x seq_length {})", tokens,
+                       s.batch_size, s.seq_length));
+  }
+  return problems;
+}
+
+void CheckTensorParallel(const RunSpec& s, std::vector<Problem>& problems) {
+  if (s.tensor_parallel == 1) return;
+  std::vector<Problem> against = AgainstTensorParallel(s, s.tensor_parallel);
+  std::vector<std::string> possible;
+  for (int64_t ranks = 1; !against.empty() && ranks <= std::min(s.heads, s.ranks); ++ranks) {
+    if (s.ranks % ranks == 0 && AgainstTensorParallel(s, ranks).empty()) possible.push_back(std::to_string(ranks));
+  }
+  for (Problem& problem : against) {
+    problem.message =
+        fmt::format("tensor_parallel: {} {}; use {}", s.tensor_parallel, problem.message, Join(possible, " or "));
+    problems.push_back(std::move(problem));
+  }
+  if (s.primary_weights == "quantized") {
+    problems.push_back({"tensor_parallel",
+                        fmt::format("tensor_parallel: {} shares weights as numbers, and primary_weights: quantized "
+                                    "keeps none: use primary_weights: high_precision",
+                                    s.tensor_parallel),
+                        {"primary_weights"}});
+  }
+}
+
+}  // namespace
+
+int64_t LeastForTokens(const RunSpec& spec, int64_t RunSpec::*factor) {
+  if (!SharesTokens(spec)) return 1;
+  const int64_t other = factor == &RunSpec::batch_size ? spec.seq_length : spec.batch_size;
+  return spec.tensor_parallel / std::gcd(spec.tensor_parallel, other);
+}
+
 std::vector<Problem> BeyondTheEngine(const RunSpec& spec) {
   std::vector<Problem> problems;
   for (const auto& [name, value] : ParallelismOf(spec)) {
-    if (value == 1) continue;
-    problems.push_back({std::string(name),
-                        fmt::format("ridgeline-train shares no model among ranks yet, so {} must be 1, not {}: name "
-                                    "another trainer",
-                                    name, value),
-                        {"trainer"}});
+    if (value == 1 || name == "tensor_parallel") continue;
+    problems.push_back(
+        {std::string(name),
+         fmt::format("ridgeline-train does not split a model this way yet, so {} must be 1, not {}: name "
+                     "another trainer",
+                     name, value),
+         {"trainer"}});
   }
+  CheckTensorParallel(spec, problems);
   if (spec.shard_ranks > 0) {
     problems.push_back({"shard_ranks",
                         fmt::format("ridgeline-train splits over all ranks, not over {} of {}: leave shard_ranks out, "

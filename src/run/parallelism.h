@@ -26,6 +26,10 @@ void CheckParallelism(const RunSpec& spec, std::vector<Problem>& problems);
 // The parts of a valid canonical spec that `ridgeline-train` cannot run.
 std::vector<Problem> BeyondTheEngine(const RunSpec& spec);
 
+// Returns the number whose multiples `factor` (batch_size or seq_length) may be, so that each tensor-parallel rank of
+// `ridgeline-train` has as many tokens of a micro-batch. Its own value in the spec does not matter.
+int64_t LeastForTokens(const RunSpec& spec, int64_t RunSpec::*factor);
+
 // How ranks share the model, in short: "TP 2, PP 4"; empty if each has a whole one.
 std::string ParallelWords(const RunSpec& spec);
 

@@ -406,7 +406,12 @@ class Walker {
     if (!uncomputed_.empty()) return EmitUncomputed(assignments);
     std::vector<Problem> problems = CheckSpec(spec_);
     if (problems.empty()) problems = sweep_.trainers.WhyRefused(spec_);
-    if (problems.empty() && is_ours_ && spec_.trainer == kOurTrainer) problems = BeyondTheEngine(spec_);
+    if (problems.empty() && is_ours_ && spec_.trainer == kOurTrainer) {
+      RunSpec spec = spec_;
+      const Assignment* batch = Effective(assignments, kBatchSize);  // `max` has no value yet
+      if (batch != nullptr && batch->largest) spec.batch_size = LeastForTokens(spec, &RunSpec::batch_size);
+      problems = BeyondTheEngine(spec);
+    }
     if (base_.family_from != nullptr && std::get<std::string>(base_.family_from->value) != NameOf(spec_.family)) {
       problems.push_back(
           OtherFamily(ValueText(base_.family_from->value), ValueText(base_.model_from->value), spec_.family));

@@ -27,15 +27,15 @@ const std::vector<std::vector<std::string>>& Street() {
       {"base", "run", "yaml", "trainers", "node", "cli"},
       // The engine.
       {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
-       "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "engine/device/cpu",
+       "engine/comm", "engine/model", "engine/recompute", "engine/shard", "engine/step", "engine/device/cpu",
        "engine/ops/cpu", "engine/comm/gloo", "engine/train", "engine/cli"},
       // Its other device: neither knows the one beside it.
       {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
-       "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "engine/device/cuda",
+       "engine/comm", "engine/model", "engine/recompute", "engine/shard", "engine/step", "engine/device/cuda",
        "engine/ops/cuda", "engine/comm/nccl", "engine/train", "engine/cli"},
       // The bridge: the only way from the harness to the engine, and what may use it. It knows no backend.
       {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
-       "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "predict"},
+       "engine/comm", "engine/model", "engine/recompute", "engine/shard", "engine/step", "predict"},
       // What it reads beside: descriptions of devices, and how numbers are carried over.
       {"base", "run", "stats", "yaml", "predict"},
       {"predict", "plan", "search", "launch", "store", "collect", "driver", "report", "regress", "metrics", "session",

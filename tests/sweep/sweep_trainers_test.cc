@@ -180,12 +180,16 @@ TEST_F(SweepsOfTrainers, HowRanksAreSplitIsHeldAgainstEachPointAtItsValue) {
   EXPECT_EQ(Expand(Load(of + "matrix: {tp: [1, 2, 4], cp: [1, 2]}\n")).size(), 6U);
 }
 
-TEST_F(SweepsOfTrainers, OurOwnSharesNoModelYet) {
+TEST_F(SweepsOfTrainers, OurOwnSharesAModelInSomeWaysAlone) {
+  EXPECT_EQ(Expand(Load("defaults: {model: llama-10m, ranks: 8}\nmatrix: {tensor_parallel: [1, 2]}\n")).size(), 2U);
+  EXPECT_THAT(Refusal("defaults: {model: llama-10m, ranks: 64}\nmatrix: {tensor_parallel: [1, 64]}\n"),
+              HasSubstr("sweep.yaml:3:31: tensor_parallel: 64 does not divide heads"));
   EXPECT_THAT(
-      Refusal("defaults: {model: llama-10m, ranks: 8}\nmatrix: {tensor_parallel: [1, 2]}\n"),
-      HasSubstr("sweep.yaml:3:31: ridgeline-train shares no model among ranks yet, so tensor_parallel must be 1"));
+      Refusal("defaults: {model: llama-10m, ranks: 8}\nmatrix: {pipeline_parallel: [1, 2]}\n"),
+      HasSubstr(
+          "sweep.yaml:3:33: ridgeline-train does not split a model this way yet, so pipeline_parallel must be 1"));
   // Another program that keeps our contract may share a model.
-  EXPECT_EQ(Expand(Load("defaults: {model: llama-10m, ranks: 8}\nmatrix: {tensor_parallel: [1, 2]}\n"
+  EXPECT_EQ(Expand(Load("defaults: {model: llama-10m, ranks: 8}\nmatrix: {pipeline_parallel: [1, 2]}\n"
                         "launch: {trainer: [./mine]}\n"))
                 .size(),
             2U);

@@ -1,13 +1,19 @@
 #include "engine/model/attention.h"
 
+#include <algorithm>
+
 #include "engine/ops/elementwise.h"
 
 namespace ridgeline::engine {
 
 AttentionSublayer::AttentionSublayer(const SublayerContext& c)
     : Sublayer(c),
-      of_{c.spec.batch_size, c.spec.seq_length, c.spec.heads,
-          c.spec.kv_heads,   c.spec.head_dim,   c.spec.attention_backward == "deterministic"},
+      of_{c.spec.batch_size,
+          c.spec.seq_length,
+          c.spec.heads / c.group.ranks(),
+          std::max<int64_t>(1, c.spec.kv_heads / c.group.ranks()),
+          c.spec.head_dim,
+          c.spec.attention_backward == "deterministic"},
       rope_table_(c.rope_table) {}
 
 void AttentionSublayer::Rotate(Tensor qkv, bool back) {

@@ -16,7 +16,7 @@ class AttentionSublayer final : public Sublayer {
   Tensor BranchBackward(const SublayerParameters& p, int64_t micro_step, SavedSublayer& saved, Tensor d) override;
   void DropCheapOfBranch(SavedSublayer& /*saved*/) const override {}  // attention has products
 
-  // The columns of (tokens, (heads + 2 kv_heads) * head_dim).
+  // The columns of (tokens, (heads + 2 kv_heads) * head_dim), of this rank's heads.
   Tensor Query(Tensor qkv) const { return qkv.Cols(0, of_.heads * of_.head_dim); }
   Tensor Key(Tensor qkv) const { return qkv.Cols(of_.heads * of_.head_dim, of_.kv_heads * of_.head_dim); }
   Tensor Value(Tensor qkv) const {

@@ -43,8 +43,14 @@ std::vector<QuantizedWeight> QuantizedWeights(const ModelShape& shape, const Run
 }
 
 Linears::Linears(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec,
-                 const Recipe& recipe, const DelayedScales& scales)
-    : trace_(trace), parameters_(parameters), shape_(shape), spec_(spec), recipe_(recipe), scales_(scales) {}
+                 const Recipe& recipe, const DelayedScales& scales, TensorGroup& group)
+    : trace_(trace),
+      parameters_(parameters),
+      shape_(shape),
+      spec_(spec),
+      recipe_(recipe),
+      scales_(scales),
+      group_(group) {}
 
 // Returns (outputs, inputs) if outputs_first, else (inputs, outputs).
 QuantizedTensor Linears::WeightOperand(const LinearParameters& linear, const Quantizer& quantizer, bool outputs_first) {
@@ -57,8 +63,8 @@ QuantizedTensor Linears::WeightOperand(const LinearParameters& linear, const Qua
   return q;
 }
 
-bool Linears::TakesCodes() const {
-  return trace_.device().cuda() && Quantizes(spec_, recipe_, trace_.layer()) &&
+bool Linears::TakesCodes(const LinearParameters& linear) const {
+  return !Gathers(linear) && trace_.device().cuda() && Quantizes(spec_, recipe_, trace_.layer()) &&
          recipe_.linear->x_fprop == kFusedQuantizer && recipe_.linear->x_wgrad == kFusedQuantizer;
 }
 
@@ -89,11 +95,22 @@ ParameterAccess::Gradient Linears::BiasGradient(const LinearParameters& linear) 
 }
 
 Tensor Linears::Forward(const LinearParameters& linear, LinearInput& input, bool keep) {
+  if (Gathers(linear)) {
+    LinearInput all = {.x = group_.Land(group_.Gather(input.x))};
+    return Product(linear, all, false);
+  }
+  if (linear.role == Role::kColumnParallel) return Product(linear, input, keep);
+  return group_.Land(group_.Sum(Product(linear, input, keep)));
+}
+
+Tensor Linears::Product(const LinearParameters& linear, LinearInput& input, bool keep) {
   const Tensor x = input.x;
   const bool has_codes = input.rows.codes.defined();
   const int64_t tokens = has_codes ? input.rows.outer : x.rows;
   const Tensor y = New(tokens, linear.outputs);
-  const Tensor bias = linear.bias < 0 ? Tensor{} : parameters_.Weight(linear.bias);
+  // The bias of a sum is a term of the first rank's.
+  const bool adds_bias = linear.bias >= 0 && (linear.role == Role::kColumnParallel || group_.place() == 0);
+  const Tensor bias = adds_bias ? parameters_.Weight(linear.bias) : Tensor{};
   if (!Quantizes(spec_, recipe_, trace_.layer())) {
     const Trans trans = shape_.weights_in_out ? Trans::kNo : Trans::kYes;
     Gemm(trace_, x, Trans::kNo, parameters_.Weight(linear.weight), trans, y, false, bias, recipe_.tf32);
@@ -110,10 +127,19 @@ Tensor Linears::Forward(const LinearParameters& linear, LinearInput& input, bool
 
 Tensor Linears::Backward(const LinearParameters& linear, int64_t micro_step, const LinearGradient& of_y,
                          const LinearInput& input) {
-  const Tensor dy = of_y.dy;
+  const bool sums = linear.role == Role::kColumnParallel;
   const bool has_codes = of_y.rows.codes.defined();
+  const Tensor dy = sums ? of_y.dy : group_.Land(group_.Gather(of_y.dy));
   const int64_t tokens = has_codes ? of_y.rows.outer : dy.rows;
-  const Tensor dx = New(tokens, linear.inputs);
+  // The input arrives during the first product. The sum of the terms of dx flies during the second.
+  const TensorGroup::Arriving again =
+      Gathers(linear) ? group_.Gather(input.x) : TensorGroup::Arriving{.tensor = input.x};
+  const Tensor terms = New(tokens, linear.inputs);
+  TensorGroup::Arriving dx{.tensor = terms};
+  const auto end_first_product = [&] {
+    if (sums) dx = group_.Sum(terms);
+    return group_.Land(again);
+  };
   ParameterAccess::Gradient db;
   // Runs just before the weight's gradient, which reads the same numbers, so that a library may compute both at once.
   const auto sum_bias = [&] {
@@ -123,11 +149,12 @@ Tensor Linears::Backward(const LinearParameters& linear, int64_t micro_step, con
   };
   if (!Quantizes(spec_, recipe_, trace_.layer())) {
     const Trans trans = shape_.weights_in_out ? Trans::kYes : Trans::kNo;
-    Gemm(trace_, dy, Trans::kNo, parameters_.Weight(linear.weight), trans, dx, false, {}, recipe_.tf32);
+    Gemm(trace_, dy, Trans::kNo, parameters_.Weight(linear.weight), trans, terms, false, {}, recipe_.tf32);
+    const Tensor x = end_first_product();
     sum_bias();
     const auto dw = parameters_.NextGradient(linear.weight);
-    const Tensor& first = shape_.weights_in_out ? input.x : dy;
-    const Tensor& second = shape_.weights_in_out ? dy : input.x;
+    const Tensor& first = shape_.weights_in_out ? x : dy;
+    const Tensor& second = shape_.weights_in_out ? dy : x;
     Gemm(trace_, first, Trans::kYes, second, Trans::kNo, dw.tensor, dw.accumulate, {}, recipe_.tf32);
   } else {
     const LinearQuantizers& q = *recipe_.linear;
@@ -139,11 +166,12 @@ Tensor Linears::Backward(const LinearParameters& linear, int64_t micro_step, con
       Quantize(trace_, dy, &dy_rows, &dy_columns, GradientScale(linear),
                {static_cast<uint32_t>(kRoundingStreams + draw)});
     }
-    Gemm(trace_, dy_rows, WeightOperand(linear, q.w_dgrad, false), dx);
+    Gemm(trace_, dy_rows, WeightOperand(linear, q.w_dgrad, false), terms);
+    const Tensor x = end_first_product();
     QuantizedTensor x_columns = input.columns;
     if (!x_columns.codes.defined()) {
       x_columns = NewColumns(linear, tokens);
-      Quantize(trace_, input.x, nullptr, &x_columns, InputScale(linear), {});
+      Quantize(trace_, x, nullptr, &x_columns, InputScale(linear), {});
     }
     sum_bias();
     const auto dw = parameters_.NextGradient(linear.weight);
@@ -157,7 +185,7 @@ Tensor Linears::Backward(const LinearParameters& linear, int64_t micro_step, con
     if (count > 0) Fill(trace_, db.tensor.Cols(first, count), 0);
     parameters_.GradientDone(linear.bias);
   }
-  return dx;
+  return group_.Land(dx);
 }
 
 }  // namespace ridgeline::engine

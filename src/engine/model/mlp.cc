@@ -8,7 +8,7 @@ namespace ridgeline::engine {
 LinearInput MlpSublayer::Activation(const SublayerParameters& p, Tensor up, Wanted wanted) {
   const bool gated = shape_.activation == MlpActivation::kSwiGlu;
   LinearInput act;
-  if (linears_.TakesCodes()) {
+  if (linears_.TakesCodes(p.out)) {
     if (wanted.output) act.rows = linears_.NewRows(p.out, tokens_);
     if (wanted.saved) act.columns = linears_.NewColumns(p.out, tokens_);
     const auto quantize = gated ? SwiGluQuantize : GeluQuantize;

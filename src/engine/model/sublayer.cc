@@ -10,22 +10,22 @@ Sublayer::Sublayer(const SublayerContext& c)
     : trace_(c.trace),
       shape_(c.shape),
       spec_(c.spec),
-      tokens_(c.spec.batch_size * c.spec.seq_length),
-      linears_(c.trace, c.parameters, c.shape, c.spec, c.recipe, c.scales),
+      group_(c.group),
+      tokens_(c.group.tokens()),
+      linears_(c.trace, c.parameters, c.shape, c.spec, c.recipe, c.scales, c.group),
       parameters_(c.parameters),
-      compute_(c.recipe.compute),
-      rank_(c.rank) {}
+      compute_(c.recipe.compute) {}
 
 // Each sublayer has one dropout per micro-step. Stream 0 is the model's input.
 RandomStream Sublayer::DropoutStream(const SublayerParameters& p, int64_t micro_step) const {
-  return {static_cast<uint32_t>(1 + micro_step * shape_.sublayers + p.number), rank_ * tokens_ * spec_.hidden};
+  return {static_cast<uint32_t>(1 + micro_step * shape_.sublayers + p.number), group_.first_token() * spec_.hidden};
 }
 
 LinearInput Sublayer::Norm(const SublayerParameters& p, const ResidualStream& in, Tensor& mean, Tensor& rstd,
                            bool saved) {
   const auto& [x, sum] = in;
   const auto [weight_of, bias_of] = p.norm;
-  const bool codes = linears_.TakesCodes();
+  const bool codes = linears_.TakesCodes(p.in);
   const Tensor weight = parameters_.Weight(weight_of);
   LinearInput y;
   if (codes) {
@@ -86,7 +86,7 @@ void Sublayer::Backward(const SublayerParameters& p, int64_t micro_step, SavedSu
   BranchAgain(p, saved);
   Tensor of_branch = d;  // the gradient of the branch that dropout fed into the residual
   if (spec_.dropout != 0) {
-    of_branch = New(tokens_, spec_.hidden);
+    of_branch = New(d.rows, spec_.hidden);
     DropoutBackward(trace_, d, of_branch, spec_.dropout, DropoutStream(p, micro_step));
   }
   const Tensor d_norm = BranchBackward(p, micro_step, saved, of_branch);

@@ -7,6 +7,7 @@
 #include "engine/model/parameter.h"
 #include "engine/model/parameter_access.h"
 #include "engine/model/residual.h"
+#include "engine/model/tensor_group.h"
 #include "engine/precision/recipe.h"
 #include "ridgeline/run.h"
 
@@ -14,6 +15,7 @@ namespace ridgeline::engine {
 
 // The tensors that a sublayer's backward pass reads. A storage lives as long as something reads it, so dropping a
 // tensor here frees it. The backward pass computes an undefined `norm` again, and an undefined `last` of an MLP.
+// If a tensor-parallel group splits tokens, the first three have the rank's own ones.
 struct SavedSublayer {
   Tensor x;                     // (tokens, hidden): the sublayer's input
   Tensor norm_mean, norm_rstd;  // (1, tokens) fp32
@@ -38,7 +40,7 @@ struct SublayerContext {
   const Recipe& recipe;
   const DelayedScales& scales;
   Tensor rope_table;  // undefined if the family has none
-  int64_t rank = 0;   // the rank whose rows of the batch these are
+  TensorGroup& group;
 };
 
 // One object serves all sublayers of its kind. Calls use the trace's current layer.
@@ -54,7 +56,7 @@ class Sublayer {
   ResidualStream Forward(const SublayerParameters& p, int64_t micro_step, const ResidualStream& in,
                          SavedSublayer& saved, Wanted wanted);
 
-  // d (tokens, hidden) holds the gradient of the sublayer's output, and afterwards that of its input.
+  // d (own tokens, hidden) holds the gradient of the sublayer's output, and afterwards that of its input.
   void Backward(const SublayerParameters& p, int64_t micro_step, SavedSublayer& saved, Tensor d);
 
   // Drops what the backward pass computes again without a product.
@@ -64,7 +66,7 @@ class Sublayer {
   }
 
  protected:
-  // Returns (tokens, hidden), or nothing if it is not wanted.
+  // Returns (own tokens, hidden), or nothing if it is not wanted.
   virtual Tensor Branch(const SublayerParameters& p, SavedSublayer& saved, Wanted wanted) = 0;
   // Computes again what DropCheapOfBranch dropped.
   virtual void BranchAgain(const SublayerParameters& p, SavedSublayer& saved) = 0;
@@ -79,7 +81,8 @@ class Sublayer {
   Trace& trace_;
   const ModelShape& shape_;
   const RunSpec& spec_;
-  const int64_t tokens_;
+  TensorGroup& group_;
+  const int64_t tokens_;  // in the branch
   Linears linears_;
 
  private:
@@ -89,7 +92,6 @@ class Sublayer {
 
   ParameterAccess& parameters_;
   const DType compute_;
-  const int64_t rank_;
 };
 
 }  // namespace ridgeline::engine

@@ -13,21 +13,26 @@ constexpr int64_t kAlignElements = 64;
 
 int64_t Aligned(int64_t elements) { return (elements + kAlignElements - 1) / kAlignElements * kAlignElements; }
 
+// out = x + y; out may be either.
+void AddElements(Trace& trace, Tensor x, Tensor y, Tensor out) { DropoutAdd(trace, x, y, out, 0, {}); }
+
 bool Contains(const std::vector<int>& list, int value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
 }  // namespace
 
-ParameterStore::ParameterStore(Trace& trace, const ModelShape& shape, const Recipe& recipe,
+ParameterStore::ParameterStore(Trace& trace, Flights& flights, const ModelShape& shape, const Recipe& recipe,
                                const ParameterStoreOptions& options)
     : trace_(trace),
       shape_(shape),
       recipe_(recipe),
       options_(options),
-      world_(options.mesh.size(MeshAxis::kData)),
-      place_(options.mesh.PlaceOf(options.rank, MeshAxis::kData)),
-      flights_(trace, options.mesh),
+      flights_(flights),
+      world_(flights.mesh().size(MeshAxis::kData)),
+      place_(flights.mesh().PlaceOf(options.rank, MeshAxis::kData)),
+      tensor_ranks_(flights.mesh().size(MeshAxis::kTensor)),
+      tensor_place_(flights.mesh().PlaceOf(options.rank, MeshAxis::kTensor)),
       group_of_(shape.parameters.size()),
       offset_of_(shape.parameters.size()),
       has_gradient_(shape.parameters.size()),
@@ -48,6 +53,10 @@ ParameterStore::ParameterStore(Trace& trace, const ModelShape& shape, const Reci
     grad_norm_ = trace.Persistent(DType::kF32, 1, 1, Category::kData);
     squared_sum_ = trace.Persistent(DType::kF32, 1, 1, Category::kData);
     Fill(trace, squared_sum_, 0);
+    if (tensor_ranks_ > 1) {
+      aside_ = trace.Persistent(DType::kF32, 1, 1, Category::kData);
+      Fill(trace, aside_, 0);
+    }
   }
 }
 
@@ -64,7 +73,7 @@ void ParameterStore::AddGroup(const std::vector<int>& parameters) {
     const auto p = static_cast<size_t>(parameter);
     group_of_[p] = static_cast<int>(groups_.size());
     offset_of_[p] = sharded() ? Aligned(group.size) : group.size;
-    group.size = offset_of_[p] + shape_.parameters[p].elements();
+    group.size = offset_of_[p] + ShareOf(parameter).elements();
   }
   group.members = parameters;
   group.part = group.size;
@@ -101,25 +110,25 @@ void ParameterStore::AddGroup(const std::vector<int>& parameters) {
 }
 
 void ParameterStore::AddCodes(int parameter) {
-  const Parameter& p = shape_.parameters[static_cast<size_t>(parameter)];
+  const Share& share = ShareOf(parameter);
   const Quantizer& quantizer = QuantizedOf(parameter)->quantizer;
   ParameterState& state = states_[static_cast<size_t>(parameter)];
-  state.rows = NewQuantized(trace_, quantizer, p.rows, p.cols, Category::kParameters, true);
+  state.rows = NewQuantized(trace_, quantizer, share.rows(), share.cols(), Category::kParameters, true);
   if (quantizer.scaling == Scaling::kBlock32) {
-    state.columns = NewQuantized(trace_, quantizer, p.cols, p.rows, Category::kParameters, true);
+    state.columns = NewQuantized(trace_, quantizer, share.cols(), share.rows(), Category::kParameters, true);
   }
 }
 
 Tensor ParameterStore::ViewOf(int parameter, Tensor flat) const {
-  const Parameter& p = shape_.parameters[static_cast<size_t>(parameter)];
-  return flat.Cols(offset_of_[static_cast<size_t>(parameter)], p.elements()).Reshape(p.rows, p.cols);
+  const Share& share = ShareOf(parameter);
+  return flat.Cols(offset_of_[static_cast<size_t>(parameter)], share.elements()).Reshape(share.rows(), share.cols());
 }
 
 ParameterStore::Range ParameterStore::Kept(int parameter) const {
   const Group& group = GroupOf(parameter);
   const int64_t begin = group.updated < group.size ? place_ * group.part : 0;  // in the group
   const int64_t offset = offset_of_[static_cast<size_t>(parameter)];
-  const int64_t elements = shape_.parameters[static_cast<size_t>(parameter)].elements();
+  const int64_t elements = ShareOf(parameter).elements();
   const int64_t first = std::clamp<int64_t>(begin - offset, 0, elements);
   const int64_t last = std::clamp<int64_t>(begin + group.updated - offset, 0, elements);
   return {first, last - first, offset + first - begin};
@@ -128,9 +137,9 @@ ParameterStore::Range ParameterStore::Kept(int parameter) const {
 Tensor ParameterStore::PartOf(int parameter, Tensor updated) const {
   const Range kept = Kept(parameter);
   if (!updated.defined() || kept.count == 0) return {};
-  const Parameter& p = shape_.parameters[static_cast<size_t>(parameter)];
+  const Share& share = ShareOf(parameter);
   const Tensor part = updated.Cols(kept.at, kept.count);
-  return kept.count == p.elements() ? part.Reshape(p.rows, p.cols) : part;
+  return kept.count == share.elements() ? part.Reshape(share.rows(), share.cols()) : part;
 }
 
 Tensor ParameterStore::Weight(int parameter) {
@@ -194,7 +203,9 @@ ParameterAccess::Gradient ParameterStore::NextGradient(int parameter) {
 
 void ParameterStore::NewSum(Group& group) {
   if (!sharded()) {
-    group.sum = NewGradient(recipe_.gradients, group.size);
+    // Sums over ranks are fp32.
+    const bool is_term = std::ranges::any_of(group.members, [&](int p) { return Copies(p).count > 0; });
+    group.sum = NewGradient(is_term ? DType::kF32 : recipe_.gradients, group.size);
     return;
   }
   group.sum = options_.shard == ShardMode::kNone ? NewGradient(DType::kF32, group.size)  // the update reads it
@@ -210,36 +221,82 @@ void ParameterStore::FillPadding(const Group& group, Tensor flat) {
   for (const int parameter : group.members) {
     const auto p = static_cast<size_t>(parameter);
     fill_to(offset_of_[p]);
-    end = offset_of_[p] + shape_.parameters[p].elements();
+    end = offset_of_[p] + ShareOf(parameter).elements();
   }
   fill_to(group.size);
 }
 
-void ParameterStore::GradientDone(int parameter) {
-  Group& group = GroupOf(parameter);
-  if (++group.members_done < group.members.size()) return;
-  group.members_done = 0;
-  const bool in_parts = options_.shard == ShardMode::kGradients || options_.shard == ShardMode::kFull;
-  if (last_micro_step_ || in_parts) Reduce(group);
+// Returns the elements of the share whose gradients are terms of a sum over ranks that have the same ones.
+Slice ParameterStore::Copies(int parameter) const {
+  const Parameter& p = shape_.parameters[static_cast<size_t>(parameter)];
+  if (tensor_ranks_ == 1) return {};
+  if (p.role == Role::kNorm) return {0, options_.splits_tokens ? p.share.elements() : 0};
+  return {p.share.copied.first * p.share.cols(), p.share.copied.count * p.share.cols()};
 }
 
-void ParameterStore::Reduce(Group& group) {
-  if (!sharded()) {
-    if (!last_micro_step_) return;
-    group.gradient = group.sum;
-    return Reduced(group, trace_.layer());
+void ParameterStore::SumCopies(int parameter) {
+  const auto [first, count] = Copies(parameter);
+  if (count == 0) return;
+  Group& group = GroupOf(parameter);
+  SumOfCopies& sum = group.copies.emplace_back();
+  sum.gradient = group.sum.Cols(offset_of_[static_cast<size_t>(parameter)] + first, count);
+  if (shape_.parameters[static_cast<size_t>(parameter)].role == Role::kNorm) {
+    sum.flight = flights_.AllReduce(MeshAxis::kTensor, sum.gradient, Reduction::kSum);
+    return;
   }
-  Reduction reduction{{}, group_of_[static_cast<size_t>(group.members.front())], last_micro_step_, trace_.layer()};
+  // The ranks that have the same are no group of the mesh.
+  sum.count = ShareOf(parameter).copies;
+  sum.first = tensor_place_ / sum.count * sum.count;
+  const Tensor all = trace_.Temporary(DType::kF32, 1, tensor_ranks_ * count, Category::kGradients);
+  sum.flight = flights_.AllGather(MeshAxis::kTensor, sum.gradient, all);
+  sum.gathered = all.Reshape(tensor_ranks_, count);
+}
+
+void ParameterStore::LandCopies(Group& group) {
+  for (const SumOfCopies& sum : group.copies) {
+    flights_.Land(sum.flight);
+    for (int64_t i = 1; i < sum.count; ++i) {
+      const Tensor before = i == 1 ? sum.gathered.Rows(sum.first, 1) : sum.gradient;
+      AddElements(trace_, before, sum.gathered.Rows(sum.first + i, 1), sum.gradient);
+    }
+  }
+  group.copies.clear();
+}
+
+void ParameterStore::GradientDone(int parameter) {
+  Group& group = GroupOf(parameter);
+  const bool in_parts = options_.shard == ShardMode::kGradients || options_.shard == ShardMode::kFull;
+  const bool reduces = last_micro_step_ || (sharded() && in_parts);
+  if (reduces) SumCopies(parameter);
+  if (++group.members_done < group.members.size()) return;
+  group.members_done = 0;
+  if (!reduces) return;
+  if (sharded()) {
+    ReduceAlongData(group);
+  } else {
+    group.gradient = group.sum;
+    if (group.copies.empty()) return Reduced(group, trace_.layer());
+    BeginReduction(group, {});
+  }
+}
+
+void ParameterStore::ReduceAlongData(Group& group) {
+  LandCopies(group);
   if (options_.shard == ShardMode::kNone) {
     group.gradient = group.sum;
-    reduction.flight = flights_.AllReduce(MeshAxis::kData, group.sum);
-  } else {
-    const bool first = !group.gradient.defined();
-    if (first) group.gradient = NewGradient(recipe_.gradients, group.part);
-    reduction.flight = flights_.ReduceScatter(MeshAxis::kData, group.sum, group.gradient, !first);
-    group.sum = {};
-    for (const int parameter : group.members) has_gradient_[static_cast<size_t>(parameter)] = false;
+    return BeginReduction(group, flights_.AllReduce(MeshAxis::kData, group.sum));
   }
+  const bool first = !group.gradient.defined();
+  if (first) group.gradient = NewGradient(recipe_.gradients, group.part);
+  const Flight flight = flights_.ReduceScatter(MeshAxis::kData, group.sum, group.gradient, !first);
+  group.sum = {};
+  for (const int parameter : group.members) has_gradient_[static_cast<size_t>(parameter)] = false;
+  BeginReduction(group, flight);
+}
+
+void ParameterStore::BeginReduction(const Group& group, const Flight& flight) {
+  const Reducing reduction{flight, group_of_[static_cast<size_t>(group.members.front())], last_micro_step_,
+                           trace_.layer()};
   // The earlier reductions had the time of this group's backward pass. A layer's groups are done all at once.
   const bool with_last = !reducing_.empty() && reduction.layer >= 0 && reducing_.back().layer == reduction.layer &&
                          reducing_.back().group != reduction.group;
@@ -248,7 +305,8 @@ void ParameterStore::Reduce(Group& group) {
 }
 
 void ParameterStore::LandReductions() {
-  for (const Reduction& reduction : reducing_) {
+  for (const Reducing& reduction : reducing_) {
+    LandCopies(groups_[static_cast<size_t>(reduction.group)]);
     flights_.Land(reduction.flight);
     if (reduction.final) Reduced(groups_[static_cast<size_t>(reduction.group)], reduction.layer);
   }
@@ -257,19 +315,44 @@ void ParameterStore::LandReductions() {
 
 void ParameterStore::Reduced(Group& group, int64_t layer) {
   if (waits()) {
-    SquaredSum(trace_, group.gradient, squared_sum_);
+    if (tensor_ranks_ == 1) SquaredSum(trace_, group.gradient, squared_sum_);
     waiting_.push_back({group_of_[static_cast<size_t>(group.members.front())], layer});
   } else {
     UpdateWeights(group, {});
   }
 }
 
+void ParameterStore::AddSquares(const Group& group) {
+  for (const int parameter : group.members) {
+    const Parameter& p = shape_.parameters[static_cast<size_t>(parameter)];
+    const bool all_alike = p.role == Role::kNorm || p.role == Role::kReplicated;
+    const int64_t begin = all_alike ? 0 : p.share.copied.first * p.share.cols();
+    const int64_t end = all_alike ? p.share.elements() : begin + p.share.copied.count * p.share.cols();
+    const bool counts = tensor_place_ % (all_alike ? tensor_ranks_ : p.share.copies) == 0;
+    const Range kept = Kept(parameter);
+    const auto add = [&](int64_t first, int64_t last, Tensor sum) {
+      first = std::max(first, kept.first);
+      last = std::min(last, kept.first + kept.count);
+      if (first < last) SquaredSum(trace_, group.gradient.Cols(kept.at + first - kept.first, last - first), sum);
+    };
+    add(0, begin, squared_sum_);
+    add(begin, end, counts ? squared_sum_ : aside_);
+    add(end, p.share.elements(), squared_sum_);
+  }
+}
+
 void ParameterStore::FinishStep() {
   LandReductions();
   if (waits()) {
-    trace_.SetLayer(-1);
     trace_.SetPhase(Phase::kOptimizer);
-    if (sharded() && options_.shard != ShardMode::kNone) flights_.SumOverRanks(MeshAxis::kData, squared_sum_);
+    for (const Waiting& waiting : waiting_) {
+      if (tensor_ranks_ == 1) break;  // Reduced has added them
+      trace_.SetLayer(waiting.layer);
+      AddSquares(groups_[static_cast<size_t>(waiting.group)]);
+    }
+    trace_.SetLayer(-1);
+    const bool in_parts = sharded() && options_.shard != ShardMode::kNone;
+    flights_.SumOverRanks(in_parts ? MeshAxis::kTensor | MeshAxis::kData : MeshAxis::kTensor, squared_sum_);
     const Tensor scale = trace_.Temporary(DType::kF32, 1, 1, Category::kWorkspace);
     if (options_.loss_scale.defined()) {
       LossScale(trace_, squared_sum_, options_.loss_scale, grad_norm_, scale, options_.grad_clip);

@@ -20,6 +20,10 @@
 // again. The temporaries of two groups never live at once. A layer with such weights is two groups, whose reductions
 // fly together.
 //
+// Ranks along the tensor axis have shares of the parameters (Parameter::share). What several of them have alike has the
+// same gradient on all: gradients that are terms of a sum over the axis, as the norms' are, are summed before they go
+// along the data axis. In the gradients' norm it counts on one rank.
+//
 // With one micro-step and neither clipping nor loss scaling, a parameter is updated as soon as its gradient is done. So
 // the gradients of more than two groups never live at once. Otherwise they are kept until the end of the step.
 #pragma once
@@ -39,8 +43,8 @@
 
 namespace ridgeline::engine {
 
-// This rank's share of one parameter: elements [first, first + m.elements()) of it, as (rows, cols) if that is all of
-// them, else as (1, n). Undefined if this rank keeps none.
+// What this rank keeps of its share of a parameter: elements [first, first + m.elements()) of the share, as (rows,
+// cols) if that is all of them, else as (1, n). Undefined if this rank keeps none.
 struct ParameterState {
   int64_t first = 0;
   Tensor work;      // compute dtype; undefined if the weight is kept as codes
@@ -64,7 +68,7 @@ struct ParameterStoreOptions {
   Tensor loss_scale;     // for a loss-scaled recipe (ops/optimizer.h); else undefined
   int64_t micro_steps = 1;
   ShardMode shard = ShardMode::kNone;
-  Mesh mesh;
+  bool splits_tokens = false;              // ranks along the tensor axis have their own tokens in the norms
   int64_t rank = 0;                        // of all ranks
   std::vector<QuantizedWeight> quantized;  // weights that are kept as codes; none if weights are gathered for use
   bool keep_gradients = false;             // to be read after the step (verification)
@@ -73,7 +77,9 @@ struct ParameterStoreOptions {
 
 class ParameterStore final : public ParameterAccess {
  public:
-  ParameterStore(Trace& trace, const ModelShape& shape, const Recipe& recipe, const ParameterStoreOptions& options);
+  // `shape`: as the rank has it. References must outlive it.
+  ParameterStore(Trace& trace, Flights& flights, const ModelShape& shape, const Recipe& recipe,
+                 const ParameterStoreOptions& options);
 
   Tensor Weight(int parameter) override;
   QuantizedTensor Codes(int parameter, bool as_it_lies) override;
@@ -86,13 +92,21 @@ class ParameterStore final : public ParameterAccess {
   void FinishStep();
 
   // values, fp32 = their maximum over the ranks.
-  void MaxOverRanks(Tensor values) { flights_.MaxOverRanks(MeshAxis::kData, values); }
+  void MaxOverRanks(Tensor values) { flights_.MaxOverRanks(MeshAxis::kTensor | MeshAxis::kData, values); }
 
   const std::vector<ParameterState>& states() const { return states_; }
   Tensor grad_norm() const { return grad_norm_; }  // (1, 1) fp32; undefined if no update waits for it
   const UseOrder& uses() const { return uses_; }   // of gathered weights
 
  private:
+  // Gradients of what several ranks along the tensor axis have alike, on their way to their sum.
+  struct SumOfCopies {
+    Flight flight;
+    Tensor gradient;    // fp32, of this rank, and then the sum
+    Tensor gathered;    // (ranks, n): those of all ranks; undefined if the flight adds them up
+    int64_t first = 0;  // of the ranks that have the same
+    int64_t count = 0;
+  };
   struct Group {
     std::vector<int> members;   // parameters
     int64_t size = 0;           // elements, padding included: world * part
@@ -102,14 +116,15 @@ class ParameterStore final : public ParameterAccess {
     Tensor work, master, m, v;  // of the elements that this rank updates
     Tensor gathered;            // full: the weights, (1, size), while in use or in flight
     std::optional<Flight> gathering;
-    Tensor sum;               // of the gradients of this rank's rows, (1, size)
-    Tensor gradient;          // read by the update
-    size_t members_done = 0;  // members whose gradient is done in this micro-step
+    Tensor sum;                       // of the gradients of this rank's rows, (1, size)
+    Tensor gradient;                  // read by the update
+    size_t members_done = 0;          // members whose gradient is done in this micro-step
+    std::vector<SumOfCopies> copies;  // of members that are done
   };
   // Whether updates wait for all gradients, because their norm decides.
   bool waits() const { return options_.grad_clip > 0 || options_.loss_scale.defined(); }
-  struct Reduction {
-    Flight flight;
+  struct Reducing {
+    Flight flight;  // along the data axis
     int group = 0;
     bool final = false;  // of the last micro-step
     int64_t layer = -1;
@@ -135,6 +150,8 @@ class ParameterStore final : public ParameterAccess {
   const Group& GroupOf(int parameter) const {
     return groups_[static_cast<size_t>(group_of_[static_cast<size_t>(parameter)])];
   }
+  const Share& ShareOf(int parameter) const { return shape_.parameters[static_cast<size_t>(parameter)].share; }
+  Slice Copies(int parameter) const;
   // Returns nullptr if the weight is not kept as codes.
   const QuantizedWeight* QuantizedOf(int parameter) const;
   void AddGroup(const std::vector<int>& parameters);
@@ -153,7 +170,16 @@ class ParameterStore final : public ParameterAccess {
   void NewSum(Group& group);
   // Padding is reduced and updated with the rest, and must stay zero.
   void FillPadding(const Group& group, Tensor flat);
-  void Reduce(Group& group);
+  // Begins the sums along the tensor axis of a gradient.
+  void SumCopies(int parameter);
+  void LandCopies(Group& group);
+  // Adds the squares of the group's gradients to squared_sum_, or aside if another rank counts them, since all ranks'
+  // plans must have one size. Ranks along the data axis have different pieces, so it runs where no plan has its peak.
+  void AddSquares(const Group& group);
+  // Begins to reduce the gradients of a group along the data axis.
+  void ReduceAlongData(Group& group);
+  // `flight`, along the data axis, and the group's sums of copies land during the backward pass of the next group.
+  void BeginReduction(const Group& group, const Flight& flight);
   void LandReductions();
   void Reduced(Group& group, int64_t layer);
   void UpdateWeights(Group& group, Tensor scale);
@@ -164,9 +190,11 @@ class ParameterStore final : public ParameterAccess {
   const ModelShape& shape_;
   const Recipe& recipe_;
   ParameterStoreOptions options_;
-  const int64_t world_;  // data-parallel ranks
-  const int64_t place_;  // this rank's place among them
-  Flights flights_;
+  Flights& flights_;
+  const int64_t world_;         // data-parallel ranks
+  const int64_t place_;         // this rank's place among them
+  const int64_t tensor_ranks_;  // those that share the products of this one
+  const int64_t tensor_place_;
   std::vector<Group> groups_;
   std::vector<int> group_of_;       // of a parameter
   std::vector<int64_t> offset_of_;  // of a parameter in its group
@@ -175,12 +203,13 @@ class ParameterStore final : public ParameterAccess {
   UseOrder uses_;
   size_t window_ = 0;
   bool window_open_ = false;
-  std::vector<Reduction> reducing_;  // of one layer
-  std::optional<Update> updated_;    // quantized weights that are still numbers
-  std::vector<Flight> returning_;    // optimizer: updated weights in flight
-  std::vector<Waiting> waiting_;     // finished groups, to be updated at the end of the step
+  std::vector<Reducing> reducing_;  // of one layer
+  std::optional<Update> updated_;   // quantized weights that are still numbers
+  std::vector<Flight> returning_;   // optimizer: updated weights in flight
+  std::vector<Waiting> waiting_;    // finished groups, to be updated at the end of the step
   Tensor grad_norm_;
   Tensor squared_sum_;
+  Tensor aside_;  // the sum of squares that other ranks along the tensor axis count
   bool last_micro_step_ = true;
 };
 

@@ -59,7 +59,7 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
   program.spec = spec;
   program.rank = rank;
   program.trace = Trace(DeviceOf(spec));
-  program.shape = ShapeOf(spec);
+  program.shape = ShapeOf(spec, rank);
   const RunSpec& s = program.spec;
   program.recipe = &RecipeOf(s.precision, s.scaling, s.state_precision);
   const Recipe& recipe = *program.recipe;
@@ -71,7 +71,6 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
   options.grad_clip = s.grad_clip;
   options.micro_steps = s.grad_accumulation;
   options.shard = s.shard;
-  options.mesh = MeshOf(s);
   options.rank = rank;
   options.keep_gradients = keep_gradients;
   options.uses = uses;
@@ -81,7 +80,10 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
   }
   DelayedScales scales(trace, program.shape, s, recipe);
   options.quantized = QuantizedWeights(program.shape, s, recipe, scales);
-  ParameterStore parameters(trace, program.shape, recipe, options);
+  Flights flights(trace, MeshOf(s));
+  TensorGroup group(trace, flights, s, rank);
+  options.splits_tokens = group.splits_tokens();
+  ParameterStore parameters(trace, flights, program.shape, recipe, options);
 
   tensors.loss = trace.Persistent(DType::kF32, 1, 1, Category::kData);
   if (program.shape.embedding >= 0) {
@@ -89,15 +91,15 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
     tensors.targets = trace.Persistent(DType::kI32, s.grad_accumulation, tokens, Category::kData);
   }
   if (keep_gradients && program.shape.head >= 0) {
-    tensors.logits = trace.Persistent(recipe.compute, program.tokens_per_step(), s.vocab, Category::kLogits);
+    tensors.logits =
+        trace.Persistent(recipe.compute, program.tokens_per_step(), s.vocab / group.ranks(), Category::kLogits);
   }
   if (program.shape.rotary) {
     tensors.rope_table = trace.Persistent(DType::kF32, s.seq_length, s.head_dim, Category::kData);
   }
 
-  const int64_t place = options.mesh.PlaceOf(rank, MeshAxis::kData);
-  Block block({trace, parameters, program.shape, s, recipe, scales, tensors.rope_table, place});
-  EmbeddingAndHead embedding_and_head(trace, parameters, program.shape, s, recipe, tensors, place);
+  Block block({trace, parameters, program.shape, s, recipe, scales, tensors.rope_table, group});
+  EmbeddingAndHead embedding_and_head(trace, parameters, program.shape, s, recipe, tensors, group);
   LayerRunner layers(trace, parameters, block, s.layers, s.checkpointing);
   // The last micro-step ends after the updates, which quantize weights that are kept as codes.
   const auto end_micro_step = [&] {
@@ -118,6 +120,7 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
     embedding_and_head.InputBackward(micro_step, d);
     parameters.EndUse();
   }
+  embedding_and_head.FinishLoss();
   parameters.FinishStep();
   end_micro_step();
   program.grad_norm = parameters.grad_norm();

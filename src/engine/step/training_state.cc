@@ -33,6 +33,9 @@ std::string StoredDType(DType dtype) {
   return {};
 }
 
+// Whether data-parallel ranks hold parts.
+bool IsShardedAlongData(const RunSpec& spec) { return DataParallelRanks(spec) > 1 && spec.shard != ShardMode::kNone; }
+
 }  // namespace
 
 int64_t StateTensor::elements() const {
@@ -44,7 +47,8 @@ int64_t StateTensor::elements() const {
 TrainingState::TrainingState(const StepProgram& program, Executor& executor, Communicator& communicator)
     : executor_(executor),
       communicator_(communicator),
-      in_parts_(DataParallelRanks(program.spec) > 1 && program.spec.shard != ShardMode::kNone) {
+      in_parts_(program.spec.tensor_parallel > 1 || IsShardedAlongData(program.spec)),
+      tensor_place_(MeshOf(program.spec).PlaceOf(program.rank, MeshAxis::kTensor)) {
   for (size_t p = 0; p < program.states.size(); ++p) {
     const Parameter& parameter = program.shape.parameters[p];
     const ParameterState& state = program.states[p];
@@ -53,7 +57,9 @@ TrainingState::TrainingState(const StepProgram& program, Executor& executor, Com
       any.shape = ShapeOfPart(parameter, part);
       any.first = state.first;
       any.offset = part.first_row * parameter.cols;
-      any.in_parts = in_parts_;
+      any.share = parameter.share;
+      if (IsShardedAlongData(program.spec)) any.in_parts = MeshAxis::kData;
+      if (!parameter.share.is_whole()) any.in_parts = any.in_parts | MeshAxis::kTensor;
       StateTensor weight = any;
       weight.name = part.name;
       weight.dtype = StoredDType(program.recipe->master == Master::kNone ? program.recipe->compute : DType::kF32);
@@ -67,7 +73,7 @@ TrainingState::TrainingState(const StepProgram& program, Executor& executor, Com
       } else {
         weight.codes = state.rows;
         weight.first = 0;
-        weight.in_parts = false;
+        weight.in_parts = {};
       }
       tensors_.push_back(weight);
       for (const auto& [suffix, moment] : {std::pair{".exp_avg", state.m}, {".exp_avg_sq", state.v}}) {
@@ -84,6 +90,7 @@ TrainingState::TrainingState(const StepProgram& program, Executor& executor, Com
     tensor.name = other.name;
     tensor.dtype = StoredDType(other.tensor.dtype);
     tensor.shape = {other.tensor.rows, other.tensor.cols};
+    tensor.share = Share(other.tensor.rows, other.tensor.cols);
     tensor.high = other.tensor;
     tensors_.push_back(tensor);
   }
@@ -94,62 +101,79 @@ TrainingState::TrainingState(const StepProgram& program, Executor& executor, Com
 
 namespace {
 
-// Returns the range of the tensor, from its own beginning, that elements [first, first + count) of the larger tensor
-// cover.
-TrainingState::Range Within(const StateTensor& tensor, int64_t first, int64_t count) {
-  const int64_t begin = std::clamp(first - tensor.offset, int64_t{0}, tensor.elements());
-  const int64_t end = std::clamp(first + count - tensor.offset, begin, tensor.elements());
-  return {begin, end - begin};
+// The elements of the rank's share of the larger tensor that it holds in high and master.
+TrainingState::Range HeldOfShare(const StateTensor& tensor) {
+  if (tensor.codes.codes.defined()) return {0, tensor.share.elements()};
+  return {tensor.first, tensor.high.defined() ? tensor.high.elements() : 0};
 }
 
-// The header of a rank's part of a range, as ranks send it.
-struct PartHeader {
-  int64_t begin = 0;  // elements, from the range's beginning
-  int64_t count = 0;
-};
+TrainingState::Range Both(const TrainingState::Range& a, const TrainingState::Range& b) {
+  const int64_t first = std::max(a.first, b.first);
+  return {first, std::max<int64_t>(0, std::min(a.first + a.count, b.first + b.count) - first)};
+}
+
+// The elements of the share among elements [first, first + count) of the tensor.
+TrainingState::Range InShare(const StateTensor& tensor, int64_t first, int64_t count) {
+  const int64_t begin = tensor.share.Before(tensor.offset + first);
+  return {begin, tensor.share.Before(tensor.offset + first + count) - begin};
+}
+
+// The elements of the tensor from the first to the last of these of the share.
+TrainingState::Range InTensor(const StateTensor& tensor, const TrainingState::Range& range) {
+  if (range.count == 0) return {};
+  const int64_t first = tensor.share.InWhole(range.first) - tensor.offset;
+  return {first, tensor.share.InWhole(range.first + range.count - 1) - tensor.offset + 1 - first};
+}
+
+// Calls fn as Share::ForRuns does, for elements [range.first, range.first + range.count) of the share, without those
+// that an earlier rank of the group has, too.
+template <typename Fn>
+void ForRunsToRead(const Share& share, int64_t place, const TrainingState::Range& range, const Fn& fn) {
+  const int64_t last = range.first + range.count;
+  const bool is_first = place % share.copies == 0;
+  const int64_t begin = is_first ? last : std::clamp(share.copied.first * share.cols(), range.first, last);
+  const int64_t end =
+      is_first ? last : std::clamp((share.copied.first + share.copied.count) * share.cols(), begin, last);
+  share.ForRuns(range.first, begin, fn);
+  share.ForRuns(end, last, fn);
+}
 
 }  // namespace
 
 TrainingState::Range TrainingState::Held(const StateTensor& tensor) const {
-  if (tensor.codes.codes.defined()) return {0, tensor.elements()};
-  return Within(tensor, tensor.first, tensor.high.defined() ? tensor.high.elements() : 0);
+  return InTensor(tensor, Both(InShare(tensor, 0, tensor.elements()), HeldOfShare(tensor)));
 }
 
 TrainingState::Range TrainingState::Needed(const StateTensor& tensor) const {
   if (tensor.codes.codes.defined()) return {};
-  return tensor.whole.defined() ? Range{0, tensor.elements()} : Held(tensor);
+  return tensor.whole.defined() ? InTensor(tensor, InShare(tensor, 0, tensor.elements())) : Held(tensor);
 }
 
 void TrainingState::Read(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const {
-  if (!tensor.in_parts) return ReadHeld(tensor, first, to);
+  if (tensor.in_parts == MeshAxes()) return ReadShare(tensor, tensor.offset + first, to);
   const int64_t size = tensor.element_bytes();
   const int64_t count = static_cast<int64_t>(to.size()) / size;
-  const Range held = Held(tensor);
-  const int64_t begin = std::clamp(held.first, first, first + count);
-  const int64_t end = std::clamp(held.first + held.count, begin, first + count);
-  const size_t packet = sizeof(PartHeader) + to.size();
-  Communicator& holders = communicator_.Along(MeshAxis::kData);
-  const auto world = static_cast<size_t>(holders.world());
-  std::vector<std::byte> packets(packet * world);
-  std::vector<std::byte> mine(packet);
-  const PartHeader header{begin - first, end - begin};
-  std::memcpy(mine.data(), &header, sizeof header);
-  const auto bytes = static_cast<size_t>(header.count * size);
-  if (bytes > 0) ReadHeld(tensor, begin, std::span(mine).subspan(sizeof header, bytes));
-  holders.AllGather(mine.data(), packets.data(), static_cast<int64_t>(packet));
-  for (size_t rank = 0; rank < world; ++rank) {
-    PartHeader part;
-    std::memcpy(&part, packets.data() + rank * packet, sizeof part);
-    if (part.count == 0) continue;
-    std::memcpy(to.data() + part.begin * size, packets.data() + rank * packet + sizeof part,
-                static_cast<size_t>(part.count * size));
+  const Range mine = Both(HeldOfShare(tensor), InShare(tensor, first, count));
+  std::vector<std::byte> held(static_cast<size_t>(mine.count * size));
+  ReadShare(tensor, mine.first, held);
+  std::fill(to.begin(), to.end(), std::byte{0});
+  ForRunsToRead(tensor.share, tensor_place_, mine, [&](int64_t element, int64_t whole, int64_t n) {
+    std::memcpy(to.data() + (whole - tensor.offset - first) * size, held.data() + (element - mine.first) * size,
+                static_cast<size_t>(n * size));
+  });
+  // One rank has an element, and the others have zeros there.
+  Communicator& holders = communicator_.Along(tensor.in_parts);
+  std::vector<std::byte> all(to.size() * static_cast<size_t>(holders.world()));
+  holders.AllGather(to.data(), all.data(), static_cast<int64_t>(to.size()));
+  for (size_t at = 0; at < all.size(); at += to.size()) {
+    for (size_t i = 0; i < to.size(); ++i) to[i] |= all[at + i];
   }
 }
 
-void TrainingState::ReadHeld(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const {
+void TrainingState::ReadShare(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const {
   if (to.empty()) return;
   if (tensor.codes.codes.defined()) return ReadCodes(tensor, first, to);
-  const int64_t at = tensor.offset + first - tensor.first;  // in the elements held here
+  const int64_t at = first - tensor.first;  // in the elements held here
   const auto count = static_cast<int64_t>(to.size()) / tensor.element_bytes();
   assert(at >= 0 && at + count <= tensor.high.elements());
   if (!tensor.master.defined()) {
@@ -168,7 +192,7 @@ void TrainingState::ReadHeld(const StateTensor& tensor, int64_t first, std::span
 
 void TrainingState::ReadCodes(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const {
   const auto count = static_cast<int64_t>(to.size() / sizeof(uint16_t));
-  const std::vector<float> values = ReadQuantized(executor_, tensor.codes, tensor.offset + first, count);
+  const std::vector<float> values = ReadQuantized(executor_, tensor.codes, first, count);
   for (size_t i = 0; i < values.size(); ++i) {
     const uint16_t value = ToBf16(values[i]);
     std::memcpy(to.data() + i * sizeof value, &value, sizeof value);
@@ -176,6 +200,17 @@ void TrainingState::ReadCodes(const StateTensor& tensor, int64_t first, std::spa
 }
 
 void TrainingState::Write(const StateTensor& tensor, int64_t first, std::span<const std::byte> from) {
+  const int64_t size = tensor.element_bytes();
+  const Range mine = InShare(tensor, first, static_cast<int64_t>(from.size()) / size);
+  std::vector<std::byte> own(static_cast<size_t>(mine.count * size));
+  tensor.share.ForRuns(mine.first, mine.first + mine.count, [&](int64_t element, int64_t whole, int64_t n) {
+    std::memcpy(own.data() + (element - mine.first) * size, from.data() + (whole - tensor.offset - first) * size,
+                static_cast<size_t>(n * size));
+  });
+  WriteShare(tensor, mine.first, own);
+}
+
+void TrainingState::WriteShare(const StateTensor& tensor, int64_t first, std::span<const std::byte> from) {
   const int64_t size = tensor.element_bytes();
   const auto count = static_cast<int64_t>(from.size()) / size;
   // Elements [begin, begin + n) of `from`.
@@ -200,20 +235,19 @@ void TrainingState::Write(const StateTensor& tensor, int64_t first, std::span<co
   };
   const bool with_master = tensor.master.defined() || (tensor.whole.defined() && SizeOf(tensor.whole.dtype) != size);
   if (tensor.whole.defined()) {
-    const int64_t to = tensor.offset + first;
     if (!with_master) {
-      executor_.Write<std::byte>(tensor.whole, to, from);
+      executor_.Write<std::byte>(tensor.whole, first, from);
     } else if (tensor.whole.dtype == DType::kF16) {
-      executor_.Write<uint16_t>(tensor.whole, to, rounded(tensor.whole, floats(0, count)));
+      executor_.Write<uint16_t>(tensor.whole, first, rounded(tensor.whole, floats(0, count)));
     } else {
-      executor_.Write<uint16_t>(tensor.whole, to, split(floats(0, count)).first);
+      executor_.Write<uint16_t>(tensor.whole, first, split(floats(0, count)).first);
     }
   }
-  const Range held = Held(tensor);
-  const int64_t begin = std::max(first, held.first);
-  const int64_t end = std::min(first + count, held.first + held.count);
-  if (end <= begin) return;
-  const int64_t to = tensor.offset + begin - tensor.first;
+  const Range both = Both(HeldOfShare(tensor), {first, count});
+  const int64_t begin = both.first;
+  const int64_t end = begin + both.count;
+  if (end == begin) return;
+  const int64_t to = begin - tensor.first;
   if (!tensor.master.defined()) {
     executor_.Write<std::byte>(tensor.high, to, bytes(begin - first, end - begin));
     return;

@@ -25,15 +25,16 @@ struct StateTensor {
   int64_t element_bytes() const { return dtype == "F32" || dtype == "I32" ? 4 : dtype == "U8" ? 1 : 2; }
   int64_t bytes() const { return elements() * element_bytes(); }
 
-  // Its place in the slab. It belongs to a larger tensor, and begins at element `offset` of that. `high` (and
-  // `master`, which keeps the master weight besides it) hold that tensor's elements from `first` on. `whole`, if
-  // defined, has all of its weights as they are multiplied. If only `codes`, which are state of their own, hold a
-  // weight, it has their values, which are read and never written.
+  // Its place in the slab. It belongs to a larger tensor, and begins at element `offset` of that. The rank has `share`
+  // of the larger tensor, in which `high` (and `master`, which keeps the master weight besides it) hold the elements
+  // from `first` on. `whole`, if defined, has all of the share's weights as they are multiplied. If only `codes`, which
+  // are state of their own, hold a weight, it has their values, which are read and never written.
   Tensor high;
   Tensor master;
   Tensor whole;
   QuantizedTensor codes;
-  bool in_parts = false;  // each rank holds some of it; else all hold all
+  MeshAxes in_parts = {};  // ranks along these axes hold some of it each; all others hold the same
+  Share share;
   int64_t first = 0;
   int64_t offset = 0;
 };
@@ -49,8 +50,8 @@ class TrainingState {
     int64_t first = 0;
     int64_t count = 0;
   };
-  // The elements of a tensor that this rank keeps up to date, and those that it needs. With shard: optimizer, it
-  // updates a part of the weights, and multiplies all of them.
+  // The smallest ranges with all elements that this rank keeps up to date, and with those that it needs. (With shard:
+  // optimizer, it updates a part of the weights, and multiplies all of them.)
   Range Held(const StateTensor& tensor) const;
   Range Needed(const StateTensor& tensor) const;
 
@@ -66,12 +67,15 @@ class TrainingState {
   bool in_parts() const { return in_parts_; }
 
  private:
-  void ReadHeld(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const;
+  // Elements of the rank's share of the larger tensor, from `first` on.
+  void ReadShare(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const;
+  void WriteShare(const StateTensor& tensor, int64_t first, std::span<const std::byte> from);
   void ReadCodes(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const;
 
   Executor& executor_;
   Communicator& communicator_;
   bool in_parts_;
+  int64_t tensor_place_;  // among the ranks along the tensor axis
   std::vector<StateTensor> tensors_;
 };
 

@@ -18,12 +18,12 @@ namespace ridgeline::engine {
 namespace {
 
 constexpr int64_t kInitChunk = int64_t{1} << 16;  // elements made at once, a multiple of 4
+constexpr int64_t kGrain = int64_t{1} << 14;      // elements for which a core is worth its start
 constexpr uint32_t kInitStream = 0x1417'0000;     // plus the parameter's index
 
 // Calls fn(i) for each element, on all cores, because weights come by the billion.
 template <typename Fn>
 void ForElements(size_t elements, const Fn& fn) {
-  constexpr int64_t kGrain = int64_t{1} << 14;
   ParallelFor(static_cast<int64_t>(elements), kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) fn(static_cast<size_t>(i));
   });
@@ -81,9 +81,9 @@ void ModelState::Initialize(const FirstValues& values) {
   const FirstValues from_seed = [this](size_t p, int64_t first, std::span<float> to) { FromSeed(p, first, to); };
   for (size_t p = 0; p < program_.states.size(); ++p) {
     if (values) {
-      InitializeWeight(p, values);
+      InitializeWeight(p, values, false);
     } else if (!MadeOnDevice(p)) {
-      InitializeWeight(p, from_seed);
+      InitializeWeight(p, from_seed, true);
     }
     for (const Tensor& moment : {program_.states[p].m, program_.states[p].v}) {
       if (moment.defined()) executor_.Zero(moment);
@@ -102,18 +102,28 @@ void ModelState::Initialize(const FirstValues& values) {
   }
 }
 
-void ModelState::InitializeWeight(size_t parameter, const FirstValues& values) {
+void ModelState::InitializeWeight(size_t parameter, const FirstValues& values, bool on_all_cores) {
   const ParameterState& state = program_.states[parameter];
   std::optional<FirstCodes> codes;
   if (state.quantized()) codes.emplace(state, executor_);
   const bool needs_all = state.whole.defined() || codes;
-  const int64_t n = program_.shape.parameters[parameter].elements();
+  const Share& share = program_.shape.parameters[parameter].share;
+  const int64_t n = share.elements();
   const int64_t begin = needs_all ? 0 : state.first / 4 * 4;
   const int64_t end = needs_all ? n : state.m.defined() ? state.first + state.m.elements() : begin;
   std::vector<float> buffer(static_cast<size_t>(std::min(end - begin, kInitChunk)));
   for (int64_t first = begin; first < end; first += kInitChunk) {
     const std::span<float> chunk = std::span(buffer).first(static_cast<size_t>(std::min(kInitChunk, end - first)));
-    values(parameter, first, chunk);
+    const auto fill = [&](int64_t from, int64_t to) {
+      share.ForRuns(first + from, first + to, [&](int64_t element, int64_t whole, int64_t count) {
+        values(parameter, whole, chunk.subspan(static_cast<size_t>(element - first), static_cast<size_t>(count)));
+      });
+    };
+    if (on_all_cores) {
+      ParallelFor(std::ssize(chunk), kGrain, fill);
+    } else {
+      fill(0, std::ssize(chunk));
+    }
     SetElements(state, first, chunk);
     if (!codes) continue;
     std::vector<uint16_t> bits(chunk.size());
@@ -132,20 +142,22 @@ void ModelState::FromSeed(size_t parameter, int64_t first, std::span<float> to) 
   const Init init = program_.shape.parameters[parameter].init;
   if (init != Init::kNormal) return std::fill(to.begin(), to.end(), init == Init::kOnes ? 1.0F : 0.0F);
   const NormalNumbers numbers = NumbersOf(parameter);
-  const auto n = static_cast<int64_t>(to.size());
-  ParallelFor((n + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
-    for (int64_t quad = begin; quad < end; ++quad) {
-      const FourNumbers normals = NormalQuad(numbers, first / 4 + quad);
-      for (int64_t i = 0; i < 4 && 4 * quad + i < n; ++i) to[static_cast<size_t>(4 * quad + i)] = normals.of[i];
+  const int64_t last = first + std::ssize(to);
+  for (int64_t quad = first / 4; 4 * quad < last; ++quad) {
+    const FourNumbers normals = NormalQuad(numbers, quad);
+    const int64_t end_of_quad = std::min(last, 4 * quad + 4);
+    for (int64_t i = std::max(first, 4 * quad); i < end_of_quad; ++i) {
+      to[static_cast<size_t>(i - first)] = normals.of[i - 4 * quad];
     }
-  });
+  }
 }
 
 // Makes the weight on the device. Returns false if the device cannot, or if a weight is kept in another form than the
 // one that computes.
 bool ModelState::MadeOnDevice(size_t parameter) {
   const ParameterState& state = program_.states[parameter];
-  if (program_.shape.parameters[parameter].init != Init::kNormal || state.quantized() ||
+  const Share& share = program_.shape.parameters[parameter].share;
+  if (program_.shape.parameters[parameter].init != Init::kNormal || state.quantized() || !share.is_whole() ||
       program_.recipe->master != Master::kNone) {
     return false;
   }

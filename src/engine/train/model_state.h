@@ -15,14 +15,14 @@ class ModelState {
   // Both must outlive it.
   ModelState(const StepProgram& program, Executor& executor) : program_(program), executor_(executor) {}
 
-  // Fills a parameter's initial elements from `first` on, a multiple of 4.
+  // Fills a whole parameter's initial elements from `first` on.
   using FirstValues = std::function<void(size_t parameter, int64_t first, std::span<float> to)>;
   // Sets weights from `values`, or without them from the seed (normal with the family's deviation; norms 1, biases 0),
   // the moments to 0, and the rotary table. A sharded rank asks for and writes its own part of what the unsharded model
   // would hold.
   void Initialize(const FirstValues& values = {});
 
-  // A parameter's master weights, or a part's rows of them; for unsharded programs only. Codes do not change.
+  // A parameter's master weights, or a part's rows of them; for programs of one rank only. Codes do not change.
   void SetWeight(size_t parameter, const ParameterPart& part, std::span<const float> values);
   std::vector<float> Weight(size_t parameter, const ParameterPart& part) const;
   // Needs a program built with keep_gradients. Without the factor of loss scaling, unless that has just changed.
@@ -36,10 +36,11 @@ class ModelState {
 
  private:
   std::vector<float> Elements(const Tensor& t, int64_t first, int64_t count) const;
-  // Sets elements of the whole parameter from `first` on, as far as this rank keeps them.
+  // Sets elements of the rank's share of the parameter from `first` on, as far as this rank keeps them.
   void SetElements(const ParameterState& state, int64_t first, std::span<const float> values);
   void SetCompute(const Tensor& tensor, int64_t first, std::span<const float> values);
-  void InitializeWeight(size_t parameter, const FirstValues& values);
+  // `on_all_cores`: several threads may ask `values` at once.
+  void InitializeWeight(size_t parameter, const FirstValues& values, bool on_all_cores);
   NormalNumbers NumbersOf(size_t parameter) const;
   void FromSeed(size_t parameter, int64_t first, std::span<float> to) const;
   bool MadeOnDevice(size_t parameter);

@@ -103,7 +103,9 @@ void CheckLinear(const std::string& family, const RecipeCase& c, bool keep) {
   OpRunner runner;
   PlainAccess access(runner, shape);
   DelayedScales scales(runner.trace, shape, spec, recipe);
-  Linears linears(runner.trace, access, shape, spec, recipe, scales);
+  Flights flights(runner.trace, Mesh());
+  TensorGroup group(runner.trace, flights, spec, 0);
+  Linears linears(runner.trace, access, shape, spec, recipe, scales, group);
   for (const DelayedScaling& state : scales.states()) {  // they are persistent tensors of their own
     Fill(runner.trace, state.scale, 1);
     Fill(runner.trace, state.amax, 0);

@@ -77,6 +77,11 @@ TEST(ModelShape, EveryParameterHasTheRoleOfItsPlace) {
     const auto expect = [&](int parameter, Role role) {
       if (parameter >= 0) expected[static_cast<size_t>(parameter)] = role;
     };
+    const auto expect_norm = [&](const NormParameters& norm) {
+      expect(norm.weight, Role::kNorm);
+      expect(norm.bias, Role::kNorm);
+    };
+    expect_norm(shape.final_norm);
     expect(shape.embedding, Role::kVocabulary);
     expect(shape.head, Role::kVocabulary);
     int64_t linears = 0;
@@ -88,6 +93,7 @@ TEST(ModelShape, EveryParameterHasTheRoleOfItsPlace) {
         EXPECT_EQ(sublayer.out.number, linears++);
         EXPECT_EQ(sublayer.in.inputs, spec.hidden);
         EXPECT_EQ(sublayer.out.outputs, spec.hidden);
+        expect_norm(sublayer.norm);
         expect(sublayer.in.weight, Role::kColumnParallel);
         expect(sublayer.in.bias, Role::kColumnParallel);
         expect(sublayer.out.weight, Role::kRowParallel);
@@ -97,6 +103,50 @@ TEST(ModelShape, EveryParameterHasTheRoleOfItsPlace) {
     EXPECT_EQ(shape.linears, linears);
     for (size_t p = 0; p < expected.size(); ++p) {
       EXPECT_EQ(shape.parameters[p].role, expected[p]) << shape.parameters[p].parts.front().name;
+    }
+  }
+}
+
+// Four ranks have every element between them: as often as there are ranks if it is replicated, twice if there are half
+// as many heads of keys as ranks, else once.
+TEST(ModelShape, TensorParallelRanksShareEveryElement) {
+  for (const std::string& family : kFamilies) {
+    Json values = TinyModel(family);
+    values.update({{"ranks", 8}, {"tensor_parallel", 4}, {"seq_length", 36}});
+    if (values.contains("vocab")) values["vocab"] = 132;
+    const RunSpec spec = SpecFrom(values);
+    std::vector<std::vector<int>> holders;
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      const ModelShape shape = ShapeOf(spec, rank);
+      EXPECT_EQ(ShapeOf(spec, rank + 4).parameters.back().share.InWhole(0), shape.parameters.back().share.InWhole(0))
+          << "the next data-parallel rank has the same";
+      for (size_t p = 0; p < shape.parameters.size(); ++p) {
+        const Parameter& parameter = shape.parameters[p];
+        const Share& share = parameter.share;
+        if (rank == 0) holders.emplace_back(parameter.elements());
+        int64_t last = -1;
+        share.ForRuns(0, share.elements(), [&](int64_t element, int64_t whole, int64_t count) {
+          EXPECT_GT(whole, last) << "in the order of the whole";
+          for (int64_t i = 0; i < count; ++i) {
+            EXPECT_EQ(share.InWhole(element + i), whole + i);
+            EXPECT_EQ(share.Before(whole + i), element + i);
+            ++holders[p][static_cast<size_t>(whole + i)];
+          }
+          last = whole + count - 1;
+        });
+        EXPECT_EQ(share.Before(parameter.elements()), share.elements());
+      }
+    }
+    const ModelShape shape = ShapeOf(spec);
+    for (size_t p = 0; p < holders.size(); ++p) {
+      const Parameter& parameter = shape.parameters[p];
+      SCOPED_TRACE(parameter.parts.front().name);
+      const bool replicated = parameter.role == Role::kReplicated || parameter.role == Role::kNorm;
+      const bool has_keys = family == "llama" && parameter.parts.size() == 3;
+      for (size_t i = 0; i < holders[p].size(); ++i) {
+        const bool of_keys = has_keys && static_cast<int64_t>(i) >= parameter.parts[1].first_row * parameter.cols;
+        ASSERT_EQ(holders[p][i], replicated ? 4 : of_keys ? 2 : 1) << i;
+      }
     }
   }
 }

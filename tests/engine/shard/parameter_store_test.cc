@@ -71,13 +71,48 @@ TEST(ParameterStore, EveryRankHasAPlanOfOneSize) {
   }
 }
 
+// Calls `fn` with the spec of each family on two times two ranks that share products and rows.
+template <typename Fn>
+void ForEachTensorParallel(const Fn& fn) {
+  for (const std::string& family : kFamilies) {
+    for (const char* shard : {"none", "optimizer", "gradients", "full"}) {
+      for (const bool whole_step : {false, true}) {
+        for (const bool splits_tokens : {false, true}) {
+          Json more = {{"tensor_parallel", 2}, {"sequence_parallel", splits_tokens}, {"vocab", 132}};
+          if (family == "stack") more.erase("vocab");
+          if (whole_step) more.update({{"grad_accumulation", 3}, {"grad_clip", 1.0}});
+          SCOPED_TRACE(family + " " + shard + " " + more.dump());
+          fn(Sharded(family, shard, 4, more));
+        }
+      }
+    }
+  }
+}
+
+TEST(ParameterStore, EveryTensorParallelRankHasAPlanOfOneSize) {
+  ForEachTensorParallel([](const RunSpec& spec) {
+    const int64_t slab_bytes = BuildStep(spec).layout.slab_bytes;
+    for (int64_t rank = 1; rank < 4; ++rank) EXPECT_EQ(BuildStep(spec, false, rank).layout.slab_bytes, slab_bytes);
+  });
+}
+
+// Elements [first, last) of a storage.
+struct Touched {
+  StorageId storage;
+  int64_t first;
+  int64_t last;
+  auto operator<=>(const Touched&) const = default;
+};
+
 void ExpectNothingTouchesWhatIsFlying(const StepProgram& program) {
-  std::map<int32_t, std::set<StorageId>> flying;  // storages of each flight
+  std::map<int32_t, std::set<Touched>> flying;  // what each flight moves
   int64_t flights = 0;
   for (const OpCall& call : program.trace.calls()) {
-    std::set<StorageId> touched;
+    std::set<Touched> touched;
     for (const Tensor& tensor : call.tensors()) {
-      if (tensor.defined()) touched.insert(tensor.storage);
+      if (!tensor.defined()) continue;
+      touched.insert(
+          {tensor.storage, tensor.offset, tensor.offset + (tensor.rows - 1) * tensor.row_stride + tensor.cols});
     }
     if (call.op == &kLand) {
       const int32_t flight = CollectiveAttrsOf(call).flight;
@@ -86,9 +121,12 @@ void ExpectNothingTouchesWhatIsFlying(const StepProgram& program) {
       flying.erase(flight);
       continue;
     }
-    for (const auto& [flight, storages] : flying) {
-      for (const StorageId storage : touched) {
-        EXPECT_FALSE(storages.contains(storage)) << call.op->name << " touches what flies";
+    for (const auto& [flight, moved] : flying) {
+      for (const Touched& there : moved) {
+        for (const Touched& here : touched) {
+          EXPECT_FALSE(here.storage == there.storage && here.first < there.last && there.first < here.last)
+              << call.op->name << " touches what flies";
+        }
       }
     }
     if (Begins(call)) {
@@ -102,6 +140,7 @@ void ExpectNothingTouchesWhatIsFlying(const StepProgram& program) {
 
 TEST(ParameterStore, NothingTouchesWhatIsFlying) {
   ForEachProgram(ExpectNothingTouchesWhatIsFlying);
+  ForEachTensorParallel([](const RunSpec& spec) { ExpectNothingTouchesWhatIsFlying(BuildStep(spec)); });
   for (const Numbers& numbers : {Numbers{"nvfp4", "fp32", "quantized"}, {"mxfp8", "bf16", "quantized"}}) {
     for (const char* shard : {"none", "optimizer"}) {
       for (const double clip : {0.0, 1.0}) {
@@ -214,10 +253,10 @@ TEST(ParameterStore, SharesStateAlongTheDataAxisAlone) {
   const ModelShape shape = ShapeOf(spec);
   const auto store_of = [&](Trace& trace, const Mesh& mesh, int64_t rank) {
     ParameterStoreOptions options;
-    options.mesh = mesh;
     options.rank = rank;
     options.shard = ShardMode::kFull;
-    ParameterStore store(trace, shape, RecipeOf(Precision::kBf16, "none", "fp32"), options);
+    Flights flights(trace, mesh);
+    ParameterStore store(trace, flights, shape, RecipeOf(Precision::kBf16, "none", "fp32"), options);
     store.Weight(0);
     return store.states();
   };
