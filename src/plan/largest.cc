@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "run/fields.h"
+#include "run/parallelism.h"
 #include "run/point_name.h"
 #include "run/spec.h"
 #include "sweep/expand.h"
@@ -20,8 +21,10 @@ namespace {
 
 class LargestSearch {
  public:
-  LargestSearch(const Field& field, RunSpec spec, SlabLimit limit, const Forecaster& forecaster)
+  // Tries multiples of `unit`.
+  LargestSearch(const Field& field, int64_t unit, RunSpec spec, SlabLimit limit, const Forecaster& forecaster)
       : member_(std::get<int64_t RunSpec::*>(field.member)),
+        unit_(unit),
         most_(static_cast<int64_t>(field.max)),
         forecaster_(forecaster) {
     found_.spec = std::move(spec);
@@ -43,18 +46,18 @@ class LargestSearch {
   }
 
  private:
-  // Returns whether the value fits. If so, it becomes the largest value that is known to fit.
-  bool Try(int64_t value) {
+  // Returns whether so many units fit. If so, they become the largest value that is known to fit.
+  bool Try(int64_t units) {
     RunSpec spec = found_.spec;
-    spec.*member_ = value;
-    if (value > most_ || !CheckSpec(spec).empty()) {
+    spec.*member_ = units * unit_;
+    if (units > most_ / unit_ || !CheckSpec(spec).empty()) {
       found_.by_memory = false;
       return false;
     }
     const predict::MemoryForecast forecast = forecaster_(spec);
     const bool fits = forecast.planned_peak_bytes <= found_.limit.bytes;
     if (!fits) found_.by_memory = true;
-    if (fits || value == 1) {
+    if (fits || units == 1) {
       found_.spec = spec;
       found_.forecast = forecast;
       found_.fits = fits;
@@ -63,17 +66,18 @@ class LargestSearch {
   }
 
   int64_t RunSpec::*member_;
+  int64_t unit_;
   int64_t most_;
   const Forecaster& forecaster_;
   Largest found_;
 };
 
-// Returns the batch sizes to try when one should fit, the largest first. Seven eighths fit if a tenth of the memory is
-// used by others, and half fits if nearly half is used.
-std::vector<int64_t> LowerAndLower(int64_t batch_size) {
+// Returns the batch sizes to try when one should fit, multiples of `unit`, the largest first. Seven eighths fit if a
+// tenth of the memory is used by others, and half fits if nearly half is used.
+std::vector<int64_t> LowerAndLower(int64_t batch_size, int64_t unit) {
   std::vector<int64_t> sizes = {batch_size};
   for (const int64_t eighths : {7, 6, 4}) {
-    const int64_t lower = batch_size / 8 * eighths + batch_size % 8 * eighths / 8;
+    const int64_t lower = (batch_size / 8 * eighths + batch_size % 8 * eighths / 8) / unit * unit;
     if (lower >= 1 && lower < sizes.back()) sizes.push_back(lower);
   }
   return sizes;
@@ -104,7 +108,8 @@ std::vector<Largest> FindLargest(const sweep::Sweep& sweep, const std::string& f
   std::vector<Largest> found;
   for (const Point& point : sweep::Expand(sweep)) {
     RunSpec spec = point.spec;
-    spec.*std::get<int64_t RunSpec::*>(searched.member) = 1;
+    const auto member = std::get<int64_t RunSpec::*>(searched.member);
+    spec.*member = 1;
     if (!seen.insert(EncodeSpec(spec)).second) continue;
     const sweep::Launch launch = sweep::LaunchOf(sweep, point);
     const predict::Framework* framework = EstimatedAs(spec, launch, node, frameworks);
@@ -122,21 +127,23 @@ std::vector<Largest> FindLargest(const sweep::Sweep& sweep, const std::string& f
                                         : "say what a node has: --memory 64GB");
     }
     if (framework == nullptr) {
-      found.push_back(LargestSearch(searched, std::move(spec), std::move(limit), forecaster).Run());
+      const int64_t unit = LeastForTokens(spec, member);
+      found.push_back(LargestSearch(searched, unit, std::move(spec), std::move(limit), forecaster).Run());
       continue;
     }
     std::string estimated = framework->Basis(node.device != nullptr ? node.device->gpu : spec.gpu);
     const Forecaster estimates = [&](const RunSpec& tried) {
       return predict::MemoryForecast{.planned_peak_bytes = predict::PeakBytes(*framework, tried), .by_category = {}};
     };
-    found.push_back(LargestSearch(searched, std::move(spec), std::move(limit), estimates).Run());
+    found.push_back(LargestSearch(searched, 1, std::move(spec), std::move(limit), estimates).Run());
     found.back().estimated = std::move(estimated);
   }
   return found;
 }
 
 Largest LargestBatchWithin(RunSpec spec, SlabLimit limit, const Forecaster& forecaster) {
-  return LargestSearch(Searched("batch_size"), std::move(spec), std::move(limit), forecaster).Run();
+  const int64_t unit = LeastForTokens(spec, &RunSpec::batch_size);
+  return LargestSearch(Searched("batch_size"), unit, std::move(spec), std::move(limit), forecaster).Run();
 }
 
 Table LargestTable(const sweep::Sweep& sweep, const std::string& field, const std::vector<Largest>& largest,
@@ -158,7 +165,7 @@ Table LargestTable(const sweep::Sweep& sweep, const std::string& field, const st
     for (const Field* other : others) cells.push_back(FieldCell(row.spec, *other));
     const auto member = std::get<int64_t RunSpec::*>(FindField(field)->member);
     cells.push_back(row.fits     ? Cell(row.spec.*member)
-                    : for_people ? Cell("none: even 1 does not fit")
+                    : for_people ? Cell(fmt::format("none: even {} does not fit", row.spec.*member))
                                  : Cell(int64_t{0}));
     cells.push_back(bytes(row.forecast.planned_peak_bytes));
     cells.push_back(bytes(row.limit.bytes));
@@ -195,7 +202,7 @@ std::vector<int64_t> BatchesThatFit::Of(const sweep::Sweep& sweep, const Point& 
   largest.spec = point.spec;
   largest.spec.batch_size = batch_size;
   std::vector<int64_t> sizes;
-  for (const int64_t size : LowerAndLower(batch_size)) {
+  for (const int64_t size : LowerAndLower(batch_size, LeastForTokens(point.spec, &RunSpec::batch_size))) {
     sizes.push_back(size);
     Point tried = point;
     tried.spec.batch_size = size;

@@ -16,8 +16,8 @@
 namespace ridgeline::plan {
 
 struct Largest {
-  RunSpec spec;                      // with the largest value that fits; with 1 if even that is too much
-  bool fits = false;                 // false: even 1 is too much
+  RunSpec spec;                      // with the largest value that fits; with the least one if even that is too much
+  bool fits = false;                 // false: even the least value is too much
   bool by_memory = true;             // false: the model allows no more (a gpt's positions), or the field's range ends
   predict::MemoryForecast forecast;  // of one rank, for `spec`
   SlabLimit limit;

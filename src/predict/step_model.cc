@@ -222,11 +222,14 @@ void Scale(StepForecast& forecast, double factor) {
   }
 }
 
+// Whether steps like it were measured, on any device. No step whose ranks share products was.
+bool IsLikeMeasuredSteps(const RunSpec& spec) { return spec.tensor_parallel == 1; }
+
 // Returns the spread that published rows show for the step. No rows cover processors, fp32, TF32 or 4 bits.
 std::optional<double> SpreadOfRows(const RunSpec& spec, const Device& device, const Framework& framework) {
   const bool has_rows =
       spec.precision != Precision::kFp32 && spec.precision != Precision::kTf32 && spec.precision != Precision::kNvfp4;
-  if (device.is_cpu() || !has_rows) return std::nullopt;
+  if (device.is_cpu() || !has_rows || !IsLikeMeasuredSteps(spec)) return std::nullopt;
   return framework.Spread(device.gpu, SizeOfStep(spec, framework.replicas));
 }
 
@@ -236,6 +239,7 @@ class Times {
   Times(const StepCosts& costs, const Device& device, const Framework& framework, const Rates& rates)
       : ranks_(costs.spec.ranks),
         spread_(SpreadOfRows(costs.spec, device, framework)),
+        is_like_measured_(IsLikeMeasuredSteps(costs.spec)),
         overlap_(framework.overlap),
         rates_(rates) {
     // Measurements between ranks include the wait.
@@ -280,8 +284,10 @@ class Times {
       return;
     }
     forecast.extrapolated = step_s > 0 ? extrapolated_s_ / step_s : 0;
-    forecast.calibrated = forecast.extrapolated <= kFewExtrapolated;
-    forecast.spread = std::exp(kDeviations * std::hypot(measured_->error(), step_s > 0 ? error_s_ / step_s : 0));
+    forecast.calibrated = is_like_measured_ && forecast.extrapolated <= kFewExtrapolated;
+    if (is_like_measured_) {
+      forecast.spread = std::exp(kDeviations * std::hypot(measured_->error(), step_s > 0 ? error_s_ / step_s : 0));
+    }
     Scale(forecast, measured_->bias());
   }
 
@@ -303,6 +309,7 @@ class Times {
 
   const int64_t ranks_;
   const std::optional<double> spread_;
+  const bool is_like_measured_;
   double straggle_ = 0;
   const double overlap_;
   const Rates& rates_;

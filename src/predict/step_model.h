@@ -73,8 +73,8 @@ constexpr std::string_view ClockBasis(bool calibrated) {
 
 // Why a step has no interval, in words.
 inline constexpr std::string_view kNoInterval =
-    "no measured row is of processors that nobody calibrated, of fp32, TF32, 4 bits or emulated formats on GPUs, or of "
-    "steps that launches bound";
+    "no measured row is of processors that nobody calibrated, of fp32, TF32, 4 bits or emulated formats on GPUs, of "
+    "tensor-parallel ranks, or of steps that launches bound";
 
 struct StepForecast {
   double step_ns = 0;  // the sum of the next four

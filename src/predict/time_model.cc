@@ -14,7 +14,9 @@ double RelativeCost(const RunSpec& spec) {
   const auto tokens = static_cast<double>(spec.batch_size) * static_cast<double>(spec.seq_length) *
                       static_cast<double>(spec.grad_accumulation) * static_cast<double>(data_parallel);
   const auto steps = static_cast<double>(spec.warmup_steps) + static_cast<double>(spec.steps);
-  return static_cast<double>(CountParameters(spec)) * tokens * steps;
+  // A virtual rank is one of those that share a model's products.
+  const auto shared_by = static_cast<double>(HasSeveralProcesses(spec) ? 1 : spec.tensor_parallel);
+  return static_cast<double>(CountParameters(spec)) * tokens * steps / shared_by;
 }
 
 void TimeModel::Add(std::vector<Sample>& to, double cost, double seconds) {

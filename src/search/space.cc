@@ -96,7 +96,7 @@ void SetLevels(const std::vector<const Field*>& over, SearchSpace& space) {
   }
 }
 
-// Returns the point in a form that the prediction for our own trainer takes, which shares no model: with as many
+// Returns a point of a trainer without a framework file in a form that our own trainer's prediction takes: with as many
 // ranks as there are whole models. The ranks of one model are assumed to share its memory and its work evenly.
 Point OfWholeModels(const Point& point) {
   Point whole = point;
@@ -146,7 +146,8 @@ SearchPoint SpaceMaker::PointOf(const sweep::Sweep& sweep, const Point& point, S
   const predict::Device* device = DeviceOf(sweep, spec);
   const predict::Framework* framework =
       device == nullptr ? nullptr : plan::EstimatedAs(spec, launch, node_, frameworks_.get());
-  const Point whole = framework != nullptr ? point : OfWholeModels(point);
+  const bool is_modelled = framework != nullptr || plan::IsOurTrainer(launch);
+  const Point whole = is_modelled ? point : OfWholeModels(point);
   const int64_t shared_by = spec.ranks / whole.spec.ranks;
   const int64_t bytes =
       framework != nullptr ? predict::PeakBytes(*framework, spec) : MemoryOf(whole).planned_peak_bytes / shared_by;

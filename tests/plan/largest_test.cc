@@ -53,6 +53,17 @@ TEST(Largest, TheValueAfterItDoesNotFit) {
   }
 }
 
+TEST(Largest, OfTensorParallelRanksLetsEachHaveAsManyTokens) {
+  const sweep::Sweep sweep = ParseText(
+      "defaults: {model: llama-10m, seq_length: 7, ranks: 2, tensor_parallel: 2}\nmatrix: {batch_size: [2]}\n");
+  const auto both = [](int64_t bytes) { return NodeWith(2 * bytes + predict::kProcessBaseBytes); };  // two ranks
+  EXPECT_EQ(FindLargest(sweep, "batch_size", both(35'000), ForecastByTokens).at(0).spec.batch_size, 4);
+  EXPECT_EQ(FindLargest(sweep, "seq_length", both(9'500), ForecastByTokens).at(0).spec.seq_length, 4);
+  const auto found = FindLargest(sweep, "batch_size", both(1), ForecastByTokens);
+  EXPECT_EQ(CellText(LargestTable(sweep, "batch_size", found, Audience::kPeople).rows.at(0).at(0)),
+            "none: even 2 does not fit");
+}
+
 TEST(Largest, OneMayBeTooMuch) {
   const sweep::Sweep sweep = ParseText("defaults: {model: llama-10m, seq_length: 100}\n");
   const auto found = FindLargest(sweep, "batch_size", NodeWith(1), ForecastByTokens);

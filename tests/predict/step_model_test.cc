@@ -166,6 +166,8 @@ TEST(Forecast, AStepThatNoRowIsLikeHasNoInterval) {
   EXPECT_FALSE(has(model + ", precision: fp32", "h100"));
   EXPECT_FALSE(has(model + ", precision: tf32", "h100"));
   EXPECT_FALSE(has(model + ", precision: fp8", "a100")) << "emulated";
+  EXPECT_TRUE(has(model + ", precision: bf16, ranks: 8", "p5"));
+  EXPECT_FALSE(has(model + ", precision: bf16, ranks: 8, tensor_parallel: 2", "p5"));
   const std::string small = "model: llama-10m, seq_length: 128, batch_size: 1";
   EXPECT_EQ(ForecastOf(small, "b200").bound, "launches");
   EXPECT_FALSE(has(small, "b200"));
@@ -185,6 +187,10 @@ TEST(PredictStep, AFewTracedLayersGiveTheStepOfAllLayers) {
         "model: stack-3b, precision: mxfp8, ranks: 32, shard: full, checkpointing: full/3, batch_size: 2",
         "model: gpt-3b, precision: bf16, ranks: 64, shard: full, seq_length: 128, grad_clip: 1",
         "model: llama-3b, precision: nvfp4, bf16_first_layers: 2, bf16_last_layers: 3, checkpointing: selective",
+        "model: llama-8b, precision: bf16, ranks: 16, tensor_parallel: 8, shard: full, grad_clip: 1",
+        "model: llama-8b, precision: fp8, scaling: delayed, ranks: 8, tensor_parallel: 2, shard: optimizer, "
+        "grad_accumulation: 5, checkpointing: full",
+        "model: gpt-3b, precision: bf16, ranks: 4, tensor_parallel: 4, sequence_parallel: false",
         "model: llama-10m, ranks: 8, shard: none, grad_accumulation: 5"}) {
     for (const char* name : {"p5", "p6-b200", "p4de"}) {
       const RunSpec spec = SpecOf(fields);

@@ -66,8 +66,9 @@ void PrintBudget(RunSpec spec) {
   }
   fmt::print("{:<77} {:>9.3f} ms\n", "step", Ms(ns));
   const Peak peak = PeakOf(program.trace, speed);
+  // Tensor-parallel ranks have the same tokens, so this is the rate of one GPU.
   fmt::print("{:.0f} tokens/s; {:.1f}% of {:.0f} TFLOP/s in {}, as its maker says (model FLOPs, causal)\n",
-             static_cast<double>(program.tokens_per_step()) / ns * 1e9,
+             static_cast<double>(program.tokens_per_step()) / static_cast<double>(spec.tensor_parallel) / ns * 1e9,
              100 * CountFlops(program).model_causal / ns * 1e9 / peak.flops, peak.flops / 1e12, peak.format);
 }
 
