@@ -98,10 +98,11 @@ fuzz: packages ## Fuzz everything that reads bytes from outside: SECONDS=60 for 
 torture_local = test_torture
 torture_slurm = test_cluster_slurm
 torture_kubernetes = test_cluster_kubernetes
+torture_sagemaker = test_cluster_sagemaker
 # Without this, the program skips its rounds. The cluster ends with the shell that starts both.
 torture_kubernetes_before = tests/cluster/kubernetes-build build/kubernetes && tests/cluster/kubernetes-shared up build &&
 
-torture: build ## Inject faults into sweeps at random: ROUNDS=20, SEED=… to repeat, LAUNCHER=local, slurm or kubernetes
+torture: build ## Inject faults into sweeps at random: ROUNDS=20, SEED=… to repeat, LAUNCHER=local, slurm, kubernetes or sagemaker
 	$(torture_$(LAUNCHER)_before) RIDGELINE_TORTURE_ROUNDS=$(ROUNDS) RIDGELINE_TORTURE_SEED=$(SEED) \
 	  build/tests/$(torture_$(LAUNCHER)) --gtest_filter='*Torture*'
 

@@ -168,21 +168,6 @@ TEST_F(SageMakerSweep, KeepsItsCredentialsToItself) {
   }
 }
 
-TEST_F(SageMakerSweep, GoesOnWhenItsDriverIsKilledAtAnyMoment) {
-  std::mt19937 random = testing::SeededRandom();
-  SageMakerCli cli;
-  const auto sweep = Write(cli, 4, "slow=200");
-  for (int kill = 0; kill < 8; ++kill) {
-    Child driver = cli.Start({"run", sweep});
-    if (driver.WaitFor(static_cast<int64_t>(random() % (kill % 2 == 0 ? 400 : 1500)) * 1'000'000)) break;
-    driver.Signal(SIGKILL);
-    driver.Wait();
-  }
-  cli.ExpectOk(cli.Run({"run", sweep}));
-  cli.ExpectEachRanOnce(4);
-  EXPECT_EQ(cli.service.Jobs().size(), 4U);
-}
-
 // The scripts with Debian's own clients.
 TEST_F(SageMakerSweep, IsRenderedAsScriptsThatSubmitAndFetch) {
   if (!std::filesystem::exists("/usr/bin/aws")) GTEST_SKIP() << "there is no awscli (packages.txt)";
