@@ -156,17 +156,27 @@ void TrainingState::Read(const StateTensor& tensor, int64_t first, std::span<std
   const Range mine = Both(HeldOfShare(tensor), InShare(tensor, first, count));
   std::vector<std::byte> held(static_cast<size_t>(mine.count * size));
   ReadShare(tensor, mine.first, held);
-  std::fill(to.begin(), to.end(), std::byte{0});
+  // A rank sends in which bytes its elements lie, and then all bytes, with zeros where it has none.
+  struct Extent {
+    size_t begin, end;
+  };
+  const size_t packet = sizeof(Extent) + to.size();
+  std::vector<std::byte> own(packet);
+  Extent extent = {to.size(), 0};
   ForRunsToRead(tensor.share, tensor_place_, mine, [&](int64_t element, int64_t whole, int64_t n) {
-    std::memcpy(to.data() + (whole - tensor.offset - first) * size, held.data() + (element - mine.first) * size,
-                static_cast<size_t>(n * size));
+    const auto at = static_cast<size_t>((whole - tensor.offset - first) * size);
+    const auto bytes = static_cast<size_t>(n * size);
+    std::memcpy(own.data() + sizeof extent + at, held.data() + (element - mine.first) * size, bytes);
+    extent = {std::min(extent.begin, at), std::max(extent.end, at + bytes)};
   });
-  // One rank has an element, and the others have zeros there.
+  std::memcpy(own.data(), &extent, sizeof extent);
   Communicator& holders = communicator_.Along(tensor.in_parts);
-  std::vector<std::byte> all(to.size() * static_cast<size_t>(holders.world()));
-  holders.AllGather(to.data(), all.data(), static_cast<int64_t>(to.size()));
-  for (size_t at = 0; at < all.size(); at += to.size()) {
-    for (size_t i = 0; i < to.size(); ++i) to[i] |= all[at + i];
+  std::vector<std::byte> all(packet * static_cast<size_t>(holders.world()));
+  holders.AllGather(own.data(), all.data(), static_cast<int64_t>(packet));
+  std::fill(to.begin(), to.end(), std::byte{0});
+  for (size_t at = 0; at < all.size(); at += packet) {
+    std::memcpy(&extent, all.data() + at, sizeof extent);
+    for (size_t i = extent.begin; i < extent.end; ++i) to[i] |= all[at + sizeof extent + i];
   }
 }
 
