@@ -28,6 +28,7 @@ class LargestSearch {
         most_(static_cast<int64_t>(field.max)),
         forecaster_(forecaster) {
     found_.spec = std::move(spec);
+    found_.spec.*member_ = unit_;
     found_.limit = std::move(limit);
   }
 

@@ -144,15 +144,18 @@ void CheckTensorParallel(const RunSpec& s, std::vector<Problem>& problems) {
   for (int64_t ranks = 1; !against.empty() && ranks <= std::min(s.heads, s.ranks); ++ranks) {
     if (s.ranks % ranks == 0 && AgainstTensorParallel(s, ranks).empty()) possible.push_back(std::to_string(ranks));
   }
+  const int64_t padded_vocab = (s.vocab + s.tensor_parallel - 1) / s.tensor_parallel * s.tensor_parallel;
   for (Problem& problem : against) {
-    problem.message =
-        fmt::format("tensor_parallel: {} {}; use {}", s.tensor_parallel, problem.message, Join(possible, " or "));
+    std::string instead = Join(possible, " or ");
+    if (problem.with.front() == "vocab") instead += fmt::format(", or vocab: {}", padded_vocab);
+    if (problem.with.front() == "batch_size") instead += ", or sequence_parallel: false";
+    problem.message = fmt::format("tensor_parallel: {} {}; use {}", s.tensor_parallel, problem.message, instead);
     problems.push_back(std::move(problem));
   }
   if (s.primary_weights == "quantized") {
     problems.push_back({"tensor_parallel",
                         fmt::format("tensor_parallel: {} shares weights as numbers, and primary_weights: quantized "
-                                    "keeps none: use primary_weights: high_precision",
+                                    "keeps none; use primary_weights: high_precision, or tensor_parallel: 1",
                                     s.tensor_parallel),
                         {"primary_weights"}});
   }

@@ -35,12 +35,12 @@ TEST(Parallelism, TensorParallelRanksOfTheEngineHaveWholeHeadsAndEqualParts) {
   EXPECT_EQ(problem({{"tensor_parallel", 8}, {"kv_heads", 4}}),
             "tensor_parallel: 8 does not divide heads: 12; use 1 or 2 or 4");
   EXPECT_EQ(problem({{"tensor_parallel", 4}, {"kv_heads", 4}, {"vocab", 131}}),
-            "tensor_parallel: 4 does not divide vocab: 131; use 1");
+            "tensor_parallel: 4 does not divide vocab: 131; use 1, or vocab: 132");
   EXPECT_EQ(problem({{"tensor_parallel", 4}}),
             "tensor_parallel: 4 neither divides kv_heads: 6 nor is a multiple of it; use 1 or 2");
   EXPECT_EQ(problem({{"tensor_parallel", 4}, {"kv_heads", 4}, {"batch_size", 2}, {"seq_length", 37}}),
             "tensor_parallel: 4 does not divide the 74 tokens of a micro-batch (batch_size 2 x seq_length 37); "
-            "use 1 or 2");
+            "use 1 or 2, or sequence_parallel: false");
   EXPECT_EQ(problem({{"tensor_parallel", 4},
                      {"kv_heads", 4},
                      {"batch_size", 2},

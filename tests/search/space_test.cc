@@ -69,6 +69,15 @@ TEST(SearchSpace, MemoryThatIsKnownSaysWhatFits) {
   EXPECT_GT(unknown[0].points[1].share, unknown[0].points[0].share) << "what needs more is known all the same";
 }
 
+TEST(SearchSpace, ASharedModelOfOursHasItsOwnPlan) {
+  const auto spaces = SpacesOf(
+      "matrix: {ranks: [2], batch_size: [1], tensor_parallel: [1, 2]}\n"
+      "search: {maximize: fit, over: [tensor_parallel], budget: 1}\nlaunch: {memory_limit: 99MB}\n");
+  ASSERT_THAT(spaces[0].points, SizeIs(2));
+  EXPECT_GT(spaces[0].points[0].share, 0);
+  EXPECT_DOUBLE_EQ(spaces[0].points[1].share, spaces[0].points[0].share) << "the plan says a megabyte for each rank";
+}
+
 TEST(SearchSpace, TimesAreOfTheGpuThatThePointsName) {
   const auto spaces = SpacesOf(
       "matrix: {model: [llama-1b], seq_length: [2048], batch_size: [1, 2], device: [cuda], gpu: [h100]}\n"

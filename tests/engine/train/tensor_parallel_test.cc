@@ -283,7 +283,8 @@ TEST_P(TensorParallel, MatchesOneProcess) {
 
 INSTANTIATE_TEST_SUITE_P(Every, TensorParallel,
                          ::testing::Values(Split{2}, Split{2, 1, "none", false}, Split{4}, Split{2, 2},
-                                           Split{2, 2, "optimizer"}, Split{2, 2, "gradients"}, Split{2, 2, "full"}),
+                                           Split{2, 2, "optimizer"}, Split{2, 2, "gradients"}, Split{2, 2, "full"},
+                                           Split{4, 2, "full"}),
                          [](const auto& info) { return info.param.name(); });
 
 // A term of a sum is rounded to 16 bits before it is added, and codes follow from rounded numbers, so losses differ as
@@ -347,7 +348,7 @@ TEST(TensorParallelFiles, AreOfAnyMesh) {
   SystemClock clock;
   TempDir dir;
   std::filesystem::path saved;
-  for (const Split& split : {Split{1}, {4}, {2, 2, "optimizer"}, {2, 2, "full"}, {1, 2, "full"}}) {
+  for (const Split& split : {Split{1}, {4}, {2, 2, "optimizer"}, {2, 2, "full"}, {4, 2, "full"}, {1, 2, "full"}}) {
     const std::vector<RunSpec> specs = SpecsOf(cases, split);
     OnRanks(specs.front(), [&](Communicator& communicator) {
       std::unique_ptr<Rank> last;

@@ -32,12 +32,12 @@ class DeviceCommunicator {
   // place in full.
   virtual void AllGather(const std::byte* mine, std::byte* full, int64_t bytes, cudaStream_t stream) = 0;
 
-  // full: world parts of `elements`, fp32 or bf16. part = the mean or the sum of the ranks' values for this rank's
+  // full: world parts of `elements`, fp32, bf16 or fp16. part = the mean or the sum of the ranks' values for this rank's
   // part, of the same dtype; it may be that part.
   virtual void ReduceScatter(const std::byte* full, std::byte* part, DType dtype, int64_t elements, Reduction reduction,
                              cudaStream_t stream) = 0;
 
-  // values, fp32 or bf16 = their mean, sum or maximum over the ranks: the same bits on every rank.
+  // values, fp32, bf16 or fp16 = their mean, sum or maximum over the ranks: the same bits on every rank.
   virtual void AllReduce(std::byte* values, DType dtype, int64_t elements, Reduction reduction,
                          cudaStream_t stream) = 0;
 
