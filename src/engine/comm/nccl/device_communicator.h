@@ -32,8 +32,8 @@ class DeviceCommunicator {
   // place in full.
   virtual void AllGather(const std::byte* mine, std::byte* full, int64_t bytes, cudaStream_t stream) = 0;
 
-  // full: world parts of `elements`, fp32, bf16 or fp16. part = the mean or the sum of the ranks' values for this rank's
-  // part, of the same dtype; it may be that part.
+  // full: world parts of `elements`, fp32, bf16 or fp16. part = the mean or the sum of the ranks' values for this
+  // rank's part, of the same dtype; it may be that part.
   virtual void ReduceScatter(const std::byte* full, std::byte* part, DType dtype, int64_t elements, Reduction reduction,
                              cudaStream_t stream) = 0;
 
