@@ -114,7 +114,9 @@ JobView ParseJob(const Json& object, const Kind& kind) {
   job.suspended = At(object, kind.suspend) == true;
   if (const int64_t ttl_s = kind.ttl == nullptr ? -1 : Number(object, kind.ttl, -1); ttl_s >= 0) job.ttl_s = ttl_s;
   job.completed_unix_s = ParseTime(Text(object.value("status", Json::object()), "completionTime"));
+  bool was_suspended = job.suspended;
   for (const Json& condition : At(object, "/status/conditions")) {
+    was_suspended = was_suspended || Text(condition, "type") == "Suspended";
     job.complete = job.complete || Holds(condition, kind.complete);
     const int64_t changed_unix_s = ParseTime(Text(condition, "lastTransitionTime"));
     // Some kinds have no times of their own.
@@ -130,6 +132,8 @@ JobView ParseJob(const Json& object, const Kind& kind) {
     job.message = Text(condition, "message");
     job.failed_unix_s = changed_unix_s;
   }
+  // A JobSet that was never suspended does not say when it started. Its controller starts it as soon as it exists.
+  if (job.started_unix_s == 0 && !was_suspended) job.started_unix_s = job.created_unix_s;
   return job;
 }
 

@@ -16,7 +16,7 @@ inline constexpr const char* kDeadlineExceeded = "DeadlineExceeded";
 struct JobView {
   std::string name, uid, hash;
   int64_t created_unix_s = 0;
-  int64_t started_unix_s = 0;  // when its controller started it, or restarted it after a suspension; 0: not yet
+  int64_t started_unix_s = 0;  // when its controller started it, last after a suspension; 0: it waits suspended
   int64_t deadline_s = 0;      // its own activeDeadlineSeconds, counted from its start; 0: none
   int64_t pods = 1;            // pods that run it together
   bool deleting = false;

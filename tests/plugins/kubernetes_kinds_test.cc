@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "kubernetes/cause.h"
 #include "kubernetes/manifest.h"
+#include "kubernetes/pods.h"
 #include "kubernetes/preflight.h"
 #include "tests/plugins/kubernetes_session.h"
 
@@ -94,6 +96,32 @@ TEST(KubernetesKinds, AJobSetsOwnRuleTellsItsDeadlineFromOtherEnds) {
             "ReachedMaxRestarts");
   const JobView resumed = ViewOf("jobset", Json::array({ConditionOf("Suspended", "False", "ResumeJobs")}));
   EXPECT_EQ(resumed.started_unix_s, ParseTime("2026-01-01T00:10:00Z"));
+}
+
+// A controller may delete the pods at the deadline long before the object says that it failed. Only the start shows
+// then that nobody else deleted them.
+TEST(KubernetesKinds, APodDeletedAtItsDeadlineRanOutOfTimeBeforeAnyKindSaysSo) {
+  const int64_t created_unix_s = ParseTime("2026-01-01T00:00:00Z");
+  for (const Kind& kind : Kinds()) {
+    Json object = MadeOf({{"kind", kind.setting}, {"start_limit", "1h"}}).job;
+    object["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z";
+    const auto end = [&, deadline_unix_s = created_unix_s + 600 + 3600](int64_t deleted_after_s) -> std::string {
+      PodView pod;
+      pod.phase = "Failed";
+      pod.terminated = true;
+      pod.exit_code = 143;
+      pod.started_unix_s = created_unix_s + 5;
+      pod.deletion_asked_unix_s = deadline_unix_s + deleted_after_s;
+      pod.deleted_unix_s = pod.deletion_asked_unix_s + 30;
+      const auto cause = CauseOf(ParseJob(object, kind), Summarize({{"pod", pod}}, pod.deleted_unix_s), &pod, Options(),
+                                 pod.deleted_unix_s);
+      return cause ? cause->end + cause->reason : "";
+    };
+    EXPECT_EQ(end(0), "timeout") << kind.name;
+    EXPECT_THAT(end(-60), HasSubstr("preempted")) << kind.name;
+    object["status"]["conditions"] = Json::array({ConditionOf("Suspended", "True", "r")});
+    EXPECT_EQ(ParseJob(object, kind).started_unix_s, 0) << kind.name << ": it is about to be resumed";
+  }
 }
 
 TEST(KubernetesKinds, NoOtherKindIsTakenAndAllJobsAreOfOne) {

@@ -17,9 +17,9 @@ using testing::KubernetesCli;
 // One of them, and what a test does to its objects. "{}" stands for the job's name.
 struct OtherKind {
   std::string kind;
-  std::string suspended;     // the field, as a JSON pointer
-  std::string has_deadline;  // the object that gets another deadline
-  std::string deadline;      // the field
+  std::string suspended;  // the field, as a JSON pointer
+  std::string deadline;   // the field, as a JSON pointer
+  std::string made_job;   // the Job that has the deadline too, if a controller copied it there; else empty
 };
 void PrintTo(const OtherKind& one, std::ostream* out) { *out << one.kind; }
 
@@ -108,8 +108,12 @@ TEST_P(KubernetesKinds, PastItsDeadlineItIsATimeout) {
   KubernetesCli cli(cluster_, true, GetParam().kind);
   Child run = cli.Start({"run", cli.Write({.trainer = "sleep", .kubernetes = Settings()})});
   ASSERT_TRUE(cli.WaitForStarts(1));
-  cli.Kubectl({"patch", fmt::format(fmt::runtime(GetParam().has_deadline), NameOf(cli)), "--type=merge",
-               PatchOf(GetParam().deadline, 1)});
+  const Json deadline = {{"op", "add"}, {"path", GetParam().deadline}, {"value", 1}};
+  cli.Kubectl({"patch", GetParam().kind, NameOf(cli), "--type=json", "--patch=" + DumpJson(Json::array({deadline}))});
+  if (!GetParam().made_job.empty()) {
+    cli.Kubectl({"patch", fmt::format(fmt::runtime(GetParam().made_job), NameOf(cli)), "--type=merge",
+                 PatchOf("/spec/activeDeadlineSeconds", 1)});
+  }
   cli.ExpectUnanswered(cli.Finish(run));
   EXPECT_EQ(cli.Statuses(), "timeout");
   EXPECT_THAT(cli.Of("message", "timeout"), HasSubstr("deadline"));
@@ -156,10 +160,10 @@ TEST_P(KubernetesKinds, RanksOnTwoPodsFindEachOther) {
 
 INSTANTIATE_TEST_SUITE_P(
     Of, KubernetesKinds,
-    ::testing::Values(OtherKind{"jobset", "/spec/suspend", "job/{}-node-0", "/spec/activeDeadlineSeconds"},
-                      OtherKind{"pytorchjob", "/spec/runPolicy/suspend", "pytorchjob/{}",
-                                "/spec/runPolicy/activeDeadlineSeconds"},
-                      OtherKind{"trainjob", "/spec/suspend", "trainjob/{}", "/spec/activeDeadlineSeconds"}),
+    ::testing::Values(OtherKind{"jobset", "/spec/suspend", "/spec/replicatedJobs/0/template/spec/activeDeadlineSeconds",
+                                "job/{}-node-0"},
+                      OtherKind{"pytorchjob", "/spec/runPolicy/suspend", "/spec/runPolicy/activeDeadlineSeconds", ""},
+                      OtherKind{"trainjob", "/spec/suspend", "/spec/activeDeadlineSeconds", ""}),
     [](const auto& info) { return info.param.kind; });
 
 // A node that is taken leaves room for half a gang. The scheduler starts none of it, and says why.
