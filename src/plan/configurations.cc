@@ -73,9 +73,9 @@ std::vector<TriedWay> Configurations::Try(int64_t ranks, std::optional<ShardMode
       }
     }
   };
-  // Shards within a machine, copies across machines. Our engine always splits over all ranks.
+  // Shards within a machine, copies across machines.
   const int64_t machine = device_.gpus();
-  const bool is_hybrid = !framework_.is_ours() && machine > 1 && ranks > machine && ranks % machine == 0;
+  const bool is_hybrid = machine > 1 && ranks > machine && ranks % machine == 0;
   for (const ShardMode each : shards) {
     add(each, 0);
     if (is_hybrid && (each == ShardMode::kFull || each == ShardMode::kGradients)) add(each, machine);

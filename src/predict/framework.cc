@@ -86,9 +86,9 @@ std::string Framework::Basis(const std::string& gpu) const {
   return fmt::format("estimated as {}: {}, {}", name, part("time", time_evidence), part("memory", memory_evidence));
 }
 
-StepSize SizeOfStep(const RunSpec& spec, int64_t replicas) {
+StepSize SizeOfStep(const RunSpec& spec) {
   return {.tokens = static_cast<double>(spec.seq_length),
-          .ranks = static_cast<double>(spec.ranks * replicas),
+          .ranks = static_cast<double>(spec.ranks),
           .parameters = static_cast<double>(CountParameters(spec))};
 }
 
@@ -173,10 +173,9 @@ std::pair<RunSpec, Framework> AsPriced(const Framework& framework, const RunSpec
   if (!IsQuantized(step.precision)) step.scaling = "none";
   step.communicator.clear();
   if (step.shard == ShardMode::kFull) as.overlap = framework.overlap_full;
-  if (step.shard_ranks > 0) {
-    as.replicas = step.ranks / step.shard_ranks;
-    step.ranks = std::exchange(step.shard_ranks, 0);
-    if (step.ranks == 1) step.shard = ShardMode::kNone;
+  if (step.shard_ranks == 1) {  // each rank has a copy
+    step.shard_ranks = 0;
+    step.shard = ShardMode::kNone;
   }
   Canonicalize(step);
   return priced;

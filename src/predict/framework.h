@@ -104,11 +104,11 @@ struct PublishedEvidence {
 
 // How large a step is, in each way in which predictions lead away from known steps.
 struct StepSize {
-  double tokens = 0;      // of a sequence
-  double ranks = 0;       // of all replicas
+  double tokens = 0;  // of a sequence
+  double ranks = 0;
   double parameters = 0;  // of the model
 };
-StepSize SizeOfStep(const RunSpec& spec, int64_t replicas = 1);
+StepSize SizeOfStep(const RunSpec& spec);
 
 // By what the logarithm of an interval's factor grows from a known step to one of another size: 1 for the same size.
 // Rows that one other row corrected set it (docs/prediction-accuracy.md).
@@ -150,7 +150,6 @@ struct Framework {
   double start_s = 2;                            // process start, on a GPU; on an H200 it took one to three seconds
   std::map<std::string, Recomputed> recomputes;  // by policy: full, selective
   Recomputed again;                              // for the step that is priced
-  int64_t replicas = 1;                          // of that step: groups of ranks, each with a full copy
   bool plans = true;                             // this engine: the planner gives the memory
   FrameworkMemory memory;
   PublishedEvidence time_evidence;
@@ -197,8 +196,7 @@ class Frameworks {
 std::string NotEstimated(const Framework& framework, const RunSpec& spec);
 
 // Returns our engine's step on which a point's predicted time is based, and the framework with what applies to the
-// point: what it recomputes, and whether it compiles. The step's ranks are one sharding group, and `replicas` is the
-// number of groups. Count ranks by the point itself. REQUIRES: NotEstimated is empty.
+// point: what it recomputes, and whether it compiles. REQUIRES: NotEstimated is empty.
 std::pair<RunSpec, Framework> AsPriced(const Framework& framework, const RunSpec& spec);
 
 // Peak memory of a GPU, in bytes. REQUIRES: NotEstimated is empty, and framework.plans is false.

@@ -85,8 +85,7 @@ class Rates {
     attention_per_s_ = bf16 * own("attention", efficiency.attention);
     efficiency_ = efficiency;
     efficiency_.link = costs.spec.ranks > 1 ? own("link", efficiency.link) : efficiency.link;
-    efficiency_.network = costs.spec.ranks * framework.replicas > device.domain() ? own("network", efficiency.network)
-                                                                                  : efficiency.network;
+    efficiency_.network = costs.spec.ranks > device.domain() ? own("network", efficiency.network) : efficiency.network;
   }
 
   double LaunchSeconds(const CallCost& call) const { return call.IsTwo(framework_) ? 2 * launch_s_ : launch_s_; }
@@ -124,18 +123,14 @@ class Rates {
     return bytes / bytes_per_s_;
   }
 
-  // `ranks`: those of the step, of which the framework has replicas.
-  double WireSeconds(const CallCost& call, int64_t ranks) const {
+  double WireSeconds(const CallCost& call) const {
     const double share = call.is_mean ? framework_.reduced_bytes / kReducedBytes : 1;
     const bool twice = call.collective == engine::Collective::kAllReduce;
     double seconds = CollectiveSeconds(share * call.wire_bytes, twice, call.group, device_, efficiency_);
-    if (call.is_mean && framework_.replicas > 1) {  // each part, among the ranks that hold the same one
-      const auto copies = static_cast<double>(framework_.replicas);
-      const double part =
-          share * call.collective_bytes /
-          (call.collective == engine::Collective::kReduceScatter ? static_cast<double>(call.group.ranks) : 1);
-      seconds +=
-          CollectiveSeconds(2 * (copies - 1) / copies * part, true, {framework_.replicas, ranks}, device_, efficiency_);
+    if (!framework_.is_ours() && call.copies.ranks > 1) {
+      const auto copies = static_cast<double>(call.copies.ranks);
+      const double part = share * call.collective_bytes / static_cast<double>(call.group.ranks);
+      seconds += CollectiveSeconds(2 * (copies - 1) / copies * part, true, call.copies, device_, efficiency_);
     }
     return seconds;
   }
@@ -222,7 +217,7 @@ void Scale(StepForecast& forecast, double factor) {
   }
 }
 
-// Whether steps like it were measured, on any device. No step whose ranks share products was.
+// Whether steps like it were measured, on any device. No step was whose ranks share products.
 bool IsLikeMeasuredSteps(const RunSpec& spec) { return spec.tensor_parallel == 1; }
 
 // Returns the spread that published rows show for the step. No rows cover processors, fp32, TF32 or 4 bits.
@@ -230,7 +225,7 @@ std::optional<double> SpreadOfRows(const RunSpec& spec, const Device& device, co
   const bool has_rows =
       spec.precision != Precision::kFp32 && spec.precision != Precision::kTf32 && spec.precision != Precision::kNvfp4;
   if (device.is_cpu() || !has_rows || !IsLikeMeasuredSteps(spec)) return std::nullopt;
-  return framework.Spread(device.gpu, SizeOfStep(spec, framework.replicas));
+  return framework.Spread(device.gpu, SizeOfStep(spec));
 }
 
 // Times calls by measurements of the same class on the device, where they exist, and by its rates otherwise.
@@ -244,7 +239,7 @@ class Times {
         rates_(rates) {
     // Measurements between ranks include the wait.
     const bool waits = !device.is_cpu() && (device.measured.empty() || !framework.is_ours());
-    if (waits) straggle_ = framework.straggle * ExpectedLargest(ranks_ * framework.replicas);
+    if (waits) straggle_ = framework.straggle * ExpectedLargest(ranks_);
     if (!device.measured.empty() && framework.is_ours()) measured_.emplace(device, costs.spec.ranks);
   }
 
@@ -268,7 +263,7 @@ class Times {
     if (measured_ && call.group.ranks == ranks_) {  // only collectives of all ranks were measured
       if (const auto time = measured_->Of(call.shape)) return Counted(*time);
     }
-    return rates_.WireSeconds(call, ranks_);
+    return rates_.WireSeconds(call);
   }
   // The share of a collective's time that does not slow calls down.
   double overlap() const { return measured_ ? measured_->overlap() : overlap_; }
@@ -457,6 +452,10 @@ StepCosts CostsOf(RunSpec spec, const Device& device) {
       cost.is_mean = cost.kind == kTakeOff && cost.collective != engine::Collective::kAllGather &&
                      attrs.reduction == engine::Reduction::kMean;
       cost.collective_bytes = static_cast<double>(call.reads().front().bytes());
+      if (cost.is_mean && cost.collective == engine::Collective::kReduceScatter &&
+          micro_step + 1 < spec.grad_accumulation) {
+        cost.copies = mesh.GroupOf(program.rank, engine::MeshAxis::kReplica);
+      }
     }
     if (!device.measured.empty()) cost.shape = engine::CallShapeOf(call);
     costs.calls.push_back(cost);

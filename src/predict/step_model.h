@@ -36,6 +36,9 @@ struct CallCost {
   engine::RankGroup group = {};                     // among which it is
   engine::MeshAxes axes = engine::MeshAxes::All();  // along which that group lies
   bool is_mean = false;                             // of gradients
+  // The ranks with copies of this part of the gradients, whose average this engine takes once a step, and not after
+  // this call. Other programs take it in every micro-step. One rank: there is nothing more to average.
+  engine::RankGroup copies = {};
   int32_t micro_step = 0;
   engine::OpKind kind = engine::OpKind::kPass;
   bool is_emulated = false;      // a product in a format that the device cannot multiply

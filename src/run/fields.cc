@@ -144,8 +144,7 @@ const Field kFields[] = {
      "ZeRO-2, SHARD_GRAD_OP) or full (weights, too: FSDP, ZeRO-3) (default none)",
      kChoices<ShardMode>, 0, 0, F::kSparesLoss},
     {"shard_ranks", &RunSpec::shard_ranks,
-     "other trainers: ranks that share what `shard` splits, such as those of a node; each such group has a copy (HSDP) "
-     "(default: all)",
+     "ranks that share what `shard` splits, such as those of a node; each such group has a copy (HSDP) (default: all)",
      "", 0, 1 << 16, F::kSparesLoss, "0"},
     {"state_precision", &RunSpec::state_precision,
      "format of master weights, gradients and moments (default fp32; stack: as precision)", "fp32|bf16", 0, 0},

@@ -181,12 +181,10 @@ std::vector<Problem> BeyondTheEngine(const RunSpec& spec) {
          {"trainer"}});
   }
   CheckTensorParallel(spec, problems);
-  if (spec.shard_ranks > 0) {
+  if (spec.shard_ranks == 1) {
     problems.push_back({"shard_ranks",
-                        fmt::format("ridgeline-train splits over all ranks, not over {} of {}: leave shard_ranks out, "
-                                    "or name another trainer",
-                                    spec.shard_ranks, spec.ranks),
-                        {"trainer"}});
+                        fmt::format("shard_ranks: 1 splits nothing, but shard is {}; use shard: none", spec.shard),
+                        {"shard"}});
   }
   return problems;
 }

@@ -215,6 +215,7 @@ TEST(Advise, TriesHybridSharding) {
   of_hybrid.fitting.assign(1, *hybrid);
   EXPECT_THAT(SweepOfAdvice(of_hybrid, about, p5, "torchtitan"), HasSubstr("shard_ranks: [8"));
   EXPECT_EQ(Says(Advise(AboutTwoLayers(8, 4096), p5, torchtitan), "shard").find("over 8"), std::string::npos);
+  EXPECT_THAT(Says(Advise(about, p5), "shard"), HasSubstr("full over 8 ")) << "this engine does it, too";
 }
 
 TEST(Advise, OtherDevicesAreHeldBesideIt) {

@@ -327,10 +327,10 @@ TEST(Spec, GroupsOfRanksThatShareWhatIsSplitDivideTheRanks) {
 }
 
 TEST(Spec, TheEngineSaysWhatItCannotDoYet) {
-  const auto groups = BeyondTheEngine(Good(OnRanks(8, {{"shard", "full"}, {"shard_ranks", 4}})));
+  EXPECT_THAT(BeyondTheEngine(Good(OnRanks(8, {{"shard", "full"}, {"shard_ranks", 4}}))), IsEmpty());
+  const auto groups = BeyondTheEngine(Good(OnRanks(8, {{"shard", "full"}, {"shard_ranks", 1}})));
   ASSERT_EQ(groups.size(), 1U);
-  EXPECT_EQ(groups[0].message,
-            "ridgeline-train splits over all ranks, not over 4 of 8: leave shard_ranks out, or name another trainer");
+  EXPECT_EQ(groups[0].message, "shard_ranks: 1 splits nothing, but shard is full; use shard: none");
   EXPECT_THAT(BeyondTheEngine(Good(OnRanks(8, Json::object()))), IsEmpty());
   const auto beyond = BeyondTheEngine(Good(OnRanks(8, {{"tensor_parallel", 2}, {"pipeline_parallel", 2}})));
   ASSERT_EQ(beyond.size(), 1U);

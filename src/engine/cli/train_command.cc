@@ -29,6 +29,7 @@
 #include "ridgeline/sealed_json.h"
 #include "ridgeline/standard_streams.h"
 #include "run/names.h"
+#include "run/parallelism.h"
 #include "run/result.h"
 #include "run/sagemaker.h"
 #include "run/spec.h"
@@ -114,8 +115,9 @@ void PrintResult(const RunSpec& spec, const RunResult& r) {
     fmt::print("  loss    {:.4f} -> {:.4f}\n", r.loss.front(), r.loss.back());
   }
   if (spec.ranks > 1) {
-    fmt::print("  ranks   {}, shard: {}, communicator: {}; memory is a rank's\n", spec.ranks, spec.shard,
-               PrintableLine(r.communicator));
+    const std::string words = ParallelWords(spec);
+    fmt::print("  ranks   {}{}, shard: {}, communicator: {}; memory is a rank's\n", spec.ranks,
+               words.empty() ? "" : fmt::format(" ({})", words), spec.shard, PrintableLine(r.communicator));
   }
   fmt::print("  memory  planned peak {}", FormatBytes(r.memory.planned_peak_bytes));
   if (r.memory.rss_peak_bytes > 0) {

@@ -73,7 +73,7 @@ class VirtualCommunicator final : public Communicator {
 
  private:
   std::unique_ptr<Communicator> NewGroup(MeshAxes grouping) override {
-    return std::make_unique<VirtualCommunicator>(Mesh({.data = mesh().RanksAlong(grouping)}));
+    return std::make_unique<VirtualCommunicator>(Mesh({.shard = mesh().RanksAlong(grouping)}));
   }
 };
 

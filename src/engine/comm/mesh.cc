@@ -11,7 +11,7 @@
 namespace ridgeline::engine {
 namespace {
 
-constexpr const char* kAxisNames[kAxisCount] = {"tensor", "context", "data", "pipeline"};
+constexpr const char* kAxisNames[kAxisCount] = {"tensor", "context", "shard", "replica", "pipeline"};
 
 MeshAxis AxisAt(size_t i) { return static_cast<MeshAxis>(i); }
 
@@ -73,7 +73,8 @@ std::vector<MeshAxes> Mesh::Groupings() const {
 Mesh MeshOf(const RunSpec& spec) {
   return Mesh({.tensor = spec.tensor_parallel,
                .context = spec.context_parallel,
-               .data = DataParallelRanks(spec),
+               .shard = ShardRanks(spec),
+               .replica = DataParallelRanks(spec) / ShardRanks(spec),
                .pipeline = spec.pipeline_parallel});
 }
 

@@ -17,10 +17,11 @@ namespace ridgeline::engine {
 enum class MeshAxis : uint8_t {
   kTensor,   // the products of each layer
   kContext,  // each sequence
-  kData,     // the batch
+  kShard,    // the batch, and what `shard` splits
+  kReplica,  // the batch alone: each has a copy of the same part
   kPipeline  // the layers
 };
-inline constexpr size_t kAxisCount = 4;
+inline constexpr size_t kAxisCount = 5;
 
 // A set of axes.
 class MeshAxes {
@@ -46,7 +47,10 @@ class MeshAxes {
 };
 constexpr MeshAxes operator|(MeshAxis a, MeshAxis b) { return MeshAxes(a) | MeshAxes(b); }
 
-// "tensor", "context+data"; "all" for all axes.
+// Ranks that differ in these axes alone are data-parallel: each has its own rows of the batch.
+inline constexpr MeshAxes kDataAxes = MeshAxis::kShard | MeshAxis::kReplica;
+
+// "tensor", "shard+replica"; "all" for all axes.
 std::string AxesText(MeshAxes axes);
 
 // Ranks at equal distances: first, first + stride, and so on.
@@ -62,7 +66,8 @@ struct RankGroup {
 struct MeshSizes {
   int64_t tensor = 1;
   int64_t context = 1;
-  int64_t data = 1;
+  int64_t shard = 1;
+  int64_t replica = 1;
   int64_t pipeline = 1;
 };
 
@@ -71,7 +76,8 @@ class Mesh {
   // One rank.
   Mesh() = default;
   // REQUIRES: no size is below 1.
-  explicit Mesh(const MeshSizes& sizes) : sizes_{sizes.tensor, sizes.context, sizes.data, sizes.pipeline} {}
+  explicit Mesh(const MeshSizes& sizes)
+      : sizes_{sizes.tensor, sizes.context, sizes.shard, sizes.replica, sizes.pipeline} {}
 
   int64_t ranks() const;
   int64_t size(MeshAxis axis) const { return sizes_[static_cast<size_t>(axis)]; }
@@ -90,7 +96,7 @@ class Mesh {
   bool operator==(const Mesh&) const = default;
 
  private:
-  std::array<int64_t, kAxisCount> sizes_ = {1, 1, 1, 1};
+  std::array<int64_t, kAxisCount> sizes_ = {1, 1, 1, 1, 1};
 };
 
 // REQUIRES: the spec is canonical and checked.

@@ -9,7 +9,7 @@ TensorGroup::TensorGroup(Trace& trace, Flights& flights, const RunSpec& spec, in
       place_(flights.mesh().PlaceOf(rank, MeshAxis::kTensor)),
       tokens_(spec.batch_size * spec.seq_length),
       splits_tokens_(ranks_ > 1 && spec.sequence_parallel.value_or(true)),
-      first_token_(flights.mesh().PlaceOf(rank, MeshAxis::kData) * tokens_ +
+      first_token_(flights.mesh().PlaceOf(rank, kDataAxes) * tokens_ +
                    (splits_tokens_ ? place_ * (tokens_ / ranks_) : 0)) {}
 
 TensorGroup::Arriving TensorGroup::Gather(Tensor own) {

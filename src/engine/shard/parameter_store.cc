@@ -8,10 +8,14 @@
 namespace ridgeline::engine {
 namespace {
 
-// Alignment of parameters in a group and of a rank's part: whole cache lines and vectors in every dtype.
+// Alignment of parameters in a group, of a rank's part, and of what a replica reduces of it: whole cache lines and
+// vectors in every dtype.
 constexpr int64_t kAlignElements = 64;
 
-int64_t Aligned(int64_t elements) { return (elements + kAlignElements - 1) / kAlignElements * kAlignElements; }
+int64_t Aligned(int64_t elements, int64_t pieces = 1) {
+  const int64_t multiple = kAlignElements * pieces;
+  return (elements + multiple - 1) / multiple * multiple;
+}
 
 // out = x + y; out may be either.
 void AddElements(Trace& trace, Tensor x, Tensor y, Tensor out) { DropoutAdd(trace, x, y, out, 0, {}); }
@@ -29,15 +33,16 @@ ParameterStore::ParameterStore(Trace& trace, Flights& flights, const ModelShape&
       recipe_(recipe),
       options_(options),
       flights_(flights),
-      world_(flights.mesh().size(MeshAxis::kData)),
-      place_(flights.mesh().PlaceOf(options.rank, MeshAxis::kData)),
+      shard_ranks_(flights.mesh().size(MeshAxis::kShard)),
+      shard_place_(flights.mesh().PlaceOf(options.rank, MeshAxis::kShard)),
+      replicas_(flights.mesh().size(MeshAxis::kReplica)),
       tensor_ranks_(flights.mesh().size(MeshAxis::kTensor)),
       tensor_place_(flights.mesh().PlaceOf(options.rank, MeshAxis::kTensor)),
       group_of_(shape.parameters.size()),
       offset_of_(shape.parameters.size()),
       has_gradient_(shape.parameters.size()),
       states_(shape.parameters.size()) {
-  if (sharded()) {
+  if (moves()) {
     for (const std::vector<int>& group : shape.groups) {
       std::vector<int> quantized;
       std::vector<int> others;
@@ -72,20 +77,19 @@ void ParameterStore::AddGroup(const std::vector<int>& parameters) {
   for (const int parameter : parameters) {
     const auto p = static_cast<size_t>(parameter);
     group_of_[p] = static_cast<int>(groups_.size());
-    offset_of_[p] = sharded() ? Aligned(group.size) : group.size;
+    offset_of_[p] = moves() ? Aligned(group.size) : group.size;
     group.size = offset_of_[p] + ShareOf(parameter).elements();
   }
   group.members = parameters;
   group.part = group.size;
-  if (sharded()) {
-    group.part = Aligned((group.size + world_ - 1) / world_);
-    group.size = group.part * world_;
+  if (moves()) {
+    group.part = Aligned((group.size + shard_ranks_ - 1) / shard_ranks_, replicas_);
+    group.size = group.part * shard_ranks_;
   }
-  group.updated = options_.shard == ShardMode::kNone ? group.size : group.part;
   const bool quantized = QuantizedOf(parameters.front()) != nullptr;
   if (quantized) {
     for (const int parameter : parameters) AddCodes(parameter);
-  } else if (options_.shard == ShardMode::kFull && sharded()) {
+  } else if (options_.shard == ShardMode::kFull && in_parts()) {
     group.work = trace_.Persistent(recipe_.compute, 1, group.part, Category::kParameters);
   } else {
     group.whole = trace_.Persistent(recipe_.compute, 1, group.size, Category::kParameters);
@@ -93,10 +97,10 @@ void ParameterStore::AddGroup(const std::vector<int>& parameters) {
   }
   if (recipe_.master != Master::kNone) {
     const DType dtype = quantized || recipe_.master == Master::kWhole ? DType::kF32 : DType::kI16;
-    group.master = trace_.Persistent(dtype, 1, group.updated, Category::kParameters);
+    group.master = trace_.Persistent(dtype, 1, group.part, Category::kParameters);
   }
-  group.m = trace_.Persistent(recipe_.moments, 1, group.updated, Category::kOptimizer);
-  group.v = trace_.Persistent(recipe_.moments, 1, group.updated, Category::kOptimizer);
+  group.m = trace_.Persistent(recipe_.moments, 1, group.part, Category::kOptimizer);
+  group.v = trace_.Persistent(recipe_.moments, 1, group.part, Category::kOptimizer);
   groups_.push_back(group);
   for (const int parameter : parameters) {
     ParameterState& state = states_[static_cast<size_t>(parameter)];
@@ -126,20 +130,20 @@ Tensor ParameterStore::ViewOf(int parameter, Tensor flat) const {
 
 ParameterStore::Range ParameterStore::Kept(int parameter) const {
   const Group& group = GroupOf(parameter);
-  const int64_t begin = group.updated < group.size ? place_ * group.part : 0;  // in the group
+  const int64_t begin = shard_place_ * group.part;  // in the group
   const int64_t offset = offset_of_[static_cast<size_t>(parameter)];
   const int64_t elements = ShareOf(parameter).elements();
   const int64_t first = std::clamp<int64_t>(begin - offset, 0, elements);
-  const int64_t last = std::clamp<int64_t>(begin + group.updated - offset, 0, elements);
+  const int64_t last = std::clamp<int64_t>(begin + group.part - offset, 0, elements);
   return {first, last - first, offset + first - begin};
 }
 
-Tensor ParameterStore::PartOf(int parameter, Tensor updated) const {
+Tensor ParameterStore::PartOf(int parameter, Tensor part) const {
   const Range kept = Kept(parameter);
-  if (!updated.defined() || kept.count == 0) return {};
+  if (!part.defined() || kept.count == 0) return {};
   const Share& share = ShareOf(parameter);
-  const Tensor part = updated.Cols(kept.at, kept.count);
-  return kept.count == share.elements() ? part.Reshape(share.rows(), share.cols()) : part;
+  const Tensor own = part.Cols(kept.at, kept.count);
+  return kept.count == share.elements() ? own.Reshape(share.rows(), share.cols()) : own;
 }
 
 Tensor ParameterStore::Weight(int parameter) {
@@ -173,7 +177,7 @@ void ParameterStore::Gather(int id) {
   Group& group = groups_[static_cast<size_t>(id)];
   if (group.gathered.defined()) return;
   group.gathered = trace_.Temporary(recipe_.compute, 1, group.size, Category::kParameters);
-  group.gathering = flights_.AllGather(MeshAxis::kData, group.work, group.gathered);
+  group.gathering = flights_.AllGather(MeshAxis::kShard, group.work, group.gathered);
 }
 
 // Weights that the next window uses stay, or are in flight.
@@ -202,15 +206,15 @@ ParameterAccess::Gradient ParameterStore::NextGradient(int parameter) {
 }
 
 void ParameterStore::NewSum(Group& group) {
-  if (!sharded()) {
+  if (!moves()) {
     // Sums over ranks are fp32.
     const bool is_term = std::ranges::any_of(group.members, [&](int p) { return Copies(p).count > 0; });
     group.sum = NewGradient(is_term ? DType::kF32 : recipe_.gradients, group.size);
     return;
   }
-  group.sum = options_.shard == ShardMode::kNone ? NewGradient(DType::kF32, group.size)  // the update reads it
-                                                 : trace_.Temporary(DType::kF32, 1, group.size, Category::kGradients);
-  FillPadding(group, group.sum);  // it would count in the gradient norm
+  group.sum = in_parts() ? trace_.Temporary(DType::kF32, 1, group.size, Category::kGradients)
+                         : NewGradient(DType::kF32, group.size);  // the update reads it
+  FillPadding(group, group.sum);                                  // it would count in the gradient norm
 }
 
 void ParameterStore::FillPadding(const Group& group, Tensor flat) {
@@ -265,13 +269,13 @@ void ParameterStore::LandCopies(Group& group) {
 
 void ParameterStore::GradientDone(int parameter) {
   Group& group = GroupOf(parameter);
-  const bool in_parts = options_.shard == ShardMode::kGradients || options_.shard == ShardMode::kFull;
-  const bool reduces = last_micro_step_ || (sharded() && in_parts);
+  const bool keeps_parts = options_.shard == ShardMode::kGradients || options_.shard == ShardMode::kFull;
+  const bool reduces = last_micro_step_ || (in_parts() && keeps_parts);
   if (reduces) SumCopies(parameter);
   if (++group.members_done < group.members.size()) return;
   group.members_done = 0;
   if (!reduces) return;
-  if (sharded()) {
+  if (moves()) {
     ReduceAlongData(group);
   } else {
     group.gradient = group.sum;
@@ -282,13 +286,13 @@ void ParameterStore::GradientDone(int parameter) {
 
 void ParameterStore::ReduceAlongData(Group& group) {
   LandCopies(group);
-  if (options_.shard == ShardMode::kNone) {
+  if (!in_parts()) {
     group.gradient = group.sum;
-    return BeginReduction(group, flights_.AllReduce(MeshAxis::kData, group.sum));
+    return BeginReduction(group, flights_.AllReduce(MeshAxis::kReplica, group.sum));
   }
   const bool first = !group.gradient.defined();
-  if (first) group.gradient = NewGradient(recipe_.gradients, group.part);
-  const Flight flight = flights_.ReduceScatter(MeshAxis::kData, group.sum, group.gradient, !first);
+  if (first) group.gradient = NewGradient(replicas_ > 1 ? DType::kF32 : recipe_.gradients, group.part);
+  const Flight flight = flights_.ReduceScatter(MeshAxis::kShard, group.sum, group.gradient, !first);
   group.sum = {};
   for (const int parameter : group.members) has_gradient_[static_cast<size_t>(parameter)] = false;
   BeginReduction(group, flight);
@@ -305,12 +309,28 @@ void ParameterStore::BeginReduction(const Group& group, const Flight& flight) {
 }
 
 void ParameterStore::LandReductions() {
+  LandAverages();
   for (const Reducing& reduction : reducing_) {
-    LandCopies(groups_[static_cast<size_t>(reduction.group)]);
+    Group& group = groups_[static_cast<size_t>(reduction.group)];
+    LandCopies(group);
     flights_.Land(reduction.flight);
-    if (reduction.final) Reduced(groups_[static_cast<size_t>(reduction.group)], reduction.layer);
+    if (!reduction.final) continue;
+    if (in_parts() && replicas_ > 1) {
+      averaging_.push_back(reduction);
+      averaging_.back().flight = flights_.AllReduce(MeshAxis::kReplica, group.gradient);
+    } else {
+      Reduced(group, reduction.layer);
+    }
   }
   reducing_.clear();
+}
+
+void ParameterStore::LandAverages() {
+  for (const Reducing& average : averaging_) {
+    flights_.Land(average.flight);
+    Reduced(groups_[static_cast<size_t>(average.group)], average.layer);
+  }
+  averaging_.clear();
 }
 
 void ParameterStore::Reduced(Group& group, int64_t layer) {
@@ -343,6 +363,7 @@ void ParameterStore::AddSquares(const Group& group) {
 
 void ParameterStore::FinishStep() {
   LandReductions();
+  LandAverages();
   if (waits()) {
     trace_.SetPhase(Phase::kOptimizer);
     for (const Waiting& waiting : waiting_) {
@@ -351,8 +372,7 @@ void ParameterStore::FinishStep() {
       AddSquares(groups_[static_cast<size_t>(waiting.group)]);
     }
     trace_.SetLayer(-1);
-    const bool in_parts = sharded() && options_.shard != ShardMode::kNone;
-    flights_.SumOverRanks(in_parts ? MeshAxis::kTensor | MeshAxis::kData : MeshAxis::kTensor, squared_sum_);
+    flights_.SumOverRanks(MeshAxis::kTensor | MeshAxis::kShard, squared_sum_);
     const Tensor scale = trace_.Temporary(DType::kF32, 1, 1, Category::kWorkspace);
     if (options_.loss_scale.defined()) {
       LossScale(trace_, squared_sum_, options_.loss_scale, grad_norm_, scale, options_.grad_clip);
@@ -382,8 +402,8 @@ void ParameterStore::UpdateWeights(Group& group, Tensor scale) {
     UpdateCodes(group, scale);
   } else {
     Adam(trace_, group.work, group.master, group.m, group.v, group.gradient, scale, options_.adam, options_.loss_scale);
-    if (group.whole.defined() && group.updated < group.size) {
-      returning_.push_back(flights_.AllGather(MeshAxis::kData, group.work, group.whole));
+    if (group.whole.defined() && in_parts()) {
+      returning_.push_back(flights_.AllGather(MeshAxis::kShard, group.work, group.whole));
     }
   }
   trace_.SetPhase(phase);
@@ -404,8 +424,8 @@ void ParameterStore::UpdateCodes(Group& group, Tensor scale) {
   const Tensor own = OwnPart(group, weights);
   Adam(trace_, own, group.master, group.m, group.v, group.gradient, scale, options_.adam, options_.loss_scale);
   updated_ = Update{weights, {}, group_of_[static_cast<size_t>(group.members.front())]};
-  if (group.updated < group.size) {
-    updated_->gathering = flights_.AllGather(MeshAxis::kData, own, weights);
+  if (in_parts()) {
+    updated_->gathering = flights_.AllGather(MeshAxis::kShard, own, weights);
   } else {
     QuantizeUpdated();
   }

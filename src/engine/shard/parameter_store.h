@@ -1,6 +1,6 @@
 // Holds the parameters' state, hands out whole weights, takes gradients and records the optimizer's updates.
 //
-// Ranks along the data axis have their own rows of the batch, and share the model in one of four ways:
+// Data-parallel ranks have their own rows of the batch, and share the model in one of four ways:
 //   none       every rank has all of it; gradients are averaged over the ranks (all-reduce) before the update
 //   optimizer  every rank has the weights, and its part of moments and master weights: gradients are reduce-scattered,
 //              and the updated weights are gathered (ZeRO-1: Rajbhandari et al., "ZeRO", 2020)
@@ -9,11 +9,14 @@
 //   full       every rank has its part of everything: weights are gathered for use and dropped, gradients are
 //              reduce-scattered (FSDP: Zhao et al., "PyTorch FSDP", 2023)
 //
+// With several groups of ranks that share it (HSDP), parts go to the ranks along the shard axis, and each group has a
+// copy: the parts of gradients are averaged along the replica axis, in fp32, when the last micro-step's are reduced.
+//
 // Gradients are reduced in fp32. A group of parameters (ModelShape::groups) moves at once. It is laid out as one flat
-// array that is cut into equal parts, one a rank; the last may hold nothing but padding. Movement overlaps with
-// computation. Weights are gathered while the ones used before them compute, so two windows of weights live at once. (A
-// window is what is used between two calls of EndUse, such as a layer.) A group's gradients are reduced during the
-// backward pass of the group after it, and live until then.
+// array that is cut into equal parts, one a rank of the shard axis; the last may hold nothing but padding. Movement
+// overlaps with computation. Weights are gathered while the ones used before them compute, so two windows of weights
+// live at once. (A window is what is used between two calls of EndUse, such as a layer.) A group's gradients are
+// reduced during the backward pass of the group after it, and live until then.
 //
 // A weight that is kept as codes is whole on every rank, and its group has only such weights. It exists as numbers only
 // during its update: its group is updated in a temporary, from the master weights or from the codes, and quantized
@@ -22,10 +25,11 @@
 //
 // Ranks along the tensor axis have shares of the parameters (Parameter::share). What several of them have alike has the
 // same gradient on all: gradients that are terms of a sum over the axis, as the norms' are, are summed before they go
-// along the data axis. In the gradients' norm it counts on one rank.
+// along the data axes. In the gradients' norm it counts on one rank.
 //
 // With one micro-step and neither clipping nor loss scaling, a parameter is updated as soon as its gradient is done. So
-// the gradients of more than two groups never live at once. Otherwise they are kept until the end of the step.
+// the gradients of more than two groups never live at once, and of a third its part in HSDP. Otherwise they are kept
+// until the end of the step.
 #pragma once
 
 #include <cstdint>
@@ -92,7 +96,7 @@ class ParameterStore final : public ParameterAccess {
   void FinishStep();
 
   // values, fp32 = their maximum over the ranks.
-  void MaxOverRanks(Tensor values) { flights_.MaxOverRanks(MeshAxis::kTensor | MeshAxis::kData, values); }
+  void MaxOverRanks(Tensor values) { flights_.MaxOverRanks(kDataAxes | MeshAxis::kTensor, values); }
 
   const std::vector<ParameterState>& states() const { return states_; }
   Tensor grad_norm() const { return grad_norm_; }  // (1, 1) fp32; undefined if no update waits for it
@@ -109,11 +113,10 @@ class ParameterStore final : public ParameterAccess {
   };
   struct Group {
     std::vector<int> members;   // parameters
-    int64_t size = 0;           // elements, padding included: world * part
-    int64_t part = 0;           // elements of one rank
-    int64_t updated = 0;        // elements that this rank updates: its part, or all
+    int64_t size = 0;           // elements, padding included: shard_ranks_ * part
+    int64_t part = 0;           // elements that this rank updates
     Tensor whole;               // the weights, (1, size), if this rank keeps them whole
-    Tensor work, master, m, v;  // of the elements that this rank updates
+    Tensor work, master, m, v;  // of this rank's part
     Tensor gathered;            // full: the weights, (1, size), while in use or in flight
     std::optional<Flight> gathering;
     Tensor sum;                       // of the gradients of this rank's rows, (1, size)
@@ -124,7 +127,7 @@ class ParameterStore final : public ParameterAccess {
   // Whether updates wait for all gradients, because their norm decides.
   bool waits() const { return options_.grad_clip > 0 || options_.loss_scale.defined(); }
   struct Reducing {
-    Flight flight;  // along the data axis
+    Flight flight;  // along a data axis
     int group = 0;
     bool final = false;  // of the last micro-step
     int64_t layer = -1;
@@ -142,10 +145,12 @@ class ParameterStore final : public ParameterAccess {
   struct Range {
     int64_t first = 0;  // in the parameter
     int64_t count = 0;
-    int64_t at = 0;  // in the group's updated tensors
+    int64_t at = 0;  // in the tensors of this rank's part of the group
   };
 
-  bool sharded() const { return world_ > 1; }
+  // Whether parameters move in groups.
+  bool moves() const { return shard_ranks_ * replicas_ > 1; }
+  bool in_parts() const { return shard_ranks_ > 1; }
   Group& GroupOf(int parameter) { return groups_[static_cast<size_t>(group_of_[static_cast<size_t>(parameter)])]; }
   const Group& GroupOf(int parameter) const {
     return groups_[static_cast<size_t>(group_of_[static_cast<size_t>(parameter)])];
@@ -158,13 +163,11 @@ class ParameterStore final : public ParameterAccess {
   void AddCodes(int parameter);
   // Returns the parameter's view, (rows, cols), in a tensor of its whole group.
   Tensor ViewOf(int parameter, Tensor flat) const;
-  // Returns the range of the parameter that this rank updates, and its view in a tensor of the group's updated
-  // elements.
+  // Returns the range of the parameter that this rank updates, and its view in a tensor of this rank's part of the
+  // group.
   Range Kept(int parameter) const;
-  Tensor PartOf(int parameter, Tensor updated) const;
-  Tensor OwnPart(const Group& group, Tensor whole) const {
-    return group.updated < group.size ? whole.Cols(place_ * group.part, group.part) : whole;
-  }
+  Tensor PartOf(int parameter, Tensor part) const;
+  Tensor OwnPart(const Group& group, Tensor whole) const { return whole.Cols(shard_place_ * group.part, group.part); }
   void Gather(int group);
   Tensor NewGradient(DType dtype, int64_t elements);
   void NewSum(Group& group);
@@ -174,13 +177,15 @@ class ParameterStore final : public ParameterAccess {
   void SumCopies(int parameter);
   void LandCopies(Group& group);
   // Adds the squares of the group's gradients to squared_sum_, or aside if another rank counts them, since all ranks'
-  // plans must have one size. Ranks along the data axis have different pieces, so it runs where no plan has its peak.
+  // plans must have one size. Ranks along the shard axis have different pieces, so it runs where no plan has its peak.
   void AddSquares(const Group& group);
-  // Begins to reduce the gradients of a group along the data axis.
+  // Begins to reduce the gradients of a group along the data axes.
   void ReduceAlongData(Group& group);
-  // `flight`, along the data axis, and the group's sums of copies land during the backward pass of the next group.
+  // `flight`, along the data axes, and the group's sums of copies land during the backward pass of the next group.
+  // Averages of parts over the replicas begin then, and land during that of the group after it.
   void BeginReduction(const Group& group, const Flight& flight);
   void LandReductions();
+  void LandAverages();
   void Reduced(Group& group, int64_t layer);
   void UpdateWeights(Group& group, Tensor scale);
   void UpdateCodes(Group& group, Tensor scale);
@@ -191,8 +196,9 @@ class ParameterStore final : public ParameterAccess {
   const Recipe& recipe_;
   ParameterStoreOptions options_;
   Flights& flights_;
-  const int64_t world_;         // data-parallel ranks
-  const int64_t place_;         // this rank's place among them
+  const int64_t shard_ranks_;  // data-parallel ranks that have parts of one copy
+  const int64_t shard_place_;
+  const int64_t replicas_;      // copies
   const int64_t tensor_ranks_;  // those that share the products of this one
   const int64_t tensor_place_;
   std::vector<Group> groups_;
@@ -203,10 +209,11 @@ class ParameterStore final : public ParameterAccess {
   UseOrder uses_;
   size_t window_ = 0;
   bool window_open_ = false;
-  std::vector<Reducing> reducing_;  // of one layer
-  std::optional<Update> updated_;   // quantized weights that are still numbers
-  std::vector<Flight> returning_;   // optimizer: updated weights in flight
-  std::vector<Waiting> waiting_;    // finished groups, to be updated at the end of the step
+  std::vector<Reducing> reducing_;   // of one layer
+  std::vector<Reducing> averaging_;  // parts, along the replica axis
+  std::optional<Update> updated_;    // quantized weights that are still numbers
+  std::vector<Flight> returning_;    // optimizer: updated weights in flight
+  std::vector<Waiting> waiting_;     // finished groups, to be updated at the end of the step
   Tensor grad_norm_;
   Tensor squared_sum_;
   Tensor aside_;  // the sum of squares that other ranks along the tensor axis count

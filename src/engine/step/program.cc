@@ -147,7 +147,7 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
 StepProgram TraceStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
   StepProgram program;
   UseOrder uses;
-  if (DataParallelRanks(spec) > 1 && spec.shard == ShardMode::kFull) {  // the next weights are gathered ahead
+  if (ShardRanks(spec) > 1 && spec.shard == ShardMode::kFull) {  // the next weights are gathered ahead
     StepProgram ahead;
     uses = RecordStep(spec, keep_gradients, rank, {}, ahead);
   }

@@ -33,9 +33,6 @@ std::string StoredDType(DType dtype) {
   return {};
 }
 
-// Whether data-parallel ranks hold parts.
-bool IsShardedAlongData(const RunSpec& spec) { return DataParallelRanks(spec) > 1 && spec.shard != ShardMode::kNone; }
-
 }  // namespace
 
 int64_t StateTensor::elements() const {
@@ -47,7 +44,7 @@ int64_t StateTensor::elements() const {
 TrainingState::TrainingState(const StepProgram& program, Executor& executor, Communicator& communicator)
     : executor_(executor),
       communicator_(communicator),
-      in_parts_(program.spec.tensor_parallel > 1 || IsShardedAlongData(program.spec)),
+      in_parts_(program.spec.tensor_parallel > 1 || ShardRanks(program.spec) > 1),
       tensor_place_(MeshOf(program.spec).PlaceOf(program.rank, MeshAxis::kTensor)) {
   for (size_t p = 0; p < program.states.size(); ++p) {
     const Parameter& parameter = program.shape.parameters[p];
@@ -58,7 +55,7 @@ TrainingState::TrainingState(const StepProgram& program, Executor& executor, Com
       any.first = state.first;
       any.offset = part.first_row * parameter.cols;
       any.share = parameter.share;
-      if (IsShardedAlongData(program.spec)) any.in_parts = MeshAxis::kData;
+      if (ShardRanks(program.spec) > 1) any.in_parts = MeshAxis::kShard;
       if (!parameter.share.is_whole()) any.in_parts = any.in_parts | MeshAxis::kTensor;
       StateTensor weight = any;
       weight.name = part.name;

@@ -23,7 +23,7 @@ constexpr uint32_t kDataStream = 0xda7a0000;
 class Rows {
  public:
   Rows(const RunSpec& spec, int64_t rank)
-      : batch_(spec.batch_size), ranks_(DataParallelRanks(spec)), place_(MeshOf(spec).PlaceOf(rank, MeshAxis::kData)) {}
+      : batch_(spec.batch_size), ranks_(DataParallelRanks(spec)), place_(MeshOf(spec).PlaceOf(rank, kDataAxes)) {}
   int64_t Number(int64_t sequence) const { return (sequence / batch_ * ranks_ + place_) * batch_ + sequence % batch_; }
 
  private:

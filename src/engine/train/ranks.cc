@@ -116,7 +116,7 @@ std::unique_ptr<Communicator> ConnectRanks(const RunSpec& spec) {
 }
 
 double MeanOverRanks(double value, Communicator& communicator) {
-  Communicator& ranks = communicator.Along(MeshAxis::kData);
+  Communicator& ranks = communicator.Along(kDataAxes);
   ranks.AllReduce(std::span(&value, 1), Reduction::kSum);
   return value / static_cast<double>(ranks.world());
 }

@@ -26,7 +26,7 @@ class EveryCommunicator : public ::testing::TestWithParam<Kind> {
       testing::WithGloo(GetParam().world, fn);
     } else {
       fn(*(GetParam().name == "self" ? MakeSelfCommunicator()
-                                     : MakeVirtualCommunicator(Mesh({.data = GetParam().world}))));
+                                     : MakeVirtualCommunicator(Mesh({.shard = GetParam().world}))));
     }
   }
   // The rank whose data a rank is assumed to have sent.

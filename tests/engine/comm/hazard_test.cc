@@ -34,20 +34,20 @@ TEST(Hazards, NoCollectiveTouchesWhatItsCallDoesNotDeclare) {
     OpRunner runner;
     CollectiveQueue queue(communicator);
     runner.collectives = &queue;
-    Flights flights(runner.trace, Mesh({.data = kWorld}));
+    Flights flights(runner.trace, Mesh({.shard = kWorld}));
     const auto seed = static_cast<uint32_t>(communicator.rank());
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       const Tensor part = runner.Normal(dtype, 1, kPart, seed);
-      flights.Land(flights.AllGather(MeshAxis::kData, part, runner.Empty(dtype, 1, kWorld * kPart)));
+      flights.Land(flights.AllGather(MeshAxis::kShard, part, runner.Empty(dtype, 1, kWorld * kPart)));
       for (const bool accumulate : {false, true}) {
         const Tensor full = runner.Normal(DType::kF32, 1, kWorld * kPart, seed + 10);
         flights.Land(
-            flights.ReduceScatter(MeshAxis::kData, full, runner.Normal(dtype, 1, kPart, seed + 20), accumulate));
+            flights.ReduceScatter(MeshAxis::kShard, full, runner.Normal(dtype, 1, kPart, seed + 20), accumulate));
       }
     }
-    flights.Land(flights.AllReduce(MeshAxis::kData, runner.Normal(DType::kF32, 1, kWorld * kPart, seed)));
-    flights.SumOverRanks(MeshAxis::kData, runner.Normal(DType::kF32, 1, 1, seed));
-    flights.MaxOverRanks(MeshAxis::kData, runner.Normal(DType::kF32, 1, 3, seed));
+    flights.Land(flights.AllReduce(MeshAxis::kShard, runner.Normal(DType::kF32, 1, kWorld * kPart, seed)));
+    flights.SumOverRanks(MeshAxis::kShard, runner.Normal(DType::kF32, 1, 1, seed));
+    flights.MaxOverRanks(MeshAxis::kShard, runner.Normal(DType::kF32, 1, 3, seed));
     runner.Run(table);
   });
 }

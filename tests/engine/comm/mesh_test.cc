@@ -30,21 +30,21 @@ std::vector<int64_t> RanksOf(const RankGroup& group) {
 }
 
 TEST(Mesh, ItsFirstAxisHasSuccessiveRanks) {
-  const Mesh mesh({.tensor = 2, .data = 3, .pipeline = 2});
+  const Mesh mesh({.tensor = 2, .shard = 3, .pipeline = 2});
   EXPECT_EQ(mesh.ranks(), 12);
   EXPECT_THAT(RanksOf(mesh.GroupOf(9, kTensor)), ElementsAre(8, 9));
-  EXPECT_THAT(RanksOf(mesh.GroupOf(9, kData)), ElementsAre(7, 9, 11));
+  EXPECT_THAT(RanksOf(mesh.GroupOf(9, kShard)), ElementsAre(7, 9, 11));
   EXPECT_THAT(RanksOf(mesh.GroupOf(9, kPipeline)), ElementsAre(3, 9));
   EXPECT_THAT(RanksOf(mesh.GroupOf(9, kContext)), ElementsAre(9));
-  EXPECT_THAT(RanksOf(mesh.GroupOf(9, kTensor | kData)), ElementsAre(6, 7, 8, 9, 10, 11));
-  EXPECT_THAT(RanksOf(mesh.GroupOf(9, kData | kPipeline)), ElementsAre(1, 3, 5, 7, 9, 11));
+  EXPECT_THAT(RanksOf(mesh.GroupOf(9, kTensor | kShard)), ElementsAre(6, 7, 8, 9, 10, 11));
+  EXPECT_THAT(RanksOf(mesh.GroupOf(9, kShard | kPipeline)), ElementsAre(1, 3, 5, 7, 9, 11));
   EXPECT_EQ(mesh.GroupOf(9, MeshAxes::All()), (RankGroup{12, 1, 0}));
-  EXPECT_EQ(mesh.PlaceOf(9, kData), 1);
+  EXPECT_EQ(mesh.PlaceOf(9, kShard), 1);
   EXPECT_THROW(mesh.GroupOf(9, kTensor | kPipeline), Error) << "its ranks are not at equal distances";
 }
 
 TEST(Mesh, EachRankIsInOneGroupOfAGrouping) {
-  const Mesh mesh({.tensor = 2, .context = 3, .data = 2, .pipeline = 4});
+  const Mesh mesh({.tensor = 2, .context = 3, .shard = 2, .pipeline = 4});
   const std::vector<MeshAxes> groupings = mesh.Groupings();
   EXPECT_EQ(groupings.size(), 10U);  // runs of four axes
   EXPECT_EQ(groupings.front(), MeshAxes::All());
@@ -62,8 +62,30 @@ TEST(Mesh, EachRankIsInOneGroupOfAGrouping) {
   }
 }
 
+TEST(Mesh, DataParallelRanksAreShardsOfCopies) {
+  const Mesh mesh({.tensor = 2, .shard = 2, .replica = 3});
+  EXPECT_THAT(RanksOf(mesh.GroupOf(5, kShard)), ElementsAre(5, 7));
+  EXPECT_THAT(RanksOf(mesh.GroupOf(5, kReplica)), ElementsAre(1, 5, 9));
+  EXPECT_THAT(RanksOf(mesh.GroupOf(5, kDataAxes)), ElementsAre(1, 3, 5, 7, 9, 11));
+  EXPECT_EQ(mesh.PlaceOf(5, kDataAxes), 2);
+}
+
+TEST(Mesh, OfASpecHasWhatIsLeftAsCopies) {
+  const auto of = [](ShardMode shard, int64_t shard_ranks) {
+    RunSpec spec;
+    spec.ranks = 12;
+    spec.tensor_parallel = 2;
+    spec.shard = shard;
+    spec.shard_ranks = shard_ranks;
+    return MeshOf(spec);
+  };
+  EXPECT_EQ(of(ShardMode::kNone, 0), Mesh({.tensor = 2, .replica = 6}));
+  EXPECT_EQ(of(ShardMode::kFull, 0), Mesh({.tensor = 2, .shard = 6}));
+  EXPECT_EQ(of(ShardMode::kOptimizer, 2), Mesh({.tensor = 2, .shard = 2, .replica = 3}));
+}
+
 TEST(Mesh, OneAxisLargerThanOneGivesOneGrouping) {
-  EXPECT_THAT(Mesh({.data = 8}).Groupings(), ElementsAre(MeshAxes::All()));
+  EXPECT_THAT(Mesh({.shard = 8}).Groupings(), ElementsAre(MeshAxes::All()));
   EXPECT_TRUE(Mesh().Groupings().empty());
 }
 
@@ -127,7 +149,7 @@ void OverGloo(const Mesh& mesh, const std::function<void(Communicator&)>& fn) {
 }
 
 TEST(Mesh, CollectivesOverGlooAreAmongTheRightRanks) {
-  for (const Mesh& mesh : {Mesh({.tensor = 2, .data = 2}), Mesh({.tensor = 2, .data = 3, .pipeline = 2})}) {
+  for (const Mesh& mesh : {Mesh({.tensor = 2, .shard = 2}), Mesh({.tensor = 2, .shard = 3, .pipeline = 2})}) {
     OverGloo(mesh, [&](Communicator& all) {
       for (const int64_t part : {3, 4096}) {
         for (const MeshAxes axes : mesh.Groupings()) {
@@ -137,7 +159,7 @@ TEST(Mesh, CollectivesOverGlooAreAmongTheRightRanks) {
           ExpectCollectivesAmong(group, RanksOf(mesh.GroupOf(all.rank(), axes)), part);
         }
       }
-      EXPECT_EQ(&all.Along(kTensor | kData | kPipeline), &all);
+      EXPECT_EQ(&all.Along(kTensor | kShard | kPipeline), &all);
       ExpectCollectivesAmong(all.Along(kContext), {all.rank()}, 3);
       all.Barrier();
     });
@@ -146,7 +168,7 @@ TEST(Mesh, CollectivesOverGlooAreAmongTheRightRanks) {
 
 // Segments of several rings share a connection between two ranks.
 TEST(Mesh, LongCollectivesOfSeveralGroupsDoNotMix) {
-  const Mesh mesh({.tensor = 2, .data = 2});
+  const Mesh mesh({.tensor = 2, .shard = 2});
   OverGloo(mesh, [&](Communicator& all) {
     for (int round = 0; round < 2; ++round) {
       for (const MeshAxes axes : mesh.Groupings()) {
@@ -157,15 +179,15 @@ TEST(Mesh, LongCollectivesOfSeveralGroupsDoNotMix) {
 }
 
 TEST(Mesh, AVirtualRanksGroupsHaveItsOwnData) {
-  const Mesh mesh({.tensor = 4, .data = 2});
+  const Mesh mesh({.tensor = 4, .shard = 2});
   const auto all = MakeVirtualCommunicator(mesh);
-  for (const auto& [axes, ranks] : {std::pair<MeshAxes, size_t>{kTensor, 4}, {kData, 2}, {MeshAxes::All(), 8}}) {
+  for (const auto& [axes, ranks] : {std::pair<MeshAxes, size_t>{kTensor, 4}, {kShard, 2}, {MeshAxes::All(), 8}}) {
     ExpectCollectivesAmong(all->Along(axes), std::vector<int64_t>(ranks, 0), 5);
   }
 }
 
 TEST(Mesh, ARankThatKeepsItsGroupWaitingIsNamedByAll) {
-  const Mesh mesh({.tensor = 2, .data = 2});
+  const Mesh mesh({.tensor = 2, .shard = 2});
   const ReservedPort port;
   std::latch others(3);
   const auto errors = testing::OnThreads(4, [&](int64_t rank) {
@@ -177,8 +199,8 @@ TEST(Mesh, ARankThatKeepsItsGroupWaitingIsNamedByAll) {
       if (rank < 2) {
         for (int i = 0; i < 5; ++i) c->Along(kTensor).Barrier();
       }
-      c->Along(rank == 2 ? kTensor : kData).Barrier();
-      if (rank == 0) c->Along(kData).Barrier();
+      c->Along(rank == 2 ? kTensor : kShard).Barrier();
+      if (rank == 0) c->Along(kShard).Barrier();
     } catch (...) {
       others.count_down();
       throw;
@@ -209,9 +231,9 @@ CpuKernelTable OfFlightsAtOnce() {
 // The calls of every collective along an axis, run by the CPU's kernels.
 TEST(Mesh, OpsSumOverTheRanksOfTheirAxis) {
   constexpr int64_t kPart = 5;
-  const Mesh mesh({.tensor = 2, .data = 2});
+  const Mesh mesh({.tensor = 2, .shard = 2});
   OverGloo(mesh, [&](Communicator& all) {
-    for (const MeshAxis axis : {kTensor, kData}) {
+    for (const MeshAxis axis : {kTensor, kShard}) {
       CpuKernelTable table = OfFlightsAtOnce();
       OpRunner runner;
       CollectiveQueue queue(all);
@@ -247,14 +269,14 @@ TEST(Mesh, AGroupOfOneRankRecordsNothing) {
   Flights flights(trace, Mesh({.tensor = 4}));
   const Tensor full = trace.Persistent(DType::kF32, 1, 8, Category::kData);
   const Tensor one = trace.Persistent(DType::kF32, 1, 1, Category::kData);
-  flights.Land(flights.AllReduce(kData, full, Reduction::kSum));
-  flights.Land(flights.AllGather(kData, full, full));
-  flights.SumOverRanks(kData, one);
-  flights.MaxOverRanks(kData, full);
+  flights.Land(flights.AllReduce(kShard, full, Reduction::kSum));
+  flights.Land(flights.AllGather(kShard, full, full));
+  flights.SumOverRanks(kShard, one);
+  flights.MaxOverRanks(kShard, full);
   EXPECT_TRUE(trace.calls().empty());
   const Tensor other = trace.Persistent(DType::kF32, 1, 8, Category::kData);
-  EXPECT_THROW(flights.AllGather(kData, other, full), Error);
-  EXPECT_THROW(flights.ReduceScatter(kData, full, other, false), Error);
+  EXPECT_THROW(flights.AllGather(kShard, other, full), Error);
+  EXPECT_THROW(flights.ReduceScatter(kShard, full, other, false), Error);
   flights.Land(flights.AllReduce(kTensor, full));
   EXPECT_EQ(trace.calls().size(), 2U);
   EXPECT_EQ(CollectiveAttrsOf(trace.calls()[0]).axes, MeshAxes::All()) << "the group has all ranks";
@@ -262,16 +284,16 @@ TEST(Mesh, AGroupOfOneRankRecordsNothing) {
 
 TEST(Mesh, CollectivesSayTheirAxesAndTheirBytes) {
   Trace trace;
-  Flights flights(trace, Mesh({.tensor = 4, .data = 2}));
+  Flights flights(trace, Mesh({.tensor = 4, .shard = 2}));
   const Tensor full = trace.Persistent(DType::kBF16, 1, 64, Category::kData);
   flights.AllReduce(kTensor, full, Reduction::kSum);
-  flights.AllReduce(kData, full, Reduction::kSum);
-  flights.AllReduce(kTensor | kData, full, Reduction::kSum);
+  flights.AllReduce(kShard, full, Reduction::kSum);
+  flights.AllReduce(kTensor | kShard, full, Reduction::kSum);
   EXPECT_EQ(trace.calls()[0].cost.wire_bytes, 2.0 * 128 * 3 / 4);
   EXPECT_EQ(trace.calls()[1].cost.wire_bytes, 2.0 * 128 / 2);
   EXPECT_EQ(trace.calls()[2].cost.wire_bytes, 2.0 * 128 * 7 / 8);
   EXPECT_EQ(AxesText(CollectiveAttrsOf(trace.calls()[0]).axes), "tensor");
-  EXPECT_EQ(AxesText(CollectiveAttrsOf(trace.calls()[1]).axes), "data");
+  EXPECT_EQ(AxesText(CollectiveAttrsOf(trace.calls()[1]).axes), "shard");
   EXPECT_EQ(AxesText(CollectiveAttrsOf(trace.calls()[2]).axes), "all");
   const Tensor narrow = trace.Persistent(DType::kBF16, 1, 16, Category::kData);
   EXPECT_THROW(flights.ReduceScatter(kTensor, full, narrow, true), Error) << "bf16 is not accumulated";

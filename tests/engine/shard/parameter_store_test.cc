@@ -248,7 +248,7 @@ TEST(ParameterStore, ShardingDividesWhatItShards) {
 }
 
 // Ranks that share a model's products keep what a data-parallel run of half the ranks keeps.
-TEST(ParameterStore, SharesStateAlongTheDataAxisAlone) {
+TEST(ParameterStore, SharesStateAlongTheShardAxisAlone) {
   const RunSpec spec = Sharded("llama", "full", 2);
   const ModelShape shape = ShapeOf(spec);
   const auto store_of = [&](Trace& trace, const Mesh& mesh, int64_t rank) {
@@ -263,15 +263,15 @@ TEST(ParameterStore, SharesStateAlongTheDataAxisAlone) {
   for (int64_t rank = 0; rank < 4; ++rank) {
     Trace alone;
     Trace meshed;
-    const auto want = store_of(alone, Mesh({.data = 2}), rank / 2);
-    const auto states = store_of(meshed, Mesh({.tensor = 2, .data = 2}), rank);
+    const auto want = store_of(alone, Mesh({.shard = 2}), rank / 2);
+    const auto states = store_of(meshed, Mesh({.tensor = 2, .shard = 2}), rank);
     for (size_t p = 0; p < states.size(); ++p) {
       EXPECT_EQ(states[p].first, want[p].first) << rank;
       EXPECT_EQ(states[p].m.elements(), want[p].m.elements()) << rank;
     }
     ASSERT_EQ(meshed.calls().size(), alone.calls().size());
     const OpCall& gather = meshed.calls().front();
-    EXPECT_EQ(AxesText(CollectiveAttrsOf(gather).axes), "data");
+    EXPECT_EQ(AxesText(CollectiveAttrsOf(gather).axes), "shard");
     EXPECT_EQ(gather.cost.wire_bytes, alone.calls().front().cost.wire_bytes);
   }
 }

@@ -57,19 +57,26 @@ std::vector<double> Losses(const RunSpec& spec, TrainingDevice& device, Communic
   return losses;
 }
 
+struct CudaSharing {
+  std::string name;
+  std::string shard;
+  int64_t shard_ranks = 0;
+};
+
 // The ranks' losses together are within this share of those of one CPU that has all rows.
-void ExpectWhatOneCpuLearns(Json values, const char* shard, double closeness) {
+void ExpectWhatOneCpuLearns(Json values, const CudaSharing& sharing, double closeness) {
   values["batch_size"] = kWorld;
   const std::vector<double> whole = Losses(SpecFrom(values), *MakeCpuDevice(), *MakeSelfCommunicator());
 
-  values.update({{"batch_size", 1}, {"ranks", kWorld}, {"shard", shard}, {"device", "cuda"}, {"gpu", "h200"}});
+  values.update({{"batch_size", 1}, {"ranks", kWorld}, {"device", "cuda"}, {"gpu", "h200"}});
+  values.update({{"shard", sharing.shard}, {"shard_ranks", sharing.shard_ranks}});
   const RunSpec spec = SpecFrom(values);
   cuda_on_cpu::ResetMachine({.devices = kWorld});
   FakeCard card;
   ThisCard() = &card;
   std::mutex mutex;
   std::vector<double> mean(kSteps);
-  const auto errors = testing::OnDevices(kWorld, 300, [&](Communicator& ranks) {
+  const auto errors = testing::OnDevices(MeshOf(spec), 300, [&](Communicator& ranks) {
     const auto device = OpenCudaDevice(spec, {}, ranks.rank(), {FakeLibraries(), FakeNccl, FakeNvml});
     const std::vector<double> losses = Losses(spec, *device, ranks);
     const std::lock_guard lock(mutex);
@@ -81,9 +88,11 @@ void ExpectWhatOneCpuLearns(Json values, const char* shard, double closeness) {
   EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
 }
 
-class CudaRanks : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Shards, CudaRanks, ::testing::Values("none", "optimizer", "full"),
-                         [](const auto& info) { return info.param; });
+class CudaRanks : public ::testing::TestWithParam<CudaSharing> {};
+INSTANTIATE_TEST_SUITE_P(Shards, CudaRanks,
+                         ::testing::Values(CudaSharing{"none", "none"}, CudaSharing{"optimizer", "optimizer"},
+                                           CudaSharing{"full", "full"}, CudaSharing{"hybrid", "full", kWorld / 2}),
+                         [](const auto& info) { return info.param.name; });
 
 TEST_P(CudaRanks, LearnWhatOneCpuLearnsFromTheWholeBatch) {
   for (const char* family : {"llama", "gpt"}) {
@@ -153,7 +162,7 @@ TEST(CudaRanksOfOneRun, TakeTheSameAlgorithms) {
   const RunSpec spec = SpecFrom(values);
   const auto those_of = [&](const std::function<std::string(int64_t rank)>& name) {
     std::vector<std::string> took(kWorld);
-    const auto errors = testing::OnDevices(kWorld, 300, [&](Communicator& ranks) {
+    const auto errors = testing::OnDevices(MeshOf(spec), 300, [&](Communicator& ranks) {
       const std::string file = name(ranks.rank());
       const auto [what, runs] = make(spec, ranks, file.empty() ? "" : file_of(file));
       EXPECT_EQ(runs, 0);

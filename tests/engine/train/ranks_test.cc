@@ -2,6 +2,7 @@
 // ranks are processes of ridgeline-train.
 #include "engine/train/ranks.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -43,6 +44,10 @@ Json TinyRun(const std::string& family) {
 struct Sharing {
   std::string shard;
   int64_t ranks = 1;
+  int64_t shard_ranks = 0;
+  std::string name() const {
+    return fmt::format("{}{}{}", shard, ranks, shard_ranks > 0 ? fmt::format("over{}", shard_ranks) : "");
+  }
 };
 
 class Ranks : public ::testing::TestWithParam<Sharing> {
@@ -56,7 +61,7 @@ class Ranks : public ::testing::TestWithParam<Sharing> {
     const RunResult want = Train(SpecFrom(single), {}).result;
     ASSERT_EQ(want.status, RunStatus::kOk) << want.message;
 
-    values.update({{"ranks", GetParam().ranks}, {"shard", GetParam().shard}});
+    values.update({{"ranks", GetParam().ranks}, {"shard", GetParam().shard}, {"shard_ranks", GetParam().shard_ranks}});
     const RunSpec spec = SpecFrom(values);
     RankProcesses ranks;
     ranks.StartAll(spec);
@@ -106,12 +111,13 @@ TEST_P(Ranks, InBf16ItStaysWithinItsRounding) {
   }
 }
 
-// Three ranks divide nothing evenly, so parts are uneven.
+// Three ranks divide nothing evenly, so parts are uneven, and so are the pieces of them that three copies average.
 INSTANTIATE_TEST_SUITE_P(Every, Ranks,
                          ::testing::Values(Sharing{"none", 2}, Sharing{"none", 3}, Sharing{"optimizer", 2},
                                            Sharing{"optimizer", 3}, Sharing{"gradients", 3}, Sharing{"full", 2},
-                                           Sharing{"full", 3}, Sharing{"full", 4}),
-                         [](const auto& info) { return info.param.shard + std::to_string(info.param.ranks); });
+                                           Sharing{"full", 3}, Sharing{"full", 4}, Sharing{"optimizer", 4, 2},
+                                           Sharing{"gradients", 6, 2}, Sharing{"full", 4, 2}),
+                         [](const auto& info) { return info.param.name(); });
 
 TEST(RanksFigures, AreTheWorstOfAllGpus) {
   testing::WithGloo(3, [](Communicator& ranks) {

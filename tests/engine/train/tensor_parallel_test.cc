@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -212,13 +213,16 @@ struct Split {
   int64_t data = 1;
   std::string shard = "none";
   bool sequence = true;
+  int64_t shard_ranks = 0;
   std::string name() const {
-    return "tp" + std::to_string(tensor) + "_dp" + std::to_string(data) + "_" + shard + (sequence ? "" : "_whole");
+    const std::string groups = shard_ranks > 0 ? fmt::format("over{}", shard_ranks) : "";
+    return fmt::format("tp{}_dp{}_{}{}{}", tensor, data, shard, groups, sequence ? "" : "_whole");
   }
   // The ranks have the batch of the one process between them.
   RunSpec Of(Json values) const {
     values["batch_size"] = values["batch_size"].get<int64_t>() / data;
     values.update({{"ranks", tensor * data}, {"tensor_parallel", tensor}, {"shard", shard}});
+    values["shard_ranks"] = shard_ranks;
     if (tensor > 1) values["sequence_parallel"] = sequence;
     return SpecFrom(values);
   }
@@ -250,7 +254,7 @@ std::vector<Json> Cases(int64_t batch_size) {
 }
 
 TEST_P(TensorParallel, MatchesOneProcess) {
-  const std::vector<Json> cases = Cases(2 * GetParam().data);
+  const std::vector<Json> cases = Cases(std::min<int64_t>(2 * GetParam().data, 4));
   static std::map<int64_t, std::vector<MeshOutcome>> of_one_process;  // by data-parallel ranks
   std::vector<MeshOutcome>& wanted = of_one_process[GetParam().data];
   if (wanted.empty()) wanted = OutcomesOnMesh(SpecsOf(cases, {1}));
@@ -284,7 +288,7 @@ TEST_P(TensorParallel, MatchesOneProcess) {
 INSTANTIATE_TEST_SUITE_P(Every, TensorParallel,
                          ::testing::Values(Split{2}, Split{2, 1, "none", false}, Split{4}, Split{2, 2},
                                            Split{2, 2, "optimizer"}, Split{2, 2, "gradients"}, Split{2, 2, "full"},
-                                           Split{4, 2, "full"}),
+                                           Split{4, 2, "full"}, Split{2, 4, "full", true, 2}),
                          [](const auto& info) { return info.param.name(); });
 
 // A term of a sum is rounded to 16 bits before it is added, and codes follow from rounded numbers, so losses differ as
@@ -348,7 +352,14 @@ TEST(TensorParallelFiles, AreOfAnyMesh) {
   SystemClock clock;
   TempDir dir;
   std::filesystem::path saved;
-  for (const Split& split : {Split{1}, {4}, {2, 2, "optimizer"}, {2, 2, "full"}, {4, 2, "full"}, {1, 2, "full"}}) {
+  for (const Split& split : {Split{1},
+                             {4},
+                             {2, 2, "optimizer"},
+                             {2, 2, "full"},
+                             {4, 2, "full"},
+                             {1, 4, "full", true, 2},
+                             {2, 4, "optimizer", true, 2},
+                             {1, 2, "full"}}) {
     const std::vector<RunSpec> specs = SpecsOf(cases, split);
     OnRanks(specs.front(), [&](Communicator& communicator) {
       std::unique_ptr<Rank> last;

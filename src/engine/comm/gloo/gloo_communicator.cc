@@ -313,7 +313,7 @@ class GlooCommunicator final : public Communicator {
 class GlooGroup final : public Communicator {
  public:
   GlooGroup(GlooCommunicator& all, const RingPlace& ring)
-      : Communicator(ring.rank, Mesh({.data = ring.world})), all_(all), ring_(ring) {}
+      : Communicator(ring.rank, Mesh({.shard = ring.world})), all_(all), ring_(ring) {}
 
   std::string_view name() const override { return all_.name(); }
   void AllGather(const std::byte* mine, std::byte* full, int64_t bytes) override {

@@ -27,7 +27,7 @@ std::unique_ptr<Communicator> ConnectGloo(const RankEnvironment& place,
 // The same for ranks along one axis.
 inline std::unique_ptr<Communicator> ConnectGloo(const RankEnvironment& place,
                                                  const std::map<std::string, std::string>& identity) {
-  return ConnectGloo(place, identity, Mesh({.data = place.world}));
+  return ConnectGloo(place, identity, Mesh({.shard = place.world}));
 }
 
 }  // namespace ridgeline::engine

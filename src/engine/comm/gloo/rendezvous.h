@@ -28,7 +28,7 @@ class Rendezvous {
   // earlier attempt at the job may have left another. `on_lost` is called once, on another thread, when a rank is lost.
   // Throws Error(kInfrastructure), or Error(kInvalidInput) if a secret is needed and there is none.
   Rendezvous(const RankEnvironment& place, std::function<void()> on_lost)
-      : Rendezvous(place, Mesh({.data = place.world}), std::move(on_lost)) {}
+      : Rendezvous(place, Mesh({.shard = place.world}), std::move(on_lost)) {}
   // `mesh`: whose groups the ranks form; the same on every rank.
   Rendezvous(const RankEnvironment& place, const Mesh& mesh, std::function<void()> on_lost);
   Rendezvous(const Rendezvous&) = delete;

@@ -20,7 +20,7 @@ using testing::Program;
 // A step with every collective, flights that overlap, and work before, between and after them. Returns the tensors to
 // compare.
 std::vector<Tensor> Record(Program& program, int64_t part, int64_t rank, int64_t world) {
-  Flights flights(program.trace, Mesh({.data = world}));
+  Flights flights(program.trace, Mesh({.shard = world}));
   std::vector<Tensor> results;
   auto seed = static_cast<uint32_t>(100 * rank);
   const auto normal = [&](DType dtype, int64_t elements) {
@@ -33,12 +33,12 @@ std::vector<Tensor> Record(Program& program, int64_t part, int64_t rank, int64_t
   const Tensor own = normal(DType::kF32, part);
   const Tensor gathered = program.Empty(DType::kF32, 1, part * world);
   twice(own);
-  const Flight gather = flights.AllGather(MeshAxis::kData, own, gathered);
+  const Flight gather = flights.AllGather(MeshAxis::kShard, own, gathered);
   const Tensor meanwhile = normal(DType::kF32, part);
   twice(meanwhile);
   const Tensor whole = normal(DType::kF32, part * world);
   twice(whole);
-  const Flight all = flights.AllReduce(MeshAxis::kData, whole);
+  const Flight all = flights.AllReduce(MeshAxis::kShard, whole);
   twice(meanwhile);
   flights.Land(gather);
   twice(gathered);
@@ -48,7 +48,7 @@ std::vector<Tensor> Record(Program& program, int64_t part, int64_t rank, int64_t
       twice(sum);
       results.pop_back();  // the flight overwrites it
       const Tensor mean = normal(dtype, part);
-      const Flight reduce = flights.ReduceScatter(MeshAxis::kData, sum, mean, accumulate);
+      const Flight reduce = flights.ReduceScatter(MeshAxis::kShard, sum, mean, accumulate);
       twice(meanwhile);
       flights.Land(reduce);
       if (dtype == DType::kF32) twice(mean);
@@ -59,16 +59,16 @@ std::vector<Tensor> Record(Program& program, int64_t part, int64_t rank, int64_t
   twice(whole);
   for (const DType dtype : {DType::kBF16, DType::kF16}) {  // in place
     const Tensor full = normal(dtype, part * world);
-    flights.Land(flights.AllGather(MeshAxis::kData, full.Cols(rank * part, part), full));
+    flights.Land(flights.AllGather(MeshAxis::kShard, full.Cols(rank * part, part), full));
     results.push_back(full);
   }
   const Tensor scalar = normal(DType::kF32, 1);
   twice(scalar);
-  flights.SumOverRanks(MeshAxis::kData, scalar);
+  flights.SumOverRanks(MeshAxis::kShard, scalar);
   twice(scalar);
   const Tensor few = normal(DType::kF32, 5);
   twice(few);
-  flights.MaxOverRanks(MeshAxis::kData, few);
+  flights.MaxOverRanks(MeshAxis::kShard, few);
   twice(few);
   return results;
 }
@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(All, Collectives,
 
 TEST(Collectives, AVirtualRankGetsItsOwnDataAsOnTheCpu) {
   cuda_on_cpu::ResetMachine({.seed = 1});
-  const auto ranks = MakeVirtualCommunicator(Mesh({.data = 4}));
+  const auto ranks = MakeVirtualCommunicator(Mesh({.shard = 4}));
   const auto want = OnCpu(*ranks, 35);
   Program program;
   const std::vector<Tensor> results = Record(program, 35, 0, 4);
@@ -149,7 +149,7 @@ std::vector<Tensor> RecordAlongAxes(Program& program, const Mesh& mesh, int64_t 
   const auto tensor = [&](DType dtype, int64_t count) {
     return program.Make(dtype, 1, count, std::vector<float>(static_cast<size_t>(count), static_cast<float>(1 << rank)));
   };
-  for (const MeshAxis axis : {MeshAxis::kTensor, MeshAxis::kData}) {
+  for (const MeshAxis axis : {MeshAxis::kTensor, MeshAxis::kShard}) {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       results.push_back(tensor(dtype, 2 * kPart));
       const Flight all = flights.AllReduce(axis, results.back(), Reduction::kSum);
@@ -172,7 +172,7 @@ std::vector<Tensor> RecordAlongAxes(Program& program, const Mesh& mesh, int64_t 
 }
 
 TEST(Collectives, AreAmongTheRanksOfTheirAxis) {
-  const Mesh mesh({.tensor = 2, .data = 2});
+  const Mesh mesh({.tensor = 2, .shard = 2});
   cuda_on_cpu::ResetMachine({.devices = 4, .seed = 1});
   const auto errors = testing::OnDevices(mesh, 60, [&](Communicator& ranks) {
     Program program;
@@ -196,7 +196,7 @@ TEST(Collectives, AreAmongTheRanksOfTheirAxis) {
 
 TEST(Collectives, GroupsOfAVirtualRankGetItsOwnDataAsOnTheCpu) {
   cuda_on_cpu::ResetMachine({.seed = 1});
-  const auto ranks = MakeVirtualCommunicator(Mesh({.tensor = 2, .data = 2}));
+  const auto ranks = MakeVirtualCommunicator(Mesh({.tensor = 2, .shard = 2}));
   Program on_cpu;
   const std::vector<Tensor> results = RecordAlongAxes(on_cpu, ranks->mesh(), 0);
   on_cpu.UseCpu(*ranks);

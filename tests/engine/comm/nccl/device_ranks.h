@@ -142,7 +142,7 @@ inline std::vector<std::string> OnDevices(const engine::Mesh& mesh, double timeo
 // The same along one axis.
 inline std::vector<std::string> OnDevices(int64_t world, double timeout_s,
                                           const std::function<void(engine::Communicator&)>& fn) {
-  return OnDevices(engine::Mesh({.data = world}), timeout_s, fn);
+  return OnDevices(engine::Mesh({.shard = world}), timeout_s, fn);
 }
 
 inline std::shared_ptr<engine::CudaCollectives> Connected(const engine::Nccl& nccl, engine::Communicator& ranks) {

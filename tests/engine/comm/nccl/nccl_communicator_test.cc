@@ -145,10 +145,10 @@ class NcclRanks : public ::testing::Test {
     auto errors = testing::OnDevices(kWorld, kTimeoutS, [&](Communicator& ranks) {
       SlowToSay slow(ranks, delay_);
       Program program;
-      Flights flights(program.trace, Mesh({.data = kWorld}));
+      Flights flights(program.trace, Mesh({.shard = kWorld}));
       const Tensor part = program.Make(DType::kF32, 1, 3, {1, 2, 3});
       const Tensor full = program.Empty(DType::kF32, 1, 3 * kWorld);
-      flights.Land(flights.AllGather(MeshAxis::kData, part, full));
+      flights.Land(flights.AllGather(MeshAxis::kShard, part, full));
       program.UseDevice(ranks.rank(), testing::Connected(ranks.rank() == 0 ? first : others, slow));
       fn(ranks, program);
     });
@@ -268,12 +268,12 @@ TEST_F(NcclRanks, EndWhicheverCallOfOneFails) {
     watch = {.fails_at = call};
     const auto errors = testing::OnDevices(kWorld, kTimeoutS, [&](Communicator& ranks) {
       Program program;
-      Flights flights(program.trace, Mesh({.data = kWorld}));
+      Flights flights(program.trace, Mesh({.shard = kWorld}));
       const Tensor part = program.Make(DType::kF32, 1, 3, {1, 2, 3});
       const Tensor full = program.Empty(DType::kF32, 1, 3 * kWorld);
-      flights.Land(flights.AllGather(MeshAxis::kData, part, full));
-      flights.Land(flights.AllReduce(MeshAxis::kData, full));
-      flights.Land(flights.ReduceScatter(MeshAxis::kData, full, part, false));
+      flights.Land(flights.AllGather(MeshAxis::kShard, part, full));
+      flights.Land(flights.AllReduce(MeshAxis::kShard, full));
+      flights.Land(flights.ReduceScatter(MeshAxis::kShard, full, part, false));
       program.UseDevice(ranks.rank(), testing::Connected(ranks.rank() == 0 ? watched : nccl_, ranks));
       Step(ranks, program);
     });
