@@ -18,7 +18,12 @@ named AS MATERIALIZED (
     gpu_throttled_share, gpu_others, gpu_ecc_uncorrected,
     out_of_memory, too_few,
     communicator <> 'virtual' AS real,
-    CAST(evidence ->> '$.exposed_ns' AS REAL) AS exposed_ns, CAST(evidence ->> '$.communication_ns' AS REAL) AS communication_ns,
+    -- As predicted, or the mean over the ranks of a measured run.
+    coalesce(CAST(evidence ->> '$.exposed_ns' AS REAL),
+             (SELECT avg(CAST(value AS REAL))
+              FROM json_each(iif(json_valid(evidence ->> '$.rank_wait_ns'), evidence ->> '$.rank_wait_ns', '[]')))
+            ) AS exposed_ns,
+    CAST(evidence ->> '$.communication_ns' AS REAL) AS communication_ns,
     CAST(evidence ->> '$.step_low_ns' AS REAL) AS step_least_ns, CAST(evidence ->> '$.step_high_ns' AS REAL) AS step_most_ns,
     CAST(evidence ->> '$.usd_per_billion_tokens' AS REAL) AS usd_per_billion_tokens,
     evidence ->> '$.basis' AS basis,
@@ -79,6 +84,9 @@ SELECT
   failure, coalesce(failure, 'ok') AS outcome, ok, ranks > first_ranks AS is_more,
   steady_tokens_per_s, cold_tokens_per_s, steady_tokens_per_s / ranks AS rank_tokens_per_s, speedup, efficiency_percent,
   step_median_ns, step_median_ns / 1e6 AS step_ms, step_cv, step_least_ns, step_most_ns, exposed_ns, 100.0 * exposed_ns / step_median_ns AS exposed_percent,
+  CASE WHEN ranks = 1 THEN 0 WHEN exposed_ns BETWEEN 0 AND step_median_ns THEN exposed_ns / 1e6 END AS exposed_ms,
+  CASE WHEN ranks = 1 THEN step_median_ns / 1e6
+       WHEN exposed_ns BETWEEN 0 AND step_median_ns THEN (step_median_ns - exposed_ns) / 1e6 END AS working_ms,
   communication_ns, usd_per_billion_tokens, basis, provenance = 'predicted' AND ok AS is_predicted, planned_peak_bytes, rss_peak_bytes, device_peak_bytes,
   out_of_memory, too_few, max(ok) OVER (PARTITION BY panel) AS any_ok, first_result, all_steps_ns, warmup_steps, steps,
   repeats, cores_others_share, cores_throttles, cores_others_share > 0.05 OR cores_throttles > 0 AS disturbed,

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include "report/lines.h"
 #include "report/page.h"
 #include "report/scatter.h"
@@ -131,9 +133,11 @@ TEST_F(PredictedPages, PredictionsHaveTheirOwnFrontAndOutlines) {
 
 TEST_F(PredictedPages, ScalingShowsPredictedRanksHollowBesideMeasuredOnes) {
   Runs runs(store_);
-  for (const int ranks : {1, 2}) {
-    runs.Add({{"model", "llama-10m"}, {"ranks", ranks}, {"shard", "full"}}).throughput.steady_tokens_per_s =
-        900 * ranks;
+  for (const int ranks : {1, 2, 4, 8}) {
+    RunResult& run = runs.Add({{"model", "llama-10m"}, {"ranks", ranks}, {"shard", "full"}});
+    run.throughput.steady_tokens_per_s = 900 * ranks;
+    if (ranks == 2 || ranks == 4) run.evidence["rank_wait_ns"] = fmt::format("[{},0]", run.step_ns.median_ns / 2);
+    if (ranks == 8) run.evidence["rank_wait_ns"] = "[garbage";
   }
   runs.Put("s");
   const Report report = ShippedReport("scaling");
@@ -145,7 +149,16 @@ TEST_F(PredictedPages, ScalingShowsPredictedRanksHollowBesideMeasuredOnes) {
     return LineChart();
   };
   const Rows measured = Answer(report);
-  EXPECT_THAT(chart_of("exposed", measured).lines, IsEmpty()) << "of measured steps nobody says it";
+  const LineChart waited = chart_of("exposed", measured);
+  ASSERT_THAT(waited.lines, SizeIs(1));
+  ASSERT_THAT(waited.lines[0].points, SizeIs(2)) << "two and four ranks said it";
+  EXPECT_NEAR(waited.lines[0].points[0].y, 25, 1e-6);
+  const auto parts = [&](size_t row) {
+    return std::stod(measured.Text(row, "working_ms")) / std::stod(measured.Text(row, "step_ms"));
+  };
+  EXPECT_EQ(parts(0), 1) << "one rank waits for nobody";
+  EXPECT_NEAR(parts(1), 0.75, 1e-6);
+  EXPECT_EQ(measured.Text(3, "working_ms"), "");
   EXPECT_THAT(chart_of("step", measured).lines, SizeIs(1));
   for (int ranks = 1; ranks <= 4096; ranks *= 8) {
     Predict({{"model", "llama-10m"}, {"ranks", ranks}, {"shard", "full"}}, 1000.0 * ranks, 1'000'000, 1e7);
@@ -158,7 +171,7 @@ TEST_F(PredictedPages, ScalingShowsPredictedRanksHollowBesideMeasuredOnes) {
   const std::string svg = RenderLineChart(step, svg::kWide);
   EXPECT_THAT(svg, HasSubstr("class=\"hollow\""));
   const LineChart exposed = chart_of("exposed", rows);
-  ASSERT_THAT(exposed.lines, SizeIs(1));
+  ASSERT_THAT(exposed.lines, SizeIs(2));
   EXPECT_THAT(exposed.lines[0].points, SizeIs(5));
   EXPECT_DOUBLE_EQ(exposed.lines[0].points[0].y, 5);
   EXPECT_THAT(chart_of("cost", rows).lines, SizeIs(1));
