@@ -8,8 +8,8 @@ Nobody has run the real pyxis, enroot and Apptainer with Ridgeline; the real sru
   srun, enroot, apptainer   the program of that name
 
 $STAND_IN is a folder. It has the stepd's socket; `calls`, a list of the calls; `images`, with a folder for each image; and
-`containers`, with those that pyxis keeps. An image's file `env` has the variables that it sets, and `slow` the seconds that
-it takes to start.
+`containers`, with those that pyxis keeps. An image's file `env` has the variables that it sets, `large` the seconds that it
+takes to unpack, and `slow` the seconds that it takes to start.
 """
 
 import argparse
@@ -91,6 +91,7 @@ def pyxis(options, environment, log):
             fail(f"failed to import docker image: {options.container_image}", "printing enroot log file:",
                  "    [ERROR] Could not find the image manifest")
         note("import", options.container_image)
+        time.sleep(float(of_image(options.container_image, "large") or 0))
         if options.container_name:
             os.makedirs(kept)
     time.sleep(float(of_image(options.container_image, "slow") or 0))

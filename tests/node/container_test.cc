@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "node/process_tree.h"
+#include "ridgeline/lines.h"
 #include "tests/node/exec_fixture.h"
 
 namespace ridgeline::node {
@@ -82,6 +83,14 @@ class InContainer : public Exec {
         (dir_ / "mine.sh").string(), more);
     job.keep_logs = true;
     return job;
+  }
+  // As the job's script does before exec starts, so that no two ranks unpack the image at once.
+  void Unpack(const std::map<std::string, std::string>& environment) const {
+    std::vector<std::string> words = {dir_ / "bin/srun"};
+    for (const std::string_view word : SplitLines(environment.at("RIDGELINE_CONTAINER"))) words.emplace_back(word);
+    words.insert(words.end(), {"/bin/sh", "-c", "echo container-is-ready"});
+    const Captured said = ridgeline::Run(words, 0, environment);
+    EXPECT_EQ(said.stdout_text, "container-is-ready\n") << said.stderr_text;
   }
   RunResult RunIn(const Job& job, const std::map<std::string, std::string>& environment) {
     Exec::Run(job, 1000, environment);
@@ -267,11 +276,14 @@ TEST_F(InContainer, SrunIsGivenNoLoneColon) {
 }
 
 TEST_F(InContainer, RanksOfOursAreEachInIt) {
-  const Job job = MakeDefined("echo rank $RANK\n[ $RANK = 0 ] || exit 0\n" + std::string(kInside), "",
+  WriteFile(dir_ / "stand-in/images/torch/large", "0.5");
+  const Job job = MakeDefined("echo rank $RANK $FROM_IMAGE\n[ $RANK = 0 ] || exit 0\n" + std::string(kInside), "",
                               {{"ranks", 2}, {"batch_size", 2}});
+  Unpack(Pyxis());
   const RunResult result = RunIn(job, Pyxis());
   EXPECT_EQ(result.status, RunStatus::kOk) << result.message << Said(job);
-  EXPECT_THAT(ReadFileIfThere(DirOf(job) / "log.1.txt").value_or(""), HasSubstr("rank 1"));
+  EXPECT_THAT(ReadFileIfThere(DirOf(job) / "log.1.txt").value_or(""), HasSubstr("rank 1 yes"));
+  EXPECT_EQ(Calls().find("import torch"), Calls().rfind("import torch")) << "unpacked once: " << Calls();
 }
 
 TEST_F(InContainer, ATrainerOfTheContractIsInItToo) {
