@@ -22,6 +22,7 @@
 #include "session/interrupts.h"
 #include "session/say.h"
 #include "session/session.h"
+#include "sweep/sweep.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -99,13 +100,14 @@ int Cancel(const std::string& sweep, const std::string& db) {
     session::Say("nothing to cancel: {} has no live jobs\n", name);
     return 0;
   }
+  const sweep::SweepPrice price = sweep::ParseLaunchAndPrice(record.text, record.file).price;
   const session::Interrupts interrupts;
   SystemClock clock;
   int64_t left = 0;
   for (auto& [launcher_name, jobs] : by_launcher) {
     const auto launcher = session::OpenLauncherOf(record, launcher_name, db);
     const int64_t told = std::ssize(jobs);
-    const int64_t live = driver::CancelJobs(std::move(jobs), store, *launcher, clock, {},
+    const int64_t live = driver::CancelJobs(std::move(jobs), store, *launcher, clock, price, {},
                                             [] { return session::Interrupts::Count() > 0; });
     cancelled += told - live;
     left += live;

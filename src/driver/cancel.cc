@@ -29,7 +29,8 @@ void SayCancelled(const std::filesystem::path& job_dir) {
 }  // namespace
 
 int64_t CancelJobs(std::vector<store::JobRecord> jobs, store::Store& store, launch::Launcher& launcher, Clock& clock,
-                   const sweep::SweepPrice& price, const std::function<bool()>& give_up) {
+                   const sweep::SweepPrice& price, const std::map<std::string, double>& predicted_usd,
+                   const std::function<bool()>& give_up) {
   const auto refs = [&] {
     std::vector<launch::JobRef> result;
     for (const store::JobRecord& job : jobs) result.push_back({job.key, job.native_id});
@@ -82,7 +83,7 @@ int64_t CancelJobs(std::vector<store::JobRecord> jobs, store::Store& store, laun
       for (size_t i = 0; i < jobs.size(); ++i) {
         if (states[i].phase == launch::JobPhase::kEnded || states[i].phase == launch::JobPhase::kMissing) {
           ended.push_back({std::move(jobs[i]), store::JobRecord::State::kCancelled, states[i].evidence});
-          AddBilled(price, ended.back().evidence);
+          AddCost(price, predicted_usd, ended.back());
         } else {
           left.push_back(std::move(jobs[i]));
         }

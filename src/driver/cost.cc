@@ -57,10 +57,19 @@ std::optional<double> PredictedIn(const std::map<std::string, std::string>& evid
   return sum;
 }
 
+void AddBilled(const sweep::SweepPrice& price, std::map<std::string, std::string>& evidence) {
+  evidence.erase(kBilledUsd);  // is ours alone
+  const std::optional<Bill> bill = BillIn(evidence);
+  if (!bill || price.node_usd_per_hour <= 0) return;
+  evidence[kBilledUsd] = fmt::format("{:.6f}", UsdOf(price, bill->nodes, bill->seconds));
+}
+
 // What was predicted for its points, if anything was.
 void AddPredicted(const std::map<std::string, double>& predicted_usd, const store::JobRecord& job,
                   std::map<std::string, std::string>& evidence) {
   evidence.erase(kPredictedUsd);  // is ours alone
+  const auto before = job.evidence.find(kPredictedUsd);
+  if (predicted_usd.empty() && before != job.evidence.end()) evidence.insert(*before);
   if (predicted_usd.empty() || job.points.size() > kMostPredicted) return;
   Json list = Json::array();
   for (const store::JobRecord::Point& point : job.points) {
@@ -82,11 +91,10 @@ std::optional<Bill> BillIn(const std::map<std::string, std::string>& evidence) {
               NumberIn(evidence, collect::said::kUsedS).value_or(0)};
 }
 
-void AddBilled(const sweep::SweepPrice& price, std::map<std::string, std::string>& evidence) {
-  evidence.erase(kBilledUsd);  // is ours alone
-  const std::optional<Bill> bill = BillIn(evidence);
-  if (!bill || price.node_usd_per_hour <= 0) return;
-  evidence[kBilledUsd] = fmt::format("{:.6f}", UsdOf(price, bill->nodes, bill->seconds));
+void AddCost(const sweep::SweepPrice& price, const std::map<std::string, double>& predicted_usd,
+             collect::JobToCollect& job) {
+  AddBilled(price, job.evidence);
+  AddPredicted(predicted_usd, job.job, job.evidence);
 }
 
 Costs CostsOf(store::Store& store, const std::string& sweep, const std::string& campaign,
@@ -215,8 +223,7 @@ double CostLimit::MostUsd(const std::filesystem::path& job_dir, const std::optio
 void CostLimit::AddTo(std::vector<collect::JobToCollect>& jobs) {
   for (collect::JobToCollect& job : jobs) {
     if (store::IsLive(job.state)) continue;
-    AddBilled(sweep_.price, job.evidence);
-    AddPredicted(options_.predicted_usd, job.job, job.evidence);
+    AddCost(sweep_.price, options_.predicted_usd, job);
     costs_.reset();  // the store has more bills when these jobs are collected
   }
 }

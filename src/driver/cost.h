@@ -34,8 +34,11 @@ std::optional<Bill> BillIn(const std::map<std::string, std::string>& evidence);
 inline constexpr const char* kBilledUsd = "billed_usd";
 inline constexpr const char* kPredictedUsd = "predicted_usd";
 
-// Adds what the job cost, if its launcher says what it was billed and the sweep says what a node costs.
-void AddBilled(const sweep::SweepPrice& price, std::map<std::string, std::string>& evidence);
+// Adds to the evidence of a job that has ended what it cost, if its launcher says what it was billed and the sweep says
+// what a node costs; and what was predicted for its points. `predicted_usd`: as in DriverOptions; if it is empty, what
+// the store has of the job's prediction stays.
+void AddCost(const sweep::SweepPrice& price, const std::map<std::string, double>& predicted_usd,
+             collect::JobToCollect& job);
 
 // The costs of a sweep's ended jobs, of one campaign.
 struct Costs {

@@ -246,7 +246,7 @@ class Driver {
     if (live_.empty()) return;
     parts_.observer.Note(fmt::format("stopping: {} told to end", CountOf(live_.size(), "job")));
     live_left_ = CancelJobs(live_.Records(), parts_.store, parts_.launcher, parts_.clock, sweep_.price,
-                            [&] { return parts_.interrupts() > 1; });
+                            options_.predicted_usd, [&] { return parts_.interrupts() > 1; });
   }
 
   void Leave() {

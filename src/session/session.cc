@@ -53,7 +53,7 @@ std::unique_ptr<launch::Launcher> OpenLauncherOf(const store::SweepRecord& sweep
                                                  const fs::path& db) {
   sweep::Sweep kept;
   kept.file = sweep.file;
-  kept.launch = sweep::ParseLaunch(sweep.text, sweep.file);
+  kept.launch = sweep::ParseLaunchAndPrice(sweep.text, sweep.file).launch;
   kept.launch.launcher = launcher;
   sweep::UseProfiles(kept);  // profiles may name the cluster
   return OpenLauncher(launcher, kept.launch.config, 0, db);

@@ -421,21 +421,22 @@ Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,
   return std::move(reader.sweep);
 }
 
-Launch ParseLaunch(std::string_view text, const std::filesystem::path& file) {
+LaunchAndPrice ParseLaunchAndPrice(std::string_view text, const std::filesystem::path& file) {
   Sweep sweep;
   std::vector<yaml::Fault> faults;
   try {
     yaml::YamlNode root = yaml::ParseYaml(text);
-    for (auto& [key, launch] : root.entries) {
+    for (auto& [key, section] : root.entries) {
+      if (key.scalar == "price") ReadPrice(section, sweep, faults);
       if (key.scalar != "launch") continue;
-      std::erase_if(launch.entries, [](const yaml::YamlEntry& entry) { return entry.key.scalar == "rules"; });
-      ReadLaunch(launch, sweep, faults);
+      std::erase_if(section.entries, [](const yaml::YamlEntry& entry) { return entry.key.scalar == "rules"; });
+      ReadLaunch(section, sweep, faults);
     }
   } catch (const yaml::Fault& fault) {
     faults.push_back(fault);
   }
   if (!faults.empty()) yaml::ThrowFaults(file, std::move(faults), kSweepHint);
-  return std::move(sweep.launch);
+  return {std::move(sweep.launch), std::move(sweep.price)};
 }
 
 std::vector<const Field*> VaryingFields(const Sweep& sweep) {

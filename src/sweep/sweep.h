@@ -213,9 +213,14 @@ std::string LoadSweepName(const std::filesystem::path& file);
 Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,
                  const std::vector<std::filesystem::path>& trainers = {}, const Given& given = {});
 
-// Reads from a sweep's text only how it is launched, without its rules, for callers that know its points already. Its
-// trainers' definitions need not exist any more. Throws as ParseSweep does.
-Launch ParseLaunch(std::string_view text, const std::filesystem::path& file);
+struct LaunchAndPrice {
+  Launch launch;
+  SweepPrice price;
+};
+
+// Reads from a sweep's text only its price and how it is launched, without its rules, for callers that know its points
+// already. Its trainers' definitions need not exist any more. Throws as ParseSweep does.
+LaunchAndPrice ParseLaunchAndPrice(std::string_view text, const std::filesystem::path& file);
 
 // The fields that a sweep varies, in the order of its file: its axes, then what `include` adds.
 std::vector<const Field*> VaryingFields(const Sweep& sweep);

@@ -154,6 +154,29 @@ TEST_F(BilledJobs, KeepTheirCostAndItsPredictionInTheStore) {
                           "sweep says); predicted for these jobs: 47.50 USD"));
 }
 
+// The second job is left, and ended without its driver.
+TEST_F(BilledJobs, KeepTheirCostAndItsPredictionIfTheyAreCancelled) {
+  for (const Point& point : sweep::Expand(sweep::ParseSweep(world_.yaml, "test.yaml")))
+    world_.options.predicted_usd[point.id] = 9.5;
+  world_.launcher.max_jobs = 1;
+  world_.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.evidence = bill_; };
+  int asked = 0;
+  world_.interrupts = [&] { return asked++ > 5 ? 1 : 0; };
+  EXPECT_TRUE(world_.Run().interrupted);
+  EXPECT_EQ(world_.Count("SELECT count(*) FROM runs WHERE billed_usd = 10 AND predicted_usd = 9.5"), 1);
+  asked = 0;
+  world_.interrupts = [&] { return asked++ > 5 ? 2 : 0; };
+  EXPECT_TRUE(world_.Run().left);
+  store::Store store = world_.OpenStore();
+  const auto live = store.LiveJobs("test");
+  ASSERT_THAT(live, SizeIs(1));
+  store.SetJobState(live[0].key, live[0].state, {{kPredictedUsd, "[8.5]"}}, 1);
+  FakeClock clock;
+  const sweep::SweepPrice price = sweep::ParseSweep(world_.yaml, "test.yaml").price;
+  EXPECT_EQ(CancelJobs(store.LiveJobs("test"), store, world_.launcher, clock, price, {}, [] { return false; }), 0);
+  EXPECT_EQ(world_.Count("SELECT count(*) FROM runs WHERE billed_usd = 10 AND predicted_usd = 8.5"), 1);
+}
+
 TEST(CostLines, SayDiscountsFailuresAndWhatIsNotKnown) {
   sweep::SweepPrice price;
   EXPECT_THAT(CostLines(Costs(), price), IsEmpty());

@@ -207,13 +207,18 @@ TEST_F(SweepsOfTrainers, ADefinitionBesideTheSweepComesFirst) {
   EXPECT_EQ(Load("defaults: {model: llama-10m, trainer: mine}\n").trainers.Find("mine")->about, "the nearest");
 }
 
-TEST_F(SweepsOfTrainers, HowItIsLaunchedIsReadWithoutDefinitions) {
-  const Launch launch = ParseLaunch(
+TEST_F(SweepsOfTrainers, ItsPriceAndHowItIsLaunchedAreReadWithoutDefinitions) {
+  const std::string text =
       "name: x\ndefaults: {trainer: gone, odd: 1}\nlaunch: {launcher: slurm, nodes: 2, rules: [{when: {odd: 1}, set: "
-      "{nodes: 3}}]}\n",
-      "sweep.yaml");
+      "{nodes: 3}}]}\n";
+  const auto [launch, no_price] = ParseLaunchAndPrice(text, "sweep.yaml");
   EXPECT_EQ(launch.launcher, "slurm");
   EXPECT_EQ(launch.nodes, 2);
+  EXPECT_EQ(no_price.node_usd_per_hour, 0);
+  const std::string priced = text + "price: {node: 10 USD/h, date: 2026-11, max_cost: 5 USD}\n";
+  EXPECT_EQ(ParseLaunchAndPrice(priced, "sweep.yaml").price.node_usd_per_hour, 10);
+  EXPECT_EQ(ParseLaunchAndPrice(priced, "sweep.yaml").launch.nodes, 2);
+  EXPECT_THROW(ParseLaunchAndPrice(text + "price: {node: 10}\n", "sweep.yaml"), Error);
 }
 
 TEST_F(SweepsOfTrainers, AModelMayBeOnlyANameWhereTheTrainerIsNotOurs) {

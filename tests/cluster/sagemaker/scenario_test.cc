@@ -1,5 +1,7 @@
 // Sweeps as SageMaker training jobs under what happens in an account: plans, capacity, rights, late logs, costs. Each
 // point ends in one result, and the run says why it waits or stops.
+#include <signal.h>
+
 #include <ctime>
 
 #include "tests/cluster/sagemaker/service.h"
@@ -201,6 +203,22 @@ TEST_F(SageMakerScenario, ALimitOfCostStopsItAndWhatIsKeptWarmIsListed) {
   cli.ExpectOk(more);
   EXPECT_EQ(cli.Starts(), 2);
   EXPECT_THAT(more.out, Not(HasSubstr("max_cost")));
+}
+
+TEST_F(SageMakerScenario, AJobThatCancelEndsKeepsItsCostAtTheSweepsPrice) {
+  SageMakerCli cli;
+  cli.service.Tell({{"speed", 100}});
+  const auto sweep =
+      Write(cli, 1, "slow=700", Json::object(), "max_parallel: 1\nprice: {node: 10 USD/h, date: 2026-11}");
+  Child run = cli.Start({"run", sweep});
+  ASSERT_TRUE(testing::Eventually([&] { return cli.Starts() == 1; }));
+  run.Signal(SIGKILL);
+  run.Wait();
+  cli.ExpectOk(cli.Run({"cancel", sweep}));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE state = 'cancelled' AND evidence ->> '$.billed_s' > 0 AND "
+                      "abs(evidence ->> '$.billed_usd' - evidence ->> '$.billed_s' * 10.0 / 3600) < 0.00001"),
+            1)
+      << cli.Cell("SELECT evidence FROM jobs");
 }
 
 }  // namespace
