@@ -26,6 +26,7 @@
 #include "launch/launcher.h"
 #include "plan/trainer.h"
 #include "report/report.h"
+#include "rounds/rounds.h"
 #include "run/result.h"
 #include "run/spec.h"
 #include "run/trainer_result.h"
@@ -145,7 +146,7 @@ Check SweepsLauncherCheck(const fs::path& file, const std::vector<fs::path>& tra
   }
   if (status.available) {
     launch::CheckWithScheduler(sweep, *launcher);
-    std::vector<std::string> billed = launcher->StillBilled(sweep.name);
+    std::vector<std::string> billed = rounds::StillBilled(sweep, *launcher);
     const std::string count = CountOf(std::ssize(billed), "item");
     billed.resize(std::min(billed.size(), kNamedBilled));
     return {CheckState::kOk, "launcher", as + status.description,

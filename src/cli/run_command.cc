@@ -180,16 +180,13 @@ void ShowWhatStands(const sweep::Sweep& sweep, store::Store& store, const std::v
   }
 }
 
-// Says what the sweep's jobs were billed, and what is billed now. A search measures under several names, so a sum of
-// one of them would be too small.
+// Says what the sweep's jobs were billed, and what is billed now.
 void SayCosts(const sweep::Sweep& sweep, store::Store& store, launch::Launcher& launcher, const std::string& campaign) {
-  if (!launcher.can().bill || sweep.search) return;
-  for (const std::string& line :
-       driver::CostLines(driver::CostsOf(store, sweep.name, campaign, sweep.price), sweep.price)) {
-    session::Say("{}\n", line);
-  }
+  if (!launcher.can().bill) return;
+  const driver::Costs costs = driver::CostsOf(store, rounds::CostsAreOf(sweep, campaign), sweep.price);
+  for (const std::string& line : driver::CostLines(costs, sweep.price)) session::Say("{}\n", line);
   try {
-    const std::vector<std::string> billed = launcher.StillBilled(sweep.name);
+    const std::vector<std::string> billed = rounds::StillBilled(sweep, launcher);
     for (size_t i = 0; i < std::min(billed.size(), kShownBilled); ++i) session::Say("still billed: {}\n", billed[i]);
     if (billed.size() > kShownBilled) session::Say("still billed: {} more\n", billed.size() - kShownBilled);
   } catch (const Error& e) {

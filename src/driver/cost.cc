@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -97,16 +98,19 @@ void AddCost(const sweep::SweepPrice& price, const std::map<std::string, double>
   AddPredicted(predicted_usd, job.job, job.evidence);
 }
 
-Costs CostsOf(store::Store& store, const std::string& sweep, const std::string& campaign,
-              const sweep::SweepPrice& price) {
-  const Table jobs = store.Query(
-      "SELECT evidence, job_dir, EXISTS (SELECT 1 FROM job_points AS p JOIN results AS r ON r.point_id = p.point_id "
-      "AND r.attempt = p.attempt WHERE p.job_key = jobs.key AND r.status = 'ok') FROM jobs WHERE sweep = :sweep AND "
-      "campaign = :campaign AND submitted_unix_ns IS NOT NULL AND state IN ('ended', 'lost', 'cancelled')",
-      {{"sweep", sweep}, {"campaign", campaign}});
+Costs CostsOf(store::Store& store, const std::vector<SweepCampaign>& of, const sweep::SweepPrice& price) {
+  std::vector<std::vector<Cell>> rows;
+  for (const auto& [sweep, campaign] : of) {
+    Table jobs = store.Query(
+        "SELECT evidence, job_dir, EXISTS (SELECT 1 FROM job_points AS p JOIN results AS r ON r.point_id = p.point_id "
+        "AND r.attempt = p.attempt WHERE p.job_key = jobs.key AND r.status = 'ok') FROM jobs WHERE sweep = :sweep AND "
+        "campaign = :campaign AND submitted_unix_ns IS NOT NULL AND state IN ('ended', 'lost', 'cancelled')",
+        {{"sweep", sweep}, {"campaign", campaign}});
+    std::ranges::move(jobs.rows, std::back_inserter(rows));
+  }
   Costs costs;
   costs.predicted_usd = 0;
-  for (const auto& row : jobs.rows) {
+  for (const auto& row : rows) {
     const Json document = Json::parse(CellText(row[0]), nullptr, false);
     std::map<std::string, std::string> evidence;
     for (const auto& [name, text] : document.items()) {
@@ -194,6 +198,7 @@ CostLimit::CostLimit(const sweep::Sweep& sweep, const DriverOptions& options, co
       options_(options),
       parts_(parts),
       points_(points),
+      of_(options.costs_of.empty() ? std::vector<SweepCampaign>{{sweep.name, options.campaign}} : options.costs_of),
       dearest_usd_(DearestUsd(sweep, points.all(), parts.launcher)) {}
 
 double CostLimit::MostUsd(const Job& job) const {
@@ -235,7 +240,7 @@ bool CostLimit::HasRoomFor(const Job& next, JobTable& live) {
   dearest_usd_ = std::max(dearest_usd_, next_usd);
   double live_usd = 0;
   for (const LiveJob& job : live) live_usd += MostUsd(job.record.job_dir, job.to_submit);
-  if (!costs_) costs_ = CostsOf(parts_.store, sweep_.name, options_.campaign, sweep_.price);
+  if (!costs_) costs_ = CostsOf(parts_.store, of_, sweep_.price);
   double billed_usd = costs_->usd + costs_->may_come_usd;
   for (const std::filesystem::path& silent : costs_->silent) billed_usd += MostUsd(silent);
   if (billed_usd + live_usd + next_usd <= limit_usd) return true;

@@ -40,7 +40,7 @@ inline constexpr const char* kPredictedUsd = "predicted_usd";
 void AddCost(const sweep::SweepPrice& price, const std::map<std::string, double>& predicted_usd,
              collect::JobToCollect& job);
 
-// The costs of a sweep's ended jobs, of one campaign.
+// The costs of ended jobs.
 struct Costs {
   int64_t jobs = 0;                           // that say what they were billed
   std::vector<std::filesystem::path> silent;  // folders of jobs that do not, although they were submitted
@@ -53,8 +53,7 @@ struct Costs {
   double failed_usd = 0;                // part of `usd`, of jobs of which no point ended ok
   std::optional<double> predicted_usd;  // for the jobs that were billed; nothing if one of them has no prediction
 };
-Costs CostsOf(store::Store& store, const std::string& sweep, const std::string& campaign,
-              const sweep::SweepPrice& price);
+Costs CostsOf(store::Store& store, const std::vector<SweepCampaign>& of, const sweep::SweepPrice& price);
 
 // What CostsOf found, in lines for people. Empty if no job was billed.
 std::vector<std::string> CostLines(const Costs& costs, const sweep::SweepPrice& price);
@@ -87,6 +86,7 @@ class CostLimit {
   const DriverOptions& options_;
   const DriverParts& parts_;
   const SweepPoints& points_;
+  const std::vector<SweepCampaign> of_;  // whose costs count
   std::optional<Costs> costs_;
   std::map<std::filesystem::path, double> most_usd_;  // what jobs may cost, by their folders
   double dearest_usd_;                                // what the dearest job so far may cost

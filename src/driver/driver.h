@@ -25,6 +25,12 @@
 
 namespace ridgeline::driver {
 
+// The jobs of a sweep for one campaign.
+struct SweepCampaign {
+  std::string sweep;
+  std::string campaign;
+};
+
 struct DriverOptions {
   std::filesystem::path program;     // the `ridgeline` whose `exec` runs a job
   std::filesystem::path jobs_dir;    // absolute: new jobs' folders go here; a relative checkpoint.dir is beside it
@@ -40,6 +46,7 @@ struct DriverOptions {
   bool include_oom = false;   // also run points that are predicted not to fit
   bool detach = false;        // submit all jobs, then leave them to the launcher's queue
   std::map<std::string, double> predicted_usd = {};  // point id -> the price that was predicted for a run of it
+  std::vector<SweepCampaign> costs_of = {};  // whose jobs count against `max_cost`; empty: the sweep's, of `campaign`
 };
 
 // The counts before the first job of a run.

@@ -50,6 +50,8 @@ class RoundObserver final : public driver::RunObserver {
   std::set<std::string> told_;
 };
 
+std::string NameOfTurns(const std::string& sweep) { return sweep + " (in turns)"; }
+
 std::string CampaignOfTurn(const std::string& campaign, int64_t turn) {
   return fmt::format("{}+{}", campaign, turn + 1);
 }
@@ -81,6 +83,7 @@ class Rounds {
         at_once_(at_once),
         observer_(parts.observer),
         maker_(driver_.node, Counted(), session::DeviceFoldersFor(sweep_), session::FrameworksFor(sweep_)) {
+    driver_.costs_of = CostsAreOf(sweep_, driver_.campaign);
     batches_ = plan::UseLargestBatches(sweep_, {}, Counted(),
                                        EndedForMemoryIn(parts_.store, driver_.campaign, driver_.trainer));
   }
@@ -281,8 +284,26 @@ RoundsResult RunInRounds(sweep::Sweep sweep, driver::DriverOptions driver, const
 }
 
 sweep::Sweep SweepOfTurns(sweep::Sweep sweep) {
-  sweep.name += " (in turns)";
+  sweep.name = NameOfTurns(sweep.name);
   return sweep;
+}
+
+std::vector<driver::SweepCampaign> CostsAreOf(const sweep::Sweep& sweep, const std::string& campaign) {
+  std::vector<driver::SweepCampaign> of = {{sweep.name, campaign}};
+  for (int64_t turn = 1; sweep.search && turn <= search::kMostTurns; ++turn) {
+    of.push_back({NameOfTurns(sweep.name), CampaignOfTurn(campaign, turn)});
+  }
+  return of;
+}
+
+std::vector<std::string> StillBilled(const sweep::Sweep& sweep, launch::Launcher& launcher) {
+  std::vector<std::string> billed = launcher.StillBilled(sweep.name);
+  if (!sweep.search) return billed;
+  // A launcher that shortens names may have found the same.
+  for (std::string& line : launcher.StillBilled(NameOfTurns(sweep.name))) {
+    if (std::ranges::find(billed, line) == billed.end()) billed.push_back(std::move(line));
+  }
+  return billed;
 }
 
 int64_t SearchedAtOnce(const launch::Launcher& launcher, int64_t max_parallel) {

@@ -33,6 +33,12 @@ RoundsResult RunInRounds(sweep::Sweep sweep, driver::DriverOptions driver, const
 // the measurement.
 sweep::Sweep SweepOfTurns(sweep::Sweep sweep);
 
+// The jobs that a sweep's costs are of: its own, and for a search those of its measurements in turns.
+std::vector<driver::SweepCampaign> CostsAreOf(const sweep::Sweep& sweep, const std::string& campaign);
+
+// What of the sweep, and of a search's measurements in turns, is billed now (Launcher::StillBilled). Throws as that.
+std::vector<std::string> StillBilled(const sweep::Sweep& sweep, launch::Launcher& launcher);
+
 // How many points this launcher measures together; `max_parallel` 0: not specified.
 int64_t SearchedAtOnce(const launch::Launcher& launcher, int64_t max_parallel);
 

@@ -78,9 +78,6 @@ class SweepReader {
     if (const auto* node = section("report")) ReadReports(*node);
     RefuseToCompareLargest();
     if (const auto* node = section("search")) ReadSearch(*node, sweep, faults);
-    if (sweep.search && sweep.price.max_usd > 0) {
-      Add(sweep.price.max_place, "max_cost of price does not go with search: the search's budget limits its runs");
-    }
   }
 
  private:

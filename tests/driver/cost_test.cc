@@ -47,7 +47,7 @@ class BilledJobs : public ::testing::Test {
   }
   Costs Found() {
     store::Store store = world_.OpenStore();
-    return CostsOf(store, "test", kDefaultCampaign, sweep::ParseSweep(world_.yaml, "test.yaml").price);
+    return CostsOf(store, {{"test", kDefaultCampaign}}, sweep::ParseSweep(world_.yaml, "test.yaml").price);
   }
 
   const std::string kSweep =
@@ -88,7 +88,7 @@ TEST_F(BilledJobs, NeverPassTheLimitWhateverTheyAreBilled) {
     world_.Run();
     store::Store store = world_.OpenStore();
     const Costs costs =
-        CostsOf(store, "test", world_.options.campaign, sweep::ParseSweep(world_.yaml, "test.yaml").price);
+        CostsOf(store, {{"test", world_.options.campaign}}, sweep::ParseSweep(world_.yaml, "test.yaml").price);
     EXPECT_LE(costs.usd, 65);
     EXPECT_GE(costs.jobs, 3);
   }
@@ -120,6 +120,25 @@ TEST_F(BilledJobs, CountTheTimeForWhichMachinesAreKept) {
   EXPECT_EQ(world_.Run().ok, 2);
   EXPECT_DOUBLE_EQ(Found().usd, 20);
   EXPECT_DOUBLE_EQ(Found().may_come_usd, 20);
+}
+
+TEST_F(BilledJobs, CountBesideThoseOfAnotherSweep) {
+  const auto as = [&](const std::string& name, const std::string& seeds) {
+    Limit("max_cost: 45 USD");
+    world_.yaml.replace(world_.yaml.find("test"), 4, name);
+    world_.yaml.replace(world_.yaml.find("1, 2, 3, 4, 5"), 13, seeds);
+  };
+  as("before", "1");
+  EXPECT_EQ(world_.Run().ok, 1);
+  as("test", "2, 3, 4, 5");
+  world_.options.costs_of = {{"test", kDefaultCampaign}, {"before", kDefaultCampaign}};
+  const RunSummary summary = world_.Run();
+  EXPECT_EQ(summary.ok, 2);
+  EXPECT_THAT(summary.given_up, HasSubstr("45.00 USD: 30.00 USD are or may be billed"));
+  store::Store store = world_.OpenStore();
+  EXPECT_DOUBLE_EQ(CostsOf(store, world_.options.costs_of, sweep::ParseSweep(world_.yaml, "test.yaml").price).usd, 30);
+  world_.options.costs_of.pop_back();
+  EXPECT_EQ(world_.Run().ok, 3);
 }
 
 TEST_F(BilledJobs, NeedALauncherThatSaysWhatTheyMayCost) {

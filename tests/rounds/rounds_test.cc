@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "driver/cost.h"
 #include "run/names.h"
 #include "sweep/expand.h"
 #include "tests/driver/world.h"
@@ -45,22 +46,27 @@ class SearchWorld : public driver::World {
         ran.push_back(point.spec);
       }
       entry.phase = launch::JobPhase::kEnded;
+      entry.evidence = bill;
     };
+  }
+
+  sweep::Sweep Sweep() const {
+    return sweep::ParseSweep("name: " + name + "\ndefaults: {model: llama-5m, seq_length: 64}\n" + yaml, "test.yaml");
   }
 
   RoundsResult Search(int64_t at_once = 1) {
     observer = driver::RecordingObserver();
     store::Store store = OpenStore();
     driver::KillableClock clock(step);
-    return RunInRounds(
-        sweep::ParseSweep("name: " + name + "\ndefaults: {model: llama-5m, seq_length: 64}\n" + yaml, "test.yaml"),
-        options,
-        {store, launcher, clock,
-         [this](const RunSpec& spec) {
-           return predict::MemoryForecast{forecast ? forecast(spec) : 1000, {}};
-         },
-         observer, [this] { return interrupts ? interrupts() : 0; }},
-        at_once);
+    sweep::Sweep sweep = Sweep();
+    if (describe) sweep.launch.describe = std::make_shared<const sweep::DescribeJob>(describe);
+    return RunInRounds(std::move(sweep), options,
+                       {store, launcher, clock,
+                        [this](const RunSpec& spec) {
+                          return predict::MemoryForecast{forecast ? forecast(spec) : 1000, {}};
+                        },
+                        observer, [this] { return interrupts ? interrupts() : 0; }},
+                       at_once);
   }
 
   std::vector<int64_t> BatchSizesRun() const {
@@ -72,6 +78,7 @@ class SearchWorld : public driver::World {
   std::string name = "test";
   std::function<RunResult(const RunSpec&)> run;
   std::vector<RunSpec> ran;
+  std::map<std::string, std::string> bill;  // evidence of each ended job
 };
 
 RunResult Giving(double tokens_per_s) {
@@ -231,6 +238,49 @@ TEST(Rounds, AStopWhileTheBestAreMeasuredAgainIsGoneOnFrom) {
   EXPECT_EQ(world.Count("SELECT count(*) FROM (SELECT 1 FROM results WHERE status = 'ok' GROUP BY point_id, campaign "
                         "HAVING count(*) > 1)"),
             0);
+}
+
+// Each job costs 10 USD at most, and in the end.
+TEST(Rounds, WhatTurnsCostCountsAgainstASearchsLimit) {
+  SearchWorld world;
+  const auto limit = [&](int usd) {
+    world.yaml = std::string(kThreeThatAreAlike) + "launch: {launcher: fake}\nprice: {node: 10 USD/h, date: 2026-11, " +
+                 fmt::format("max_cost: {} USD}}\n", usd);
+  };
+  const auto spent_usd = [&] {
+    store::Store store = world.OpenStore();
+    return driver::CostsOf(store, CostsAreOf(world.Sweep(), kDefaultCampaign), world.Sweep().price).usd;
+  };
+  world.launcher.max_jobs = 1;
+  world.launcher.bill = true;
+  world.bill = {{"billed_nodes", "1"}, {"billed_s", "3600"}};
+  world.describe = [](const sweep::Launch&, const std::string&) {
+    sweep::JobDescription job;
+    job.billed_nodes = 1;
+    job.most_billed_s = 3600;
+    return job;
+  };
+  std::map<int64_t, int64_t> runs;
+  world.run = [&](const RunSpec& spec) { return Giving(spec.batch_size == 4 && runs[4]++ == 0 ? 108 : 100); };
+  limit(75);
+  const RoundsResult stopped = world.Search();
+  EXPECT_THAT(stopped.summary.given_up, HasSubstr("another job could pass max_cost, 75.00 USD: 70.00 USD are"));
+  EXPECT_THAT(world.ran, SizeIs(7)) << "three, three in a turn, and one in the next";
+  EXPECT_DOUBLE_EQ(spent_usd(), 70);
+  // A driver is killed while a job of a turn lives. That job counts once.
+  limit(120);
+  const auto ends = world.launcher.on_poll;
+  int left = 20;
+  world.launcher.on_poll = [](FakeLauncher::Entry& entry) { entry.phase = launch::JobPhase::kRunning; };
+  world.step = [&] {
+    if (!world.OpenStore().LiveJobs("test (in turns)").empty() && left-- == 0) throw driver::Killed();
+  };
+  EXPECT_THROW(world.Search(), driver::Killed);
+  world.step = nullptr;
+  world.launcher.on_poll = ends;
+  EXPECT_EQ(world.Search().summary.given_up, "");
+  EXPECT_THAT(world.ran, SizeIs(12));
+  EXPECT_DOUBLE_EQ(spent_usd(), 120);
 }
 
 constexpr char kBatches[] =

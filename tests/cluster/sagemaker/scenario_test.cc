@@ -205,6 +205,22 @@ TEST_F(SageMakerScenario, ALimitOfCostStopsItAndWhatIsKeptWarmIsListed) {
   EXPECT_THAT(more.out, Not(HasSubstr("max_cost")));
 }
 
+TEST_F(SageMakerScenario, ASearchsMeasurementsInTurnsAreInItsCosts) {
+  SageMakerCli cli;
+  cli.service.Tell({{"speed", 100}});
+  const auto sweep = Write(cli, 2, "ok", {{"keep_alive", "6h"}},
+                           "max_parallel: 2\nprice: {node: 10 USD/h, date: 2026-11, max_cost: 2000 USD}\n"
+                           "search: {maximize: tokens_per_s, budget: 12}");
+  const auto run = cli.Run({"run", sweep});
+  cli.ExpectOk(run);
+  const int64_t jobs = cli.Count("SELECT count(*) FROM jobs");
+  EXPECT_GT(jobs, cli.Count("SELECT count(*) FROM jobs WHERE sweep = 'my sweep'")) << run.out;
+  EXPECT_THAT(run.out, HasSubstr(fmt::format("node-hours for {} jobs, ", jobs)));
+  const char* kept = "instances that training job my-sweep--in-turns-rl-";
+  EXPECT_THAT(run.out, HasSubstr(std::string("still billed: ") + kept));
+  EXPECT_THAT(cli.Run({"doctor", sweep}).out, HasSubstr(kept));
+}
+
 TEST_F(SageMakerScenario, AJobThatCancelEndsKeepsItsCostAtTheSweepsPrice) {
   SageMakerCli cli;
   cli.service.Tell({{"speed", 100}});
