@@ -54,11 +54,13 @@ done
   ridgeline calibrate --to here.yaml --ranks 2 --seconds 20 --busy
   ridgeline predict "$sources/docs/site/gallery.yaml" --device here --devices . --db ridgeline.db
   ridgeline predict "$sources/sweeps/formats-by-size.yaml" --device p6-b200 --framework te-fsdp --db formats.db
+  ridgeline predict "$sources/sweeps/parallelism.yaml" --device p5 --db parallelism.db
 ) >"$work/runs.log" 2>&1 || { cat "$work/runs.log" >&2 && exit 1; }
 for report in scaling sequence-scaling memory-map history prediction-audit; do draw "$work/ridgeline.db" "$report"; done
 draw "$work/ridgeline.db" convergence --sweep "$sources/docs/site/gallery.yaml" # random text; only the form matters
 draw "$work/ridgeline.db" regression --input "$work/gate.json"
 draw "$work/formats.db" formats-by-size
+draw "$work/parallelism.db" parallelism
 
 make_site
 echo "build/docs/site/index.html: $(find build/docs/site -name '*.html' | wc -l) pages"

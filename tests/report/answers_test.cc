@@ -40,6 +40,7 @@ const std::vector<Compared> kCompared = {
      {{"precision", "fp8"}, {"state_precision", "bf16"}, {"primary_weights", "quantized"}}},
     {"scaling", {{"ranks", 1}}, {{"ranks", 2}, {"shard", "full"}}},
     {"scaling", {{"ranks", 2}}, {{"ranks", 4}, {"shard", "optimizer"}}},
+    {"parallelism", {{"ranks", 2}}, {{"ranks", 2}, {"tensor_parallel", 2}, {"batch_size", 2}}, 2},
 };
 
 class Answers : public ::testing::Test {

@@ -50,6 +50,7 @@ void FillEverything(store::Store& store) {
   crashed.message = "killed by signal 11";
   crashed.evidence = {{"signal", "11"}, {"log_tail", "a first line\na second line of its log\nand how it ended\n"}};
   others.Add({{"model", "llama-10m"}, {"ranks", 2}, {"shard", "full"}});
+  others.Add({{"model", "llama-10m"}, {"ranks", 4}, {"tensor_parallel", 2}, {"shard", "full"}, {"batch_size", 2}});
   RunResult& ranks = others.Add({{"model", "llama-10m"}, {"ranks", 4}, {"shard", "full"}});
   ranks.evidence["rank_step_ns"] = "[100000000,101000000,100000000,100000000]";
   ranks.evidence["rank_wait_ns"] = "[40000000,2000000,38000000,41000000]";

@@ -1,0 +1,129 @@
+// Splits of the same work, in the report `parallelism`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/page.h"
+#include "run/presets.h"
+#include "run/result.h"
+#include "run/spec.h"
+#include "tests/base/temp_dir.h"
+#include "tests/report/sample.h"
+
+namespace ridgeline::report {
+namespace {
+
+using report_sample::Runs;
+using report_sample::ShippedReport;
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Optional;
+using testing::SizeIs;
+using testing::StartsWith;
+
+class ParallelismTest : public testing::Test {
+ protected:
+  static Json On(int ranks, int tensor, const char* shard, int batch, int shard_ranks = 0) {
+    return {{"model", "llama-10m"}, {"ranks", ranks},      {"tensor_parallel", tensor},
+            {"shard", shard},       {"batch_size", batch}, {"shard_ranks", shard_ranks}};
+  }
+  static void Add(Runs& runs, const Json& values, double tokens_per_s, int64_t planned_bytes) {
+    RunResult& result = runs.Add(values);
+    result.throughput.steady_tokens_per_s = tokens_per_s;
+    result.memory.planned_peak_bytes = planned_bytes;
+  }
+  void Predict(const Json& values, double tokens_per_s) {
+    std::vector<Problem> problems;
+    const RunSpec spec = BuildSpec(values, problems);
+    ASSERT_THAT(problems, IsEmpty());
+    RunResult result;
+    result.point_id = PointId(spec);
+    result.status = RunStatus::kOk;
+    result.provenance = Provenance::kPredicted;
+    result.device = "p5";
+    result.parameters = CountParameters(spec);
+    result.throughput.steady_tokens_per_s = tokens_per_s;
+    result.step_ns.median_ns = 200'000'000;
+    result.memory.planned_peak_bytes = 1'000'000;
+    store_.PutPredictions(std::vector<Point>{{PointId(spec), spec}}, std::vector<RunResult>{result},
+                          {"predicted", R"({"predicted_on":"p5","trainer":["ridgeline-train"]})"});
+  }
+  Rows Answer() { return {report_, store_.Query(report_.sql)}; }
+  std::vector<std::string> Said() {
+    const Rows rows = Answer();
+    return Conclude(report_, rows, MakePanels(rows).at(0).rows);
+  }
+
+  TempDir dir_;
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
+  Report report_ = ShippedReport("parallelism");
+};
+
+TEST_F(ParallelismTest, SplitsOfTheSameWorkAreAPanel) {
+  Runs runs(store_);
+  Add(runs, On(8, 1, "none", 1), 1000, 9'000'000);
+  Add(runs, On(8, 1, "full", 1), 900, 3'000'000);
+  Add(runs, On(8, 1, "full", 1, 4), 950, 4'000'000);
+  Add(runs, On(8, 2, "optimizer", 2), 1200, 5'000'000);
+  Add(runs, On(8, 8, "full", 8), 500, 2'000'000);
+  Add(runs, On(8, 2, "full", 1), 5000, 1'000'000);  // half of the work, and alone
+  runs.Put("s");
+  const Rows rows = Answer();
+  ASSERT_EQ(rows.size(), 5U);
+  const std::vector<Panel> panels = MakePanels(rows);
+  ASSERT_THAT(panels, SizeIs(1));
+  EXPECT_THAT(rows.Text(0, "panel"), HasSubstr(", 8 ranks, 8 sequences a step"));
+  std::vector<std::string> splits;
+  std::vector<std::string> marks;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    splits.emplace_back(rows.Text(row, "split"));
+    marks.emplace_back(rows.Text(row, "mark"));
+  }
+  EXPECT_THAT(splits, ElementsAre("replicated", "sharded", "sharded over 4", "sharded optimizer with TP 2", "TP 8"));
+  EXPECT_THAT(marks, ElementsAre("", "", "", "most tokens/s", "least memory"));
+  EXPECT_THAT(rows.Number(3, "speedup"), Optional(DoubleNear(1.2, 1e-9)));
+  EXPECT_THAT(rows.Number(3, "lead"), Optional(DoubleNear(1.2, 1e-9)));
+  EXPECT_THAT(rows.Number(3, "rank_tokens_per_s"), Optional(DoubleNear(150, 1e-9)));
+  EXPECT_EQ(rows.Text(3, "second_words"), "replicated");
+  const auto said = Said();
+  EXPECT_EQ(said.at(0),
+            "Sharded optimizer with TP 2 is fastest: 150 tokens/s a rank, 1.20\xC2\xA0\xC3\x97 that of replicated.");
+  EXPECT_EQ(said.at(1), "Memory of a rank with sharded optimizer with TP 2: 5.00 MB.");
+  EXPECT_EQ(said.at(2), "The least memory, 2.00 MB, is that of TP 8.");
+}
+
+// Predictions err by more than such a lead.
+TEST_F(ParallelismTest, ASmallPredictedLeadIsNone) {
+  Predict(On(8, 1, "none", 1), 1000);
+  Predict(On(8, 1, "full", 1), 1050);
+  EXPECT_THAT(Said().at(0), StartsWith("Sharded and replicated are about equally fast: 131 tokens/s a rank"));
+  Predict(On(8, 2, "none", 2), 1500);
+  EXPECT_THAT(Said().at(0), StartsWith("Replicated with TP 2 is fastest: 188 tokens/s a rank, 1.43"));
+}
+
+// Rank 0 alone moves no bytes, so its time says nothing about the split.
+TEST_F(ParallelismTest, VirtualRanksLeadNobody) {
+  Runs runs(store_);
+  Add(runs, On(8, 1, "none", 1), 1000, 9'000'000);
+  Add(runs, On(8, 1, "full", 1), 900, 3'000'000);
+  Json alone = On(8, 2, "full", 2);
+  alone["communicator"] = "virtual";
+  Add(runs, alone, 9000, 1'000'000);
+  runs.Put("s");
+  const Rows rows = Answer();
+  EXPECT_EQ(rows.Text(0, "mark"), "most tokens/s");
+  EXPECT_EQ(rows.Text(2, "split"), "sharded with TP 2, virtual");
+  EXPECT_EQ(rows.Text(2, "speedup"), "");
+}
+
+TEST_F(ParallelismTest, OneSplitAloneIsNoPanel) {
+  Runs runs(store_);
+  Add(runs, On(8, 1, "none", 1), 1000, 9'000'000);
+  Add(runs, {{"model", "llama-10m"}}, 500, 9'000'000);
+  runs.Put("s");
+  EXPECT_EQ(Answer().size(), 0U);
+}
+
+}  // namespace
+}  // namespace ridgeline::report
