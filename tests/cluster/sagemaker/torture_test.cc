@@ -1,9 +1,7 @@
-// Kills of the driver after its n-th call of the service, and at random moments, on a double of SageMaker.
-#include <algorithm>
-
+// Kills of the driver at its n-th request to the service, and at random moments, on a double of SageMaker.
+#include "tests/torture/torture.h"
 #include "base/clock.h"
 #include "tests/cluster/sagemaker/service.h"
-#include "tests/torture/torture.h"
 
 namespace ridgeline::testing {
 namespace {
@@ -11,12 +9,6 @@ namespace {
 constexpr int64_t kLongestNs = 120'000'000'000;  // of a run that nobody kills
 
 class SageMakerTorture : public SageMakerSweep {};
-
-// The number of calls that the service has answered.
-int64_t Answered(const SageMakerCli& cli) {
-  const std::string calls = ReadFileIfThere(cli.service.dir() / "root/requests.jsonl").value_or("");
-  return std::ranges::count(calls, '\n');
-}
 
 // Kills the driver once `is_time`. Returns whether it was still there.
 bool KillsOnce(Child& driver, const std::function<bool()>& is_time) {
@@ -29,17 +21,24 @@ bool KillsOnce(Child& driver, const std::function<bool()>& is_time) {
   return driver.Wait().signal == SIGKILL;
 }
 
+// The seed determines the place of the first kill, while the service holds the driver's n-th request, before or after
+// it is done; and whether the jobs are of spot instances. 64 rounds have every place.
 TEST_F(SageMakerTorture, OnSageMaker) {
   Torture("sagemaker", [](uint64_t seed) {
     constexpr int kPoints = 3;
-    constexpr int64_t kCalls = 16;  // fewer than a whole run needs
+    constexpr uint64_t kCalls = 16;  // fewer than a whole run needs
     SageMakerCli cli;
-    const auto sweep = Write(cli, kPoints, "slow=200");
+    const auto sweep = Write(cli, kPoints, "slow=200", {{"spot", seed / (2 * kCalls) % 2 == 1}});
     std::map<std::string_view, int64_t> hits;
 
+    const bool is_done = seed / kCalls % 2 == 1;
+    const char* hold = is_done ? "hold_after" : "hold_before";
+    cli.service.Tell({{"faults", {{{"op", "*"}, {"skip", seed % kCalls}, {"do", hold}}}}});
     Child first = cli.Start({"run", sweep});
-    const int64_t last_call = static_cast<int64_t>(seed) % kCalls;
-    if (KillsOnce(first, [&] { return Answered(cli) >= last_call; })) ++hits["driver, after a call"];
+    const auto is_held = [&] { return cli.service.Tell(Json::object()).at("held") == 1; };
+    if (KillsOnce(first, is_held)) ++hits[is_done ? "driver, after a request was done" : "driver, before it was"];
+    EXPECT_TRUE(is_held()) << "it was killed elsewhere";
+    cli.service.Tell({{"release", true}});
     Child second = cli.Start({"run", sweep});
     std::mt19937_64 random(seed);
     const SystemClock clock;
