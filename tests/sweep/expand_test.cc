@@ -395,7 +395,7 @@ TEST(ShippedSweeps, AllExpandWithoutAWarning) {
                                                 {"demo.yaml", 8},
                                                 {"formats-by-size.yaml", 24},
                                                 {"nightly.yaml", 18},
-                                                {"parallelism.yaml", 62},
+                                                {"parallelism.yaml", 74},
                                                 {"precision.yaml", 15},
                                                 {"sagemaker.yaml", 3},
                                                 {"scaling.yaml", 7},
