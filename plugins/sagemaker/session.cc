@@ -25,6 +25,7 @@ constexpr int64_t kClocksDifferS = 900;  // a list begins so long before the fir
 constexpr int kWaitingPauses = 12;       // a job that waits for machines is described again after so many poll_pauses
 constexpr seconds kLogPatience{60};      // lines come so late, if S3 cannot be read
 constexpr seconds kStoragePatience{60};  // S3 that does not let us read is asked for so long
+constexpr const char* kNoJob = "ridgeline-asks-for-its-rights";  // a name that no training job has
 constexpr const char* kOutputHint = "the job's folder under output: has what is left; the driver needs s3:GetObject";
 
 // "; of the newest 100 jobs of Ridgeline's, 3 have not ended and 1 is kept warm"; empty if there are none.
@@ -58,7 +59,27 @@ std::string Session::Description() {
   Place output = PlaceOf(options_.output);
   if (!output.key.empty()) output.key += '/';
   aws_->List(output, 1);
-  return fmt::format("SageMaker in {}, as {}{}", aws_->region(), who, WhatIsBilled(rows));
+  Describe(*aws_, kNoJob);
+  return fmt::format("SageMaker in {}, as {}{}{}", aws_->region(), who, WhatIsBilled(rows), WhatIsRefused(output));
+}
+
+// Results come from the log or from S3, so one of them is enough.
+std::string Session::WhatIsRefused(const Place& output) {
+  SweepLog log(kNoJob, aws_->UnixS());
+  log.Read(*aws_, [](const std::string&, const std::string&) {});
+  std::string storage;
+  // The bucket was listed, so it says that it does not have the key, unless we may not read it.
+  const Answer answer = aws_->Get({output.bucket, output.key + kNoJob});
+  if (!answer.ok() && answer.code != "NoSuchKey") {
+    storage = Aws::ToFailure(answer, "read objects below " + options_.output).message();
+  }
+  if (!log.problem().empty() && !storage.empty()) {
+    throw Failure(Failure::Kind::kInfrastructure, fmt::format("no results can be read: {}; {}", log.problem(), storage),
+                  "the rights that are needed are in docs/sagemaker.md", "rights");
+  }
+  if (!log.problem().empty()) return "; results come from S3 alone: " + log.problem();
+  if (!storage.empty()) return "; results come from the log alone: " + storage;
+  return "";
 }
 
 std::vector<std::string> Session::StillBilled(const std::string& sweep) {

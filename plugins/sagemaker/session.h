@@ -33,7 +33,9 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Returns "SageMaker in us-west-2, as arn:…". Throws Failure if SageMaker, S3 or the log refuse us.
+  // Returns "SageMaker in us-west-2, as arn:…", and whether the log or S3 refuse to be read. Asks for each right that
+  // can be asked for without a job: STS, to list and describe jobs, to list and read objects, and to read the log.
+  // Throws Failure if one is refused that a run needs.
   std::string Description();
 
   // What is billed now of the training jobs whose names begin as this sweep's do: a line each for those that have not
@@ -64,6 +66,7 @@ class Session {
     std::optional<plugin::Clock::Time> unread_since;  // since when S3 does not let us read its output
   };
 
+  std::string WhatIsRefused(const Place& output);
   std::optional<std::vector<plugin::JobState>> LastSaid(const std::vector<std::string>& keys);
   std::vector<plugin::JobState> Ask(const std::vector<std::string>& keys);
   void Refresh(const std::vector<std::string>& keys);

@@ -112,6 +112,29 @@ TEST_F(SageMakerSweep, SaysWhichRightIsMissing) {
   EXPECT_EQ(cli.Starts(), 0);
 }
 
+TEST_F(SageMakerSweep, DoctorAsksForEachRightThatItCanAskForWithoutAJob) {
+  SageMakerCli cli;
+  const auto sweep = Write(cli, 1, "ok");
+  const auto doctor = [&](const Json& denied) {
+    cli.service.Tell({{"deny", denied}});
+    const auto said = cli.Run({"doctor", sweep});
+    return said.out + said.err;
+  };
+  EXPECT_THAT(doctor(Json::array()), Not(HasSubstr("may not")));
+  for (const char* right :
+       {"sts:GetCallerIdentity", "sagemaker:ListTrainingJobs", "sagemaker:DescribeTrainingJob", "s3:ListObjectsV2"}) {
+    const std::string said = doctor({right});
+    EXPECT_THAT(said, HasSubstr(std::string("may not ") + right));
+    EXPECT_THAT(said, HasSubstr("no job of this sweep can be submitted from here")) << right;
+  }
+  EXPECT_THAT(doctor({"logs:FilterLogEvents"}), HasSubstr("results come from S3 alone: cannot read the jobs' log"));
+  EXPECT_THAT(doctor({"s3:GetObject"}), HasSubstr("results come from the log alone: cannot read objects below s3://"));
+  const std::string both = doctor({"logs:FilterLogEvents", "s3:GetObject"});
+  EXPECT_THAT(both, HasSubstr("no results can be read"));
+  EXPECT_THAT(both, HasSubstr("no job of this sweep can be submitted from here"));
+  EXPECT_EQ(cli.service.Jobs().size(), 0U);
+}
+
 TEST_F(SageMakerSweep, WaitsForItsQuota) {
   SageMakerCli cli;
   cli.service.Tell({{"quota", {{"ml.m5.large", 1}}}});
