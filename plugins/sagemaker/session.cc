@@ -337,9 +337,11 @@ std::vector<plugin::Cancellation> Session::Cancel(const std::vector<std::string>
   for (const std::string& key : keys) {
     plugin::Cancellation& answer = answers.emplace_back();
     Record* record = journal_.Find(key);
-    if (record == nullptr || record->ended || record->cancelled) continue;
+    if (record == nullptr || record->ended) continue;
     const auto live = live_.find(key);
     const bool known = live != live_.end() && live->second.job;
+    // One that was cancelled before may run on, since the service did not answer or refused to stop it.
+    if (record->cancelled && !(known && live->second.job->status == "InProgress")) continue;
     if (known && live->second.job->HasEnded()) continue;
     if (!known && !record->arn.empty()) continue;  // somebody deleted it
     Record told = *record;

@@ -104,16 +104,23 @@ int Cancel(const std::string& sweep, const std::string& db) {
   const session::Interrupts interrupts;
   SystemClock clock;
   int64_t left = 0;
+  std::string untold;
   for (auto& [launcher_name, jobs] : by_launcher) {
     const auto launcher = session::OpenLauncherOf(record, launcher_name, db);
     const int64_t told = std::ssize(jobs);
-    const int64_t live = driver::CancelJobs(std::move(jobs), store, *launcher, clock, price, {},
-                                            [] { return session::Interrupts::Count() > 0; });
+    std::string why;
+    const int64_t live = driver::CancelJobs(
+        std::move(jobs), store, *launcher, clock, price, {}, [] { return session::Interrupts::Count() > 0; }, &why);
+    if (!why.empty()) untold = why;
     cancelled += told - live;
     left += live;
   }
   session::Say("{} cancelled; the next `ridgeline run` runs what has no result\n", Jobs(cancelled));
   if (left == 0) return 0;
+  if (!untold.empty()) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("{} could not be told to end: {}", Jobs(left), untold),
+                "they may still run; cancel again when that is mended");
+  }
   throw Error(ErrorKind::kInfrastructure, fmt::format("{} told to end and not ended yet", Jobs(left)),
               "`ridgeline status` shows them; cancel again later");
 }

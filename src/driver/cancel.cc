@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "collect/collect.h"
 #include "driver/batch.h"
 #include "driver/cost.h"
@@ -30,7 +31,7 @@ void SayCancelled(const std::filesystem::path& job_dir) {
 
 int64_t CancelJobs(std::vector<store::JobRecord> jobs, store::Store& store, launch::Launcher& launcher, Clock& clock,
                    const sweep::SweepPrice& price, const std::map<std::string, double>& predicted_usd,
-                   const std::function<bool()>& give_up) {
+                   const std::function<bool()>& give_up, std::string* untold) {
   const auto refs = [&] {
     std::vector<launch::JobRef> result;
     for (const store::JobRecord& job : jobs) result.push_back({job.key, job.native_id});
@@ -68,12 +69,14 @@ int64_t CancelJobs(std::vector<store::JobRecord> jobs, store::Store& store, laun
                    .has_value();
       }
       if (!told) return {};
+      if (untold != nullptr) untold->clear();
       return AskInBatches<launch::JobState, launch::JobRef>(
                  asked_at_once, clock, asked,
                  [&](std::span<const launch::JobRef> batch) { return launcher.PollMany(batch); }, give_up)
           .value_or(std::vector<launch::JobState>());
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInfrastructure) throw;
+      if (!told && untold != nullptr) *untold = PrintableLine(e.message());
       return {};
     }
   };

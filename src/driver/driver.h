@@ -118,9 +118,10 @@ RunSummary RunSweep(const sweep::Sweep& sweep, const DriverOptions& options, con
 
 // Tells these jobs to end, waits for that (about 40 s at most), and collects them. Within that time it asks a launcher
 // again that does not answer, and reads a file again that cannot be read. Returns how many jobs are still live.
-// `price`: for what the jobs are billed. `predicted_usd`: as in DriverOptions; empty: not known now.
+// `price`: for what the jobs are billed. `predicted_usd`: as in DriverOptions; empty: not known now. `untold` is set to
+// why they could not be told, and to nothing once they were.
 int64_t CancelJobs(std::vector<store::JobRecord> jobs, store::Store& store, launch::Launcher& launcher, Clock& clock,
                    const sweep::SweepPrice& price, const std::map<std::string, double>& predicted_usd,
-                   const std::function<bool()>& give_up);
+                   const std::function<bool()>& give_up, std::string* untold = nullptr);
 
 }  // namespace ridgeline::driver

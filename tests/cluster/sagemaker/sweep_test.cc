@@ -102,14 +102,53 @@ TEST_F(SageMakerSweep, RunsWithAClockThatIsWrongAndATokenThatExpires) {
 TEST_F(SageMakerSweep, SaysWhichRightIsMissing) {
   SageMakerCli cli;
   const auto sweep = Write(cli, 1, "ok");
-  for (const char* right :
-       {"sagemaker:ListTrainingJobs", "s3:ListObjectsV2", "s3:PutObject", "sagemaker:CreateTrainingJob"}) {
+  for (const char* right : {"sagemaker:ListTrainingJobs", "sagemaker:DescribeTrainingJob", "s3:ListObjectsV2",
+                            "s3:PutObject", "sagemaker:CreateTrainingJob", "iam:PassRole"}) {
     cli.service.Tell({{"deny", {right}}});
     const auto run = cli.Run({"run", sweep});
     EXPECT_NE(run.status.exit_code, 0) << right;
     EXPECT_THAT(run.out + run.err, HasSubstr(std::string("may not ") + right));
   }
   EXPECT_EQ(cli.Starts(), 0);
+}
+
+TEST_F(SageMakerSweep, SaysWhichRightIsMissingForASetting) {
+  SageMakerCli cli;
+  const std::string key = "arn:aws:kms:us-west-2:123456789012:key/k";
+  const auto sweep = Write(cli, 1, "ok", {{"tags", {{"team", "a"}}}, {"kms_key", key}});
+  for (const char* right : {"sagemaker:AddTags", "kms:GenerateDataKey", "kms:Decrypt"}) {
+    cli.service.Tell({{"deny", {right}}});
+    const auto run = cli.Run({"run", sweep});
+    EXPECT_NE(run.status.exit_code, 0) << right;
+    EXPECT_THAT(run.out + run.err, HasSubstr(std::string("may not ") + right));
+  }
+  cli.service.Tell({{"deny", Json::array()}, {"role_denied", {"kms:CreateGrant"}}});
+  const Json vpc = {{"subnets", {"subnet-1"}}, {"security_group_ids", {"sg-1"}}};
+  cli.Run({"run", Write(cli, 1, "ok", {{"kms_key", key}}, "retry: {start: 0}")});
+  EXPECT_THAT(cli.NotOk(), HasSubstr("the role may not kms:CreateGrant"));
+  cli.service.Tell({{"role_denied", {"ec2:CreateNetworkInterface"}}});
+  cli.Run({"run", "--campaign", "vpc", Write(cli, 1, "ok", vpc, "retry: {start: 0}")});
+  EXPECT_THAT(cli.NotOk(), HasSubstr("the role may not ec2:CreateNetworkInterface"));
+  EXPECT_EQ(cli.Starts(), 0);
+}
+
+TEST_F(SageMakerSweep, StopsItsJobsOnceItMay) {
+  SageMakerCli cli;
+  const auto sweep = Write(cli, 1, "sleep");
+  Child run = cli.Start({"run", sweep});
+  ASSERT_TRUE(testing::Eventually([&] { return cli.Starts() >= 1; }));
+  run.Signal(SIGKILL);
+  run.Wait();
+  cli.service.Tell({{"deny", {"sagemaker:StopTrainingJob"}}});
+  Child cancel = cli.Start({"cancel", sweep});
+  ASSERT_TRUE(testing::Eventually([&] { return cli.service.Calls().contains("sagemaker:StopTrainingJob"); }));
+  cancel.Signal(SIGINT);  // it would ask again for 40 s
+  const auto refused = cli.Finish(cancel);
+  EXPECT_NE(refused.status.exit_code, 0);
+  EXPECT_THAT(refused.out + refused.err, HasSubstr("may not sagemaker:StopTrainingJob"));
+  cli.service.Tell({{"deny", Json::array()}});
+  cli.ExpectOk(cli.Run({"cancel", sweep}));
+  ASSERT_TRUE(testing::Eventually([&] { return cli.service.Jobs().begin().value().at(0) == "Stopped"; }));
 }
 
 TEST_F(SageMakerSweep, DoctorAsksForEachRightThatItCanAskForWithoutAJob) {
@@ -158,7 +197,6 @@ TEST_F(SageMakerSweep, CancelsItsJobs) {
   ASSERT_TRUE(testing::Eventually([&] { return cli.Starts() >= 2; }));
   run.Signal(SIGINT);
   cli.Finish(run);
-  cli.Run({"cancel"});
   ASSERT_TRUE(testing::Eventually([&] {
     const Json jobs = cli.service.Jobs();
     return std::all_of(jobs.begin(), jobs.end(), [](const Json& job) { return job.at(0) == "Stopped"; });

@@ -15,6 +15,10 @@ from objects import S3Error
 
 ENDED = ('Completed', 'Failed', 'Stopped')
 GRACE_S = 120
+# What a job's role needs for a VPC, and for a key. AWS has confirmed neither.
+NETWORK_RIGHTS = ('ec2:CreateNetworkInterface', 'ec2:CreateNetworkInterfacePermission', 'ec2:DescribeNetworkInterfaces',
+                  'ec2:DescribeVpcs', 'ec2:DescribeSubnets', 'ec2:DescribeSecurityGroups', 'ec2:DescribeDhcpOptions')
+KEY_RIGHTS = ('kms:CreateGrant', 'kms:Decrypt', 'kms:Encrypt', 'kms:GenerateDataKey')
 # The container ends with the double, however that ends.
 BOUND = ['setpriv', '--pdeathsig', 'KILL']
 # The container's main process is process 1 of its own namespaces, with its own /opt/ml, /etc/hosts and host name.
@@ -158,6 +162,11 @@ class Job:
         lacks = self.lacks('ecr:GetAuthorizationToken', 'ecr:BatchGetImage', 'ecr:GetDownloadUrlForLayer')
         if lacks:
             return 'Failed', f'ClientError: the role may not {lacks}, so the image cannot be pulled'
+        lacks = self.lacks(*NETWORK_RIGHTS) if 'VpcConfig' in self.request else None
+        if lacks is None and 'KmsKeyId' in self.request['OutputDataConfig']:
+            lacks = self.lacks(*KEY_RIGHTS)
+        if lacks:
+            return 'Failed', f'ClientError: the role may not {lacks}'
         self.attempt += 1
         folder = os.path.join(self.service.root, 'jobs', self.name, str(self.attempt))
         self.nodes = [Node(self, i + 1, os.path.join(folder, f'algo-{i + 1}'), f'127.{10 + self.serial % 200}.{self.attempt}.{i + 1}')
