@@ -28,6 +28,8 @@
 namespace ridgeline::testing {
 
 inline constexpr const char* kSageMakerImage = "123456789012.dkr.ecr.us-west-2.amazonaws.com/worker@sha256:aa";
+// Without an entry point, so that `docker run IMAGE train` starts plugins/sagemaker/deploy/train.
+inline constexpr const char* kSageMakerTrainImage = "123456789012.dkr.ecr.us-west-2.amazonaws.com/worker@sha256:bb";
 inline constexpr const char* kSageMakerRole = "arn:aws:iam::123456789012:role/SageMaker";
 
 // Returns why the double cannot run here; empty if it can.
@@ -44,7 +46,11 @@ class SageMaker {
   explicit SageMaker(const std::vector<std::string>& more = {}) {
     const Json images = {
         {kSageMakerImage,
-         {{"entrypoint", {"ridgeline"}}, {"environment", {{"PATH", RIDGELINE_BINARY_DIR "/bin:/usr/bin:/bin"}}}}}};
+         {{"entrypoint", {"ridgeline"}}, {"environment", {{"PATH", RIDGELINE_BINARY_DIR "/bin:/usr/bin:/bin"}}}}},
+        {kSageMakerTrainImage,
+         {{"entrypoint", Json::array()},
+          {"environment",
+           {{"PATH", RIDGELINE_SOURCE_DIR "/plugins/sagemaker/deploy:" RIDGELINE_BINARY_DIR "/bin:/usr/bin:/bin"}}}}}};
     WriteFile(dir_ / "images.json", DumpJson(images));
     std::vector<std::string> argv = {RIDGELINE_SOURCE_DIR "/tests/cluster/sagemaker/sagemaker-double",
                                      "--root",

@@ -6,6 +6,7 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using testing::kSageMakerTrainImage;
 using ::testing::Not;
 using testing::SageMakerCli;
 using testing::SageMakerSweep;
@@ -172,6 +173,13 @@ TEST_F(SageMakerSweep, DoctorAsksForEachRightThatItCanAskForWithoutAJob) {
   EXPECT_THAT(both, HasSubstr("no results can be read"));
   EXPECT_THAT(both, HasSubstr("no job of this sweep can be submitted from here"));
   EXPECT_EQ(cli.service.Jobs().size(), 0U);
+}
+
+TEST_F(SageMakerSweep, TheImagesProgramTrainRunsTheJobAsTheEntryPointDoes) {
+  SageMakerCli cli;
+  const Json request = {{"AlgorithmSpecification", {{"ContainerEntrypoint", nullptr}}}};
+  cli.ExpectOk(cli.Run({"run", Write(cli, 2, "ok", {{"image", kSageMakerTrainImage}, {"request", request}})}));
+  cli.ExpectEachRanOnce(2);
 }
 
 TEST_F(SageMakerSweep, WaitsForItsQuota) {
