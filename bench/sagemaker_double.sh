@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs jobs that do nothing on the double of SageMaker, with the rates that it assumes of AWS. Prints the time, the calls
-# a job, the driver's processor time, and whether each point has exactly one result. Then as many jobs run for three
-# minutes, and it prints the driver's processor time in one minute of them. Needs root and python3-botocore.
+# a job, the most calls of an operation in any one second, the seconds from a job's end to its stored result, the driver's
+# processor time, and whether each point has exactly one result. Then as many jobs run for three minutes, and it prints
+# the driver's processor time in one minute of them. Needs root and python3-botocore.
 #   bench/sagemaker_double.sh BUILD_DIR [JOBS [POLL_PAUSE]]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -56,9 +57,12 @@ cd "$work"
 export TIMEFORMAT='%R s from start to the last result, of which the driver computed %U s, and %S s in the kernel'
 time "$build/bin/ridgeline" run many.yaml >said 2>&1
 tail -n 1 said
-python3 - "$jobs" root/requests.jsonl <<'PYTHON'
+"$build/bin/ridgeline" query -o csv "SELECT ended_unix_ns / 1e9 - (evidence ->> '$.ended_unix_s') AS s FROM jobs" >late.csv
+python3 - "$jobs" root/requests.jsonl late.csv <<'PYTHON'
 import collections
+import csv
 import json
+import statistics
 import sys
 
 calls = [json.loads(line) for line in open(sys.argv[2], encoding='utf-8')]
@@ -67,6 +71,18 @@ print(f'{len(calls) / int(sys.argv[1]):.2f} calls a job: ' + ', '.join(f'{op} {n
 print('refused for their rate:', sum(call['status'] in (400, 503) for call in calls))
 created = [call['at'] for call in calls if call['op'] == 'sagemaker:CreateTrainingJob' and call['status'] == 200]
 print(f'created within {created[-1] - created[0]:.1f} s')
+in_second = collections.Counter((call['op'], int(call['at'])) for call in calls)
+rates = {'sagemaker:ListTrainingJobs': '2, as AWS has it', 'sagemaker:CreateTrainingJob': '5, assumed',
+         'sagemaker:DescribeTrainingJob': '10, assumed', 'logs:FilterLogEvents': '10, assumed'}
+print('most calls in any one second, with those that were refused:')
+for op in count:
+    most = max(n for (name, _), n in in_second.items() if name == op)
+    print(f'  {op} {most}' + (f' (the rate is {rates[op]})' if op in rates else ''))
+with open(sys.argv[3], encoding='utf-8') as file:
+    late = [float(row['s']) for row in csv.DictReader(file)]
+# SageMaker's times are whole seconds here, so each of these is up to 1 s too long.
+print(f'from a job\'s end to its stored result: {statistics.median(late):.1f} s (median), {max(late):.1f} s (worst), '
+      f'of {len(late)} jobs')
 PYTHON
 "$build/bin/ridgeline" query "SELECT count(*) AS results, count(DISTINCT point_id) AS points FROM results WHERE status = 'ok'"
 
