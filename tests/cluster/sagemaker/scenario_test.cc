@@ -2,7 +2,11 @@
 // point ends in one result, and the run says why it waits or stops.
 #include <signal.h>
 
+#include <algorithm>
 #include <ctime>
+#include <filesystem>
+#include <string>
+#include <vector>
 
 #include "tests/cluster/sagemaker/service.h"
 
@@ -120,6 +124,62 @@ TEST_F(SageMakerScenario, ASpotInstanceThatTakesTheLastCopyWithItCostsNoResult) 
   EXPECT_GE(cli.Starts(), 4);
   EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs"), 1);
 }
+
+bool IsState(const std::string& path) { return path.find("/step-0") != std::string::npos; }
+
+// What S3 has of points' states (docs/checkpoint-files.md).
+std::vector<std::string> StatesInS3(const SageMakerCli& cli) {
+  std::vector<std::string> keys = cli.service.Keys();
+  std::erase_if(keys, [](const std::string& key) { return !IsState(key); });
+  return keys;
+}
+
+// What is left of points' states in the folder that the job's last attempt had.
+std::vector<std::string> StatesInContainer(const SageMakerCli& cli) {
+  std::vector<std::string> found;
+  const Json jobs = cli.service.Jobs();
+  for (const auto& [name, state] : jobs.items()) {
+    const std::filesystem::path folder =
+        cli.service.dir() / "root/jobs" / name / std::to_string(state.at(2).get<int>()) / "algo-1/ml/checkpoints";
+    EXPECT_TRUE(std::filesystem::is_directory(folder)) << folder;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      if (IsState(entry.path().string())) found.push_back(entry.path().string());
+    }
+  }
+  return found;
+}
+
+// Interrupts the real engine after a save. The point goes on from a save, and computes what a local run computes.
+void ExpectGoesOnAfter(const Json& interruption) {
+  SageMakerCli cli;
+  cli.service.Tell({{"sync_s", 0.1}});
+  const auto sweep = cli.WriteReal("seed: [1, 2]", {{"spot", true}}, "checkpoint: {every_steps: 5}\n", 400);
+  std::string text = ReadFile(sweep);
+  text.replace(text.find("cpus: 1"), 7, "cpus: 1, bundle: 2");
+  WriteFile(sweep, text);
+  Child run = cli.Start({"run", sweep});
+  const auto is_complete = [](const std::string& key) { return key.ends_with("/manifest.json"); };
+  ASSERT_TRUE(testing::Eventually([&] { return std::ranges::any_of(StatesInS3(cli), is_complete); }));
+  cli.service.Tell({{"interrupt", interruption}});
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(2, 2);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs"), 1);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'ok' AND "
+                      "CAST(evidence ->> '$.resumed_from_step' AS INTEGER) > 0"),
+            1)
+      << cli.Cell("SELECT group_concat(evidence) FROM results");
+  EXPECT_THAT(StatesInS3(cli), ::testing::IsEmpty()) << "nobody asked for a finished point's state";
+  EXPECT_THAT(StatesInContainer(cli), ::testing::IsEmpty());
+  cli.ExpectOk(cli.Run({"run", sweep, "--again", "--launcher", "local"}));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'ok'"), 4);
+  EXPECT_EQ(cli.Count("SELECT count(DISTINCT point_id || loss) FROM runs"), 2);
+}
+
+TEST_F(SageMakerScenario, TheRealEngineThatIsToldOfAnInterruptionGoesOnFromItsSave) {
+  ExpectGoesOnAfter({{"kill", false}});
+}
+
+TEST_F(SageMakerScenario, TheRealEngineThatIsKilledGoesOnFromTheLastCopy) { ExpectGoesOnAfter({{"kill", true}}); }
 
 TEST_F(SageMakerScenario, LinesThatComeLateInPagesThatAreEmptyAreRead) {
   SageMakerCli cli;

@@ -90,7 +90,7 @@ class SageMaker {
             {"AWS_SHARED_CREDENTIALS_FILE", "/dev/null"}};
   }
 
-  // Controls the double (the words are in sagemaker-double), and returns its jobs with their states.
+  // Controls the double (the words are in sagemaker-double), and returns its jobs with their states, and its objects.
   Json Tell(const Json& wish) const {
     const std::string body = DumpJson(wish);
     const std::string request =
@@ -112,6 +112,10 @@ class SageMaker {
     return end == std::string::npos ? Json::object() : ParseJson(reply.substr(end + 4), "the double");
   }
   Json Jobs() const { return Tell(Json::object()).at("jobs"); }
+  // The keys of all that the bucket has.
+  std::vector<std::string> Keys() const {
+    return Tell(Json::object()).at("/objects/bench"_json_pointer).get<std::vector<std::string>>();
+  }
   // How often each operation was called: "sagemaker:CreateTrainingJob".
   std::map<std::string, int> Calls() const {
     std::map<std::string, int> calls;

@@ -17,7 +17,7 @@ TEST_F(SageMakerSweep, TheRealEngineGivesOneResultAPointAndTheLossesOfALocalRun)
   cli.ExpectOk(cli.Run({"run", sweep}));
   cli.ExpectOneFinalResultEach(3, 3);
   const std::string losses =
-      "SELECT group_concat(printf('%s %.17g', point_id, loss)) FROM "
+      "SELECT group_concat(point_id || loss) FROM "
       "(SELECT * FROM runs ORDER BY point_id)";
   const std::string there = cli.Cell(losses);
   EXPECT_THAT(cli.Evidence("transitions", "ok"), AnyOf(HasSubstr("no text"), HasSubstr("Starting")));
@@ -32,7 +32,7 @@ TEST_F(SageMakerSweep, TheRealEngineGivesOneResultAPointAndTheLossesOfALocalRun)
   EXPECT_FALSE(calls.contains("sagemaker:DeleteTrainingJob"));
   cli.ExpectOk(cli.Run({"run", sweep, "--again", "--launcher", "local"}));
   EXPECT_EQ(cli.Cell("SELECT count(*) || '' FROM results WHERE status = 'ok'"), "6");
-  EXPECT_EQ(cli.Cell("SELECT count(DISTINCT printf('%s %.17g', point_id, loss)) || '' FROM runs"), "3") << there;
+  EXPECT_EQ(cli.Cell("SELECT count(DISTINCT point_id || loss) || '' FROM runs"), "3") << there;
 }
 
 TEST_F(SageMakerSweep, TwoNodesMeetByTheJobsHostList) {
