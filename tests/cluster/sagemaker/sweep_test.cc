@@ -185,8 +185,10 @@ TEST_F(SageMakerSweep, TheImagesProgramTrainRunsTheJobAsTheEntryPointDoes) {
 TEST_F(SageMakerSweep, WaitsForItsQuota) {
   SageMakerCli cli;
   cli.service.Tell({{"quota", {{"ml.m5.large", 1}}}});
-  cli.ExpectOk(cli.Run({"run", Write(cli, 3, "ok")}));
+  const auto run = cli.Run({"run", Write(cli, 3, "ok")});
+  cli.ExpectOk(run);
   cli.ExpectEachRanOnce(3);
+  EXPECT_THAT(run.out + run.err, HasSubstr("for training job usage is 1 instances")) << "why jobs wait";
 }
 
 TEST_F(SageMakerSweep, SaysWhoseDoingAnEndWas) {
