@@ -142,19 +142,21 @@ install: programs ## Install under PREFIX (default /usr/local)
 	cmake --build build -j $(JOBS)
 	cmake --install build --prefix '$(PREFIX)'
 
+# The bundle of this version. Older ones may lie beside it.
+BUNDLE = ridgeline-$$(build/bin/ridgeline version | sed -nE '1s/^ridgeline ([^ ]+).*/\1/p')-$(shell uname -m).tar.xz
 bundle: programs ## Make ridgeline-VERSION-ARCHITECTURE.tar.xz, which needs no installed packages (docs/install.md)
 	cmake --build build -j $(JOBS)
 	scripts/bundle.sh build
 
 SUITES ?= bullseye bookworm trixie focal jammy noble
 test-bundle: bundle ## Run the bundle on Debian 11-13 and Ubuntu 20.04-24.04, through Slurm too (as root, by debootstrap)
-	tests/install/other-systems.sh ridgeline-*-$(shell uname -m).tar.xz $(SUITES)
+	tests/install/other-systems.sh $(BUNDLE) $(SUITES)
 
 test-bundle-bytes: packages ## Build the last commit in two folders, and require that both bundles have the same bytes
 	tests/install/same-bytes.sh
 
 release: bundle ## Make release/: the bundle and its checksum; and the container images, by podman, buildah or docker
-	scripts/release.sh ridgeline-*-$(shell uname -m).tar.xz
+	scripts/release.sh $(BUNDLE)
 
 picture: demo ## Draw docs/report.png, the README's picture, from the demo's report
 	scripts/picture.sh
