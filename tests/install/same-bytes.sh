@@ -7,10 +7,12 @@ sources=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export CCACHE_DISABLE=1
+commit=$(git -C "$sources" rev-parse HEAD) # the sources may get another one meanwhile
 for folder in one another-folder; do
   git clone --quiet "$sources" "$work/$folder"
   (
     cd "$work/$folder"
+    git checkout --quiet --detach "$commit"
     cmake --preset release -DRIDGELINE_TESTS=OFF -DRIDGELINE_CUDA="${CUDA:-AUTO}" >/dev/null
     cmake --build build -j "${JOBS:-$(nproc)}" >/dev/null
     scripts/bundle.sh build
