@@ -108,12 +108,11 @@ int Cancel(const std::string& sweep, const std::string& db) {
   for (auto& [launcher_name, jobs] : by_launcher) {
     const auto launcher = session::OpenLauncherOf(record, launcher_name, db);
     const int64_t told = std::ssize(jobs);
-    std::string why;
-    const int64_t live = driver::CancelJobs(
-        std::move(jobs), store, *launcher, clock, price, {}, [] { return session::Interrupts::Count() > 0; }, &why);
-    if (!why.empty()) untold = why;
-    cancelled += told - live;
-    left += live;
+    const driver::Cancelled ended = driver::CancelJobs(std::move(jobs), store, *launcher, clock, price, {},
+                                                       [] { return session::Interrupts::Count() > 0; });
+    if (!ended.untold.empty()) untold = ended.untold;
+    cancelled += told - ended.live;
+    left += ended.live;
   }
   session::Say("{} cancelled; the next `ridgeline run` runs what has no result\n", Jobs(cancelled));
   if (left == 0) return 0;

@@ -29,19 +29,20 @@ void SayCancelled(const std::filesystem::path& job_dir) {
 
 }  // namespace
 
-int64_t CancelJobs(std::vector<store::JobRecord> jobs, store::Store& store, launch::Launcher& launcher, Clock& clock,
-                   const sweep::SweepPrice& price, const std::map<std::string, double>& predicted_usd,
-                   const std::function<bool()>& give_up, std::string* untold) {
+Cancelled CancelJobs(std::vector<store::JobRecord> jobs, store::Store& store, launch::Launcher& launcher, Clock& clock,
+                     const sweep::SweepPrice& price, const std::map<std::string, double>& predicted_usd,
+                     const std::function<bool()>& give_up) {
   const auto refs = [&] {
     std::vector<launch::JobRef> result;
     for (const store::JobRecord& job : jobs) result.push_back({job.key, job.native_id});
     return result;
   };
-  if (jobs.empty()) return 0;
+  if (jobs.empty()) return {};
   for (const store::JobRecord& job : jobs) SayCancelled(job.job_dir);
   const int64_t start_ns = clock.MonotonicNs();
   PollPace pace(start_ns);
   bool told = false;
+  std::string untold;
   std::vector<collect::JobToCollect> ended;
   std::optional<Error>
       unread;  // why these are not collected yet; a file that cannot be read now may be readable in the next turn
@@ -69,14 +70,14 @@ int64_t CancelJobs(std::vector<store::JobRecord> jobs, store::Store& store, laun
                    .has_value();
       }
       if (!told) return {};
-      if (untold != nullptr) untold->clear();
+      untold.clear();
       return AskInBatches<launch::JobState, launch::JobRef>(
                  asked_at_once, clock, asked,
                  [&](std::span<const launch::JobRef> batch) { return launcher.PollMany(batch); }, give_up)
           .value_or(std::vector<launch::JobState>());
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInfrastructure) throw;
-      if (!told && untold != nullptr) *untold = PrintableLine(e.message());
+      if (!told) untold = PrintableLine(e.message());
       return {};
     }
   };
@@ -98,7 +99,7 @@ int64_t CancelJobs(std::vector<store::JobRecord> jobs, store::Store& store, laun
     const bool is_done = jobs.empty() && ended.empty();
     if (is_done || give_up() || now_ns - start_ns > kCancelPatienceNs) {
       if (unread) throw Error(*unread);
-      return static_cast<int64_t>(jobs.size());
+      return {std::ssize(jobs), untold};
     }
     clock.SleepNs(pace.WaitNs(now_ns));
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -99,18 +98,17 @@ void AddCost(const sweep::SweepPrice& price, const std::map<std::string, double>
 }
 
 Costs CostsOf(store::Store& store, const std::vector<SweepCampaign>& of, const sweep::SweepPrice& price) {
-  std::vector<std::vector<Cell>> rows;
-  for (const auto& [sweep, campaign] : of) {
-    Table jobs = store.Query(
-        "SELECT evidence, job_dir, EXISTS (SELECT 1 FROM job_points AS p JOIN results AS r ON r.point_id = p.point_id "
-        "AND r.attempt = p.attempt WHERE p.job_key = jobs.key AND r.status = 'ok') FROM jobs WHERE sweep = :sweep AND "
-        "campaign = :campaign AND submitted_unix_ns IS NOT NULL AND state IN ('ended', 'lost', 'cancelled')",
-        {{"sweep", sweep}, {"campaign", campaign}});
-    std::ranges::move(jobs.rows, std::back_inserter(rows));
-  }
+  Json pairs = Json::array();
+  for (const auto& [sweep, campaign] : of) pairs.push_back({sweep, campaign});
+  const Table jobs = store.Query(
+      "SELECT evidence, job_dir, EXISTS (SELECT 1 FROM job_points AS p JOIN results AS r ON r.point_id = p.point_id "
+      "AND r.attempt = p.attempt WHERE p.job_key = jobs.key AND r.status = 'ok') FROM jobs WHERE (sweep, campaign) IN "
+      "(SELECT value ->> 0, value ->> 1 FROM json_each(:of)) AND submitted_unix_ns IS NOT NULL AND state IN ('ended', "
+      "'lost', 'cancelled')",
+      {{"of", DumpJson(pairs)}});
   Costs costs;
   costs.predicted_usd = 0;
-  for (const auto& row : rows) {
+  for (const auto& row : jobs.rows) {
     const Json document = Json::parse(CellText(row[0]), nullptr, false);
     std::map<std::string, std::string> evidence;
     for (const auto& [name, text] : document.items()) {

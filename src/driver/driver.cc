@@ -245,13 +245,13 @@ class Driver {
     EndUnsubmitted(live_, parts_);
     if (live_.empty()) return;
     parts_.observer.Note(fmt::format("stopping: {} told to end", CountOf(live_.size(), "job")));
-    live_left_ = CancelJobs(live_.Records(), parts_.store, parts_.launcher, parts_.clock, sweep_.price,
+    cancelled_ = CancelJobs(live_.Records(), parts_.store, parts_.launcher, parts_.clock, sweep_.price,
                             options_.predicted_usd, [&] { return parts_.interrupts() > 1; });
   }
 
   void Leave() {
     left_ = true;
-    live_left_ = live_.size();
+    cancelled_.live = live_.size();
   }
 
   RunSummary Summary() const {
@@ -261,7 +261,7 @@ class Driver {
             .out_of_memory = progress.out_of_memory,
             .no_result = progress.points - progress.finished(),
             .infrastructure = progress.infrastructure,
-            .live_jobs = live_left_,
+            .live_jobs = cancelled_.live,
             .interrupted = interrupted_,
             .left = left_,
             .given_up = faults_.given_up().empty() ? cost_.stopped() : faults_.given_up(),
@@ -286,7 +286,7 @@ class Driver {
   Poller poller_;
   PollPace pace_;
   RunStart start_;
-  int64_t live_left_ = 0;
+  Cancelled cancelled_;
   bool interrupted_ = false;
   bool left_ = false;
 };

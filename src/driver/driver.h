@@ -116,12 +116,16 @@ struct DriverParts {
 // good. Live jobs then go on, and the next run adopts them.
 RunSummary RunSweep(const sweep::Sweep& sweep, const DriverOptions& options, const DriverParts& parts);
 
+struct Cancelled {
+  int64_t live = 0;    // jobs that have not ended yet
+  std::string untold;  // why they could not be told to end; empty: they were
+};
+
 // Tells these jobs to end, waits for that (about 40 s at most), and collects them. Within that time it asks a launcher
-// again that does not answer, and reads a file again that cannot be read. Returns how many jobs are still live.
-// `price`: for what the jobs are billed. `predicted_usd`: as in DriverOptions; empty: not known now. `untold` is set to
-// why they could not be told, and to nothing once they were.
-int64_t CancelJobs(std::vector<store::JobRecord> jobs, store::Store& store, launch::Launcher& launcher, Clock& clock,
-                   const sweep::SweepPrice& price, const std::map<std::string, double>& predicted_usd,
-                   const std::function<bool()>& give_up, std::string* untold = nullptr);
+// again that does not answer, and reads a file again that cannot be read.
+// `price`: for what the jobs are billed. `predicted_usd`: as in DriverOptions; empty: not known now.
+Cancelled CancelJobs(std::vector<store::JobRecord> jobs, store::Store& store, launch::Launcher& launcher, Clock& clock,
+                     const sweep::SweepPrice& price, const std::map<std::string, double>& predicted_usd,
+                     const std::function<bool()>& give_up);
 
 }  // namespace ridgeline::driver

@@ -192,7 +192,7 @@ TEST_F(BilledJobs, KeepTheirCostAndItsPredictionIfTheyAreCancelled) {
   store.SetJobState(live[0].key, live[0].state, {{kPredictedUsd, "[8.5]"}}, 1);
   FakeClock clock;
   const sweep::SweepPrice price = sweep::ParseSweep(world_.yaml, "test.yaml").price;
-  EXPECT_EQ(CancelJobs(store.LiveJobs("test"), store, world_.launcher, clock, price, {}, [] { return false; }), 0);
+  EXPECT_EQ(CancelJobs(store.LiveJobs("test"), store, world_.launcher, clock, price, {}, [] { return false; }).live, 0);
   EXPECT_EQ(world_.Count("SELECT count(*) FROM runs WHERE billed_usd = 10 AND predicted_usd = 8.5"), 1);
 }
 

@@ -438,7 +438,7 @@ TEST(CancelJobs, EndsAndCollectsWhatADriverLeft) {
   AbandonAJob(world);
   store::Store store = world.OpenStore();
   FakeClock clock;
-  EXPECT_EQ(CancelJobs(store.LiveJobs("test"), store, world.launcher, clock, {}, {}, [] { return false; }), 0);
+  EXPECT_EQ(CancelJobs(store.LiveJobs("test"), store, world.launcher, clock, {}, {}, [] { return false; }).live, 0);
   EXPECT_THAT(store.LiveJobs("test"), IsEmpty());
   EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'cancelled'"), 1);
   EXPECT_EQ(world.Count("SELECT count(*) FROM jobs WHERE state = 'cancelled'"), 1);
@@ -450,7 +450,7 @@ TEST(CancelJobs, GivesUpOnAJobThatDoesNotEnd) {
   store::Store store = world.OpenStore();
   FakeClock clock;
   DeafLauncher deaf(world.launcher);
-  EXPECT_EQ(CancelJobs(store.LiveJobs("test"), store, deaf, clock, {}, {}, [] { return false; }), 1);
+  EXPECT_EQ(CancelJobs(store.LiveJobs("test"), store, deaf, clock, {}, {}, [] { return false; }).live, 1);
   EXPECT_THAT(store.LiveJobs("test"), SizeIs(1));
 }
 
