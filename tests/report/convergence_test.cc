@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "report/page.h"
 #include "run/result.h"
-#include "tests/base/temp_dir.h"
 #include "tests/report/readable.h"
 #include "tests/report/sample.h"
 
@@ -17,7 +16,6 @@ namespace {
 
 using report_sample::ExpectGolden;
 using report_sample::Runs;
-using report_sample::ShippedReport;
 using report_sample::WithoutIds;
 using testing::DoubleNear;
 using testing::ElementsAre;
@@ -30,8 +28,10 @@ using testing::SizeIs;
 constexpr int kSteps = 120;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-class ConvergenceTest : public testing::Test {
+class ConvergenceTest : public report_sample::ReportTest {
  protected:
+  ConvergenceTest() : ReportTest("convergence") {}
+
   // A run whose loss falls from 6 to 2, with `above` more at its end than at its beginning, and noise per step that
   // only the seed decides.
   static RunResult& Add(Runs& runs, const Json& format, int seed, double above) {
@@ -67,8 +67,6 @@ class ConvergenceTest : public testing::Test {
     runs.Put("sample");
   }
 
-  Rows Answer() { return {report_, store_.Query(report_.sql)}; }
-
   static size_t Find(const Rows& rows, const std::string& run) {
     for (size_t row = 0; row < rows.size(); ++row) {
       if (rows.Text(row, "run") == run) return row;
@@ -81,10 +79,6 @@ class ConvergenceTest : public testing::Test {
   static inline const Json kBf16 = {{"precision", "bf16"}};
   static inline const Json kThird = {{"precision", "bf16"}, {"state_precision", "bf16"}};
   static constexpr const char* kThirdName = "bf16 with bf16 state";
-
-  TempDir dir_;
-  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
-  Report report_ = ShippedReport("convergence");
 };
 
 TEST_F(ConvergenceTest, TheGapIsToFp32OfTheSameSeedStepByStep) {

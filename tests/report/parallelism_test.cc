@@ -3,10 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "report/page.h"
-#include "run/presets.h"
 #include "run/result.h"
-#include "run/spec.h"
-#include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 
 namespace ridgeline::report {
@@ -14,7 +11,7 @@ namespace {
 
 using report_sample::ExpectGolden;
 using report_sample::Runs;
-using report_sample::ShippedReport;
+using report_sample::Texts;
 using report_sample::WithoutIds;
 using testing::Contains;
 using testing::DoubleNear;
@@ -22,14 +19,15 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 using testing::Optional;
 using testing::SizeIs;
 using testing::StartsWith;
 
-class ParallelismTest : public testing::Test {
+class ParallelismTest : public report_sample::ReportTest {
  protected:
+  ParallelismTest() : ReportTest("parallelism") {}
+
   static Json On(int ranks, int tensor, const char* shard, int batch, int shard_ranks = 0) {
     return {{"model", "llama-10m"}, {"ranks", ranks},      {"tensor_parallel", tensor},
             {"shard", shard},       {"batch_size", batch}, {"shard_ranks", shard_ranks}};
@@ -41,20 +39,7 @@ class ParallelismTest : public testing::Test {
     return result;
   }
   void Predict(const Json& values, double tokens_per_s) {
-    std::vector<Problem> problems;
-    const RunSpec spec = BuildSpec(values, problems);
-    ASSERT_THAT(problems, IsEmpty());
-    RunResult result;
-    result.point_id = PointId(spec);
-    result.status = RunStatus::kOk;
-    result.provenance = Provenance::kPredicted;
-    result.device = "p5";
-    result.parameters = CountParameters(spec);
-    result.throughput.steady_tokens_per_s = tokens_per_s;
-    result.step_ns.median_ns = 200'000'000;
-    result.memory.planned_peak_bytes = 1'000'000;
-    store_.PutPredictions(std::vector<Point>{{PointId(spec), spec}}, std::vector<RunResult>{result},
-                          {"predicted", R"({"predicted_on":"p5","trainer":["ridgeline-train"]})"});
+    report_sample::PutPrediction(store_, values, tokens_per_s, 1'000'000);
   }
   void FillSample() {
     Runs runs(store_);
@@ -66,15 +51,6 @@ class ParallelismTest : public testing::Test {
     Add(runs, On(8, 2, "full", 1), 5000, 1'000'000);  // half of the work, and alone
     runs.Put("s");
   }
-  Rows Answer() { return {report_, store_.Query(report_.sql)}; }
-  std::vector<std::string> Said() {
-    const Rows rows = Answer();
-    return Conclude(report_, rows, MakePanels(rows).at(0).rows);
-  }
-
-  TempDir dir_;
-  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
-  Report report_ = ShippedReport("parallelism");
 };
 
 TEST_F(ParallelismTest, SplitsOfTheSameWorkAreAPanel) {
@@ -84,14 +60,9 @@ TEST_F(ParallelismTest, SplitsOfTheSameWorkAreAPanel) {
   const std::vector<Panel> panels = MakePanels(rows);
   ASSERT_THAT(panels, SizeIs(1));
   EXPECT_THAT(rows.Text(0, "panel"), HasSubstr(", 8 ranks, 8 sequences a step"));
-  std::vector<std::string> splits;
-  std::vector<std::string> marks;
-  for (size_t row = 0; row < rows.size(); ++row) {
-    splits.emplace_back(rows.Text(row, "split"));
-    marks.emplace_back(rows.Text(row, "mark"));
-  }
-  EXPECT_THAT(splits, ElementsAre("replicated", "sharded", "sharded over 4", "sharded optimizer with TP 2", "TP 8"));
-  EXPECT_THAT(marks, ElementsAre("", "", "", "most tokens/s", "least memory"));
+  EXPECT_THAT(Texts(rows, "split"),
+              ElementsAre("replicated", "sharded", "sharded over 4", "sharded optimizer with TP 2", "TP 8"));
+  EXPECT_THAT(Texts(rows, "mark"), ElementsAre("", "", "", "most tokens/s", "least memory"));
   EXPECT_THAT(rows.Number(3, "speedup"), Optional(DoubleNear(1.2, 1e-9)));
   EXPECT_THAT(rows.Number(3, "lead"), Optional(DoubleNear(1.2, 1e-9)));
   EXPECT_THAT(rows.Number(3, "rank_tokens_per_s"), Optional(DoubleNear(150, 1e-9)));
@@ -149,7 +120,7 @@ TEST_F(ParallelismTest, ADisturbedSplitLeavesNoFastest) {
   EXPECT_THAT(said, Each(Not(HasSubstr("fastest"))));
   EXPECT_THAT(said, Contains("The least memory, 2.00 MB, is that of sharded with TP 2."));
   const Rows rows = Answer();
-  for (size_t row = 0; row < rows.size(); ++row) EXPECT_THAT(rows.Text(row, "mark"), Not(HasSubstr("tokens/s")));
+  EXPECT_THAT(Texts(rows, "mark"), Each(Not(HasSubstr("tokens/s"))));
 }
 
 TEST_F(ParallelismTest, ASplitThatDidNotFitShowsWhatItWanted) {

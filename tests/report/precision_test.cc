@@ -8,7 +8,6 @@
 #include "report/report.h"
 #include "report/rows.h"
 #include "run/result.h"
-#include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 
 namespace ridgeline::report {
@@ -16,7 +15,6 @@ namespace {
 
 using report_sample::ExpectGolden;
 using report_sample::Runs;
-using report_sample::ShippedReport;
 using report_sample::WithoutIds;
 using testing::AllOf;
 using testing::Contains;
@@ -25,8 +23,10 @@ using testing::ElementsAre;
 using testing::Optional;
 using testing::SizeIs;
 
-class PrecisionTest : public testing::Test {
+class PrecisionTest : public report_sample::ReportTest {
  protected:
+  PrecisionTest() : ReportTest("precision") {}
+
   // A run with this step time in ms, and this plan in MB.
   static RunResult& Add(Runs& runs, const char* precision, int batch, double step_ms, int64_t megabytes) {
     RunResult& result = runs.Add({{"model", "llama-10m"}, {"precision", precision}, {"batch_size", batch}});
@@ -48,8 +48,6 @@ class PrecisionTest : public testing::Test {
     runs.Put("sample");
   }
 
-  Rows Answer() { return {report_, store_.Query(report_.sql)}; }
-
   static size_t Find(const Rows& rows, const std::string& format, int64_t batch) {
     for (size_t row = 0; row < rows.size(); ++row) {
       if (rows.Text(row, "format") == format && rows.Number(row, "batch_size") == batch) return row;
@@ -57,10 +55,6 @@ class PrecisionTest : public testing::Test {
     ADD_FAILURE() << "no " << format << " at " << batch;
     return 0;
   }
-
-  TempDir dir_;
-  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
-  Report report_ = ShippedReport("precision");
 };
 
 TEST_F(PrecisionTest, SpeedAndMemoryAreAgainstBf16AtTheSameBatch) {
@@ -97,10 +91,8 @@ TEST_F(PrecisionTest, FormatsComeTheWidestFirst) {
   Runs runs(store_);
   for (const char* format : {"nvfp4", "tf32", "fp8", "bf16", "fp32", "mxfp8", "fp16"}) Add(runs, format, 1, 100, 100);
   runs.Put("s");
-  const Rows rows = Answer();
-  std::vector<std::string> formats;
-  for (size_t row = 0; row < rows.size(); ++row) formats.emplace_back(rows.Text(row, "format"));
-  EXPECT_THAT(formats, ElementsAre("fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"));
+  EXPECT_THAT(report_sample::Texts(Answer(), "format"),
+              ElementsAre("fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"));
 }
 
 TEST_F(PrecisionTest, NothingIsTheFastestOfOne) {

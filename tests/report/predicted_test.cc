@@ -7,9 +7,7 @@
 #include "report/lines.h"
 #include "report/page.h"
 #include "report/scatter.h"
-#include "run/presets.h"
 #include "run/result.h"
-#include "run/spec.h"
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 
@@ -23,7 +21,6 @@ using testing::Contains;
 using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Optional;
 using testing::SizeIs;
 
@@ -38,28 +35,17 @@ class PredictedPages : public testing::Test {
 
   // With 8 GPUs per machine.
   void Predict(const Json& values, double tokens_per_s, int64_t peak_bytes, double exposed_ns = 0) {
-    std::vector<Problem> problems;
-    const RunSpec spec = BuildSpec(values, problems);
-    ASSERT_THAT(problems, IsEmpty());
-    RunResult result;
-    result.point_id = PointId(spec);
-    result.status = RunStatus::kOk;
-    result.provenance = Provenance::kPredicted;
-    result.device = "p5";
-    result.parameters = CountParameters(spec);
-    result.emulated = emulated_;
-    result.throughput.cold_tokens_per_s = 0.9 * tokens_per_s;
-    result.throughput.steady_tokens_per_s = tokens_per_s;
-    result.step_ns.median_ns = 200'000'000;
-    result.memory.planned_peak_bytes = peak_bytes;
-    result.evidence = {{"exposed_ns", std::to_string(static_cast<int64_t>(exposed_ns))},
-                       {"communication_ns", "90000000"},
-                       {"step_low_ns", "150000000"},
-                       {"step_high_ns", "270000000"},
-                       {"usd_per_billion_tokens", "12.5"},
-                       {"basis", "predicted, extrapolated"}};
-    store_.PutPredictions(std::vector<Point>{{PointId(spec), spec}}, std::vector<RunResult>{result},
-                          {"predicted", predicted_as_});
+    const auto more = [&](RunResult& result) {
+      result.emulated = emulated_;
+      result.throughput.cold_tokens_per_s = 0.9 * tokens_per_s;
+      result.evidence = {{"exposed_ns", std::to_string(static_cast<int64_t>(exposed_ns))},
+                         {"communication_ns", "90000000"},
+                         {"step_low_ns", "150000000"},
+                         {"step_high_ns", "270000000"},
+                         {"usd_per_billion_tokens", "12.5"},
+                         {"basis", "predicted, extrapolated"}};
+    };
+    report_sample::PutPrediction(store_, values, tokens_per_s, peak_bytes, more, predicted_as_);
   }
 
   Rows Answer(const Report& report, const std::map<std::string, std::string>& texts = {}) {

@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "base/files.h"
+#include "run/presets.h"
 
 namespace ridgeline::report_sample {
 
@@ -96,6 +97,30 @@ void FillSample(store::Store& store) {
 
 report::Report ShippedReport(const std::string& name) {
   return report::LoadReportFolder(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports" / name);
+}
+
+void PutPrediction(store::Store& store, const Json& values, double tokens_per_s, int64_t peak_bytes,
+                   const std::function<void(RunResult&)>& edit, const std::string& as) {
+  std::vector<Problem> problems;
+  const RunSpec spec = BuildSpec(values, problems);
+  for (const Problem& problem : problems) ADD_FAILURE() << problem.field << ": " << problem.message;
+  RunResult result;
+  result.point_id = PointId(spec);
+  result.status = RunStatus::kOk;
+  result.provenance = Provenance::kPredicted;
+  result.device = "p5";
+  result.parameters = CountParameters(spec);
+  result.throughput.steady_tokens_per_s = tokens_per_s;
+  result.step_ns.median_ns = 200'000'000;
+  result.memory.planned_peak_bytes = peak_bytes;
+  edit(result);
+  store.PutPredictions(std::vector<Point>{{result.point_id, spec}}, std::vector<RunResult>{result}, {"predicted", as});
+}
+
+std::vector<std::string> Texts(const report::Rows& rows, const std::string& column) {
+  std::vector<std::string> texts;
+  for (size_t row = 0; row < rows.size(); ++row) texts.emplace_back(rows.Text(row, column));
+  return texts;
 }
 
 void ExpectGolden(const std::string& text, const std::string& name) {

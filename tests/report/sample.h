@@ -1,6 +1,8 @@
 // A fixed store with runs of every kind that a report must show.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -9,9 +11,11 @@
 
 #include "base/json.h"
 #include "report/report.h"
+#include "report/rows.h"
 #include "run/measurement.h"
 #include "run/spec.h"
 #include "store/store.h"
+#include "tests/base/temp_dir.h"
 
 namespace ridgeline::report_sample {
 
@@ -39,6 +43,33 @@ void FillSample(store::Store& store);
 
 // A shipped report, from the source tree.
 report::Report ShippedReport(const std::string& name = "activation-checkpointing");
+
+// Puts a prediction for p5 into the store, of `values` (field -> value). `edit` may change its figures. `as`: the setup
+// that it was predicted with.
+void PutPrediction(
+    store::Store& store, const Json& values, double tokens_per_s, int64_t peak_bytes,
+    const std::function<void(RunResult&)>& edit = [](RunResult&) {},
+    const std::string& as = R"({"predicted_on":"p5","trainer":["ridgeline-train"]})");
+
+// A column's texts.
+std::vector<std::string> Texts(const report::Rows& rows, const std::string& column);
+
+// A test of one shipped report, with a store of its own.
+class ReportTest : public ::testing::Test {
+ protected:
+  explicit ReportTest(const std::string& report) : report_(ShippedReport(report)) {}
+
+  report::Rows Answer() { return {report_, store_.Query(report_.sql)}; }
+  // The sentences of the first panel.
+  std::vector<std::string> Said() {
+    const report::Rows rows = Answer();
+    return report::Conclude(report_, rows, report::MakePanels(rows).at(0).rows);
+  }
+
+  TempDir dir_;
+  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
+  report::Report report_;
+};
 
 // RIDGELINE_UPDATE_GOLDENS=1 writes the current output; `git diff` then shows the changes.
 void ExpectGolden(const std::string& text, const std::string& name);

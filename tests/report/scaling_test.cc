@@ -4,7 +4,6 @@
 
 #include "report/page.h"
 #include "run/result.h"
-#include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 
 namespace ridgeline::report {
@@ -12,7 +11,6 @@ namespace {
 
 using report_sample::ExpectGolden;
 using report_sample::Runs;
-using report_sample::ShippedReport;
 using report_sample::WithoutIds;
 using testing::Contains;
 using testing::DoubleNear;
@@ -20,8 +18,10 @@ using testing::ElementsAre;
 using testing::Optional;
 using testing::SizeIs;
 
-class ScalingTest : public testing::Test {
+class ScalingTest : public report_sample::ReportTest {
  protected:
+  ScalingTest() : ReportTest("scaling") {}
+
   static RunResult& Add(Runs& runs, int ranks, const char* shard, double tokens_per_s) {
     RunResult& result = runs.Add({{"model", "llama-10m"}, {"ranks", ranks}, {"shard", shard}});
     result.device = "Example CPU (" + std::to_string(8 / ranks) + " cores)";
@@ -39,12 +39,6 @@ class ScalingTest : public testing::Test {
     Add(runs, 4, "full", 3200);
     runs.Put("sample");
   }
-
-  Rows Answer() { return {report_, store_.Query(report_.sql)}; }
-
-  TempDir dir_;
-  store::Store store_ = store::Store::Open(dir_ / "ridgeline.db", store::Store::Mode::kReadWrite);
-  Report report_ = ShippedReport("scaling");
 };
 
 TEST_F(ScalingTest, SpeedUpAndEfficiencyAreAgainstTheFewestRanks) {
