@@ -92,18 +92,14 @@ AddedCases ReadAdded() {
 }
 
 std::string WrittenAdded(const AddedCases& cases) {
-  int tests = 0;
-  std::string rows;
+  std::string text =
+      "# Tests that need the CUDA toolkit. Columns: case, tests, and whether the case is new with it or has more "
+      "tests.\n"
+      "# To write this file: RIDGELINE_UPDATE_GOLDENS=1 build/tests/test_house\n";
   for (const auto& [name, added] : cases) {
-    tests += added.tests;
-    rows += fmt::format("{}\t{}\t{}\n", name, added.tests, added.new_case ? "new" : "more");
+    text += fmt::format("{}\t{}\t{}\n", name, added.tests, added.new_case ? "new" : "more");
   }
-  return fmt::format(
-             "# {} tests need the CUDA toolkit. Columns: case, tests, and whether the case is new with it or has more "
-             "tests.\n"
-             "# To write this file: RIDGELINE_UPDATE_GOLDENS=1 build/tests/test_house\n",
-             tests) +
-         rows;
+  return text;
 }
 
 bool HasEmulatedMachine(const std::map<std::string, std::string>& registered) {
@@ -174,7 +170,6 @@ TEST(Registration, TheListOfTheToolkitsTestsIsRight) {
     if (std::getenv("RIDGELINE_UPDATE_GOLDENS") != nullptr) WriteFileAtomic(AddedFile(), WrittenAdded(found));
     EXPECT_EQ(found, ReadAdded()) << "of what CTest labels cuda and of " << AddedFile()
                                   << ", whose first lines say more";
-    EXPECT_EQ(ReadFile(AddedFile()), WrittenAdded(found)) << "its count, too";
     return;
   }
   EXPECT_EQ(std::getenv("RIDGELINE_UPDATE_GOLDENS"), nullptr) << "a build without the toolkit cannot write its tests";
@@ -185,6 +180,9 @@ TEST(Registration, TheListOfTheToolkitsTestsIsRight) {
         << (added.new_case ? "lacks" : "has") << " this case";
   }
 }
+
+// Every build checks the form, so that a person who edits the file by hand needs no toolkit to get it right.
+TEST(Registration, TheListOfTheToolkitsTestsHasItsForm) { EXPECT_EQ(ReadFile(AddedFile()), WrittenAdded(ReadAdded())); }
 
 TEST(Registration, NoTestIsSwitchedOff) {
   for (const std::string& file : FilesBelow("tests", {"_test.cc"})) {
